@@ -1,0 +1,79 @@
+// What a target lacks, in terms of what it has: ops it cannot spell are decomposed (their record says how), casts and
+// divisions that would trap or be undefined are guarded. Narrow floats are emulate.ts's part. Between lower and
+// linearize.
+
+import { bounds, type DType, floatToIntVia } from "../dtype.ts";
+import { DTypeError } from "../errors.ts";
+import { opRecord } from "../ops.ts";
+import { emulate } from "./emulate.ts";
+import { graphRewrite, mapGraph, RuleTable, rule } from "./rewrite.ts";
+import type { Target } from "./target.ts";
+import { type UOp, type UOpArena, valueType } from "./uops.ts";
+
+export function decompose(sink: UOp, target: Target, arena: UOpArena): UOp {
+  let root = emulate(sink, target, arena);
+  root = graphRewrite(root, missingOps(target), arena);
+  if (!target.saturatingCast) root = mapGraph(root, arena, saturateCast);
+  if (!target.safeDivision) root = mapGraph(root, arena, guardDivision);
+  return root;
+}
+
+const tables = new WeakMap<Target, RuleTable>();
+
+function missingOps(target: Target): RuleTable {
+  let table = tables.get(target);
+  if (table === undefined) {
+    table = new RuleTable([
+      rule(`what ${target.name} lacks`, { op: "ALU" }, (_, arena, u) => {
+        if (u.op !== "ALU") return undefined;
+        const dtype = valueType(u.srcs.at(-1) as UOp);
+        if (target.has(u.arg, dtype)) return undefined;
+        const how = opRecord(u.arg).decompose;
+        if (how !== undefined) return how(arena, ...u.srcs);
+        throw new DTypeError(
+          `${u.arg}: ${target.name} cannot do it on ${dtype.name}; cast the operands first`,
+        );
+      }),
+    ]);
+    tables.set(target, table);
+  }
+  return table;
+}
+
+/** Float to integer as castValue says: NaN is 0, out of range stops at the ends, then the width wraps. */
+function saturateCast(u: UOp, a: UOpArena): UOp | undefined {
+  const [x] = u.srcs;
+  if (u.op !== "CAST" || x === undefined) return undefined;
+  const [from, to] = [valueType(x), valueType(u)];
+  if (!from.isFloat || !to.isInt) return undefined;
+  const via = floatToIntVia(to);
+  const [lo, hi] = bounds(via);
+  // the largest integer rounds up to a power of two as a float: "not below it" is the exact test
+  const [low, high] = [a.constant(from, Number(lo)), a.constant(from, Number(hi))];
+  const inside = a.alu("AND", a.alu("CMPLT", low, x), a.alu("CMPLT", x, high));
+  const plain = a.cast(a.alu("WHERE", inside, x, a.constant(from, 0)), via);
+  const above = a.alu("WHERE", a.alu("CMPLT", x, high), plain, a.constant(via, hi));
+  const below = a.alu("WHERE", a.alu("CMPLT", low, x), above, a.constant(via, lo));
+  const whole = a.alu("WHERE", a.alu("CMPNE", x, x), a.constant(via, 0), below);
+  return a.cast(whole, to);
+}
+
+const isConst = (u: UOp): u is UOp<"CONST"> => u.op === "CONST";
+
+/** Integer division: by zero gives 0, by -1 negates (the smallest integer wraps), as OPS says. */
+function guardDivision(u: UOp, a: UOpArena): UOp | undefined {
+  if (u.op !== "ALU" || (u.arg !== "IDIV" && u.arg !== "MOD")) return undefined;
+  const [x, y] = u.srcs as readonly [UOp, UOp];
+  const dtype = valueType(y);
+  if (dtype.isFloat || (isConst(y) && Number(y.arg) > 0) || (y.op === "DEFINE_VAR" && y.arg.min > 0))
+    return undefined;
+  const zero = a.constant(dtype, 0);
+  const byZero = a.alu("CMPEQ", y, zero);
+  const byMinusOne = dtype.kind === "int" ? a.alu("CMPEQ", y, a.constant(dtype, -1)) : falseOf(a, byZero);
+  const unsafe = a.alu("OR", byZero, byMinusOne);
+  const safe = a.alu(u.arg, x, a.alu("WHERE", unsafe, a.constant(dtype, 1), y));
+  if (u.arg === "MOD") return a.alu("WHERE", unsafe, zero, safe);
+  const negated = dtype.kind === "int" ? a.alu("WHERE", byMinusOne, a.alu("NEG", x), safe) : safe;
+  return a.alu("WHERE", byZero, zero, negated);
+}
+const falseOf = (a: UOpArena, like: UOp): UOp => a.constant(valueType(like) as DType, 0);

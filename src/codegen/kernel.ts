@@ -1,0 +1,99 @@
+// The whole of codegen, in order: lower, decompose, linearize; then what the kernel is called and what it costs. In
+// goes an AST and a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
+
+import { Pointer } from "../dtype.ts";
+import { env } from "../env.ts";
+import { toposort } from "../helpers.ts";
+import { isReduceOp } from "../ops.ts";
+import type { LazyOp } from "../schedule/lazyop.ts";
+import { type Sint, smax, type Variable } from "../shape/symbolic.ts";
+import { decompose } from "./decompose.ts";
+import { linearize } from "./linearize.ts";
+import { type Axis, lower } from "./lower.ts";
+import type { OptOp } from "./opts.ts";
+import { checkList } from "./spec.ts";
+import type { Target } from "./target.ts";
+import type { UOp, UOpGraph } from "./uops.ts";
+
+export interface Kernel {
+  readonly name: string;
+  readonly uops: UOpGraph;
+  readonly opts: readonly OptOp[];
+  readonly globalSize: readonly Sint[];
+  readonly localSize: readonly number[];
+  readonly vars: readonly Variable[];
+  /** arithmetic on values, all loops counted; addresses do not count */
+  readonly ops: number;
+  /** each buffer's part that is touched, once */
+  readonly bytes: number;
+}
+
+export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel {
+  const lowered = lower(ast, opts, target);
+  const sink = decompose(lowered.sink, target, lowered.arena);
+  const { uops, globalSize, localSize } = linearize({ ...lowered, sink }, target);
+  if (env.SPEC) checkList(uops);
+  const reducing = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op));
+  const name = kernelName(reducing ? "r" : "E", [
+    ...lowered.order,
+    ...lowered.axes.filter((a) => a.kind === "reduce"),
+  ]);
+  const ops = countOps(uops, [...globalSize, ...localSize]);
+  return { name, uops, opts, globalSize, localSize, vars: uops.vars(), ops, bytes: countBytes(ast) };
+}
+
+const used = new Map<string, number>();
+
+/** r_4_2: a reduce with an output axis of 4 over 2 elements. The second kernel of a name is r_4_2n1. */
+function kernelName(kind: "r" | "E", axes: readonly Axis[]): string {
+  const sizes = axes.length === 0 ? ["1"] : axes.map((a) => String(a.size));
+  const name = [kind, ...sizes].join("_").replaceAll(/[^A-Za-z0-9_]/g, "");
+  const n = used.get(name) ?? 0;
+  used.set(name, n + 1);
+  return n === 0 ? name : `${name}n${n}`;
+}
+
+/** Starts the numbering of kernel names anew. */
+export const resetKernelNames = (): void => used.clear();
+
+function countOps(uops: UOpGraph, grid: readonly Sint[]): number {
+  const addresses = new Set<UOp>();
+  const mark = (roots: readonly (UOp | undefined)[]) => {
+    const todo = roots.filter((u) => u !== undefined);
+    for (let u = todo.pop(); u !== undefined; u = todo.pop()) {
+      if (addresses.has(u) || u.op === "LOAD") continue;
+      addresses.add(u);
+      todo.push(...u.srcs);
+    }
+  };
+  for (const u of uops) {
+    if (u.op === "LOAD") mark(u.srcs.slice(1, 3));
+    else if (u.op === "STORE") mark([u.srcs[1], u.srcs[3]]);
+    else if (u.op === "LOOP") mark(u.srcs);
+  }
+  let times = grid.reduce<number>((n, s) => n * smax(s), 1);
+  let ops = 0;
+  const trips: number[] = [];
+  for (const u of uops) {
+    if (u.op === "LOOP") {
+      const end = u.srcs[1] as UOp;
+      const trip = end.op === "CONST" ? Number(end.arg) : end.op === "DEFINE_VAR" ? end.arg.max : 1;
+      trips.push(trip);
+      times *= trip;
+    } else if (u.op === "ENDLOOP") times /= trips.pop() ?? 1;
+    else if (u.op === "ALU" && !addresses.has(u) && !(u.dtype instanceof Pointer)) {
+      ops += times * (u.arg === "MULACC" ? 2 : 1) * (u.dtype?.count ?? 1);
+    }
+  }
+  return Math.round(ops);
+}
+
+function countBytes(ast: readonly LazyOp[]): number {
+  const touched = new Map<number, number>();
+  for (const u of toposort(ast, (x) => x.srcs)) {
+    if (u.op !== "LOAD" && u.op !== "STORE") continue;
+    const elements = Math.min(u.arg.st.realSize(), smax(u.arg.st.size));
+    touched.set(u.arg.idx, Math.max(touched.get(u.arg.idx) ?? 0, elements * u.arg.dtype.itemsize));
+  }
+  return [...touched.values()].reduce((a, b) => a + b, 0);
+}

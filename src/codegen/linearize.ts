@@ -1,0 +1,218 @@
+// The graph becomes a list: every node is placed in the outermost loop it can stand in, RANGE nodes become LOOPs (or
+// SPECIALs where the target runs a grid), a REDUCE becomes an accumulator, its loops and a PHI. Comes after
+// everything that changes the graph; renderers read the result from top to bottom.
+
+import { dtypes } from "../dtype.ts";
+import { InternalError } from "../errors.ts";
+import { toposort } from "../helpers.ts";
+import { REDUCE } from "../ops.ts";
+import { type Sint, smax } from "../shape/symbolic.ts";
+import type { Axis, Lowered } from "./lower.ts";
+import type { Target } from "./target.ts";
+import { type UOp, UOpGraph, valueType } from "./uops.ts";
+
+export interface Linear {
+  readonly uops: UOpGraph;
+  /** work groups and work items of a grid; empty where the kernel is all loops */
+  readonly globalSize: readonly Sint[];
+  readonly localSize: readonly number[];
+}
+
+export function linearize(lowered: Lowered, target: Target): Linear {
+  return new Linearizer(lowered, target).run();
+}
+
+const NOTHING = 0n;
+const bit = (axis: number): bigint => 1n << BigInt(axis);
+
+class Linearizer {
+  readonly #lowered: Lowered;
+  readonly #target: Target;
+  readonly #list: UOpGraph;
+  /** the axes a node depends on, as bits */
+  readonly #free = new Map<UOp, bigint>();
+  readonly #reduces = new Map<string, UOp[]>();
+  /** graph node -> list node; what was placed inside a loop is forgotten when the loop closes */
+  readonly #placed = new Map<UOp, UOp>();
+  readonly #scopes: UOp[][] = [[]];
+  #open = NOTHING;
+  readonly #global: Sint[] = [];
+  readonly #local: number[] = [];
+
+  constructor(lowered: Lowered, target: Target) {
+    this.#lowered = lowered;
+    this.#target = target;
+    this.#list = new UOpGraph(lowered.arena);
+    for (const u of toposort([lowered.sink], (x) => x.srcs)) {
+      let free = u.op === "RANGE" ? bit(u.arg) : NOTHING;
+      for (const s of u.srcs) free |= this.#free.get(s) as bigint;
+      if (u.op === "REDUCE") {
+        for (const r of u.srcs.slice(1)) free &= ~bit(r.arg as number);
+        const key = u.srcs
+          .slice(1)
+          .map((r) => r.arg)
+          .join();
+        this.#reduces.set(key, [...(this.#reduces.get(key) ?? []), u]);
+      }
+      this.#free.set(u, free);
+    }
+  }
+
+  run(): Linear {
+    const nodes = [...this.#free.keys()];
+    const globals = nodes.filter((u) => u.op === "DEFINE_GLOBAL").sort((a, b) => a.arg[0] - b.arg[0]);
+    const vars = nodes
+      .filter((u) => u.op === "DEFINE_VAR")
+      .sort((a, b) => (a.arg.name < b.arg.name ? -1 : 1));
+    for (const u of [...globals, ...vars]) this.#put(u, u);
+    const stores = this.#lowered.sink.srcs;
+    const { grid, loops } = this.#arrange();
+    this.#openGrid(grid);
+    const opened = loops.map((axis) => {
+      this.#hoist(stores);
+      return this.#openLoop(this.#rangeOf(axis));
+    });
+    for (const s of stores) this.#place(s);
+    for (const loop of opened.reverse()) this.#close(loop);
+    return { uops: this.#list, globalSize: this.#global, localSize: this.#local };
+  }
+
+  /**
+   * Axes that some reduce does not depend on go inside, so that the reduce runs once and not for each of their
+   * elements; there they are loops even where the target has a grid.
+   */
+  #arrange(): { grid: readonly Axis[]; loops: readonly Axis[] } {
+    const { order } = this.#lowered;
+    const reduces = [...this.#reduces.values()].flat();
+    const outputs = order.reduce((mask, a) => mask | bit(a.id), NOTHING);
+    // a reduce inside another's body depends on that one's axes; only those of the output matter here
+    const everywhere = reduces.reduce((mask, r) => mask & (this.#free.get(r) as bigint), outputs);
+    const outer = order.filter((a) => (everywhere & bit(a.id)) !== NOTHING);
+    const inner = order.filter((a) => (everywhere & bit(a.id)) === NOTHING);
+    return this.#target.hasLocal ? { grid: outer, loops: inner } : { grid: [], loops: [...outer, ...inner] };
+  }
+
+  #rangeOf(axis: Axis): UOp {
+    for (const u of this.#free.keys()) if (u.op === "RANGE" && u.arg === axis.id) return u;
+    throw new InternalError(`axis ${axis.id} is used nowhere`);
+  }
+
+  // ---- placing ----
+
+  #put(graph: UOp, made: UOp): UOp {
+    this.#list.push(made);
+    this.#placed.set(graph, made);
+    this.#scopes.at(-1)?.push(graph);
+    return made;
+  }
+
+  /** Places a node and what it needs, here; the loops it depends on are open. */
+  #place(u: UOp): UOp {
+    const known = this.#placed.get(u);
+    if (known !== undefined) return known;
+    if (u.op === "RANGE") throw new InternalError(`axis ${u.arg} is used outside its loop`);
+    if (u.op === "REDUCE") return this.#placeReduces(u);
+    // a STORE reads best value first: the accumulator and its loop, then the address
+    const turns = u.op === "STORE" ? [2, 0, 1, 3] : u.srcs.map((_, i) => i);
+    for (const i of turns) if (u.srcs[i] !== undefined) this.#place(u.srcs[i]);
+    const srcs = u.srcs.map((s) => this.#placed.get(s) as UOp);
+    const same = srcs.every((s, i) => s === u.srcs[i]);
+    return this.#put(u, same ? u : this.#lowered.arena.withSrcs(u, srcs));
+  }
+
+  /** Places, before a loop is opened, all that does not depend on it. */
+  #hoist(roots: readonly UOp[]): void {
+    const seen = new Set<UOp>();
+    const visit = (u: UOp): void => {
+      if (seen.has(u) || this.#placed.has(u)) return;
+      seen.add(u);
+      if (((this.#free.get(u) as bigint) & ~this.#open) === NOTHING && u.op !== "STORE") this.#place(u);
+      else for (const s of u.srcs) visit(s);
+    };
+    for (const r of roots) visit(r);
+  }
+
+  /** A reduce, and with it those that run over the same ranges: one set of loops, an accumulator each. */
+  #placeReduces(first: UOp): UOp {
+    const ranges = first.srcs.slice(1);
+    const key = ranges.map((r) => r.arg).join();
+    const ready = (this.#reduces.get(key) ?? []).filter(
+      (r) => !this.#placed.has(r) && ((this.#free.get(r) as bigint) & ~this.#open) === NOTHING,
+    ) as UOp<"REDUCE">[];
+    const accs = ready.map((r) => {
+      const acc = this.#lowered.arena.make("DEFINE_ACC", r.dtype, [], REDUCE[r.arg].identity(valueType(r)));
+      this.#list.push(acc);
+      return acc;
+    });
+    const bodies = ready.map((r) => r.srcs[0] as UOp);
+    const loops = ranges.map((r) => {
+      this.#hoist(bodies);
+      return this.#openLoop(r);
+    });
+    const phis = ready.map((r, i) => {
+      const acc = accs[i] as UOp;
+      const next = this.#lowered.arena.alu(REDUCE[r.arg].combine, this.#place(bodies[i] as UOp), acc);
+      this.#list.push(next);
+      return this.#list.add("PHI", r.dtype, [acc, next, ...loops]);
+    });
+    for (const loop of [...loops].reverse()) this.#close(loop);
+    ready.forEach((r, i) => {
+      this.#placed.set(r, phis[i] as UOp);
+      this.#scopes.at(-1)?.push(r);
+    });
+    return this.#placed.get(first) as UOp;
+  }
+
+  // ---- loops ----
+
+  #openLoop(range: UOp): UOp {
+    const ends = range.srcs.map((s) => this.#place(s));
+    const loop = this.#list.add("LOOP", dtypes.int32, ends);
+    this.#scopes.push([]);
+    this.#placed.set(range, loop);
+    this.#scopes.at(-1)?.push(range);
+    this.#open |= bit(range.arg as number);
+    return loop;
+  }
+  #close(loop: UOp): void {
+    this.#list.add("ENDLOOP", undefined, [loop]);
+    for (const u of this.#scopes.pop() ?? []) {
+      if (u.op === "RANGE") this.#open &= ~bit(u.arg);
+      this.#placed.delete(u);
+    }
+  }
+
+  /** Output axes as the dimensions of a grid, innermost first; more than three share one and are taken apart. */
+  #openGrid(axes: readonly Axis[]): void {
+    const kinds = { output: ["gidx", this.#global], local: ["lidx", this.#local] } as const;
+    for (const [kind, [name, sizes]] of Object.entries(kinds)) {
+      const mine = axes.filter((a) => a.kind === kind);
+      const kept = mine.length <= 3 ? mine : mine.slice(-2);
+      const packed = mine.length <= 3 ? [] : mine.slice(0, -2);
+      kept.reverse().forEach((a, dim) => {
+        (sizes as Sint[]).push(a.size);
+        this.#bind(a, this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(a.size)]));
+      });
+      if (packed.length > 0) this.#unpack(packed, name, sizes as Sint[]);
+    }
+  }
+  #unpack(axes: readonly Axis[], name: string, sizes: Sint[]): void {
+    const { arena } = this.#lowered;
+    const total = axes.reduce((n, a) => n * smax(a.size), 1);
+    sizes.push(total);
+    let rest = this.#list.add("SPECIAL", dtypes.int32, [], [2, `${name}2`, total]);
+    for (const a of [...axes].reverse()) {
+      const size = arena.constant(dtypes.int32, smax(a.size));
+      this.#list.push(size);
+      const index = arena.alu("MOD", rest, size);
+      this.#list.push(index);
+      this.#bind(a, index);
+      rest = arena.alu("IDIV", rest, size);
+      this.#list.push(rest);
+    }
+  }
+  #bind(axis: Axis, index: UOp): void {
+    this.#placed.set(this.#rangeOf(axis), index);
+    this.#open |= bit(axis.id);
+  }
+}

@@ -1,0 +1,270 @@
+// The AST of a kernel and a list of OptOps in, one UOp graph out: a SINK of STOREs in which loops are RANGE nodes and
+// reduces are REDUCE nodes over them. An op is lowered at symbolic indexes, one for each of its dims; views turn
+// indexes into other indexes, reduces put fresh ranges in their place. linearize.ts decides where loops open.
+
+import { type DType, dtypes, PtrDType } from "../dtype.ts";
+import { InternalError, ShapeError } from "../errors.ts";
+import { getOrMake, range } from "../helpers.ts";
+import { isAluOp, REDUCE } from "../ops.ts";
+import type { LazyOp } from "../schedule/lazyop.ts";
+import type { ShapeTracker } from "../shape/shapetracker.ts";
+import {
+  add,
+  and,
+  fold,
+  keyOf,
+  mul,
+  type Sint,
+  smax,
+  sprod,
+  sub,
+  Variable,
+  type Visitor,
+} from "../shape/symbolic.ts";
+import { type Shape, unflatten } from "../shape/view.ts";
+import { mergeDims } from "./merge.ts";
+import { axisOrder, type OptOp, type Split, splitAxis } from "./opts.ts";
+import { requireSupport, type Target } from "./target.ts";
+import { type UOp, UOpArena } from "./uops.ts";
+
+/** A loop of the kernel. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE. */
+export interface Axis {
+  readonly id: number;
+  readonly size: Sint;
+  readonly kind: "output" | "local" | "reduce";
+}
+
+export interface Lowered {
+  readonly sink: UOp;
+  readonly arena: UOpArena;
+  /** indexed by the arg of RANGE */
+  readonly axes: readonly Axis[];
+  /** the output and local axes, outermost first */
+  readonly order: readonly Axis[];
+}
+
+export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
+  return new Lowering(ast, opts, target).run();
+}
+
+/** Where an op is evaluated: an index for each of its dims, and whether the result is looked at at all. */
+interface Place {
+  readonly idx: readonly Sint[];
+  readonly gate: Sint;
+  readonly done: Map<LazyOp, UOp>;
+}
+
+/** A dim or several merged ones as the loops it became: index = (rest * local + l) * lanes + lane. */
+interface Loops extends Split {
+  readonly dims: readonly number[];
+  /** the variables of the loops that are left, and their ranges */
+  readonly outer: Sint;
+  readonly ranges: readonly UOp[];
+}
+
+class Lowering {
+  readonly #arena = new UOpArena();
+  readonly #axes: Axis[] = [];
+  readonly #ranges = new Map<Variable, UOp>();
+  readonly #places = new Map<string, Place>();
+  readonly #reduceLoops = new Map<LazyOp, readonly Loops[]>();
+  readonly #ast: readonly LazyOp[];
+  readonly #opts: readonly OptOp[];
+  readonly #target: Target;
+  /** how many axes OptOps can name so far */
+  #numbered = 0;
+
+  constructor(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target) {
+    this.#ast = ast;
+    this.#opts = opts;
+    this.#target = target;
+  }
+
+  run(): Lowered {
+    const stores: UOp[] = [];
+    let order: readonly Axis[] = [];
+    for (const store of this.#ast) {
+      if (store.op !== "STORE") throw new InternalError(`a kernel starts with STORE, not ${store.op}`);
+      const { shape } = store;
+      const loops = mergeDims(store).map((dims) =>
+        this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), true),
+      );
+      order = this.#outputOrder(loops);
+      for (const lanes of lanesOf(loops))
+        stores.push(this.#store(store, this.#place(indexes(loops, shape, lanes), 1)));
+    }
+    return {
+      sink: this.#arena.make("SINK", undefined, stores, undefined),
+      arena: this.#arena,
+      axes: this.#axes,
+      order,
+    };
+  }
+
+  /** Rest axes in the order that SWAP leaves, then the local ones. */
+  #outputOrder(loops: readonly Loops[]): Axis[] {
+    const real = loops.filter((l) => smax(l.rest) * l.local * l.lanes !== 1);
+    const sorted = axisOrder(this.#opts, real.length).map((i) => real[i] as Loops);
+    const axes = sorted.flatMap((l) => l.ranges.map((r) => this.#axes[r.arg as number] as Axis));
+    return [...axes.filter((a) => a.kind === "output"), ...axes.filter((a) => a.kind === "local")];
+  }
+
+  #store(store: LazyOp<"STORE">, place: Place): UOp {
+    const value = this.#lower(store.srcs[0] as LazyOp, place);
+    const { index } = store.arg.st.expr(place.idx);
+    return this.#arena.make("STORE", undefined, [this.#buffer(store), this.#index(index), value], undefined);
+  }
+
+  #lower(op: LazyOp, place: Place): UOp {
+    return getOrMake(place.done, op, () => this.#lowerNew(op, place));
+  }
+  #lowerNew(op: LazyOp, place: Place): UOp {
+    const a = this.#arena;
+    switch (op.op) {
+      case "LOAD":
+        return this.#load(op, place);
+      case "CONST": {
+        const { valid } = op.arg.st.expr(place.idx);
+        return this.#where(valid, a.constant(op.dtype, op.arg.val), op.dtype);
+      }
+      case "VIEW": {
+        const src = op.srcs[0] as LazyOp;
+        const { index, valid } = op.arg.expr(place.idx);
+        const inner = this.#place(unflatten(index, src.shape), and(place.gate, valid));
+        return this.#where(valid, this.#lower(src, inner), op.dtype);
+      }
+      case "CAST":
+        return a.cast(this.#lower(op.srcs[0] as LazyOp, place), op.dtype);
+      case "BITCAST":
+        return a.bitcast(this.#lower(op.srcs[0] as LazyOp, place), op.dtype);
+      case "SUM":
+      case "REDUCE_MAX":
+        return this.#reduce(op, place);
+      default: {
+        if (!isAluOp(op.op)) throw new InternalError(`${op.op} cannot be lowered to a kernel`);
+        return a.alu(op.op, ...op.srcs.map((s) => this.#lower(s, place)));
+      }
+    }
+  }
+
+  #load(op: LazyOp<"LOAD">, place: Place): UOp {
+    const { index, valid } = op.arg.st.expr(place.idx);
+    const gate = and(place.gate, valid);
+    const zero = this.#arena.constant(op.dtype, 0);
+    if (gate === 0) return zero;
+    const at = [this.#buffer(op), this.#index(index)];
+    const srcs = gate === 1 ? at : [...at, this.#index(gate), zero];
+    return this.#arena.make("LOAD", op.dtype, srcs, undefined);
+  }
+
+  /** The lanes of an unrolled axis are combined first, then the loops run over what is left. */
+  #reduce(op: LazyOp<"SUM" | "REDUCE_MAX">, place: Place): UOp {
+    const src = op.srcs[0] as LazyOp;
+    const loops = getOrMake(this.#reduceLoops, op, () =>
+      mergeDims(src, op.arg).map((dims) =>
+        this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), false),
+      ),
+    );
+    const values = lanesOf(loops).map((lanes) => {
+      const idx = [...place.idx];
+      const fresh = indexes(loops, src.shape, lanes);
+      for (const d of op.arg) idx[d] = fresh[d] as Sint;
+      return this.#lower(src, this.#place(idx, place.gate));
+    });
+    const value = values.reduce((x, y) => this.#arena.alu(REDUCE[op.op].combine, x, y));
+    const ranges = loops.flatMap((l) => l.ranges);
+    return ranges.length === 0 ? value : this.#arena.make("REDUCE", op.dtype, [value, ...ranges], op.op);
+  }
+
+  /** Loops for merged dims of the given size. A size of 1 needs none. */
+  #loops(dims: readonly number[], size: Sint, output: boolean): Loops {
+    if (size === 1) return { dims, rest: 1, local: 1, lanes: 1, outer: 0, ranges: [] };
+    const split = splitAxis(this.#opts, this.#numbered++, size, output);
+    const rest = this.#range(split.rest, output ? "output" : "reduce");
+    const local = this.#range(split.local, "local");
+    return {
+      dims,
+      ...split,
+      outer: add(mul(rest?.variable ?? 0, split.local), local?.variable ?? 0),
+      ranges: [rest, local].filter((x) => x !== undefined).map((x) => x.range),
+    };
+  }
+
+  #range(size: Sint, kind: Axis["kind"]): { variable: Variable; range: UOp } | undefined {
+    if (size === 1) return undefined;
+    const id = this.#axes.push({ id: this.#axes.length, size, kind }) - 1;
+    const variable = Variable(`r${id}`, 0, typeof size === "number" ? size - 1 : sub(size, 1));
+    const ends = [this.#arena.constant(dtypes.int32, 0), this.#index(size)];
+    const made = this.#arena.make("RANGE", dtypes.int32, ends, id);
+    this.#ranges.set(variable, made);
+    return { variable, range: made };
+  }
+
+  #place(idx: readonly Sint[], gate: Sint): Place {
+    const key = `${idx.map(keyOf).join()}|${keyOf(gate)}`;
+    return getOrMake(this.#places, key, () => ({ idx, gate, done: new Map() }));
+  }
+
+  #where(valid: Sint, value: UOp, dtype: DType): UOp {
+    if (valid === 1) return value;
+    return this.#arena.alu("WHERE", this.#index(valid), value, this.#arena.constant(dtype, 0));
+  }
+
+  #buffer(op: LazyOp<"LOAD" | "STORE">): UOp {
+    const { idx, dtype, st } = op.arg;
+    requireSupport(this.#target, dtype, op.op);
+    if (extent(st) > 2 ** 31) {
+      throw new ShapeError(
+        `kernel: a buffer of ${extent(st)} elements is indexed with 32 bits; split the tensor`,
+      );
+    }
+    return this.#arena.make(
+      "DEFINE_GLOBAL",
+      PtrDType(dtype),
+      [],
+      [idx, `data${idx}`, idx < this.#ast.length],
+    );
+  }
+
+  /** A symbolic integer as UOps: int32 for indexes, bool for conditions. */
+  #index(x: Sint): UOp {
+    return fold(x, this.#visitor);
+  }
+  readonly #visitor: Visitor<UOp> = {
+    const: (n) => this.#arena.constant(dtypes.int32, n),
+    variable: (v) => this.#ranges.get(v) ?? this.#arena.make("DEFINE_VAR", dtypes.int32, [], v),
+    add: (x, y) => this.#arena.alu("ADD", x, y),
+    mul: (x, y) => this.#arena.alu("MUL", x, y),
+    // floor and truncating division agree here: what is negative is gated, its value is never used
+    idiv: (x, y) => this.#arena.alu("IDIV", x, y),
+    mod: (x, y) => this.#arena.alu("MOD", x, y),
+    lt: (x, y) => this.#arena.alu("CMPLT", x, y),
+    and: (x, y) => this.#arena.alu("AND", x, y),
+  };
+}
+
+const extent = (st: ShapeTracker): number => st.realSize();
+
+/** Every combination of lanes, one number a loop. */
+function lanesOf(loops: readonly Loops[]): number[][] {
+  return loops.reduce<number[][]>((all, l) => all.flatMap((c) => range(l.lanes).map((n) => [...c, n])), [[]]);
+}
+
+/** One index a dim: a merged dim is taken apart again, which the simplifier undoes in the address. */
+function indexes(loops: readonly Loops[], shape: Shape, lanes: readonly number[]): Sint[] {
+  const idx: Sint[] = shape.map(() => 0);
+  loops.forEach((l, i) => {
+    const at = add(mul(l.outer, l.lanes), lanes[i] as number);
+    const parts =
+      l.dims.length === 1
+        ? [at]
+        : unflatten(
+            at,
+            l.dims.map((d) => shape[d] as Sint),
+          );
+    l.dims.forEach((d, j) => {
+      idx[d] = parts[j] as Sint;
+    });
+  });
+  return idx;
+}

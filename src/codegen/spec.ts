@@ -1,0 +1,86 @@
+// SPEC=1: a list of UOps must be well formed before a renderer sees it. Each op states what its sources and types
+// are; a breach is our own bug and names the node.
+
+import { type DType, dtypes, Pointer } from "../dtype.ts";
+import { InternalError } from "../errors.ts";
+import { opRecord, resultDType } from "../ops.ts";
+import { type UOp, type UOpGraph, type UOpName, valueType } from "./uops.ts";
+
+type Check = (u: UOp) => boolean;
+
+const isPointer = (u: UOp | undefined): boolean => u?.dtype instanceof Pointer;
+const has = (u: UOp | undefined, d: DType): boolean => u?.dtype === d;
+const index = (u: UOp | undefined): boolean => has(u, dtypes.int32);
+const element = (u: UOp | undefined): DType | undefined =>
+  u?.dtype instanceof Pointer ? u.dtype.base : undefined;
+const scalar = (d: UOp["dtype"], of: DType | undefined): boolean =>
+  d !== undefined && !(d instanceof Pointer) && of !== undefined && (d === of || d === of.vec(d.count));
+const graphOnly: Check = () => false;
+
+/** Exhaustive: a new op must say what it looks like. */
+const SPEC: Record<UOpName, Check> = {
+  DEFINE_GLOBAL: (u) => isPointer(u) && u.srcs.length === 0,
+  DEFINE_LOCAL: (u) => isPointer(u) && u.srcs.length === 0,
+  DEFINE_ACC: (u) => u.dtype !== undefined && !isPointer(u) && u.arg !== undefined,
+  DEFINE_VAR: (u) => index(u) && u.srcs.length === 0,
+  SPECIAL: (u) => index(u) && u.srcs.length === 0,
+  CONST: (u) =>
+    u.dtype !== undefined && !isPointer(u) && typeof u.arg === (valueType(u).isBig ? "bigint" : "number"),
+  LOOP: (u) => index(u) && u.srcs.length === 2 && u.srcs.every(index),
+  ENDLOOP: (u) => u.srcs.length === 1 && u.srcs[0]?.op === "LOOP",
+  IF: (u) => has(u.srcs[0], dtypes.bool),
+  ENDIF: (u) => u.srcs[0]?.op === "IF",
+  LOAD: (u) => {
+    const [buf, idx, gate, alt] = u.srcs;
+    const gated = u.srcs.length === 4 && has(gate, dtypes.bool) && alt?.dtype === u.dtype;
+    return scalar(u.dtype, element(buf)) && index(idx) && (u.srcs.length === 2 || gated);
+  },
+  STORE: (u) => {
+    const [buf, idx, value, gate] = u.srcs;
+    return scalar(value?.dtype, element(buf)) && index(idx) && (gate === undefined || has(gate, dtypes.bool));
+  },
+  ALU: (u) => {
+    if (u.op !== "ALU" || u.srcs.length !== opRecord(u.arg).arity) return false;
+    const values = u.arg === "WHERE" ? u.srcs.slice(1) : u.srcs;
+    const first = valueType(values[0] as UOp);
+    const condition = u.arg !== "WHERE" || valueType(u.srcs[0] as UOp).kind === "bool";
+    return condition && values.every((s) => s.dtype === first) && u.dtype === resultDType(u.arg, first);
+  },
+  CAST: (u) => u.srcs.length === 1 && valueType(u).count === valueType(u.srcs[0] as UOp).count,
+  BITCAST: (u) => u.srcs.length === 1 && valueType(u).itemsize === valueType(u.srcs[0] as UOp).itemsize,
+  PHI: (u) =>
+    u.srcs[0]?.op === "DEFINE_ACC" &&
+    u.srcs[1]?.dtype === u.dtype &&
+    u.srcs.slice(2).every((l) => l.op === "LOOP"),
+  BARRIER: (u) => u.dtype === undefined,
+  GEP: (u) => u.op === "GEP" && u.arg < valueType(u.srcs[0] as UOp).count,
+  VECTORIZE: (u) => valueType(u).count === u.srcs.length,
+  RANGE: graphOnly,
+  REDUCE: graphOnly,
+  SINK: graphOnly,
+};
+
+/** Checks types, that sources come first, and that no value is used outside the loop it was made in. */
+export function checkList(uops: UOpGraph): void {
+  const open: UOp[] = [];
+  const home = new Map<UOp, readonly UOp[]>();
+  const fail = (u: UOp, why: string): never => {
+    throw new InternalError(`${u.op} (step ${uops.indexOf(u)}) ${why}\n${uops}`);
+  };
+  for (const u of uops) {
+    if (!SPEC[u.op](u)) fail(u, "is malformed");
+    for (const s of u.srcs) {
+      const at = home.get(s);
+      if (at === undefined) fail(u, `comes before its source ${s.op}`);
+      else if (u.op !== "ENDLOOP" && s.op !== "PHI" && !at.every((l) => open.includes(l)))
+        fail(u, `uses ${s.op} after its loop`);
+    }
+    if (u.op === "LOOP" || u.op === "IF") open.push(u);
+    if (u.op === "ENDLOOP" || u.op === "ENDIF") {
+      if (open.pop() !== u.srcs[0]) fail(u, "does not close the innermost loop");
+    }
+    home.set(u, [...open]);
+  }
+  const [left] = open;
+  if (left !== undefined) fail(left, "is never closed");
+}

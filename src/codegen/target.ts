@@ -1,0 +1,45 @@
+// What codegen must know of the place a kernel will run: its limits and what it lacks. A renderer is such
+// a target plus `render`. Plain required fields: a new target cannot forget to say something.
+
+import type { DType } from "../dtype.ts";
+import { DTypeError } from "../errors.ts";
+import type { AluOp } from "../ops.ts";
+import type { UOpGraph } from "./uops.ts";
+
+/**
+ * native: arithmetic in the type itself. storage: loads, stores and casts only, arithmetic goes through
+ * float32. bits: only 16-bit integers move, the conversion is spelt out in integer ops. none: refused.
+ */
+export type Support = "native" | "storage" | "bits" | "none";
+
+export interface Target {
+  /** the device this renders for, as in DEV */
+  readonly name: string;
+  /** kernels run as a grid of work items (gidx, lidx) instead of loops */
+  readonly hasLocal: boolean;
+  readonly globalMax: readonly number[];
+  readonly localMax: readonly number[];
+  readonly sharedMax: number;
+  support(dtype: DType): Support;
+  /** the op can be spelt for this type; otherwise it is decomposed */
+  has(op: AluOp, dtype: DType): boolean;
+  /** a cast from float to integer behaves as castValue says by itself; otherwise clamps are added */
+  readonly saturatingCast: boolean;
+  /** an integer division by zero is harmless; otherwise it is guarded */
+  readonly safeDivision: boolean;
+}
+
+/** Text, machine code, or (for the interpreter) the list itself, as the device's compiler wants it. */
+export type Source = string | Uint8Array | UOpGraph;
+
+export interface Renderer extends Target {
+  render(name: string, uops: UOpGraph): Source;
+}
+
+/** Refuses a type that the target does not have, before anything is built. */
+export function requireSupport(target: Target, dtype: DType, what: string): void {
+  if (target.support(dtype) !== "none") return;
+  throw new DTypeError(
+    `${what}: ${target.name} has no ${dtype.name}; cast to a type it has (float32, int32), or use another device`,
+  );
+}

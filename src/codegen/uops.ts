@@ -1,0 +1,232 @@
+// The UOp: the one node of codegen, immutable. `UOpArena` interns nodes for one kernel and folds them by the
+// FOLD table as they are made; `UOpGraph` is the linear list that renderers read, with the public `add`.
+// Lowering fills an arena, linearize turns its SINK into a UOpGraph, renderers only read.
+
+import { type DType, Pointer, scalarOf, type Value, wrap } from "../dtype.ts";
+import { InternalError } from "../errors.ts";
+import { type Algebra, type AluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
+import type { Variable } from "../shape/symbolic.ts";
+import { FOLD } from "./fold.ts";
+import { rewriteOne } from "./rewrite.ts";
+
+/** What each op carries besides its sources. A missing entry fails the type check. */
+export interface UOpArgs {
+  /** position, name, written to */
+  DEFINE_GLOBAL: readonly [number, string, boolean];
+  /** name, elements */
+  DEFINE_LOCAL: readonly [string, number];
+  /** the value before the first turn of the loop */
+  DEFINE_ACC: Value;
+  DEFINE_VAR: Variable;
+  /** dimension 0..2, name (gidx0, lidx0), size */
+  SPECIAL: readonly [number, string, number];
+  CONST: Value;
+  LOOP: undefined;
+  ENDLOOP: undefined;
+  IF: undefined;
+  ENDIF: undefined;
+  LOAD: undefined;
+  STORE: undefined;
+  ALU: AluOp;
+  CAST: undefined;
+  BITCAST: undefined;
+  PHI: undefined;
+  BARRIER: undefined;
+  /** lane */
+  GEP: number;
+  /** lanes from scalars */
+  VECTORIZE: undefined;
+  // in the graph only: linearize turns RANGE into LOOP or SPECIAL, and REDUCE into an accumulator and loops
+  /** the number of its axis in the kernel, which says how it is run */
+  RANGE: number;
+  REDUCE: ReduceOp;
+  SINK: undefined;
+}
+
+export type UOpName = keyof UOpArgs;
+export type UType = DType | Pointer | undefined;
+
+interface Node<K extends UOpName> {
+  readonly id: number;
+  readonly op: K;
+  readonly dtype: UType;
+  readonly srcs: readonly UOp[];
+  readonly arg: UOpArgs[K];
+}
+/** A union over the ops, so that `u.op === "ALU"` makes `u.arg` an AluOp. */
+export type UOp<K extends UOpName = UOpName> = { [P in K]: Node<P> }[K];
+
+const names = (...xs: UOpName[]) =>
+  Object.fromEntries(xs.map((x) => [x, x])) as { readonly [K in UOpName]: K };
+export const UOps = names(
+  "DEFINE_GLOBAL",
+  "DEFINE_LOCAL",
+  "DEFINE_ACC",
+  "DEFINE_VAR",
+  "SPECIAL",
+  "CONST",
+  "LOOP",
+  "ENDLOOP",
+  "IF",
+  "ENDIF",
+  "LOAD",
+  "STORE",
+  "ALU",
+  "CAST",
+  "BITCAST",
+  "PHI",
+  "BARRIER",
+  "GEP",
+  "VECTORIZE",
+  "RANGE",
+  "REDUCE",
+  "SINK",
+);
+
+/** The element type of a value; pointers and effects have none. */
+export function valueType(u: UOp): DType {
+  if (u.dtype === undefined || u.dtype instanceof Pointer) {
+    throw new InternalError(`${u.op} has no value type (it is ${u.dtype ?? "an effect"})`);
+  }
+  return u.dtype;
+}
+
+let nextId = 0;
+export function makeUOp<K extends UOpName>(
+  op: K,
+  dtype: UType,
+  srcs: readonly UOp[],
+  arg: UOpArgs[K],
+): UOp<K> {
+  return { id: nextId++, op, dtype, srcs, arg } as UOp<K>;
+}
+
+/** Nodes with identity or effects: two equal ones are still two. */
+const UNIQUE: ReadonlySet<UOpName> = new Set([
+  "DEFINE_ACC",
+  "DEFINE_LOCAL",
+  "LOOP",
+  "ENDLOOP",
+  "IF",
+  "ENDIF",
+  "STORE",
+  "PHI",
+  "BARRIER",
+  "SINK",
+]);
+
+const argKey = (arg: UOp["arg"]): string => {
+  if (typeof arg === "number") return Object.is(arg, -0) ? "-0" : String(arg);
+  if (typeof arg === "object" && !Array.isArray(arg)) return `v${(arg as Variable).name}`;
+  return typeof arg === "bigint" ? `${arg}n` : String(arg);
+};
+
+/** Makes the nodes of one kernel: each distinct node once, folded as it is made. Dies with the kernel. */
+export class UOpArena implements Algebra<UOp> {
+  readonly #table = new Map<string, UOp>();
+
+  make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
+    if (UNIQUE.has(op)) return makeUOp(op, dtype, srcs, arg) as UOp;
+    let key = `${op}|${dtype}|${argKey(arg as UOp["arg"])}`;
+    for (const s of srcs) key += `,${s.id}`;
+    const found = this.#table.get(key);
+    if (found !== undefined) return found;
+    const made = makeUOp(op, dtype, srcs, arg) as UOp;
+    const folded = rewriteOne(made, FOLD, this) ?? made;
+    this.#table.set(key, folded);
+    return folded;
+  }
+
+  /** The node with other sources, folded again. */
+  withSrcs(u: UOp, srcs: readonly UOp[]): UOp {
+    return this.make(u.op, u.dtype, srcs, u.arg as never);
+  }
+  alu(op: AluOp, ...srcs: readonly UOp[]): UOp {
+    const last = srcs.at(-1);
+    if (last === undefined || srcs.length !== opRecord(op).arity) {
+      throw new InternalError(`${op} takes ${opRecord(op).arity} sources, got ${srcs.length}`);
+    }
+    return this.make("ALU", resultDType(op, valueType(last)), srcs, op);
+  }
+  /** A float keeps the digits it was given: listings and sources print 0.3333333333333333, whoever uses it rounds. */
+  constant(dtype: DType, value: Value): UOp {
+    return this.make("CONST", dtype, [], dtype.isFloat ? Number(value) : wrap(scalarOf(dtype), value));
+  }
+  cast(x: UOp, dtype: DType): UOp {
+    return x.dtype === dtype ? x : this.make("CAST", dtype, [x], undefined);
+  }
+  bitcast(x: UOp, dtype: DType): UOp {
+    return x.dtype === dtype ? x : this.make("BITCAST", dtype, [x], undefined);
+  }
+  dtypeOf(x: UOp): DType {
+    return valueType(x);
+  }
+}
+
+/** A kernel as a list: every source stands before its user. Also the public way to build one by hand. */
+export class UOpGraph implements Iterable<UOp> {
+  readonly uops: UOp[] = [];
+  readonly #arena: UOpArena;
+  readonly #at = new Map<UOp, number>();
+
+  constructor(arena: UOpArena = new UOpArena()) {
+    this.#arena = arena;
+  }
+
+  /** Adds a node and returns it, or what it folds to: ADD of the constants 199 and 200 is the constant 399. */
+  add<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[] = [], arg?: UOpArgs[K]): UOp {
+    const u = this.#arena.make(op, dtype, srcs, arg as UOpArgs[K]);
+    this.push(u);
+    return u;
+  }
+
+  /** Appends a node that an arena made already, once. */
+  push(u: UOp): void {
+    if (this.#at.has(u)) return;
+    this.#at.set(u, this.uops.length);
+    this.uops.push(u);
+  }
+
+  has(u: UOp): boolean {
+    return this.#at.has(u);
+  }
+  indexOf(u: UOp): number {
+    return this.#at.get(u) ?? -1;
+  }
+  [Symbol.iterator](): Iterator<UOp> {
+    return this.uops[Symbol.iterator]();
+  }
+  /** The symbolic variables of the kernel, in the order in which it takes them. */
+  vars(): Variable[] {
+    return this.uops.filter((u) => u.op === "DEFINE_VAR").map((u) => u.arg);
+  }
+  globals(): UOp<"DEFINE_GLOBAL">[] {
+    return this.uops.filter((u) => u.op === "DEFINE_GLOBAL");
+  }
+
+  /** The listing of seed 002. */
+  toString(): string {
+    const head = "step  Op_name               type                      input                           arg";
+    const rows = this.uops.map((u, i) => {
+      const type = u.dtype === undefined ? "" : String(u.dtype);
+      const input = `[${u.srcs.map((s) => this.indexOf(s)).join(", ")}]`;
+      return `${String(i).padStart(4)} ${`UOps.${u.op}`.padEnd(20)}: ${type.padEnd(25)} ${input.padEnd(32)} ${showArg(u)}`;
+    });
+    return [head, ...rows].join("\n");
+  }
+}
+
+function showArg(u: UOp): string {
+  const show = (x: unknown): string => {
+    if (typeof x === "boolean") return x ? "True" : "False";
+    return typeof x === "string" ? `'${x}'` : String(x);
+  };
+  if (u.arg === undefined) return "None";
+  if (u.op === "ALU") return `${opRecord(u.arg).group}.${u.arg}`;
+  if (u.op === "REDUCE") return `ReduceOps.${u.arg}`;
+  if (u.op === "DEFINE_VAR") return u.arg.name;
+  return Array.isArray(u.arg) ? `(${u.arg.map(show).join(", ")})` : show(u.arg);
+}
+
+/** Lanes of a value: 1 for a scalar. */
+export const lanes = (u: UOp): number => valueType(u).count;

@@ -1,0 +1,185 @@
+// Seed 000: a schedule is spread over one queue a device; where data crosses devices, the reader's queue gets a
+// WaitItem and the source's queue the SyncItem it waits for. Calling the queue runs everything, device by device, as
+// far as each can go, and always in the same order whichever device is looked at first.
+
+import { env } from "../env.ts";
+import { InternalError } from "../errors.ts";
+import { runAsync, runSync, type Step, settle, timestamp } from "../helpers.ts";
+import type { Buffer } from "../runtime/buffer.ts";
+import { Device } from "../runtime/registry.ts";
+import { updateStats } from "../runtime/stats.ts";
+import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
+import { runnerFor } from "./lower.ts";
+
+/** A point in a device's queue that others wait for. */
+export class SyncItem {
+  readonly kind = "sync";
+  readonly device: string;
+  waiters = 0;
+  constructor(device: string) {
+    this.device = device;
+  }
+}
+/** Stops a device's queue until the sync has happened. */
+export class WaitItem {
+  readonly kind = "wait";
+  readonly sync: SyncItem;
+  constructor(sync: SyncItem) {
+    this.sync = sync;
+  }
+}
+export class CopyItem {
+  readonly kind = "copy";
+  readonly output: Buffer;
+  readonly input: Buffer;
+  readonly item: ScheduleItem;
+  constructor(item: ScheduleItem) {
+    this.item = item;
+    this.output = item.outputs[0] as Buffer;
+    this.input = item.inputs[0] as Buffer;
+  }
+}
+export type QueueItem = ScheduleItem | CopyItem | SyncItem | WaitItem;
+
+const isItem = (x: QueueItem): x is ScheduleItem => !("kind" in x);
+
+export class CommandQueue {
+  readonly q = new Map<string, QueueItem[]>();
+  /** source buffer -> devices whose queued copies still read it */
+  readonly #copiers = new Map<Buffer, Set<string>>();
+
+  constructor(schedule: readonly ScheduleItem[]) {
+    for (const si of schedule) this.#add(si);
+    if (env.DEBUG >= 6) console.log(this.toString());
+  }
+
+  #queue(device: string): QueueItem[] {
+    const found = this.q.get(device);
+    if (found !== undefined) return found;
+    const made: QueueItem[] = [];
+    this.q.set(device, made);
+    return made;
+  }
+
+  #add(si: ScheduleItem): void {
+    const out = si.outputs[0] as Buffer;
+    const devices = new Set([...si.outputs, ...si.inputs].map((b) => b.device));
+    const copy = si.ast[0]?.op === "COPY";
+    if (devices.size !== 1 && !copy)
+      throw new InternalError(`one kernel on several devices: ${[...devices].join(", ")}`);
+    // overwriting what another device's queue still copies from has to wait for that copy
+    for (const device of this.#copiers.get(out) ?? []) {
+      if (device !== out.device) this.#addWait(out.device, this.#addSync(device));
+    }
+    this.#copiers.delete(out);
+    if (!copy) {
+      this.#queue(out.device).push(si);
+      return;
+    }
+    const src = si.inputs[0] as Buffer;
+    this.#addWait(out.device, this.#addSync(src.device));
+    this.#queue(out.device).push(new CopyItem(si));
+    this.#copiers.set(src, (this.#copiers.get(src) ?? new Set()).add(out.device));
+  }
+
+  /** A sync at the end of the device's queue; the one that is there already serves. */
+  #addSync(device: string): SyncItem {
+    const queue = this.#queue(device);
+    const last = queue.at(-1);
+    if (last instanceof SyncItem) return last;
+    const sync = new SyncItem(device);
+    queue.push(sync);
+    return sync;
+  }
+
+  #addWait(device: string, sync: SyncItem): void {
+    const queue = this.#queue(device);
+    const last = queue.at(-1);
+    // a wait for an earlier point of the same device is covered by this one
+    if (last instanceof WaitItem && last.sync.device === sync.device && last.sync !== sync) {
+      queue.pop();
+      last.sync.waiters--;
+      if (last.sync.waiters === 0) {
+        const theirs = this.#queue(last.sync.device);
+        theirs.splice(theirs.indexOf(last.sync), 1);
+      }
+    }
+    if (queue.some((x) => x instanceof WaitItem && x.sync === sync)) return;
+    sync.waiters++;
+    queue.push(new WaitItem(sync));
+  }
+
+  /** Runs everything; `start` is the order in which devices are looked at first. */
+  async run(start?: readonly string[]): Promise<void> {
+    await runAsync(this.execute(start));
+  }
+  runSync(start?: readonly string[]): void {
+    runSync(this.execute(start), "run");
+  }
+
+  *execute(start: readonly string[] = [...this.q.keys()]): Step<void> {
+    const active = [...start];
+    const waiting = new Map<SyncItem, string[]>();
+    const seen = new Set<SyncItem>();
+    for (let device = active.shift(); device !== undefined; device = active.shift()) {
+      const queue = this.#queue(device);
+      const si = queue[0];
+      if (si === undefined) continue;
+      if (si instanceof SyncItem) {
+        // not while another device can still do something
+        const heads = active.map((d) => this.#queue(d)[0]).filter((x) => x !== undefined);
+        if (heads.every((x) => x instanceof SyncItem)) {
+          queue.shift();
+          yield* synchronize(device);
+          active.push(...(waiting.get(si) ?? []));
+          waiting.delete(si);
+          seen.add(si);
+        }
+      } else if (si instanceof WaitItem) {
+        queue.shift();
+        if (!seen.has(si.sync)) {
+          waiting.set(si.sync, [...(waiting.get(si.sync) ?? []), device]);
+          continue;
+        }
+      } else {
+        yield* executeItem(isItem(si) ? si : si.item);
+        queue.shift();
+      }
+      active.push(device);
+    }
+    const stuck = [...this.q].filter(([, items]) => items.length > 0);
+    if (stuck.length > 0) throw new InternalError(`the queue stopped with work left:\n${this}`);
+  }
+
+  /** One line a device: what waits in its queue. */
+  toString(): string {
+    return [...this.q].map(([device, items]) => `${device}: ${items.map(showItem).join(" ")}`).join("\n");
+  }
+}
+
+export function showItem(x: QueueItem): string {
+  if (x instanceof SyncItem) return `SYNC(${x.device})`;
+  if (x instanceof WaitItem) return `WAIT(${x.sync.device})`;
+  if (x instanceof CopyItem) return `COPY(${x.output.device} <- ${x.input.device})`;
+  return `${x.ast[0]?.op}(${x.outputs.length} out, ${x.inputs.length} in)`;
+}
+
+function* synchronize(device: string): Step<void> {
+  const start = timestamp();
+  yield* settle((yield* Device.opened(device)).synchronize());
+  if (env.DEBUG < 2) return;
+  const seconds = (timestamp() - start) / 1000;
+  updateStats({ kind: "sync", device, name: "synchronize", args: 1, ops: 0, bytes: 0, seconds });
+}
+
+/** Allocates the outputs, runs, and marks the nodes: a failure leaves the graph as it was. */
+function* executeItem(si: ScheduleItem): Step<void> {
+  const buffers = [...si.outputs, ...si.inputs];
+  for (const b of buffers) yield* Device.opened(b.device);
+  if (si.outputs.every((b) => b.size > 0)) {
+    const runner = yield* runnerFor(si);
+    for (const out of si.outputs) out.ensureAllocated();
+    if (runner !== undefined) yield* runner.run(buffers, si.varVals, env.DEBUG >= 2);
+  } else for (const out of si.outputs) out.ensureAllocated();
+  itemDone(si);
+}

@@ -1,0 +1,84 @@
+// From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The second
+// kernel of the same structure costs a look-up.
+
+import { type Kernel, toKernel } from "../codegen/kernel.ts";
+import { showOpts } from "../codegen/opts.ts";
+import type { Renderer } from "../codegen/target.ts";
+import { env } from "../env.ts";
+import { DeviceError, InternalError } from "../errors.ts";
+import { type Step, settle } from "../helpers.ts";
+import type { Buffer } from "../runtime/buffer.ts";
+import { Device } from "../runtime/registry.ts";
+import {
+  BufferCopy,
+  BufferRead,
+  BufferXfer,
+  CompiledRunner,
+  CustomOp,
+  type Runner,
+} from "../runtime/runner.ts";
+import { astKey, type LazyOp } from "../schedule/lazyop.ts";
+import type { ScheduleItem } from "../schedule/schedule.ts";
+
+const compiled = new Map<string, CompiledRunner>();
+
+/** Forgets all compiled kernels, so that the next run compiles again (for measuring). */
+export const clearKernelCache = (): void => compiled.clear();
+
+const kindOf = (device: string): string => device.split(":", 1)[0] as string;
+
+/** What executes this item; undefined for EMPTY, which only wants memory. */
+export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
+  const first = si.ast[0] as LazyOp;
+  const out = si.outputs[0] as Buffer;
+  switch (first.op) {
+    case "STORE":
+      return yield* kernelRunner(out.device, si.ast);
+    case "COPY": {
+      const src = si.inputs[0] as Buffer;
+      const { canTransfer } = Device.get(out.device).allocator;
+      if (canTransfer && kindOf(out.device) === kindOf(src.device)) return new BufferXfer();
+      return kindOf(src.device) === "DISK" ? new BufferRead() : new BufferCopy();
+    }
+    case "CUSTOM":
+      return new CustomOp(first.arg);
+    case "EMPTY":
+      return undefined;
+    default:
+      throw new InternalError(`a ScheduleItem cannot start with ${first.op}`);
+  }
+}
+
+export function* kernelRunner(name: string, ast: readonly LazyOp[]): Step<CompiledRunner> {
+  const key = `${name}|${astKey(ast)}`;
+  const known = compiled.get(key);
+  if (known !== undefined) return known;
+  const device = yield* Device.opened(name);
+  if (device.renderer === undefined) {
+    throw new DeviceError(
+      `${name} holds data and cannot compute; move the tensor first: t.to("${Device.DEFAULT}")`,
+    );
+  }
+  const kernel = toKernel(ast, [], device.renderer);
+  const source = render(device.renderer, kernel);
+  const program = yield* settle(device.compile(kernel.name, source));
+  const runner = new CompiledRunner({ ...kernel, device: name, program });
+  compiled.set(key, runner);
+  return runner;
+}
+
+function render(renderer: Renderer, kernel: Kernel) {
+  if (env.DEBUG >= 5) console.log(String(kernel.uops));
+  const source = renderer.render(kernel.name, kernel.uops);
+  if (env.DEBUG >= 4) {
+    if (kernel.opts.length > 0) console.log(showOpts(kernel.opts));
+    const text = typeof source === "string";
+    const shown = text
+      ? source
+      : source instanceof Uint8Array
+        ? `${kernel.name}: ${source.byteLength} bytes of WebAssembly`
+        : "";
+    if (shown !== "") console.log(shown);
+  }
+  return source;
+}

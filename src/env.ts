@@ -1,0 +1,59 @@
+// The only reader of the environment. In Node the values come from process.env, in a page from
+// globalThis.GRADLOOM_ENV (an object set before the import). Everyone else asks `env.NAME`;
+// tests and tools change a value for the length of a call with `withEnv`.
+
+/** name -> [default, what it does]. README's table of settings is checked against this one. */
+export const SETTINGS = {
+  DEV: ["WASM", "the default device: WASM, JS, CLANG, NULL, or one with a number (WASM:1)"],
+  DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
+  NOOPT: [0, "1: lower every kernel with an empty list of OptOps"],
+  FUSE: [1, "0: cut kernels as the seeds do, one reduce a kernel"],
+  GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
+  GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the ending"],
+  SPEC: [0, "1: verify types and structure of the UOps between passes"],
+  CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
+  NO_COLOR: ["", "set: no colours, whatever reads the output"],
+} as const satisfies Record<string, readonly [string | number, string]>;
+
+type Settings = typeof SETTINGS;
+export type EnvName = keyof Settings;
+export type Env = { readonly [K in EnvName]: Settings[K][0] extends number ? number : string };
+
+type Globals = {
+  process?: { env?: Record<string, string | undefined>; stdout?: { isTTY?: boolean } };
+  GRADLOOM_ENV?: Record<string, string | number | undefined>;
+};
+const host = globalThis as Globals;
+
+function read(name: EnvName): string | number {
+  const [fallback] = SETTINGS[name];
+  const raw = host.GRADLOOM_ENV?.[name] ?? host.process?.env?.[name];
+  if (raw === undefined) return fallback;
+  if (typeof fallback === "string") return String(raw);
+  const n = Number(raw);
+  return Number.isFinite(n) ? n : fallback;
+}
+
+const values = Object.fromEntries((Object.keys(SETTINGS) as EnvName[]).map((k) => [k, read(k)]));
+
+export const env = values as unknown as Env;
+
+/** Runs `fn` with some settings changed, also when `fn` is async. Not for two calls at the same time. */
+export function withEnv<T>(changes: Partial<Env>, fn: () => T): T {
+  const before = { ...values };
+  Object.assign(values, changes);
+  const restore = () => void Object.assign(values, before);
+  let result: T;
+  try {
+    result = fn();
+  } catch (e) {
+    restore();
+    throw e;
+  }
+  if (result instanceof Promise) return result.finally(restore) as T;
+  restore();
+  return result;
+}
+
+/** Colours are for people: only when a terminal reads and NO_COLOR is not set. */
+export const wantsColor = (): boolean => env.NO_COLOR === "" && host.process?.stdout?.isTTY === true;

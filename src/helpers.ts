@@ -1,0 +1,102 @@
+// Small things that every stage needs and no stage owns: products, colours, graph order, and the two
+// drivers (`runAsync`, `runSync`) that let one generator serve both the async and the sync API.
+
+import { wantsColor } from "./env.ts";
+import { DeviceError } from "./errors.ts";
+
+export const prod = (xs: readonly number[]): number => xs.reduce((a, b) => a * b, 1);
+export const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+export const arraysEqual = <T>(a: readonly T[], b: readonly T[]): boolean =>
+  a.length === b.length && a.every((x, i) => x === b[i]);
+
+/** Memoises on the map: the value for `key`, made by `make` when it is new. */
+export function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+const COLORS = { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36, white: 37 } as const;
+export type Color = keyof typeof COLORS | Uppercase<keyof typeof COLORS>;
+
+/** Upper-case colour names are the bright ones. */
+export function colored(text: string, color: Color): string {
+  if (!wantsColor()) return text;
+  const lower = color.toLowerCase() as keyof typeof COLORS;
+  return `\u001b[${COLORS[lower] + (color === lower ? 0 : 60)}m${text}\u001b[0m`;
+}
+
+/** The width of a text without its colour codes; padding by `padEnd` would count them. */
+export const padColored = (text: string, width: number): string => {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with ESC
+  const shown = text.replaceAll(/\u001b\[\d+m/g, "").length;
+  return text + " ".repeat(Math.max(0, width - shown));
+};
+
+/** Sources before users, each once; iterative, because a user's graph may be deeper than the stack. */
+export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly T[]): T[] {
+  const order: T[] = [];
+  const seen = new Set<T>();
+  const stack: { node: T; next: number; srcs: readonly T[] }[] = [];
+  const push = (node: T) => {
+    if (seen.has(node)) return;
+    seen.add(node);
+    stack.push({ node, next: 0, srcs: sources(node) });
+  };
+  for (const root of roots) {
+    push(root);
+    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+      const src = top.srcs[top.next++];
+      if (src !== undefined) push(src);
+      else order.push((stack.pop() as typeof top).node);
+    }
+  }
+  return order;
+}
+
+/** A piece of work that may have to wait: it yields what it waits for and is resumed with the value. */
+export type Step<T> = Generator<PromiseLike<unknown>, T, unknown>;
+export type MaybePromise<T> = T | PromiseLike<T>;
+
+const isPromise = <T>(x: MaybePromise<T>): x is PromiseLike<T> =>
+  typeof (x as PromiseLike<T> | undefined)?.then === "function";
+
+/** Inside a Step: the value of `x`, waiting only when it is a promise. */
+export function* settle<T>(x: MaybePromise<T>): Step<T> {
+  return isPromise(x) ? ((yield x) as T) : x;
+}
+
+export async function runAsync<T>(step: Step<T>): Promise<T> {
+  let turn = step.next();
+  while (!turn.done) {
+    let value: unknown;
+    try {
+      value = await turn.value;
+    } catch (e) {
+      turn = step.throw(e);
+      continue;
+    }
+    turn = step.next(value);
+  }
+  return turn.value;
+}
+
+/** Runs a Step to its end; a Step that has to wait cannot be run this way, and says so. */
+export function runSync<T>(step: Step<T>, what: string): T {
+  const turn = step.next();
+  if (turn.done) return turn.value;
+  turn.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
+  const why = `${what}: a device here can only be waited for asynchronously; use the async form (await)`;
+  const end = step.throw(new DeviceError(why));
+  if (end.done) return end.value;
+  throw new DeviceError(why);
+}
+
+let now: () => number = () => performance.now();
+/** Milliseconds; tests may replace the clock so that printed tables are stable. */
+export const timestamp = (): number => now();
+export const setClock = (clock: () => number): void => {
+  now = clock;
+};

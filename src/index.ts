@@ -1,0 +1,47 @@
+// The public names of gradloom, nothing else.
+
+export { resetKernelNames, toKernel } from "./codegen/kernel.ts";
+export type { OptOp } from "./codegen/opts.ts";
+export type { Renderer, Target } from "./codegen/target.ts";
+export { type UOp, UOpGraph, UOps } from "./codegen/uops.ts";
+export {
+  DType,
+  type DTypeLike,
+  type DTypeName,
+  dtypes,
+  PtrDType,
+  promote,
+  type TypedArray,
+} from "./dtype.ts";
+export { CommandQueue, CopyItem, SyncItem, showItem, WaitItem } from "./engine/commandqueue.ts";
+export { clearKernelCache } from "./engine/lower.ts";
+export { runSchedule, runScheduleSync } from "./engine/realize.ts";
+export { type Env, env, withEnv } from "./env.ts";
+export * from "./errors.ts";
+export { LazyBuffer } from "./lazy/lazybuffer.ts";
+export { BinaryOps, BufferOps, LoadOps, ReduceOps, TernaryOps, UnaryOps } from "./ops.ts";
+export { type CStyleLanguage, uopsToCStyle } from "./render/cstyle.ts";
+export {
+  ClangLanguage,
+  ClangRenderer,
+  CUDALanguage,
+  CUDARenderer,
+  HIPLanguage,
+  HIPRenderer,
+  MetalLanguage,
+  MetalRenderer,
+  OpenCLLanguage,
+  OpenCLRenderer,
+} from "./render/languages.ts";
+export { WASMRenderer } from "./render/wasm/wasm.ts";
+export { uopsToWGSL, WGSLRenderer } from "./render/wgsl.ts";
+export { Buffer } from "./runtime/buffer.ts";
+export { GlobalCounters } from "./runtime/counters.ts";
+export { Device } from "./runtime/registry.ts";
+export { BufferCopy, BufferRead, BufferXfer, CompiledRunner, CustomOp } from "./runtime/runner.ts";
+export { ConstBuffer, type LazyOp, MemBuffer } from "./schedule/lazyop.ts";
+export { createSchedule, type ScheduleItem } from "./schedule/schedule.ts";
+export { ShapeTracker } from "./shape/shapetracker.ts";
+export { type Sint, Variable } from "./shape/symbolic.ts";
+export { View } from "./shape/view.ts";
+export { Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";

@@ -1,0 +1,326 @@
+// The lazy graph. A LazyBuffer is concrete (it has an `op` and `srcs`; once realised a `buffer` and no srcs) or a
+// view (`_base` and a ShapeTracker). Nodes are immutable but for realisation. Tensors build them, schedule/ cuts
+// them into kernels, nobody else looks inside.
+
+import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
+import { DTypeError, InternalError, ShapeError } from "../errors.ts";
+import { type AluOp, isLoadOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
+import { Buffer } from "../runtime/buffer.ts";
+import { canonicalize } from "../runtime/registry.ts";
+import { ShapeTracker } from "../shape/shapetracker.ts";
+import { type Sint, smax, sprod } from "../shape/symbolic.ts";
+import type { Interval, Shape } from "../shape/view.ts";
+
+export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
+export type CustomFn = (buffers: readonly Buffer[]) => void;
+/** CONST: its value; CAST: the dtype; a reduce: its axes; CUSTOM: the function; else nothing. */
+export type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
+
+let nextId = 0;
+
+export class LazyBuffer {
+  readonly id = nextId++;
+  readonly device: string;
+  readonly st: ShapeTracker;
+  readonly dtype: DType;
+  readonly _base: LazyBuffer | undefined;
+  readonly op: LazyOpName | undefined;
+  readonly arg: LazyArg;
+  /** gone once realised */
+  srcs: readonly LazyBuffer[] | undefined;
+  /** set by `contiguous()`: this node is stored even where it could be fused */
+  forcedRealize = false;
+  /** set when an assign overwrote what this unrealised node reads */
+  stale: string | undefined;
+  #buffer: Buffer | undefined;
+  #weak: WeakRef<LazyBuffer> | undefined;
+  #readers: Set<WeakRef<LazyBuffer>> | undefined;
+  #sweepAt = 32;
+
+  private constructor(
+    device: string,
+    st: ShapeTracker,
+    dtype: DType,
+    base?: LazyBuffer,
+    op?: LazyOpName,
+    arg?: LazyArg,
+    srcs?: readonly LazyBuffer[],
+  ) {
+    this.device = device;
+    this.st = st;
+    this.dtype = dtype;
+    this._base = base;
+    this.op = op;
+    this.arg = arg;
+    this.srcs = srcs;
+    for (const s of srcs ?? []) s.base.#addReader(this);
+  }
+
+  // ---- making nodes ----
+
+  static make(
+    device: string,
+    shape: Shape,
+    dtype: DType,
+    op: LazyOpName,
+    arg: LazyArg,
+    srcs: readonly LazyBuffer[],
+  ): LazyBuffer {
+    return new LazyBuffer(
+      canonicalize(device),
+      ShapeTracker.fromShape(shape),
+      dtype,
+      undefined,
+      op,
+      arg,
+      srcs,
+    );
+  }
+  static loadop(
+    op: LoadOp,
+    shape: Shape,
+    dtype: DType,
+    device: string,
+    arg?: LazyArg,
+    srcs: readonly LazyBuffer[] = [],
+  ) {
+    return LazyBuffer.make(device, shape, dtype, op, arg, srcs);
+  }
+  /** A node that has its memory already: host arrays, files. */
+  static fromBuffer(buffer: Buffer, shape: Shape): LazyBuffer {
+    const lb = LazyBuffer.loadop("EMPTY", shape, buffer.dtype, buffer.device);
+    lb.#buffer = buffer;
+    lb.srcs = undefined;
+    return lb;
+  }
+  /** One value, seen at every place of `shape`. */
+  static constant(device: string, shape: Shape, dtype: DType, value: Value): LazyBuffer {
+    // a float keeps the digits it was given; whoever computes with it rounds
+    const exact = typeof value === "bigint" ? dtypes.int64 : dtypes.float64;
+    const cast = dtype.isFloat ? Number(value) : castValue(dtype, value, exact);
+    const scalar = LazyBuffer.loadop("CONST", [], dtype, device, cast);
+    return shape.length === 0 ? scalar : scalar.reshape(shape.map(() => 1)).expand(shape);
+  }
+
+  get base(): LazyBuffer {
+    return this._base ?? this;
+  }
+  get shape(): Shape {
+    return this.st.shape;
+  }
+  get size(): Sint {
+    return sprod(this.shape);
+  }
+  /** The memory that this node has or will have; described on first use, allocated when it is computed. */
+  get buffer(): Buffer {
+    if (this._base !== undefined) return this._base.buffer;
+    this.#buffer ??= new Buffer(this.device, smax(sprod(this.shape)), this.dtype);
+    return this.#buffer;
+  }
+  /** The buffer of a node that has been computed. An assign that has not run yet counts as not realised. */
+  get realized(): Buffer | undefined {
+    return this._base === undefined && this.srcs === undefined ? this.#buffer : undefined;
+  }
+  /** The sources of a node that is known not to be realised. */
+  get sources(): readonly LazyBuffer[] {
+    if (this.srcs === undefined) throw new InternalError(`${this} is realised and has no sources any more`);
+    return this.srcs;
+  }
+  /** The node that an ASSIGN overwrites. */
+  get assigned(): LazyBuffer {
+    const target = this.op === "ASSIGN" ? this.sources[1] : undefined;
+    if (target === undefined) throw new InternalError(`${this} assigns nothing`);
+    return target.base;
+  }
+  get isUnrealizedConst(): boolean {
+    return this.base.op === "CONST" && this.base.realized === undefined;
+  }
+
+  /** Called by the engine once the node's value is in its buffer (or certain to get there). */
+  markRealized(): void {
+    if (this._base !== undefined) throw new InternalError("a view has no value of its own to realise");
+    void this.buffer;
+    this.srcs = undefined;
+  }
+
+  /** The unrealised nodes that read this one directly and are still wanted by someone. */
+  pendingReaders(): LazyBuffer[] {
+    const live: LazyBuffer[] = [];
+    for (const r of this.#readers ?? []) {
+      const lb = r.deref();
+      if (lb?.srcs !== undefined) live.push(lb);
+    }
+    return live;
+  }
+  #addReader(reader: LazyBuffer): void {
+    this.#readers ??= new Set();
+    // a long-lived weight gains readers at every step: drop the collected ones now and then
+    if (this.#readers.size >= this.#sweepAt) {
+      for (const r of this.#readers) if (r.deref()?.srcs === undefined) this.#readers.delete(r);
+      this.#sweepAt = Math.max(32, this.#readers.size * 2);
+    }
+    reader.#weak ??= new WeakRef(reader);
+    this.#readers.add(reader.#weak);
+  }
+
+  // ---- ops ----
+
+  /** A constant shaped and placed like this node. */
+  const(value: Value, dtype: DType = this.dtype): LazyBuffer {
+    return LazyBuffer.constant(this.device, this.shape, dtype, value);
+  }
+
+  /** Elementwise; every source has this node's shape and device. */
+  e(op: AluOp, ...others: readonly LazyBuffer[]): LazyBuffer {
+    const srcs = [this, ...others];
+    if (srcs.length !== opRecord(op).arity) {
+      throw new InternalError(`${op} takes ${opRecord(op).arity} sources, got ${srcs.length}`);
+    }
+    const values = op === "WHERE" ? others : srcs;
+    for (const s of srcs) {
+      if (s.device !== this.device) {
+        throw new ShapeError(
+          `${op}: the operands are on ${this.device} and ${s.device}; move one of them: t.to("${this.device}")`,
+        );
+      }
+      if (s.st.shape.length !== this.st.shape.length || !s.shape.every((d, i) => d === this.shape[i])) {
+        throw new ShapeError(`${op}: shapes [${this.shape}] and [${s.shape}] differ; broadcast them first`);
+      }
+    }
+    const first = (values[0] as LazyBuffer).dtype;
+    for (const v of values) {
+      if (v.dtype !== first) {
+        throw new DTypeError(
+          `${op}: dtypes ${first.name} and ${v.dtype.name} differ; cast them to one first`,
+        );
+      }
+    }
+    return LazyBuffer.make(this.device, this.shape, resultDType(op, first), op, undefined, srcs);
+  }
+
+  /** Reduces over `axes`, which stay as dimensions of size 1. */
+  r(op: ReduceOp, axes: readonly number[]): LazyBuffer {
+    const sorted = [...new Set(axes)].sort((a, b) => a - b);
+    const bad = sorted.find((a) => !Number.isInteger(a) || a < 0 || a >= this.shape.length);
+    if (bad !== undefined) {
+      throw new ShapeError(
+        `${op}: axis ${bad} is not one of the ${this.shape.length} axes of [${this.shape}]`,
+      );
+    }
+    const shape = this.shape.map((d, i) => (sorted.includes(i) ? 1 : d));
+    const real = sorted.filter((a) => this.shape[a] !== 1);
+    if (real.length === 0) return this.reshape(shape);
+    if (sprod(this.shape) === 0) {
+      return LazyBuffer.constant(this.device, shape, this.dtype, REDUCE[op].identity(this.dtype));
+    }
+    return LazyBuffer.make(this.device, shape, this.dtype, op, real, [this]);
+  }
+
+  cast(dtype: DType): LazyBuffer {
+    if (dtype === this.dtype) return this;
+    if (this.isUnrealizedConst && !this.st.views.some((v) => v.mask)) {
+      return LazyBuffer.constant(
+        this.device,
+        this.shape,
+        dtype,
+        castValue(dtype, wrap(this.dtype, this.base.arg as Value), this.dtype),
+      );
+    }
+    return LazyBuffer.make(this.device, this.shape, dtype, "CAST", dtype, [this]);
+  }
+  bitcast(dtype: DType): LazyBuffer {
+    if (dtype === this.dtype) return this;
+    if (dtype.itemsize !== this.dtype.itemsize) {
+      throw new DTypeError(
+        `bitcast: ${this.dtype.name} has ${this.dtype.itemsize} bytes, ${dtype.name} has ${dtype.itemsize}; ` +
+          "only types of one size share their bits",
+      );
+    }
+    return LazyBuffer.make(this.device, this.shape, dtype, "BITCAST", dtype, [this]);
+  }
+
+  /** The same values laid out row by row in memory of their own. */
+  contiguous(): LazyBuffer {
+    const whole = this.st.contiguous && this.size === this.base.size;
+    if (whole && !this.isUnrealizedConst) {
+      // a concrete node is contiguous by nature, it only has to be stored
+      if (this.base.realized === undefined) this.base.forcedRealize = true;
+      return this;
+    }
+    return LazyBuffer.loadop("CONTIGUOUS", this.shape, this.dtype, this.device, undefined, [this]);
+  }
+
+  copyToDevice(device: string): LazyBuffer {
+    const to = canonicalize(device);
+    if (to === this.device) return this;
+    if (this.isUnrealizedConst && !this.st.views.some((v) => v.mask)) {
+      return LazyBuffer.constant(to, this.shape, this.dtype, this.base.arg as Value);
+    }
+    const whole = this.st.contiguous && this.size === this.base.size;
+    const src = whole ? this : (this.#slice() ?? this.contiguous());
+    return LazyBuffer.loadop("COPY", this.shape, this.dtype, to, undefined, [src]);
+  }
+
+  /** A run of consecutive elements of a realised buffer, as a node of its own: how parts of a file are read. */
+  #slice(): LazyBuffer | undefined {
+    const buffer = this.base.realized;
+    const [view] = this.st.views;
+    if (buffer === undefined || view === undefined || !this.st.consecutive) return undefined;
+    const size = sprod(this.shape);
+    if (typeof view.offset !== "number" || typeof size !== "number") return undefined;
+    const part = new Buffer(buffer.device, size, this.dtype, buffer, view.offset * this.dtype.itemsize);
+    return LazyBuffer.fromBuffer(part, this.shape);
+  }
+
+  /** A node that writes `value` into this node's memory. */
+  assign(value: LazyBuffer): LazyBuffer {
+    return LazyBuffer.loadop("ASSIGN", this.shape, this.dtype, this.device, undefined, [
+      value,
+      this,
+    ]).#sharing(this);
+  }
+  #sharing(target: LazyBuffer): this {
+    this.#buffer = target.base.buffer;
+    return this;
+  }
+
+  // ---- movement: a new view, no work ----
+
+  #view(st: ShapeTracker): LazyBuffer {
+    if (st === this.st) return this;
+    // a view that undoes all views before it is the base itself
+    if (
+      st.contiguous &&
+      st.shape.length === this.base.shape.length &&
+      st.shape.every((d, i) => d === this.base.shape[i])
+    ) {
+      return this.base;
+    }
+    return new LazyBuffer(this.device, st, this.dtype, this.base);
+  }
+  reshape(shape: Shape): LazyBuffer {
+    return this.#view(this.st.reshape(shape));
+  }
+  permute(axes: readonly number[]): LazyBuffer {
+    return this.#view(this.st.permute(axes));
+  }
+  expand(shape: Shape): LazyBuffer {
+    return this.#view(this.st.expand(shape));
+  }
+  pad(amounts: readonly Interval[]): LazyBuffer {
+    return this.#view(this.st.pad(amounts));
+  }
+  shrink(cuts: readonly Interval[]): LazyBuffer {
+    return this.#view(this.st.shrink(cuts));
+  }
+  stride(steps: readonly number[]): LazyBuffer {
+    return this.#view(this.st.stride(steps));
+  }
+
+  toString(): string {
+    const what = this._base !== undefined ? `view of ${this._base.op}` : `${this.op}`;
+    return `<LB ${this.device} [${this.shape}] ${this.dtype.name} ${what}${this.base.realized ? " realized" : ""}>`;
+  }
+}
+
+export const isStored = (lb: LazyBuffer): boolean => lb.op !== undefined && isLoadOp(lb.op);

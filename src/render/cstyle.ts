@@ -1,0 +1,239 @@
+// Linear UOps to the text of one kernel in a language like C. A language is a table of spellings (languages.ts);
+// this file walks the list once, decides what is inlined and what gets a name, and writes lines. It leaves
+// decomposition, clamps and guards to codegen, and the meaning of each op to spelling.ts.
+
+import { type UOp, type UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
+import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
+import { InternalError } from "../errors.ts";
+import type { AluOp } from "../ops.ts";
+import { overflowing } from "./overflow.ts";
+import { literal, type Spell, spellCast, type Words } from "./spelling.ts";
+import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
+
+/** The types and the text of a finished body: what a language needs to know to write what stands before it. */
+export interface KernelFacts {
+  readonly scalars: ReadonlySet<DType>;
+  readonly vectors: ReadonlySet<DType>;
+  readonly body: string;
+}
+
+/** All that differs between the languages, as data. */
+export interface CStyleLanguage extends Words {
+  readonly kernelPrefix: string;
+  readonly bufferPrefix: string;
+  readonly smemPrefix: string;
+  /** stands before smemPrefix, so that vectors can be read from the array */
+  readonly smemAlign: string;
+  /** pointers are cast with the address space in front */
+  readonly prefixForCast: boolean;
+  readonly argIntPrefix: string;
+  readonly barrier: string;
+  /** how a float4 is made; other vectors replace the name in it */
+  readonly float4: string;
+  readonly vectorBrackets: readonly [string, string];
+  /** `*(data0+i)` instead of `data0[i]` */
+  readonly usesPtrArithmetic: boolean;
+  readonly extraArgs: readonly string[];
+  /** the group id and the local id along a dimension; absent where there is no grid */
+  readonly codeForWorkitem: Readonly<Record<"g" | "l", (dim: number) => string>> | undefined;
+  readonly codeForOp: Readonly<Record<AluOp, Spell>>;
+  readonly lane: (vector: string, lane: number, count: number) => string;
+  readonly bitcast: (to: DType, from: DType, x: string) => string;
+  /** a function that `bitcast` calls, if it does */
+  readonly bitcastHelper: (to: DType, from: DType) => string;
+  /** signed integers wrap (under `flags`) */
+  readonly wrapsSigned: boolean;
+  /** what the compiler must be told for the text to mean what ops.ts says */
+  readonly flags: readonly string[];
+  readonly preamble: (facts: KernelFacts) => readonly string[];
+}
+
+class KernelText extends KernelWriter {
+  readonly buffers: UOp<"DEFINE_GLOBAL">[] = [];
+  readonly variables: UOp<"DEFINE_VAR">[] = [];
+  readonly scalars = new Set<DType>();
+  readonly vectors = new Set<DType>();
+  readonly language: CStyleLanguage;
+  readonly #unsigned: ReadonlySet<UOp>;
+
+  constructor(language: CStyleLanguage, uops: readonly UOp[]) {
+    super(uops);
+    this.language = language;
+    this.#unsigned = language.wrapsSigned ? new Set() : overflowing(uops);
+    for (const u of uops) this.#note(u);
+    for (const u of uops) (RENDER[u.op] as (k: KernelText, u: UOp) => void)(this, u);
+  }
+
+  #note(u: UOp): void {
+    if (u.dtype === undefined) return;
+    const d = u.dtype instanceof Pointer ? u.dtype.base : u.dtype;
+    this.scalars.add(scalarOf(d));
+    if (d.count > 1) this.vectors.add(d);
+  }
+
+  override declare(u: UOp, prefix: Prefix, text: string): string {
+    const name = this.fresh(prefix);
+    this.line(`${this.language.typeName(valueType(u))} ${name} = ${text};`);
+    return name;
+  }
+
+  vector(d: DType, lanes: readonly string[]): string {
+    const [open, close] = this.language.vectorBrackets;
+    return `${this.language.float4.replace("float4", this.language.typeName(d))}${open}${lanes.join(",")}${close}`;
+  }
+  constant(d: DType, value: number | bigint): string {
+    const one = literal(this.language, scalarOf(d), value);
+    return d.count === 1 ? one : this.vector(d, Array<string>(d.count).fill(one));
+  }
+
+  /** Lane by lane where a vector is computed: not every language has operators on vectors. */
+  perLane(d: DType, srcs: readonly UOp[], spell: (...srcs: string[]) => string): string {
+    const lanes = Array.from({ length: d.count }, (_, i) => spell(...srcs.map((s) => this.lane(s, i))));
+    return d.count === 1 ? (lanes[0] ?? "") : this.vector(d, lanes);
+  }
+  lane(u: UOp, i: number): string {
+    if (lanesOf(u) === 1) return this.text(u);
+    if (u.op === "CONST") return literal(this.language, scalarOf(valueType(u)), u.arg);
+    return this.language.lane(this.text(u), i, lanesOf(u));
+  }
+
+  alu(u: UOp<"ALU">): string {
+    const last = u.srcs.at(-1);
+    const type = scalarOf(valueType(last ?? u));
+    const spell = this.language.codeForOp[u.arg];
+    if (!this.#unsigned.has(u)) return this.perLane(valueType(u), u.srcs, (...xs) => spell(type, ...xs));
+    const { typeName } = this.language;
+    const twin = type.itemsize === 8 ? dtypes.uint64 : dtypes.uint32;
+    const cast = (x: string, i: number): string =>
+      u.arg === "SHL" && i === 1 ? x : `(${typeName(twin)})(${x})`;
+    return this.perLane(
+      valueType(u),
+      u.srcs,
+      (...xs) => `(${typeName(type)})${spell(twin, ...xs.map(cast))}`,
+    );
+  }
+
+  /** An element, or `d.count` elements from `idx` on. */
+  access(buffer: UOp | undefined, idx: UOp | undefined, d: DType): string {
+    const { usesPtrArithmetic, prefixForCast, bufferPrefix, smemPrefix, typeName } = this.language;
+    const at = this.text(idx);
+    const inner = idx?.op === "ALU" && idx.arg === "ADD" ? stripParens(at) : at;
+    const pointer = `${this.text(buffer)}+${inner}`;
+    if (d.count > 1) {
+      const local = buffer?.dtype instanceof Pointer && buffer.dtype.local;
+      const space = prefixForCast ? (local ? smemPrefix : bufferPrefix) : "";
+      return `*((${space}${typeName(d)}*)(${pointer}))`;
+    }
+    return usesPtrArithmetic ? `*(${pointer})` : `${this.text(buffer)}[${stripParens(at)}]`;
+  }
+
+  bitcast(u: UOp<"BITCAST">): string {
+    const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
+    const helper = this.language.bitcastHelper(to, from);
+    if (helper !== "") this.helpers.add(helper);
+    // C computes narrow types in int, and the bits of an int are not the bits of a char
+    const exact = (x: string): string => (from.itemsize < 4 ? `(${this.language.typeName(from)})(${x})` : x);
+    return this.perLane(valueType(u), u.srcs, (x = "") => this.language.bitcast(to, from, exact(x)));
+  }
+}
+
+const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = {
+  DEFINE_GLOBAL: (k, u) => {
+    k.buffers.push(u);
+    k.set(u, u.arg[1]);
+  },
+  DEFINE_VAR: (k, u) => {
+    k.variables.push(u);
+    k.set(u, u.arg.name);
+  },
+  DEFINE_LOCAL: (k, u) => {
+    const [name, size] = u.arg;
+    const { smemAlign, smemPrefix, typeName } = k.language;
+    k.line(`${smemAlign}${smemPrefix}${typeName((u.dtype as Pointer).base)} ${name}[${size}];`);
+    k.set(u, name);
+  },
+  DEFINE_ACC: (k, u) => k.set(u, k.declare(u, "acc", k.constant(valueType(u), u.arg))),
+  SPECIAL: (k, u) => {
+    const [dim, name, size] = u.arg;
+    const code = k.language.codeForWorkitem?.[name.startsWith("g") ? "g" : "l"];
+    if (code === undefined)
+      throw new InternalError(`SPECIAL ${name}: this language has no grid of work items`);
+    k.line(`int ${name} = ${code(dim)}; /* ${size} */`);
+    k.set(u, name);
+  },
+  CONST: (k, u) => k.set(u, k.constant(valueType(u), u.arg)),
+  LOOP: (k, u) => {
+    const i = k.fresh("ridx");
+    k.open(`for (int ${i} = ${k.text(u.srcs[0])}; ${i} < ${k.text(u.srcs[1])}; ${i}++) {`);
+    k.set(u, i);
+  },
+  ENDLOOP: (k) => k.close(),
+  IF: (k, u) => k.open(`if (${stripParens(k.text(u.srcs[0]))}) {`),
+  ENDIF: (k) => k.close(),
+  LOAD: (k, u) => {
+    const [buffer, idx, gate, alt] = u.srcs;
+    const element = k.access(buffer, idx, valueType(u));
+    k.set(
+      u,
+      k.declare(u, "val", gate === undefined ? element : `(${k.text(gate)}?${element}:${k.text(alt)})`),
+    );
+  },
+  STORE: (k, u) => {
+    const [buffer, idx, value, gate] = u.srcs;
+    const condition = gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `;
+    k.line(`${condition}${k.access(buffer, idx, valueType(value as UOp))} = ${k.text(value)};`);
+  },
+  ALU: (k, u) => k.value(u, "alu", k.alu(u)),
+  CAST: (k, u) => {
+    const from = scalarOf(valueType(u.srcs[0] as UOp));
+    const spell = (x = ""): string => spellCast(k.language, scalarOf(valueType(u)), from, x);
+    k.value(u, "cast", k.perLane(valueType(u), u.srcs, spell));
+  },
+  BITCAST: (k, u) => k.value(u, "cast", k.bitcast(u)),
+  PHI: (k, u) => {
+    const [acc, value] = u.srcs;
+    k.line(`${k.text(acc)} = ${k.text(value)};`);
+    k.set(u, k.text(acc));
+  },
+  BARRIER: (k) => {
+    if (k.language.barrier !== "") k.line(k.language.barrier);
+  },
+  GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
+  VECTORIZE: (k, u) =>
+    k.value(
+      u,
+      "vec",
+      k.vector(
+        valueType(u),
+        u.srcs.map((s) => k.text(s)),
+      ),
+    ),
+  RANGE: refuseUOp,
+  REDUCE: refuseUOp,
+  SINK: refuseUOp,
+};
+
+function parameters(k: KernelText): string {
+  const { bufferPrefix, argIntPrefix, extraArgs, typeName } = k.language;
+  const buffers = k.buffers
+    .toSorted((a, b) => a.arg[0] - b.arg[0])
+    .map((u) => {
+      const [, name, mutable] = u.arg;
+      return `${mutable ? "" : "const "}${bufferPrefix}${typeName((u.dtype as Pointer).base)}* ${name}`;
+    });
+  const variables = k.variables.map((u) => `${argIntPrefix} ${u.arg.name}`);
+  return [...buffers, ...variables, ...extraArgs].join(", ");
+}
+
+/** The text of a kernel that takes its buffers by position and then its variables. */
+export function uopsToCStyle(
+  language: CStyleLanguage,
+  name: string,
+  uops: UOpGraph | readonly UOp[],
+): string {
+  const k = new KernelText(language, [...uops]);
+  const body = k.lines.join("\n");
+  const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
+  const head = `${language.kernelPrefix}void ${name}(${parameters(k)}) {`;
+  return `${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`;
+}

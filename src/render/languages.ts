@@ -1,0 +1,404 @@
+// The C-like languages as tables: what each calls its types, functions, address spaces and work items, and
+// the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
+
+import type { Renderer, Support, Target } from "../codegen/target.ts";
+import { type DType, dtypes, scalarOf } from "../dtype.ts";
+import { type CStyleLanguage, type KernelFacts, uopsToCStyle } from "./cstyle.ts";
+import { cstyleOps, type MathFunction, type Words } from "./spelling.ts";
+
+type TypeNames = Readonly<Record<string, string>>;
+
+/** bfloat16 only ever moves as 16 bits; codegen spells out its conversions. */
+const C_TYPES: TypeNames = {
+  bool: "unsigned char",
+  int8: "signed char",
+  uint8: "unsigned char",
+  int16: "short",
+  uint16: "unsigned short",
+  int32: "int",
+  uint32: "unsigned int",
+  int64: "long long",
+  uint64: "unsigned long long",
+  float16: "half",
+  bfloat16: "unsigned short",
+  float32: "float",
+  float64: "double",
+};
+const GPU_TYPES: TypeNames = {
+  ...C_TYPES,
+  int8: "char",
+  uint8: "uchar",
+  uint16: "ushort",
+  uint32: "uint",
+  int64: "long",
+  uint64: "ulong",
+  bfloat16: "ushort",
+};
+
+/** Scalars by the table; vectors by the C-like alias and the number of lanes (float4). */
+const typeNames =
+  (scalars: TypeNames, vectors: TypeNames = {}) =>
+  (d: DType): string => {
+    const name = scalarOf(d).name;
+    if (d.count === 1) return scalars[name] ?? d.name;
+    return `${vectors[name] ?? scalarOf(d).alias}${d.count}`;
+  };
+
+const LL = { uint32: "u", int64: "ll", uint64: "ull" } as const;
+const L = { uint32: "u", int64: "l", uint64: "ul" } as const;
+
+/** C's rule for names: exp2f of a float, exp2 of a double. float16 goes through float and rounds once. */
+const libm = (fn: string, d: DType, ...xs: string[]): string => {
+  if (d === dtypes.float16) return `(half)(${libm(fn, dtypes.float32, ...xs.map((x) => `(float)(${x})`))})`;
+  return `${fn}${d === dtypes.float64 ? "" : "f"}(${xs.join(",")})`;
+};
+/** Overloaded names; float16 goes through float, so that it rounds as evaluate does. */
+const overloaded =
+  (namespace: string) =>
+  (fn: MathFunction, d: DType, ...xs: string[]): string => {
+    if (d !== dtypes.float16) return `${namespace}${fn}(${xs.join(",")})`;
+    return `(half)(${namespace}${fn}(${xs.map((x) => `(float)(${x})`).join(",")}))`;
+  };
+
+const XYZW = "xyzw";
+const HEX = "0123456789abcdef";
+const dotLane = (v: string, i: number): string => `${v}.${XYZW[i]}`;
+const indexLane = (v: string, i: number): string => `${v}[${i}]`;
+const noHelper = (): string => "";
+
+// ---- C ----
+
+const clangWords: Words = {
+  typeName: typeNames(C_TYPES),
+  call: libm,
+  infinity: "INFINITY",
+  nan: "NAN",
+  suffix: LL,
+};
+
+/** gcc has no __fp16 on x86, and clang before 15 no _Float16. */
+const HALF = `#ifdef __clang__
+typedef __fp16 half;
+#else
+typedef _Float16 half;
+#endif`;
+
+const usesMath = (body: string): boolean =>
+  /\b(?:exp2|log2|sin|sqrt|trunc|fmod)f?\(|\b(?:INFINITY|NAN)\b/.test(body);
+
+/** Aligned as one element: a row of a tensor may start anywhere. */
+const gccVector = (d: DType): string => {
+  const s = scalarOf(d);
+  const attributes = `vector_size(${d.itemsize}), aligned(${s.itemsize})`;
+  return `typedef ${clangWords.typeName(s)} ${clangWords.typeName(d)} __attribute__((${attributes}));`;
+};
+
+export const ClangLanguage: CStyleLanguage = {
+  ...clangWords,
+  kernelPrefix: "",
+  bufferPrefix: "",
+  smemPrefix: "",
+  smemAlign: "",
+  prefixForCast: false,
+  argIntPrefix: "const int",
+  barrier: "",
+  float4: "(float4)",
+  vectorBrackets: ["{", "}"],
+  usesPtrArithmetic: false,
+  extraArgs: [],
+  codeForWorkitem: undefined,
+  codeForOp: cstyleOps(clangWords),
+  lane: indexLane,
+  // no function: clang 14 returns no __fp16
+  bitcast: (to, from, x) =>
+    `((union { ${clangWords.typeName(from)} a; ${clangWords.typeName(to)} b; }){ ${x} }).b`,
+  bitcastHelper: noHelper,
+  wrapsSigned: true,
+  // two buffers of different types may be one memory
+  flags: ["-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing"],
+  preamble: ({ scalars, vectors, body }) => [
+    ...(usesMath(body) ? ["#include <math.h>"] : []),
+    ...(scalars.has(dtypes.float16) ? [HALF] : []),
+    ...[...vectors].map(gccVector),
+  ],
+};
+
+// ---- Metal ----
+
+/** The precise namespace keeps its accuracy whatever the host says about fast math. */
+const metalWords: Words = {
+  typeName: typeNames({ ...GPU_TYPES, bool: "bool" }),
+  call: overloaded("precise::"),
+  infinity: "INFINITY",
+  nan: "NAN",
+  suffix: L,
+};
+
+/** The host must compile with fast math off: with it, NaN and infinity are assumed away. */
+export const MetalLanguage: CStyleLanguage = {
+  ...metalWords,
+  kernelPrefix: "kernel ",
+  bufferPrefix: "device ",
+  smemPrefix: "threadgroup ",
+  smemAlign: "alignas(16) ",
+  prefixForCast: true,
+  argIntPrefix: "constant int&",
+  barrier: "threadgroup_barrier(mem_flags::mem_threadgroup);",
+  float4: "float4",
+  vectorBrackets: ["(", ")"],
+  usesPtrArithmetic: true,
+  extraArgs: ["uint3 gid [[threadgroup_position_in_grid]]", "uint3 lid [[thread_position_in_threadgroup]]"],
+  codeForWorkitem: { g: (dim) => `gid.${XYZW[dim]}`, l: (dim) => `lid.${XYZW[dim]}` },
+  codeForOp: cstyleOps(metalWords),
+  lane: dotLane,
+  bitcast: (to, _, x) => `as_type<${metalWords.typeName(to)}>(${x})`,
+  bitcastHelper: noHelper,
+  wrapsSigned: false,
+  flags: ["-fno-fast-math"],
+  preamble: () => ["#include <metal_stdlib>", "using namespace metal;"],
+};
+
+// ---- CUDA ----
+
+/** NVRTC brings no headers: infinity and NaN are spelt through their bits. */
+const cudaWords: Words = {
+  typeName: typeNames({ ...C_TYPES, bool: "bool" }, { int64: "longlong", uint64: "ulonglong" }),
+  call: libm,
+  infinity: "__int_as_float(0x7f800000)",
+  nan: "__int_as_float(0x7fc00000)",
+  suffix: LL,
+};
+
+/** CUDA has vectors up to four lanes, and none of half or bool: the others are structs. */
+const cudaVector = (d: DType): string => {
+  const [s, v] = [cudaWords.typeName(scalarOf(d)), cudaWords.typeName(d)];
+  const names = Array.from({ length: d.count }, (_, i) => cudaLaneName(i));
+  const fields = names.map((n) => `${s} ${n};`).join(" ");
+  const make = `static __device__ inline ${v} make_${v}(${names.map((n) => `${s} ${n}`).join(", ")})`;
+  return `struct __align__(${Math.min(16, d.itemsize)}) ${v} { ${fields} };
+${make} { ${v} r; ${names.map((n) => `r.${n} = ${n};`).join(" ")} return r; }`;
+};
+const cudaLaneName = (i: number): string => XYZW[i] ?? `s${HEX[i]}`;
+const isBuiltinInCUDA = (d: DType): boolean =>
+  d.count <= 4 && ![dtypes.bool, dtypes.float16, dtypes.bfloat16].includes(scalarOf(d));
+
+const CUDA_BITCAST = `template <class T, class F> static __device__ inline T bitcast(F x) {
+  T y;
+  memcpy(&y, &x, sizeof(y));
+  return y;
+}`;
+
+export const CUDALanguage: CStyleLanguage = {
+  ...cudaWords,
+  kernelPrefix: 'extern "C" __global__ ',
+  bufferPrefix: "",
+  smemPrefix: "__shared__ ",
+  smemAlign: "__align__(16) ",
+  prefixForCast: false,
+  argIntPrefix: "const int",
+  barrier: "__syncthreads();",
+  float4: "make_float4",
+  vectorBrackets: ["(", ")"],
+  usesPtrArithmetic: false,
+  extraArgs: [],
+  codeForWorkitem: { g: (dim) => `blockIdx.${XYZW[dim]}`, l: (dim) => `threadIdx.${XYZW[dim]}` },
+  codeForOp: cstyleOps(cudaWords),
+  lane: (v, i) => `${v}.${cudaLaneName(i)}`,
+  bitcast: (to, _, x) => `bitcast<${cudaWords.typeName(to)}>(${x})`,
+  bitcastHelper: () => CUDA_BITCAST,
+  wrapsSigned: false,
+  flags: ["--fmad=false"],
+  preamble: ({ scalars, vectors }) => [
+    ...(scalars.has(dtypes.float16) ? ["#include <cuda_fp16.h>"] : []),
+    ...[...vectors].filter((d) => !isBuiltinInCUDA(d)).map(cudaVector),
+  ],
+};
+
+// ---- HIP ----
+
+const hipTypes = typeNames({ ...C_TYPES, bool: "bool", float16: "_Float16" });
+const BITS: Readonly<Record<string, number>> = { float16: 16, float32: 32, float64: 64 };
+const hipWords: Words = {
+  typeName: hipTypes,
+  call: (fn, d, ...xs) => `__ocml_${fn}_f${BITS[d.name]}(${xs.join(",")})`,
+  infinity: "__builtin_inff()",
+  nan: '__builtin_nanf("")',
+  suffix: LL,
+};
+const hipOps = cstyleOps(hipWords);
+
+const HIP_PREFIX = `extern "C" __attribute__((device)) __attribute__((const)) size_t __ockl_get_local_id(unsigned int);
+extern "C" __attribute__((device)) __attribute__((const)) size_t __ockl_get_group_id(unsigned int);
+extern "C" __attribute__((device)) __attribute__((const)) size_t __ockl_get_local_size(unsigned int);
+extern "C" {\n${[dtypes.float32, dtypes.float64, dtypes.float16]
+  .map((d) => {
+    const [t, n] = [hipTypes(d), BITS[d.name]];
+    return `  __attribute__((device)) __attribute__((const)) ${t} __ocml_fmax_f${n}(${t}, ${t});
+  __attribute__((device)) __attribute__((pure)) ${t} __ocml_exp2_f${n}(${t});
+  __attribute__((device)) __attribute__((pure)) ${t} __ocml_log2_f${n}(${t});
+  __attribute__((device)) __attribute__((const)) ${t} __ocml_sqrt_f${n}(${t});
+  __attribute__((device)) ${t} __ocml_sin_f${n}(${t});\n`;
+  })
+  .join("")}}\nextern "C" __attribute__((global))`;
+
+/** The functions of ocml that HIP_PREFIX does not declare. */
+const hipDeclarations = (body: string): string[] => {
+  const called = new Set(body.match(/__ocml_(?:trunc|fmod)_f\d+/g));
+  return [...called].map((f) => {
+    const t = hipTypes(dtypes.all.find((d) => d.isFloat && f.endsWith(`f${BITS[d.name]}`)) ?? dtypes.float32);
+    const args = f.includes("fmod") ? `${t}, ${t}` : t;
+    return `extern "C" __attribute__((device)) __attribute__((const)) ${t} ${f}(${args});`;
+  });
+};
+
+export const HIPLanguage: CStyleLanguage = {
+  ...hipWords,
+  kernelPrefix: HIP_PREFIX,
+  bufferPrefix: "",
+  smemPrefix: "__attribute__((shared)) ",
+  smemAlign: "__attribute__((aligned(16))) ",
+  prefixForCast: false,
+  argIntPrefix: "const int",
+  barrier:
+    '__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");',
+  float4: "(float4)",
+  vectorBrackets: ["{", "}"],
+  usesPtrArithmetic: false,
+  extraArgs: [],
+  codeForWorkitem: { g: (dim) => `__ockl_get_group_id(${dim})`, l: (dim) => `__ockl_get_local_id(${dim})` },
+  codeForOp: {
+    ...hipOps,
+    // ocml's fmax drops a NaN
+    MAX: (d, a = "", b = "") =>
+      d.isFloat
+        ? `((${a}!=${a})?${a}:((${b}!=${b})?${b}:__ocml_fmax_f${BITS[d.name]}(${a},${b})))`
+        : hipOps.MAX(d, a, b),
+  },
+  lane: indexLane,
+  bitcast: (to, _, x) => `__builtin_bit_cast(${hipTypes(to)}, ${x})`,
+  bitcastHelper: noHelper,
+  wrapsSigned: true,
+  // HIP_PREFIX says size_t, which only HIP's own headers would define
+  flags: ["-fwrapv", "-ffp-contract=off", "-Dsize_t=__SIZE_TYPE__"],
+  preamble: ({ vectors, body }) => [
+    ...hipDeclarations(body),
+    ...[...vectors].map((d) => {
+      const s = scalarOf(d);
+      return `typedef ${hipTypes(s)} ${hipTypes(d)} __attribute__((ext_vector_type(${d.count})));`;
+    }),
+  ],
+};
+
+// ---- OpenCL ----
+
+/** A kernel may not take pointers to bool: one byte, 0 or 1. */
+const openclWords: Words = {
+  typeName: typeNames(
+    { ...GPU_TYPES, bool: "uchar", float16: "ushort" },
+    { bool: "uchar", bfloat16: "ushort" },
+  ),
+  call: overloaded(""),
+  infinity: "INFINITY",
+  nan: "NAN",
+  suffix: { uint32: "u", int64: "L", uint64: "UL" },
+};
+
+const openclPragmas = ({ scalars }: KernelFacts): string[] => [
+  ...(scalars.has(dtypes.float64) ? ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] : []),
+  // a fused multiply-add rounds once where evaluate rounds twice
+  ...([...scalars].some((d) => d.isFloat) ? ["#pragma OPENCL FP_CONTRACT OFF"] : []),
+];
+
+export const OpenCLLanguage: CStyleLanguage = {
+  ...openclWords,
+  kernelPrefix: "__kernel ",
+  bufferPrefix: "__global ",
+  smemPrefix: "__local ",
+  smemAlign: "__attribute__((aligned(16))) ",
+  prefixForCast: true,
+  argIntPrefix: "const int",
+  barrier: "barrier(CLK_LOCAL_MEM_FENCE);",
+  float4: "(float4)",
+  vectorBrackets: ["(", ")"],
+  usesPtrArithmetic: false,
+  extraArgs: [],
+  codeForWorkitem: { g: (dim) => `get_group_id(${dim})`, l: (dim) => `get_local_id(${dim})` },
+  codeForOp: cstyleOps(openclWords),
+  lane: (v, i) => `${v}.s${HEX[i]}`,
+  bitcast: (to, _, x) => `as_${openclWords.typeName(to)}(${x})`,
+  bitcastHelper: noHelper,
+  wrapsSigned: false,
+  flags: [],
+  preamble: openclPragmas,
+};
+
+// ---- the renderers ----
+
+type Limits = Pick<Target, "name" | "hasLocal" | "globalMax" | "localMax" | "sharedMax">;
+
+/** Codegen clamps casts and guards divisions for all of them: C leaves both undefined. */
+const renderer = (
+  language: CStyleLanguage,
+  limits: Limits,
+  lacks: Readonly<Record<string, Support>>,
+): Renderer => ({
+  ...limits,
+  support: (d) => lacks[scalarOf(d).name] ?? "native",
+  has: () => true,
+  saturatingCast: false,
+  safeDivision: false,
+  render: (name, uops) => uopsToCStyle(language, name, uops),
+});
+
+const GRID = 2 ** 31 - 1;
+
+export const ClangRenderer: Renderer = renderer(
+  ClangLanguage,
+  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 0 },
+  { float16: "storage", bfloat16: "bits" },
+);
+export const MetalRenderer: Renderer = renderer(
+  MetalLanguage,
+  {
+    name: "METAL",
+    hasLocal: true,
+    globalMax: [GRID, GRID, GRID],
+    localMax: [1024, 1024, 1024],
+    sharedMax: 32768,
+  },
+  { bfloat16: "bits", float64: "none" },
+);
+export const CUDARenderer: Renderer = renderer(
+  CUDALanguage,
+  {
+    name: "CUDA",
+    hasLocal: true,
+    globalMax: [GRID, 65535, 65535],
+    localMax: [1024, 1024, 64],
+    sharedMax: 49152,
+  },
+  { bfloat16: "bits" },
+);
+export const HIPRenderer: Renderer = renderer(
+  HIPLanguage,
+  {
+    name: "HIP",
+    hasLocal: true,
+    globalMax: [GRID, 65535, 65535],
+    localMax: [1024, 1024, 1024],
+    sharedMax: 65536,
+  },
+  { bfloat16: "bits" },
+);
+/** Half is an extension that pocl and many drivers lack: it moves as bits. The least that OpenCL promises otherwise. */
+export const OpenCLRenderer: Renderer = renderer(
+  OpenCLLanguage,
+  {
+    name: "OPENCL",
+    hasLocal: true,
+    globalMax: [GRID, GRID, GRID],
+    localMax: [256, 256, 256],
+    sharedMax: 32768,
+  },
+  { float16: "bits", bfloat16: "bits" },
+);

@@ -1,0 +1,311 @@
+// The WebAssembly binary assembler: opcodes as data, a growing byte writer, functions and modules.
+// In go calls such as `f.op(OP["i32.add"])`, out comes the Uint8Array of a module. It checks nothing:
+// what the code means, and whether its stack fits, is left to the renderer and to WebAssembly.validate.
+
+export const I32 = 0x7f;
+export const I64 = 0x7e;
+export const F32 = 0x7d;
+export const F64 = 0x7c;
+export const V128 = 0x7b;
+export type ValType = typeof I32 | typeof I64 | typeof F32 | typeof F64 | typeof V128;
+/** The type of a block that leaves nothing on the stack. */
+export const VOID = 0x40;
+export type BlockType = ValType | typeof VOID;
+
+/** Prefixed opcodes are `prefix << 16 | number`, so that one integer names any instruction. */
+// biome-ignore format: a table
+export const OP = {
+  unreachable: 0x00, nop: 0x01, block: 0x02, loop: 0x03, if: 0x04, else: 0x05, end: 0x0b, br: 0x0c,
+  br_if: 0x0d, return: 0x0f, call: 0x10, drop: 0x1a, select: 0x1b, "local.get": 0x20, "local.set": 0x21,
+  "local.tee": 0x22,
+
+  "i32.load": 0x28, "i64.load": 0x29, "f32.load": 0x2a, "f64.load": 0x2b, "i32.load8_s": 0x2c,
+  "i32.load8_u": 0x2d, "i32.load16_s": 0x2e, "i32.load16_u": 0x2f, "i32.store": 0x36, "i64.store": 0x37,
+  "f32.store": 0x38, "f64.store": 0x39, "i32.store8": 0x3a, "i32.store16": 0x3b, "i32.const": 0x41,
+  "i64.const": 0x42, "f32.const": 0x43, "f64.const": 0x44,
+
+  "i32.eqz": 0x45, "i32.eq": 0x46, "i32.ne": 0x47, "i32.lt_s": 0x48, "i32.lt_u": 0x49, "i32.gt_s": 0x4a,
+  "i32.gt_u": 0x4b, "i32.le_s": 0x4c, "i32.le_u": 0x4d, "i32.ge_s": 0x4e, "i32.ge_u": 0x4f, "i64.eqz": 0x50,
+  "i64.eq": 0x51, "i64.ne": 0x52, "i64.lt_s": 0x53, "i64.lt_u": 0x54, "i64.gt_s": 0x55, "i64.gt_u": 0x56,
+  "i64.le_s": 0x57, "i64.le_u": 0x58, "i64.ge_s": 0x59, "i64.ge_u": 0x5a, "f32.eq": 0x5b, "f32.ne": 0x5c,
+  "f32.lt": 0x5d, "f32.gt": 0x5e, "f32.le": 0x5f, "f32.ge": 0x60, "f64.eq": 0x61, "f64.ne": 0x62,
+  "f64.lt": 0x63, "f64.gt": 0x64, "f64.le": 0x65, "f64.ge": 0x66,
+
+  "i32.clz": 0x67, "i32.ctz": 0x68, "i32.popcnt": 0x69, "i32.add": 0x6a, "i32.sub": 0x6b, "i32.mul": 0x6c,
+  "i32.div_s": 0x6d, "i32.div_u": 0x6e, "i32.rem_s": 0x6f, "i32.rem_u": 0x70, "i32.and": 0x71, "i32.or": 0x72,
+  "i32.xor": 0x73, "i32.shl": 0x74, "i32.shr_s": 0x75, "i32.shr_u": 0x76, "i32.rotl": 0x77, "i32.rotr": 0x78,
+  "i64.clz": 0x79, "i64.ctz": 0x7a, "i64.popcnt": 0x7b, "i64.add": 0x7c, "i64.sub": 0x7d, "i64.mul": 0x7e,
+  "i64.div_s": 0x7f, "i64.div_u": 0x80, "i64.rem_s": 0x81, "i64.rem_u": 0x82, "i64.and": 0x83, "i64.or": 0x84,
+  "i64.xor": 0x85, "i64.shl": 0x86, "i64.shr_s": 0x87, "i64.shr_u": 0x88, "i64.rotl": 0x89, "i64.rotr": 0x8a,
+
+  "f32.abs": 0x8b, "f32.neg": 0x8c, "f32.ceil": 0x8d, "f32.floor": 0x8e, "f32.trunc": 0x8f,
+  "f32.nearest": 0x90, "f32.sqrt": 0x91, "f32.add": 0x92, "f32.sub": 0x93, "f32.mul": 0x94, "f32.div": 0x95,
+  "f32.min": 0x96, "f32.max": 0x97, "f32.copysign": 0x98, "f64.abs": 0x99, "f64.neg": 0x9a, "f64.ceil": 0x9b,
+  "f64.floor": 0x9c, "f64.trunc": 0x9d, "f64.nearest": 0x9e, "f64.sqrt": 0x9f, "f64.add": 0xa0,
+  "f64.sub": 0xa1, "f64.mul": 0xa2, "f64.div": 0xa3, "f64.min": 0xa4, "f64.max": 0xa5, "f64.copysign": 0xa6,
+
+  "i32.wrap_i64": 0xa7, "i64.extend_i32_s": 0xac, "i64.extend_i32_u": 0xad, "f32.convert_i32_s": 0xb2,
+  "f32.convert_i32_u": 0xb3, "f32.convert_i64_s": 0xb4, "f32.convert_i64_u": 0xb5, "f32.demote_f64": 0xb6,
+  "f64.convert_i32_s": 0xb7, "f64.convert_i32_u": 0xb8, "f64.convert_i64_s": 0xb9, "f64.convert_i64_u": 0xba,
+  "f64.promote_f32": 0xbb, "i32.reinterpret_f32": 0xbc, "i64.reinterpret_f64": 0xbd,
+  "f32.reinterpret_i32": 0xbe, "f64.reinterpret_i64": 0xbf, "i32.extend8_s": 0xc0, "i32.extend16_s": 0xc1,
+  "i64.extend8_s": 0xc2, "i64.extend16_s": 0xc3, "i64.extend32_s": 0xc4,
+
+  "i32.trunc_sat_f32_s": 0xfc0000, "i32.trunc_sat_f32_u": 0xfc0001, "i32.trunc_sat_f64_s": 0xfc0002,
+  "i32.trunc_sat_f64_u": 0xfc0003, "i64.trunc_sat_f32_s": 0xfc0004, "i64.trunc_sat_f32_u": 0xfc0005,
+  "i64.trunc_sat_f64_s": 0xfc0006, "i64.trunc_sat_f64_u": 0xfc0007,
+} as const;
+export type Opcode = (typeof OP)[keyof typeof OP];
+
+const scratch = new DataView(new ArrayBuffer(8));
+const scratchBytes = new Uint8Array(scratch.buffer);
+const utf8 = new TextEncoder();
+
+/** Bytes that grow by doubling, with the number formats of the binary format. */
+export class ByteWriter {
+  bytes: Uint8Array<ArrayBuffer>;
+  length = 0;
+
+  constructor(capacity = 256) {
+    this.bytes = new Uint8Array(capacity);
+  }
+
+  #reserve(n: number): void {
+    if (this.length + n <= this.bytes.length) return;
+    const grown = new Uint8Array(Math.max(this.bytes.length * 2, this.length + n));
+    grown.set(this.bytes.subarray(0, this.length));
+    this.bytes = grown;
+  }
+  byte(b: number): void {
+    if (this.length === this.bytes.length) this.#reserve(1);
+    this.bytes[this.length++] = b;
+  }
+  raw(b: Uint8Array): void {
+    this.#reserve(b.length);
+    this.bytes.set(b, this.length);
+    this.length += b.length;
+  }
+  /** Unsigned LEB128 of 0 .. 2^32-1. */
+  uleb(x: number): void {
+    while (x >= 128) {
+      this.byte((x % 128) | 128);
+      x = Math.floor(x / 128);
+    }
+    this.byte(x);
+  }
+  /** Signed LEB128 of an int32. */
+  sleb(x: number): void {
+    while (x < -64 || x > 63) {
+      this.byte((x & 127) | 128);
+      x >>= 7;
+    }
+    this.byte(x & 127);
+  }
+  /** Signed LEB128 of an int64. */
+  sleb64(x: bigint): void {
+    while (x < -0x40000000n || x > 0x3fffffffn) {
+      this.byte(Number(x & 127n) | 128);
+      x >>= 7n;
+    }
+    this.sleb(Number(x));
+  }
+  f32(x: number): void {
+    scratch.setFloat32(0, x, true);
+    this.raw(scratchBytes.subarray(0, 4));
+  }
+  f64(x: number): void {
+    scratch.setFloat64(0, x, true);
+    this.raw(scratchBytes);
+  }
+  name(text: string): void {
+    const b = utf8.encode(text);
+    this.uleb(b.length);
+    this.raw(b);
+  }
+  done(): Uint8Array<ArrayBuffer> {
+    return this.bytes.slice(0, this.length);
+  }
+  written(): Uint8Array<ArrayBuffer> {
+    return this.bytes.subarray(0, this.length);
+  }
+}
+
+export interface FunctionType {
+  readonly params: readonly ValType[];
+  readonly results: readonly ValType[];
+}
+
+/** One function body. Locals may be declared at any time; their numbers follow the parameters. */
+export class FunctionBuilder {
+  readonly type: FunctionType;
+  readonly code = new ByteWriter();
+  readonly #locals: ValType[] = [];
+
+  constructor(type: FunctionType) {
+    this.type = type;
+  }
+
+  /** Declares `count` locals with consecutive numbers and returns the first. */
+  local(type: ValType, count = 1): number {
+    const first = this.type.params.length + this.#locals.length;
+    for (let i = 0; i < count; i++) this.#locals.push(type);
+    return first;
+  }
+  op(code: Opcode): void {
+    if (code <= 0xff) this.code.byte(code);
+    else {
+      this.code.byte(code >> 16);
+      this.code.uleb(code & 0xffff);
+    }
+  }
+  get(local: number): void {
+    this.code.byte(OP["local.get"]);
+    this.code.uleb(local);
+  }
+  set(local: number): void {
+    this.code.byte(OP["local.set"]);
+    this.code.uleb(local);
+  }
+  tee(local: number): void {
+    this.code.byte(OP["local.tee"]);
+    this.code.uleb(local);
+  }
+  i32(x: number): void {
+    this.code.byte(OP["i32.const"]);
+    this.code.sleb(x | 0);
+  }
+  i64(x: bigint): void {
+    this.code.byte(OP["i64.const"]);
+    this.code.sleb64(BigInt.asIntN(64, x));
+  }
+  f32(x: number): void {
+    this.code.byte(OP["f32.const"]);
+    this.code.f32(x);
+  }
+  f64(x: number): void {
+    this.code.byte(OP["f64.const"]);
+    this.code.f64(x);
+  }
+  /** A load or store: `align` is the log2 of the alignment, `offset` in bytes is added to the address. */
+  memory(code: Opcode, align: number, offset: number): void {
+    this.op(code);
+    this.code.uleb(align);
+    this.code.uleb(offset);
+  }
+  block(type: BlockType = VOID): void {
+    this.code.byte(OP.block);
+    this.code.byte(type);
+  }
+  loop(type: BlockType = VOID): void {
+    this.code.byte(OP.loop);
+    this.code.byte(type);
+  }
+  if(type: BlockType = VOID): void {
+    this.code.byte(OP.if);
+    this.code.byte(type);
+  }
+  else(): void {
+    this.code.byte(OP.else);
+  }
+  end(): void {
+    this.code.byte(OP.end);
+  }
+  /** Jumps out of `depth` blocks, or to the start of the loop that is `depth` blocks out. */
+  br(depth: number): void {
+    this.code.byte(OP.br);
+    this.code.uleb(depth);
+  }
+  brIf(depth: number): void {
+    this.code.byte(OP.br_if);
+    this.code.uleb(depth);
+  }
+  call(fn: number): void {
+    this.code.byte(OP.call);
+    this.code.uleb(fn);
+  }
+
+  /** The entry of the code section: size, locals in runs of one type, code, end. */
+  writeTo(out: ByteWriter): void {
+    const runs = new ByteWriter(32);
+    let n = 0;
+    for (let i = 0; i < this.#locals.length; n++) {
+      const type = this.#locals[i] as ValType;
+      let j = i + 1;
+      while (j < this.#locals.length && this.#locals[j] === type) j++;
+      runs.uleb(j - i);
+      runs.byte(type);
+      i = j;
+    }
+    const head = new ByteWriter(8);
+    head.uleb(n);
+    out.uleb(head.length + runs.length + this.code.length + 1);
+    out.raw(head.written());
+    out.raw(runs.written());
+    out.raw(this.code.written());
+    out.byte(OP.end);
+  }
+}
+
+export interface ModuleSpec {
+  /** `env.memory`, in pages of 64 KiB */
+  readonly memory: { readonly min: number; readonly max: number; readonly shared: boolean };
+  readonly functions: readonly FunctionBuilder[];
+  /** names of the first functions, in order */
+  readonly exports: readonly string[];
+}
+
+const SECTION = { type: 1, import: 2, function: 3, export: 7, code: 10 } as const;
+
+/** The module as bytes: one imported memory, the functions, the exports. */
+export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
+  const size = spec.functions.reduce((n, f) => n + f.code.length + 64, 128);
+  const out = new ByteWriter(size);
+  out.raw(HEADER);
+  const payload = new ByteWriter(size);
+  const section = (id: number, fill: (w: ByteWriter) => void) => {
+    payload.length = 0;
+    fill(payload);
+    out.byte(id);
+    out.uleb(payload.length);
+    out.raw(payload.written());
+  };
+
+  section(SECTION.type, (w) => {
+    w.uleb(spec.functions.length);
+    for (const f of spec.functions) {
+      w.byte(0x60);
+      for (const list of [f.type.params, f.type.results]) {
+        w.uleb(list.length);
+        for (const t of list) w.byte(t);
+      }
+    }
+  });
+  section(SECTION.import, (w) => {
+    w.uleb(1);
+    w.name("env");
+    w.name("memory");
+    w.byte(2);
+    w.byte(spec.memory.shared ? 3 : 1);
+    w.uleb(spec.memory.min);
+    w.uleb(spec.memory.max);
+  });
+  section(SECTION.function, (w) => {
+    w.uleb(spec.functions.length);
+    for (let i = 0; i < spec.functions.length; i++) w.uleb(i); // every function has its own type
+  });
+  section(SECTION.export, (w) => {
+    w.uleb(spec.exports.length);
+    spec.exports.forEach((name, i) => {
+      w.name(name);
+      w.byte(0);
+      w.uleb(i);
+    });
+  });
+  section(SECTION.code, (w) => {
+    w.uleb(spec.functions.length);
+    for (const f of spec.functions) f.writeTo(w);
+  });
+  return out.done();
+}
+
+const HEADER = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);

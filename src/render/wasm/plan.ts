@@ -1,0 +1,217 @@
+// Where each value of a kernel lives: on the wasm stack at its only use, or in locals. In goes the linear
+// list, out comes a Plan by position. A value moves to its use only within one block, past no store that its
+// load could see and past no assignment of an accumulator it reads. Emitting code is left to wasm.ts.
+
+import type { UOp, UOpGraph, UOpName } from "../../codegen/uops.ts";
+import type { Value } from "../../dtype.ts";
+import { Pointer } from "../../dtype.ts";
+import { InternalError } from "../../errors.ts";
+
+/** An element index: a value that may be absent, plus a constant number of elements. */
+export interface Index {
+  readonly base: UOp | undefined;
+  readonly plus: number;
+}
+
+export interface Plan {
+  readonly uops: readonly UOp[];
+  position(u: UOp): number;
+  /** the value is used, or the uop is a statement */
+  readonly live: Uint8Array;
+  /** emitted at its only use instead of where it stands */
+  readonly inline: Uint8Array;
+  /** of LOADs and STOREs */
+  readonly index: readonly (Index | undefined)[];
+}
+
+const STATEMENTS: ReadonlySet<UOpName> = new Set([
+  "STORE",
+  "PHI",
+  "LOOP",
+  "ENDLOOP",
+  "IF",
+  "ENDIF",
+  "DEFINE_ACC",
+  "BARRIER",
+]);
+/** What needs no place of its own to be read again: constants and parameters. */
+const FREE: ReadonlySet<UOpName> = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR"]);
+/** Deeper expressions are cut into locals: the emitter and the engine's validator recurse. */
+const MAX_DEPTH = 100;
+
+export const isStatement = (u: UOp): boolean => STATEMENTS.has(u.op);
+export const isFree = (u: UOp): boolean => FREE.has(u.op);
+export const countOf = (u: UOp): number =>
+  u.dtype === undefined || u.dtype instanceof Pointer ? 1 : u.dtype.count;
+/** The lanes a uop works on; a STORE has those of its value. */
+export const lanesOf = (u: UOp): number => countOf(u.op === "STORE" ? (u.srcs[2] as UOp) : u);
+
+/** The accumulator behind a value: PHIs read what they assign. */
+export function accumulatorOf(u: UOp): UOp | undefined {
+  while (u.op === "PHI") u = u.srcs[0] as UOp;
+  return u.op === "DEFINE_ACC" ? u : undefined;
+}
+
+/** Proofs that an index is not negative: only then its constant part may move into the instruction. */
+class NotNegative {
+  readonly #known = new Map<UOp, boolean>();
+
+  holds(u: UOp): boolean {
+    const known = this.#known.get(u);
+    if (known !== undefined) return known;
+    const proved = this.#prove(u);
+    this.#known.set(u, proved);
+    return proved;
+  }
+  #prove(u: UOp): boolean {
+    if (u.op === "CONST") return Number(u.arg) >= 0;
+    if (u.op === "LOOP") return this.holds(u.srcs[0] as UOp);
+    if (u.op === "DEFINE_VAR") return u.arg.min >= 0;
+    if (u.op === "CAST") {
+      const from = u.srcs[0]?.dtype;
+      if (from === undefined || from instanceof Pointer) return false;
+      return (from.kind === "uint" || from.kind === "bool") && from.itemsize < 4;
+    }
+    if (u.op !== "ALU") return false;
+    const [a, b] = u.srcs as [UOp, UOp];
+    switch (u.arg) {
+      case "ADD":
+      case "MUL":
+      case "IDIV":
+        return this.holds(a) && this.holds(b);
+      case "MOD":
+      case "SHR":
+        return this.holds(a);
+      case "AND":
+        return this.holds(a) || this.holds(b);
+      default:
+        return false;
+    }
+  }
+}
+
+function splitIndex(idx: UOp, itemsize: number, proof: NotNegative): Index {
+  let base = idx;
+  let plus = 0;
+  const fits = (n: UOp): n is UOp<"CONST"> =>
+    n.op === "CONST" && Number(n.arg) >= 0 && (plus + Number(n.arg)) * itemsize < 2 ** 31;
+  for (;;) {
+    if (fits(base)) return { base: undefined, plus: plus + Number(base.arg) };
+    if (base.op !== "ALU" || base.arg !== "ADD") break;
+    const [a, b] = base.srcs as [UOp, UOp];
+    const [rest, c] = a.op === "CONST" ? [b, a] : [a, b];
+    if (!fits(c) || !proof.holds(rest)) break;
+    plus += Number(c.arg);
+    base = rest;
+  }
+  return { base, plus };
+}
+
+/** The sources whose values a uop needs, given how its index was split. */
+function operands(u: UOp, index: Index | undefined): readonly UOp[] {
+  switch (u.op) {
+    case "LOAD":
+    case "STORE": {
+      const rest = u.srcs.slice(2);
+      return index?.base === undefined ? rest : [index.base, ...rest];
+    }
+    case "PHI":
+      return [u.srcs[1] as UOp];
+    case "LOOP":
+      return [u.srcs[0] as UOp, u.srcs[1] as UOp, u.srcs[1] as UOp]; // the end is read again after each turn
+    case "ENDLOOP":
+    case "ENDIF":
+      return [];
+    default:
+      return u.srcs;
+  }
+}
+
+/** Facts of the list that do not depend on where values live. */
+interface Layout {
+  /** which block a position stands in; a LOOP or IF stands in the block around it */
+  readonly block: Int32Array;
+  /** STOREs before a position */
+  readonly stores: Int32Array;
+  /** positions of the assignments of an accumulator */
+  readonly assigned: ReadonlyMap<UOp, number[]>;
+}
+
+function layout(uops: readonly UOp[]): Layout {
+  const n = uops.length;
+  const block = new Int32Array(n);
+  const stores = new Int32Array(n + 1);
+  const assigned = new Map<UOp, number[]>();
+  const stack = [0];
+  let blocks = 0;
+  for (let i = 0; i < n; i++) {
+    const u = uops[i] as UOp;
+    if (u.op === "ENDLOOP" || u.op === "ENDIF") stack.pop();
+    block[i] = stack.at(-1) ?? 0;
+    if (u.op === "LOOP" || u.op === "IF") stack.push(++blocks);
+    stores[i + 1] = (stores[i] as number) + (u.op === "STORE" ? 1 : 0);
+    const acc = u.op === "PHI" ? accumulatorOf(u) : undefined;
+    if (acc === undefined) continue;
+    const list = assigned.get(acc);
+    if (list === undefined) assigned.set(acc, [i]);
+    else list.push(i);
+  }
+  if (stack.length !== 1) throw new InternalError("WASM: a LOOP or IF of the kernel is not closed");
+  return { block, stores, assigned };
+}
+
+/** Whether the value at `i` may as well be computed at `p`, later in the list. */
+function mayMove(u: UOp, i: number, p: number, l: Layout): boolean {
+  if (l.block[i] !== l.block[p]) return false;
+  if (u.op === "LOAD" && l.stores[p] !== l.stores[i + 1]) return false;
+  for (const s of u.srcs) {
+    const acc = accumulatorOf(s);
+    if (acc !== undefined && l.assigned.get(acc)?.some((at) => at > i && at < p)) return false;
+  }
+  return true;
+}
+
+export function plan(graph: UOpGraph): Plan {
+  const { uops } = graph;
+  const n = uops.length;
+  const facts = layout(uops);
+  const proof = new NotNegative();
+  const index: (Index | undefined)[] = new Array(n);
+  const uses = new Int32Array(n);
+  const usedAt = new Int32Array(n); // where the last user seen is emitted
+  const depth = new Int32Array(n);
+  const live = new Uint8Array(n);
+  const inline = new Uint8Array(n);
+
+  // backwards: every user is settled before its sources
+  for (let i = n - 1; i >= 0; i--) {
+    const u = uops[i] as UOp;
+    const statement = isStatement(u);
+    if (!statement && uses[i] === 0) continue;
+    live[i] = 1;
+    const at = usedAt[i] as number;
+    const wide = lanesOf(u) > 1;
+    const moves =
+      !statement && !wide && uses[i] === 1 && (depth[i] as number) < MAX_DEPTH && mayMove(u, i, at, facts);
+    if (moves) inline[i] = 1;
+    if (u.op === "LOAD" || u.op === "STORE") {
+      const pointer = (u.srcs[0] as UOp).dtype;
+      if (!(pointer instanceof Pointer))
+        throw new InternalError(`WASM: ${u.op} from ${u.srcs[0]?.op}, no pointer`);
+      index[i] = splitIndex(u.srcs[1] as UOp, pointer.base.itemsize, proof);
+    }
+    for (const s of operands(u, index[i])) {
+      if (isFree(s)) continue;
+      const j = graph.indexOf(s);
+      if (j < 0 || j >= i)
+        throw new InternalError(`WASM: ${u.op} at ${i} uses ${s.op}, which does not stand before it`);
+      uses[j] = (uses[j] as number) + (wide ? 2 : 1); // lanes are emitted one by one: each reads the source
+      usedAt[j] = moves ? at : i;
+      depth[j] = moves ? (depth[i] as number) + 1 : 0;
+    }
+  }
+  return { uops, position: (u) => graph.indexOf(u), live, inline, index };
+}
+
+/** The value of a constant source. */
+export const constantOf = (u: UOp | undefined): Value | undefined => (u?.op === "CONST" ? u.arg : undefined);

@@ -1,0 +1,300 @@
+// The WASM renderer: linear UOps in, the bytes of a module out. The module imports `env.memory` and exports
+// one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable.
+// plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
+
+import type { Renderer } from "../../codegen/target.ts";
+import { type UOp, type UOpGraph, type UOpName, valueType } from "../../codegen/uops.ts";
+import { Pointer, scalarOf } from "../../dtype.ts";
+import { InternalError } from "../../errors.ts";
+import {
+  buildHelper,
+  type Context,
+  emitAlu,
+  emitBitcast,
+  emitCast,
+  emitConst,
+  type Helper,
+  hasAlu,
+  reprOf,
+} from "./alu.ts";
+import { assemble, FunctionBuilder, I32, OP, type ValType } from "./assembler.ts";
+import { accumulatorOf, constantOf, countOf, isFree, isStatement, lanesOf, type Plan, plan } from "./plan.ts";
+
+export interface WasmOptions {
+  /** the memory is a SharedArrayBuffer: workers run kernels on it */
+  readonly shared: boolean;
+}
+
+const PAGES = { min: 1, max: 65536 } as const;
+
+/** Writes one kernel. Values are asked for by lane; a scalar gives its one value to every lane. */
+class Emitter implements Context {
+  readonly f: FunctionBuilder;
+  readonly #plan: Plan;
+  /** the first local of a value, by position; parameters by uop */
+  readonly #locals: Int32Array;
+  readonly #params = new Map<UOp, number>();
+  readonly #scratch = new Map<ValType, number>();
+  readonly #helpers: Helper[] = [];
+
+  constructor(graph: UOpGraph) {
+    this.#plan = plan(graph);
+    this.#locals = new Int32Array(graph.uops.length).fill(-1);
+    const buffers = graph.uops.filter((u) => u.op === "DEFINE_GLOBAL").sort((a, b) => a.arg[0] - b.arg[0]);
+    for (const u of buffers) this.#params.set(u, this.#params.size);
+    for (const u of graph.uops) if (u.op === "DEFINE_VAR") this.#params.set(u, this.#params.size);
+    this.f = new FunctionBuilder({ params: new Array<ValType>(this.#params.size).fill(I32), results: [] });
+  }
+
+  readonly helper = (name: Helper): number => {
+    let at = this.#helpers.indexOf(name);
+    if (at < 0) at = this.#helpers.push(name) - 1;
+    return at + 1; // function 0 is the kernel
+  };
+  readonly scratch = (type: ValType): number => {
+    const known = this.#scratch.get(type);
+    if (known !== undefined) return known;
+    const first = this.f.local(type, 2);
+    this.#scratch.set(type, first);
+    return first;
+  };
+
+  functions(): FunctionBuilder[] {
+    const { uops, live, inline } = this.#plan;
+    for (let i = 0; i < uops.length; i++) {
+      if (live[i] === 0 || inline[i] === 1) continue;
+      const u = uops[i] as UOp;
+      if (isStatement(u)) STATEMENT[u.op](this, u);
+      else if (!isFree(u)) this.#keep(u);
+    }
+    return [this.f, ...this.#helpers.map(buildHelper)];
+  }
+
+  /** Computes a value where it stands, into its locals. */
+  #keep(u: UOp): void {
+    const first = this.declare(u);
+    for (let lane = 0; lane < countOf(u); lane++) {
+      VALUE[u.op](this, u, lane);
+      this.f.set(first + lane);
+    }
+  }
+  /** Gives a uop its locals, one per lane. */
+  declare(u: UOp): number {
+    const first = this.f.local(reprOf(scalarOf(valueType(u))).type, countOf(u));
+    this.#locals[this.#plan.position(u)] = first;
+    return first;
+  }
+  /** The first local of a uop that has one. */
+  place(u: UOp): number {
+    const home = accumulatorOf(u) ?? u;
+    const at = this.#locals[this.#plan.position(home)] ?? -1;
+    if (at < 0) throw new InternalError(`WASM: ${u.op} is read before it has a value`);
+    return at;
+  }
+
+  /** Pushes one lane of a value. */
+  push(u: UOp, lane: number): void {
+    const param = this.#params.get(u);
+    if (u.op === "CONST") emitConst(this.f, scalarOf(valueType(u)), u.arg);
+    else if (param !== undefined) this.f.get(param);
+    else if (this.#plan.inline[this.#plan.position(u)] === 1) VALUE[u.op](this, u, lane);
+    else this.f.get(this.place(u) + (countOf(u) > 1 ? lane : 0));
+  }
+  /** Pushes the byte address of a LOAD or STORE and returns the offset that belongs into the instruction. */
+  address(u: UOp, lane: number): number {
+    const pointer = (u.srcs[0] as UOp).dtype;
+    const index = this.#plan.index[this.#plan.position(u)];
+    if (!(pointer instanceof Pointer) || index === undefined) {
+      throw new InternalError(`WASM: ${u.op} without a planned index`);
+    }
+    const { align } = reprOf(scalarOf(pointer.base));
+    this.push(u.srcs[0] as UOp, 0);
+    if (index.base !== undefined) {
+      this.push(index.base, 0);
+      if (align > 0) {
+        this.f.i32(align);
+        this.f.op(OP["i32.shl"]);
+      }
+      this.f.op(OP["i32.add"]);
+    }
+    return (index.plus + lane) << align;
+  }
+}
+
+type Emit = (e: Emitter, u: UOp, lane: number) => void;
+
+const refuse: Emit = (_, u) => {
+  throw new InternalError(`WASM: ${u.op} must not reach the renderer as a value`);
+};
+
+function emitLoad(e: Emitter, u: UOp, lane: number): void {
+  const r = reprOf(scalarOf(valueType(u)));
+  const [, , gate, alt] = u.srcs;
+  const load = () => e.f.memory(r.load, r.align, e.address(u, lane));
+  if (gate === undefined || alt === undefined) load();
+  else {
+    e.push(gate, lane);
+    e.f.if(r.type);
+    load();
+    e.f.else();
+    e.push(alt, lane);
+    e.f.end();
+  }
+}
+
+const emitOp: Emit = (e, u, lane) => {
+  if (u.op !== "ALU") return;
+  const [a, b, c] = u.srcs;
+  const last = scalarOf(valueType(u.srcs.at(-1) as UOp));
+  if (u.arg === "WHERE") {
+    e.push(b as UOp, lane); // `select` takes the condition last
+    e.push(c as UOp, lane);
+    e.push(a as UOp, lane);
+  } else for (const s of u.srcs) e.push(s, lane);
+  emitAlu(e, u.arg, last, constantOf(b));
+};
+
+/** Pushes one lane of a value that is computed here. */
+const VALUE: Record<UOpName, Emit> = {
+  LOAD: emitLoad,
+  ALU: emitOp,
+  CAST: (e, u, lane) => {
+    const from = u.srcs[0] as UOp;
+    e.push(from, lane);
+    emitCast(e, scalarOf(valueType(from)), scalarOf(valueType(u)));
+  },
+  BITCAST: (e, u, lane) => {
+    const from = u.srcs[0] as UOp;
+    e.push(from, lane);
+    emitBitcast(e, scalarOf(valueType(from)), scalarOf(valueType(u)));
+  },
+  GEP: (e, u) => e.push(u.srcs[0] as UOp, u.arg as number),
+  VECTORIZE: (e, u, lane) => e.push(u.srcs[lane] as UOp, 0),
+  DEFINE_GLOBAL: refuse,
+  DEFINE_LOCAL: refuse,
+  DEFINE_ACC: refuse,
+  DEFINE_VAR: refuse,
+  SPECIAL: refuse,
+  CONST: refuse,
+  LOOP: refuse,
+  ENDLOOP: refuse,
+  IF: refuse,
+  ENDIF: refuse,
+  STORE: refuse,
+  PHI: refuse,
+  BARRIER: refuse,
+  RANGE: refuse,
+  REDUCE: refuse,
+  SINK: refuse,
+};
+
+type Run = (e: Emitter, u: UOp) => void;
+const noStatement: Run = (_, u) => {
+  throw new InternalError(`WASM: ${u.op} is no statement`);
+};
+
+function emitStore(e: Emitter, u: UOp): void {
+  const [, , value, gate] = u.srcs as [UOp, UOp, UOp, UOp?];
+  const r = reprOf(scalarOf(valueType(value)));
+  if (gate !== undefined) {
+    e.push(gate, 0);
+    e.f.if();
+  }
+  for (let lane = 0; lane < lanesOf(u); lane++) {
+    const offset = e.address(u, lane);
+    e.push(value, lane);
+    e.f.memory(r.store, r.align, offset);
+  }
+  if (gate !== undefined) e.f.end();
+}
+
+/** Loops test at the end; one whose bounds are not known to hold a turn is entered through an `if`. */
+const surelyRuns = (u: UOp): boolean => {
+  const [start, end] = [constantOf(u.srcs[0]), constantOf(u.srcs[1])];
+  return start !== undefined && end !== undefined && start < end;
+};
+
+/** What a uop does where it stands. */
+const STATEMENT: Record<UOpName, Run> = {
+  STORE: emitStore,
+  DEFINE_ACC: (e, u) => {
+    const first = e.declare(u);
+    for (let lane = 0; lane < countOf(u); lane++) {
+      emitConst(e.f, scalarOf(valueType(u)), (u as UOp<"DEFINE_ACC">).arg);
+      e.f.set(first + lane);
+    }
+  },
+  PHI: (e, u) => {
+    const value = u.srcs[1] as UOp;
+    for (let lane = 0; lane < countOf(u); lane++) {
+      e.push(value, lane);
+      e.f.set(e.place(u) + lane);
+    }
+  },
+  LOOP: (e, u) => {
+    e.push(u.srcs[0] as UOp, 0);
+    const i = e.declare(u);
+    e.f.set(i);
+    if (!surelyRuns(u)) {
+      e.f.get(i);
+      e.push(u.srcs[1] as UOp, 0);
+      e.f.op(OP["i32.lt_s"]);
+      e.f.if();
+    }
+    e.f.loop();
+  },
+  ENDLOOP: (e, u) => {
+    const loop = u.srcs[0] as UOp;
+    const i = e.place(loop);
+    e.f.get(i);
+    e.f.i32(1);
+    e.f.op(OP["i32.add"]);
+    e.f.tee(i);
+    e.push(loop.srcs[1] as UOp, 0);
+    e.f.op(OP["i32.lt_s"]);
+    e.f.brIf(0);
+    e.f.end();
+    if (!surelyRuns(loop)) e.f.end();
+  },
+  IF: (e, u) => {
+    e.push(u.srcs[0] as UOp, 0);
+    e.f.if();
+  },
+  ENDIF: (e) => e.f.end(),
+  BARRIER: () => {}, // one work item a group: nobody to wait for
+  DEFINE_GLOBAL: noStatement,
+  DEFINE_LOCAL: noStatement,
+  DEFINE_VAR: noStatement,
+  SPECIAL: noStatement,
+  CONST: noStatement,
+  LOAD: noStatement,
+  ALU: noStatement,
+  CAST: noStatement,
+  BITCAST: noStatement,
+  GEP: noStatement,
+  VECTORIZE: noStatement,
+  RANGE: noStatement,
+  REDUCE: noStatement,
+  SINK: noStatement,
+};
+
+export interface WasmRenderer extends Renderer {
+  render(name: string, uops: UOpGraph): Uint8Array<ArrayBuffer>;
+}
+
+export const wasmRenderer = ({ shared }: WasmOptions): WasmRenderer => ({
+  name: "WASM",
+  hasLocal: false,
+  globalMax: [],
+  localMax: [],
+  sharedMax: 0,
+  saturatingCast: true,
+  safeDivision: true,
+  support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize === 2 ? "bits" : "native"),
+  has: (op, d) => hasAlu(op, scalarOf(d)),
+  render: (name, uops) =>
+    assemble({ memory: { ...PAGES, shared }, functions: new Emitter(uops).functions(), exports: [name] }),
+});
+
+/** On a memory of one thread. */
+export const WASMRenderer: WasmRenderer = wasmRenderer({ shared: false });

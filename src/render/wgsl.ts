@@ -1,0 +1,343 @@
+// Linear UOps to WGSL, the language of WebGPU. One kernel is one module: its buffers are bindings in their order,
+// its variables one uniform after them. WGSL converts nothing by itself and may assume NaN away, so casts and NaN
+// are spelt out. bool buffers hold one byte an element, four to a word; other types narrower than 32 bits
+// (but f16, where the device has it) and 64-bit types are refused by `support`.
+
+import type { Renderer, Support } from "../codegen/target.ts";
+import { type UOp, type UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
+import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
+import { InternalError } from "../errors.ts";
+import type { AluOp } from "../ops.ts";
+import { isCount, operand, pythonFloat } from "./spelling.ts";
+import { type Helper, helperTexts } from "./wgslhelpers.ts";
+import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
+
+const TYPES: Readonly<Record<string, string>> = {
+  bool: "bool",
+  int32: "i32",
+  uint32: "u32",
+  float16: "f16",
+  float32: "f32",
+};
+function typeName(d: DType): string {
+  const name = TYPES[scalarOf(d).name];
+  if (name === undefined) throw new InternalError(`WGSL has no ${d}; \`support\` refuses it`);
+  return d.count === 1 ? name : `vec${d.count}<${name}>`;
+}
+
+/** Asks for a helper function and returns its name. */
+type Need = (helper: Helper) => Helper;
+
+function literal(d: DType, value: Value, need: Need): string {
+  if (d.kind === "bool") return value ? "true" : "false";
+  if (d === dtypes.uint32) return `${value}u`;
+  if (!d.isFloat) return value === -2147483648 ? "i32(-2147483648)" : String(value);
+  const x = Number(value);
+  const half = (text: string): string => (d === dtypes.float16 ? `f16(${text})` : text);
+  if (Number.isNaN(x)) return half(`${need("nan")}()`);
+  if (Math.abs(Math.fround(x)) === Infinity) return half(x > 0 ? `${need("inf")}()` : `(-${need("inf")}())`);
+  return half(`${pythonFloat(x)}f`);
+}
+
+// ---- ops ----
+
+type Spell = (d: DType, need: Need, ...srcs: string[]) => string;
+const infix =
+  (symbol: string): Spell =>
+  (_, __, a = "", b = "") =>
+    `(${a}${symbol}${operand(b)})`;
+const call =
+  (fn: string): Spell =>
+  (_, __, ...xs) =>
+    `${fn}(${xs.join(",")})`;
+/** A helper on f32; f16 passes through it and rounds once. */
+const helper =
+  (name: Helper): Spell =>
+  (d, need, ...xs) => {
+    if (d !== dtypes.float16) return `${need(name)}(${xs.join(",")})`;
+    return `f16(${need(name)}(${xs.map((x) => `f32(${x})`).join(",")}))`;
+  };
+const same: Spell = (_, __, a = "") => a;
+const bitsAreNaN: Spell = (d, need, x) => `${need("is_nan")}(${d === dtypes.float16 ? `f32(${x})` : x})`;
+const shift =
+  (symbol: string): Spell =>
+  (_, __, a = "", b = "") =>
+    `(${a}${symbol}${isCount(b, 32) ? `${Number.parseInt(b, 10)}u` : `(u32(${b})&31u)`})`;
+
+const BOOL: Partial<Record<AluOp, Spell>> = {
+  NEG: same,
+  TRUNC: same,
+  ADD: infix("|"),
+  SUB: infix("!="),
+  MUL: infix("&"),
+  IDIV: infix("&"),
+  MOD: () => "false",
+  MAX: infix("|"),
+  CMPLT: (_, __, a, b) => `(!${a}&${b})`,
+  XOR: infix("!="),
+  MULACC: (_, __, a, b, c) => `((${a}&${b})|${c})`,
+};
+
+const NUMBER: Record<AluOp, Spell> = {
+  NEG: (d, _, a = "") => (d.kind === "uint" ? `(0u-${a})` : `(-${operand(a)})`),
+  EXP2: helper("nan_exp2"),
+  LOG2: helper("nan_log2"),
+  SIN: call("sin"),
+  SQRT: call("sqrt"),
+  RECIP: (d, need, a) => `(${literal(d, 1, need)}/${a})`,
+  TRUNC: (d, need, a = "") => (d.isFloat ? call("trunc")(d, need, a) : a),
+  ADD: infix("+"),
+  SUB: infix("-"),
+  MUL: infix("*"),
+  DIV: infix("/"),
+  IDIV: infix("/"),
+  // the % of floats is x - y*trunc(x/y), which rounds
+  MOD: (d, need, a = "", b = "") => (d.isFloat ? helper("fmod") : infix("%"))(d, need, a, b),
+  MAX: (d, need, a = "", b = "") => (d.isFloat ? helper("nan_max") : call("max"))(d, need, a, b),
+  CMPLT: infix("<"),
+  CMPEQ: (d, need, a, b) => (d.isFloat && a === b ? `(!${bitsAreNaN(d, need, a ?? "")})` : `(${a}==${b})`),
+  // != of floats is an ordered comparison on some drivers: false for NaN
+  CMPNE: (d, need, a, b) => {
+    if (!d.isFloat) return `(${a}!=${b})`;
+    return a === b ? bitsAreNaN(d, need, a ?? "") : `(!(${a}==${b}))`;
+  },
+  AND: infix("&"),
+  OR: infix("|"),
+  XOR: infix("^"),
+  SHL: shift("<<"),
+  SHR: shift(">>"),
+  WHERE: (_, __, c, a, b) => `select(${b},${a},${c})`,
+  MULACC: (_, __, a, b, c) => `((${a}*${b})+${c})`,
+};
+
+function cast(to: DType, from: DType, x: string, need: Need): string {
+  if (to === from) return x;
+  if (to.kind === "bool")
+    return from.isFloat ? `(!(${x}==${literal(from, 0, need)}))` : `(${x}!=${literal(from, 0, need)})`;
+  if (to === dtypes.float16 && from !== dtypes.float32 && from.kind !== "bool") return `f16(f32(${x}))`;
+  if (!from.isFloat || to.isFloat) return `${typeName(to)}(${x})`;
+  return `${need(to === dtypes.uint32 ? "to_u32" : "to_i32")}(${from === dtypes.float16 ? `f32(${x})` : x})`;
+}
+
+// ---- the walk ----
+
+class WGSLText extends KernelWriter {
+  readonly buffers: UOp<"DEFINE_GLOBAL">[] = [];
+  readonly variables: UOp<"DEFINE_VAR">[] = [];
+  readonly locals: string[] = [];
+  readonly local = [1, 1, 1];
+  usesHalf = false;
+
+  constructor(uops: readonly UOp[]) {
+    super(uops);
+    for (const u of uops) {
+      const d = u.dtype instanceof Pointer ? u.dtype.base : u.dtype;
+      if (d !== undefined && scalarOf(d) === dtypes.float16) this.usesHalf = true;
+      (RENDER[u.op] as (k: WGSLText, u: UOp) => void)(this, u);
+    }
+  }
+
+  need: Need = (name) => {
+    this.helpers.add(name);
+    return name;
+  };
+  override declare(_: UOp, prefix: Prefix, text: string): string {
+    const name = this.fresh(prefix);
+    this.line(`let ${name} = ${text};`);
+    return name;
+  }
+  constant(d: DType, value: Value): string {
+    const one = literal(scalarOf(d), value, this.need);
+    return d.count === 1 ? one : `${typeName(d)}(${one})`;
+  }
+  lane(u: UOp, i: number): string {
+    if (u.op === "CONST") return literal(scalarOf(valueType(u)), u.arg, this.need);
+    return lanesOf(u) === 1 ? this.text(u) : `${this.text(u)}[${i}]`;
+  }
+  perLane(d: DType, srcs: readonly UOp[], spell: (...srcs: string[]) => string): string {
+    const lanes = Array.from({ length: d.count }, (_, i) => spell(...srcs.map((s) => this.lane(s, i))));
+    return d.count === 1 ? (lanes[0] ?? "") : `${typeName(d)}(${lanes.join(",")})`;
+  }
+  alu(u: UOp<"ALU">): string {
+    const d = scalarOf(valueType(u.srcs.at(-1) ?? u));
+    const spell = (d.kind === "bool" ? BOOL[u.arg] : undefined) ?? NUMBER[u.arg];
+    return this.perLane(valueType(u), u.srcs, (...xs) => spell(d, this.need, ...xs));
+  }
+  /** The index of lane `i` of an access. */
+  at(idx: UOp | undefined, i: number): string {
+    return i === 0 ? stripParens(this.text(idx)) : `${this.text(idx)}+${i}`;
+  }
+}
+
+const isPacked = (buffer: UOp | undefined): boolean =>
+  buffer?.op === "DEFINE_GLOBAL" && (buffer.dtype as Pointer).base.kind === "bool";
+const isMutable = (buffer: UOp | undefined): boolean => buffer?.op === "DEFINE_GLOBAL" && buffer.arg[2];
+
+function element(k: WGSLText, buffer: UOp | undefined, at: string): string {
+  const name = k.text(buffer);
+  if (!isPacked(buffer)) return `${name}[${at}]`;
+  const word = isMutable(buffer) ? `atomicLoad(&${name}[(${at})>>2u])` : `${name}[(${at})>>2u]`;
+  return `(((${word}>>(u32((${at})&3)*8u))&255u)!=0u)`;
+}
+
+/** Neighbours in a word belong to other work items: the byte is changed atomically. */
+function storeElement(k: WGSLText, buffer: UOp | undefined, at: string, value: string): void {
+  const name = k.text(buffer);
+  if (!isPacked(buffer)) {
+    k.line(`${name}[${at}] = ${value};`);
+    return;
+  }
+  k.line(`atomicAnd(&${name}[(${at})>>2u], ~(255u<<(u32((${at})&3)*8u)));`);
+  k.line(`atomicOr(&${name}[(${at})>>2u], select(0u,1u,${value})<<(u32((${at})&3)*8u));`);
+}
+
+const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+
+const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
+  DEFINE_GLOBAL: (k, u) => {
+    k.buffers.push(u);
+    k.set(u, u.arg[1]);
+  },
+  DEFINE_VAR: (k, u) => {
+    k.variables.push(u);
+    k.set(u, `vars.${u.arg.name}`);
+  },
+  DEFINE_LOCAL: (k, u) => {
+    const [name, size] = u.arg;
+    k.locals.push(`var<workgroup> ${name}: array<${typeName((u.dtype as Pointer).base)}, ${size}>;`);
+    k.set(u, name);
+  },
+  DEFINE_ACC: (k, u) => {
+    const name = k.fresh("acc");
+    k.line(`var ${name}: ${typeName(valueType(u))} = ${k.constant(valueType(u), u.arg)};`);
+    k.set(u, name);
+  },
+  SPECIAL: (k, u) => {
+    const [dim, name, size] = u.arg;
+    const isGroup = name.startsWith("g");
+    if (!isGroup) k.local[dim] = size;
+    k.line(`let ${name} = i32(${isGroup ? "gid" : "lid"}.${"xyz"[dim]}); /* ${size} */`);
+    k.set(u, name);
+  },
+  CONST: (k, u) => k.set(u, k.constant(valueType(u), u.arg)),
+  LOOP: (k, u) => {
+    const i = k.fresh("ridx");
+    k.open(`for (var ${i}: i32 = ${k.text(u.srcs[0])}; ${i} < ${k.text(u.srcs[1])}; ${i}++) {`);
+    k.set(u, i);
+  },
+  ENDLOOP: (k) => k.close(),
+  IF: (k, u) => k.open(`if (${stripParens(k.text(u.srcs[0]))}) {`),
+  ENDIF: (k) => k.close(),
+  LOAD: (k, u) => {
+    const [buffer, idx, gate, alt] = u.srcs;
+    const d = valueType(u);
+    const lanes = range(d.count).map((i) => element(k, buffer, k.at(idx, i)));
+    const value = d.count === 1 ? (lanes[0] ?? "") : `${typeName(d)}(${lanes.join(",")})`;
+    if (gate === undefined) return k.set(u, k.declare(u, "val", value));
+    // select would read the memory in any case
+    const name = k.fresh("val");
+    k.line(`var ${name}: ${typeName(d)} = ${k.text(alt)};`);
+    k.line(`if (${stripParens(k.text(gate))}) { ${name} = ${value}; }`);
+    k.set(u, name);
+  },
+  STORE: (k, u) => {
+    const [buffer, idx, value, gate] = u.srcs;
+    const v = value as UOp;
+    if (gate !== undefined) k.open(`if (${stripParens(k.text(gate))}) {`);
+    if (lanesOf(v) === 1) storeElement(k, buffer, k.at(idx, 0), k.text(v));
+    else {
+      const name = /^\w+$/.test(k.text(v)) ? k.text(v) : k.declare(v, "vec", k.text(v));
+      for (const i of range(lanesOf(v))) storeElement(k, buffer, k.at(idx, i), `${name}[${i}]`);
+    }
+    if (gate !== undefined) k.close();
+  },
+  ALU: (k, u) => k.value(u, "alu", k.alu(u)),
+  CAST: (k, u) => {
+    const from = scalarOf(valueType(u.srcs[0] as UOp));
+    const to = scalarOf(valueType(u));
+    k.value(
+      u,
+      "cast",
+      k.perLane(valueType(u), u.srcs, (x = "") => cast(to, from, x, k.need)),
+    );
+  },
+  BITCAST: (k, u) => {
+    const to = typeName(scalarOf(valueType(u)));
+    k.value(
+      u,
+      "cast",
+      k.perLane(valueType(u), u.srcs, (x) => `bitcast<${to}>(${x})`),
+    );
+  },
+  PHI: (k, u) => {
+    const [acc, value] = u.srcs;
+    k.line(`${k.text(acc)} = ${k.text(value)};`);
+    k.set(u, k.text(acc));
+  },
+  BARRIER: (k) => k.line("workgroupBarrier();"),
+  GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
+  VECTORIZE: (k, u) => {
+    const lanes = u.srcs.map((s) => k.text(s)).join(",");
+    k.value(u, "vec", `${typeName(valueType(u))}(${lanes})`);
+  },
+  RANGE: refuseUOp,
+  REDUCE: refuseUOp,
+  SINK: refuseUOp,
+};
+
+/** The bindings: buffers by position, then one uniform with all variables. */
+function bindings(k: WGSLText): string[] {
+  const buffers = k.buffers
+    .toSorted((a, b) => a.arg[0] - b.arg[0])
+    .map((u) => {
+      const [position, name, mutable] = u.arg;
+      const word = mutable ? "atomic<u32>" : "u32";
+      const type = isPacked(u) ? word : typeName((u.dtype as Pointer).base);
+      const access = mutable ? "read_write" : "read";
+      return `@group(0) @binding(${position}) var<storage, ${access}> ${name}: array<${type}>;`;
+    });
+  if (k.variables.length === 0) return buffers;
+  const members = k.variables.map((u) => `${u.arg.name}: i32`).join(", ");
+  const position = Math.max(-1, ...k.buffers.map((u) => u.arg[0])) + 1;
+  return [
+    ...buffers,
+    `struct Vars { ${members} }`,
+    `@group(0) @binding(${position}) var<uniform> vars: Vars;`,
+  ];
+}
+
+/** The text of a module with one entry point, `name`. */
+export function uopsToWGSL(name: string, uops: UOpGraph | readonly UOp[]): string {
+  const k = new WGSLText([...uops]);
+  const args = "@builtin(workgroup_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>";
+  return [
+    ...(k.usesHalf ? ["enable f16;"] : []),
+    ...bindings(k),
+    ...k.locals,
+    ...helperTexts(k.helpers),
+    `@compute @workgroup_size(${k.local.join(", ")}) fn ${name}(${args}) {`,
+    ...k.lines,
+    "}",
+  ].join("\n");
+}
+
+/**
+ * WebGPU's guaranteed limits. `hasHalf` says whether the device has the feature shader-f16. sin is decomposed: WGSL
+ * promises it to 2^-11 only. exp2 and log2 stay, at what the driver gives (3 ulp and 2^-21).
+ */
+export const makeWGSLRenderer = (hasHalf: boolean): Renderer => {
+  const support: Readonly<Record<string, Support>> = { float16: hasHalf ? "native" : "none" };
+  return {
+    name: "WEBGPU",
+    hasLocal: true,
+    globalMax: [65535, 65535, 65535],
+    localMax: [256, 256, 64],
+    sharedMax: 16384,
+    support: (d) => support[scalarOf(d).name] ?? (Object.hasOwn(TYPES, scalarOf(d).name) ? "native" : "none"),
+    has: (op) => op !== "SIN",
+    saturatingCast: true,
+    safeDivision: false,
+    render: uopsToWGSL,
+  };
+};
+export const WGSLRenderer: Renderer = makeWGSLRenderer(true);

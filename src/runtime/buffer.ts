@@ -1,0 +1,155 @@
+// A Buffer is room for `size` elements on a device: described first, allocated later, freed when the last user is
+// collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
+
+import { type DType, decodeArray, type TypedArray } from "../dtype.ts";
+import { DeviceError, InternalError } from "../errors.ts";
+import { type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
+import { GlobalCounters } from "./counters.ts";
+import type { Compiled, Handle } from "./device.ts";
+import { canonicalize, Device } from "./registry.ts";
+
+interface Allocation {
+  readonly device: Compiled;
+  readonly handle: Handle;
+  readonly nbytes: number;
+}
+
+function release({ device, handle, nbytes }: Allocation): void {
+  device.allocator.free(handle, nbytes);
+  GlobalCounters.allocated(device.name, nbytes, -1);
+}
+const finaliser = new FinalizationRegistry<Allocation>(release);
+
+/** What was allocated since `relievePressure` last looked, and what was held then. */
+const pressure = { bytes: 0, buffers: 0, floor: 0 };
+
+export class Buffer {
+  readonly device: string;
+  readonly size: number;
+  readonly dtype: DType;
+  /** the buffer whose memory this one lies in, and where */
+  readonly base: Buffer | undefined;
+  readonly offset: number;
+  #allocation: Allocation | undefined;
+
+  constructor(device: string, size: number, dtype: DType, base?: Buffer, offset = 0) {
+    this.device = canonicalize(device);
+    this.size = size;
+    this.dtype = dtype;
+    this.base = base;
+    this.offset = offset;
+    if (base !== undefined && offset + this.nbytes > base.nbytes) {
+      throw new InternalError(`view of ${this.nbytes} bytes at ${offset} in a buffer of ${base.nbytes}`);
+    }
+  }
+
+  get nbytes(): number {
+    return this.size * this.dtype.itemsize;
+  }
+  get isAllocated(): boolean {
+    return this.base?.isAllocated ?? this.#allocation !== undefined;
+  }
+
+  /** Makes room on the device, filled with zeros; `handle` adopts memory that is there already (host arrays). */
+  allocate(handle?: Handle): this {
+    return this.#allocate(handle, true);
+  }
+  /** Room for a result: what was there before is about to be overwritten. */
+  ensureAllocated(): this {
+    return this.isAllocated ? this : this.#allocate(undefined, false);
+  }
+  #allocate(handle: Handle | undefined, zeroed: boolean): this {
+    if (this.isAllocated) throw new InternalError(`allocate: ${this} is allocated already`);
+    if (this.base !== undefined) {
+      this.base.#allocate(handle, zeroed);
+      return this;
+    }
+    const device = Device.get(this.device);
+    const { nbytes } = this;
+    const allocation = { device, handle: handle ?? device.allocator.alloc(nbytes, zeroed), nbytes };
+    this.#allocation = allocation;
+    finaliser.register(this, allocation, allocation);
+    GlobalCounters.allocated(device.name, this.nbytes, 1);
+    pressure.bytes += this.nbytes;
+    pressure.buffers++;
+    return this;
+  }
+
+  /** Frees now instead of when collected. A buffer that something still reads must not be disposed of. */
+  dispose(): void {
+    const allocation = this.#allocation;
+    if (allocation === undefined) return;
+    this.#allocation = undefined;
+    finaliser.unregister(allocation);
+    release(allocation);
+  }
+
+  /** What the device's programs take. */
+  get handle(): Handle {
+    if (this.base !== undefined) {
+      return Device.get(this.device).allocator.offset(this.base.handle, this.nbytes, this.offset);
+    }
+    if (this.#allocation === undefined) {
+      throw new DeviceError(`${this} has no memory: it was never allocated, or it was disposed of`);
+    }
+    return this.#allocation.handle;
+  }
+
+  copyin(src: Uint8Array): MaybePromise<void> {
+    if (src.byteLength !== this.nbytes) {
+      throw new InternalError(`copyin of ${src.byteLength} bytes into ${this} of ${this.nbytes}`);
+    }
+    return Device.get(this.device).allocator.copyin(this.handle, src);
+  }
+
+  /** The bytes, without a copy where the device lives in host memory. Valid until the next allocation there. */
+  *read(zeroCopy = false): Step<Uint8Array> {
+    if (this.nbytes === 0) return new Uint8Array(0);
+    const device = Device.get(this.device);
+    yield* settle(device.synchronize());
+    const window = device.allocator.view(this.handle, this.nbytes);
+    if (window !== undefined) return zeroCopy ? window : window.slice();
+    const bytes = new Uint8Array(this.nbytes);
+    yield* settle(device.allocator.copyout(bytes, this.handle));
+    return bytes;
+  }
+
+  /** A copy of the contents as a typed array. */
+  async data(): Promise<TypedArray> {
+    return decodeArray(this.dtype, await runAsync(this.read()));
+  }
+  dataSync(): TypedArray {
+    return decodeArray(this.dtype, runSync(this.read(), "dataSync"));
+  }
+  /** The seeds' name for it: the raw bytes, copied to the host. */
+  asBuffer(): Uint8Array {
+    return runSync(this.read(), "asBuffer");
+  }
+
+  toString(): string {
+    return `<buf ${this.device} size:${this.size} dtype:${this.dtype}>`;
+  }
+}
+
+/**
+ * The engine hears little of device memory: a Buffer object is small whatever it holds. So when much was
+ * allocated since the last look, allocate and drop a large untouched ArrayBuffer, which does count, and let
+ * one task pass: collected Buffers then reach their finaliser. In a synchronous loop no finaliser can run.
+ */
+export async function relievePressure(): Promise<void> {
+  const limit = Math.max(64 << 20, pressure.floor);
+  if (pressure.bytes < limit && pressure.buffers < 1000) return;
+  pressure.bytes = pressure.buffers = 0;
+  await collectGarbage();
+  pressure.floor = GlobalCounters.memUsed;
+}
+
+const nextTask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+
+async function collectGarbage(): Promise<void> {
+  const before = GlobalCounters.buffers;
+  for (let i = 0; i < 8 && GlobalCounters.buffers === before; i++) {
+    new ArrayBuffer(128 << 20);
+    await nextTask();
+  }
+}

@@ -1,0 +1,35 @@
+// What the process has done and holds: kernels, operations, bytes moved, bytes allocated by device. Tests watch
+// these to count kernels and to see that memory is given back.
+
+class Counters {
+  /** kernels that ran */
+  kernelCount = 0;
+  /** copies, transfers and reads that ran */
+  copyCount = 0;
+  /** operations (FLOP and integer) of all kernels so far */
+  globalOps = 0;
+  /** bytes that kernels and copies had to move */
+  globalMem = 0;
+  timeSumS = 0;
+  /** bytes held on all devices now */
+  memUsed = 0;
+  /** live allocations now */
+  buffers = 0;
+  readonly #byDevice = new Map<string, number>();
+
+  /** Bytes held on one device now. */
+  memUsedOn(device: string): number {
+    return this.#byDevice.get(device) ?? 0;
+  }
+  allocated(device: string, nbytes: number, buffers: 1 | -1): void {
+    this.memUsed += nbytes * buffers;
+    this.buffers += buffers;
+    this.#byDevice.set(device, this.memUsedOn(device) + nbytes * buffers);
+  }
+  /** Forgets the work done; what is allocated stays counted. */
+  reset(): void {
+    this.kernelCount = this.copyCount = this.globalOps = this.globalMem = this.timeSumS = 0;
+  }
+}
+
+export const GlobalCounters = new Counters();

@@ -1,0 +1,46 @@
+// What a device is made of: an allocator, a renderer and compiler, and a way to run what was compiled. A device
+// states what it can do as plain required fields; the registry (registry.ts) finds and opens it by name.
+
+import type { Renderer, Source } from "../codegen/target.ts";
+import type { MaybePromise } from "../helpers.ts";
+
+/** A handle of device memory: an address, an object, whatever the allocator gave out. */
+export type Handle = unknown;
+
+export interface Allocator<H = Handle> {
+  /** Throws OutOfMemoryError when there is no room. `zeroed`: it must read as zeros. */
+  alloc(nbytes: number, zeroed: boolean): H;
+  free(handle: H, nbytes: number): void;
+  copyin(dest: H, src: Uint8Array): MaybePromise<void>;
+  copyout(dest: Uint8Array, src: H): MaybePromise<void>;
+  /** A window on the bytes for devices in host memory, valid until the next allocation; undefined elsewhere. */
+  view(handle: H, nbytes: number): Uint8Array | undefined;
+  /** Memory inside an allocation, for buffers that are views of others. */
+  offset(handle: H, nbytes: number, byteOffset: number): H;
+  /** `transfer` copies between two devices of this kind without the host. */
+  readonly canTransfer: boolean;
+  transfer(dest: H, src: H, nbytes: number): void;
+}
+
+export interface Launch {
+  readonly globalSize: readonly number[];
+  readonly localSize: readonly number[];
+  /** values of the kernel's symbolic variables, in its order */
+  readonly vals: readonly number[];
+}
+
+/** A compiled kernel. */
+export interface Program<H = Handle> {
+  /** Enqueues; with `wait` it returns the seconds that the kernel took. */
+  run(handles: readonly H[], launch: Launch, wait: boolean): MaybePromise<number | undefined>;
+}
+
+export interface Compiled<H = Handle> {
+  /** canonical, as in DEV: WASM, CLANG, DISK:/path */
+  readonly name: string;
+  readonly allocator: Allocator<H>;
+  /** undefined: the device holds data and cannot compute */
+  readonly renderer: Renderer | undefined;
+  compile(name: string, source: Source): MaybePromise<Program<H>>;
+  synchronize(): MaybePromise<void>;
+}

@@ -1,0 +1,104 @@
+// `Device`: finds devices by name, opens them on first use, keeps them. Which devices exist is one line each in
+// devices/node.ts and devices/browser.ts; modules are loaded lazily, those that load at once open synchronously.
+
+import { registry } from "#devices";
+import { env } from "../env.ts";
+import { DeviceError } from "../errors.ts";
+import { type MaybePromise, runAsync, type Step, settle } from "../helpers.ts";
+import type { Compiled } from "./device.ts";
+
+/** Upper-cases the kind and drops a `:0`; what follows DISK: is a path and stays as it is. */
+export function canonicalize(name: string): string {
+  const colon = name.indexOf(":");
+  const kind = (colon < 0 ? name : name.slice(0, colon)).toUpperCase();
+  const rest = colon < 0 ? "" : name.slice(colon + 1);
+  return rest === "" || (rest === "0" && kind !== "DISK") ? kind : `${kind}:${rest}`;
+}
+
+const kindOf = (name: string): string => name.split(":", 1)[0] as string;
+
+class DeviceRegistry {
+  readonly #open = new Map<string, Compiled>();
+  readonly #opening = new Map<string, Promise<Compiled>>();
+  #default: string | undefined;
+
+  /** The device of new tensors: the setting DEV, WASM unless changed. */
+  get DEFAULT(): string {
+    return this.#default ?? canonicalize(env.DEV);
+  }
+  set DEFAULT(name: string) {
+    this.#loader(canonicalize(name));
+    this.#default = canonicalize(name);
+  }
+
+  /** The kinds of device this build knows. */
+  get kinds(): readonly string[] {
+    return Object.keys(registry);
+  }
+
+  /** Loads and opens a device; again, gives the same one. */
+  async open(name: string = this.DEFAULT): Promise<Compiled> {
+    return runAsync(this.opened(name));
+  }
+
+  /** An open device, opening it here if that takes no waiting. */
+  get(name: string): Compiled {
+    const canonical = canonicalize(name);
+    const device = this.#open.get(canonical);
+    if (device !== undefined) return device;
+    const made = this.#start(canonical);
+    if (!(made instanceof Promise)) return made as Compiled;
+    throw new DeviceError(
+      `device ${canonical} is not open yet, and opening it takes time; ` +
+        `await Device.open("${canonical}") first, or use the async form of the call`,
+    );
+  }
+
+  isOpen(name: string): boolean {
+    return this.#open.has(canonicalize(name));
+  }
+
+  *opened(name: string): Step<Compiled> {
+    const canonical = canonicalize(name);
+    return this.#open.get(canonical) ?? (yield* settle(this.#start(canonical)));
+  }
+
+  #loader(canonical: string) {
+    const loader = Object.hasOwn(registry, kindOf(canonical)) ? registry[kindOf(canonical)] : undefined;
+    if (loader !== undefined) return loader;
+    throw new DeviceError(
+      `device ${canonical} does not exist; this build has ${this.kinds.join(", ")} (set DEV or Device.DEFAULT to one of them)`,
+    );
+  }
+
+  #start(canonical: string): MaybePromise<Compiled> {
+    const pending = this.#opening.get(canonical);
+    if (pending !== undefined) return pending;
+    const keep = (device: Compiled): Compiled => {
+      this.#open.set(canonical, device);
+      if (env.DEBUG >= 1) console.log(`opened device ${canonical}`);
+      return device;
+    };
+    const loaded = this.#loader(canonical)();
+    if (!("then" in loaded)) {
+      const device = loaded.open(canonical);
+      if (!("then" in device)) return keep(device);
+      return this.#waitFor(canonical, Promise.resolve(device).then(keep));
+    }
+    return this.#waitFor(
+      canonical,
+      Promise.resolve(loaded)
+        .then((m) => m.open(canonical))
+        .then(keep),
+    );
+  }
+
+  /** A failed opening is forgotten, so that the next attempt (after installing a compiler, say) starts anew. */
+  #waitFor(canonical: string, opening: Promise<Compiled>): Promise<Compiled> {
+    const settled = opening.finally(() => this.#opening.delete(canonical));
+    this.#opening.set(canonical, settled);
+    return settled;
+  }
+}
+
+export const Device = new DeviceRegistry();

@@ -1,0 +1,144 @@
+// What can be executed on buffers: a compiled kernel, a copy, a transfer, a read from disk, a user's function.
+// `run` is the work as a Step; `exec` is the seeds' synchronous call. Which runner an item needs is decided by
+// engine/realize.ts.
+
+import { env } from "../env.ts";
+import { InternalError, ShapeError } from "../errors.ts";
+import { runSync, type Step, settle, timestamp } from "../helpers.ts";
+import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
+import type { Buffer } from "./buffer.ts";
+import type { Program } from "./device.ts";
+import { Device } from "./registry.ts";
+import { updateStats } from "./stats.ts";
+
+export type VarVals = ReadonlyMap<Variable, number>;
+const NONE: VarVals = new Map();
+
+export abstract class Runner {
+  abstract readonly name: string;
+  /** Executes on outputs followed by inputs. */
+  abstract run(buffers: readonly Buffer[], varVals: VarVals, wait: boolean): Step<void>;
+
+  exec(buffers: readonly Buffer[], varVals: VarVals = NONE): void {
+    runSync(this.run(buffers, varVals, env.DEBUG >= 2), this.name);
+  }
+}
+
+/** What lowering and compiling leave behind: the program and what it takes to launch it. */
+export interface CompiledKernel {
+  readonly name: string;
+  readonly device: string;
+  readonly program: Program;
+  readonly globalSize: readonly Sint[];
+  readonly localSize: readonly number[];
+  readonly vars: readonly Variable[];
+  readonly ops: number;
+  readonly bytes: number;
+}
+
+export class CompiledRunner extends Runner {
+  readonly kernel: CompiledKernel;
+  constructor(kernel: CompiledKernel) {
+    super();
+    this.kernel = kernel;
+  }
+  get name(): string {
+    return this.kernel.name;
+  }
+  *run(buffers: readonly Buffer[], varVals: VarVals, wait: boolean): Step<void> {
+    const { kernel } = this;
+    const vals = kernel.vars.map((v) => {
+      const val = varVals.get(v);
+      if (val === undefined) throw new InternalError(`kernel ${kernel.name} needs a value for ${v.name}`);
+      return val;
+    });
+    const handles = buffers.map((b) => b.handle);
+    const globalSize = kernel.globalSize.map((s) => evaluate(s, varVals));
+    const launch = { globalSize, localSize: kernel.localSize, vals };
+    const seconds = yield* settle(kernel.program.run(handles, launch, wait));
+    const { name, device, ops, bytes } = kernel;
+    updateStats({
+      kind: "kernel",
+      device,
+      name,
+      args: buffers.length,
+      ops,
+      bytes,
+      seconds: wait ? seconds : undefined,
+    });
+  }
+}
+
+/** A copy through the host; the bytes of a host-memory source are read in place. */
+export class BufferCopy extends Runner {
+  get name(): string {
+    return "copy";
+  }
+  *run(buffers: readonly Buffer[], _: VarVals, wait: boolean): Step<void> {
+    const [dest, src] = buffers;
+    if (dest === undefined || src === undefined) throw new InternalError(`${this.name} needs [dest, src]`);
+    if (dest.size !== src.size || dest.dtype !== src.dtype) {
+      throw new ShapeError(
+        `${this.name}: cannot copy ${src.size} × ${src.dtype.name} into ${dest.size} × ${dest.dtype.name}; ` +
+          "size and dtype of both buffers must be equal",
+      );
+    }
+    if (dest.size === 0) return;
+    const start = timestamp();
+    yield* this.copy(dest, src);
+    if (wait) yield* settle(Device.get(dest.device).synchronize());
+    const seconds = wait ? (timestamp() - start) / 1000 : undefined;
+    const amount =
+      dest.nbytes >= 1e6 ? `${(dest.nbytes / 1e6).toFixed(2).padStart(7)}M` : String(dest.nbytes).padStart(8);
+    const name = `${this.name} ${amount}, ${dest.device.slice(0, 7).padStart(7)} <- ${src.device.slice(0, 7).padEnd(7)}`;
+    updateStats({ kind: "copy", device: dest.device, name, args: 2, ops: 0, bytes: dest.nbytes, seconds });
+  }
+  protected *copy(dest: Buffer, src: Buffer): Step<void> {
+    yield* settle(dest.copyin(yield* src.read(true)));
+  }
+}
+
+/** From one device to another of the same kind, without the host. */
+export class BufferXfer extends BufferCopy {
+  override get name(): string {
+    return "xfer";
+  }
+  // biome-ignore lint/correctness/useYield: a Step that never has to wait
+  protected override *copy(dest: Buffer, src: Buffer): Step<void> {
+    const { allocator } = Device.get(dest.device);
+    if (!allocator.canTransfer) throw new InternalError(`${dest.device} cannot transfer`);
+    allocator.transfer(dest.handle, src.handle, dest.nbytes);
+  }
+}
+
+/** From a file straight into the memory of a device that lives on the host, else through a host array. */
+export class BufferRead extends BufferCopy {
+  override get name(): string {
+    return "read";
+  }
+  protected override *copy(dest: Buffer, src: Buffer): Step<void> {
+    const window = Device.get(dest.device).allocator.view(dest.handle, dest.nbytes);
+    if (window === undefined) return yield* super.copy(dest, src);
+    yield* settle(Device.get(src.device).allocator.copyout(window, src.handle));
+  }
+}
+
+/** A user's function on buffers, as a node of the graph. */
+export class CustomOp extends Runner {
+  readonly fn: (buffers: readonly Buffer[]) => void;
+  constructor(fn: (buffers: readonly Buffer[]) => void) {
+    super();
+    this.fn = fn;
+  }
+  get name(): string {
+    return this.fn.name || "custom";
+  }
+  // biome-ignore lint/correctness/useYield: a Step that never has to wait
+  *run(buffers: readonly Buffer[], _: VarVals, wait: boolean): Step<void> {
+    const start = timestamp();
+    this.fn(buffers);
+    const seconds = wait ? (timestamp() - start) / 1000 : undefined;
+    const device = buffers[0]?.device ?? "?";
+    updateStats({ kind: "kernel", device, name: this.name, args: buffers.length, ops: 0, bytes: 0, seconds });
+  }
+}

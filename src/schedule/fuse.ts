@@ -1,0 +1,285 @@
+// Where the graph is cut: decides which LazyBuffers are stored in memory (`realizes`); everything else is fused
+// into the kernels that need it. First the rules of the seeds; on top (FUSE=1) the one they could not have: a
+// reduce that is expanded back over its own input stays in the kernel. Builds nothing: schedule.ts does.
+
+import { env } from "../env.ts";
+import { InternalError } from "../errors.ts";
+import { arraysEqual } from "../helpers.ts";
+import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { isAluOp, isLoadOp, isReduceOp, opRecord } from "../ops.ts";
+import { type Sint, smax, sprod, sub } from "../shape/symbolic.ts";
+import { type Shape, View } from "../shape/view.ts";
+
+/** A chain of more ops than this is stored on the way: compilers are slow on huge kernels and gain nothing. */
+export const MAX_FUSED_DEPTH = 400;
+
+export interface Cut {
+  /** the nodes that get memory */
+  readonly realizes: ReadonlySet<LazyBuffer>;
+  /** every concrete node that is not computed yet, sources before users */
+  readonly all: readonly LazyBuffer[];
+}
+
+/** One source of one node: the base and how the user sees it. */
+interface Use {
+  readonly by: LazyBuffer;
+  readonly through: LazyBuffer;
+}
+
+const elements = (shape: Shape): number => smax(sprod(shape));
+const reduces = (b: LazyBuffer): boolean => isReduceOp(b.op ?? "");
+const loads = (b: LazyBuffer): boolean => isLoadOp(b.op ?? "");
+const sameShape = (a: Shape, b: Shape): boolean => arraysEqual<Sint>(a, b);
+
+export function cut(outs: readonly LazyBuffer[]): Cut {
+  const graph = new Graph(outs);
+  graph.storeUnsafePads();
+  // Fusing a reduce back is tried for all candidates at once; where one ends up in two kernels, or is seen in
+  // another way, it is stored after all, and the rest is tried again without it.
+  for (let fused = graph.fuseBackCandidates(); ; ) {
+    const realizes = graph.groupReduces(fused);
+    const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
+    if (kept.size === fused.size) return { realizes: graph.splitDeep(realizes), all: graph.all };
+    fused = kept;
+  }
+}
+
+class Graph {
+  readonly all: LazyBuffer[] = [];
+  /** stored whatever else is decided */
+  readonly #stored = new Set<LazyBuffer>();
+  readonly #simplePads = new Set<LazyBuffer>();
+  /** expanded node -> the reduces it is an epilogue of: stored unless these are fused back */
+  readonly #expanded = new Map<LazyBuffer, readonly LazyBuffer[]>();
+  readonly #uses = new Map<LazyBuffer, Use[]>();
+
+  constructor(outs: readonly LazyBuffer[]) {
+    const bases = outs.map((x) => x.base).filter((b) => b.realized === undefined);
+    for (const b of bases) this.#stored.add(b);
+    this.#collect(bases);
+    for (const b of this.all) for (const s of b.srcs ?? []) this.#look(s);
+    for (const b of this.all) if (b.op === "ASSIGN") this.#protect(b);
+  }
+
+  /** All nodes, sources first, and who uses them; the rules about loads, forced nodes and copies. */
+  #collect(bases: readonly LazyBuffer[]): void {
+    const stack: { b: LazyBuffer; next: number }[] = [];
+    const seen = new Set<LazyBuffer>();
+    const push = (b: LazyBuffer) => {
+      if (seen.has(b) || b.realized !== undefined) return;
+      seen.add(b);
+      stack.push({ b, next: 0 });
+    };
+    for (const root of bases) {
+      push(root);
+      for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+        const src = top.b.srcs?.[top.next++];
+        if (src !== undefined) {
+          const uses = this.#uses.get(src.base);
+          if (uses === undefined) this.#uses.set(src.base, [{ by: top.b, through: src }]);
+          else uses.push({ by: top.b, through: src });
+          push(src.base);
+          continue;
+        }
+        const { b } = stack.pop() as typeof top;
+        this.all.push(b);
+        if (b.forcedRealize || loads(b)) this.#stored.add(b);
+        if (b.op === "COPY") this.#storeCopySource(b.srcs?.[0]);
+      }
+    }
+  }
+
+  #storeCopySource(src: LazyBuffer | undefined): void {
+    if (src === undefined || !src.st.contiguous || src.size !== src.base.size) {
+      throw new InternalError("COPY reads a whole contiguous buffer; copyToDevice makes one");
+    }
+    if (src.base.realized === undefined) this.#stored.add(src.base);
+  }
+
+  /** A view that shows more elements than there are: an expand is stored, a mere padding maybe not. */
+  #look(view: LazyBuffer): void {
+    const { base } = view;
+    if (view === base || base.realized !== undefined || elements(base.shape) >= elements(view.shape)) return;
+    const mask = view.st.views.length === 1 ? view.st.views[0]?.mask : undefined;
+    const shown = mask === undefined ? Infinity : elements(mask.map(([lo, hi]) => sub(hi, lo)));
+    if (elements(base.shape) >= shown) this.#simplePads.add(base);
+    else if (env.FUSE && !this.#stored.has(base)) this.#expanded.set(base, this.#reducesBelow(base));
+    else this.#stored.add(base);
+  }
+
+  /** The reduces that a node at the reduced shape is the elementwise epilogue of; none where it has other parts. */
+  #reducesBelow(node: LazyBuffer): LazyBuffer[] {
+    const found = new Set<LazyBuffer>();
+    const seen = new Set<LazyBuffer>();
+    const todo = [node];
+    for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
+      if (seen.has(b) || b.realized !== undefined || this.#stored.has(b)) continue;
+      seen.add(b);
+      if (reduces(b)) found.add(b);
+      else for (const s of b.srcs ?? []) todo.push(s.base);
+    }
+    return [...found];
+  }
+
+  /** A kernel may read the buffer it assigns to only at the place it writes; otherwise the value is stored first. */
+  #protect(assign: LazyBuffer): void {
+    const [value, target] = assign.srcs as readonly [LazyBuffer, LazyBuffer];
+    const visited = new Set<LazyBuffer>();
+    const hazard = (x: LazyBuffer, moved: boolean): boolean => {
+      const shifts = moved || !(x.st.contiguous && sameShape(x.shape, target.shape));
+      if (x.base.realized !== undefined || this.#stored.has(x.base)) {
+        return shifts && x.base.buffer === target.base.buffer;
+      }
+      if (visited.has(x.base) && !shifts) return false;
+      visited.add(x.base);
+      return (x.base.srcs ?? []).some((s) => hazard(s, shifts || reduces(x.base)));
+    };
+    if (hazard(value, false) && value.base.realized === undefined) this.#stored.add(value.base);
+  }
+
+  /** Padding is zeros: it may move below an op only when op(0) is 0. */
+  storeUnsafePads(): void {
+    for (const p of this.#simplePads) if (!this.#padSafe(p)) this.#stored.add(p);
+  }
+  #padSafe(pad: LazyBuffer): boolean {
+    const seen = new Set<LazyBuffer>();
+    const todo = [pad];
+    for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
+      if (seen.has(b) || b.realized !== undefined || (b !== pad && this.#stored.has(b))) continue;
+      seen.add(b);
+      if (b.op !== undefined && isAluOp(b.op) && !opRecord(b.op).padSafe) return false;
+      for (const s of b.srcs ?? []) todo.push(s.base);
+    }
+    return true;
+  }
+
+  fuseBackCandidates(): Set<LazyBuffer> {
+    return new Set([...this.#expanded.values()].flat());
+  }
+
+  /** The stored nodes, given the reduces that are fused back: every other reduce gets a kernel, with its epilogue. */
+  groupReduces(fused: ReadonlySet<LazyBuffer>): Set<LazyBuffer> {
+    const stored = new Set(this.#stored);
+    for (const [b, below] of this.#expanded) {
+      if (below.length === 0 || !below.every((r) => fused.has(r))) stored.add(b);
+    }
+    const taken = new Set<LazyBuffer>();
+    for (const r of this.all) {
+      if (!reduces(r) || fused.has(r)) continue;
+      const root = stored.has(r) ? r : (this.#soleRoot(r, stored, taken) ?? this.#chase(r, stored, fused));
+      taken.add(root);
+      stored.add(root);
+    }
+    return stored;
+  }
+
+  #follows(use: Use, r: LazyBuffer): boolean {
+    return use.through.st.contiguous && elements(use.through.shape) === elements(r.shape) && !reduces(use.by);
+  }
+
+  /** The one stored node, without a reduce yet, to which all elementwise paths from `r` lead. */
+  #soleRoot(
+    r: LazyBuffer,
+    stored: ReadonlySet<LazyBuffer>,
+    taken: ReadonlySet<LazyBuffer>,
+  ): LazyBuffer | undefined {
+    let root: LazyBuffer | undefined;
+    const seen = new Set<LazyBuffer>();
+    const todo = [r];
+    for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
+      for (const use of this.#uses.get(b) ?? []) {
+        if (!this.#follows(use, r)) return undefined;
+        if (stored.has(use.by)) {
+          if (root !== undefined && root !== use.by) return undefined;
+          root = use.by;
+        } else if (!seen.has(use.by)) {
+          seen.add(use.by);
+          todo.push(use.by);
+        }
+      }
+    }
+    return root === undefined || taken.has(root) ? undefined : root;
+  }
+
+  /** The end of the chain of single elementwise users after `r`, as long as no other reduce joins it. */
+  #chase(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>, fused: ReadonlySet<LazyBuffer>): LazyBuffer {
+    let at = r;
+    while (!stored.has(at)) {
+      const uses = this.#uses.get(at) ?? [];
+      const next = uses[0]?.by;
+      if (next === undefined || loads(next) || !uses.every((u) => u.by === next && this.#follows(u, r)))
+        break;
+      if (this.#meetsReduce(next, at, stored, fused)) break;
+      at = next;
+    }
+    return at;
+  }
+  #meetsReduce(
+    node: LazyBuffer,
+    except: LazyBuffer,
+    stored: ReadonlySet<LazyBuffer>,
+    fused: ReadonlySet<LazyBuffer>,
+  ): boolean {
+    const seen = new Set([except]);
+    const todo = (node.srcs ?? []).map((s) => s.base);
+    for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
+      if (seen.has(b) || b.realized !== undefined || stored.has(b)) continue;
+      seen.add(b);
+      if (reduces(b) && !fused.has(b)) return true;
+      for (const s of b.srcs ?? []) todo.push(s.base);
+    }
+    return false;
+  }
+
+  /**
+   * Whether reduce `r` can stay inside a kernel: everything it leads to is one kernel, which runs over the very
+   * elements that `r` reduces, so that its loop is run once a row and never once an element.
+   */
+  fusesBack(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>): boolean {
+    if (stored.has(r)) return false;
+    const full = (r.sources[0] as LazyBuffer).shape;
+    const axes = r.arg as readonly number[];
+    const roots = new Set<LazyBuffer>();
+    const seen = new Set<LazyBuffer>();
+    const todo = [r];
+    for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
+      const reduced = elements(b.shape) === elements(r.shape);
+      for (const { by, through } of this.#uses.get(b) ?? []) {
+        const stays = through.st.contiguous && elements(through.shape) === elements(b.shape);
+        const backs = reduced && expandsBack(through, full, axes);
+        if (!backs && !(stays && (reduced || sameShape(through.shape, full)))) return false;
+        if (reduces(by)) {
+          const again = !sameShape(through.shape, full) || !arraysEqual(by.arg as readonly number[], axes);
+          if (again) return false;
+        }
+        if (stored.has(by)) roots.add(by);
+        else if (!seen.has(by)) {
+          seen.add(by);
+          todo.push(by);
+        }
+      }
+    }
+    return roots.size === 1;
+  }
+
+  /** Stores a node on every path of unstored nodes that is longer than MAX_FUSED_DEPTH. */
+  splitDeep(stored: Set<LazyBuffer>): Set<LazyBuffer> {
+    const depth = new Map<LazyBuffer, number>();
+    for (const b of this.all) {
+      let d = 0;
+      for (const s of b.srcs ?? []) if (!stored.has(s.base)) d = Math.max(d, depth.get(s.base) ?? 0);
+      if (d >= MAX_FUSED_DEPTH) stored.add(b);
+      depth.set(b, d + 1);
+    }
+    return stored;
+  }
+}
+
+/** Whether a view of a reduce's result shows it at `full`, the same along the reduced axes and nothing else moved. */
+function expandsBack(view: LazyBuffer, full: Shape, axes: readonly number[]): boolean {
+  const { views } = view.st;
+  const [v] = views;
+  if (v === undefined || views.length !== 1 || !sameShape(view.shape, full)) return false;
+  const kept = View.create(full.map((d, i) => (axes.includes(i) ? 1 : d))).expand(full);
+  return v.key === kept.key;
+}

@@ -1,0 +1,121 @@
+// The AST of one kernel: LazyOps from STORE down to LOAD and CONST, each buffer seen through a ShapeTracker. The
+// schedule builds it out of LazyBuffers, codegen lowers it. Nodes are shared (a DAG), shapes and types are known.
+
+import type { DType, Value } from "../dtype.ts";
+import { toposort } from "../helpers.ts";
+import type { CustomFn } from "../lazy/lazybuffer.ts";
+import type { AluOp, ReduceOp } from "../ops.ts";
+import type { ShapeTracker } from "../shape/shapetracker.ts";
+import { keyOf } from "../shape/symbolic.ts";
+import type { Shape } from "../shape/view.ts";
+
+/** `idx` is the position among the kernel's buffers: outputs first. */
+export class MemBuffer {
+  readonly idx: number;
+  readonly dtype: DType;
+  readonly st: ShapeTracker;
+  constructor(idx: number, dtype: DType, st: ShapeTracker) {
+    this.idx = idx;
+    this.dtype = dtype;
+    this.st = st;
+  }
+  toString(): string {
+    return `MemBuffer(${this.idx}, ${this.dtype}, ${this.st})`;
+  }
+}
+export class ConstBuffer {
+  readonly val: Value;
+  readonly dtype: DType;
+  readonly st: ShapeTracker;
+  constructor(val: Value, dtype: DType, st: ShapeTracker) {
+    this.val = val;
+    this.dtype = dtype;
+    this.st = st;
+  }
+  toString(): string {
+    return `ConstBuffer(${this.val}, ${this.dtype}, ${this.st})`;
+  }
+}
+
+/** What each op carries. COPY, EMPTY and CUSTOM are whole ASTs by themselves: no kernel comes of them. */
+interface Args extends Record<AluOp, undefined>, Record<ReduceOp, readonly number[]> {
+  LOAD: MemBuffer;
+  CONST: ConstBuffer;
+  STORE: MemBuffer;
+  /** its source (a reduce, or something that does not take zero padding) seen through a ShapeTracker */
+  VIEW: ShapeTracker;
+  CAST: DType;
+  BITCAST: DType;
+  COPY: undefined;
+  EMPTY: undefined;
+  CUSTOM: CustomFn;
+}
+export type LazyOpKind = keyof Args;
+
+interface Node<K extends LazyOpKind> {
+  readonly op: K;
+  readonly srcs: readonly LazyOp[];
+  readonly arg: Args[K];
+  readonly dtype: DType;
+  readonly shape: Shape;
+}
+export type LazyOp<K extends LazyOpKind = LazyOpKind> = { [P in K]: Node<P> }[K];
+
+export function lazyOp<K extends LazyOpKind>(
+  op: K,
+  srcs: readonly LazyOp[],
+  arg: Args[K],
+  dtype: DType,
+  shape: Shape,
+): LazyOp {
+  return { op, srcs, arg, dtype, shape } as LazyOp;
+}
+
+const showArg = (u: LazyOp): string => {
+  if (u.arg === undefined) return "";
+  if (u.op === "VIEW") return u.arg.key;
+  if (u.op === "LOAD" || u.op === "STORE") return `${u.arg.idx}:${u.arg.dtype.name}${u.arg.st.key}`;
+  if (u.op === "CONST") {
+    const { val, dtype, st } = u.arg;
+    return `${Object.is(val, -0) ? "-0" : val}:${dtype.name}${st.key}`;
+  }
+  return String(u.arg);
+};
+
+/** Equal for equal kernels, linear in the number of nodes however much they are shared. */
+export function astKey(ast: readonly LazyOp[]): string {
+  const at = new Map<LazyOp, number>();
+  let key = "";
+  for (const u of toposort(ast, (x) => x.srcs)) {
+    at.set(u, at.size);
+    key += `${u.op}(${u.srcs.map((s) => at.get(s)).join()}|${showArg(u)})`;
+  }
+  return key;
+}
+
+/** The tree as text, for DEBUG=3; a node with several users is written out once and called by number after that. */
+export function showAst(root: LazyOp): string {
+  const users = new Map<LazyOp, number>();
+  for (const u of toposort([root], (x) => x.srcs)) {
+    for (const s of new Set(u.srcs)) users.set(s, (users.get(s) ?? 0) + u.srcs.filter((x) => x === s).length);
+  }
+  const numbers = new Map<LazyOp, number>();
+  const lines: string[] = [];
+  const walk = (u: LazyOp, depth: number): void => {
+    const indent = "  ".repeat(depth);
+    const known = numbers.get(u);
+    if (known !== undefined) {
+      lines.push(`${indent}%${known}`);
+      return;
+    }
+    if ((users.get(u) ?? 0) > 1) numbers.set(u, numbers.size);
+    const name = numbers.has(u) ? `%${numbers.get(u)} = ` : "";
+    const arg = u.op === "STORE" || u.op === "LOAD" || u.op === "CONST" ? String(u.arg) : showArg(u);
+    lines.push(`${indent}${name}${u.op}${arg === "" ? "" : ` ${arg}`}`);
+    for (const s of u.srcs) walk(s, depth + 1);
+  };
+  walk(root, 0);
+  return lines.join("\n");
+}
+
+export const shapeKey = (shape: Shape): string => shape.map(keyOf).join();

@@ -1,0 +1,297 @@
+// Symbolic integers: the public face. A Sint is a plain number or an immutable, interned expression of Variables.
+// Here: making variables, and the walks over an expression (substitute, evaluate, fold, vars, unbind, coefficients).
+// The nodes are in `expression.ts`, the arithmetic that simplifies as it builds in `arithmetic.ts`, the table that
+// makes structural equality `===` (and its memory policy) in `intern.ts`.
+import { SymbolicError } from "../errors.ts";
+import { add, and, idiv, lt, mod, mul, sub } from "./arithmetic.ts";
+import {
+  All,
+  Bound,
+  intern,
+  Less,
+  type Node,
+  type Sint,
+  type Sum,
+  type Sym,
+  smax,
+  Var,
+} from "./expression.ts";
+
+export { add, and, eq, ge, gt, idiv, le, lt, mod, mul, neg, sub } from "./arithmetic.ts";
+export { type Bound, internedCount, type Sint, Sym, smax, smin } from "./expression.ts";
+
+export type Variable = Var;
+
+/**
+ * A symbolic integer between `min` and `max`, both included. The same arguments give the same variable.
+ * A symbolic `max` (a loop over a symbolic size) gives the simplifier more to prove things with.
+ */
+export function Variable(name: string, min: number, max: Sint): Variable {
+  const top = smax(max);
+  if (!Number.isSafeInteger(min) || !Number.isSafeInteger(top) || min > top || name === "") {
+    throw new SymbolicError(
+      `Variable: ${JSON.stringify(name)} from ${min} to ${max} is no range; give a name and safe integers min <= max`,
+    );
+  }
+  return intern(new Var(name, min, top, typeof max === "number" ? undefined : max));
+}
+
+export const sprod = (shape: readonly Sint[]): Sint => {
+  let total: Sint = 1;
+  for (const s of shape)
+    total = typeof total === "number" && typeof s === "number" ? total * s : mul(total, s);
+  return total;
+};
+
+export const ssum = (xs: readonly Sint[]): Sint => xs.reduce(add, 0);
+
+/** Rebuilds bottom up, once per node; every node goes through the arithmetic again and is simplified anew. */
+function rebuild(x: Sint, memo: Map<Sym, Sint>, leaf: (node: Node) => Sint): Sint {
+  if (typeof x === "number") return x;
+  const known = memo.get(x);
+  if (known !== undefined) return known;
+  const again = (y: Sint): Sint => rebuild(y, memo, leaf);
+  const node = x as Node;
+  let made: Sint;
+  switch (node.kind) {
+    case "variable":
+    case "bound":
+      made = leaf(node);
+      break;
+    case "product":
+      made = node.factors.reduce<Sint>((p, f) => mul(p, again(f)), 1);
+      break;
+    case "div":
+      made = idiv(again(node.x), again(node.by));
+      break;
+    case "mod":
+      made = mod(again(node.x), again(node.by));
+      break;
+    case "less":
+      made = lt(again(node.x), node.limit);
+      break;
+    case "all":
+      made = and(...node.parts.map(again));
+      break;
+    case "sum":
+      made = node.terms.reduce<Sint>((s, t, i) => add(s, mul(again(t), node.coefs[i]!)), node.k);
+  }
+  memo.set(x, made);
+  return made;
+}
+
+/** Replaces every occurrence of the keys (variables or whole subexpressions) and simplifies the result. */
+export function substitute(x: Sint, values: ReadonlyMap<Sym, Sint>): Sint {
+  if (typeof x === "number" || values.size === 0) return x;
+  return rebuild(x, new Map(values), (leaf) => leaf);
+}
+
+/** The value of x; variables are looked up by themselves or by name, and a bound one falls back on its value. */
+export function evaluate(x: Sint, values: ReadonlyMap<Sym | string, number> = new Map()): number {
+  if (typeof x === "number") return x;
+  const node = x as Node;
+  switch (node.kind) {
+    case "variable":
+    case "bound": {
+      const variable = node.kind === "bound" ? node.variable : node;
+      const value = values.get(node) ?? values.get(variable) ?? values.get(variable.name);
+      if (value !== undefined) return value;
+      if (node.kind === "bound") return node.value;
+      throw new SymbolicError(
+        `evaluate: no value for variable ${node.name}; pass one by variable or name, or bind it`,
+      );
+    }
+    case "product":
+      return node.factors.reduce((p, f) => p * evaluate(f, values), 1);
+    case "div":
+      return idiv(evaluate(node.x, values), evaluate(node.by, values)) as number;
+    case "mod":
+      return mod(evaluate(node.x, values), evaluate(node.by, values)) as number;
+    case "less":
+      return evaluate(node.x, values) < node.limit ? 1 : 0;
+    case "all":
+      return node.parts.every((p) => evaluate(p, values) !== 0) ? 1 : 0;
+    case "sum":
+      return node.terms.reduce((s, t, i) => s + node.coefs[i]! * evaluate(t, values), node.k);
+  }
+}
+
+/** How to turn an expression into something else; `fold` calls it bottom up, once per distinct subexpression. */
+export interface Visitor<T> {
+  const(n: number): T;
+  variable(v: Variable): T;
+  add(a: T, b: T): T;
+  mul(a: T, b: T): T;
+  idiv(a: T, b: T): T;
+  mod(a: T, b: T): T;
+  lt(a: T, b: T): T;
+  and(a: T, b: T): T;
+}
+
+/** Bottom up through x; sums go left to right, positive terms first. A bound variable counts as its variable. */
+export function fold<T>(x: Sint, visitor: Visitor<T>): T {
+  const memo = new Map<Sint, T>();
+  const visit = (y: Sint): T => {
+    let made = memo.get(y);
+    if (made === undefined) {
+      made = typeof y === "number" ? visitor.const(y) : visitNode(y as Node);
+      memo.set(y, made);
+    }
+    return made;
+  };
+  const visitSum = (node: Sum): T => {
+    let total: T | undefined;
+    for (const i of node.order()) {
+      const t = visit(node.terms[i]!),
+        c = node.coefs[i]!;
+      const term = c === 1 ? t : visitor.mul(t, visit(c));
+      total = total === undefined ? term : visitor.add(total, term);
+    }
+    return node.k === 0 ? total! : visitor.add(total!, visit(node.k));
+  };
+  const visitNode = (node: Node): T => {
+    switch (node.kind) {
+      case "variable":
+        return visitor.variable(node);
+      case "bound":
+        return visit(node.variable);
+      case "product":
+        return node.factors.map(visit).reduce((a, b) => visitor.mul(a, b));
+      case "div":
+        return visitor.idiv(visit(node.x), visit(node.by));
+      case "mod":
+        return visitor.mod(visit(node.x), visit(node.by));
+      case "less": {
+        const [left, right] = node.sides();
+        return visitor.lt(visit(left), visit(right));
+      }
+      case "all":
+        return node.parts.map(visit).reduce((a, b) => visitor.and(a, b));
+      case "sum":
+        return visitSum(node);
+    }
+  };
+  return visit(x);
+}
+
+/** Readable text, the same for the same structure: `((ridx0*4)+ridx1)`. */
+export const render = (x: Sint): string => x.toString();
+
+const partsOf = (x: Node): readonly Sint[] => {
+  if (x.kind === "sum") return x.terms;
+  if (x.kind === "product") return x.factors;
+  if (x.kind === "all") return x.parts;
+  if (x.kind === "less") return [x.x];
+  return x.kind === "div" || x.kind === "mod" ? [x.x, x.by] : [];
+};
+
+/** Calls `see` for every node in x, each once, a node before its parts. */
+function eachNode(x: Sint, see: (node: Node) => void, seen = new Set<Sym>()): void {
+  if (typeof x === "number" || seen.has(x)) return;
+  seen.add(x);
+  see(x as Node);
+  for (const part of partsOf(x as Node)) eachNode(part, see, seen);
+}
+
+function eachLeaf(x: Sint, leaf: (node: Var | Bound) => void): void {
+  eachNode(x, (node) => {
+    if (node.kind === "variable" || node.kind === "bound") leaf(node);
+  });
+}
+
+/** A rough count of the operations it takes to compute x; divisions count more, they are slow everywhere. */
+export function complexity(x: Sint): number {
+  let total = 0;
+  eachNode(x, (node) => {
+    if (node.kind === "div" || node.kind === "mod") total += 4;
+    else if (node.kind === "sum") total += node.terms.length + node.coefs.filter((c) => c !== 1).length;
+    else if (node.kind !== "variable" && node.kind !== "bound") total += partsOf(node).length;
+  });
+  return total;
+}
+
+/** The variables of x; a bound one counts as its variable. */
+export function vars(x: Sint): Set<Variable> {
+  const found = new Set<Variable>();
+  if (typeof x !== "number") eachLeaf(x, (leaf) => found.add(leaf instanceof Bound ? leaf.variable : leaf));
+  return found;
+}
+
+/** x with plain variables for bound ones, and their values. */
+export function unbind(x: Sint): [Sint, Map<Variable, number>] {
+  const values = new Map<Variable, number>();
+  if (typeof x === "number") return [x, values];
+  const bare = rebuild(x, new Map(), (leaf) => {
+    if (leaf.kind !== "bound") return leaf;
+    const before = values.get(leaf.variable);
+    if (before !== undefined && before !== leaf.value) {
+      throw new SymbolicError(
+        `unbind: ${leaf.name} is bound to both ${before} and ${leaf.value} in ${x}; bind it to one value per kernel`,
+      );
+    }
+    values.set(leaf.variable, leaf.value);
+    return leaf.variable;
+  });
+  return [bare, values];
+}
+
+/** x where every variable is bound: its value. Otherwise undefined. */
+export function boundValue(x: Sint): number | undefined {
+  if (typeof x === "number") return x;
+  const result = rebuild(x, new Map(), (leaf) => (leaf.kind === "bound" ? leaf.value : leaf));
+  return typeof result === "number" ? result : undefined;
+}
+
+/** x as offset + sum(coefs[i] * over[i]) where neither offset nor coefs mention `over`; undefined if it is not that. */
+export function coefficients(x: Sint, over: readonly Sym[]): { coefs: Sint[]; offset: Sint } | undefined {
+  const coefs: Sint[] = over.map(() => 0);
+  if (typeof x === "number") return { coefs, offset: x };
+  let offset: Sint = x.k;
+  for (let i = 0; i < x.terms.length; i++) {
+    const term = x.terms[i] as Node,
+      c = x.coefs[i]!;
+    const factors: readonly Sym[] = term.kind === "product" ? term.factors : [term];
+    const at = factors.findIndex((f) => over.includes(f));
+    const others = factors.filter((_, j) => j !== at);
+    if (others.some((f) => mentions(f, over))) return undefined;
+    const rest = others.reduce<Sint>(mul, c);
+    if (at < 0) offset = add(offset, rest);
+    else {
+      const which = over.indexOf(factors[at]!);
+      coefs[which] = add(coefs[which]!, rest);
+    }
+  }
+  return { coefs, offset };
+}
+
+/** Whether one of the symbols occurs anywhere in x. */
+export function mentions(x: Sint, symbols: readonly Sym[]): boolean {
+  let found = false;
+  if (typeof x !== "number") eachLeaf(x, (leaf) => (found ||= symbols.includes(leaf)));
+  return found;
+}
+
+/** Text that is equal only for equal expressions: the names alone would mix up variables of different ranges. */
+export function keyOf(x: Sint): string {
+  if (typeof x === "number") return `${x}`;
+  let ranges = "";
+  eachLeaf(x, (leaf) => (ranges += `;${leaf}:${leaf.min}:${leaf.max}`));
+  return x.toString() + ranges;
+}
+
+/** For each symbol the interval [lo, hi) that a 0/1 value demands of it; undefined if it demands anything else. */
+export function intervals(valid: Sint, over: readonly Sym[]): [lo?: Sint, hi?: Sint][] | undefined {
+  const found: [lo?: Sint, hi?: Sint][] = over.map(() => []);
+  if (typeof valid === "number") return found;
+  for (const part of valid instanceof All ? valid.parts : [valid]) {
+    const form = part instanceof Less ? coefficients(part.x, over) : undefined;
+    const at = form?.coefs.findIndex((c) => c !== 0) ?? -1;
+    if (form === undefined || at < 0 || form.coefs.some((c, i) => c !== 0 && i !== at)) return undefined;
+    const { limit } = part as Less;
+    const side = form.coefs[at] === 1 ? 1 : form.coefs[at] === -1 ? 0 : undefined;
+    // `and` keeps one comparison per form, so a second one on the same side has a symbolic part: give up.
+    if (side === undefined || found[at]![side] !== undefined) return undefined;
+    found[at]![side] = side === 1 ? sub(limit, form.offset) : sub(add(form.offset, 1), limit);
+  }
+  return found;
+}

@@ -1,0 +1,167 @@
+// The core of Tensor: what it is made of, how a value is asked for. The methods come in layers, one file each
+// (movement, math, reduce), every one a class on top of the one before; tensor.ts is the last and the public one.
+
+import { type DType, type DTypeLike, decodeArray, type TypedArray, toDType, type Value } from "../dtype.ts";
+import { realize, realizeSync } from "../engine/realize.ts";
+import { ShapeError } from "../errors.ts";
+import { runAsync, runSync } from "../helpers.ts";
+import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { boundValue, type Sint } from "../shape/symbolic.ts";
+
+/** An element as JavaScript has it: bool is boolean, 64-bit integers are bigint. */
+export type Element = number | bigint | boolean;
+export type NestedArray = Element | readonly NestedArray[];
+
+export const showShape = (shape: readonly Sint[]): string => `[${shape.join(", ")}]`;
+
+export abstract class TensorBase {
+  /** The node of the lazy graph that this tensor stands for. */
+  lazydata: LazyBuffer;
+
+  constructor(lazydata: LazyBuffer) {
+    this.lazydata = lazydata;
+  }
+
+  /** A tensor like this one for another node. */
+  protected wrap(lazydata: LazyBuffer): this {
+    return new (this.constructor as new (lb: LazyBuffer) => this)(lazydata);
+  }
+
+  /** The sizes of the dims; a symbolic size shows the value it is bound to. */
+  get shape(): readonly number[] {
+    return this.lazydata.shape.map((s) => (typeof s === "number" ? s : (boundValue(s) ?? NaN)));
+  }
+  get ndim(): number {
+    return this.lazydata.shape.length;
+  }
+  get dtype(): DType {
+    return this.lazydata.dtype;
+  }
+  get device(): string {
+    return this.lazydata.device;
+  }
+  /** How many elements. */
+  get size(): number {
+    return this.shape.reduce((a, b) => a * b, 1);
+  }
+
+  /** The same values on another device: `t.to("JS")`. */
+  to(device: string): this {
+    return this.wrap(this.lazydata.copyToDevice(device));
+  }
+  /** The same values as another type. Float to integer truncates; NaN becomes 0. */
+  cast(dtype: DTypeLike): this {
+    return this.wrap(this.lazydata.cast(toDType(dtype)));
+  }
+  /** The same bits read as another type of the same size. */
+  bitcast(dtype: DTypeLike): this {
+    return this.wrap(this.lazydata.bitcast(toDType(dtype)));
+  }
+  /** The same values in memory of their own, in row-major order. */
+  contiguous(): this {
+    return this.wrap(this.lazydata.contiguous());
+  }
+
+  /**
+   * Writes `x` into this tensor's memory once it is realised. Whatever was built on the old value is computed first.
+   */
+  assign(x: this): this {
+    const target = this.lazydata;
+    if (x.device !== this.device || x.dtype !== this.dtype || showShape(x.shape) !== showShape(this.shape)) {
+      const show = (t: TensorBase) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
+      throw new ShapeError(
+        `assign: cannot put ${show(x)} into ${show(this)}; shape, dtype and device must be equal (expand, cast or to)`,
+      );
+    }
+    const whole =
+      target.base.realized !== undefined && target.st.contiguous && target.size === target.base.size;
+    const value =
+      x.lazydata.base === target.base && !x.lazydata.st.contiguous ? x.lazydata.contiguous() : x.lazydata;
+    // nothing is overwritten where there is no memory yet
+    this.lazydata = whole || target.base.op === "ASSIGN" ? target.assign(value) : value;
+    return this;
+  }
+
+  /** Computes the value now, so that later uses read it from memory. */
+  async realize(): Promise<this> {
+    await realize([this.lazydata]);
+    return this;
+  }
+  realizeSync(): this {
+    realizeSync([this.lazydata]);
+    return this;
+  }
+
+  /** A copy of the elements, row by row, as a typed array (int64: BigInt64Array; float16: Float32Array). */
+  async data(): Promise<TypedArray> {
+    const host = this.#onHost();
+    await realize([host]);
+    return decodeArray(
+      this.dtype,
+      (await runAsync(host.buffer.read())).slice(0, this.size * this.dtype.itemsize),
+    );
+  }
+  dataSync(): TypedArray {
+    const host = this.#onHost();
+    realizeSync([host]);
+    return decodeArray(
+      this.dtype,
+      runSync(host.buffer.read(), "dataSync").slice(0, this.size * this.dtype.itemsize),
+    );
+  }
+  /** Nested arrays in the shape of the tensor; a 0-d tensor gives one element. */
+  async tolist(): Promise<NestedArray> {
+    return nest(await this.data(), this.dtype, this.shape);
+  }
+  tolistSync(): NestedArray {
+    return nest(this.dataSync(), this.dtype, this.shape);
+  }
+  /** The one element of a tensor of one element. */
+  async item(): Promise<Element> {
+    this.#requireOne();
+    return element(this.dtype, (await this.data())[0] as Value);
+  }
+  itemSync(): Element {
+    this.#requireOne();
+    return element(this.dtype, this.dataSync()[0] as Value);
+  }
+
+  /** Gives the memory back now instead of when the tensor is collected. Reading the tensor afterwards is an error. */
+  dispose(): void {
+    this.lazydata.base.realized?.dispose();
+  }
+
+  #requireOne(): void {
+    if (this.size === 1) return;
+    throw new ShapeError(
+      `item: shape ${showShape(this.shape)} has ${this.size} elements, item() reads exactly one; use data() or tolist()`,
+    );
+  }
+
+  /** Reading is one COPY to the host. */
+  #onHost(): LazyBuffer {
+    const lb = this.lazydata;
+    if (lb.device === "EXT") return lb.contiguous();
+    // files are copied in part, everything else from memory of its own
+    return (lb.device.startsWith("DISK") ? lb : lb.contiguous()).copyToDevice("EXT");
+  }
+
+  toString(): string {
+    return `<Tensor ${showShape(this.shape)} ${this.dtype.name} on ${this.device}>`;
+  }
+}
+
+const element = (dtype: DType, x: Value): Element => (dtype.kind === "bool" ? x !== 0 : x);
+
+function nest(
+  data: TypedArray,
+  dtype: DType,
+  shape: readonly number[],
+  at = 0,
+  stride = data.length,
+): NestedArray {
+  const [n, ...rest] = shape;
+  if (n === undefined) return element(dtype, data[at] as Value);
+  const step = n === 0 ? 0 : stride / n;
+  return Array.from({ length: n }, (_, i) => nest(data, dtype, rest, at + i * step, step));
+}

@@ -1,0 +1,159 @@
+// Movement: other views of the same elements. Nothing here computes; every method returns at once.
+
+import { ShapeError } from "../errors.ts";
+import { range } from "../helpers.ts";
+import type { Sint } from "../shape/symbolic.ts";
+import type { Interval } from "../shape/view.ts";
+import { showShape, TensorBase } from "./base.ts";
+
+/** `(2, 3)` or `([2, 3])`. */
+export type ShapeArgs = readonly Sint[] | readonly [readonly Sint[]];
+export const shapeOf = (args: ShapeArgs): readonly Sint[] =>
+  Array.isArray(args[0]) ? args[0] : (args as readonly Sint[]);
+
+export abstract class MovementTensor extends TensorBase {
+  /** A dim counted from the front, given one that may count from the back. */
+  protected axis(method: string, dim: number, ndim = this.ndim): number {
+    const at = dim < 0 ? dim + ndim : dim;
+    if (Number.isInteger(dim) && at >= 0 && at < ndim) return at;
+    throw new ShapeError(
+      `${method}: dim ${dim} is out of range for shape ${showShape(this.shape)}; expected ${-ndim} to ${ndim - 1}`,
+    );
+  }
+  protected axes(method: string, dims: number | readonly number[] | undefined): number[] {
+    if (dims === undefined) return range(this.ndim);
+    const list = (typeof dims === "number" ? [dims] : [...dims]).map((d) => this.axis(method, d));
+    if (new Set(list).size !== list.length) {
+      throw new ShapeError(`${method}: a dim is named twice in [${dims}] for shape ${showShape(this.shape)}`);
+    }
+    return list;
+  }
+
+  /** The same elements in another shape; one size may be -1. */
+  reshape(...args: ShapeArgs): this {
+    const wanted = [...shapeOf(args)];
+    const open = wanted.indexOf(-1);
+    if (open >= 0) {
+      const others = wanted.filter((_, i) => i !== open);
+      const known = others.reduce<number>((a, b) => a * Number(b), 1);
+      if (others.includes(-1) || known === 0 || this.size % known !== 0) {
+        throw new ShapeError(
+          `reshape: cannot infer the -1 in ${showShape(wanted)} from shape ${showShape(this.shape)} (${this.size} elements)`,
+        );
+      }
+      wanted[open] = this.size / known;
+    }
+    return this.wrap(this.lazydata.reshape(wanted));
+  }
+  /** torch's name for reshape. */
+  view(...args: ShapeArgs): this {
+    return this.reshape(...args);
+  }
+  /** Joins the dims from `start` to `end` into one. */
+  flatten(start = 0, end = -1): this {
+    if (this.ndim === 0) return this.reshape(1);
+    const [a, b] = [this.axis("flatten", start), this.axis("flatten", end)];
+    if (a > b)
+      throw new ShapeError(
+        `flatten: start ${start} comes after end ${end} in shape ${showShape(this.shape)}`,
+      );
+    const { shape } = this;
+    return this.reshape(
+      ...shape.slice(0, a),
+      shape.slice(a, b + 1).reduce((x, y) => x * y, 1),
+      ...shape.slice(b + 1),
+    );
+  }
+  squeeze(dim?: number): this {
+    if (dim === undefined) return this.reshape(this.lazydata.shape.filter((s) => s !== 1));
+    const at = this.axis("squeeze", dim);
+    return this.lazydata.shape[at] === 1
+      ? this.reshape(this.lazydata.shape.filter((_, i) => i !== at))
+      : this;
+  }
+  unsqueeze(dim: number): this {
+    const at = this.axis("unsqueeze", dim, this.ndim + 1);
+    return this.reshape(this.lazydata.shape.toSpliced(at, 0, 1));
+  }
+
+  /** Dims in another order: `permute(1, 0)` transposes. */
+  permute(...order: readonly number[] | readonly [readonly number[]]): this {
+    const list = (Array.isArray(order[0]) ? order[0] : order) as readonly number[];
+    const axes = this.axes("permute", list);
+    if (axes.length !== this.ndim) {
+      throw new ShapeError(
+        `permute: got ${axes.length} dims for shape ${showShape(this.shape)}; name each of its ${this.ndim} dims once`,
+      );
+    }
+    return this.wrap(this.lazydata.permute(axes));
+  }
+  transpose(a = -2, b = -1): this {
+    const order = range(this.ndim);
+    const [x, y] = [this.axis("transpose", a), this.axis("transpose", b)];
+    [order[x], order[y]] = [y, x];
+    return this.permute(order);
+  }
+  /** The transpose of a matrix. */
+  get T(): this {
+    return this.ndim < 2 ? this : this.transpose();
+  }
+
+  /** Repeats dims of size 1 without copying; -1 keeps a size; new dims come in front. */
+  expand(...args: ShapeArgs): this {
+    const wanted = shapeOf(args);
+    const { shape } = this.lazydata;
+    const front = wanted.length - shape.length;
+    if (front < 0) {
+      throw new ShapeError(`expand: shape ${showShape(shape)} has more dims than ${showShape(wanted)}`);
+    }
+    const padded: Sint[] = [...range(front).map(() => 1), ...shape];
+    const target = wanted.map((s, i) => (s === -1 ? (padded[i] as Sint) : s));
+    const bad = target.findIndex((s, i) => s !== padded[i] && padded[i] !== 1);
+    if (bad >= 0) {
+      throw new ShapeError(
+        `expand: dim ${bad - front} of shape ${showShape(shape)} has size ${padded[bad]} and cannot become ${target[bad]}; only size 1 expands`,
+      );
+    }
+    return this.wrap(this.lazydata.reshape(padded).expand(target));
+  }
+
+  /** Adds `[before, after]` elements of `value` to each dim; null leaves a dim alone. */
+  pad(amounts: readonly (Interval | null)[], value = 0): this {
+    if (amounts.length !== this.ndim) {
+      throw new ShapeError(
+        `pad: got ${amounts.length} pairs for shape ${showShape(this.shape)}; give [before, after] or null for each of its ${this.ndim} dims`,
+      );
+    }
+    const pairs = amounts.map((a): Interval => a ?? [0, 0]);
+    const negative = pairs.find(([a, b]) => (a as number) < 0 || (b as number) < 0);
+    if (negative !== undefined)
+      throw new ShapeError(`pad: [${negative}] is negative; to cut elements off use shrink`);
+    const padded = this.lazydata.pad(pairs);
+    if (value === 0) return this.wrap(padded);
+    const there = this.lazydata.const(1, this.boolType()).pad(pairs);
+    return this.wrap(there.e("WHERE", padded, padded.const(value)));
+  }
+  protected abstract boolType(): TensorBase["dtype"];
+
+  /** Keeps `[start, end)` of each dim; null keeps it whole. */
+  shrink(cuts: readonly (Interval | null)[]): this {
+    if (cuts.length !== this.ndim) {
+      throw new ShapeError(
+        `shrink: got ${cuts.length} ranges for shape ${showShape(this.shape)}; give [start, end] or null for each of its ${this.ndim} dims`,
+      );
+    }
+    return this.wrap(
+      this.lazydata.shrink(cuts.map((c, i): Interval => c ?? [0, this.lazydata.shape[i] as Sint])),
+    );
+  }
+  /** Turns dims around. */
+  flip(dims: number | readonly number[]): this {
+    const axes = this.axes("flip", dims);
+    return this.wrap(this.lazydata.stride(range(this.ndim).map((i) => (axes.includes(i) ? -1 : 1))));
+  }
+  /** Every n-th element of each dim; a negative step counts from the end. */
+  stride(...steps: readonly number[] | readonly [readonly number[]]): this {
+    const list = (Array.isArray(steps[0]) ? steps[0] : steps) as readonly number[];
+    return this.wrap(this.lazydata.stride(list));
+  }
+}

@@ -1,0 +1,176 @@
+// Tensor: what the user writes. Here: making tensors out of arrays, constants and files. The methods are in the
+// layers below (reduce, math, movement, base); nothing runs until a value is asked for.
+
+import {
+  type DType,
+  type DTypeLike,
+  dtypeOfTyped,
+  dtypes,
+  encodeArray,
+  toDType,
+  type Value,
+} from "../dtype.ts";
+import { realize, realizeSync } from "../engine/realize.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
+import { type CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
+import { Buffer } from "../runtime/buffer.ts";
+import { Device } from "../runtime/registry.ts";
+import { sprod } from "../shape/symbolic.ts";
+import type { Shape } from "../shape/view.ts";
+import { type Element, type NestedArray, showShape } from "./base.ts";
+import { type ShapeArgs, shapeOf } from "./movement.ts";
+import { ReduceTensor } from "./reduce.ts";
+
+export interface TensorOptions {
+  /** default: int32 for integers, int64 for bigints, bool for booleans, float32 for the rest, a typed array's own type */
+  readonly dtype?: DTypeLike;
+  /** default: Device.DEFAULT */
+  readonly device?: string;
+}
+
+export type TensorData = Element | NestedArray | ArrayBufferView;
+
+/**
+ * An array of numbers with a shape, a type and a place. Methods build a graph; `data()`, `tolist()`, `item()` and
+ * `realize()` compute it.
+ *
+ * @example
+ * const c = new Tensor([1, 2]).dot(new Tensor([3, 4]));
+ * await c.item(); // 11
+ */
+export class Tensor extends ReduceTensor {
+  constructor(data: TensorData | LazyBuffer, options: TensorOptions = {}) {
+    super(data instanceof LazyBuffer ? data : fromData(data, options));
+  }
+
+  /** The device may be changed for all tensors made later: `Device.DEFAULT = "JS"`. */
+  static full(shape: Shape, value: Element, options: TensorOptions = {}): Tensor {
+    const x = typeof value === "boolean" ? Number(value) : value;
+    const dtype = options.dtype === undefined ? commonType([value]) : toDType(options.dtype);
+    return new Tensor(
+      LazyBuffer.constant(options.device ?? Device.DEFAULT, checkShape("full", shape), dtype, x),
+    );
+  }
+  static zeros(...shape: ShapeArgs): Tensor {
+    return Tensor.full(shapeOf(shape), 0, { dtype: dtypes.float32 });
+  }
+  static ones(...shape: ShapeArgs): Tensor {
+    return Tensor.full(shapeOf(shape), 1, { dtype: dtypes.float32 });
+  }
+  /** Memory with whatever is in it. On DISK:path it is the file. */
+  static empty(shape: Shape, options: TensorOptions = {}): Tensor {
+    const dtype = toDType(options.dtype ?? dtypes.float32);
+    const lb = LazyBuffer.loadop(
+      "EMPTY",
+      checkShape("empty", shape),
+      dtype,
+      options.device ?? Device.DEFAULT,
+    );
+    return new Tensor(lb);
+  }
+  /** A tensor on a file, read when it is moved to a device: `Tensor.fromFile("x.bin", [2, 3]).to("WASM")`. */
+  static fromFile(path: string, shape: Shape, dtype: DTypeLike = dtypes.uint8): Tensor {
+    return Tensor.empty(shape, { dtype, device: `DISK:${path}` });
+  }
+  /** A tensor whose buffer `fn` fills: it gets the output buffer, then those of `inputs`. */
+  static custom(fn: CustomFn, shape: Shape, inputs: readonly Tensor[], options: TensorOptions = {}): Tensor {
+    const device = options.device ?? inputs[0]?.device ?? Device.DEFAULT;
+    const dtype = toDType(options.dtype ?? inputs[0]?.dtype ?? dtypes.float32);
+    const srcs = inputs.map((t) => t.contiguous().lazydata);
+    return new Tensor(LazyBuffer.loadop("CUSTOM", checkShape("custom", shape), dtype, device, fn, srcs));
+  }
+
+  /** Computes several tensors together: what they share is computed once. */
+  static async realize(...tensors: readonly Tensor[]): Promise<void> {
+    await realize(tensors.map((t) => t.lazydata));
+  }
+  static realizeSync(...tensors: readonly Tensor[]): void {
+    realizeSync(tensors.map((t) => t.lazydata));
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+function checkShape(method: string, shape: Shape): Shape {
+  const bad = shape.find((s) => typeof s === "number" && (!Number.isInteger(s) || s < 0));
+  if (bad === undefined) return shape;
+  throw new ShapeError(`${method}: ${showShape(shape)} is no shape; sizes are integers from 0 up`);
+}
+
+/** Host data becomes a buffer on EXT and a COPY of it to the device. */
+function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
+  const device = options.device ?? Device.DEFAULT;
+  const wanted = options.dtype === undefined ? undefined : toDType(options.dtype);
+  if (typeof data === "number" || typeof data === "bigint" || typeof data === "boolean") {
+    const x = typeof data === "boolean" ? Number(data) : data;
+    return LazyBuffer.constant(device, [], wanted ?? commonType([data]), x);
+  }
+  const { shape, dtype, bytes } = ArrayBuffer.isView(data)
+    ? fromTyped(data, wanted)
+    : fromNested(data, wanted);
+  const buffer = new Buffer("EXT", sprod(shape) as number, dtype).allocate(bytes);
+  return LazyBuffer.fromBuffer(buffer, shape).copyToDevice(device);
+}
+
+interface HostData {
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+  readonly bytes: Uint8Array;
+}
+
+/** Copied, because the caller may change the array before the graph runs. */
+function fromTyped(data: ArrayBufferView, wanted: DType | undefined): HostData {
+  const own = dtypeOfTyped(data);
+  if (own === undefined) {
+    throw new DTypeError(
+      `Tensor: ${data.constructor.name} is no array of numbers; give a typed array such as Float32Array`,
+    );
+  }
+  const shape = [data.byteLength / own.itemsize];
+  if (wanted === undefined || wanted === own) {
+    return {
+      shape,
+      dtype: own,
+      bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength).slice(),
+    };
+  }
+  return { shape, dtype: wanted, bytes: encodeArray(wanted, data as unknown as ArrayLike<Value>) };
+}
+
+function fromNested(data: NestedArray, wanted: DType | undefined): HostData {
+  const shape: number[] = [];
+  for (let x: NestedArray | undefined = data; Array.isArray(x); x = x[0]) shape.push(x.length);
+  const flat: Element[] = [];
+  const walk = (x: NestedArray, depth: number, path: string): void => {
+    if (depth < shape.length) {
+      if (!Array.isArray(x) || x.length !== shape[depth]) {
+        const got = Array.isArray(x) ? `${x.length} elements` : typeof x;
+        throw new ShapeError(
+          `Tensor: the array is ragged: ${path || "it"} has ${got}, expected ${shape[depth]} as its neighbours have`,
+        );
+      }
+      x.forEach((y, i) => void walk(y, depth + 1, `${path}[${i}]`));
+    } else if (typeof x === "number" || typeof x === "bigint" || typeof x === "boolean") flat.push(x);
+    else {
+      throw new ArgumentError(
+        `Tensor: ${path} is ${Array.isArray(x) ? "an array" : typeof x}, expected a number, bigint or boolean`,
+      );
+    }
+  };
+  walk(data, 0, "");
+  const dtype = wanted ?? commonType(flat);
+  return { shape, dtype, bytes: encodeArray(dtype, flat) };
+}
+
+/** int32 where all numbers are integers of 32 bits, bool where all are booleans, float32 otherwise. */
+function commonType(xs: readonly Element[]): DType {
+  if (xs.length === 0) return dtypes.float32;
+  if (xs.every((x) => typeof x === "boolean")) return dtypes.bool;
+  if (xs.some((x) => typeof x === "number" && (!Number.isInteger(x) || Object.is(x, -0))))
+    return dtypes.float32;
+  if (xs.some((x) => typeof x === "bigint")) return dtypes.int64;
+  const fits = xs.every((x) => (x as number) >= -(2 ** 31) && (x as number) < 2 ** 31);
+  return fits ? dtypes.int32 : dtypes.float32;
+}

@@ -1,0 +1,326 @@
+// The lazy graph as a picture, for GRAPH=1: the concrete nodes below some LazyBuffers with what a reader wants to
+// know of each, as Graphviz text or as an SVG that needs no tool but a browser. Where nodes go is layout.ts's
+// business; writing files is the engine's.
+
+import type { DType, Value } from "../dtype.ts";
+import { toposort } from "../helpers.ts";
+import type { LazyBuffer, LazyOpName } from "../lazy/lazybuffer.ts";
+import { isLoadOp, isReduceOp } from "../ops.ts";
+import type { Shape } from "../shape/view.ts";
+import { BOX_HEIGHT, type Layout, layout, type Strand } from "./layout.ts";
+
+export interface GraphNode {
+  /** its place in `nodes` */
+  readonly id: number;
+  readonly op: LazyOpName;
+  /** a constant's value, a reduce's axes, a cast's dtype, … in words; empty where the op says it all */
+  readonly arg: string;
+  readonly shape: string;
+  readonly dtype: string;
+  readonly device: string;
+  /** its value is in memory already */
+  readonly realized: boolean;
+  /** its value will be put in memory: a kernel ends here */
+  readonly stored: boolean;
+}
+
+export interface GraphEdge {
+  readonly from: number;
+  readonly to: number;
+  /** the shape in which the user sees the source, where that is a view; else empty */
+  readonly label: string;
+  /** the whole view: strides, offset, mask */
+  readonly view: string;
+}
+
+/** Nodes come sources first; the edges into one node come in the order of its operands. */
+export interface LazyGraph {
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly GraphEdge[];
+}
+
+// ---- collecting ----
+
+/** What `outs` are computed from. `realizes` are the nodes that the schedule decided to store. */
+export function collectGraph(outs: readonly LazyBuffer[], realizes?: ReadonlySet<LazyBuffer>): LazyGraph {
+  const nodes: GraphNode[] = [];
+  const edges: GraphEdge[] = [];
+  const ids = new Map<LazyBuffer, number>();
+  const add = (b: LazyBuffer): number => nodes.push(describe(b, nodes.length, realizes?.has(b) ?? false)) - 1;
+  const roots = outs.map((out) => out.base);
+  // every use of a constant draws its own: lines from one 0 to all over the picture tell nobody anything
+  const order = toposort(roots, (b) => (b.srcs ?? []).map((s) => s.base).filter((s) => !s.isUnrealizedConst));
+  for (const b of order) {
+    const sources = (b.srcs ?? []).map((s) => (s.isUnrealizedConst ? add(s.base) : ids.get(s.base)!));
+    const to = add(b);
+    ids.set(b, to);
+    b.srcs?.forEach((s, i) => {
+      const viewed = s !== s.base && !isPlainConstant(s, b);
+      edges.push({
+        from: sources[i]!,
+        to,
+        label: viewed ? list(s.shape) : "",
+        view: viewed ? `${s.st}` : "",
+      });
+    });
+  }
+  return { nodes, edges };
+}
+
+/** A constant spread over the shape of its user: that it is seen in this shape goes without saying. */
+const isPlainConstant = (s: LazyBuffer, user: LazyBuffer): boolean =>
+  s.isUnrealizedConst && list(s.shape) === list(user.shape) && !s.st.views.some((v) => v.mask);
+
+function describe(b: LazyBuffer, id: number, stored: boolean): GraphNode {
+  return {
+    id,
+    op: b.op!,
+    arg: summary(b),
+    shape: list(b.shape),
+    dtype: b.dtype.name,
+    device: b.device,
+    realized: b.realized !== undefined,
+    stored,
+  };
+}
+
+const list = (shape: Shape): string => `[${shape.join(",")}]`;
+
+function summary(b: LazyBuffer): string {
+  const { op, arg } = b;
+  if (op === "CONST") return number(arg as Value, b.dtype);
+  if (op === "CAST" || op === "BITCAST") return (arg as DType).name;
+  if (op === "EMPTY") return b.device;
+  if (op === "COPY") return b.srcs?.[0] === undefined ? b.device : `${b.srcs[0].device} → ${b.device}`;
+  if (Array.isArray(arg)) return `${arg.length === 1 ? "axis" : "axes"} ${arg.join(",")}`;
+  return typeof arg === "function" ? arg.name : "";
+}
+
+/** Seven digits say a float32 well enough: 0.1 and not 0.10000000149011612. */
+const number = (value: Value, d: DType): string =>
+  typeof value === "number" && d.isFloat ? `${Number(value.toPrecision(7))}` : `${value}`;
+
+type Group = "load" | "elementwise" | "reduce";
+const groupOf = (op: LazyOpName): Group =>
+  isLoadOp(op) ? "load" : isReduceOp(op) ? "reduce" : "elementwise";
+
+interface Paint {
+  readonly fill: string;
+  readonly line: string;
+}
+const LIGHT: Record<Group, Paint> = {
+  load: { fill: "#fdf1cf", line: "#a87b00" },
+  elementwise: { fill: "#dfebfd", line: "#3b73c4" },
+  reduce: { fill: "#fbdfe0", line: "#c0404c" },
+};
+const DARK: Record<Group, Paint> = {
+  load: { fill: "#423512", line: "#d9a92f" },
+  elementwise: { fill: "#1d3557", line: "#6ea3ee" },
+  reduce: { fill: "#552329", line: "#f0808a" },
+};
+
+const title = (n: GraphNode): string => (n.arg === "" ? n.op : `${n.op} ${n.arg}`);
+const subtitle = (n: GraphNode): string => `${n.shape} ${n.dtype}`;
+
+// ---- Graphviz ----
+
+export function toDot(graph: LazyGraph): string {
+  const nodes = graph.nodes.map((n) => {
+    const { fill, line } = LIGHT[groupOf(n.op)];
+    const shape = n.realized ? " shape=cylinder style=filled" : "";
+    const pen = n.stored ? " penwidth=3" : "";
+    const look = `fillcolor="${fill}" color="${line}"${shape}${pen}`;
+    return `  n${n.id} [label=${quote(`${title(n)}\n${subtitle(n)}`)} tooltip=${quote(n.device)} ${look}];`;
+  });
+  const edges = graph.edges.map((e) => {
+    const label = e.label === "" ? "" : ` [label=${quote(e.label)} tooltip=${quote(e.view)}]`;
+    return `  n${e.from} -> n${e.to}${label};`;
+  });
+  return [
+    "digraph lazy {",
+    "  graph [ordering=in];", // operands stay in order, from left to right
+    '  node [shape=box style="rounded,filled" fontname="monospace" fontsize=11];',
+    '  edge [fontname="monospace" fontsize=9 color="#777777"];',
+    ...nodes,
+    ...edges,
+    "}\n",
+  ].join("\n");
+}
+
+const quote = (text: string): string =>
+  `"${printable(text).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
+
+/** XML has no way to write these, escaped or not, and a DOT string ends at a NUL. */
+const printable = (text: string): string =>
+  text.replace(/[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd");
+
+// ---- SVG ----
+
+const MARGIN = 20;
+const FONT = 12;
+const SMALL = 10;
+/** The width of a letter by its height, in the fonts named below; a picture cannot measure its own text. */
+const LETTER = 0.61;
+const LONGEST = 44;
+const LEGEND_WIDTH = 215;
+const LEGEND_ROW = 30;
+
+export function toSvg(graph: LazyGraph): string {
+  const into = graph.nodes.map((): number[] => []);
+  graph.edges.forEach((e, i) => void into[e.to]!.push(i));
+  const slots = graph.edges.map((e) => (e.label === "" ? 14 : textWidth(clip(e.label), SMALL) + 8));
+  const widths = graph.nodes.map((n, i) => {
+    const text = Math.max(textWidth(clip(title(n)), FONT), textWidth(clip(subtitle(n)), SMALL));
+    return Math.ceil(
+      Math.max(
+        text + 20,
+        into[i]!.reduce((sum, e) => sum + slots[e]!, 0),
+      ),
+    );
+  });
+  const shifts = graph.nodes.map((_, i) =>
+    spread(
+      widths[i]!,
+      into[i]!.map((e) => slots[e]!),
+    ),
+  );
+  const shift = new Map(into.flatMap((edges, i) => edges.map((e, k) => [e, shifts[i]![k]!])));
+  const plan = layout(
+    widths,
+    graph.edges.map(({ from, to }, i) => ({ from, to, shift: shift.get(i)! })),
+  );
+  return draw(graph, plan, widths);
+}
+
+/** Shares the top of a box among the links that arrive there, so that their labels fit side by side. */
+function spread(width: number, slots: readonly number[]): number[] {
+  const extra = (width - slots.reduce((a, b) => a + b, 0)) / slots.length;
+  let x = -width / 2;
+  return slots.map((slot) => {
+    x += slot + extra;
+    return x - (slot + extra) / 2;
+  });
+}
+
+const textWidth = (text: string, size: number): number => text.length * size * LETTER;
+/** Cuts the middle out of long texts: paths differ at their ends. */
+function clip(text: string): string {
+  const letters = [...text];
+  if (letters.length <= LONGEST) return text;
+  return `${letters.slice(0, LONGEST - 16).join("")}…${letters.slice(-15).join("")}`;
+}
+
+function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string {
+  const left = MARGIN + LEGEND_WIDTH + MARGIN;
+  const width = Math.ceil(left + plan.width + MARGIN);
+  const height = Math.ceil(Math.max(plan.height, LEGEND.length * LEGEND_ROW) + 2 * MARGIN);
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" class="gradloom" width="${width}" height="${height}" ` +
+      `viewBox="0 0 ${width} ${height}">`,
+    `<style>${STYLE}</style>`,
+    '<defs><marker id="gradloom-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" ' +
+      'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>',
+    `<rect class="paper" width="${width}" height="${height}"/>`,
+    drawLegend(),
+    `<g transform="translate(${left} ${MARGIN})">`,
+    ...plan.strands.map((s) => drawStrand(s, graph)),
+    ...graph.nodes.map((n, i) => drawNode(n, plan.boxes[i]!.x, plan.boxes[i]!.y, widths[i]!)),
+    // on top of everything, for a lane may run through them
+    ...plan.strands.map((s) => drawLabel(s, graph)).filter((text) => text !== ""),
+    "</g>",
+    "</svg>\n",
+  ].join("\n");
+}
+
+function drawNode(n: GraphNode, x: number, y: number, width: number): string {
+  const state = n.realized ? ", realised" : n.stored ? ", stored by a kernel" : "";
+  const hint = `${n.id}: ${title(n)}, ${subtitle(n)} on ${n.device}${state}`;
+  const mid = round(x + width / 2);
+  return (
+    `<g class="${classes(n)}" data-node="${n.id}"><title>${escapeXml(hint)}</title>${box(n.realized, x, y, width)}` +
+    `<text x="${mid}" y="${round(y + 16)}">${escapeXml(clip(title(n)))}</text>` +
+    `<text class="small" x="${mid}" y="${round(y + 30)}">${escapeXml(clip(subtitle(n)))}</text></g>`
+  );
+}
+
+const classes = (n: GraphNode): string => `node ${groupOf(n.op)}${n.stored ? " stored" : ""}`;
+const box = (realized: boolean, x: number, y: number, width: number, height = BOX_HEIGHT): string =>
+  `<rect x="${round(x)}" y="${round(y)}" width="${width}" height="${height}" rx="${realized ? height / 2 : 6}"/>`;
+const round = (x: number): number => Math.round(x * 10) / 10;
+
+function drawStrand({ x1, y1, x2, y2, lane, link, leaps }: Strand, graph: LazyGraph): string {
+  const bow = round((y2 - lane) / 2);
+  const [a, b, top, end] = [round(x1), round(x2), round(lane), round(y2)];
+  const path = `M${a} ${round(y1)}${top > y1 ? `V${top}` : ""}C${a} ${round(top + bow)} ${b} ${round(end - bow)} ${b} ${end}`;
+  if (link === undefined) return `<path class="edge" d="${path}"/>`;
+  const { from, to } = graph.edges[link]!;
+  return `<path class="edge head${leaps ? " leap" : ""}" data-edge="${from} ${to}" d="${path}"/>`;
+}
+
+function drawLabel({ x2, y2, link }: Strand, graph: LazyGraph): string {
+  const edge = link === undefined ? undefined : graph.edges[link]!;
+  if (edge === undefined || edge.label === "") return "";
+  const at = `x="${round(x2)}" y="${round(y2 - 11)}"`;
+  return `<text class="label" ${at}><title>${escapeXml(edge.view)}</title>${escapeXml(clip(edge.label))}</text>`;
+}
+
+const LEGEND: readonly { readonly sample: string; readonly text: string }[] = [
+  { sample: `<g class="node load">${box(false, 0, 0, 30, 18)}</g>`, text: "load, copy, constant" },
+  { sample: `<g class="node elementwise">${box(false, 0, 0, 30, 18)}</g>`, text: "elementwise" },
+  { sample: `<g class="node reduce">${box(false, 0, 0, 30, 18)}</g>`, text: "reduce" },
+  { sample: `<g class="node stored">${box(false, 0, 0, 30, 18)}</g>`, text: "stored: a kernel ends here" },
+  { sample: `<g class="node">${box(true, 0, 0, 30, 18)}</g>`, text: "realised: in memory already" },
+  { sample: '<text class="label" x="15" y="13">[2,3]</text>', text: "seen as, through a view" },
+  { sample: '<path class="edge head" d="M15 0V18"/>', text: "operands, left to right" },
+];
+
+function drawLegend(): string {
+  const rows = LEGEND.map(
+    ({ sample, text }, i) =>
+      `<g transform="translate(${MARGIN} ${MARGIN + i * LEGEND_ROW})">${sample}<text x="42" y="13">${text}</text></g>`,
+  );
+  return `<g class="legend">${rows.join("")}</g>`;
+}
+
+/** Rules are bound to .gradloom, so that the picture may be pasted into a page. */
+const STYLE = [
+  ".gradloom{color-scheme:light dark;font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}",
+  `.gradloom .node text{font-size:${FONT}px;text-anchor:middle}.gradloom .node .small{font-size:${SMALL}px}`,
+  ".gradloom .legend text{font-family:system-ui,sans-serif;font-size:12px}",
+  ".gradloom .node rect{stroke-width:1}.gradloom .stored rect{stroke-width:3.5}",
+  ".gradloom .edge{fill:none;stroke-width:1.2}.gradloom .leap{opacity:.45;stroke-dasharray:5 3}",
+  ".gradloom .head{marker-end:url(#gradloom-arrow)}",
+  `.gradloom .label{font-size:${SMALL}px;text-anchor:middle;paint-order:stroke;stroke-width:4;stroke-linejoin:round}`,
+  ...theme(LIGHT, { paper: "#ffffff", ink: "#1b1f24", soft: "#59636e", edge: "#8b949e" }),
+  "@media (prefers-color-scheme:dark){",
+  ...theme(DARK, { paper: "#14171b", ink: "#e6e9ed", soft: "#a9b3bd", edge: "#7d8790" }),
+  "}",
+].join("\n");
+
+interface Inks {
+  readonly paper: string;
+  readonly ink: string;
+  readonly soft: string;
+  readonly edge: string;
+}
+
+function theme(groups: Record<Group, Paint>, { paper, ink, soft, edge }: Inks): string[] {
+  return [
+    `.gradloom .paper{fill:${paper}}.gradloom text{fill:${ink}}.gradloom .node .small{fill:${soft}}`,
+    `.gradloom .node rect{fill:${paper};stroke:${soft}}`,
+    ...Object.entries(groups).map(
+      ([g, { fill, line }]) => `.gradloom .${g} rect{fill:${fill};stroke:${line}}`,
+    ),
+    `.gradloom .edge{stroke:${edge}}.gradloom marker path{fill:${edge}}`,
+    `.gradloom .label{fill:${ink};stroke:${paper}}`,
+  ];
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+const escapeXml = (text: string): string => printable(text).replace(/[&<>"']/g, (c) => ENTITIES[c]!);

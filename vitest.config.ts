@@ -1,0 +1,17 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  resolve: { alias: { gradloom: fileURLToPath(new URL("./src/index.ts", import.meta.url)) } },
+  test: {
+    include: ["test/**/*.test.ts"],
+    environment: "node",
+    env: { SPEC: "1" },
+    pool: "forks", // a kernel that crashes the process must not take the other test files with it
+    maxWorkers: 2,
+    execArgv: ["--expose-gc"], // the tests of finalisers collect by hand
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    reporters: ["./test/reporter.ts"],
+  },
+});
