@@ -11,7 +11,7 @@ const MAY_IMPORT = {
   leaves: [],
   shape: [],
   lazy: ["shape", "runtime"],
-  tensor: ["shape", "lazy", "engine"],
+  tensor: ["shape", "lazy", "runtime", "engine"],
   schedule: ["shape", "lazy", "runtime"],
   codegen: ["shape", "schedule:type"],
   render: ["codegen"],

@@ -14,7 +14,7 @@ export {
   type TypedArray,
 } from "./dtype.ts";
 export { CommandQueue, CopyItem, SyncItem, showItem, WaitItem } from "./engine/commandqueue.ts";
-export { clearKernelCache } from "./engine/lower.ts";
+export { clearKernelCache } from "./engine/compile.ts";
 export { runSchedule, runScheduleSync } from "./engine/realize.ts";
 export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";

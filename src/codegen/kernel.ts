@@ -11,7 +11,7 @@ import { decompose } from "./decompose.ts";
 import { linearize } from "./linearize.ts";
 import { type Axis, lower } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
-import { checkList } from "./spec.ts";
+import { checkGraph, checkList } from "./spec.ts";
 import type { Target } from "./target.ts";
 import type { UOp, UOpGraph } from "./uops.ts";
 
@@ -30,7 +30,9 @@ export interface Kernel {
 
 export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel {
   const lowered = lower(ast, opts, target);
+  if (env.SPEC) checkGraph(lowered.sink, "lower");
   const sink = decompose(lowered.sink, target, lowered.arena);
+  if (env.SPEC) checkGraph(sink, "decompose");
   const { uops, globalSize, localSize } = linearize({ ...lowered, sink }, target);
   if (env.SPEC) checkList(uops);
   const reducing = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op));

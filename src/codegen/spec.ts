@@ -1,8 +1,9 @@
-// SPEC=1: a list of UOps must be well formed before a renderer sees it. Each op states what its sources and types
-// are; a breach is our own bug and names the node.
+// SPEC=1: the graph between two passes, and the list that a renderer sees, must be well formed. Each op states what its
+// sources and types are; a breach is our own bug and names the node.
 
 import { type DType, dtypes, Pointer } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
+import { toposort } from "../helpers.ts";
 import { opRecord, resultDType } from "../ops.ts";
 import { type UOp, type UOpGraph, type UOpName, valueType } from "./uops.ts";
 
@@ -15,7 +16,6 @@ const element = (u: UOp | undefined): DType | undefined =>
   u?.dtype instanceof Pointer ? u.dtype.base : undefined;
 const scalar = (d: UOp["dtype"], of: DType | undefined): boolean =>
   d !== undefined && !(d instanceof Pointer) && of !== undefined && (d === of || d === of.vec(d.count));
-const graphOnly: Check = () => false;
 
 /** Exhaustive: a new op must say what it looks like. */
 const SPEC: Record<UOpName, Check> = {
@@ -55,10 +55,33 @@ const SPEC: Record<UOpName, Check> = {
   BARRIER: (u) => u.dtype === undefined,
   GEP: (u) => u.op === "GEP" && u.arg < valueType(u.srcs[0] as UOp).count,
   VECTORIZE: (u) => valueType(u).count === u.srcs.length,
-  RANGE: graphOnly,
-  REDUCE: graphOnly,
-  SINK: graphOnly,
+  RANGE: (u) => index(u) && u.srcs.length === 2 && u.srcs.every(index),
+  REDUCE: (u) =>
+    u.srcs[0]?.dtype === u.dtype && u.srcs.length > 1 && u.srcs.slice(1).every((r) => r.op === "RANGE"),
+  SINK: (u) => u.srcs.every((s) => s.op === "STORE"),
 };
+
+/** Linearize turns these into others: none of them may be left in a list. */
+const GRAPH_ONLY: ReadonlySet<UOpName> = new Set<UOpName>(["RANGE", "REDUCE", "SINK"]);
+/** These say where something happens, which a graph does not know. */
+const LIST_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
+  "LOOP",
+  "ENDLOOP",
+  "DEFINE_ACC",
+  "PHI",
+  "SPECIAL",
+  "IF",
+  "ENDIF",
+]);
+
+/** Checks every node below a SINK; `pass` is the pass that made it. */
+export function checkGraph(sink: UOp, pass: string): void {
+  for (const u of toposort([sink], (x) => x.srcs)) {
+    if (!LIST_ONLY.has(u.op) && SPEC[u.op](u)) continue;
+    const srcs = u.srcs.map((s) => `${s.op} ${s.dtype ?? ""}`).join(", ");
+    throw new InternalError(`${pass} made a malformed ${u.op} ${u.dtype ?? ""} of [${srcs}]`);
+  }
+}
 
 /** Checks types, that sources come first, and that no value is used outside the loop it was made in. */
 export function checkList(uops: UOpGraph): void {
@@ -68,7 +91,7 @@ export function checkList(uops: UOpGraph): void {
     throw new InternalError(`${u.op} (step ${uops.indexOf(u)}) ${why}\n${uops}`);
   };
   for (const u of uops) {
-    if (!SPEC[u.op](u)) fail(u, "is malformed");
+    if (GRAPH_ONLY.has(u.op) || !SPEC[u.op](u)) fail(u, "is malformed");
     for (const s of u.srcs) {
       const at = home.get(s);
       if (at === undefined) fail(u, `comes before its source ${s.op}`);

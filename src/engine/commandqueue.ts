@@ -9,7 +9,7 @@ import type { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { updateStats } from "../runtime/stats.ts";
 import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
-import { runnerFor } from "./lower.ts";
+import { runnerFor } from "./compile.ts";
 
 /** A point in a device's queue that others wait for. */
 export class SyncItem {

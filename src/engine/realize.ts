@@ -1,4 +1,4 @@
-// The pipeline on one screen: schedule, (lower, render, compile: lower.ts), enqueue (commandqueue.ts). Two calls never
+// The pipeline on one screen: schedule, (lower, render, compile: compile.ts), enqueue (commandqueue.ts). Two calls never
 // interleave: a realize waits for the one before it, and the sync form refuses to run in the middle of another.
 
 import { env } from "../env.ts";

@@ -7,7 +7,7 @@ import { toposort } from "../helpers.ts";
 import type { LazyBuffer, LazyOpName } from "../lazy/lazybuffer.ts";
 import { isLoadOp, isReduceOp } from "../ops.ts";
 import type { Shape } from "../shape/view.ts";
-import { BOX_HEIGHT, type Layout, layout, type Strand } from "./layout.ts";
+import { BOX_HEIGHT, type Layout, type Line, layout } from "./layout.ts";
 
 export interface GraphNode {
   /** its place in `nodes` */
@@ -46,13 +46,13 @@ export function collectGraph(outs: readonly LazyBuffer[], realizes?: ReadonlySet
   const nodes: GraphNode[] = [];
   const edges: GraphEdge[] = [];
   const ids = new Map<LazyBuffer, number>();
-  const add = (b: LazyBuffer): number => nodes.push(describe(b, nodes.length, realizes?.has(b) ?? false)) - 1;
+  const add = (b: LazyBuffer, stored: boolean): number => nodes.push(describe(b, nodes.length, stored)) - 1;
   const roots = outs.map((out) => out.base);
   // every use of a constant draws its own: lines from one 0 to all over the picture tell nobody anything
   const order = toposort(roots, (b) => (b.srcs ?? []).map((s) => s.base).filter((s) => !s.isUnrealizedConst));
   for (const b of order) {
-    const sources = (b.srcs ?? []).map((s) => (s.isUnrealizedConst ? add(s.base) : ids.get(s.base)!));
-    const to = add(b);
+    const sources = (b.srcs ?? []).map((s) => (s.isUnrealizedConst ? add(s.base, false) : ids.get(s.base)!));
+    const to = add(b, realizes?.has(b) ?? false);
     ids.set(b, to);
     b.srcs?.forEach((s, i) => {
       const viewed = s !== s.base && !isPlainConstant(s, b);
@@ -223,10 +223,10 @@ function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string
     `<rect class="paper" width="${width}" height="${height}"/>`,
     drawLegend(),
     `<g transform="translate(${left} ${MARGIN})">`,
-    ...plan.strands.map((s) => drawStrand(s, graph)),
+    ...plan.lines.map((s) => drawLine(s, graph)),
     ...graph.nodes.map((n, i) => drawNode(n, plan.boxes[i]!.x, plan.boxes[i]!.y, widths[i]!)),
-    // on top of everything, for a lane may run through them
-    ...plan.strands.map((s) => drawLabel(s, graph)).filter((text) => text !== ""),
+    // on top of everything, for a line may run through them
+    ...plan.lines.map((s) => drawLabel(s, graph)).filter((text) => text !== ""),
     "</g>",
     "</svg>\n",
   ].join("\n");
@@ -248,19 +248,27 @@ const box = (realized: boolean, x: number, y: number, width: number, height = BO
   `<rect x="${round(x)}" y="${round(y)}" width="${width}" height="${height}" rx="${realized ? height / 2 : 6}"/>`;
 const round = (x: number): number => Math.round(x * 10) / 10;
 
-function drawStrand({ x1, y1, x2, y2, lane, link, leaps }: Strand, graph: LazyGraph): string {
-  const bow = round((y2 - lane) / 2);
-  const [a, b, top, end] = [round(x1), round(x2), round(lane), round(y2)];
-  const path = `M${a} ${round(y1)}${top > y1 ? `V${top}` : ""}C${a} ${round(top + bow)} ${b} ${round(end - bow)} ${b} ${end}`;
+function drawLine({ stops, link, leaps }: Line, graph: LazyGraph): string {
+  let path = "";
+  for (const [i, { x, top, bottom }] of stops.entries()) {
+    const before = stops[i - 1];
+    if (before === undefined) path += `M${round(x)} ${round(top)}`;
+    else {
+      const bow = (before.bottom + top) / 2;
+      path += `C${round(before.x)} ${round(bow)} ${round(x)} ${round(bow)} ${round(x)} ${round(top)}`;
+    }
+    if (bottom > top) path += `V${round(bottom)}`;
+  }
   if (link === undefined) return `<path class="edge" d="${path}"/>`;
   const { from, to } = graph.edges[link]!;
   return `<path class="edge head${leaps ? " leap" : ""}" data-edge="${from} ${to}" d="${path}"/>`;
 }
 
-function drawLabel({ x2, y2, link }: Strand, graph: LazyGraph): string {
+function drawLabel({ stops, link }: Line, graph: LazyGraph): string {
   const edge = link === undefined ? undefined : graph.edges[link]!;
   if (edge === undefined || edge.label === "") return "";
-  const at = `x="${round(x2)}" y="${round(y2 - 11)}"`;
+  const { x, bottom } = stops.at(-1)!;
+  const at = `x="${round(x)}" y="${round(bottom - 11)}"`;
   return `<text class="label" ${at}><title>${escapeXml(edge.view)}</title>${escapeXml(clip(edge.label))}</text>`;
 }
 

@@ -1,5 +1,5 @@
 // A layered drawing of a directed acyclic graph. In: how wide each box is and which box points at which, sources
-// before users. Out: where the boxes go, row by row from the top, and the strands that connect them. Knows nothing
+// before users. Out: where the boxes go, row by row from the top, and the lines that connect them. Knows nothing
 // of what the boxes mean; graph.ts draws them.
 
 import { range } from "../helpers.ts";
@@ -11,15 +11,17 @@ export interface Link {
   readonly shift: number;
 }
 
-/** A piece of a link, from the bottom of one row to the top of a lower one. */
-export interface Strand {
-  readonly x1: number;
-  readonly y1: number;
-  readonly x2: number;
-  readonly y2: number;
-  /** below its start the strand keeps to a free lane down to here, or is already at a box (then it is y1) */
-  readonly lane: number;
-  /** the link that ends here; undefined where the strand goes on in another one */
+/** A vertical piece of a line. */
+export interface Stop {
+  readonly x: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+/** A line: its stops, from the top, with curves between them. The links of one box share lines where they can. */
+export interface Line {
+  readonly stops: readonly Stop[];
+  /** the link that ends here; undefined for the shared part of links, which all end in lines of their own */
   readonly link: number | undefined;
   /** jumps over rows without a lane of its own, so boxes may lie on top of it */
   readonly leaps: boolean;
@@ -28,7 +30,7 @@ export interface Strand {
 export interface Layout {
   /** the upper left corner of each box */
   readonly boxes: readonly { readonly x: number; readonly y: number }[];
-  readonly strands: readonly Strand[];
+  readonly lines: readonly Line[];
   readonly width: number;
   readonly height: number;
 }
@@ -36,207 +38,309 @@ export interface Layout {
 export const BOX_HEIGHT = 38;
 const BOX_GAP = 22;
 const LANE = 9;
-const ROW_GAP = 46;
+const ROW_GAP = 50;
 const ROW_GAP_MAX = 150;
-/** Lanes of long links cost as much as boxes; beyond this many of them the longest links leap. */
-const MAX_BENDS = 30_000;
-const SORTING_SWEEPS = 6;
-const STRAIGHTENING_SWEEPS = 8;
+/** The last piece of a line is vertical, with room for a label on it. */
+const ENTRY = 16;
+/** Lanes of long links cost as much as boxes; beyond this many bends the longest links leap. */
+const MAX_BENDS = 20_000;
+const SWEEPS = 14;
+/** the first ones reduce crossings, the others only straighten */
+const SORTING_SWEEPS = 8;
+/** How much a joint wants to be vertical. Lanes should be straight, and so should long paths. */
+const PULL = { loose: 1, bend: 2, lane: 16, spine: (length: number) => Math.min(length, 64) ** 2 } as const;
 
 /** A box, or the place in a row that a long link passes through. `x` is the middle. */
 interface Item {
   readonly row: number;
   readonly width: number;
   readonly bend: boolean;
-  x: number;
   readonly above: Joint[];
   readonly below: Joint[];
+  x: number;
+  /** its place in the row */
+  at: number;
+  /** where its neighbours would have it, and how strongly */
+  wish: number;
+  pull: number;
 }
 
+/** What connects two items of neighbouring rows. */
 interface Joint {
   readonly upper: Item;
   readonly lower: Item;
   readonly shift: number;
-  readonly link: number | undefined;
-  /** how much the drawing wants this joint to be vertical */
-  readonly weight: number;
+  readonly pull: number;
+}
+
+/** The last piece of a link: from its source, or the bend above its user, to the user. */
+interface End {
+  readonly upper: Item;
+  readonly lower: Item;
+  readonly shift: number;
+}
+
+interface Net {
+  readonly rows: readonly Item[][];
+  readonly boxes: readonly Item[];
+  /** a box and the bends below it, by box */
+  readonly chains: readonly (readonly Item[])[];
+  /** by link */
+  readonly ends: readonly End[];
 }
 
 export function layout(widths: readonly number[], links: readonly Link[]): Layout {
-  const rowOf = assignRows(widths.length, links);
-  const boxes = widths.map((width, i): Item => ({ ...fresh(rowOf[i]!), width, bend: false }));
-  const rows: Item[][] = range(rowOf.reduce((count, row) => Math.max(count, row + 1), 0)).map(() => []);
-  for (const box of boxes) rows[box.row]!.push(box);
-  const joints = connect(boxes, links, rows);
-  arrange(rows);
-  return measure(boxes, rows, joints);
+  const net = connect(widths, links);
+  arrange(net.rows);
+  straightenLanes(net);
+  return measure(net);
 }
 
-const fresh = (row: number) => ({ row, x: 0, above: [], below: [] });
+interface Ranks {
+  readonly row: readonly number[];
+  /** by box: the user, if any, that should be straight below it, and how long a path that makes */
+  readonly spine: readonly (number | undefined)[];
+  readonly length: readonly number[];
+}
 
 /** Longest path from the sources; then what loses nothing by it moves down to its users, leaves above all. */
-function assignRows(count: number, links: readonly Link[]): number[] {
+function rank(count: number, links: readonly Link[]): Ranks {
   const sources: number[][] = range(count).map(() => []);
   const users: number[][] = range(count).map(() => []);
   for (const { from, to } of links) {
     sources[to]!.push(from);
     users[from]!.push(to);
   }
-  const row = new Array<number>(count).fill(0);
-  for (let i = 0; i < count; i++) for (const s of sources[i]!) row[i] = Math.max(row[i]!, row[s]! + 1);
+  const depth = new Array<number>(count).fill(0);
+  const height = new Array<number>(count).fill(0);
+  for (let i = 0; i < count; i++) for (const s of sources[i]!) depth[i] = Math.max(depth[i]!, depth[s]! + 1);
+  for (let i = count - 1; i >= 0; i--)
+    for (const u of users[i]!) height[i] = Math.max(height[i]!, height[u]! + 1);
+
+  const row = [...depth];
   for (let i = count - 1; i >= 0; i--) {
     // the links of one source share a lane, so one source is the price and one lane is the gain
     if (users[i]!.length === 0 || new Set(sources[i]).size > 1) continue;
-    let first = Number.POSITIVE_INFINITY;
-    for (const u of users[i]!) first = Math.min(first, row[u]!);
-    row[i] = first - 1;
+    row[i] = users[i]!.reduce((first, u) => Math.min(first, row[u]!), Number.POSITIVE_INFINITY) - 1;
   }
-  return row;
+  return { row, ...spines(sources, depth, height) };
+}
+
+/** Splits the graph into paths that are worth drawing straight: from a box to the user of which it is the deepest. */
+function spines(sources: readonly number[][], depth: readonly number[], height: readonly number[]) {
+  const spine = new Array<number | undefined>(sources.length).fill(undefined);
+  const source = new Array<number | undefined>(sources.length).fill(undefined);
+  for (const [i, all] of sources.entries()) {
+    const most = all.reduce((max, s) => Math.max(max, depth[s]!), -1);
+    const [deepest, equal] = new Set(all.filter((s) => depth[s] === most));
+    // below sources of equal depth the user belongs in the middle
+    if (deepest === undefined || equal !== undefined) continue;
+    const rival = spine[deepest];
+    if (rival === undefined || height[i]! > height[rival]!) spine[deepest] = i;
+  }
+  spine.forEach((to, from) => {
+    if (to !== undefined) source[to] = from;
+  });
+  const length = new Array<number>(sources.length).fill(0);
+  for (const [i, from] of source.entries()) if (from !== undefined) length[i] = length[from]! + 1;
+  for (let i = spine.length - 1; i >= 0; i--) if (spine[i] !== undefined) length[i] = length[spine[i]!]!;
+  return { spine, length };
 }
 
 /** Ties every box to its users, through one shared chain of bends where they are more than a row apart. */
-function connect(boxes: readonly Item[], links: readonly Link[], rows: Item[][]): Joint[] {
-  const longest = new Array<number>(boxes.length).fill(0);
-  const bendsTo = ({ from, to }: Link): number => boxes[to]!.row - boxes[from]!.row - 1;
-  for (const link of links) longest[link.from] = Math.max(longest[link.from]!, bendsTo(link));
-  const total = longest.reduce((a, b) => a + b, 0);
-  const reach = total <= MAX_BENDS ? Number.POSITIVE_INFINITY : Math.floor(MAX_BENDS / boxes.length);
-
-  const joints: Joint[] = [];
-  const join = (upper: Item, lower: Item, shift: number, link?: number): void => {
-    const weight = upper.bend && lower.bend ? 8 : upper.bend || lower.bend ? 2 : 1;
-    const joint = { upper, lower, shift, link, weight };
-    joints.push(joint);
-    if (lower.row !== upper.row + 1) return; // it leaps, and pulls at nothing
+function connect(widths: readonly number[], links: readonly Link[]): Net {
+  const { row, spine, length } = rank(widths.length, links);
+  const rows: Item[][] = range(row.reduce((count, r) => Math.max(count, r + 1), 0)).map(() => []);
+  const add = (r: number, width: number, bend: boolean): Item => {
+    const item: Item = { row: r, width, bend, above: [], below: [], x: 0, at: 0, wish: 0, pull: 0 };
+    rows[r]!.push(item);
+    return item;
+  };
+  const join = (upper: Item, lower: Item, shift: number, pull: number): void => {
+    const joint = { upper, lower, shift, pull };
     upper.below.push(joint);
     lower.above.push(joint);
   };
+  const boxes = widths.map((width, i) => add(row[i]!, width, false));
   const chains = boxes.map((box) => [box]);
-  links.forEach((link, index) => {
-    const chain = chains[link.from]!;
-    const bends = bendsTo(link);
-    const leaps = bends > reach;
-    while (!leaps && chain.length <= bends) {
-      const last = chain[chain.length - 1]!;
-      const bend: Item = { ...fresh(last.row + 1), width: LANE, bend: true };
-      rows[bend.row]!.push(bend);
-      chain.push(bend);
-      join(last, bend, 0);
+  const reach = lanesReach(row, links);
+  const ends = links.map(({ from, to, shift }): End => {
+    const bends = row[to]! - row[from]! - 1;
+    const chain = chains[from]!;
+    const lower = boxes[to]!;
+    if (bends > reach) return { upper: boxes[from]!, lower, shift };
+    while (chain.length <= bends) {
+      const last = chain.at(-1)!;
+      chain.push(add(last.row + 1, LANE, true));
+      join(last, chain.at(-1)!, 0, last.bend ? PULL.lane : PULL.bend);
     }
-    join(chain[leaps ? 0 : bends]!, boxes[link.to]!, link.shift, index);
+    const upper = chain[bends]!;
+    // a line may leave its source anywhere, so a spine is straight when the boxes are, wherever it arrives
+    if (spine[from] === to && bends === 0) join(upper, lower, 0, PULL.spine(length[from]!));
+    else join(upper, lower, shift, upper.bend ? PULL.bend : PULL.loose);
+    return { upper, lower, shift };
   });
-  return joints;
+  return { rows, boxes, chains, ends };
+}
+
+/** How many rows a link may pass through and still get a lane. */
+function lanesReach(row: readonly number[], links: readonly Link[]): number {
+  const longest = new Array<number>(row.length).fill(0);
+  for (const { from, to } of links) longest[from] = Math.max(longest[from]!, row[to]! - row[from]! - 1);
+  const bends = longest.reduce((a, b) => a + b, 0);
+  return bends <= MAX_BENDS ? Number.POSITIVE_INFINITY : Math.floor(MAX_BENDS / row.length);
 }
 
 /** Gives every item its x, and every row its order. */
-function arrange(rows: Item[][]): void {
-  for (const row of rows)
-    place(
-      row,
-      row.map(() => 0),
-    );
+function arrange(rows: readonly Item[][]): void {
+  for (const row of rows) place(row);
   const upwards = [...rows].reverse();
-  for (let i = 0; i < SORTING_SWEEPS; i++) {
+  for (let i = 0; i < SWEEPS; i++) {
     const up = i % 2 === 0;
     for (const row of up ? upwards : rows) {
-      const wanted = new Map<Item, number>();
-      for (const item of row) {
-        const near = up ? item.below : item.above;
-        wanted.set(
-          item,
-          near.length > 0 ? barycentre(near, item) : barycentre(up ? item.above : item.below, item),
-        );
+      if (i < SORTING_SWEEPS) {
+        for (const item of row) listen(item, !up || item.below.length === 0, up || item.above.length === 0);
+        row.sort((a, b) => a.wish - b.wish);
       }
-      row.sort((a, b) => wanted.get(a)! - wanted.get(b)!);
-      place(
-        row,
-        row.map((item) => wanted.get(item)!),
-      );
-    }
-  }
-  for (let i = 0; i < STRAIGHTENING_SWEEPS; i++) {
-    for (const row of i % 2 === 0 ? upwards : rows) {
-      place(
-        row,
-        row.map((item) => barycentre([...item.above, ...item.below], item)),
-      );
+      for (const item of row) listen(item, true, true);
+      place(row);
     }
   }
 }
 
-/** Where an item would be if only these neighbours mattered. */
-function barycentre(joints: readonly Joint[], item: Item): number {
+/** Asks the neighbours where they would have an item: at their barycentre. */
+function listen(item: Item, toAbove: boolean, toBelow: boolean): void {
   let sum = 0;
-  let weight = 0;
-  for (const j of joints) {
-    sum += j.weight * (j.lower === item ? j.upper.x - j.shift : j.lower.x + j.shift);
-    weight += j.weight;
+  let pull = 0;
+  for (const j of toAbove ? item.above : []) {
+    sum += j.pull * (j.upper.x - j.shift);
+    pull += j.pull;
   }
-  return weight === 0 ? item.x : sum / weight;
+  for (const j of toBelow ? item.below : []) {
+    sum += j.pull * (j.lower.x + j.shift);
+    pull += j.pull;
+  }
+  item.wish = pull === 0 ? item.x : sum / pull;
+  item.pull = pull;
 }
 
 /**
  * Puts a row's items, in their order, as near to where they want to be as their widths allow. With the least
  * distances taken off this is isotonic regression, so blocks that would overlap are pooled at their mean.
  */
-function place(row: readonly Item[], wanted: readonly number[]): void {
-  const blocks: { sum: number; weight: number; count: number }[] = [];
+function place(row: readonly Item[]): void {
+  const blocks: { sum: number; pull: number; count: number }[] = [];
   const offsets: number[] = [];
   let offset = 0;
-  row.forEach((item, i) => {
-    const before = row[i - 1];
-    if (before !== undefined) offset += distance(before, item);
+  for (const [i, item] of row.entries()) {
+    item.at = i;
+    if (i > 0) offset += distance(row[i - 1]!, item);
     offsets.push(offset);
-    const weight = item.bend ? 2 : 1;
-    let block = { sum: weight * (wanted[i]! - offset), weight, count: 1 };
+    const pull = Math.max(item.pull, 1e-3);
+    const block = { sum: pull * (item.wish - offset), pull, count: 1 };
     for (let top = blocks.at(-1); top !== undefined; top = blocks.at(-1)) {
-      if (top.sum / top.weight <= block.sum / block.weight) break;
+      if (top.sum / top.pull <= block.sum / block.pull) break;
       blocks.pop();
-      block = { sum: top.sum + block.sum, weight: top.weight + block.weight, count: top.count + block.count };
+      block.sum += top.sum;
+      block.pull += top.pull;
+      block.count += top.count;
     }
     blocks.push(block);
-  });
+  }
   let next = 0;
-  for (const { sum, weight, count } of blocks) {
-    for (const end = next + count; next < end; next++) row[next]!.x = sum / weight + offsets[next]!;
+  for (const { sum, pull, count } of blocks) {
+    for (const end = next + count; next < end; next++) row[next]!.x = sum / pull + offsets[next]!;
   }
 }
 
 const distance = (a: Item, b: Item): number => (a.width + b.width) / 2 + (a.bend || b.bend ? LANE : BOX_GAP);
 
+/** Makes each lane one straight line, or few, where its neighbours leave room for that; the outermost go first. */
+function straightenLanes({ rows, chains }: Net): void {
+  const lanes = chains.map((chain) => chain.slice(1)).filter((lane) => lane.length > 0);
+  const middle = (lane: readonly Item[]): number => lane.reduce((sum, b) => sum + b.x, 0) / lane.length;
+  const centre = middle(rows.flat());
+  const outside = new Map(lanes.map((lane) => [lane, Math.abs(middle(lane) - centre)]));
+  lanes.sort((a, b) => outside.get(b)! - outside.get(a)!);
+  for (const lane of lanes) {
+    let from = 0;
+    let [lo, hi] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+    lane.forEach((bend, i) => {
+      const row = rows[bend.row]!;
+      const [left, right] = [row[bend.at - 1], row[bend.at + 1]];
+      const min = left === undefined ? Number.NEGATIVE_INFINITY : left.x + distance(left, bend);
+      const max = right === undefined ? Number.POSITIVE_INFINITY : right.x - distance(bend, right);
+      if (Math.max(lo, min) > Math.min(hi, max)) {
+        align(lane.slice(from, i), lo, hi);
+        [from, lo, hi] = [i, min, max];
+      } else [lo, hi] = [Math.max(lo, min), Math.min(hi, max)];
+    });
+    align(lane.slice(from), lo, hi);
+  }
+}
+
+function align(run: readonly Item[], lo: number, hi: number): void {
+  const mean = run.reduce((sum, b) => sum + b.x, 0) / run.length;
+  for (const bend of run) bend.x = Math.max(lo, Math.min(hi, mean));
+}
+
 /** From middles and rows to the coordinates of the picture, whose corner is 0, 0. */
-function measure(boxes: readonly Item[], rows: readonly Item[][], joints: readonly Joint[]): Layout {
+function measure({ rows, boxes, chains, ends }: Net): Layout {
   let left = Number.POSITIVE_INFINITY;
   let right = Number.NEGATIVE_INFINITY;
   for (const row of rows) {
-    for (const item of row) {
-      left = Math.min(left, item.x - item.width / 2);
-      right = Math.max(right, item.x + item.width / 2);
+    for (const { x, width } of [row[0]!, row.at(-1)!]) {
+      left = Math.min(left, x - width / 2);
+      right = Math.max(right, x + width / 2);
     }
-  }
-  // links that go far to the side need height, or they run flat through their neighbours
-  const gaps = rows.map(() => ROW_GAP);
-  for (const { upper, lower, shift } of joints) {
-    if (lower.row !== upper.row + 1) continue;
-    const aside = Math.abs(upper.x - lower.x - shift);
-    gaps[upper.row] = Math.max(gaps[upper.row]!, Math.min(ROW_GAP_MAX, ROW_GAP / 2 + aside * 0.15));
   }
   const tops: number[] = [];
   let y = 0;
-  for (const gap of gaps) {
+  for (const row of rows) {
     tops.push(y);
-    y += BOX_HEIGHT + gap;
+    // lines that go far to the side need height, or they run flat through their neighbours
+    const aside = row.reduce((most, item) => item.below.reduce((m, j) => Math.max(m, reachOf(j)), most), 0);
+    y += BOX_HEIGHT + Math.max(ROW_GAP, Math.min(ROW_GAP_MAX, ROW_GAP / 2 + aside * 0.15));
   }
-  const strands = joints.map(({ upper, lower, shift, link }): Strand => {
-    const y1 = tops[upper.row]! + (upper.bend ? 0 : BOX_HEIGHT);
-    const lane = tops[upper.row]! + BOX_HEIGHT;
-    const leaps = lower.row !== upper.row + 1;
-    return { x1: upper.x - left, y1, x2: lower.x + shift - left, y2: tops[lower.row]!, lane, link, leaps };
+  const stop = ({ bend, row }: Item, x: number): Stop => {
+    const bottom = tops[row]! + BOX_HEIGHT;
+    return { x: x - left, top: bend ? tops[row]! : bottom, bottom };
+  };
+  const lanes = chains
+    .filter((chain) => chain.length > 1)
+    .map((chain): Line => {
+      const [box, ...bends] = chain as [Item, ...Item[]];
+      const stops = [stop(box, leave(box, bends[0]!.x)), ...bends.map((b) => stop(b, b.x))];
+      return { stops: merge(stops), link: undefined, leaps: false };
+    });
+  const heads = ends.map(({ upper, lower, shift }, link): Line => {
+    const from = stop(upper, upper.bend ? upper.x : leave(upper, lower.x + shift));
+    const top = tops[lower.row]!;
+    const to = { x: lower.x + shift - left, top: top - ENTRY, bottom: top };
+    return { stops: [{ ...from, top: from.bottom }, to], link, leaps: lower.row - upper.row > 1 };
   });
   return {
     boxes: boxes.map((b) => ({ x: b.x - b.width / 2 - left, y: tops[b.row]! })),
-    strands,
+    lines: [...lanes, ...heads],
     width: rows.length === 0 ? 0 : right - left,
-    height: rows.length === 0 ? 0 : y - gaps.at(-1)!,
+    height: rows.length === 0 ? 0 : tops.at(-1)! + BOX_HEIGHT,
   };
+}
+
+const reachOf = ({ upper, lower, shift }: Joint): number => Math.abs(upper.x - lower.x - shift);
+
+/** Where a line to `x` leaves the bottom of a box: straight down if it can. */
+const leave = (box: Item, x: number): number =>
+  box.x + Math.max(-0.36 * box.width, Math.min(0.36 * box.width, x - box.x));
+
+/** Stops right below each other become one, which keeps the picture's text short. */
+function merge(stops: readonly Stop[]): Stop[] {
+  const merged: Stop[] = [];
+  for (const stop of stops) {
+    const last = merged.at(-1);
+    if (last !== undefined && Math.abs(last.x - stop.x) < 0.5)
+      merged.push({ ...merged.pop()!, bottom: stop.bottom });
+    else merged.push(stop);
+  }
+  return merged;
 }

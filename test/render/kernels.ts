@@ -133,8 +133,8 @@ function loopKernel(
 }
 
 /** Inputs: a, b, a divisor that C may divide by, a shift count, a condition. */
-export function aluCase(d: DType, ops: readonly AluOp[] = opsOf(d)): Case {
-  const ab = pairs(edges(d));
+export function aluCase(d: DType, ops: readonly AluOp[] = opsOf(d), xs: readonly Value[] = edges(d)): Case {
+  const ab = pairs(xs);
   const smallest = bounds(d)[0];
   const isTrap = ([a, b]: [Value, Value]) =>
     !d.isFloat && (Number(b) === 0 || (a === smallest && Number(b) === -1));
@@ -156,12 +156,12 @@ export function aluCase(d: DType, ops: readonly AluOp[] = opsOf(d)): Case {
   const outs = ops.map((op) => resultDType(op, d));
   const ins = [d, d, d, d, dtypes.bool];
   const order = ["a", "b", "divisor", "count", "cond"] as const;
-  const uops = loopKernel(ab.length, outs, ins, (g, xs) =>
+  const uops = loopKernel(ab.length, outs, ins, (g, loads) =>
     ops.map((op, i) =>
       g.add(
         "ALU",
         outs[i],
-        sourcesOf(op).map((s) => xs[order.indexOf(s)] as UOp),
+        sourcesOf(op).map((s) => loads[order.indexOf(s)] as UOp),
         op,
       ),
     ),
@@ -181,13 +181,12 @@ export function aluCase(d: DType, ops: readonly AluOp[] = opsOf(d)): Case {
 }
 
 /** From one type to all others. A float out of range of the target is codegen's to clamp, so it is left out here. */
-export function castCase(from: DType, targets: readonly DType[]): Case {
+export function castCase(from: DType, targets: readonly DType[], xs: readonly Value[] = edges(from)): Case {
   const fits = (to: DType, x: Value): boolean => {
     if (!from.isFloat || !to.isInt) return true;
     const [lo, hi] = bounds(floatToIntVia(to));
     return Math.trunc(Number(x)) >= Number(lo) && Math.trunc(Number(x)) < Number(hi);
   };
-  const xs = edges(from);
   const tos = targets.filter((to) => to !== from);
   const columns = tos.map((to) => xs.map((x) => (fits(to, x) ? x : 0)));
   const bits = targets.filter((to) => to !== from && to.itemsize === from.itemsize && to.kind !== "bool");

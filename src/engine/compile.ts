@@ -21,6 +21,8 @@ import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
 
 const compiled = new Map<string, CompiledRunner>();
+/** A program whose shapes never repeat must not keep every kernel it ever had: the oldest goes. */
+const MAX_KERNELS = 4096;
 
 /** Forgets all compiled kernels, so that the next run compiles again (for measuring). */
 export const clearKernelCache = (): void => compiled.clear();
@@ -64,6 +66,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[]): Step<Compil
   const program = yield* settle(device.compile(kernel.name, source));
   const runner = new CompiledRunner({ ...kernel, device: name, program });
   compiled.set(key, runner);
+  if (compiled.size > MAX_KERNELS) compiled.delete(compiled.keys().next().value as string);
   return runner;
 }
 
