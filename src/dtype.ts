@@ -123,37 +123,12 @@ const bfloat16 = new DType("bfloat16", "bfloat16", "float", 2, Uint16Array);
 const float32 = new DType("float32", "float", "float", 4, Float32Array);
 const float64 = new DType("float64", "double", "float", 8, Float64Array);
 
-const ALL = [
-  bool,
-  int8,
-  uint8,
-  int16,
-  uint16,
-  int32,
-  uint32,
-  int64,
-  uint64,
-  float16,
-  bfloat16,
-  float32,
-  float64,
-] as const;
+// biome-ignore format: a table
+const named = { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64 };
 
 /** Every dtype under its own name and under its C-like alias. */
 export const dtypes = {
-  bool,
-  int8,
-  uint8,
-  int16,
-  uint16,
-  int32,
-  uint32,
-  int64,
-  uint64,
-  float16,
-  bfloat16,
-  float32,
-  float64,
+  ...named,
   char: int8,
   uchar: uint8,
   short: int16,
@@ -165,7 +140,7 @@ export const dtypes = {
   half: float16,
   float: float32,
   double: float64,
-  all: ALL as readonly DType[],
+  all: Object.values(named) as readonly DType[],
 } as const;
 
 export type DTypeName = Exclude<keyof typeof dtypes, "all">;
@@ -176,7 +151,7 @@ export function toDType(d: DTypeLike): DType {
   const found = Object.hasOwn(dtypes, d) && d !== ("all" as string) ? dtypes[d] : undefined;
   if (found === undefined) {
     throw new DTypeError(
-      `dtype: unknown name "${String(d)}"; expected one of ${ALL.map((x) => x.name).join(", ")}`,
+      `dtype: unknown name "${String(d)}"; expected one of ${Object.keys(named).join(", ")}`,
     );
   }
   return found;

@@ -1,46 +1,81 @@
 // Which neighbouring dims of a kernel are one loop: those that every buffer steps through as one. [4,4] elements
 // read and written in order are E_16, a transposed one stays E_4_4.
 
-import { toposort } from "../helpers.ts";
 import { isReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
+import type { ShapeTracker } from "../shape/shapetracker.ts";
 import { mul, type Sint } from "../shape/symbolic.ts";
-import type { View } from "../shape/view.ts";
+import { type Shape, stridesFor, type View } from "../shape/view.ts";
 
-/**
- * Groups the dims of `root`'s shape (all of them, or only `axes`), outermost first. Dims are seen as far down as
- * they keep their meaning: through elementwise ops and reduces, to the views of LOAD, CONST, STORE and VIEW.
- */
+/** For each dim of the kernel, the dim of the node that follows it; undefined: the node does not depend on it. */
+type Dims = readonly (number | undefined)[];
+/** Whether dims d-1 and d of the kernel may be one loop as far as one node is concerned. */
+type Condition = (d: number) => boolean;
+
+/** Groups the dims of `root`'s shape (all of them, or only `axes`), outermost first. */
 export function mergeDims(root: LazyOp, axes?: readonly number[]): number[][] {
-  const nodes = toposort([root], (u) => (u.op === "VIEW" && u !== root ? [] : u.srcs));
-  const dims = axes ?? root.shape.map((_, i) => i);
+  const all = root.shape.map((_, i) => i);
+  const conditions: Condition[] = [];
+  collect(root, all, conditions, new Map());
   const groups: number[][] = [];
-  for (const d of dims) {
+  for (const d of axes ?? all) {
     const last = groups.at(-1);
-    if (last?.at(-1) === d - 1 && nodes.every((u) => joins(u, d))) last.push(d);
+    if (last?.at(-1) === d - 1 && conditions.every((joins) => joins(d))) last.push(d);
     else groups.push([d]);
   }
   return groups;
 }
 
-/** Whether dims d-1 and d may be one loop as far as this node is concerned. */
-function joins(u: LazyOp, d: number): boolean {
-  if (isReduceOp(u.op)) {
-    const axes = u.arg as readonly number[];
-    const src = u.srcs[0]?.shape;
-    // a dim of size 1 is on neither side
-    if (src?.[d] === 1 || src?.[d - 1] === 1) return true;
-    return axes.includes(d) === axes.includes(d - 1);
+/** Follows the dims down to the loads, through elementwise ops, reduces and views that only rename dims. */
+function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Set<string>>): void {
+  const key = dims.join();
+  const before = seen.get(u) ?? new Set();
+  if (before.has(key)) return;
+  seen.set(u, before.add(key));
+  let below: Dims | undefined = dims;
+  if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST") into.push((d) => joinsView(u.arg.st, dims, d));
+  else if (isReduceOp(u.op)) into.push((d) => joinsReduce(u, dims, d));
+  else if (u.op === "VIEW") {
+    into.push((d) => joinsView(u.arg, dims, d));
+    below = renamed(u.arg, u.srcs[0]?.shape ?? [], dims);
+    if (below === undefined) into.push(() => false);
   }
-  if (u.op === "VIEW") return joinsView(u.arg.views.at(-1) as View, d);
-  if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST")
-    return joinsView(u.arg.st.views.at(-1) as View, d);
-  return true;
+  if (below !== undefined) for (const s of u.srcs) collect(s, below, into, seen);
 }
 
-function joinsView(v: View, d: number): boolean {
+/** A reduced and a kept dim are different loops. A dim of size 1 is on neither side. */
+function joinsReduce(u: LazyOp, dims: Dims, d: number): boolean {
+  const axes = u.arg as readonly number[];
+  const [a, b] = [dims[d - 1], dims[d]];
+  const sizes = u.srcs[0]?.shape ?? [];
+  if (a === undefined || b === undefined || sizes[a] === 1 || sizes[b] === 1) return true;
+  return axes.includes(a) === axes.includes(b);
+}
+
+function joinsView(st: ShapeTracker, dims: Dims, d: number): boolean {
+  const v = st.views.at(-1) as View;
+  const [a, b] = [dims[d - 1], dims[d]];
+  if (a === undefined && b === undefined) return true;
   const full = (i: number) => v.mask === undefined || (v.mask[i]?.[0] === 0 && v.mask[i]?.[1] === v.shape[i]);
-  if (!full(d) || !full(d - 1)) return false;
-  if (v.shape[d] === 1 || v.shape[d - 1] === 1) return true;
-  return v.strides[d - 1] === mul(v.strides[d] as Sint, v.shape[d] as Sint);
+  if ((a !== undefined && !full(a)) || (b !== undefined && !full(b))) return false;
+  const step = (i: number | undefined): Sint => (i === undefined ? 0 : (v.strides[i] as Sint));
+  const size = (i: number | undefined): Sint | undefined => (i === undefined ? undefined : v.shape[i]);
+  if (size(a) === 1 || size(b) === 1) return true;
+  return b === undefined ? step(a) === 0 : step(a) === mul(step(b), v.shape[b] as Sint);
+}
+
+/** The dims below a view that keeps, drops or repeats whole dims; undefined for one that does more. */
+function renamed(st: ShapeTracker, below: Shape, dims: Dims): Dims | undefined {
+  const v = st.views[0] as View;
+  if (st.views.length !== 1 || v.mask !== undefined || v.offset !== 0) return undefined;
+  const strides = stridesFor(below);
+  const taken = new Set<number>();
+  const names = v.shape.map((size, i) => {
+    if (v.strides[i] === 0) return undefined;
+    const at = below.findIndex((s, j) => s === size && strides[j] === v.strides[i] && !taken.has(j));
+    if (at >= 0) taken.add(at);
+    return at;
+  });
+  if (names.includes(-1)) return undefined;
+  return dims.map((d) => (d === undefined ? undefined : names[d]));
 }

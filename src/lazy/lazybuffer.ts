@@ -6,7 +6,7 @@ import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { DTypeError, InternalError, ShapeError } from "../errors.ts";
 import { type AluOp, isLoadOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
-import { canonicalize } from "../runtime/registry.ts";
+import { canonicalize, Device } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
@@ -266,6 +266,8 @@ export class LazyBuffer {
     const buffer = this.base.realized;
     const [view] = this.st.views;
     if (buffer === undefined || view === undefined || !this.st.consecutive) return undefined;
+    // the part is no reader of this node, so it may stand alone only where no assign can overwrite it
+    if (Device.get(buffer.device).renderer !== undefined) return undefined;
     const size = sprod(this.shape);
     if (typeof view.offset !== "number" || typeof size !== "number") return undefined;
     const part = new Buffer(buffer.device, size, this.dtype, buffer, view.offset * this.dtype.itemsize);

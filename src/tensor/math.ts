@@ -18,8 +18,18 @@ function elementType(x: Element): DType {
 }
 const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
 
-/** The shape that both broadcast to, dims aligned at the end. */
-export function broadcastShape(method: string, shapes: readonly (readonly Sint[])[]): Sint[] {
+/** What torch.result_type says of tensors and plain numbers together. */
+const commonType = (xs: readonly (MathTensor | Element)[]): DType =>
+  resultType(
+    xs.map((x) => {
+      if (!(x instanceof MathTensor)) return { dtype: elementType(x), rank: "number" };
+      return { dtype: x.dtype, rank: x.ndim === 0 ? "zerodim" : "dimensioned" };
+    }),
+  );
+
+/** The shape that all tensors broadcast to, dims aligned at the end. */
+function broadcastShape(method: string, xs: readonly (MathTensor | Element)[]): Sint[] {
+  const shapes = xs.flatMap((x) => (x instanceof MathTensor ? [x.lazydata.shape] : []));
   const ndim = Math.max(...shapes.map((s) => s.length));
   const out: Sint[] = [];
   for (let i = 1; i <= ndim; i++) {
@@ -43,27 +53,19 @@ export abstract class MathTensor extends MovementTensor {
 
   // ---- operands ----
 
-  /** Operands as nodes of one shape and, if `dtype` says so, one type. */
+  /** Operands as nodes of one shape and one type: the common one, or what `dtype` makes of it. */
   #operands(
     method: string,
     others: readonly (this | Element)[],
     dtype?: (common: DType) => DType,
   ): LazyBuffer[] {
     const all = [this, ...others];
-    const common = resultType(
-      all.map((x) => {
-        if (!(x instanceof MathTensor)) return { dtype: elementType(x as Element), rank: "number" };
-        return { dtype: x.dtype, rank: x.ndim === 0 ? "zerodim" : "dimensioned" };
-      }),
-    );
-    const type = dtype?.(common) ?? common;
-    const shape = broadcastShape(
-      method,
-      all.flatMap((x) => (x instanceof MathTensor ? [x.lazydata.shape] : [])),
-    );
-    return all.map((x) => {
-      if (!(x instanceof MathTensor))
-        return LazyBuffer.constant(this.device, shape, type, toValue(x as Element));
+    const common = commonType(all);
+    return this.#spread(all, dtype?.(common) ?? common, broadcastShape(method, all));
+  }
+  #spread(xs: readonly (this | Element)[], type: DType, shape: readonly Sint[]): LazyBuffer[] {
+    return xs.map((x) => {
+      if (!(x instanceof MathTensor)) return LazyBuffer.constant(this.device, shape, type, toValue(x));
       return x.broadcastTo(shape).lazydata.cast(type);
     });
   }
@@ -168,20 +170,8 @@ export abstract class MathTensor extends MovementTensor {
         `where: the condition is ${this.dtype.name}, expected bool; compare first, as in t.ne(0)`,
       );
     }
-    const branches = [x, y];
-    const type = resultType(
-      branches.map((b) => {
-        if (!(b instanceof MathTensor)) return { dtype: elementType(b as Element), rank: "number" };
-        return { dtype: b.dtype, rank: b.ndim === 0 ? "zerodim" : "dimensioned" };
-      }),
-    );
-    const shapes = [this, ...branches].flatMap((b) => (b instanceof MathTensor ? [b.lazydata.shape] : []));
-    const shape = broadcastShape("where", shapes);
-    const [a, b] = branches.map((v) => {
-      if (!(v instanceof MathTensor))
-        return LazyBuffer.constant(this.device, shape, type, toValue(v as Element));
-      return v.broadcastTo(shape).lazydata.cast(type);
-    }) as [LazyBuffer, LazyBuffer];
+    const shape = broadcastShape("where", [this, x, y]);
+    const [a, b] = this.#spread([x, y], commonType([x, y]), shape) as [LazyBuffer, LazyBuffer];
     return this.wrap(this.broadcastTo(shape).lazydata.e("WHERE", a, b));
   }
 

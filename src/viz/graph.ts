@@ -211,6 +211,7 @@ function clip(text: string): string {
 }
 
 function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string {
+  const far = new Set(plan.lines.filter((line) => line.leaps).map((line) => graph.edges[line.link!]!.from));
   const left = MARGIN + LEGEND_WIDTH + MARGIN;
   const width = Math.ceil(left + plan.width + MARGIN);
   const height = Math.ceil(Math.max(plan.height, LEGEND.length * LEGEND_ROW) + 2 * MARGIN);
@@ -226,21 +227,27 @@ function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string
     ...plan.lines.map((s) => drawLine(s, graph)),
     ...graph.nodes.map((n, i) => drawNode(n, plan.boxes[i]!.x, plan.boxes[i]!.y, widths[i]!)),
     // on top of everything, for a line may run through them
-    ...plan.lines.map((s) => drawLabel(s, graph)).filter((text) => text !== ""),
+    ...plan.lines.map((line) => drawLabels(line, graph)).filter((text) => text !== ""),
+    ...graph.nodes
+      .filter((n) => far.has(n.id))
+      .map((n) => drawNumber(n, plan.boxes[n.id]!.x, plan.boxes[n.id]!.y)),
     "</g>",
     "</svg>\n",
   ].join("\n");
 }
 
 function drawNode(n: GraphNode, x: number, y: number, width: number): string {
-  const state = n.realized ? ", realised" : n.stored ? ", stored by a kernel" : "";
-  const hint = `${n.id}: ${title(n)}, ${subtitle(n)} on ${n.device}${state}`;
   const mid = round(x + width / 2);
   return (
-    `<g class="${classes(n)}" data-node="${n.id}"><title>${escapeXml(hint)}</title>${box(n.realized, x, y, width)}` +
+    `<g class="${classes(n)}" data-node="${n.id}"><title>${escapeXml(hintOf(n))}</title>${box(n.realized, x, y, width)}` +
     `<text x="${mid}" y="${round(y + 16)}">${escapeXml(clip(title(n)))}</text>` +
     `<text class="small" x="${mid}" y="${round(y + 30)}">${escapeXml(clip(subtitle(n)))}</text></g>`
   );
+}
+
+function hintOf(n: GraphNode): string {
+  const state = n.realized ? ", realised" : n.stored ? ", stored by a kernel" : "";
+  return `#${n.id} ${title(n)}, ${subtitle(n)} on ${n.device}${state}`;
 }
 
 const classes = (n: GraphNode): string => `node ${groupOf(n.op)}${n.stored ? " stored" : ""}`;
@@ -248,7 +255,7 @@ const box = (realized: boolean, x: number, y: number, width: number, height = BO
   `<rect x="${round(x)}" y="${round(y)}" width="${width}" height="${height}" rx="${realized ? height / 2 : 6}"/>`;
 const round = (x: number): number => Math.round(x * 10) / 10;
 
-function drawLine({ stops, link, leaps }: Line, graph: LazyGraph): string {
+function drawLine({ stops, link }: Line, graph: LazyGraph): string {
   let path = "";
   for (const [i, { x, top, bottom }] of stops.entries()) {
     const before = stops[i - 1];
@@ -261,16 +268,24 @@ function drawLine({ stops, link, leaps }: Line, graph: LazyGraph): string {
   }
   if (link === undefined) return `<path class="edge" d="${path}"/>`;
   const { from, to } = graph.edges[link]!;
-  return `<path class="edge head${leaps ? " leap" : ""}" data-edge="${from} ${to}" d="${path}"/>`;
+  return `<path class="edge head" data-edge="${from} ${to}" d="${path}"/>`;
 }
 
-function drawLabel({ stops, link }: Line, graph: LazyGraph): string {
+/** The shape seen through a view; and the number of the source where no line leads there. */
+function drawLabels({ stops, link, leaps }: Line, graph: LazyGraph): string {
   const edge = link === undefined ? undefined : graph.edges[link]!;
-  if (edge === undefined || edge.label === "") return "";
+  if (edge === undefined) return "";
   const { x, bottom } = stops.at(-1)!;
-  const at = `x="${round(x)}" y="${round(bottom - 11)}"`;
-  return `<text class="label" ${at}><title>${escapeXml(edge.view)}</title>${escapeXml(clip(edge.label))}</text>`;
+  const text = (up: number, words: string, hint: string): string =>
+    `<text class="label" x="${round(x)}" y="${round(bottom - up)}"><title>${escapeXml(hint)}</title>${escapeXml(words)}</text>`;
+  const label = edge.label === "" ? "" : text(11, clip(edge.label), edge.view);
+  const tag = leaps ? text(22, `#${edge.from}`, hintOf(graph.nodes[edge.from]!)) : "";
+  return label + tag;
 }
+
+/** The number that `drawLabels` refers to. */
+const drawNumber = (n: GraphNode, x: number, y: number): string =>
+  `<text class="label number" x="${round(x + 4)}" y="${round(y + BOX_HEIGHT + 12)}">#${n.id}</text>`;
 
 const LEGEND: readonly { readonly sample: string; readonly text: string }[] = [
   { sample: `<g class="node load">${box(false, 0, 0, 30, 18)}</g>`, text: "load, copy, constant" },
@@ -280,6 +295,7 @@ const LEGEND: readonly { readonly sample: string; readonly text: string }[] = [
   { sample: `<g class="node">${box(true, 0, 0, 30, 18)}</g>`, text: "realised: in memory already" },
   { sample: '<text class="label" x="15" y="13">[2,3]</text>', text: "seen as, through a view" },
   { sample: '<path class="edge head" d="M15 0V18"/>', text: "operands, left to right" },
+  { sample: '<text class="label" x="15" y="13">#12</text>', text: "far away: look for #12" },
 ];
 
 function drawLegend(): string {
@@ -296,9 +312,10 @@ const STYLE = [
   `.gradloom .node text{font-size:${FONT}px;text-anchor:middle}.gradloom .node .small{font-size:${SMALL}px}`,
   ".gradloom .legend text{font-family:system-ui,sans-serif;font-size:12px}",
   ".gradloom .node rect{stroke-width:1}.gradloom .stored rect{stroke-width:3.5}",
-  ".gradloom .edge{fill:none;stroke-width:1.2}.gradloom .leap{opacity:.45;stroke-dasharray:5 3}",
+  ".gradloom .edge{fill:none;stroke-width:1.2}",
   ".gradloom .head{marker-end:url(#gradloom-arrow)}",
   `.gradloom .label{font-size:${SMALL}px;text-anchor:middle;paint-order:stroke;stroke-width:4;stroke-linejoin:round}`,
+  ".gradloom .number{text-anchor:start}",
   ...theme(LIGHT, { paper: "#ffffff", ink: "#1b1f24", soft: "#59636e", edge: "#8b949e" }),
   "@media (prefers-color-scheme:dark){",
   ...theme(DARK, { paper: "#14171b", ink: "#e6e9ed", soft: "#a9b3bd", edge: "#7d8790" }),

@@ -23,7 +23,7 @@ export interface Line {
   readonly stops: readonly Stop[];
   /** the link that ends here; undefined for the shared part of links, which all end in lines of their own */
   readonly link: number | undefined;
-  /** jumps over rows without a lane of its own, so boxes may lie on top of it */
+  /** its source is so far away that only the last piece is drawn */
   readonly leaps: boolean;
 }
 
@@ -42,8 +42,11 @@ const ROW_GAP = 50;
 const ROW_GAP_MAX = 150;
 /** The last piece of a line is vertical, with room for a label on it. */
 const ENTRY = 16;
-/** Lanes of long links cost as much as boxes; beyond this many bends the longest links leap. */
+/** Nobody follows a line over more rows than this, so such links leap. */
+const MAX_REACH = 40;
+/** Bends cost as much as boxes; beyond this many, shorter links leap too. */
 const MAX_BENDS = 20_000;
+const MIN_REACH = 4;
 const SWEEPS = 14;
 /** the first ones reduce crossings, the others only straighten */
 const SORTING_SWEEPS = 8;
@@ -186,9 +189,14 @@ function connect(widths: readonly number[], links: readonly Link[]): Net {
 /** How many rows a link may pass through and still get a lane. */
 function lanesReach(row: readonly number[], links: readonly Link[]): number {
   const longest = new Array<number>(row.length).fill(0);
-  for (const { from, to } of links) longest[from] = Math.max(longest[from]!, row[to]! - row[from]! - 1);
+  for (const { from, to } of links) {
+    const bends = row[to]! - row[from]! - 1;
+    if (bends <= MAX_REACH) longest[from] = Math.max(longest[from]!, bends);
+  }
   const bends = longest.reduce((a, b) => a + b, 0);
-  return bends <= MAX_BENDS ? Number.POSITIVE_INFINITY : Math.floor(MAX_BENDS / row.length);
+  return bends <= MAX_BENDS
+    ? MAX_REACH
+    : Math.max(MIN_REACH, Math.min(MAX_REACH, Math.floor(MAX_BENDS / row.length)));
 }
 
 /** Gives every item its x, and every row its order. */
@@ -314,10 +322,11 @@ function measure({ rows, boxes, chains, ends }: Net): Layout {
       return { stops: merge(stops), link: undefined, leaps: false };
     });
   const heads = ends.map(({ upper, lower, shift }, link): Line => {
-    const from = stop(upper, upper.bend ? upper.x : leave(upper, lower.x + shift));
     const top = tops[lower.row]!;
     const to = { x: lower.x + shift - left, top: top - ENTRY, bottom: top };
-    return { stops: [{ ...from, top: from.bottom }, to], link, leaps: lower.row - upper.row > 1 };
+    if (lower.row > upper.row + 1) return { stops: [to], link, leaps: true };
+    const from = stop(upper, upper.bend ? upper.x : leave(upper, lower.x + shift));
+    return { stops: [{ ...from, top: from.bottom }, to], link, leaps: false };
   });
   return {
     boxes: boxes.map((b) => ({ x: b.x - b.width / 2 - left, y: tops[b.row]! })),
