@@ -6,7 +6,6 @@
 export const SETTINGS = {
   DEV: ["WASM", "the default device: WASM, JS, CLANG, NULL, or one with a number (WASM:1)"],
   DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
-  NOOPT: [0, "1: lower every kernel with an empty list of OptOps"],
   FUSE: [1, "0: cut kernels as the seeds do, one reduce a kernel"],
   GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
   GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the ending"],
@@ -29,8 +28,10 @@ function read(name: EnvName): string | number {
   const [fallback] = SETTINGS[name];
   const raw = host.GRADLOOM_ENV?.[name] ?? host.process?.env?.[name];
   if (raw === undefined) return fallback;
+  // Vite and vitest set DEV to 1 or nothing for their own purposes: that names no device
+  if (name === "DEV" && !/^[a-z]/i.test(String(raw))) return fallback;
   if (typeof fallback === "string") return String(raw);
-  const n = Number(raw);
+  const n = raw === "" ? NaN : Number(raw);
   return Number.isFinite(n) ? n : fallback;
 }
 

@@ -6,8 +6,11 @@ import { DeviceError } from "./errors.ts";
 
 export const prod = (xs: readonly number[]): number => xs.reduce((a, b) => a * b, 1);
 export const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
-export const arraysEqual = <T>(a: readonly T[], b: readonly T[]): boolean =>
-  a.length === b.length && a.every((x, i) => x === b[i]);
+export function arraysEqual<T>(a: readonly T[], b: readonly T[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
 
 /** Memoises on the map: the value for `key`, made by `make` when it is new. */
 export function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
@@ -83,12 +86,14 @@ export async function runAsync<T>(step: Step<T>): Promise<T> {
   return turn.value;
 }
 
-/** Runs a Step to its end; a Step that has to wait cannot be run this way, and says so. */
+/** Runs a Step to its end; a Step that has to wait cannot be run this way, and says so (`why` of what it waits for). */
 export function runSync<T>(step: Step<T>, what: string): T {
   const turn = step.next();
   if (turn.done) return turn.value;
   turn.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
-  const why = `${what}: a device here can only be waited for asynchronously; use the async form (await)`;
+  const { why: known } = turn.value as { readonly why?: string };
+  const reason = known ?? "a device here can only be waited for asynchronously";
+  const why = `${what}: ${reason}, or use the async form (await)`;
   const end = step.throw(new DeviceError(why));
   if (end.done) return end.value;
   throw new DeviceError(why);

@@ -39,7 +39,7 @@ export { Buffer } from "./runtime/buffer.ts";
 export { GlobalCounters } from "./runtime/counters.ts";
 export { Device } from "./runtime/registry.ts";
 export { BufferCopy, BufferRead, BufferXfer, CompiledRunner, CustomOp } from "./runtime/runner.ts";
-export { ConstBuffer, type LazyOp, MemBuffer } from "./schedule/lazyop.ts";
+export { ConstBuffer, type LazyOp, MemBuffer, showAst } from "./schedule/lazyop.ts";
 export { createSchedule, type ScheduleItem } from "./schedule/schedule.ts";
 export { ShapeTracker } from "./shape/shapetracker.ts";
 export { type Sint, Variable } from "./shape/symbolic.ts";

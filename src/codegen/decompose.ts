@@ -23,15 +23,14 @@ const tables = new WeakMap<Target, RuleTable>();
 function missingOps(target: Target): RuleTable {
   let table = tables.get(target);
   if (table === undefined) {
+    const isMissing = (u: UOp): boolean => u.op === "ALU" && !target.has(u.arg, operandType(u));
     table = new RuleTable([
-      rule(`what ${target.name} lacks`, { op: "ALU" }, (_, arena, u) => {
+      rule(`what ${target.name} lacks`, { op: "ALU", where: isMissing }, (_, arena, u) => {
         if (u.op !== "ALU") return undefined;
-        const dtype = valueType(u.srcs.at(-1) as UOp);
-        if (target.has(u.arg, dtype)) return undefined;
         const how = opRecord(u.arg).decompose;
         if (how !== undefined) return how(arena, ...u.srcs);
         throw new DTypeError(
-          `${u.arg}: ${target.name} cannot do it on ${dtype.name}; cast the operands first`,
+          `${u.arg}: ${target.name} cannot do it on ${operandType(u).name}; cast the operands first`,
         );
       }),
     ]);
@@ -39,6 +38,7 @@ function missingOps(target: Target): RuleTable {
   }
   return table;
 }
+const operandType = (u: UOp): DType => valueType(u.srcs.at(-1) as UOp);
 
 /** Float to integer as castValue says: NaN is 0, out of range stops at the ends, then the width wraps. */
 function saturateCast(u: UOp, a: UOpArena): UOp | undefined {

@@ -52,12 +52,18 @@ function narrow(
   if (u.op === "CONST") return a.constant(float32, wrap(type, u.arg));
   if (u.op === "LOAD") return load(srcs, type, bits, a);
   if (u.op === "CAST" && x !== undefined) return round(a.cast(x, float32), type, how(type), a);
+  if (u.op === "ALU" && u.arg === "MULACC") {
+    const product = round(a.alu("MUL", ...srcs.slice(0, 2)), type, how(type), a);
+    return round(a.alu("ADD", product, srcs[2] as UOp), type, how(type), a);
+  }
   if (u.op === "ALU") {
     const wide = a.alu(u.arg, ...srcs);
     // choosing between values makes no new one
     return u.arg === "WHERE" || u.arg === "MAX" ? wide : round(wide, type, how(type), a);
   }
-  return a.make(u.op, float32, srcs, u.arg as never);
+  const wide = a.make(u.op, float32, srcs, u.arg as never);
+  // the running sum stays in float32 and rounds at the end
+  return u.op === "REDUCE" && u.arg === "SUM" ? round(wide, type, how(type), a) : wide;
 }
 
 function load(srcs: readonly UOp[], type: DType, bits: boolean, a: UOpArena): UOp {

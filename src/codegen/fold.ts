@@ -9,6 +9,7 @@ import type { UOp, UOpArena } from "./uops.ts";
 const type = (u: UOp): DType => u.dtype as DType;
 const isScalar = (u: UOp): boolean => !(u.dtype instanceof Pointer) && (u.dtype?.count ?? 0) === 1;
 const exact = (u: UOp): boolean => u.dtype !== undefined && !(u.dtype instanceof Pointer) && !u.dtype.isFloat;
+const notBool = (u: UOp): boolean => type(u).kind !== "bool";
 const is = (n: number) => (u: UOp<"CONST">) => Object.is(Number(u.arg), n);
 const zero = constant("c", (u) => Number(u.arg) === 0);
 const one = constant("c", is(1));
@@ -29,22 +30,26 @@ const regroup = (op: AluOp) =>
     },
   );
 
+const allConstant = (u: UOp): boolean => isScalar(u) && u.srcs.every((s) => s.op === "CONST");
 function foldConstants(_: Found, a: UOpArena, u: UOp): UOp | undefined {
-  if (u.op !== "ALU" || !isScalar(u) || !u.srcs.every((s) => s.op === "CONST")) return undefined;
+  if (u.op !== "ALU") return undefined;
   const last = u.srcs.at(-1) as UOp;
   return a.constant(type(u), opRecord(u.arg).evaluate(type(last), ...u.srcs.map(constantOf)));
 }
 
 export const FOLD = new RuleTable([
-  rule("constants", { op: "ALU" }, foldConstants),
+  rule("constants", { op: "ALU", where: allConstant }, foldConstants),
   rule("cast of a constant", { op: "CAST", srcs: [constant("c")] }, (f, a, u) =>
     isScalar(u) ? a.constant(type(u), castValue(type(u), value(f, "c"), type(f.c as UOp))) : undefined,
   ),
   rule("bitcast of a constant", { op: "BITCAST", srcs: [constant("c")] }, (f, a, u) =>
     isScalar(u) ? a.constant(type(u), bitcastValue(type(u), value(f, "c"), type(f.c as UOp))) : undefined,
   ),
-  rule("bitcast of bitcast", { op: "BITCAST", srcs: [{ op: "BITCAST", srcs: [any("x")] }] }, (f, a, u) =>
-    a.bitcast(f.x as UOp, type(u)),
+  // a byte that becomes a bool on the way keeps one bit
+  rule(
+    "bitcast of bitcast",
+    { op: "BITCAST", srcs: [{ op: "BITCAST", srcs: [any("x")], where: notBool }] },
+    (f, a, u) => a.bitcast(f.x as UOp, type(u)),
   ),
   rule("x+0", either("ADD", any("x", exact), zero), x),
   rule("x+(-0.0)", either("ADD", any("x"), constant("c", is(-0))), x),

@@ -21,6 +21,8 @@ export interface Kernel {
   readonly opts: readonly OptOp[];
   readonly globalSize: readonly Sint[];
   readonly localSize: readonly number[];
+  /** positions of the buffers it takes: folding may leave an input that nothing reads */
+  readonly globals: readonly number[];
   readonly vars: readonly Variable[];
   /** arithmetic on values, all loops counted; addresses do not count */
   readonly ops: number;
@@ -41,7 +43,8 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
     ...lowered.axes.filter((a) => a.kind === "reduce"),
   ]);
   const ops = countOps(uops, [...globalSize, ...localSize]);
-  return { name, uops, opts, globalSize, localSize, vars: uops.vars(), ops, bytes: countBytes(ast) };
+  const globals = uops.globals().map((u) => u.arg[0]);
+  return { name, uops, opts, globalSize, localSize, globals, vars: uops.vars(), ops, bytes: countBytes(ast) };
 }
 
 const used = new Map<string, number>();

@@ -4,12 +4,13 @@
 
 import { dtypes } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
-import { toposort } from "../helpers.ts";
+import { getOrMake, toposort } from "../helpers.ts";
 import { REDUCE } from "../ops.ts";
 import { type Sint, smax } from "../shape/symbolic.ts";
 import type { Axis, Lowered } from "./lower.ts";
+import { changedSrcs } from "./rewrite.ts";
 import type { Target } from "./target.ts";
-import { type UOp, UOpGraph, valueType } from "./uops.ts";
+import { makeUOp, type UOp, UOpGraph, valueType } from "./uops.ts";
 
 export interface Linear {
   readonly uops: UOpGraph;
@@ -22,20 +23,31 @@ export function linearize(lowered: Lowered, target: Target): Linear {
   return new Linearizer(lowered, target).run();
 }
 
-const NOTHING = 0n;
-const bit = (axis: number): bigint => 1n << BigInt(axis);
+/** Ids of axes. Most nodes depend on what one of their sources depends on, and share its list. */
+type Axes = readonly number[];
+const NONE: Axes = [];
+const covers = (a: Axes, b: Axes): boolean => a.length >= b.length && b.every((x) => a.includes(x));
+function union(a: Axes, b: Axes): Axes {
+  if (a === b || covers(a, b)) return a;
+  if (covers(b, a)) return b;
+  return [...new Set([...a, ...b])];
+}
+const rangesOf = (reduce: UOp): readonly UOp[] => reduce.srcs.slice(1);
+const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
 
 class Linearizer {
   readonly #lowered: Lowered;
   readonly #target: Target;
   readonly #list: UOpGraph;
-  /** the axes a node depends on, as bits */
-  readonly #free = new Map<UOp, bigint>();
-  readonly #reduces = new Map<string, UOp[]>();
+  /** the axes a node depends on */
+  readonly #free = new Map<UOp, Axes>();
+  readonly #ranges = new Map<number, UOp>();
+  /** by the ranges they run over */
+  readonly #reduces = new Map<string, UOp<"REDUCE">[]>();
   /** graph node -> list node; what was placed inside a loop is forgotten when the loop closes */
   readonly #placed = new Map<UOp, UOp>();
   readonly #scopes: UOp[][] = [[]];
-  #open = NOTHING;
+  readonly #open = new Set<number>();
   readonly #global: Sint[] = [];
   readonly #local: number[] = [];
 
@@ -44,15 +56,15 @@ class Linearizer {
     this.#target = target;
     this.#list = new UOpGraph(lowered.arena);
     for (const u of toposort([lowered.sink], (x) => x.srcs)) {
-      let free = u.op === "RANGE" ? bit(u.arg) : NOTHING;
-      for (const s of u.srcs) free |= this.#free.get(s) as bigint;
-      if (u.op === "REDUCE") {
-        for (const r of u.srcs.slice(1)) free &= ~bit(r.arg as number);
-        const key = u.srcs
-          .slice(1)
-          .map((r) => r.arg)
-          .join();
-        this.#reduces.set(key, [...(this.#reduces.get(key) ?? []), u]);
+      let free = NONE;
+      for (const s of u.srcs) free = union(free, this.#free.get(s) as Axes);
+      if (u.op === "RANGE") {
+        free = union(free, [u.arg]);
+        this.#ranges.set(u.arg, u);
+      } else if (u.op === "REDUCE") {
+        const ranges = rangesOf(u);
+        free = free.filter((axis) => !ranges.some((r) => r.arg === axis));
+        getOrMake(this.#reduces, keyOf(ranges), () => []).push(u);
       }
       this.#free.set(u, free);
     }
@@ -84,17 +96,21 @@ class Linearizer {
   #arrange(): { grid: readonly Axis[]; loops: readonly Axis[] } {
     const { order } = this.#lowered;
     const reduces = [...this.#reduces.values()].flat();
-    const outputs = order.reduce((mask, a) => mask | bit(a.id), NOTHING);
-    // a reduce inside another's body depends on that one's axes; only those of the output matter here
-    const everywhere = reduces.reduce((mask, r) => mask & (this.#free.get(r) as bigint), outputs);
-    const outer = order.filter((a) => (everywhere & bit(a.id)) !== NOTHING);
-    const inner = order.filter((a) => (everywhere & bit(a.id)) === NOTHING);
+    const everywhere = (a: Axis): boolean => reduces.every((r) => this.#free.get(r)?.includes(a.id));
+    const outer = order.filter(everywhere);
+    const inner = order.filter((a) => !everywhere(a));
     return this.#target.hasLocal ? { grid: outer, loops: inner } : { grid: [], loops: [...outer, ...inner] };
   }
 
   #rangeOf(axis: Axis): UOp {
-    for (const u of this.#free.keys()) if (u.op === "RANGE" && u.arg === axis.id) return u;
-    throw new InternalError(`axis ${axis.id} is used nowhere`);
+    const range = this.#ranges.get(axis.id);
+    if (range === undefined) throw new InternalError(`axis ${axis.id} is used nowhere`);
+    return range;
+  }
+
+  /** All loops that the node depends on are open. */
+  #isReady(u: UOp): boolean {
+    return this.#free.get(u)?.every((axis) => this.#open.has(axis)) === true;
   }
 
   // ---- placing ----
@@ -113,11 +129,10 @@ class Linearizer {
     if (u.op === "RANGE") throw new InternalError(`axis ${u.arg} is used outside its loop`);
     if (u.op === "REDUCE") return this.#placeReduces(u);
     // a STORE reads best value first: the accumulator and its loop, then the address
-    const turns = u.op === "STORE" ? [2, 0, 1, 3] : u.srcs.map((_, i) => i);
-    for (const i of turns) if (u.srcs[i] !== undefined) this.#place(u.srcs[i]);
-    const srcs = u.srcs.map((s) => this.#placed.get(s) as UOp);
-    const same = srcs.every((s, i) => s === u.srcs[i]);
-    return this.#put(u, same ? u : this.#lowered.arena.withSrcs(u, srcs));
+    if (u.op === "STORE") this.#place(u.srcs[2] as UOp);
+    const srcs = changedSrcs(u, (s) => this.#place(s));
+    // nothing is left to fold, and the loops make each node the only one of its kind
+    return this.#put(u, srcs === undefined ? u : (makeUOp(u.op, u.dtype, srcs, u.arg) as UOp));
   }
 
   /** Places, before a loop is opened, all that does not depend on it. */
@@ -126,7 +141,7 @@ class Linearizer {
     const visit = (u: UOp): void => {
       if (seen.has(u) || this.#placed.has(u)) return;
       seen.add(u);
-      if (((this.#free.get(u) as bigint) & ~this.#open) === NOTHING && u.op !== "STORE") this.#place(u);
+      if (u.op !== "STORE" && this.#isReady(u)) this.#place(u);
       else for (const s of u.srcs) visit(s);
     };
     for (const r of roots) visit(r);
@@ -134,11 +149,9 @@ class Linearizer {
 
   /** A reduce, and with it those that run over the same ranges: one set of loops, an accumulator each. */
   #placeReduces(first: UOp): UOp {
-    const ranges = first.srcs.slice(1);
-    const key = ranges.map((r) => r.arg).join();
-    const ready = (this.#reduces.get(key) ?? []).filter(
-      (r) => !this.#placed.has(r) && ((this.#free.get(r) as bigint) & ~this.#open) === NOTHING,
-    ) as UOp<"REDUCE">[];
+    const ranges = rangesOf(first);
+    const together = this.#reduces.get(keyOf(ranges)) ?? [];
+    const ready = together.filter((r) => !this.#placed.has(r) && this.#isReady(r));
     const accs = ready.map((r) => {
       const acc = this.#lowered.arena.make("DEFINE_ACC", r.dtype, [], REDUCE[r.arg].identity(valueType(r)));
       this.#list.push(acc);
@@ -146,7 +159,7 @@ class Linearizer {
     });
     const bodies = ready.map((r) => r.srcs[0] as UOp);
     const loops = ranges.map((r) => {
-      this.#hoist(bodies);
+      this.#hoist([...bodies, ...ranges]);
       return this.#openLoop(r);
     });
     const phis = ready.map((r, i) => {
@@ -171,13 +184,13 @@ class Linearizer {
     this.#scopes.push([]);
     this.#placed.set(range, loop);
     this.#scopes.at(-1)?.push(range);
-    this.#open |= bit(range.arg as number);
+    this.#open.add(range.arg as number);
     return loop;
   }
   #close(loop: UOp): void {
     this.#list.add("ENDLOOP", undefined, [loop]);
     for (const u of this.#scopes.pop() ?? []) {
-      if (u.op === "RANGE") this.#open &= ~bit(u.arg);
+      if (u.op === "RANGE") this.#open.delete(u.arg);
       this.#placed.delete(u);
     }
   }
@@ -213,6 +226,6 @@ class Linearizer {
   }
   #bind(axis: Axis, index: UOp): void {
     this.#placed.set(this.#rangeOf(axis), index);
-    this.#open |= bit(axis.id);
+    this.#open.add(axis.id);
   }
 }

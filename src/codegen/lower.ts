@@ -3,8 +3,8 @@
 // indexes into other indexes, reduces put fresh ranges in their place. linearize.ts decides where loops open.
 
 import { type DType, dtypes, PtrDType } from "../dtype.ts";
-import { InternalError, ShapeError } from "../errors.ts";
-import { getOrMake, range } from "../helpers.ts";
+import { ArgumentError, InternalError, ShapeError } from "../errors.ts";
+import { arraysEqual, getOrMake, range } from "../helpers.ts";
 import { isAluOp, REDUCE } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
@@ -12,7 +12,6 @@ import {
   add,
   and,
   fold,
-  keyOf,
   mul,
   type Sint,
   smax,
@@ -23,7 +22,7 @@ import {
 } from "../shape/symbolic.ts";
 import { type Shape, unflatten } from "../shape/view.ts";
 import { mergeDims } from "./merge.ts";
-import { axisOrder, type OptOp, type Split, splitAxis } from "./opts.ts";
+import { axisOrder, type OptOp, type Split, showOpts, splitAxis } from "./opts.ts";
 import { requireSupport, type Target } from "./target.ts";
 import { type UOp, UOpArena } from "./uops.ts";
 
@@ -66,7 +65,9 @@ class Lowering {
   readonly #arena = new UOpArena();
   readonly #axes: Axis[] = [];
   readonly #ranges = new Map<Variable, UOp>();
-  readonly #places = new Map<string, Place>();
+  readonly #places: Place[] = [];
+  /** what each symbolic integer became */
+  readonly #indexes = new Map<Sint, UOp>();
   readonly #reduceLoops = new Map<LazyOp, readonly Loops[]>();
   readonly #ast: readonly LazyOp[];
   readonly #opts: readonly OptOp[];
@@ -92,6 +93,10 @@ class Lowering {
       order = this.#outputOrder(loops);
       for (const lanes of lanesOf(loops))
         stores.push(this.#store(store, this.#place(indexes(loops, shape, lanes), 1)));
+    }
+    const stray = this.#opts.find((o) => o.op !== "SWAP" && !range(this.#numbered).includes(o.axis));
+    if (stray !== undefined) {
+      throw new ArgumentError(`${showOpts([stray])}: this kernel has the axes 0 to ${this.#numbered - 1}`);
     }
     return {
       sink: this.#arena.make("SINK", undefined, stores, undefined),
@@ -119,6 +124,7 @@ class Lowering {
     return getOrMake(place.done, op, () => this.#lowerNew(op, place));
   }
   #lowerNew(op: LazyOp, place: Place): UOp {
+    requireSupport(this.#target, op.dtype, op.op);
     const a = this.#arena;
     switch (op.op) {
       case "LOAD":
@@ -201,8 +207,11 @@ class Lowering {
   }
 
   #place(idx: readonly Sint[], gate: Sint): Place {
-    const key = `${idx.map(keyOf).join()}|${keyOf(gate)}`;
-    return getOrMake(this.#places, key, () => ({ idx, gate, done: new Map() }));
+    const known = this.#places.find((p) => p.gate === gate && arraysEqual(p.idx, idx));
+    if (known !== undefined) return known;
+    const made = { idx, gate, done: new Map() };
+    this.#places.push(made);
+    return made;
   }
 
   #where(valid: Sint, value: UOp, dtype: DType): UOp {
@@ -228,16 +237,22 @@ class Lowering {
 
   /** A symbolic integer as UOps: int32 for indexes, bool for conditions. */
   #index(x: Sint): UOp {
-    return fold(x, this.#visitor);
+    return fold(x, this.#visitor, this.#indexes);
+  }
+  /** A dividend that is never negative: symbolic division rounds down, IDIV and MOD towards zero. */
+  #lifted(x: UOp, y: UOp, lift: number): UOp {
+    return this.#arena.alu("ADD", x, this.#arena.alu("MUL", y, this.#arena.constant(dtypes.int32, lift)));
   }
   readonly #visitor: Visitor<UOp> = {
     const: (n) => this.#arena.constant(dtypes.int32, n),
     variable: (v) => this.#ranges.get(v) ?? this.#arena.make("DEFINE_VAR", dtypes.int32, [], v),
     add: (x, y) => this.#arena.alu("ADD", x, y),
     mul: (x, y) => this.#arena.alu("MUL", x, y),
-    // floor and truncating division agree here: what is negative is gated, its value is never used
-    idiv: (x, y) => this.#arena.alu("IDIV", x, y),
-    mod: (x, y) => this.#arena.alu("MOD", x, y),
+    idiv: (x, y, lift) => {
+      const quotient = this.#arena.alu("IDIV", this.#lifted(x, y, lift), y);
+      return this.#arena.alu("ADD", quotient, this.#arena.constant(dtypes.int32, -lift));
+    },
+    mod: (x, y, lift) => this.#arena.alu("MOD", this.#lifted(x, y, lift), y),
     lt: (x, y) => this.#arena.alu("CMPLT", x, y),
     and: (x, y) => this.#arena.alu("AND", x, y),
   };

@@ -1,6 +1,7 @@
 // Which neighbouring dims of a kernel are one loop: those that every buffer steps through as one. [4,4] elements
 // read and written in order are E_16, a transposed one stays E_4_4.
 
+import { arraysEqual, getOrMake } from "../helpers.ts";
 import { isReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
@@ -15,6 +16,7 @@ type Condition = (d: number) => boolean;
 /** Groups the dims of `root`'s shape (all of them, or only `axes`), outermost first. */
 export function mergeDims(root: LazyOp, axes?: readonly number[]): number[][] {
   const all = root.shape.map((_, i) => i);
+  if (all.length < 2) return (axes ?? all).map((d) => [d]);
   const conditions: Condition[] = [];
   collect(root, all, conditions, new Map());
   const groups: number[][] = [];
@@ -27,11 +29,10 @@ export function mergeDims(root: LazyOp, axes?: readonly number[]): number[][] {
 }
 
 /** Follows the dims down to the loads, through elementwise ops, reduces and views that only rename dims. */
-function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Set<string>>): void {
-  const key = dims.join();
-  const before = seen.get(u) ?? new Set();
-  if (before.has(key)) return;
-  seen.set(u, before.add(key));
+function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Dims[]>): void {
+  const before = getOrMake(seen, u, () => []);
+  if (before.some((b) => arraysEqual(b, dims))) return;
+  before.push(dims);
   let below: Dims | undefined = dims;
   if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST") into.push((d) => joinsView(u.arg.st, dims, d));
   else if (isReduceOp(u.op)) into.push((d) => joinsReduce(u, dims, d));

@@ -2,7 +2,7 @@
 // one node, `graphRewrite` applies a table everywhere, sources first, until nothing matches. What the rules
 // say is in fold.ts (always on) and decompose.ts (what a target lacks).
 
-import { toposort } from "../helpers.ts";
+import { getOrMake, toposort } from "../helpers.ts";
 import type { AluOp } from "../ops.ts";
 import type { UOp, UOpArena, UOpName } from "./uops.ts";
 
@@ -43,56 +43,84 @@ export const constant = (as: string, where?: (u: UOp<"CONST">) => boolean): Patt
   ...(where ? { where: where as (u: UOp) => boolean } : {}),
 });
 
-/** Rules by the op (and ALU op) of their root, so that a node meets only those that can match. */
+const isConst = (x: UOp | Pattern): boolean => x.op === "CONST";
+
+/** Rules by their root: its op (and ALU op), with or without a constant source. A node meets those that can match. */
 export class RuleTable {
   readonly rules: readonly Rule[];
-  readonly #byRoot = new Map<string, readonly Rule[]>();
+  readonly #plain = new Map<UOpName | AluOp, readonly Rule[]>();
+  readonly #withConst = new Map<UOpName | AluOp, readonly Rule[]>();
 
   constructor(rules: readonly Rule[]) {
     this.rules = rules;
   }
   for(u: UOp): readonly Rule[] {
-    const key = u.op === "ALU" ? u.arg : `.${u.op}`;
-    let list = this.#byRoot.get(key);
-    if (list === undefined) {
-      list = this.rules.filter((r) => (r.pattern.op ?? u.op) === u.op && (r.pattern.alu ?? u.arg) === u.arg);
-      this.#byRoot.set(key, list);
-    }
-    return list;
+    const hasConst = u.srcs.some(isConst);
+    return getOrMake(hasConst ? this.#withConst : this.#plain, u.op === "ALU" ? u.arg : u.op, () =>
+      this.rules.filter(({ pattern: p }) => {
+        if ((p.op ?? u.op) !== u.op || (p.alu ?? u.arg) !== u.arg) return false;
+        return hasConst || p.srcs?.some(isConst) !== true;
+      }),
+    );
   }
 }
 
-function match(p: Pattern, u: UOp, found: Record<string, UOp>): boolean {
+/** What the pattern being matched has captured so far; a failed attempt is undone by setting `count` back. */
+const names: string[] = [];
+const nodes: UOp[] = [];
+let count = 0;
+
+function match(p: Pattern, u: UOp): boolean {
   if (p.op !== undefined && p.op !== u.op) return false;
   if (p.alu !== undefined && p.alu !== u.arg) return false;
   if (p.where !== undefined && !p.where(u)) return false;
-  if (p.as !== undefined) {
-    const before = found[p.as];
-    if (before !== undefined && before !== u) return false;
-    found[p.as] = u;
-  }
+  if (p.as !== undefined && !capture(p.as, u)) return false;
   if (p.srcs === undefined) return true;
   if (p.srcs.length !== u.srcs.length) return false;
-  if (matchAll(p.srcs, u.srcs, found)) return true;
-  return p.commutative === true && matchAll(p.srcs, [u.srcs[1] as UOp, u.srcs[0] as UOp], found);
+  if (matchSrcs(p.srcs, u.srcs, false)) return true;
+  return p.commutative === true && matchSrcs(p.srcs, u.srcs, true);
 }
 
-function matchAll(ps: readonly Pattern[], us: readonly UOp[], found: Record<string, UOp>): boolean {
-  const trial = { ...found };
-  if (!ps.every((p, i) => match(p, us[i] as UOp, trial))) return false;
-  Object.assign(found, trial);
+function capture(name: string, node: UOp): boolean {
+  for (let i = 0; i < count; i++) if (names[i] === name) return nodes[i] === node;
+  names[count] = name;
+  nodes[count++] = node;
+  return true;
+}
+
+function matchSrcs(ps: readonly Pattern[], us: readonly UOp[], swapped: boolean): boolean {
+  const before = count;
+  for (let i = 0; i < ps.length; i++) {
+    if (match(ps[i] as Pattern, us[swapped ? 1 - i : i] as UOp)) continue;
+    count = before;
+    return false;
+  }
   return true;
 }
 
 /** The replacement by the first rule that applies, or undefined. */
 export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena): UOp | undefined {
   for (const r of table.for(u)) {
+    count = 0;
+    if (!match(r.pattern, u)) continue;
     const found: Record<string, UOp> = {};
-    if (!match(r.pattern, u, found)) continue;
+    for (let i = 0; i < count; i++) found[names[i] as string] = nodes[i] as UOp;
     const next = r.replace(found, arena, u);
     if (next !== undefined && next !== u) return next;
   }
   return undefined;
+}
+
+/** The sources of a node, each replaced by `by` of it; undefined where that changes nothing. */
+export function changedSrcs(u: UOp, by: (s: UOp) => UOp): UOp[] | undefined {
+  let changed: UOp[] | undefined;
+  for (let i = 0; i < u.srcs.length; i++) {
+    const s = u.srcs[i] as UOp;
+    const next = by(s);
+    if (next !== s) changed ??= u.srcs.slice(0, i);
+    changed?.push(next);
+  }
+  return changed;
 }
 
 /** Rewrites the whole graph below `root`, sources first; a replacement is rewritten again. */
@@ -101,9 +129,8 @@ export function graphRewrite(root: UOp, table: RuleTable, arena: UOpArena): UOp 
   const visit = (u: UOp): UOp => {
     const known = done.get(u);
     if (known !== undefined) return known;
-    const srcs = u.srcs.map(visit);
-    const same = srcs.every((s, i) => s === u.srcs[i]);
-    const rebuilt = same ? u : arena.withSrcs(u, srcs);
+    const srcs = changedSrcs(u, visit);
+    const rebuilt = srcs === undefined ? u : arena.withSrcs(u, srcs);
     const next = rewriteOne(rebuilt, table, arena);
     const result = next === undefined ? rebuilt : visit(next);
     done.set(u, result);
@@ -120,8 +147,8 @@ export function mapGraph(
 ): UOp {
   const done = new Map<UOp, UOp>();
   for (const u of toposort([root], (x) => x.srcs)) {
-    const srcs = u.srcs.map((s) => done.get(s) as UOp);
-    const rebuilt = srcs.every((s, i) => s === u.srcs[i]) ? u : arena.withSrcs(u, srcs);
+    const srcs = changedSrcs(u, (s) => done.get(s) as UOp);
+    const rebuilt = srcs === undefined ? u : arena.withSrcs(u, srcs);
     done.set(u, change(rebuilt, arena) ?? rebuilt);
   }
   return done.get(root) as UOp;

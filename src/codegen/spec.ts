@@ -1,7 +1,7 @@
 // SPEC=1: the graph between two passes, and the list that a renderer sees, must be well formed. Each op states what its
 // sources and types are; a breach is our own bug and names the node.
 
-import { type DType, dtypes, Pointer } from "../dtype.ts";
+import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { toposort } from "../helpers.ts";
 import { opRecord, resultDType } from "../ops.ts";
@@ -53,8 +53,14 @@ const SPEC: Record<UOpName, Check> = {
     u.srcs[1]?.dtype === u.dtype &&
     u.srcs.slice(2).every((l) => l.op === "LOOP"),
   BARRIER: (u) => u.dtype === undefined,
-  GEP: (u) => u.op === "GEP" && u.arg < valueType(u.srcs[0] as UOp).count,
-  VECTORIZE: (u) => valueType(u).count === u.srcs.length,
+  GEP: (u) => {
+    const from = valueType(u.srcs[0] as UOp);
+    return u.op === "GEP" && u.arg >= 0 && u.arg < from.count && u.dtype === scalarOf(from);
+  },
+  VECTORIZE: (u) => {
+    const lane = scalarOf(valueType(u));
+    return valueType(u).count === u.srcs.length && u.srcs.every((s) => s.dtype === lane);
+  },
   RANGE: (u) => index(u) && u.srcs.length === 2 && u.srcs.every(index),
   REDUCE: (u) =>
     u.srcs[0]?.dtype === u.dtype && u.srcs.length > 1 && u.srcs.slice(1).every((r) => r.op === "RANGE"),
@@ -95,8 +101,14 @@ export function checkList(uops: UOpGraph): void {
     for (const s of u.srcs) {
       const at = home.get(s);
       if (at === undefined) fail(u, `comes before its source ${s.op}`);
-      else if (u.op !== "ENDLOOP" && s.op !== "PHI" && !at.every((l) => open.includes(l)))
+      // a PHI is there after its own loops, but not after those around them
+      else if (
+        u.op !== "ENDLOOP" &&
+        !at.every((l) => open.includes(l) || (s.op === "PHI" && s.srcs.includes(l)))
+      )
         fail(u, `uses ${s.op} after its loop`);
+      else if (u.op === "PHI" && s.op === "DEFINE_ACC" && at.some((l) => u.srcs.includes(l)))
+        fail(u, "starts its accumulator anew in every turn");
     }
     if (u.op === "LOOP" || u.op === "IF") open.push(u);
     if (u.op === "ENDLOOP" || u.op === "ENDIF") {

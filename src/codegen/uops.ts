@@ -4,6 +4,7 @@
 
 import { type DType, Pointer, scalarOf, type Value, wrap } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
+import { arraysEqual, getOrMake } from "../helpers.ts";
 import { type Algebra, type AluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { FOLD } from "./fold.ts";
@@ -115,25 +116,39 @@ const UNIQUE: ReadonlySet<UOpName> = new Set([
   "SINK",
 ]);
 
-const argKey = (arg: UOp["arg"]): string => {
-  if (typeof arg === "number") return Object.is(arg, -0) ? "-0" : String(arg);
-  if (typeof arg === "object" && !Array.isArray(arg)) return `v${(arg as Variable).name}`;
-  return typeof arg === "bigint" ? `${arg}n` : String(arg);
+/** Equal for equal args of nodes without sources; a constant's value is its own key, but for -0. */
+const leafKey = (op: UOpName, arg: UOp["arg"]): Value | string => {
+  if (op === "CONST") return Object.is(arg, -0) ? "-0" : (arg as Value);
+  return `${op}|${op === "DEFINE_VAR" ? (arg as Variable).name : String(arg)}`;
 };
 
 /** Makes the nodes of one kernel: each distinct node once, folded as it is made. Dies with the kernel. */
 export class UOpArena implements Algebra<UOp> {
-  readonly #table = new Map<string, UOp>();
+  readonly #leaves = new Map<UType, Map<Value | string, UOp>>();
+  /** nodes by the newest of their sources: the one with the fewest users */
+  readonly #users = new Map<UOp, UOp[]>();
+  /** what those nodes fold to that do not stay */
+  readonly #folded = new Map<UOp, UOp>();
 
   make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
     if (UNIQUE.has(op)) return makeUOp(op, dtype, srcs, arg) as UOp;
-    let key = `${op}|${dtype}|${argKey(arg as UOp["arg"])}`;
-    for (const s of srcs) key += `,${s.id}`;
-    const found = this.#table.get(key);
-    if (found !== undefined) return found;
+    let newest = srcs[0];
+    if (newest === undefined) {
+      const leaves = getOrMake(this.#leaves, dtype, () => new Map<Value | string, UOp>());
+      return getOrMake(leaves, leafKey(op, arg as UOp["arg"]), () => makeUOp(op, dtype, srcs, arg) as UOp);
+    }
+    for (const s of srcs) if (s.id > newest.id) newest = s;
+    const users = getOrMake(this.#users, newest, () => []);
+    for (const u of users) {
+      if (u.op === op && u.arg === arg && u.dtype === dtype && arraysEqual(u.srcs, srcs)) {
+        return this.#folded.get(u) ?? u;
+      }
+    }
     const made = makeUOp(op, dtype, srcs, arg) as UOp;
-    const folded = rewriteOne(made, FOLD, this) ?? made;
-    this.#table.set(key, folded);
+    users.push(made);
+    const folded = rewriteOne(made, FOLD, this);
+    if (folded === undefined) return made;
+    this.#folded.set(made, folded);
     return folded;
   }
 

@@ -151,16 +151,16 @@ function write(cells: Cell[], cell: Get, type: DType, count: number): void {
 
 function interpreter(list: UOpGraph): Program<Uint8Array> {
   const program = steps(list);
-  const buffers = list.uops.flatMap((u, i) => (u.op === "DEFINE_GLOBAL" ? [[i, u.arg[0]] as const] : []));
+  const globals = list.globals().sort((a, b) => a.arg[0] - b.arg[0]);
   const vars = list.uops.flatMap((u, i) => (u.op === "DEFINE_VAR" ? [i] : []));
   return {
     run(handles, { vals }, wait) {
       const start = timestamp();
       const cells: Cell[] = new Array(program.length).fill(undefined);
-      for (const [i, position] of buffers) {
-        const h = handles[position] as Uint8Array;
-        cells[i] = new DataView(h.buffer, h.byteOffset, h.byteLength);
-      }
+      globals.forEach((u, k) => {
+        const h = handles[k] as Uint8Array;
+        cells[list.indexOf(u)] = new DataView(h.buffer, h.byteOffset, h.byteLength);
+      });
       vars.forEach((i, k) => {
         cells[i] = vals[k];
       });

@@ -5,6 +5,7 @@ import { CompileError, InternalError, OutOfMemoryError } from "../errors.ts";
 import { timestamp } from "../helpers.ts";
 import { WASMRenderer } from "../render/wasm/wasm.ts";
 import { AddressSpace } from "../runtime/allocator.ts";
+import { GlobalCounters } from "../runtime/counters.ts";
 import type { Allocator, Compiled, Program } from "../runtime/device.ts";
 
 const PAGE = 65536;
@@ -78,7 +79,7 @@ class Heap implements Allocator<Address> {
     }
   }
   #full(nbytes: number): OutOfMemoryError {
-    const used = this.#space.top;
+    const used = GlobalCounters.memUsedOn(this.#device);
     return new OutOfMemoryError(
       `${this.#device}: no room for ${nbytes} bytes; ${used} are in use and a WebAssembly memory ends at ${MAX_BYTES}. ` +
         "Drop tensors that are no longer needed, split the tensor, or use another device",

@@ -1,10 +1,10 @@
 // Seed 000: a schedule is spread over one queue a device; where data crosses devices, the reader's queue gets a
-// WaitItem and the source's queue the SyncItem it waits for. Calling the queue runs everything, device by device, as
-// far as each can go, and always in the same order whichever device is looked at first.
+// WaitItem and the source's queue the SyncItem it waits for. Running the queue goes from device to device until all is
+// done, always in the same order, whichever device is looked at first.
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
-import { runAsync, runSync, type Step, settle, timestamp } from "../helpers.ts";
+import { getOrMake, runAsync, runSync, type Step, settle, timestamp } from "../helpers.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { updateStats } from "../runtime/stats.ts";
@@ -47,6 +47,8 @@ export class CommandQueue {
   readonly q = new Map<string, QueueItem[]>();
   /** source buffer -> devices whose queued copies still read it */
   readonly #copiers = new Map<Buffer, Set<string>>();
+  /** when each item was queued, over all devices */
+  readonly #order = new Map<QueueItem, number>();
 
   constructor(schedule: readonly ScheduleItem[]) {
     for (const si of schedule) this.#add(si);
@@ -61,6 +63,11 @@ export class CommandQueue {
     return made;
   }
 
+  #push(queue: QueueItem[], item: QueueItem): void {
+    this.#order.set(item, this.#order.size);
+    queue.push(item);
+  }
+
   #add(si: ScheduleItem): void {
     const out = si.outputs[0] as Buffer;
     const devices = new Set([...si.outputs, ...si.inputs].map((b) => b.device));
@@ -72,13 +79,14 @@ export class CommandQueue {
       if (device !== out.device) this.#addWait(out.device, this.#addSync(device));
     }
     this.#copiers.delete(out);
+    const queue = this.#queue(out.device);
     if (!copy) {
-      this.#queue(out.device).push(si);
+      this.#push(queue, si);
       return;
     }
     const src = si.inputs[0] as Buffer;
     this.#addWait(out.device, this.#addSync(src.device));
-    this.#queue(out.device).push(new CopyItem(si));
+    this.#push(queue, new CopyItem(si));
     this.#copiers.set(src, (this.#copiers.get(src) ?? new Set()).add(out.device));
   }
 
@@ -88,7 +96,7 @@ export class CommandQueue {
     const last = queue.at(-1);
     if (last instanceof SyncItem) return last;
     const sync = new SyncItem(device);
-    queue.push(sync);
+    this.#push(queue, sync);
     return sync;
   }
 
@@ -106,10 +114,10 @@ export class CommandQueue {
     }
     if (queue.some((x) => x instanceof WaitItem && x.sync === sync)) return;
     sync.waiters++;
-    queue.push(new WaitItem(sync));
+    this.#push(queue, new WaitItem(sync));
   }
 
-  /** Runs everything; `start` is the order in which devices are looked at first. */
+  /** Runs everything; `start` is the order in which devices are looked at, which changes nothing. */
   async run(start?: readonly string[]): Promise<void> {
     await runAsync(this.execute(start));
   }
@@ -118,37 +126,44 @@ export class CommandQueue {
   }
 
   *execute(start: readonly string[] = [...this.q.keys()]): Step<void> {
-    const active = [...start];
+    const active = new Set(start);
     const waiting = new Map<SyncItem, string[]>();
     const seen = new Set<SyncItem>();
-    for (let device = active.shift(); device !== undefined; device = active.shift()) {
+    for (let device = this.#next(active); device !== undefined; device = this.#next(active)) {
       const queue = this.#queue(device);
-      const si = queue[0];
-      if (si === undefined) continue;
+      const si = queue[0] as QueueItem;
       if (si instanceof SyncItem) {
-        // not while another device can still do something
-        const heads = active.map((d) => this.#queue(d)[0]).filter((x) => x !== undefined);
-        if (heads.every((x) => x instanceof SyncItem)) {
-          queue.shift();
-          yield* synchronize(device);
-          active.push(...(waiting.get(si) ?? []));
-          waiting.delete(si);
-          seen.add(si);
-        }
+        queue.shift();
+        yield* synchronize(device);
+        for (const d of waiting.get(si) ?? []) active.add(d);
+        seen.add(si);
       } else if (si instanceof WaitItem) {
         queue.shift();
         if (!seen.has(si.sync)) {
-          waiting.set(si.sync, [...(waiting.get(si.sync) ?? []), device]);
-          continue;
+          getOrMake(waiting, si.sync, () => []).push(device);
+          active.delete(device);
         }
       } else {
         yield* executeItem(isItem(si) ? si : si.item);
-        queue.shift();
+        queue.shift(); // afterwards: what failed stays in the queue
       }
-      active.push(device);
     }
     const stuck = [...this.q].filter(([, items]) => items.length > 0);
     if (stuck.length > 0) throw new InternalError(`the queue stopped with work left:\n${this}`);
+  }
+
+  /** The active device whose first item came first in the schedule; one that would sync only if all others would too. */
+  #next(active: ReadonlySet<string>): string | undefined {
+    let best: { device: string; syncs: boolean; at: number } | undefined;
+    for (const device of active) {
+      const head = this.#queue(device)[0];
+      if (head === undefined) continue;
+      const syncs = head instanceof SyncItem;
+      const at = this.#order.get(head) as number;
+      if (best === undefined || (syncs === best.syncs ? at < best.at : best.syncs))
+        best = { device, syncs, at };
+    }
+    return best?.device;
   }
 
   /** One line a device: what waits in its queue. */

@@ -2,10 +2,10 @@
 // interleave: a realize waits for the one before it, and the sync form refuses to run in the middle of another.
 
 import { env } from "../env.ts";
-import { DeviceError } from "../errors.ts";
+import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { relievePressure } from "../runtime/buffer.ts";
+import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
 import { logGraph } from "../viz/log.ts";
@@ -26,14 +26,28 @@ function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
 let last: Promise<unknown> = Promise.resolve();
 let running = 0;
 
-/** One after another, each starting only when the one before has ended, well or badly. */
-function inTurn(work: () => Step<void>): Promise<void> {
+/** A collection that has begun already may miss what was dropped just now: more than one attempt. */
+const ATTEMPTS = 4;
+
+/**
+ * One after another, each starting only when the one before has ended, well or badly. `again`: the work may be started
+ * anew, so where memory ran out it gets another chance after what nobody holds was collected.
+ */
+function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
   running++;
-  const mine = last.then(async () => {
-    await relievePressure();
-    await runAsync(work());
-  });
-  last = mine.catch(() => {}).then(() => void running--);
+  const attempt = async (left: number): Promise<void> => {
+    try {
+      await runAsync(work());
+    } catch (e) {
+      if (left === 0 || !(e instanceof OutOfMemoryError) || !(await collectGarbage())) throw e;
+      await attempt(left - 1);
+    }
+  };
+  const mine = last
+    .then(relievePressure)
+    .then(() => attempt(again ? ATTEMPTS : 0))
+    .finally(() => void running--);
+  last = mine.catch(() => {});
   return mine;
 }
 
@@ -46,9 +60,10 @@ function atOnce(work: () => Step<void>, what: string): void {
   runSync(work(), what);
 }
 
-export const realize = (outs: readonly LazyBuffer[]): Promise<void> => inTurn(() => realizeSteps(outs));
+export const realize = (outs: readonly LazyBuffer[]): Promise<void> => inTurn(() => realizeSteps(outs), true);
 export const realizeSync = (outs: readonly LazyBuffer[]): void =>
   atOnce(() => realizeSteps(outs), "realizeSync");
-export const runSchedule = (s: readonly ScheduleItem[]): Promise<void> => inTurn(() => runScheduleSteps(s));
+export const runSchedule = (s: readonly ScheduleItem[]): Promise<void> =>
+  inTurn(() => runScheduleSteps(s), false);
 export const runScheduleSync = (s: readonly ScheduleItem[]): void =>
   atOnce(() => runScheduleSteps(s), "runScheduleSync");

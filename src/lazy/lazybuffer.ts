@@ -6,7 +6,7 @@ import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { DTypeError, InternalError, ShapeError } from "../errors.ts";
 import { type AluOp, isLoadOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
-import { canonicalize, Device } from "../runtime/registry.ts";
+import { canonicalize } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
@@ -30,8 +30,12 @@ export class LazyBuffer {
   srcs: readonly LazyBuffer[] | undefined;
   /** set by `contiguous()`: this node is stored even where it could be fused */
   forcedRealize = false;
-  /** set when an assign overwrote what this unrealised node reads */
+  /** set when an assign overwrote this node's memory, or what it reads while it is not computed itself */
   stale: string | undefined;
+  /** set when a kernel that has run computed this node on its way, without storing it */
+  consumed = false;
+  /** set when there is an assign to this node: its memory is the assign's from then on */
+  overwritten = false;
   #buffer: Buffer | undefined;
   #weak: WeakRef<LazyBuffer> | undefined;
   #readers: Set<WeakRef<LazyBuffer>> | undefined;
@@ -152,6 +156,10 @@ export class LazyBuffer {
     }
     return live;
   }
+  /** How many readers are on the books, with those that were collected but not struck off yet. */
+  get readersKept(): number {
+    return this.#readers?.size ?? 0;
+  }
   #addReader(reader: LazyBuffer): void {
     this.#readers ??= new Set();
     // a long-lived weight gains readers at every step: drop the collected ones now and then
@@ -261,21 +269,24 @@ export class LazyBuffer {
     return LazyBuffer.loadop("COPY", this.shape, this.dtype, to, undefined, [src]);
   }
 
-  /** A run of consecutive elements of a realised buffer, as a node of its own: how parts of a file are read. */
+  /** A run of consecutive elements of a buffer, as a node of its own: how parts of a file are read. */
   #slice(): LazyBuffer | undefined {
-    const buffer = this.base.realized;
+    const buffer = this.base.realized ?? (this.base.op === "EMPTY" ? this.base.buffer : undefined);
     const [view] = this.st.views;
     if (buffer === undefined || view === undefined || !this.st.consecutive) return undefined;
-    // the part is no reader of this node, so it may stand alone only where no assign can overwrite it
-    if (Device.get(buffer.device).renderer !== undefined) return undefined;
+    // the part is no reader of this node, so it may stand alone only where no kernel can overwrite it
+    if (!/^(?:EXT|DISK)(?:$|:)/.test(this.device)) return undefined;
     const size = sprod(this.shape);
     if (typeof view.offset !== "number" || typeof size !== "number") return undefined;
     const part = new Buffer(buffer.device, size, this.dtype, buffer, view.offset * this.dtype.itemsize);
-    return LazyBuffer.fromBuffer(part, this.shape);
+    const node = LazyBuffer.fromBuffer(part, this.shape);
+    if (this.base.realized === undefined) node.srcs = []; // still an EMPTY to run, which opens the file
+    return node;
   }
 
   /** A node that writes `value` into this node's memory. */
   assign(value: LazyBuffer): LazyBuffer {
+    this.base.overwritten = true;
     return LazyBuffer.loadop("ASSIGN", this.shape, this.dtype, this.device, undefined, [
       value,
       this,

@@ -31,6 +31,7 @@ export class Buffer {
   readonly base: Buffer | undefined;
   readonly offset: number;
   #allocation: Allocation | undefined;
+  #disposed = false;
 
   constructor(device: string, size: number, dtype: DType, base?: Buffer, offset = 0) {
     this.device = canonicalize(device);
@@ -60,6 +61,8 @@ export class Buffer {
   }
   #allocate(handle: Handle | undefined, zeroed: boolean): this {
     if (this.isAllocated) throw new InternalError(`allocate: ${this} is allocated already`);
+    // new memory would have other contents: a program that still counts on the old ones must hear of it
+    if (this.#disposed) throw new DeviceError(`${this} was disposed of; make a new tensor instead`);
     if (this.base !== undefined) {
       this.base.#allocate(handle, zeroed);
       return this;
@@ -80,6 +83,7 @@ export class Buffer {
     const allocation = this.#allocation;
     if (allocation === undefined) return;
     this.#allocation = undefined;
+    this.#disposed = true;
     finaliser.unregister(allocation);
     release(allocation);
   }
@@ -146,10 +150,12 @@ export async function relievePressure(): Promise<void> {
 
 const nextTask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
-async function collectGarbage(): Promise<void> {
+/** Whether it freed anything. */
+export async function collectGarbage(): Promise<boolean> {
   const before = GlobalCounters.buffers;
   for (let i = 0; i < 8 && GlobalCounters.buffers === before; i++) {
     new ArrayBuffer(128 << 20);
     await nextTask();
   }
+  return GlobalCounters.buffers < before;
 }

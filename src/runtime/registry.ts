@@ -95,7 +95,11 @@ class DeviceRegistry {
 
   /** A failed opening is forgotten, so that the next attempt (after installing a compiler, say) starts anew. */
   #waitFor(canonical: string, opening: Promise<Compiled>): Promise<Compiled> {
-    const settled = opening.finally(() => this.#opening.delete(canonical));
+    const why = `device ${canonical} is not open yet; await Device.open("${canonical}") first`;
+    const settled = Object.assign(
+      opening.finally(() => this.#opening.delete(canonical)),
+      { why },
+    );
     this.#opening.set(canonical, settled);
     return settled;
   }

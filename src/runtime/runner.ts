@@ -3,7 +3,7 @@
 // engine/realize.ts.
 
 import { env } from "../env.ts";
-import { InternalError, ShapeError } from "../errors.ts";
+import { InternalError, ShapeError, SymbolicError } from "../errors.ts";
 import { runSync, type Step, settle, timestamp } from "../helpers.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";
@@ -31,6 +31,8 @@ export interface CompiledKernel {
   readonly program: Program;
   readonly globalSize: readonly Sint[];
   readonly localSize: readonly number[];
+  /** which of the buffers the program takes */
+  readonly globals: readonly number[];
   readonly vars: readonly Variable[];
   readonly ops: number;
   readonly bytes: number;
@@ -49,10 +51,12 @@ export class CompiledRunner extends Runner {
     const { kernel } = this;
     const vals = kernel.vars.map((v) => {
       const val = varVals.get(v);
-      if (val === undefined) throw new InternalError(`kernel ${kernel.name} needs a value for ${v.name}`);
-      return val;
+      if (val !== undefined) return val;
+      throw new SymbolicError(
+        `kernel ${kernel.name}: variable ${v.name} has no value; use it bound, as in ${v.name}.bind(${v.min})`,
+      );
     });
-    const handles = buffers.map((b) => b.handle);
+    const handles = kernel.globals.map((i) => (buffers[i] as Buffer).handle);
     const globalSize = kernel.globalSize.map((s) => evaluate(s, varVals));
     const launch = { globalSize, localSize: kernel.localSize, vals };
     const seconds = yield* settle(kernel.program.run(handles, launch, wait));

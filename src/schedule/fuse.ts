@@ -8,10 +8,12 @@ import { arraysEqual } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, isLoadOp, isReduceOp, opRecord } from "../ops.ts";
 import { type Sint, smax, sprod, sub } from "../shape/symbolic.ts";
-import { type Shape, View } from "../shape/view.ts";
+import { type Shape, stridesFor } from "../shape/view.ts";
 
 /** A chain of more ops than this is stored on the way: compilers are slow on huge kernels and gain nothing. */
 export const MAX_FUSED_DEPTH = 400;
+/** A kernel reads at most this many buffers, more or less: WebAssembly takes 1000 arguments. */
+export const MAX_FUSED_INPUTS = 500;
 
 export interface Cut {
   /** the nodes that get memory */
@@ -39,7 +41,8 @@ export function cut(outs: readonly LazyBuffer[]): Cut {
   for (let fused = graph.fuseBackCandidates(); ; ) {
     const realizes = graph.groupReduces(fused);
     const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
-    if (kept.size === fused.size) return { realizes: graph.splitDeep(realizes), all: graph.all };
+    if (kept.size === fused.size)
+      return { realizes: graph.splitWide(graph.splitDeep(realizes)), all: graph.all };
     fused = kept;
   }
 }
@@ -103,8 +106,12 @@ class Graph {
     const mask = view.st.views.length === 1 ? view.st.views[0]?.mask : undefined;
     const shown = mask === undefined ? Infinity : elements(mask.map(([lo, hi]) => sub(hi, lo)));
     if (elements(base.shape) >= shown) this.#simplePads.add(base);
-    else if (env.FUSE && !this.#stored.has(base)) this.#expanded.set(base, this.#reducesBelow(base));
-    else this.#stored.add(base);
+    else if (env.FUSE && !this.#stored.has(base)) {
+      const below = this.#reducesBelow(base);
+      // what is larger than a reduce below it was expanded back already: softmax(x) before a matmul is stored
+      if (below.every((r) => elements(r.shape) === elements(base.shape))) this.#expanded.set(base, below);
+      else this.#stored.add(base);
+    } else this.#stored.add(base);
   }
 
   /** The reduces that a node at the reduced shape is the elementwise epilogue of; none where it has other parts. */
@@ -124,17 +131,21 @@ class Graph {
   /** A kernel may read the buffer it assigns to only at the place it writes; otherwise the value is stored first. */
   #protect(assign: LazyBuffer): void {
     const [value, target] = assign.srcs as readonly [LazyBuffer, LazyBuffer];
-    const visited = new Set<LazyBuffer>();
-    const hazard = (x: LazyBuffer, moved: boolean): boolean => {
-      const shifts = moved || !(x.st.contiguous && sameShape(x.shape, target.shape));
-      if (x.base.realized !== undefined || this.#stored.has(x.base)) {
-        return shifts && x.base.buffer === target.base.buffer;
+    const visited = [new Set<LazyBuffer>(), new Set<LazyBuffer>()];
+    const todo = [{ x: value, moved: false }];
+    for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
+      const { base, st } = at.x;
+      const moved = at.moved || !(st.contiguous && sameShape(st.shape, target.shape));
+      if (base.realized !== undefined || this.#stored.has(base)) {
+        if (!moved || base.buffer !== target.base.buffer) continue;
+        if (value.base.realized === undefined) this.#stored.add(value.base);
+        return;
       }
-      if (visited.has(x.base) && !shifts) return false;
-      visited.add(x.base);
-      return (x.base.srcs ?? []).some((s) => hazard(s, shifts || reduces(x.base)));
-    };
-    if (hazard(value, false) && value.base.realized === undefined) this.#stored.add(value.base);
+      const seen = visited[moved ? 1 : 0] as Set<LazyBuffer>;
+      if (seen.has(base)) continue;
+      seen.add(base);
+      for (const x of base.srcs ?? []) todo.push({ x, moved: moved || reduces(base) });
+    }
   }
 
   /** Padding is zeros: it may move below an op only when op(0) is 0. */
@@ -239,15 +250,19 @@ class Graph {
     if (stored.has(r)) return false;
     const full = (r.sources[0] as LazyBuffer).shape;
     const axes = r.arg as readonly number[];
+    const few = elements(r.shape);
     const roots = new Set<LazyBuffer>();
     const seen = new Set<LazyBuffer>();
     const todo = [r];
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-      const reduced = elements(b.shape) === elements(r.shape);
+      const reduced = elements(b.shape) === few;
       for (const { by, through } of this.#uses.get(b) ?? []) {
-        const stays = through.st.contiguous && elements(through.shape) === elements(b.shape);
-        const backs = reduced && expandsBack(through, full, axes);
-        if (!backs && !(stays && (reduced || sameShape(through.shape, full)))) return false;
+        const stays =
+          through === b || (through.st.contiguous && elements(through.shape) === elements(b.shape));
+        const fits = stays
+          ? reduced || sameShape(through.shape, full)
+          : reduced && expandsBack(through, full, axes);
+        if (!fits) return false;
         if (reduces(by)) {
           const again = !sameShape(through.shape, full) || !arraysEqual(by.arg as readonly number[], axes);
           if (again) return false;
@@ -273,6 +288,29 @@ class Graph {
     }
     return stored;
   }
+
+  /** Stores the sources of a node that would make its kernel read more than MAX_FUSED_INPUTS buffers. */
+  splitWide(stored: Set<LazyBuffer>): Set<LazyBuffer> {
+    const inputs = new Map<LazyBuffer, ReadonlySet<LazyBuffer>>();
+    const none: ReadonlySet<LazyBuffer> = new Set();
+    for (const b of this.all) {
+      const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
+      const sets = bases.map((s) => (stored.has(s) ? undefined : inputs.get(s)) ?? new Set([s]));
+      let union = sets.reduce((x, y) => (y.size > x.size ? join(y, x) : join(x, y)), none);
+      if (union.size > MAX_FUSED_INPUTS) {
+        for (const s of bases) if ((inputs.get(s)?.size ?? 0) > 1) stored.add(s);
+        union = new Set(bases);
+      }
+      inputs.set(b, union);
+    }
+    return stored;
+  }
+}
+
+/** `a` with the elements of `b`: `a` itself where nothing is new. */
+function join<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
+  for (const x of b) if (!a.has(x)) return new Set([...a, ...b]);
+  return a;
 }
 
 /** Whether a view of a reduce's result shows it at `full`, the same along the reduced axes and nothing else moved. */
@@ -280,6 +318,6 @@ function expandsBack(view: LazyBuffer, full: Shape, axes: readonly number[]): bo
   const { views } = view.st;
   const [v] = views;
   if (v === undefined || views.length !== 1 || !sameShape(view.shape, full)) return false;
-  const kept = View.create(full.map((d, i) => (axes.includes(i) ? 1 : d))).expand(full);
-  return v.key === kept.key;
+  const kept = stridesFor(full.map((d, i) => (axes.includes(i) ? 1 : d)));
+  return v.mask === undefined && v.offset === 0 && arraysEqual(v.strides, kept);
 }

@@ -6,7 +6,6 @@ import { toposort } from "../helpers.ts";
 import type { CustomFn } from "../lazy/lazybuffer.ts";
 import type { AluOp, ReduceOp } from "../ops.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
-import { keyOf } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
 
 /** `idx` is the position among the kernel's buffers: outputs first. */
@@ -117,5 +116,3 @@ export function showAst(root: LazyOp): string {
   walk(root, 0);
   return lines.join("\n");
 }
-
-export const shapeKey = (shape: Shape): string => shape.map(keyOf).join();

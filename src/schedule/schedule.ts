@@ -4,14 +4,14 @@
 
 import type { DType, Value } from "../dtype.ts";
 import { InternalError, StaleError, SymbolicError } from "../errors.ts";
-import { getOrMake, toposort } from "../helpers.ts";
+import { arraysEqual, getOrMake, toposort } from "../helpers.ts";
 import type { CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
 import { type AluOp, isAluOp, isReduceOp, opRecord } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
-import type { Variable } from "../shape/symbolic.ts";
+import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Cut, cut } from "./fuse.ts";
-import { ConstBuffer, type LazyOp, lazyOp, MemBuffer, shapeKey } from "./lazyop.ts";
+import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 
 /** One thing to run: a kernel (its ast starts with STORE), a COPY, an EMPTY or a CUSTOM. */
 export interface ScheduleItem {
@@ -32,60 +32,104 @@ interface Draft {
 }
 
 export function createSchedule(outs: readonly LazyBuffer[]): ScheduleItem[] {
-  let wanted = outs.filter((o) => o.base.realized === undefined);
-  let plan = cut(wanted);
-  // an assign ends the life of the old value: what was built on it and still waits is computed first
-  for (let late = lateReaders(plan); late.length > 0; late = lateReaders(plan)) {
-    wanted = [...late, ...wanted];
-    plan = cut(wanted);
+  let wanted = outs.map((o) => o.base).filter((b) => b.realized === undefined);
+  for (;;) {
+    const plan = cut(wanted);
+    // an assign ends the life of the old value: what was built on it and still waits is computed first
+    const late = lateReaders(plan);
+    if (late.length > 0) {
+      wanted = [...late, ...wanted];
+      continue;
+    }
+    for (const b of plan.all) requireFresh(b);
+    const drafts = new Map<LazyBuffer, Draft>();
+    for (const b of plan.all) {
+      if (plan.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, plan.realizes));
+    }
+    const roots = wanted.map((b) => drafts.get(b)).filter((d) => d !== undefined);
+    const { items, torn } = order(roots, drafts);
+    if (torn.length === 0) return items;
+    // one kernel takes a value from before an assign and one from after it: its old part is stored apart
+    const all = new Set(plan.all);
+    const parts = torn.flatMap((t) => t.pendingReaders()).filter((b) => all.has(b) && !plan.realizes.has(b));
+    if (parts.length === 0) {
+      throw new StaleError(
+        `schedule: one kernel needs a tensor of shape [${torn[0]?.shape}] both as it was before an assign and ` +
+          "after it; realize what reads the old value first",
+      );
+    }
+    wanted = [...parts, ...wanted];
   }
-  for (const b of plan.all) if (b.stale !== undefined) throw new StaleError(b.stale);
-  const drafts = new Map<LazyBuffer, Draft>();
-  for (const b of plan.all) {
-    if (plan.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, plan.realizes));
-  }
-  const roots = wanted.map((o) => drafts.get(o.base)).filter((d) => d !== undefined);
-  return order(roots, drafts).map((d) => d.item);
 }
 
-/** Unrealised ends of the graph that read what this plan will overwrite, and are not part of it. */
-function lateReaders(plan: Cut): LazyBuffer[] {
-  const inPlan = new Set(plan.all);
-  const seen = new Set<LazyBuffer>();
-  const late: LazyBuffer[] = [];
-  const todo = plan.all.flatMap((b) => (b.op === "ASSIGN" ? b.assigned.pendingReaders() : []));
+function requireFresh(b: LazyBuffer): void {
+  if (b.stale !== undefined) throw new StaleError(b.stale);
+}
+
+/** These nodes and all unrealised nodes that build on them. */
+function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
+  const found = new Set<LazyBuffer>();
+  const todo = [...nodes];
   for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-    if (seen.has(b) || b.stale !== undefined) continue;
-    seen.add(b);
-    const readers = b.pendingReaders();
-    if (readers.length === 0 && !inPlan.has(b)) late.push(b);
-    todo.push(...readers);
+    if (found.has(b)) continue;
+    found.add(b);
+    for (const r of b.pendingReaders()) todo.push(r);
   }
-  return late;
+  return [...found];
 }
 
-/** Sources before users; whoever reads a buffer's old value before the assign to it. */
-function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>): Draft[] {
+/**
+ * Ends of the graph that read what this plan will overwrite, and are not part of it. What also takes the new value is
+ * left for later, and so is what only was a step on the way to something computed before: most of that is garbage.
+ */
+function lateReaders(plan: Cut): LazyBuffer[] {
+  const assigns = plan.all.filter((b) => b.op === "ASSIGN");
+  if (assigns.length === 0) return [];
+  // one bit an assign: which old values and which new ones a node builds on
+  const news = new Map(assigns.map((b, i) => [b, 1n << BigInt(i)]));
+  const olds = new Map(assigns.map((b) => [b.assigned, news.get(b) as bigint]));
+  const near = buildOn(assigns.flatMap((b) => b.assigned.pendingReaders()));
+  const stale = new Set<LazyBuffer>();
+  const threatened = new Set<LazyBuffer>();
+  for (const b of toposort(near, (x) => (x.srcs ?? []).map((s) => s.base))) {
+    let [o, n] = [0n, 0n];
+    for (const { base } of b.srcs ?? []) {
+      o |= olds.get(base) ?? 0n;
+      n |= news.get(base) ?? 0n;
+      if (stale.has(base)) stale.add(b);
+    }
+    if (b.stale !== undefined) stale.add(b);
+    if ((o & ~n) !== 0n && !stale.has(b)) threatened.add(b);
+    if (o !== 0n) olds.set(b, (olds.get(b) ?? 0n) | o);
+    if (n !== 0n) news.set(b, (news.get(b) ?? 0n) | n);
+  }
+  const all = new Set(plan.all);
+  return [...threatened].filter((b) => {
+    if (all.has(b)) return false;
+    const readers = b.pendingReaders();
+    if (readers.some((r) => threatened.has(r))) return false;
+    return !b.consumed || readers.some((r) => !r.consumed && !stale.has(r));
+  });
+}
+
+/** Sources before users; whoever reads a buffer's old value before the assign to it. `torn`: where that cannot be. */
+function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) {
   const readersOf = new Map<LazyBuffer, Draft[]>();
   for (const d of drafts.values()) for (const r of d.reads) getOrMake(readersOf, r, () => []).push(d);
+  const oldReaders = (d: Draft): Draft[] =>
+    d.out.op === "ASSIGN" ? (readersOf.get(d.out.assigned) ?? []).filter((x) => x !== d) : [];
   const before = (d: Draft): Draft[] => {
-    const sources = d.reads.map((r) => drafts.get(r)).filter((x) => x !== undefined);
-    if (d.out.op !== "ASSIGN") return sources;
-    const target = d.out.assigned;
-    const own = drafts.get(target);
-    const readers = (readersOf.get(target) ?? []).filter((x) => x !== d);
-    return own === undefined ? [...sources, ...readers] : [own, ...sources, ...readers];
+    const own = d.out.op === "ASSIGN" ? [d.out.assigned] : [];
+    const sources = [...own, ...d.reads].map((r) => drafts.get(r)).filter((x) => x !== undefined);
+    return [...sources, ...oldReaders(d)];
   };
   const sorted = toposort(roots, before);
   const at = new Map(sorted.map((d, i) => [d, i]));
-  for (const d of sorted) {
-    if (before(d).every((b) => (at.get(b) as number) < (at.get(d) as number))) continue;
-    throw new StaleError(
-      `schedule: one kernel needs a tensor of shape [${d.out.shape}] both as it was before an assign and after it; ` +
-        "realize what reads the old value first",
-    );
-  }
-  return sorted;
+  const cyclic = sorted.some((d) => before(d).some((b) => (at.get(b) as number) >= (at.get(d) as number)));
+  const torn = cyclic
+    ? sorted.filter((d) => oldReaders(d).some((b) => toposort([b], before).includes(d)))
+    : [];
+  return { items: sorted.map((d) => d.item), torn: torn.map((d) => d.out.assigned) };
 }
 
 /** The item that computes one stored node. */
@@ -95,6 +139,7 @@ function draft(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>): Draft {
     const arg = out.op === "CUSTOM" ? (out.arg as CustomFn) : undefined;
     const ast = [lazyOp(out.op, [], arg as never, out.dtype, out.shape)];
     const inputs = srcs.map((s) => s.buffer);
+    for (const src of srcs) requireFresh(src.base);
     const item = { ast, outputs: [out.buffer], inputs, varVals: new Map(), lazies: [out] };
     return { item, out, reads: srcs.map((s) => s.base) };
   }
@@ -117,8 +162,8 @@ class AstBuilder {
 
   draft(): Draft {
     const out = this.#out;
-    const st = this.#unbind(ShapeTracker.fromShape(out.shape));
-    const value = this.#compute(out, ShapeTracker.fromShape(out.shape));
+    const st = this.#unbind(out.st);
+    const value = this.#compute(out, out.st);
     const store = lazyOp("STORE", [value], new MemBuffer(0, out.dtype, st), out.dtype, st.shape);
     const item = {
       ast: [store],
@@ -147,6 +192,7 @@ class AstBuilder {
     return lazyOp("CONST", [], new ConstBuffer(value, dtype, seen), dtype, seen.shape);
   }
   #load(base: LazyBuffer, st: ShapeTracker): LazyOp {
+    requireFresh(base);
     this.#reads.add(base);
     let at = this.#inputs.indexOf(base.buffer);
     if (at < 0) at = this.#inputs.push(base.buffer) - 1;
@@ -160,9 +206,9 @@ class AstBuilder {
     const first = srcs[0] as LazyBuffer;
     if (op === undefined) throw new InternalError("a view cannot be computed");
     if (op === "CONTIGUOUS" || op === "ASSIGN") return this.#see(first, st);
-    const own = st.contiguous && shapeKey(st.shape) === shapeKey(base.shape);
+    const own = st.contiguous && arraysEqual<Sint>(st.shape, base.shape);
     if (!own && (isReduceOp(op) || !this.#padMovesBelow(base, st))) {
-      const plain = this.#compute(base, ShapeTracker.fromShape(base.shape));
+      const plain = this.#compute(base, base.st);
       const seen = this.#unbind(st);
       return lazyOp("VIEW", [plain], seen, dtype, seen.shape);
     }
@@ -206,12 +252,19 @@ class AstBuilder {
   }
 }
 
-/** Marks what an item computed, and what it made stale: readers of a value that is no longer there. */
+/** Marks what an item computed, and what it made stale: the old value and its readers. */
 export function itemDone(item: ScheduleItem): void {
   for (const lb of item.lazies) {
     const target = lb.op === "ASSIGN" ? lb.assigned : undefined;
+    const todo = [...lb.sources];
     lb.markRealized();
-    for (const r of target?.pendingReaders() ?? []) {
+    for (let b = todo.pop()?.base; b !== undefined; b = todo.pop()?.base) {
+      if (b.srcs === undefined || b.consumed) continue;
+      b.consumed = true;
+      todo.push(...b.srcs);
+    }
+    if (target === undefined) continue;
+    for (const r of [target, ...target.pendingReaders()]) {
       r.stale ??=
         `a tensor of shape [${r.shape}] (${r.op}) was built on a value that an assign has overwritten since; ` +
         "realize it before the assign, or build it again from the new value";

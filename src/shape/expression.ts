@@ -2,6 +2,7 @@
 // In: parts that are already canonical. Out: nodes; `intern` gives the one node of a structure.
 // Which node stands for a value is decided in `arithmetic.ts`; `symbolic.ts` is the public face.
 import { SymbolicError } from "../errors.ts";
+import { arraysEqual } from "../helpers.ts";
 // A cycle on purpose: the methods below are the functions there, and neither file runs code of the other on load.
 import { add, eq, ge, gt, idiv, le, linear, lt, mod, mul, neg, sub } from "./arithmetic.ts";
 import { type Internable, InternTable } from "./intern.ts";
@@ -188,7 +189,7 @@ export class Product extends Sym {
   }
 
   sameAs(o: Internable): boolean {
-    return o instanceof Product && sameList(o.factors, this.factors);
+    return o instanceof Product && arraysEqual(o.factors, this.factors);
   }
   toString(): string {
     return `(${this.factors.join("*")})`;
@@ -297,7 +298,7 @@ export class All extends Sym {
   }
 
   sameAs(o: Internable): boolean {
-    return o instanceof All && sameList(o.parts, this.parts);
+    return o instanceof All && arraysEqual(o.parts, this.parts);
   }
   toString(): string {
     return `(${this.parts.join(" and ")})`;
@@ -326,7 +327,10 @@ export class Sum extends Sym {
 
   sameAs(o: Internable): boolean {
     return (
-      o instanceof Sum && o.k === this.k && sameList(o.terms, this.terms) && sameList(o.coefs, this.coefs)
+      o instanceof Sum &&
+      o.k === this.k &&
+      arraysEqual(o.terms, this.terms) &&
+      arraysEqual(o.coefs, this.coefs)
     );
   }
 
@@ -352,12 +356,6 @@ export class Sum extends Sym {
 }
 
 const hashOf = (x: Sint): number => (typeof x === "number" ? mixNumber(9, x) : x.hash);
-
-function sameList<T>(a: readonly T[], b: readonly T[]): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
-}
 
 const RANK: Record<Sym["kind"], number> = {
   variable: 0,

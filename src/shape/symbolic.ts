@@ -14,6 +14,7 @@ import {
   type Sum,
   type Sym,
   smax,
+  smin,
   Var,
 } from "./expression.ts";
 
@@ -122,15 +123,20 @@ export interface Visitor<T> {
   variable(v: Variable): T;
   add(a: T, b: T): T;
   mul(a: T, b: T): T;
-  idiv(a: T, b: T): T;
-  mod(a: T, b: T): T;
+  /** rounds down; with `lift` times b added to a, rounding towards zero does the same */
+  idiv(a: T, b: T, lift: number): T;
+  mod(a: T, b: T, lift: number): T;
   lt(a: T, b: T): T;
   and(a: T, b: T): T;
 }
 
-/** Bottom up through x; sums go left to right, positive terms first. A bound variable counts as its variable. */
-export function fold<T>(x: Sint, visitor: Visitor<T>): T {
-  const memo = new Map<Sint, T>();
+/**
+ * Bottom up through x; sums go left to right, positive terms first. A bound variable counts as its variable.
+ * Whoever folds several expressions passes one `memo`, so that what they share is visited once.
+ */
+export function fold<T>(x: Sint, visitor: Visitor<T>, memo: Map<Sint, T> = new Map()): T {
+  const known = memo.get(x);
+  if (known !== undefined) return known;
   const visit = (y: Sint): T => {
     let made = memo.get(y);
     if (made === undefined) {
@@ -158,9 +164,9 @@ export function fold<T>(x: Sint, visitor: Visitor<T>): T {
       case "product":
         return node.factors.map(visit).reduce((a, b) => visitor.mul(a, b));
       case "div":
-        return visitor.idiv(visit(node.x), visit(node.by));
+        return visitor.idiv(visit(node.x), visit(node.by), lift(node));
       case "mod":
-        return visitor.mod(visit(node.x), visit(node.by));
+        return visitor.mod(visit(node.x), visit(node.by), lift(node));
       case "less": {
         const [left, right] = node.sides();
         return visitor.lt(visit(left), visit(right));
@@ -173,6 +179,10 @@ export function fold<T>(x: Sint, visitor: Visitor<T>): T {
   };
   return visit(x);
 }
+
+/** How often the divisor must be added to make every dividend at least 0. */
+const lift = ({ x, by }: { readonly x: Sint; readonly by: Sint }): number =>
+  Math.max(0, Math.ceil(-smin(x) / smin(by)));
 
 /** Readable text, the same for the same structure: `((ridx0*4)+ridx1)`. */
 export const render = (x: Sint): string => x.toString();

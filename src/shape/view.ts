@@ -2,6 +2,7 @@
 // In: a View and a movement. Out: a new View, or undefined where one View cannot say it (the ShapeTracker then
 // stacks a second one). Views are canonical: stride 0 on dims where only one index is ever read, no mask that hides
 // nothing, one form for a view that hides everything. Validating user arguments is left to `shapetracker.ts`.
+import { arraysEqual } from "../helpers.ts";
 import {
   add,
   and,
@@ -63,8 +64,7 @@ export function sameSize(a: Sint, b: Sint): boolean {
   return x !== undefined && x === boundValue(b);
 }
 
-const sameList = (a: readonly Sint[], b: readonly Sint[]): boolean =>
-  a.length === b.length && a.every((x, i) => x === b[i]);
+const isNumber = (x: Sint): boolean => typeof x === "number";
 const isFull = ([lo, hi]: Interval, size: Sint): boolean => lo === 0 && hi === size;
 const isSingle = ([lo, hi]: Interval): boolean => sub(hi, lo) === 1;
 
@@ -116,7 +116,13 @@ export class View {
       });
       if (mask.every((part, i) => isFull(part, shape[i]!))) mask = undefined;
     }
-    return new View(shape, steps, offset, mask, offset === 0 && mask === undefined && sameList(steps, plain));
+    return new View(
+      shape,
+      steps,
+      offset,
+      mask,
+      offset === 0 && mask === undefined && arraysEqual<Sint>(steps, plain),
+    );
   }
 
   /** A view in which no element is there. */
@@ -158,7 +164,7 @@ export class View {
 
   get key(): string {
     if (this.#key === undefined) {
-      const list = (xs: readonly Sint[]): string => xs.map(keyOf).join(",");
+      const list = (xs: readonly Sint[]): string => (xs.every(isNumber) ? xs : xs.map(keyOf)).join(",");
       const mask = this.mask === undefined ? "" : `:${this.mask.map(list).join("|")}`;
       this.#key = this.contiguous
         ? `[${list(this.shape)}]`
@@ -264,7 +270,7 @@ export class View {
 
   /** The same elements in the same order under another shape; undefined if one view cannot say it. */
   reshape(shape: Shape): View | undefined {
-    if (sameList(shape, this.shape)) return this;
+    if (arraysEqual<Sint>(shape, this.shape)) return this;
     if (this.contiguous) return View.create(shape);
     // A scalar has no axis to hide, so there a second view must keep the mask.
     if (this.hidesAll) return shape.length === 0 ? undefined : View.nothing(shape);

@@ -73,12 +73,13 @@ export abstract class TensorBase {
         `assign: cannot put ${show(x)} into ${show(this)}; shape, dtype and device must be equal (expand, cast or to)`,
       );
     }
-    const whole =
-      target.base.realized !== undefined && target.st.contiguous && target.size === target.base.size;
+    // nothing is overwritten where there is no memory yet, or where it belongs to another tensor by now
+    const { base } = target;
+    const whole = target.st.contiguous && target.size === base.size && !base.overwritten;
+    const inPlace = whole && (base.realized !== undefined || base.op === "ASSIGN");
     const value =
-      x.lazydata.base === target.base && !x.lazydata.st.contiguous ? x.lazydata.contiguous() : x.lazydata;
-    // nothing is overwritten where there is no memory yet
-    this.lazydata = whole || target.base.op === "ASSIGN" ? target.assign(value) : value;
+      x.lazydata.base === base && !x.lazydata.st.contiguous ? x.lazydata.contiguous() : x.lazydata;
+    this.lazydata = inPlace ? target.assign(value) : value;
     return this;
   }
 

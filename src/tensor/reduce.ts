@@ -74,11 +74,16 @@ export abstract class ReduceTensor extends MathTensor {
   /** exp(x) / sum(exp(x)) along `axis`, safe for large values. */
   softmax(axis = -1): this {
     const e = this.#shifted("softmax", axis).exp();
-    return e.div(e.sum(axis, true));
+    return e.div(e.sum(this.ndim === 0 ? [] : axis, true));
   }
   logSoftmax(axis = -1): this {
     const x = this.#shifted("logSoftmax", axis);
-    return x.sub(x.exp().sum(axis, true).log());
+    return x.sub(
+      x
+        .exp()
+        .sum(this.ndim === 0 ? [] : axis, true)
+        .log(),
+    );
   }
   #shifted(method: string, axis: number): this {
     if (this.ndim > 0) this.axis(method, axis);

@@ -1,6 +1,9 @@
 // Tensor: what the user writes. Here: making tensors out of arrays, constants and files. The methods are in the
 // layers below (reduce, math, movement, base); nothing runs until a value is asked for.
 
+// `using` needs Symbol.dispose, which a consumer's own lib setting may not know
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import {
   type DType,
   type DTypeLike,

@@ -1,6 +1,6 @@
-// The lazy graph as a picture, for GRAPH=1: the concrete nodes below some LazyBuffers with what a reader wants to
-// know of each, as Graphviz text or as an SVG that needs no tool but a browser. Where nodes go is layout.ts's
-// business; writing files is the engine's.
+// The lazy graph as a picture, for GRAPH=1: the concrete nodes below some LazyBuffers with what a reader
+// wants to know of each, as Graphviz text or as an SVG that needs no tool but a browser. Where nodes go is
+// layout.ts's business; writing files is the engine's.
 
 import type { DType, Value } from "../dtype.ts";
 import { toposort } from "../helpers.ts";
@@ -219,7 +219,8 @@ function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string
     `<svg xmlns="http://www.w3.org/2000/svg" class="gradloom" width="${width}" height="${height}" ` +
       `viewBox="0 0 ${width} ${height}">`,
     `<style>${STYLE}</style>`,
-    '<defs><marker id="gradloom-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" ' +
+    '<defs><marker id="gradloom-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" ' +
+      'markerHeight="7" ' +
       'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>',
     `<rect class="paper" width="${width}" height="${height}"/>`,
     drawLegend(),
@@ -239,7 +240,8 @@ function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string
 function drawNode(n: GraphNode, x: number, y: number, width: number): string {
   const mid = round(x + width / 2);
   return (
-    `<g class="${classes(n)}" data-node="${n.id}"><title>${escapeXml(hintOf(n))}</title>${box(n.realized, x, y, width)}` +
+    `<g class="${classes(n)}" data-node="${n.id}"><title>${escapeXml(hintOf(n))}</title>` +
+    box(n.realized, x, y, width) +
     `<text x="${mid}" y="${round(y + 16)}">${escapeXml(clip(title(n)))}</text>` +
     `<text class="small" x="${mid}" y="${round(y + 30)}">${escapeXml(clip(subtitle(n)))}</text></g>`
   );
@@ -252,7 +254,8 @@ function hintOf(n: GraphNode): string {
 
 const classes = (n: GraphNode): string => `node ${groupOf(n.op)}${n.stored ? " stored" : ""}`;
 const box = (realized: boolean, x: number, y: number, width: number, height = BOX_HEIGHT): string =>
-  `<rect x="${round(x)}" y="${round(y)}" width="${width}" height="${height}" rx="${realized ? height / 2 : 6}"/>`;
+  `<rect x="${round(x)}" y="${round(y)}" width="${width}" height="${height}" ` +
+  `rx="${realized ? height / 2 : 6}"/>`;
 const round = (x: number): number => Math.round(x * 10) / 10;
 
 function drawLine({ stops, link }: Line, graph: LazyGraph): string {
@@ -277,7 +280,8 @@ function drawLabels({ stops, link, leaps }: Line, graph: LazyGraph): string {
   if (edge === undefined) return "";
   const { x, bottom } = stops.at(-1)!;
   const text = (up: number, words: string, hint: string): string =>
-    `<text class="label" x="${round(x)}" y="${round(bottom - up)}"><title>${escapeXml(hint)}</title>${escapeXml(words)}</text>`;
+    `<text class="label" x="${round(x)}" y="${round(bottom - up)}"><title>${escapeXml(hint)}</title>` +
+    `${escapeXml(words)}</text>`;
   const label = edge.label === "" ? "" : text(11, clip(edge.label), edge.view);
   const tag = leaps ? text(22, `#${edge.from}`, hintOf(graph.nodes[edge.from]!)) : "";
   return label + tag;
@@ -301,7 +305,8 @@ const LEGEND: readonly { readonly sample: string; readonly text: string }[] = [
 function drawLegend(): string {
   const rows = LEGEND.map(
     ({ sample, text }, i) =>
-      `<g transform="translate(${MARGIN} ${MARGIN + i * LEGEND_ROW})">${sample}<text x="42" y="13">${text}</text></g>`,
+      `<g transform="translate(${MARGIN} ${MARGIN + i * LEGEND_ROW})">${sample}` +
+      `<text x="42" y="13">${text}</text></g>`,
   );
   return `<g class="legend">${rows.join("")}</g>`;
 }
@@ -314,7 +319,8 @@ const STYLE = [
   ".gradloom .node rect{stroke-width:1}.gradloom .stored rect{stroke-width:3.5}",
   ".gradloom .edge{fill:none;stroke-width:1.2}",
   ".gradloom .head{marker-end:url(#gradloom-arrow)}",
-  `.gradloom .label{font-size:${SMALL}px;text-anchor:middle;paint-order:stroke;stroke-width:4;stroke-linejoin:round}`,
+  `.gradloom .label{font-size:${SMALL}px;text-anchor:middle}`,
+  ".gradloom .label{paint-order:stroke;stroke-width:4;stroke-linejoin:round}",
   ".gradloom .number{text-anchor:start}",
   ...theme(LIGHT, { paper: "#ffffff", ink: "#1b1f24", soft: "#59636e", edge: "#8b949e" }),
   "@media (prefers-color-scheme:dark){",

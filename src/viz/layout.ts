@@ -1,6 +1,6 @@
-// A layered drawing of a directed acyclic graph. In: how wide each box is and which box points at which, sources
-// before users. Out: where the boxes go, row by row from the top, and the lines that connect them. Knows nothing
-// of what the boxes mean; graph.ts draws them.
+// A layered drawing of a directed acyclic graph. In: how wide each box is and which box points at which,
+// sources before users. Out: where the boxes go, row by row from the top, and the lines that connect them.
+// Knows nothing of what the boxes mean; graph.ts draws them.
 
 import { range } from "../helpers.ts";
 
@@ -18,7 +18,7 @@ export interface Stop {
   readonly bottom: number;
 }
 
-/** A line: its stops, from the top, with curves between them. The links of one box share lines where they can. */
+/** Stops, from the top, with curves between them. The links of one box share lines where they can. */
 export interface Line {
   readonly stops: readonly Stop[];
   /** the link that ends here; undefined for the shared part of links, which all end in lines of their own */
@@ -129,7 +129,7 @@ function rank(count: number, links: readonly Link[]): Ranks {
   return { row, ...spines(sources, depth, height) };
 }
 
-/** Splits the graph into paths that are worth drawing straight: from a box to the user of which it is the deepest. */
+/** Paths that are worth drawing straight: from a box to the user whose deepest source it is. */
 function spines(sources: readonly number[][], depth: readonly number[], height: readonly number[]) {
   const spine = new Array<number | undefined>(sources.length).fill(undefined);
   const source = new Array<number | undefined>(sources.length).fill(undefined);
@@ -263,7 +263,7 @@ function place(row: readonly Item[]): void {
 
 const distance = (a: Item, b: Item): number => (a.width + b.width) / 2 + (a.bend || b.bend ? LANE : BOX_GAP);
 
-/** Makes each lane one straight line, or few, where its neighbours leave room for that; the outermost go first. */
+/** Makes each lane one straight line, or few, where its neighbours leave room; the outermost go first. */
 function straightenLanes({ rows, chains }: Net): void {
   const lanes = chains.map((chain) => chain.slice(1)).filter((lane) => lane.length > 0);
   const middle = (lane: readonly Item[]): number => lane.reduce((sum, b) => sum + b.x, 0) / lane.length;

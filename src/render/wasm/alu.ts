@@ -305,16 +305,21 @@ export function emitCast(c: Context, from: DType, to: DType): void {
   else if (row.toF64 !== undefined) c.f.op(row.toF64);
 }
 
+/** The bits of a float as an integer, or of an integer as a float, by the type that comes out. */
+const REINTERPRET = {
+  [I32]: OP["i32.reinterpret_f32"],
+  [I64]: OP["i64.reinterpret_f64"],
+  [F32]: OP["f32.reinterpret_i32"],
+  [F64]: OP["f64.reinterpret_i64"],
+} as const;
+
 export function emitBitcast(c: Context, from: DType, to: DType): void {
   if (from.itemsize !== to.itemsize) {
     throw new InternalError(`WASM: BITCAST of ${from.name} to ${to.name}; their sizes differ`);
   }
   const [a, b] = [reprOf(from), reprOf(to)];
-  if (a.type !== b.type) {
-    const codes = { [I32]: OP["i32.reinterpret_f32"], [I64]: OP["i64.reinterpret_f64"] } as const;
-    const back = { [F32]: OP["f32.reinterpret_i32"], [F64]: OP["f64.reinterpret_i64"] } as const;
-    c.f.op(b.type === I32 || b.type === I64 ? codes[b.type] : back[b.type as typeof F32 | typeof F64]);
-  } else if (b.column === 0 && a.column !== 0) notZeroInt(c.f);
+  if (a.type !== b.type) c.f.op(REINTERPRET[b.type as keyof typeof REINTERPRET]);
+  else if (b.column === 0 && a.column !== 0) notZeroInt(c.f);
   else b.narrow?.(c.f);
 }
 

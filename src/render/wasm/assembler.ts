@@ -61,29 +61,18 @@ const scratch = new DataView(new ArrayBuffer(8));
 const scratchBytes = new Uint8Array(scratch.buffer);
 const utf8 = new TextEncoder();
 
-/** Bytes that grow by doubling, with the number formats of the binary format. */
+/** Bytes in the making, with the number formats of the binary format. A plain array: kernels are small and many. */
 export class ByteWriter {
-  bytes: Uint8Array<ArrayBuffer>;
-  length = 0;
+  readonly bytes: number[] = [];
 
-  constructor(capacity = 256) {
-    this.bytes = new Uint8Array(capacity);
-  }
-
-  #reserve(n: number): void {
-    if (this.length + n <= this.bytes.length) return;
-    const grown = new Uint8Array(Math.max(this.bytes.length * 2, this.length + n));
-    grown.set(this.bytes.subarray(0, this.length));
-    this.bytes = grown;
+  get length(): number {
+    return this.bytes.length;
   }
   byte(b: number): void {
-    if (this.length === this.bytes.length) this.#reserve(1);
-    this.bytes[this.length++] = b;
+    this.bytes.push(b);
   }
-  raw(b: Uint8Array): void {
-    this.#reserve(b.length);
-    this.bytes.set(b, this.length);
-    this.length += b.length;
+  raw(bytes: ArrayLike<number>): void {
+    for (let i = 0; i < bytes.length; i++) this.bytes.push(bytes[i] as number);
   }
   /** Unsigned LEB128 of 0 .. 2^32-1. */
   uleb(x: number): void {
@@ -111,22 +100,17 @@ export class ByteWriter {
   }
   f32(x: number): void {
     scratch.setFloat32(0, x, true);
-    this.raw(scratchBytes.subarray(0, 4));
+    for (let i = 0; i < 4; i++) this.bytes.push(scratchBytes[i] as number);
   }
   f64(x: number): void {
     scratch.setFloat64(0, x, true);
     this.raw(scratchBytes);
   }
   name(text: string): void {
-    const b = utf8.encode(text);
-    this.uleb(b.length);
-    this.raw(b);
-  }
-  done(): Uint8Array<ArrayBuffer> {
-    return this.bytes.slice(0, this.length);
-  }
-  written(): Uint8Array<ArrayBuffer> {
-    return this.bytes.subarray(0, this.length);
+    const codes = Array.from(text, (c) => c.charCodeAt(0));
+    const bytes = codes.every((c) => c < 128) ? codes : utf8.encode(text);
+    this.uleb(bytes.length);
+    this.raw(bytes);
   }
 }
 
@@ -226,7 +210,7 @@ export class FunctionBuilder {
 
   /** The entry of the code section: size, locals in runs of one type, code, end. */
   writeTo(out: ByteWriter): void {
-    const runs = new ByteWriter(32);
+    const runs = new ByteWriter();
     let n = 0;
     for (let i = 0; i < this.#locals.length; n++) {
       const type = this.#locals[i] as ValType;
@@ -236,12 +220,12 @@ export class FunctionBuilder {
       runs.byte(type);
       i = j;
     }
-    const head = new ByteWriter(8);
+    const head = new ByteWriter();
     head.uleb(n);
     out.uleb(head.length + runs.length + this.code.length + 1);
-    out.raw(head.written());
-    out.raw(runs.written());
-    out.raw(this.code.written());
+    out.raw(head.bytes);
+    out.raw(runs.bytes);
+    out.raw(this.code.bytes);
     out.byte(OP.end);
   }
 }
@@ -258,16 +242,14 @@ const SECTION = { type: 1, import: 2, function: 3, export: 7, code: 10 } as cons
 
 /** The module as bytes: one imported memory, the functions, the exports. */
 export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
-  const size = spec.functions.reduce((n, f) => n + f.code.length + 64, 128);
-  const out = new ByteWriter(size);
+  const out = new ByteWriter();
   out.raw(HEADER);
-  const payload = new ByteWriter(size);
   const section = (id: number, fill: (w: ByteWriter) => void) => {
-    payload.length = 0;
+    const payload = new ByteWriter();
     fill(payload);
     out.byte(id);
     out.uleb(payload.length);
-    out.raw(payload.written());
+    out.raw(payload.bytes);
   };
 
   section(SECTION.type, (w) => {
@@ -305,7 +287,7 @@ export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
     w.uleb(spec.functions.length);
     for (const f of spec.functions) f.writeTo(w);
   });
-  return out.done();
+  return new Uint8Array(out.bytes);
 }
 
-const HEADER = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
+const HEADER = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];

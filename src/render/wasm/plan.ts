@@ -17,9 +17,9 @@ export interface Plan {
   readonly uops: readonly UOp[];
   position(u: UOp): number;
   /** the value is used, or the uop is a statement */
-  readonly live: Uint8Array;
+  readonly live: readonly boolean[];
   /** emitted at its only use instead of where it stands */
-  readonly inline: Uint8Array;
+  readonly inline: readonly boolean[];
   /** of LOADs and STOREs */
   readonly index: readonly (Index | undefined)[];
 }
@@ -130,17 +130,17 @@ function operands(u: UOp, index: Index | undefined): readonly UOp[] {
 /** Facts of the list that do not depend on where values live. */
 interface Layout {
   /** which block a position stands in; a LOOP or IF stands in the block around it */
-  readonly block: Int32Array;
+  readonly block: readonly number[];
   /** STOREs before a position */
-  readonly stores: Int32Array;
+  readonly stores: readonly number[];
   /** positions of the assignments of an accumulator */
   readonly assigned: ReadonlyMap<UOp, number[]>;
 }
 
 function layout(uops: readonly UOp[]): Layout {
   const n = uops.length;
-  const block = new Int32Array(n);
-  const stores = new Int32Array(n + 1);
+  const block: number[] = [];
+  const stores = [0];
   const assigned = new Map<UOp, number[]>();
   const stack = [0];
   let blocks = 0;
@@ -171,29 +171,31 @@ function mayMove(u: UOp, i: number, p: number, l: Layout): boolean {
   return true;
 }
 
+const zeros = (n: number): number[] => new Array<number>(n).fill(0);
+
 export function plan(graph: UOpGraph): Plan {
   const { uops } = graph;
   const n = uops.length;
   const facts = layout(uops);
   const proof = new NotNegative();
   const index: (Index | undefined)[] = new Array(n);
-  const uses = new Int32Array(n);
-  const usedAt = new Int32Array(n); // where the last user seen is emitted
-  const depth = new Int32Array(n);
-  const live = new Uint8Array(n);
-  const inline = new Uint8Array(n);
+  const uses = zeros(n);
+  const usedAt = zeros(n); // where the last user seen is emitted
+  const depth = zeros(n);
+  const live = new Array<boolean>(n).fill(false);
+  const inline = new Array<boolean>(n).fill(false);
 
   // backwards: every user is settled before its sources
   for (let i = n - 1; i >= 0; i--) {
     const u = uops[i] as UOp;
     const statement = isStatement(u);
     if (!statement && uses[i] === 0) continue;
-    live[i] = 1;
+    live[i] = true;
     const at = usedAt[i] as number;
     const wide = lanesOf(u) > 1;
     const moves =
       !statement && !wide && uses[i] === 1 && (depth[i] as number) < MAX_DEPTH && mayMove(u, i, at, facts);
-    if (moves) inline[i] = 1;
+    inline[i] = moves;
     if (u.op === "LOAD" || u.op === "STORE") {
       const pointer = (u.srcs[0] as UOp).dtype;
       if (!(pointer instanceof Pointer))

@@ -31,15 +31,14 @@ const PAGES = { min: 1, max: 65536 } as const;
 class Emitter implements Context {
   readonly f: FunctionBuilder;
   readonly #plan: Plan;
-  /** the first local of a value, by position; parameters by uop */
-  readonly #locals: Int32Array;
+  /** the first local of a value */
+  readonly #locals = new Map<UOp, number>();
   readonly #params = new Map<UOp, number>();
   readonly #scratch = new Map<ValType, number>();
   readonly #helpers: Helper[] = [];
 
   constructor(graph: UOpGraph) {
     this.#plan = plan(graph);
-    this.#locals = new Int32Array(graph.uops.length).fill(-1);
     const buffers = graph.uops.filter((u) => u.op === "DEFINE_GLOBAL").sort((a, b) => a.arg[0] - b.arg[0]);
     for (const u of buffers) this.#params.set(u, this.#params.size);
     for (const u of graph.uops) if (u.op === "DEFINE_VAR") this.#params.set(u, this.#params.size);
@@ -62,7 +61,7 @@ class Emitter implements Context {
   functions(): FunctionBuilder[] {
     const { uops, live, inline } = this.#plan;
     for (let i = 0; i < uops.length; i++) {
-      if (live[i] === 0 || inline[i] === 1) continue;
+      if (!live[i] || inline[i]) continue;
       const u = uops[i] as UOp;
       if (isStatement(u)) STATEMENT[u.op](this, u);
       else if (!isFree(u)) this.#keep(u);
@@ -81,14 +80,13 @@ class Emitter implements Context {
   /** Gives a uop its locals, one per lane. */
   declare(u: UOp): number {
     const first = this.f.local(reprOf(scalarOf(valueType(u))).type, countOf(u));
-    this.#locals[this.#plan.position(u)] = first;
+    this.#locals.set(u, first);
     return first;
   }
   /** The first local of a uop that has one. */
   place(u: UOp): number {
-    const home = accumulatorOf(u) ?? u;
-    const at = this.#locals[this.#plan.position(home)] ?? -1;
-    if (at < 0) throw new InternalError(`WASM: ${u.op} is read before it has a value`);
+    const at = this.#locals.get(accumulatorOf(u) ?? u);
+    if (at === undefined) throw new InternalError(`WASM: ${u.op} is read before it has a value`);
     return at;
   }
 
@@ -97,7 +95,7 @@ class Emitter implements Context {
     const param = this.#params.get(u);
     if (u.op === "CONST") emitConst(this.f, scalarOf(valueType(u)), u.arg);
     else if (param !== undefined) this.f.get(param);
-    else if (this.#plan.inline[this.#plan.position(u)] === 1) VALUE[u.op](this, u, lane);
+    else if (this.#plan.inline[this.#plan.position(u)]) VALUE[u.op](this, u, lane);
     else this.f.get(this.place(u) + (countOf(u) > 1 ? lane : 0));
   }
   /** Pushes the byte address of a LOAD or STORE and returns the offset that belongs into the instruction. */

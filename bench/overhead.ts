@@ -1,0 +1,178 @@
+// `npm run bench -- overhead`: what a program pays before and besides its arithmetic. (a) from the start of a process
+// to its first printed result, beside bare node and beside peers, all in turn in one run; (b) a fresh small kernel;
+// (c) a graph of 2,000 nodes; (d) a kernel that is compiled already. Gives rows; run.ts prints or writes them.
+
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build } from "esbuild";
+import type { Samples } from "./pipeline.ts";
+import { type Report, type Row, summarize } from "./stats.ts";
+
+const root = join(import.meta.dirname, "..");
+const log = (text: string): void => void process.stderr.write(`${text}\n`);
+
+export async function overhead(): Promise<Report> {
+  buildIfStale();
+  const start = await startup(25);
+  const pipeline = await pipelineRows();
+  return { title: "overhead", rows: [...start.rows, ...pipeline], skipped: start.skipped };
+}
+
+/** The measured package is the built one, and it must be what src/ says. */
+function buildIfStale(): void {
+  const newest = (dir: string): number =>
+    Math.max(
+      ...readdirSync(dir, { recursive: true, encoding: "utf8" }).map((f) => statSync(join(dir, f)).mtimeMs),
+    );
+  const built = join(root, "dist/node/index.js");
+  if (existsSync(built) && statSync(built).mtimeMs > newest(join(root, "src"))) return;
+  log("dist/ is older than src/: building");
+  const { status, stderr } = spawnSync("npm", ["run", "build"], { cwd: root, encoding: "utf8" });
+  if (status !== 0) throw new Error(`npm run build failed:\n${stderr}`);
+}
+
+// ---- (a) a process ----
+
+interface Program {
+  readonly name: string;
+  readonly file: string;
+  /** a package of bench/package.json */
+  readonly needs?: string;
+}
+const PROGRAMS: readonly Program[] = [
+  { name: "bare node", file: "node.mjs" },
+  { name: "gradloom", file: "gradloom.mjs" },
+  { name: "jax-js (wasm)", file: "jax.mjs", needs: "@jax-js/jax" },
+  { name: "tfjs (wasm)", file: "tfjs.mjs", needs: "@tensorflow/tfjs-backend-wasm" },
+];
+const SKIP = "is not installed: npm install --prefix bench";
+
+async function startup(rounds: number): Promise<{ rows: Row[]; skipped: string[] }> {
+  const isThere = ({ needs }: Program): boolean =>
+    needs === undefined || existsSync(join(root, "bench/node_modules", needs));
+  const programs = PROGRAMS.filter(isThere);
+  const skipped = PROGRAMS.filter((p) => !isThere(p)).map((p) => `${p.name}: ${p.needs} ${SKIP}`);
+  const times = new Map(programs.map((p) => [p, [] as number[]]));
+  log(`starting ${programs.map((p) => p.name).join(", ")}, ${rounds} times each`);
+  for (const p of programs) await timeToPrint(p); // the first run of each fills the file cache
+  for (let i = 0; i < rounds; i++) {
+    for (const [p, list] of times) list.push(await timeToPrint(p));
+  }
+  const figures = programs.map((p) => ({ name: p.name, ...summarize(times.get(p) ?? []) }));
+  const own = figures.find((f) => f.name === "gradloom")?.median ?? NaN;
+  const rows = figures.map(({ name, ...figure }): Row => {
+    const what = `(a) start to printed dot product: ${name}`;
+    return name === "gradloom"
+      ? { what, ...figure, limit: 350, target: 200 }
+      : { what, ...figure, note: `gradloom takes ${(own / figure.median).toFixed(2)} of this` };
+  });
+  return { rows, skipped };
+}
+
+/** Milliseconds from asking for a process until it has printed 11. */
+function timeToPrint({ name, file }: Program): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const start = performance.now();
+    const child = spawn(process.execPath, [join(root, "bench/startup", file)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let took = NaN;
+    let printed = "";
+    child.stdout.on("data", (chunk) => {
+      if (printed === "") took = performance.now() - start;
+      printed += chunk;
+    });
+    child.on("error", reject);
+    child.on("close", () => {
+      if (printed.trim() === "11") resolve(took);
+      else reject(new Error(`${name} printed ${JSON.stringify(printed)}, expected 11`));
+    });
+  });
+}
+
+// ---- (b), (c), (d) in a process ----
+
+async function pipelineRows(): Promise<Row[]> {
+  const dir = mkdtempSync(join(tmpdir(), "gradloom-bench-"));
+  try {
+    const outfile = join(dir, "pipeline.mjs");
+    await build({
+      absWorkingDir: root,
+      entryPoints: ["bench/pipeline.ts"],
+      bundle: true,
+      format: "esm",
+      platform: "node",
+      target: "node20",
+      external: ["koffi"],
+      logLevel: "warning",
+      outfile,
+    });
+    const run = (part: string, rounds: number, processes: number): Samples[] => {
+      log(`${part}: ${rounds} rounds in each of ${processes} processes`);
+      return Array.from({ length: processes }, () => samplesOf(outfile, part, rounds));
+    };
+    return [
+      ...["dot", "elementwise", "matmul", "softmax"].flatMap((kind) => kernelRows(kind, run(kind, 400, 3))),
+      ...graphRows(run("graphs", 21, 5)),
+      ...realizeRows(run("realizes", 2000, 2)),
+    ];
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
+function samplesOf(file: string, part: string, rounds: number): Samples {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [file, part, String(rounds)], {
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
+  if (status !== 0) throw new Error(`${part} failed:\n${stderr}`);
+  return JSON.parse(stdout);
+}
+
+/** The first sample of each process, and (warm) those after the first quarter. */
+const cold = (runs: readonly Samples[], name: string): number[] => runs.map((s) => s[name]?.[0] ?? NaN);
+const warm = (runs: readonly Samples[], name: string): number[] =>
+  runs.flatMap((s) => s[name]?.slice(Math.ceil((s[name]?.length ?? 0) / 4)) ?? []);
+
+function kernelRows(kind: string, runs: readonly Samples[]): Row[] {
+  const what = `(b) fresh ${kind} kernel`;
+  const stages = ["schedule", "lower", "render", "compile"].map(
+    (stage): Row => ({ what: `${what}: ${stage}`, ...summarize(warm(runs, stage)) }),
+  );
+  return [
+    { what: `${what}, warm`, ...summarize(warm(runs, "all")), limit: 1, target: 0.3 },
+    ...stages,
+    { what: `${what}, first of a process`, ...summarize(cold(runs, "all")) },
+  ];
+}
+
+function graphRows(runs: readonly Samples[]): Row[] {
+  const [nodes, kernels] = [runs[0]?.nodes?.[0], runs[0]?.kernels?.[0]];
+  const what = `(c) ${nodes} nodes, ${kernels} kernels`;
+  const sum = (pick: typeof warm): number[] => {
+    const lower = pick(runs, "lower");
+    return pick(runs, "schedule").map((ms, i) => ms + (lower[i] as number));
+  };
+  return [
+    { what: `${what}: schedule + lower, warm`, ...summarize(sum(warm)), limit: 150 },
+    { what: `${what}: schedule`, ...summarize(warm(runs, "schedule")) },
+    { what: `${what}: lower`, ...summarize(warm(runs, "lower")) },
+    { what: `${what}: schedule + lower, first of a process`, ...summarize(sum(cold)), limit: 150 },
+  ];
+}
+
+function realizeRows(runs: readonly Samples[]): Row[] {
+  const row = (name: string, what: string): Row => ({
+    what: `(d) cached kernel: ${what}`,
+    ...summarize(warm(runs, name)),
+  });
+  return [
+    row("build", "a.add(b)"),
+    row("sync", "realizeSync()"),
+    row("async", "await realize()"),
+    row("read", "dataSync() (kernel and copy out)"),
+  ];
+}

@@ -1,0 +1,107 @@
+// What the compiler itself costs, measured inside one process. overhead.ts bundles this file as the package is
+// bundled and runs it in plain node: `pipeline.mjs PART ROUNDS` prints the samples as JSON, in milliseconds, the
+// first of each from a cold process. Sizes and constants differ every time, so no kernel is ever met twice.
+
+import { toKernel } from "../src/codegen/kernel.ts";
+import { runnerFor } from "../src/engine/compile.ts";
+import { runSync } from "../src/helpers.ts";
+import { createSchedule, Device, type LazyBuffer, type ScheduleItem, Tensor } from "../src/index.ts";
+import { WASMRenderer } from "../src/render/wasm/wasm.ts";
+import { cut } from "../src/schedule/fuse.ts";
+
+/** Milliseconds by name, one entry a round. */
+export type Samples = Record<string, number[]>;
+
+const samples: Samples = {};
+function note(name: string, ms: number): void {
+  samples[name] ??= [];
+  samples[name].push(ms);
+}
+function timed<T>(name: string, work: () => T): T {
+  const start = performance.now();
+  const result = work();
+  note(name, performance.now() - start);
+  return result;
+}
+
+const filled = (...shape: number[]): Tensor => Tensor.empty(shape).realizeSync();
+
+/** Small kernels as programs have them; `i` makes each one new. */
+const KERNELS: Record<string, (i: number) => Tensor> = {
+  dot: (i) => filled(i + 2).dot(filled(i + 2)),
+  elementwise: (i) =>
+    filled(i + 2)
+      .mul(filled(i + 2))
+      .add(i + 0.5)
+      .relu(),
+  matmul: (i) => filled(4, i + 2).dot(filled(i + 2, 8)),
+  softmax: (i) => filled(4, i + 2).softmax(),
+};
+
+/** From a LazyBuffer to a runner that could be called at once; then another one, stage by stage. */
+function kernels(kind: string, rounds: number): void {
+  const build = KERNELS[kind] as (i: number) => Tensor;
+  const device = Device.get("WASM");
+  for (let i = 0; i < rounds; i++) {
+    const whole = build(2 * i).lazydata;
+    timed("all", () => runSync(runnerFor(only(createSchedule([whole]))), "bench"));
+    const staged = build(2 * i + 1).lazydata;
+    const item = timed("schedule", () => only(createSchedule([staged])));
+    const kernel = timed("lower", () => toKernel(item.ast, [], WASMRenderer));
+    const code = timed("render", () => WASMRenderer.render(kernel.name, kernel.uops));
+    timed("compile", () => device.compile(kernel.name, code));
+  }
+}
+
+function only(items: readonly ScheduleItem[]): ScheduleItem {
+  const [item] = items;
+  if (item === undefined || items.length !== 1) throw new Error(`expected one kernel, got ${items.length}`);
+  return item;
+}
+
+/** A chain of layers: a matmul, a normalisation, a residual, a sigmoid. `seed` makes every kernel of it new. */
+function deepNetwork(layers: number, seed: number): LazyBuffer {
+  const width = 8 + seed;
+  let x = filled(16, width);
+  for (let layer = 0; layer < layers; layer++) {
+    const scale = 1 + layer / 64 + seed;
+    const h = x.dot(filled(width, width)).add(scale).relu();
+    const norm = h.sub(h.mean(-1, true)).div(h.var(-1, true).add(1e-5).sqrt());
+    x = norm.mul(scale).add(x).maximum(norm.neg()).sigmoid().add(x.max(0, true));
+  }
+  return x.lazydata;
+}
+
+function graphs(rounds: number): void {
+  for (let i = 0; i < rounds; i++) {
+    const out = deepNetwork(56, i);
+    const items = timed("schedule", () => createSchedule([out]));
+    timed("lower", () => items.map((si) => toKernel(si.ast, [], WASMRenderer)));
+    note("nodes", cut([out]).all.length);
+    note("kernels", items.length);
+  }
+}
+
+/** A kernel that is compiled already, on data that is there: what is left is the engine's own work. */
+async function realizes(rounds: number): Promise<void> {
+  const [a, b] = [filled(16), filled(16)];
+  for (let i = 0; i < rounds; i++) {
+    const c = timed("build", () => a.add(b));
+    timed("sync", () => c.realizeSync());
+    c.dispose();
+    const d = a.add(b);
+    const start = performance.now();
+    await d.realize();
+    note("async", performance.now() - start);
+    d.dispose();
+    const e = a.add(b);
+    timed("read", () => e.dataSync());
+    e.dispose();
+  }
+}
+
+const [part = "", count = "1"] = process.argv.slice(2);
+if (part === "graphs") graphs(Number(count));
+else if (part === "realizes") await realizes(Number(count));
+else kernels(part, Number(count));
+console.log(JSON.stringify(samples));

@@ -1,0 +1,137 @@
+// 2 + 3, four times: as a list of uops, as a ScheduleItem, as LazyBuffers, as Tensors. Each level builds the
+// one before it for you, so read from the bottom of the compiler up to the line that you would really write.
+//
+// Run it with `npm run tour`.
+
+import {
+  BinaryOps,
+  Buffer,
+  BufferCopy,
+  BufferOps,
+  ClangLanguage,
+  CommandQueue,
+  ConstBuffer,
+  createSchedule,
+  Device,
+  dtypes,
+  LazyBuffer,
+  type LazyOp,
+  MemBuffer,
+  PtrDType,
+  runSchedule,
+  type ScheduleItem,
+  ShapeTracker,
+  showAst,
+  Tensor,
+  UOpGraph,
+  UOps,
+  uopsToCStyle,
+  WASMRenderer,
+} from "gradloom";
+
+const wasm = await Device.open("WASM");
+
+/** One int as an array of the host, which is a device too: EXT. */
+const onHost = (value: number): Buffer =>
+  new Buffer("EXT", 1, dtypes.int).allocate(new Uint8Array(new Int32Array([value]).buffer));
+
+/** One int in the memory of WASM: allocated there, then copied. */
+function onWasm(value: number): Buffer {
+  const buffer = new Buffer("WASM", 1, dtypes.int).allocate();
+  new BufferCopy().exec([buffer, onHost(value)]);
+  return buffer;
+}
+
+// -----------------------------------------------------------------------------------------------------------
+console.log("1. UOps: what one kernel does, step by step\n");
+
+// A kernel is a list. Every step names its sources, and add() gives back the step for later ones to use.
+const uops = new UOpGraph();
+const data0 = uops.add(UOps.DEFINE_GLOBAL, PtrDType(dtypes.int), [], [0, "data0", true]); // true: written to
+const data1 = uops.add(UOps.DEFINE_GLOBAL, PtrDType(dtypes.int), [], [1, "data1", false]);
+const data2 = uops.add(UOps.DEFINE_GLOBAL, PtrDType(dtypes.int), [], [2, "data2", false]);
+const zero = uops.add(UOps.CONST, dtypes.int, [], 0);
+const left = uops.add(UOps.LOAD, dtypes.int, [data1, zero]);
+const right = uops.add(UOps.LOAD, dtypes.int, [data2, zero]);
+const added = uops.add(UOps.ALU, dtypes.int, [left, right], BinaryOps.ADD);
+uops.add(UOps.STORE, undefined, [data0, zero, added]);
+console.log(String(uops));
+
+// A renderer spells the list: here in C, to be read, and as a WebAssembly module, to be run.
+console.log(`\n${uopsToCStyle(ClangLanguage, "add", uops)}\n`);
+const code = WASMRenderer.render("add", uops);
+const program = await wasm.compile("add", code);
+
+// The kernel takes the buffers in the order of their numbers: data0 is the answer.
+const answer = new Buffer("WASM", 1, dtypes.int).allocate();
+const buffers = [answer, onWasm(2), onWasm(3)];
+await program.run(
+  buffers.map((b) => b.handle),
+  { globalSize: [], localSize: [], vals: [] },
+  false,
+);
+console.log(`${(code as Uint8Array).byteLength} bytes of WebAssembly say: ${(await answer.data())[0]}`);
+
+// Had both been constants, there would be nothing left to run: add() folds what it can.
+const folded = new UOpGraph();
+const two = folded.add(UOps.CONST, dtypes.int, [], 2);
+const three = folded.add(UOps.CONST, dtypes.int, [], 3);
+const five = folded.add(UOps.ALU, dtypes.int, [two, three], BinaryOps.ADD);
+console.log(`two constants are folded at once: ${five.op} ${five.arg}`);
+
+// -----------------------------------------------------------------------------------------------------------
+console.log("\n2. ScheduleItem: what is to be computed, and on which buffers\n");
+
+// The AST says what, not how: no loops, no addresses. A ShapeTracker says how each buffer is looked at; here
+// it is one element seen as one element. The uops above are what such a tree is lowered to.
+const st = ShapeTracker.fromShape([1]);
+const one = { dtype: dtypes.int, shape: [1] };
+const load: LazyOp = { op: BufferOps.LOAD, srcs: [], arg: new MemBuffer(1, dtypes.int, st), ...one };
+const constant: LazyOp = { op: BufferOps.CONST, srcs: [], arg: new ConstBuffer(3, dtypes.int, st), ...one };
+const sum: LazyOp = { op: BinaryOps.ADD, srcs: [load, constant], arg: undefined, ...one };
+const store: LazyOp = { op: BufferOps.STORE, srcs: [sum], arg: new MemBuffer(0, dtypes.int, st), ...one };
+console.log(showAst(store));
+
+// This time the 2 is in memory and the 3 is part of the kernel. The output has no memory yet.
+const output = new Buffer("WASM", 1, dtypes.int);
+const item: ScheduleItem = {
+  ast: [store],
+  outputs: [output],
+  inputs: [onWasm(2)],
+  varVals: new Map(),
+  lazies: [],
+};
+
+// The queue lowers, renders and compiles the item when its turn comes, and allocates the output.
+const queue = new CommandQueue([item]);
+console.log(`\nin the queue of ${queue}`);
+await queue.run();
+console.log(`the queue ran and left: ${(await output.data())[0]}`);
+
+// -----------------------------------------------------------------------------------------------------------
+console.log("\n3. LazyBuffers: a graph of what depends on what\n");
+
+// Nothing runs here either. A buffer of the host is a leaf, a COPY brings it to the device, ADD takes two
+// nodes.
+const a = LazyBuffer.fromBuffer(onHost(2), [1]).copyToDevice("WASM");
+const b = LazyBuffer.fromBuffer(onHost(3), [1]).copyToDevice("WASM");
+const c = a.e(BinaryOps.ADD, b);
+console.log(`${c}\n  of ${a}\n  and ${b}`);
+
+// The schedule cuts the graph into items: two copies and one kernel, each after what it needs.
+const schedule = createSchedule([c]);
+console.log(`\nscheduled: ${schedule.map((si) => si.ast[0]?.op).join(", ")}`);
+await runSchedule(schedule);
+
+// Now c has memory and no sources any more, so that asking again costs nothing.
+console.log(`${c}: ${(await c.buffer.data())[0]}`);
+console.log(`scheduled again: ${createSchedule([c]).length} items`);
+
+// -----------------------------------------------------------------------------------------------------------
+console.log("\n4. Tensors: what you would write\n");
+
+// A Tensor is a LazyBuffer with a good set of methods. Asking for a value is what makes everything above
+// happen.
+const t = new Tensor([2]).add(new Tensor([3]));
+console.log(`${t} stands for ${t.lazydata}`);
+console.log(`and is ${await t.item()}`);

@@ -1,0 +1,85 @@
+// For the tests of codegen: the last kernel of a tensor's schedule, lowered by hand with any list of OptOps for any
+// target, run on a device or, where it wants a grid, on JS with the grid as loops. And targets that lack something.
+
+import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
+import { type Kernel, toKernel } from "../../src/codegen/kernel.ts";
+import type { OptOp } from "../../src/codegen/opts.ts";
+import type { Renderer, Support } from "../../src/codegen/target.ts";
+import { makeUOp, type UOp, UOpGraph } from "../../src/codegen/uops.ts";
+import { dtypes, type Value } from "../../src/dtype.ts";
+import { Device } from "../../src/runtime/registry.ts";
+import type { ScheduleItem } from "../../src/schedule/schedule.ts";
+
+/** Computes everything before the tensor's last kernel and gives that kernel's item. */
+export async function lastItem(t: Tensor): Promise<ScheduleItem> {
+  const schedule = createSchedule([t.lazydata]);
+  await runSchedule(schedule.slice(0, -1));
+  const item = schedule.at(-1);
+  if (item?.ast[0]?.op !== "STORE") throw new Error(`the last item is ${item?.ast[0]?.op}, no kernel`);
+  return item;
+}
+
+const rendererOf = (device: string): Renderer => {
+  const { renderer } = Device.get(device);
+  if (renderer === undefined) throw new Error(`${device} has no renderer`);
+  return renderer;
+};
+
+export const lowered = (item: ScheduleItem, opts: readonly OptOp[] = [], target?: Renderer): Kernel =>
+  toKernel(item.ast, opts, target ?? rendererOf((item.outputs[0] as Buffer).device));
+
+/** Runs a kernel on the item's inputs and gives what it stored. */
+export async function runKernel(item: ScheduleItem, kernel: Kernel): Promise<Value[]> {
+  const like = item.outputs[0] as Buffer;
+  const device = Device.get(like.device);
+  const program = await device.compile(kernel.name, rendererOf(like.device).render(kernel.name, kernel.uops));
+  const out = new Buffer(like.device, like.size, like.dtype).allocate();
+  const runner = new CompiledRunner({ ...kernel, device: like.device, program });
+  runner.exec([out, ...item.inputs], item.varVals);
+  return Array.from<Value>(await out.data());
+}
+
+/** The same kernel with every index of the grid as a loop around it, which JS can interpret. */
+export function gridAsLoops(kernel: Kernel): Kernel {
+  const list = new UOpGraph();
+  const made = new Map<UOp, UOp>();
+  const push = (u: UOp): UOp => {
+    list.push(u);
+    return u;
+  };
+  const grid: UOp[] = [];
+  const number = (n: number): UOp => push(makeUOp("CONST", dtypes.int32, [], n) as UOp);
+  for (const u of kernel.uops) {
+    if (u.op === "SPECIAL") {
+      const loop = push(makeUOp("LOOP", dtypes.int32, [number(0), number(u.arg[2])], undefined) as UOp);
+      grid.push(loop);
+      made.set(u, loop);
+    } else {
+      const srcs = u.srcs.map((s) => made.get(s) as UOp);
+      made.set(u, push(makeUOp(u.op, u.dtype, srcs, u.arg as never) as UOp));
+    }
+  }
+  for (const loop of grid.reverse()) push(makeUOp("ENDLOOP", undefined, [loop], undefined) as UOp);
+  return { ...kernel, uops: list, globalSize: [], localSize: [] };
+}
+
+/** JS as if it ran a grid of work items. */
+export const gridTarget = (): Renderer => ({
+  ...rendererOf("JS"),
+  name: "GRID",
+  hasLocal: true,
+  globalMax: [65535, 65535, 65535],
+  localMax: [256, 256, 64],
+});
+
+/** JS as if it had float16 and bfloat16 only so far. */
+export const narrowTarget = (support: Support): Renderer => ({
+  ...rendererOf("JS"),
+  name: `NARROW_${support}`,
+  support: (d) => (d === dtypes.float16 || d === dtypes.bfloat16 ? support : "native"),
+});
+
+export const opsIn = (kernel: Kernel, op: UOp["op"]): UOp[] => kernel.uops.uops.filter((u) => u.op === op);
+/** How often each loop of the kernel turns, outermost first in the order of the list. */
+export const trips = (kernel: Kernel): number[] =>
+  opsIn(kernel, "LOOP").map((u) => Number((u.srcs[1] as UOp).arg));

@@ -1,0 +1,283 @@
+// OptOps change how a kernel runs and never what it computes: every single one that fits, and random lists of them, on
+// kernels with several axes, fused reduces and padded reads, give what the empty list gives, on JS and on WASM. One that
+// does not fit is refused.
+
+import { ArgumentError, createSchedule, dtypes, runSchedule, type Tensor } from "gradloom";
+import { beforeAll, describe, expect, test } from "vitest";
+import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
+import type { Value } from "../../src/dtype.ts";
+import { Device } from "../../src/runtime/registry.ts";
+import { expectValues, tensor } from "../device/harness.ts";
+import { makeProgram } from "../device/program.ts";
+import { Random } from "../shape/random.ts";
+import { gridAsLoops, gridTarget, lastItem, lowered, opsIn, runKernel, trips } from "./kernels.ts";
+
+const { int32, float32 } = dtypes;
+const DEVICES = ["JS", "WASM"] as const;
+beforeAll(async () => {
+  for (const d of DEVICES) await Device.open(d);
+});
+
+const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
+const ints = (device: string, shape: readonly number[], seed: number): Tensor => {
+  const random = new Random(seed);
+  const n = shape.reduce((a, b) => a * b, 1);
+  const values: Value[] = Array.from({ length: n }, () => random.int(-9, 9));
+  return tensor(device, int32, values, shape);
+};
+const floats = (device: string, shape: readonly number[], seed: number): Tensor =>
+  ints(device, shape, seed).cast(float32);
+
+interface Case {
+  readonly make: (device: string) => Tensor;
+  readonly outputs: readonly number[];
+  readonly reduces: readonly number[];
+  /** a float sum in another order */
+  readonly ulps?: number;
+}
+const CASES: Readonly<Record<string, Case>> = {
+  "a transposed sum of two": {
+    make: (d) => ints(d, [6, 4], 1).T.add(ints(d, [4, 6], 2)),
+    outputs: [4, 6],
+    reduces: [],
+  },
+  "a matmul": {
+    make: (d) => ints(d, [8, 12], 3).dot(ints(d, [12, 6], 4)),
+    outputs: [8, 6],
+    reduces: [12],
+  },
+  "a sum over two axes that are not neighbours": {
+    make: (d) => ints(d, [2, 6, 4], 5).sum([0, 2]),
+    outputs: [6],
+    reduces: [2, 4],
+  },
+  "a padded read": {
+    make: (d) =>
+      ints(d, [5, 4], 6)
+        .pad([
+          [1, 2],
+          [0, 2],
+        ])
+        .mul(3)
+        .add(1),
+    outputs: [8, 6],
+    reduces: [],
+  },
+  "a sum of a padded and flipped read": {
+    make: (d) =>
+      ints(d, [3, 4], 7)
+        .pad([
+          [1, 2],
+          [2, 2],
+        ])
+        .flip(1)
+        .sum(1),
+    outputs: [6],
+    reduces: [8],
+  },
+  "a convolution by hand": {
+    // windows of 3 over a padded row: one read overlaps the next
+    make: (d) => {
+      const x = ints(d, [2, 8], 8).pad([null, [1, 1]]);
+      const taps = [0, 1, 2].map((k) => x.shrink([null, [k, k + 8]]).mul(k + 2));
+      return taps.reduce((a, b) => a.add(b)).max(0);
+    },
+    outputs: [8],
+    reduces: [2],
+  },
+  "a softmax, which is one kernel": {
+    make: (d) => floats(d, [4, 6], 9).softmax(),
+    outputs: [4, 6],
+    reduces: [6, 6],
+    ulps: 4,
+  },
+  "a variance, a reduce inside a reduce": {
+    make: (d) => floats(d, [4, 8], 10).var(1),
+    outputs: [4],
+    reduces: [8, 8],
+    ulps: 8,
+  },
+  "a reduce to one element": { make: (d) => ints(d, [12], 11).max(), outputs: [], reduces: [12] },
+};
+
+/** Whether a list fits, by the book: what is left of each axis, and which kind takes which op. */
+function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
+  const left = [...outputs, ...reduces];
+  return opts.every(({ op, axis, amount }) => {
+    const isOutput = axis < outputs.length;
+    if (op === "SWAP") return isOutput && amount >= 0 && amount < outputs.length;
+    const size = left[axis];
+    if (size === undefined || isOutput === (op === "UNROLL") || amount < 1 || size % amount !== 0)
+      return false;
+    left[axis] = size / amount;
+    return true;
+  });
+}
+
+/** Every op on every axis with every amount that could make sense, fitting or not. */
+function singles({ outputs, reduces }: Case): OptOp[] {
+  const sizes = [...outputs, ...reduces];
+  const names = ["SWAP", "UPCAST", "UNROLL", "LOCAL"] as const;
+  return sizes.flatMap((size, axis) =>
+    names.flatMap((op) => {
+      const amounts = op === "SWAP" ? sizes.map((_, i) => i) : Array.from({ length: size }, (_, i) => i + 1);
+      return amounts.map((amount) => opt(op, axis, amount));
+    }),
+  );
+}
+
+function randomList(r: Random, { outputs, reduces }: Case): OptOp[] {
+  const axes = outputs.length + reduces.length;
+  return Array.from({ length: r.int(2, 4) }, () => {
+    const axis = r.int(0, axes - 1);
+    if (outputs.length > 1 && r.chance(25))
+      return opt("SWAP", r.int(0, outputs.length - 1), r.int(0, outputs.length - 1));
+    return opt(
+      axis < outputs.length ? r.pick(["UPCAST", "LOCAL"] as const) : "UNROLL",
+      axis,
+      r.pick([2, 2, 3, 4]),
+    );
+  });
+}
+
+describe.each(DEVICES)("%s", (device) => {
+  for (const [name, c] of Object.entries(CASES)) {
+    test(name, async () => {
+      const item = await lastItem(c.make(device));
+      const plain = lowered(item);
+      const sizes = [...c.outputs, ...c.reduces];
+      expect(plain.name.replace(/n\d+$/, "")).toBe([c.reduces.length > 0 ? "r" : "E", ...sizes].join("_"));
+      const want = await runKernel(item, plain);
+      expect(new Set(want).size, "the values differ").toBeGreaterThan(c.outputs.length === 0 ? 0 : 1);
+      const random = new Random(sizes.length * 31 + sizes.reduce((a, b) => a + b, 0));
+      const lists = [
+        ...singles(c).map((o) => [o]),
+        ...Array.from({ length: 40 }, () => randomList(random, c)),
+      ];
+      let ran = 0;
+      for (const opts of lists) {
+        if (!fits(opts, c)) {
+          expect(() => lowered(item, opts), showOpts(opts)).toThrow(ArgumentError);
+          continue;
+        }
+        ran++;
+        const kernel = lowered(item, opts);
+        expect(kernel.opts).toBe(opts);
+        const type = item.outputs[0]?.dtype ?? float32;
+        const tolerance = c.ulps === undefined ? {} : { ulps: c.ulps };
+        expectValues(type, await runKernel(item, kernel), want, `${name} with ${showOpts(opts)}`, tolerance);
+      }
+      expect(ran, "some lists fit").toBeGreaterThan(sizes.length);
+    });
+  }
+});
+
+describe("random kernels", () => {
+  /** A list of OptOps out of the sizes in a kernel's name; whether it fits is not known. */
+  const guess = (r: Random, name: string): OptOp[] => {
+    const sizes = name.replace(/n\d+$/, "").split("_").slice(1).map(Number);
+    return Array.from({ length: r.int(1, 3) }, () => {
+      const axis = r.int(0, sizes.length - 1);
+      const factors = [2, 3, 4, 5, 6, 8].filter((f) => (sizes[axis] as number) % f === 0);
+      return opt(
+        r.pick(["UPCAST", "UNROLL", "LOCAL", "SWAP"]),
+        axis,
+        factors.length === 0 ? 1 : r.pick(factors),
+      );
+    });
+  };
+  test.each(DEVICES)("on %s, and on JS as a grid", async (device) => {
+    let ran = 0;
+    for (let seed = 1; seed <= 250; seed++) {
+      const program = await makeProgram(seed + 5000, device, 5 + (seed % 16));
+      const r = new Random(seed);
+      for (const item of createSchedule([(program.nodes.at(-1) as { t: Tensor }).t.lazydata])) {
+        if (item.ast[0]?.op === "STORE" && item.outputs[0]?.size !== 0) {
+          const plain = lowered(item);
+          const want = await runKernel(item, plain);
+          for (let k = 0; k < 5; k++) {
+            const opts = guess(r, plain.name);
+            const kernels = attempt(() => [
+              lowered(item, opts),
+              ...(device === "JS" ? [gridAsLoops(lowered(item, opts, gridTarget()))] : []),
+            ]);
+            for (const kernel of kernels ?? []) {
+              ran++;
+              const what = `${program.text()}${plain.name} with ${showOpts(opts)}`;
+              const type = item.outputs[0]?.dtype ?? float32;
+              expectValues(type, await runKernel(item, kernel), want, what, { zeros: "equal" });
+            }
+          }
+        }
+        await runSchedule([item]);
+      }
+    }
+    expect(ran).toBeGreaterThan(100);
+  });
+  /** What fits; a list that does not is refused and no more. */
+  const attempt = <T>(f: () => T): T | undefined => {
+    try {
+      return f();
+    } catch (e) {
+      if (e instanceof ArgumentError) return undefined;
+      throw e;
+    }
+  };
+});
+
+describe("what they do", () => {
+  const matmul = () => lastItem((CASES["a matmul"] as Case).make("JS"));
+
+  test("UPCAST stores neighbours side by side and shortens the loop", async () => {
+    const kernel = lowered(await matmul(), [opt("UPCAST", 0, 4), opt("UPCAST", 1, 2)]);
+    expect(opsIn(kernel, "STORE")).toHaveLength(8);
+    expect(trips(kernel)).toEqual([2, 3, 12]);
+    // 4 rows and 2 columns are loaded once for 8 products
+    expect(opsIn(kernel, "LOAD")).toHaveLength(6);
+    expect(opsIn(kernel, "DEFINE_ACC")).toHaveLength(8);
+  });
+  test("UNROLL shortens a reduce, the whole of it leaves no loop", async () => {
+    const item = await matmul();
+    expect(trips(lowered(item, [opt("UNROLL", 2, 4)]))).toEqual([8, 6, 3]);
+    const flat = lowered(item, [opt("UNROLL", 2, 12)]);
+    expect(trips(flat)).toEqual([8, 6]);
+    expect(opsIn(flat, "DEFINE_ACC")).toHaveLength(0);
+    expect(opsIn(flat, "LOAD")).toHaveLength(24);
+  });
+  test("SWAP exchanges loops", async () => {
+    const item = await matmul();
+    expect(trips(lowered(item, [opt("SWAP", 0, 1)]))).toEqual([6, 8, 12]);
+    expect(trips(lowered(item, [opt("SWAP", 0, 1), opt("SWAP", 1, 0)]))).toEqual([8, 6, 12]);
+  });
+  test("LOCAL is an inner loop where there is no grid", async () => {
+    expect(trips(lowered(await matmul(), [opt("LOCAL", 0, 4)]))).toEqual([2, 6, 4, 12]);
+  });
+  test("a list is shown as it is written", () => {
+    expect(showOpts([opt("UPCAST", 0, 4), opt("SWAP", 0, 1)])).toBe("UPCAST(0, 4) SWAP(0, 1)");
+  });
+
+  test.each([
+    ["an axis that is not there", opt("UPCAST", 3, 2)],
+    ["a reduce axis that is not there", opt("UNROLL", 7, 1)],
+    ["a negative axis", opt("LOCAL", -1, 2)],
+    ["no divisor", opt("UPCAST", 0, 3)],
+    ["zero", opt("UPCAST", 0, 0)],
+    ["a negative amount", opt("UNROLL", 2, -2)],
+    ["a fraction", opt("UPCAST", 0, 0.5)],
+    ["more than there is", opt("LOCAL", 1, 12)],
+    ["UPCAST of a reduce axis", opt("UPCAST", 2, 2)],
+    ["LOCAL of a reduce axis", opt("LOCAL", 2, 2)],
+    ["UNROLL of an output axis", opt("UNROLL", 0, 2)],
+    ["SWAP with a reduce axis", opt("SWAP", 0, 2)],
+    ["SWAP of a reduce axis", opt("SWAP", 2, 0)],
+  ])("%s is refused", async (_, o) => {
+    const item = await matmul();
+    expect(() => lowered(item, [o])).toThrow(ArgumentError);
+    expect(() => lowered(item, [o])).toThrow(`${o.op}(${o.axis}, ${o.amount})`);
+  });
+  test("what is left is what counts", async () => {
+    const item = await matmul();
+    expect(() => lowered(item, [opt("UPCAST", 0, 4), opt("LOCAL", 0, 2)])).not.toThrow();
+    expect(() => lowered(item, [opt("UPCAST", 0, 4), opt("LOCAL", 0, 4)])).toThrow(ArgumentError);
+  });
+});

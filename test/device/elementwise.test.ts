@@ -1,0 +1,94 @@
+// Every op on every type over all pairs of edge values (NaN, infinities, -0, ends of the integers, division by zero,
+// shifts by more than the width), on every device. The reference is `evaluate` of the op's record; exp2, log2 and sin
+// are compared with Math within 2 ulp.
+
+import { type DType, dtypes } from "gradloom";
+import { describe } from "vitest";
+import { type Value, wrap } from "../../src/dtype.ts";
+import { type AluOp, opRecord, resultDType } from "../../src/ops.ts";
+import { alu, type Column, deviceTest, edges, expectValues, opsOf, rows, showValues } from "./harness.ts";
+
+const APPROXIMATE: readonly AluOp[] = ["EXP2", "LOG2", "SIN"];
+
+/** All pairs of edges, a third operand and a condition that go through theirs at another pace. */
+function operands(d: DType): { a: Value[]; b: Value[]; c: Value[]; cond: Value[] } {
+  const xs = edges(d);
+  const pairs = xs.flatMap((a) => xs.map((b) => [a, b] as const));
+  return {
+    a: pairs.map(([a]) => a),
+    b: pairs.map(([, b]) => b),
+    c: pairs.map((_, i) => xs[(i * 7 + Math.floor(i / xs.length)) % xs.length] as Value),
+    cond: pairs.map((_, i) => (i * 5 + (i >> 3)) & 1),
+  };
+}
+
+/** The operands of an op, in the order in which its record takes them. */
+function pick<T>(op: AluOp, { a, b, c, cond }: { a: T; b: T; c: T; cond: T }): T[] {
+  if (op === "WHERE") return [cond, a, b];
+  return [a, b, c].slice(0, opRecord(op).arity);
+}
+
+async function check(device: string, d: DType, ops: readonly AluOp[]): Promise<void> {
+  const columns = operands(d);
+  const input = (["a", "b", "c"] as const).map((k): Column => ({ dtype: d, values: columns[k] }));
+  const got = await rows(
+    device,
+    [...input, { dtype: dtypes.bool, values: columns.cond }],
+    ops.map((op) => (a, b, c, cond) => alu(op, ...pick(op, { a, b, c, cond }))),
+  );
+  ops.forEach((op, k) => {
+    const args = pick(op, columns);
+    const want = columns.a.map((_, i) => opRecord(op).evaluate(d, ...args.map((xs) => xs[i] as Value)));
+    const what = (i: number) => `${op}(${showValues(args.map((xs) => xs[i] as Value))})`;
+    expectValues(resultDType(op, d), got[k] as Value[], want, what, op === "MAX" ? { zeros: "equal" } : {});
+  });
+}
+
+describe("edge values", () => {
+  for (const d of dtypes.all) {
+    deviceTest(`arithmetic on ${d.name}`, (device) =>
+      check(
+        device,
+        d,
+        opsOf(d).filter((op) => opRecord(op).result === "same" && !APPROXIMATE.includes(op)),
+      ),
+    );
+    deviceTest(`comparison on ${d.name}`, (device) =>
+      check(
+        device,
+        d,
+        opsOf(d).filter((op) => opRecord(op).result === "bool"),
+      ),
+    );
+  }
+});
+
+const MATH = { EXP2: (x: number) => 2 ** x, LOG2: Math.log2, SIN: Math.sin } as const;
+
+/** The edges, and a grid over the interesting range of each function. */
+function inputs(d: DType): Value[] {
+  const grid = Array.from({ length: 1500 }, (_, i) => (i - 750) * 0.2017);
+  const powers = Array.from({ length: 300 }, (_, i) => 2 ** (i - 150) * 1.2345);
+  return [...edges(d), ...[...grid, ...powers].map((x) => wrap(d, x))];
+}
+
+describe("functions", () => {
+  for (const d of dtypes.all.filter((x) => x.isFloat)) {
+    deviceTest(`exp2, log2 and sin on ${d.name}`, async (device) => {
+      // a sine of float64 is promised up to 2^26, of the others everywhere
+      const xs = inputs(d).filter((x) => d !== dtypes.float64 || !(Math.abs(Number(x)) > 2 ** 26));
+      const ops = ["EXP2", "LOG2", "SIN"] as const;
+      const got = await rows(
+        device,
+        [{ dtype: d, values: xs }],
+        ops.map((op) => (x) => alu(op, x)),
+      );
+      ops.forEach((op, k) => {
+        const want = xs.map((x) => MATH[op](Number(x)));
+        // Math in double is itself off by up to one ulp of float64
+        const ulps = d === dtypes.float64 ? 3 : 2;
+        expectValues(d, got[k] as Value[], want, (i) => `${op}(${xs[i]})`, { ulps });
+      });
+    });
+  }
+});
