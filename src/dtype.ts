@@ -8,6 +8,7 @@ import { DTypeError } from "./errors.ts";
 export type Value = number | bigint;
 
 export type Kind = "bool" | "int" | "uint" | "float";
+/** What `data()` returns; float16 and bfloat16 come as Float32Array. */
 export type TypedArray =
   | Int8Array
   | Uint8Array
@@ -99,6 +100,7 @@ export class Pointer {
   }
 }
 const pointers = [new Map<DType, Pointer>(), new Map<DType, Pointer>()] as const;
+/** The pointer type to elements of `base`, one object for each. */
 export function PtrDType(base: DType, local = false): Pointer {
   const table = pointers[local ? 1 : 0];
   let p = table.get(base);
@@ -144,6 +146,7 @@ export const dtypes = {
 } as const;
 
 export type DTypeName = Exclude<keyof typeof dtypes, "all">;
+/** A dtype or its name: `dtypes.float32` or "float32". */
 export type DTypeLike = DType | DTypeName;
 
 export function toDType(d: DTypeLike): DType {

@@ -37,6 +37,7 @@ function read(name: EnvName): string | number {
 
 const values = Object.fromEntries((Object.keys(SETTINGS) as EnvName[]).map((k) => [k, read(k)]));
 
+/** The settings as they are now: `env.DEBUG`. */
 export const env = values as unknown as Env;
 
 /** Runs `fn` with some settings changed, also when `fn` is async. Not for two calls at the same time. */

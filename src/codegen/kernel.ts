@@ -30,6 +30,7 @@ export interface Kernel {
   readonly bytes: number;
 }
 
+/** Lowers the AST of a ScheduleItem to the kernel that a renderer of this target can spell. */
 export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel {
   const lowered = lower(ast, opts, target);
   if (env.SPEC) checkGraph(lowered.sink, "lower");

@@ -10,6 +10,7 @@ import type { Sint } from "../shape/symbolic.ts";
  */
 export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "LOCAL";
 
+/** One step of a kernel's optimisation. */
 export interface OptOp {
   readonly op: OptOpName;
   /** output axes count from 0, outermost first; reduce axes go on from there, in the order of the AST */

@@ -12,6 +12,7 @@ import type { UOpGraph } from "./uops.ts";
  */
 export type Support = "native" | "storage" | "bits" | "none";
 
+/** The limits of a place where kernels run, and what it lacks. */
 export interface Target {
   /** the device this renders for, as in DEV */
   readonly name: string;
@@ -32,6 +33,7 @@ export interface Target {
 /** Text, machine code, or (for the interpreter) the list itself, as the device's compiler wants it. */
 export type Source = string | Uint8Array | UOpGraph;
 
+/** A target that can spell kernels. */
 export interface Renderer extends Target {
   render(name: string, uops: UOpGraph): Source;
 }

@@ -59,6 +59,7 @@ export type UOp<K extends UOpName = UOpName> = { [P in K]: Node<P> }[K];
 
 const names = (...xs: UOpName[]) =>
   Object.fromEntries(xs.map((x) => [x, x])) as { readonly [K in UOpName]: K };
+/** The seeds' spelling: `UOps.ALU` is the string "ALU". */
 export const UOps = names(
   "DEFINE_GLOBAL",
   "DEFINE_LOCAL",
@@ -215,6 +216,7 @@ export class UOpGraph implements Iterable<UOp> {
   vars(): Variable[] {
     return this.uops.filter((u) => u.op === "DEFINE_VAR").map((u) => u.arg);
   }
+  /** The buffers of the kernel. */
   globals(): UOp<"DEFINE_GLOBAL">[] {
     return this.uops.filter((u) => u.op === "DEFINE_GLOBAL");
   }

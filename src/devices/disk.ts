@@ -32,13 +32,13 @@ class File implements Allocator<Part> {
   copyin({ start }: Part, src: Uint8Array): void {
     const fd = this.#open(true);
     for (let done = 0; done < src.byteLength; )
-      done += writeSync(fd, src, done, src.byteLength - done, start + done);
+      done += this.#try("write", () => writeSync(fd, src, done, src.byteLength - done, start + done));
   }
   copyout(dest: Uint8Array, { start }: Part): void {
     const fd = this.#open(false);
     this.#require(fstatSync(fd).size, start + dest.byteLength);
     for (let done = 0; done < dest.byteLength; ) {
-      const n = readSync(fd, dest, done, dest.byteLength - done, start + done);
+      const n = this.#try("read", () => readSync(fd, dest, done, dest.byteLength - done, start + done));
       if (n === 0) this.#require(start + done, start + dest.byteLength);
       done += n;
     }
@@ -54,15 +54,23 @@ class File implements Allocator<Part> {
   }
 
   #open(write: boolean): number {
-    if (this.#fd !== undefined && (!write || this.#writable)) return this.#fd;
+    if (this.#fd !== undefined && (!write || this.#writable) && this.#isCurrent(this.#fd)) return this.#fd;
     this.free();
-    try {
-      this.#fd = openSync(this.#path, write ? (existsSync(this.#path) ? "r+" : "w+") : "r");
-    } catch (cause) {
-      throw new FileError(`DISK: cannot open ${this.#path}: ${(cause as Error).message}`, { cause });
-    }
+    const mode = write ? (existsSync(this.#path) ? "r+" : "w+") : "r";
+    this.#fd = this.#try("open", () => openSync(this.#path, mode));
     this.#writable = write;
     return this.#fd;
+  }
+  /** Another file may have been put in the place of the one that is open. */
+  #isCurrent(fd: number): boolean {
+    return statSync(this.#path, { throwIfNoEntry: false })?.ino === fstatSync(fd).ino;
+  }
+  #try<T>(what: string, action: () => T): T {
+    try {
+      return action();
+    } catch (cause) {
+      throw new FileError(`DISK: cannot ${what} ${this.#path}: ${(cause as Error).message}`, { cause });
+    }
   }
   #require(size: number, nbytes: number): void {
     if (size >= nbytes) return;

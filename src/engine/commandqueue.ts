@@ -28,6 +28,7 @@ export class WaitItem {
     this.sync = sync;
   }
 }
+/** A copy between devices, in the queue of the device that is written. */
 export class CopyItem {
   readonly kind = "copy";
   readonly output: Buffer;
@@ -43,6 +44,7 @@ export type QueueItem = ScheduleItem | CopyItem | SyncItem | WaitItem;
 
 const isItem = (x: QueueItem): x is ScheduleItem => !("kind" in x);
 
+/** A schedule spread over one queue a device; `run()` executes it. */
 export class CommandQueue {
   readonly q = new Map<string, QueueItem[]>();
   /** source buffer -> devices whose queued copies still read it */
@@ -172,6 +174,7 @@ export class CommandQueue {
   }
 }
 
+/** One item of a queue in a word: `COPY(WASM <- EXT)`. */
 export function showItem(x: QueueItem): string {
   if (x instanceof SyncItem) return `SYNC(${x.device})`;
   if (x instanceof WaitItem) return `WAIT(${x.sync.device})`;

@@ -63,7 +63,9 @@ function atOnce(work: () => Step<void>, what: string): void {
 export const realize = (outs: readonly LazyBuffer[]): Promise<void> => inTurn(() => realizeSteps(outs), true);
 export const realizeSync = (outs: readonly LazyBuffer[]): void =>
   atOnce(() => realizeSteps(outs), "realizeSync");
+/** Runs ScheduleItems, after whatever async call came before. */
 export const runSchedule = (s: readonly ScheduleItem[]): Promise<void> =>
   inTurn(() => runScheduleSteps(s), false);
+/** The same at once, on devices that can be waited for. */
 export const runScheduleSync = (s: readonly ScheduleItem[]): void =>
   atOnce(() => runScheduleSteps(s), "runScheduleSync");

@@ -3,7 +3,7 @@
 // them into kernels, nobody else looks inside.
 
 import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
-import { DTypeError, InternalError, ShapeError } from "../errors.ts";
+import { DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
 import { type AluOp, isLoadOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { canonicalize } from "../runtime/registry.ts";
@@ -17,7 +17,9 @@ export type CustomFn = (buffers: readonly Buffer[]) => void;
 export type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
 
 let nextId = 0;
+const onlyHolds = (device: string): boolean => /^(?:EXT|DISK)(?:$|:)/.test(device);
 
+/** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
   readonly id = nextId++;
   readonly device: string;
@@ -187,7 +189,7 @@ export class LazyBuffer {
     const values = op === "WHERE" ? others : srcs;
     for (const s of srcs) {
       if (s.device !== this.device) {
-        throw new ShapeError(
+        throw new DeviceError(
           `${op}: the operands are on ${this.device} and ${s.device}; move one of them: t.to("${this.device}")`,
         );
       }
@@ -247,10 +249,18 @@ export class LazyBuffer {
     return LazyBuffer.make(this.device, this.shape, dtype, "BITCAST", dtype, [this]);
   }
 
+  /** Whether this is all of its base, in the order in which it lies in memory. */
+  get isWhole(): boolean {
+    return this.st.contiguous && this.size === this.base.size;
+  }
+  /** EXT and DISK keep bytes and compute nothing. */
+  get onlyHolds(): boolean {
+    return onlyHolds(this.device);
+  }
+
   /** The same values laid out row by row in memory of their own. */
   contiguous(): LazyBuffer {
-    const whole = this.st.contiguous && this.size === this.base.size;
-    if (whole && !this.isUnrealizedConst) {
+    if (this.isWhole && !this.isUnrealizedConst) {
       // a concrete node is contiguous by nature, it only has to be stored
       if (this.base.realized === undefined) this.base.forcedRealize = true;
       return this;
@@ -258,15 +268,19 @@ export class LazyBuffer {
     return LazyBuffer.loadop("CONTIGUOUS", this.shape, this.dtype, this.device, undefined, [this]);
   }
 
+  /** The same values on another device. */
   copyToDevice(device: string): LazyBuffer {
     const to = canonicalize(device);
     if (to === this.device) return this;
-    if (this.isUnrealizedConst && !this.st.views.some((v) => v.mask)) {
+    const constant = this.isUnrealizedConst;
+    // a constant is made where it is needed, unless that is a file or a host array: they must be given bytes
+    if (constant && !onlyHolds(to) && !this.st.views.some((v) => v.mask)) {
       return LazyBuffer.constant(to, this.shape, this.dtype, this.base.arg as Value);
     }
-    const whole = this.st.contiguous && this.size === this.base.size;
-    const src = whole ? this : (this.#slice() ?? this.contiguous());
-    return LazyBuffer.loadop("COPY", this.shape, this.dtype, to, undefined, [src]);
+    const src = constant ? this.contiguous() : this.isWhole ? this : this.#slice();
+    // a device that cannot compute gives all it has; the view is taken on the other side
+    if (src === undefined && this.onlyHolds) return this.base.copyToDevice(to).#view(this.st);
+    return LazyBuffer.loadop("COPY", this.shape, this.dtype, to, undefined, [src ?? this.contiguous()]);
   }
 
   /** A run of consecutive elements of a buffer, as a node of its own: how parts of a file are read. */
@@ -275,7 +289,7 @@ export class LazyBuffer {
     const [view] = this.st.views;
     if (buffer === undefined || view === undefined || !this.st.consecutive) return undefined;
     // the part is no reader of this node, so it may stand alone only where no kernel can overwrite it
-    if (!/^(?:EXT|DISK)(?:$|:)/.test(this.device)) return undefined;
+    if (!this.onlyHolds) return undefined;
     const size = sprod(this.shape);
     if (typeof view.offset !== "number" || typeof size !== "number") return undefined;
     const part = new Buffer(buffer.device, size, this.dtype, buffer, view.offset * this.dtype.itemsize);

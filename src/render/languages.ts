@@ -93,6 +93,7 @@ const gccVector = (d: DType): string => {
   return `typedef ${clangWords.typeName(s)} ${clangWords.typeName(d)} __attribute__((${attributes}));`;
 };
 
+/** C for clang and gcc. */
 export const ClangLanguage: CStyleLanguage = {
   ...clangWords,
   kernelPrefix: "",
@@ -352,6 +353,7 @@ const renderer = (
 
 const GRID = 2 ** 31 - 1;
 
+/** C of the host, as loops. */
 export const ClangRenderer: Renderer = renderer(
   ClangLanguage,
   { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 0 },

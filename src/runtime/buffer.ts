@@ -23,6 +23,7 @@ const finaliser = new FinalizationRegistry<Allocation>(release);
 /** What was allocated since `relievePressure` last looked, and what was held then. */
 const pressure = { bytes: 0, buffers: 0, floor: 0 };
 
+/** Room for `size` elements on a device. */
 export class Buffer {
   readonly device: string;
   readonly size: number;

@@ -32,4 +32,5 @@ class Counters {
   }
 }
 
+/** Kernels, copies, operations and bytes of this process. */
 export const GlobalCounters = new Counters();

@@ -105,4 +105,5 @@ class DeviceRegistry {
   }
 }
 
+/** The devices: `await Device.open("CLANG")`, `Device.DEFAULT = "JS"`. */
 export const Device = new DeviceRegistry();

@@ -38,6 +38,7 @@ export interface CompiledKernel {
   readonly bytes: number;
 }
 
+/** A compiled kernel that can be launched on buffers. */
 export class CompiledRunner extends Runner {
   readonly kernel: CompiledKernel;
   constructor(kernel: CompiledKernel) {

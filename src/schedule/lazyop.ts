@@ -22,6 +22,7 @@ export class MemBuffer {
     return `MemBuffer(${this.idx}, ${this.dtype}, ${this.st})`;
   }
 }
+/** One value, seen through a ShapeTracker. */
 export class ConstBuffer {
   readonly val: Value;
   readonly dtype: DType;
@@ -58,6 +59,7 @@ interface Node<K extends LazyOpKind> {
   readonly dtype: DType;
   readonly shape: Shape;
 }
+/** A node of a kernel's AST. */
 export type LazyOp<K extends LazyOpKind = LazyOpKind> = { [P in K]: Node<P> }[K];
 
 export function lazyOp<K extends LazyOpKind>(

@@ -31,6 +31,7 @@ interface Draft {
   readonly reads: readonly LazyBuffer[];
 }
 
+/** What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. */
 export function createSchedule(outs: readonly LazyBuffer[]): ScheduleItem[] {
   let wanted = outs.map((o) => o.base).filter((b) => b.realized === undefined);
   for (;;) {

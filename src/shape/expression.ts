@@ -7,6 +7,7 @@ import { arraysEqual } from "../helpers.ts";
 import { add, eq, ge, gt, idiv, le, linear, lt, mod, mul, neg, sub } from "./arithmetic.ts";
 import { type Internable, InternTable } from "./intern.ts";
 
+/** A size or index: a number, or an expression of Variables. */
 export type Sint = number | Sym;
 export type Atom = Var | Bound | Product | Div | Mod | Less | All;
 export type Node = Atom | Sum;

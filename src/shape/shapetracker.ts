@@ -45,6 +45,7 @@ function checkShape(op: string, shape: Shape): void {
   }
 }
 
+/** Where each element of a tensor lies in its buffer, after any chain of movements. */
 export class ShapeTracker {
   /** From the data outwards: views[0] looks at the buffer, each later one at the elements of the one before. */
   readonly views: readonly View[];

@@ -79,6 +79,7 @@ function intersect(a: Interval, b: Interval): Interval | undefined {
   return ge(lo, hi) === 1 ? [0, 0] : [lo, hi];
 }
 
+/** One view of a flat buffer: shape, strides, offset, mask. */
 export class View {
   readonly shape: Shape;
   readonly strides: readonly Sint[];

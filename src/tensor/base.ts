@@ -6,6 +6,7 @@ import { realize, realizeSync } from "../engine/realize.ts";
 import { ShapeError } from "../errors.ts";
 import { runAsync, runSync } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { Device } from "../runtime/registry.ts";
 import { boundValue, type Sint } from "../shape/symbolic.ts";
 
 /** An element as JavaScript has it: bool is boolean, 64-bit integers are bigint. */
@@ -75,7 +76,7 @@ export abstract class TensorBase {
     }
     // nothing is overwritten where there is no memory yet, or where it belongs to another tensor by now
     const { base } = target;
-    const whole = target.st.contiguous && target.size === base.size && !base.overwritten;
+    const whole = target.isWhole && !base.overwritten;
     const inPlace = whole && (base.realized !== undefined || base.op === "ASSIGN");
     const value =
       x.lazydata.base === base && !x.lazydata.st.contiguous ? x.lazydata.contiguous() : x.lazydata;
@@ -88,6 +89,7 @@ export abstract class TensorBase {
     await realize([this.lazydata]);
     return this;
   }
+  /** `realize` at once, on devices that can be waited for; so are the other sync forms. */
   realizeSync(): this {
     realizeSync([this.lazydata]);
     return this;
@@ -142,9 +144,11 @@ export abstract class TensorBase {
   /** Reading is one COPY to the host. */
   #onHost(): LazyBuffer {
     const lb = this.lazydata;
-    if (lb.device === "EXT") return lb.contiguous();
-    // files are copied in part, everything else from memory of its own
-    return (lb.device.startsWith("DISK") ? lb : lb.contiguous()).copyToDevice("EXT");
+    if (!lb.onlyHolds) return lb.contiguous().copyToDevice("EXT");
+    const host = lb.copyToDevice("EXT");
+    if (host.isWhole) return host.contiguous();
+    // nothing can be put in order where nothing computes: that takes a trip to a device that does
+    return host.copyToDevice(Device.DEFAULT).contiguous().copyToDevice("EXT");
   }
 
   toString(): string {

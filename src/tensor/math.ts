@@ -1,7 +1,7 @@
 // Elementwise math: arithmetic, comparison, bits, choice and functions, with broadcasting and promotion as in torch.
 
 import { type DType, dtypes, promote, resultType, type Value } from "../dtype.ts";
-import { DTypeError, ShapeError } from "../errors.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { AluOp } from "../ops.ts";
 import type { Sint } from "../shape/symbolic.ts";
@@ -14,6 +14,12 @@ const DEFAULT_FLOAT = dtypes.float32;
 function elementType(x: Element): DType {
   if (typeof x === "boolean") return dtypes.bool;
   if (typeof x === "bigint") return dtypes.int64;
+  if (typeof x !== "number") {
+    const got = Array.isArray(x) ? "an array" : String(x);
+    throw new ArgumentError(
+      `an operand is ${got}; expected a Tensor, number, bigint or boolean (wrap an array: new Tensor([1, 2]))`,
+    );
+  }
   return Number.isInteger(x) ? dtypes.int32 : DEFAULT_FLOAT;
 }
 const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
@@ -124,9 +130,11 @@ export abstract class MathTensor extends MovementTensor {
     const [a, b, c] = this.#operands("mulacc", [x, y]) as [LazyBuffer, LazyBuffer, LazyBuffer];
     return this.wrap(a.e("MULACC", b, c));
   }
+  /** The larger of the two; NaN wins. */
   maximum(x: this | Element): this {
     return this.#binary("maximum", "MAX", x);
   }
+  /** The smaller of the two; NaN wins. */
   minimum(x: this | Element): this {
     const [a, b] = this.#operands("minimum", [x]) as [LazyBuffer, LazyBuffer];
     // NaN wins as in maximum: where b is not below a and is a number, a it is
@@ -160,6 +168,7 @@ export abstract class MathTensor extends MovementTensor {
   ne(x: this | Element): this {
     return this.#binary("ne", "CMPNE", x);
   }
+  /** true where this is 0 */
   logicalNot(): this {
     return this.eq(0);
   }
@@ -226,9 +235,11 @@ export abstract class MathTensor extends MovementTensor {
   reciprocal(): this {
     return this.#float("RECIP");
   }
+  /** `1 / sqrt(this)` */
   rsqrt(): this {
     return this.sqrt().reciprocal();
   }
+  /** Rounds towards zero; integers stay as they are. */
   trunc(): this {
     return this.dtype.isFloat ? this.wrap(this.lazydata.e("TRUNC")) : this;
   }
@@ -240,6 +251,7 @@ export abstract class MathTensor extends MovementTensor {
     const t = this.trunc();
     return this.dtype.isFloat ? t.lt(this).where(t.add(1), t) : this;
   }
+  /** `max(this, 0)` */
   relu(): this {
     return this.maximum(0);
   }
@@ -248,6 +260,7 @@ export abstract class MathTensor extends MovementTensor {
     // the sign bit of zero goes too
     return this.le(0).where(this.neg().add(0), this);
   }
+  /** `1 / (1 + exp(-this))` */
   sigmoid(): this {
     return this.neg().exp().add(1).reciprocal();
   }

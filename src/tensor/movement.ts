@@ -64,6 +64,7 @@ export abstract class MovementTensor extends TensorBase {
       ...shape.slice(b + 1),
     );
   }
+  /** Drops dims of size 1: all, or the one named. */
   squeeze(dim?: number): this {
     if (dim === undefined) return this.reshape(this.lazydata.shape.filter((s) => s !== 1));
     const at = this.axis("squeeze", dim);
@@ -71,6 +72,7 @@ export abstract class MovementTensor extends TensorBase {
       ? this.reshape(this.lazydata.shape.filter((_, i) => i !== at))
       : this;
   }
+  /** Adds a dim of size 1 at `dim`. */
   unsqueeze(dim: number): this {
     const at = this.axis("unsqueeze", dim, this.ndim + 1);
     return this.reshape(this.lazydata.shape.toSpliced(at, 0, 1));
@@ -87,6 +89,7 @@ export abstract class MovementTensor extends TensorBase {
     }
     return this.wrap(this.lazydata.permute(axes));
   }
+  /** Exchanges two dims. */
   transpose(a = -2, b = -1): this {
     const order = range(this.ndim);
     const [x, y] = [this.axis("transpose", a), this.axis("transpose", b)];

@@ -32,6 +32,7 @@ export abstract class ReduceTensor extends MathTensor {
     this.#requireElements("max", axis);
     return this.#reduce("max", "REDUCE_MAX", axis, keepdim);
   }
+  /** The smallest element; NaN wins. */
   min(axis?: Axes, keepdim = false): this {
     this.#requireElements("min", axis);
     if (this.dtype.kind === "bool") return this.logicalNot().max(axis, keepdim).logicalNot();
@@ -68,6 +69,7 @@ export abstract class ReduceTensor extends MathTensor {
       .sum(axis, keepdim)
       .mul(1 / Math.max(0, this.#count(axes) - correction));
   }
+  /** The square root of the variance. */
   std(axis?: Axes, keepdim = false, correction = 1): this {
     return this.var(axis, keepdim, correction).sqrt();
   }
@@ -76,6 +78,7 @@ export abstract class ReduceTensor extends MathTensor {
     const e = this.#shifted("softmax", axis).exp();
     return e.div(e.sum(this.ndim === 0 ? [] : axis, true));
   }
+  /** The logarithm of softmax, computed without its overflow. */
   logSoftmax(axis = -1): this {
     const x = this.#shifted("logSoftmax", axis);
     return x.sub(
@@ -118,6 +121,7 @@ export abstract class ReduceTensor extends MathTensor {
     const right = w.reshape([...b.slice(0, -2), ...ones, ...b.slice(inner)]).transpose(-1, inner);
     return left.mul(right).sum(-1);
   }
+  /** torch's name for dot. */
   matmul(w: this): this {
     return this.dot(w);
   }

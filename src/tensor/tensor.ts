@@ -31,6 +31,7 @@ export interface TensorOptions {
   readonly device?: string;
 }
 
+/** A number, nested arrays of numbers, or a typed array. */
 export type TensorData = Element | NestedArray | ArrayBufferView;
 
 /**
@@ -55,10 +56,10 @@ export class Tensor extends ReduceTensor {
     );
   }
   static zeros(...shape: ShapeArgs): Tensor {
-    return Tensor.full(shapeOf(shape), 0, { dtype: dtypes.float32 });
+    return Tensor.full(checkShape("zeros", shapeOf(shape)), 0, { dtype: dtypes.float32 });
   }
   static ones(...shape: ShapeArgs): Tensor {
-    return Tensor.full(shapeOf(shape), 1, { dtype: dtypes.float32 });
+    return Tensor.full(checkShape("ones", shapeOf(shape)), 1, { dtype: dtypes.float32 });
   }
   /** Memory with whatever is in it. On DISK:path it is the file. */
   static empty(shape: Shape, options: TensorOptions = {}): Tensor {
@@ -97,7 +98,7 @@ export class Tensor extends ReduceTensor {
 }
 
 function checkShape(method: string, shape: Shape): Shape {
-  const bad = shape.find((s) => typeof s === "number" && (!Number.isInteger(s) || s < 0));
+  const bad = shape.find((s) => typeof s === "number" && (!Number.isSafeInteger(s) || s < 0));
   if (bad === undefined) return shape;
   throw new ShapeError(`${method}: ${showShape(shape)} is no shape; sizes are integers from 0 up`);
 }
@@ -154,11 +155,13 @@ function fromNested(data: NestedArray, wanted: DType | undefined): HostData {
           `Tensor: the array is ragged: ${path || "it"} has ${got}, expected ${shape[depth]} as its neighbours have`,
         );
       }
-      x.forEach((y, i) => void walk(y, depth + 1, `${path}[${i}]`));
+      // not forEach, which would pass over a hole
+      for (let i = 0; i < x.length; i++) walk(x[i] as NestedArray, depth + 1, `${path}[${i}]`);
     } else if (typeof x === "number" || typeof x === "bigint" || typeof x === "boolean") flat.push(x);
     else {
       throw new ArgumentError(
-        `Tensor: ${path} is ${Array.isArray(x) ? "an array" : typeof x}, expected a number, bigint or boolean`,
+        `Tensor: ${path === "" ? "the data" : path} is ${Array.isArray(x) ? "an array" : typeof x}, ` +
+          "expected a number, bigint or boolean, a nested array of them, or a typed array",
       );
     }
   };

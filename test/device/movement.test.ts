@@ -132,6 +132,34 @@ describe("views and computing", () => {
     expectValues(float32, await read(t.lt(3).where(5, t).pad(pads)), [0, 5, 5, 4, 0], "pad of where");
     expectValues(int32, await read(t.cast(int32).bitwiseXor(-1).pad(pads)), [0, -2, -3, -5, 0], "pad of xor");
   });
+  // outside of the outer padding nothing of the inner one shows
+  deviceTest("paddings of paddings", async (device) => {
+    const t = tensor(device, float32, [1, 3]);
+    const twice = t
+      .exp2()
+      .pad([[1, 0]])
+      .exp2()
+      .pad([[0, 3]]);
+    expectValues(float32, await read(twice), [1, 4, 256, 0, 0, 0], "pad of exp2 of pad of exp2");
+    const other = t
+      .exp2()
+      .pad([[0, 2]])
+      .exp2()
+      .pad([[4, 0]])
+      .flip(0);
+    expectValues(float32, await read(other), [1, 1, 256, 4, 0, 0, 0, 0], "and from the other side");
+    // shifted by one to the right and by two to the left: no larger than before, so it stays in one kernel
+    const four = tensor(device, float32, [0, 1, 2, 3]);
+    const right = four
+      .exp2()
+      .pad([[1, 0]])
+      .shrink([[0, 4]]);
+    const left = right
+      .exp2()
+      .pad([[0, 2]])
+      .shrink([[2, 6]]);
+    expectValues(float32, await read(left), [4, 16, 0, 0], "shifted there and back");
+  });
   deviceTest("a padding of a reduce, and a reduce of a padding", async (device) => {
     const t = tensor(device, float32, range(6), [2, 3]);
     expectValues(float32, await read(t.sum(1).pad([[1, 2]])), [0, 3, 12, 0, 0], "pad of a sum");

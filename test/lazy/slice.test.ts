@@ -49,3 +49,46 @@ test("a part of what a device computed keeps its value over an assign", async ()
     [10, 20, 30, 40],
   ]);
 });
+
+test("any view of a host array or a file can be read and moved", async () => {
+  const host = new Tensor(
+    [
+      [1, 2, 3],
+      [4, 5, 6],
+    ],
+    { device: "EXT" },
+  );
+  const views = [
+    host.T,
+    host.flip(1),
+    host.shrink([null, [0, 2]]),
+    host.pad([
+      [0, 1],
+      [1, 0],
+    ]),
+  ] as const;
+  const wanted = [
+    [
+      [1, 4],
+      [2, 5],
+      [3, 6],
+    ],
+    [
+      [3, 2, 1],
+      [6, 5, 4],
+    ],
+    [
+      [1, 2],
+      [4, 5],
+    ],
+    [
+      [0, 1, 2, 3],
+      [0, 4, 5, 6],
+      [0, 0, 0, 0],
+    ],
+  ];
+  for (const [i, v] of views.entries()) {
+    expect(await v.tolist()).toEqual(wanted[i]);
+    expect(await v.to("JS").tolist()).toEqual(wanted[i]);
+  }
+});

@@ -82,8 +82,9 @@ describe("AddressSpace", () => {
       const live = new Map<number, number>();
       let used = 0;
       let peak = 0;
-      const overlapping = (at: number, end: number): boolean =>
-        [...live].some(([a, n]) => a < end && at < a + AddressSpace.rounded(n));
+      const must = (holds: boolean, what: string): void => {
+        if (!holds) throw new Error(`seed ${seed}: ${what}`);
+      };
       for (let step = 0; step < 300; step++) {
         if (live.size > 0 && r.chance(live.size > 40 ? 70 : 45)) {
           const at = r.pick([...live.keys()]);
@@ -95,16 +96,15 @@ describe("AddressSpace", () => {
           const n = r.chance(20) ? r.int(0, 100_000) : r.int(0, 700);
           const { at } = space.alloc(n);
           const end = at + AddressSpace.rounded(n);
-          expect(at % 64, `seed ${seed}`).toBe(0);
-          expect(at, `seed ${seed}`).toBeGreaterThanOrEqual(START);
-          expect(end, `seed ${seed}`).toBeLessThanOrEqual(space.top);
-          expect(overlapping(at, end), `seed ${seed}, step ${step}: overlap at ${at}`).toBe(false);
+          must(at % 64 === 0 && at >= START && end <= space.top, `block at ${at} is out of place`);
+          for (const [a, m] of live)
+            must(a >= end || at >= a + AddressSpace.rounded(m), `${at} overlaps ${a}`);
           live.set(at, n);
           used += AddressSpace.rounded(n);
         }
         peak = Math.max(peak, used);
-        expect(space.top - START, `seed ${seed}`).toBeGreaterThanOrEqual(used);
-        expect(space.top - START, `seed ${seed}: fragmented`).toBeLessThanOrEqual(2 * peak + 100_064);
+        must(space.top - START >= used, "the top is below what is in use");
+        must(space.top - START <= 2 * peak + 100_064, "memory is fragmented");
       }
       for (const at of r.shuffled([...live.keys()])) space.free(at, live.get(at) as number);
       expect(space.top, `seed ${seed}: something was left`).toBe(START);

@@ -68,7 +68,7 @@ describe("createSchedule changes nothing", () => {
     expect(opsOf(a)).toEqual(["STORE"]);
     expect(opsOf(a)).toEqual(["STORE"]);
     expect(a.lazydata.base.realized).toBeUndefined();
-    expect([...a.dataSync()]).toEqual(old.map((n) => Math.fround(n + 1)));
+    expect([...a.dataSync()]).toEqual(old.map((n) => Math.fround(Number(n) + 1)));
   });
   test("an empty list, and what is realised already, give an empty schedule", () => {
     expect(createSchedule([])).toEqual([]);

@@ -1,0 +1,93 @@
+// ARCHITECTURE.md says what is true: its files exist and are all there, its names are in src/, its listings are what the
+// compiler prints for the two programs it follows.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import {
+  ClangRenderer,
+  CommandQueue,
+  createSchedule,
+  type LazyBuffer,
+  resetKernelNames,
+  showAst,
+  Tensor,
+  toKernel,
+  withEnv,
+} from "gradloom";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "..", "..");
+const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
+const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+  .map((f) => f.replaceAll("\\", "/"))
+  .filter((f) => f.endsWith(".ts"));
+const source = files.map((f) => readFileSync(join(root, "src", f), "utf8")).join("\n");
+
+const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((m) => ({
+  language: m[1],
+  text: m[2] as string,
+}));
+const prose = text.replaceAll(/^```[\s\S]*?^```$/gm, "");
+
+test("every path that is named exists", () => {
+  const paths = prose.match(/\b(?:src|test|docs|bench|scripts)\/[\w./-]*\w\/?/g) ?? [];
+  expect(paths.length).toBeGreaterThan(20);
+  expect(paths.filter((p) => !existsSync(join(root, p)))).toEqual([]);
+});
+
+test("the picture has every file of src/, and no other", () => {
+  const picture = blocks.find((b) => b.language === "")?.text ?? "";
+  const named = new Set(picture.match(/\b[\w]+\.ts\b/g));
+  const folders = new Set(
+    files.filter((f) => f.split("/").length > 2).map((f) => f.split("/").slice(0, 2).join("/")),
+  );
+  // a folder inside a stage may stand for its files
+  const inFolder = (f: string): boolean =>
+    [...folders].some((d) => f.startsWith(`${d}/`) && picture.includes(`(${basename(d)}/)`));
+  expect([...new Set(files.filter((f) => !inFolder(f)).map((f) => basename(f)))].sort()).toEqual(
+    [...named].sort(),
+  );
+});
+
+test("every name in code quotes is in src/", () => {
+  const quoted = [...prose.matchAll(/`([^`\n]+)`/g)].map((m) => m[1] as string);
+  const names = quoted.flatMap((q) => /^([A-Za-z_]\w*)(?:\(\w*\)|\[\])?$/.exec(q)?.[1] ?? []);
+  expect(names.length).toBeGreaterThan(30);
+  const kernels = ["r_2", "E_4", "r_4_2", "r_4", "r_4n1", "n1"]; // named at run time
+  const missing = names.filter((n) => !kernels.includes(n) && !new RegExp(`\\b${n}\\b`).test(source));
+  expect(missing).toEqual([]);
+});
+
+/** Everything the compiler prints of a tensor, from its graph to its queues. */
+function printed(t: Tensor): string {
+  resetKernelNames();
+  const tree: string[] = [];
+  const walk = (lb: LazyBuffer, depth: number): void => {
+    tree.push("  ".repeat(depth) + String(lb));
+    for (const s of lb._base === undefined ? (lb.srcs ?? []) : [lb._base]) walk(s, depth + 1);
+  };
+  walk(t.lazydata, 0);
+  const items = createSchedule([t.lazydata]);
+  const kernels = items
+    .filter((si) => si.ast[0]?.op === "STORE")
+    .map((si) => toKernel(si.ast, [], ClangRenderer));
+  return [
+    tree.join("\n"),
+    items.flatMap((si) => si.ast.map(showAst)).join("\n"),
+    ...kernels.flatMap((k) => [k.name, String(k.uops), ClangRenderer.render(k.name, k.uops)]),
+    String(new CommandQueue(items)),
+    "",
+  ].join("\n");
+}
+
+test("the listings are real", () => {
+  const all = printed(new Tensor([1, 2]).dot(new Tensor([3, 4]))) + printed(new Tensor([1, 2, 3, 4]).var());
+  const listings = blocks.filter((b) => b.language === "text" || b.language === "c");
+  expect(listings.length).toBe(8);
+  for (const { text: listing } of listings) expect(all).toContain(listing);
+});
+
+test("FUSE=0 gives the two kernels it names", () => {
+  const names = withEnv({ FUSE: 0 }, () => printed(new Tensor([1, 2, 3, 4]).var()).match(/^r_\w+$/gm));
+  expect(names).toEqual(["r_4", "r_4n1"]);
+});
