@@ -42,18 +42,31 @@ export const padColored = (text: string, width: number): string => {
 export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly T[]): T[] {
   const order: T[] = [];
   const seen = new Set<T>();
-  const stack: { node: T; next: number; srcs: readonly T[] }[] = [];
-  const push = (node: T) => {
+  // the way down to the node in hand: each node, its sources, and how many of these are done
+  const path: T[] = [];
+  const srcs: (readonly T[])[] = [];
+  const done: number[] = [];
+  const enter = (node: T): void => {
     if (seen.has(node)) return;
     seen.add(node);
-    stack.push({ node, next: 0, srcs: sources(node) });
+    path.push(node);
+    srcs.push(sources(node));
+    done.push(0);
   };
   for (const root of roots) {
-    push(root);
-    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
-      const src = top.srcs[top.next++];
-      if (src !== undefined) push(src);
-      else order.push((stack.pop() as typeof top).node);
+    enter(root);
+    while (path.length > 0) {
+      const top = path.length - 1;
+      const at = done[top]!;
+      const next = srcs[top]![at];
+      if (next !== undefined) {
+        done[top] = at + 1;
+        enter(next);
+        continue;
+      }
+      order.push(path.pop()!);
+      srcs.pop();
+      done.pop();
     }
   }
   return order;

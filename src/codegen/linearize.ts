@@ -26,11 +26,11 @@ export function linearize(lowered: Lowered, target: Target): Linear {
 /** Ids of axes. Most nodes depend on what one of their sources depends on, and share its list. */
 type Axes = readonly number[];
 const NONE: Axes = [];
-const covers = (a: Axes, b: Axes): boolean => a.length >= b.length && b.every((x) => a.includes(x));
+const covers = (a: Axes, b: Axes): boolean => b.every((x) => a.includes(x));
 function union(a: Axes, b: Axes): Axes {
-  if (a === b || covers(a, b)) return a;
-  if (covers(b, a)) return b;
-  return [...new Set([...a, ...b])];
+  if (a === b || b.length === 0) return a;
+  if (a.length === 0 || covers(b, a)) return b;
+  return covers(a, b) ? a : [...new Set([...a, ...b])];
 }
 const rangesOf = (reduce: UOp): readonly UOp[] => reduce.srcs.slice(1);
 const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
@@ -57,7 +57,7 @@ class Linearizer {
     this.#list = new UOpGraph(lowered.arena);
     for (const u of toposort([lowered.sink], (x) => x.srcs)) {
       let free = NONE;
-      for (const s of u.srcs) free = union(free, this.#free.get(s) as Axes);
+      for (let i = 0; i < u.srcs.length; i++) free = union(free, this.#free.get(u.srcs[i]!) as Axes);
       if (u.op === "RANGE") {
         free = union(free, [u.arg]);
         this.#ranges.set(u.arg, u);
@@ -110,7 +110,9 @@ class Linearizer {
 
   /** All loops that the node depends on are open. */
   #isReady(u: UOp): boolean {
-    return this.#free.get(u)?.every((axis) => this.#open.has(axis)) === true;
+    const free = this.#free.get(u) as Axes;
+    for (let i = 0; i < free.length; i++) if (!this.#open.has(free[i]!)) return false;
+    return true;
   }
 
   // ---- placing ----
@@ -142,7 +144,7 @@ class Linearizer {
       if (seen.has(u) || this.#placed.has(u)) return;
       seen.add(u);
       if (u.op !== "STORE" && this.#isReady(u)) this.#place(u);
-      else for (const s of u.srcs) visit(s);
+      else for (let i = 0; i < u.srcs.length; i++) visit(u.srcs[i]!);
     };
     for (const r of roots) visit(r);
   }

@@ -16,11 +16,12 @@ type Condition = (d: number) => boolean;
 /** Groups the dims of `root`'s shape (all of them, or only `axes`), outermost first. */
 export function mergeDims(root: LazyOp, axes?: readonly number[]): number[][] {
   const all = root.shape.map((_, i) => i);
-  if (all.length < 2) return (axes ?? all).map((d) => [d]);
+  const dims = axes ?? all;
+  if (dims.length < 2) return dims.map((d) => [d]);
   const conditions: Condition[] = [];
   collect(root, all, conditions, new Map());
   const groups: number[][] = [];
-  for (const d of axes ?? all) {
+  for (const d of dims) {
     const last = groups.at(-1);
     if (last?.at(-1) === d - 1 && conditions.every((joins) => joins(d))) last.push(d);
     else groups.push([d]);

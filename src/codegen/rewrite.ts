@@ -2,7 +2,7 @@
 // one node, `graphRewrite` applies a table everywhere, sources first, until nothing matches. What the rules
 // say is in fold.ts (always on) and decompose.ts (what a target lacks).
 
-import { getOrMake, toposort } from "../helpers.ts";
+import { toposort } from "../helpers.ts";
 import type { AluOp } from "../ops.ts";
 import type { UOp, UOpArena, UOpName } from "./uops.ts";
 
@@ -56,12 +56,17 @@ export class RuleTable {
   }
   for(u: UOp): readonly Rule[] {
     const hasConst = u.srcs.some(isConst);
-    return getOrMake(hasConst ? this.#withConst : this.#plain, u.op === "ALU" ? u.arg : u.op, () =>
-      this.rules.filter(({ pattern: p }) => {
+    const known = hasConst ? this.#withConst : this.#plain;
+    const root = u.op === "ALU" ? u.arg : u.op;
+    let list = known.get(root);
+    if (list === undefined) {
+      list = this.rules.filter(({ pattern: p }) => {
         if ((p.op ?? u.op) !== u.op || (p.alu ?? u.arg) !== u.arg) return false;
         return hasConst || p.srcs?.some(isConst) !== true;
-      }),
-    );
+      });
+      known.set(root, list);
+    }
+    return list;
   }
 }
 
@@ -100,11 +105,13 @@ function matchSrcs(ps: readonly Pattern[], us: readonly UOp[], swapped: boolean)
 
 /** The replacement by the first rule that applies, or undefined. */
 export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena): UOp | undefined {
-  for (const r of table.for(u)) {
+  const rules = table.for(u);
+  for (let i = 0; i < rules.length; i++) {
+    const r = rules[i] as Rule;
     count = 0;
     if (!match(r.pattern, u)) continue;
     const found: Record<string, UOp> = {};
-    for (let i = 0; i < count; i++) found[names[i] as string] = nodes[i] as UOp;
+    for (let n = 0; n < count; n++) found[names[n] as string] = nodes[n] as UOp;
     const next = r.replace(found, arena, u);
     if (next !== undefined && next !== u) return next;
   }

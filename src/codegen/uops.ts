@@ -138,15 +138,17 @@ export class UOpArena implements Algebra<UOp> {
       const leaves = getOrMake(this.#leaves, dtype, () => new Map<Value | string, UOp>());
       return getOrMake(leaves, leafKey(op, arg as UOp["arg"]), () => makeUOp(op, dtype, srcs, arg) as UOp);
     }
-    for (const s of srcs) if (s.id > newest.id) newest = s;
-    const users = getOrMake(this.#users, newest, () => []);
-    for (const u of users) {
+    for (let i = 1; i < srcs.length; i++) if (srcs[i]!.id > newest.id) newest = srcs[i]!;
+    const users = this.#users.get(newest);
+    for (let i = 0; users !== undefined && i < users.length; i++) {
+      const u = users[i]!;
       if (u.op === op && u.arg === arg && u.dtype === dtype && arraysEqual(u.srcs, srcs)) {
         return this.#folded.get(u) ?? u;
       }
     }
     const made = makeUOp(op, dtype, srcs, arg) as UOp;
-    users.push(made);
+    if (users === undefined) this.#users.set(newest, [made]);
+    else users.push(made);
     const folded = rewriteOne(made, FOLD, this);
     if (folded === undefined) return made;
     this.#folded.set(made, folded);

@@ -39,7 +39,7 @@ function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
     try {
       await runAsync(work());
     } catch (e) {
-      if (left === 0 || !(e instanceof OutOfMemoryError) || !(await collectGarbage())) throw e;
+      if (left === 0 || !(e instanceof OutOfMemoryError) || !(await collectGarbage(50))) throw e;
       await attempt(left - 1);
     }
   };

@@ -151,10 +151,10 @@ export async function relievePressure(): Promise<void> {
 
 const nextTask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
-/** Whether it freed anything. */
-export async function collectGarbage(): Promise<boolean> {
+/** Whether it freed anything. A collection is begun and ended over several tasks, two or three as a rule. */
+export async function collectGarbage(patience = 8): Promise<boolean> {
   const before = GlobalCounters.buffers;
-  for (let i = 0; i < 8 && GlobalCounters.buffers === before; i++) {
+  for (let i = 0; i < patience && GlobalCounters.buffers === before; i++) {
     new ArrayBuffer(128 << 20);
     await nextTask();
   }

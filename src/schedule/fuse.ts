@@ -294,10 +294,14 @@ class Graph {
     const inputs = new Map<LazyBuffer, ReadonlySet<LazyBuffer>>();
     const none: ReadonlySet<LazyBuffer> = new Set();
     for (const b of this.all) {
-      const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
-      const sets = bases.map((s) => (stored.has(s) ? undefined : inputs.get(s)) ?? new Set([s]));
-      let union = sets.reduce((x, y) => (y.size > x.size ? join(y, x) : join(x, y)), none);
+      let union = none;
+      for (const { base } of b.srcs ?? []) {
+        if (base.op === "CONST") continue;
+        const reads = (stored.has(base) ? undefined : inputs.get(base)) ?? new Set([base]);
+        union = reads.size > union.size ? join(reads, union) : join(union, reads);
+      }
       if (union.size > MAX_FUSED_INPUTS) {
+        const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
         for (const s of bases) if ((inputs.get(s)?.size ?? 0) > 1) stored.add(s);
         union = new Set(bases);
       }

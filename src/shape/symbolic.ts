@@ -39,8 +39,10 @@ export function Variable(name: string, min: number, max: Sint): Variable {
 
 export const sprod = (shape: readonly Sint[]): Sint => {
   let total: Sint = 1;
-  for (const s of shape)
+  for (let i = 0; i < shape.length; i++) {
+    const s = shape[i]!;
     total = typeof total === "number" && typeof s === "number" ? total * s : mul(total, s);
+  }
   return total;
 };
 

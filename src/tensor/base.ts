@@ -64,7 +64,8 @@ export abstract class TensorBase {
   }
 
   /**
-   * Writes `x` into this tensor's memory once it is realised. Whatever was built on the old value is computed first.
+   * Writes `x` into this tensor's memory once it is realised. What was built on the old value and waits is computed
+   * first. Views of the old memory, and steps inside kernels that ran before, are not: reading them is a StaleError.
    */
   assign(x: this): this {
     const target = this.lazydata;

@@ -147,25 +147,30 @@ function fromNested(data: NestedArray, wanted: DType | undefined): HostData {
   const shape: number[] = [];
   for (let x: NestedArray | undefined = data; Array.isArray(x); x = x[0]) shape.push(x.length);
   const flat: Element[] = [];
-  const walk = (x: NestedArray, depth: number, path: string): void => {
+  const at: number[] = [];
+  const path = (depth: number): string => (depth === 0 ? "the data" : `[${at.slice(0, depth).join("][")}]`);
+  const walk = (x: NestedArray, depth: number): void => {
     if (depth < shape.length) {
       if (!Array.isArray(x) || x.length !== shape[depth]) {
         const got = Array.isArray(x) ? `${x.length} elements` : typeof x;
         throw new ShapeError(
-          `Tensor: the array is ragged: ${path || "it"} has ${got}, expected ${shape[depth]} as its neighbours have`,
+          `Tensor: the array is ragged: ${path(depth)} has ${got}, expected ${shape[depth]} as its neighbours have`,
         );
       }
       // not forEach, which would pass over a hole
-      for (let i = 0; i < x.length; i++) walk(x[i] as NestedArray, depth + 1, `${path}[${i}]`);
+      for (let i = 0; i < x.length; i++) {
+        at[depth] = i;
+        walk(x[i] as NestedArray, depth + 1);
+      }
     } else if (typeof x === "number" || typeof x === "bigint" || typeof x === "boolean") flat.push(x);
     else {
       throw new ArgumentError(
-        `Tensor: ${path === "" ? "the data" : path} is ${Array.isArray(x) ? "an array" : typeof x}, ` +
+        `Tensor: ${path(depth)} is ${Array.isArray(x) ? "an array" : typeof x}, ` +
           "expected a number, bigint or boolean, a nested array of them, or a typed array",
       );
     }
   };
-  walk(data, 0, "");
+  walk(data, 0);
   const dtype = wanted ?? commonType(flat);
   return { shape, dtype, bytes: encodeArray(dtype, flat) };
 }

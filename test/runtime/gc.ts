@@ -10,7 +10,7 @@ export async function collect(): Promise<void> {
   if (gc === undefined) throw new Error("run node with --expose-gc");
   let quiet = 0;
   // a finaliser may free what keeps another object alive: go on until nothing changes twice
-  for (let i = 0; i < 50 && quiet < 3; i++) {
+  for (let i = 0; i < 50 && quiet < 2; i++) {
     const before = GlobalCounters.buffers;
     gc();
     await nextTask();

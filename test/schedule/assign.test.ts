@@ -259,6 +259,18 @@ describe("across devices", () => {
     a.realizeSync();
     expect(a.tolistSync()).toEqual([94, 126, 158]);
   });
+  test("several copies to another device are all taken before the source changes", () => {
+    const w = ints([1, 2, 3]);
+    const copies = Array.from({ length: 6 }, (_, i) =>
+      i % 2 === 0 ? w.to("JS") : w.to("JS").mul(i).to("WASM:1"),
+    );
+    w.assign(w.add(10));
+    Tensor.realizeSync(w, ...copies);
+    expect(copies.map((t) => t.tolistSync())).toEqual(
+      copies.map((_, i) => [1, 2, 3].map((n) => (i % 2 === 0 ? n : n * i))),
+    );
+    expect(w.tolistSync()).toEqual([11, 12, 13]);
+  });
   test("two devices that write each other's values", () => {
     const [a, b] = [ints([1, 2]), ints([10, 20], "JS")];
     const [na, nb] = [b.to("WASM").add(a), a.to("JS").add(b)];

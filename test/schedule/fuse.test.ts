@@ -187,6 +187,8 @@ const CASES: readonly (readonly [string, () => Tensor, number, number])[] = [
   ["a mean expanded over something larger", () => cube.sub(cube.mean([1, 2], true).expand(4, 6, 8)), 1, 2],
   ["an expand over another input's size", () => x.mean(1, true).expand(8, 40).add(1), 2, 2],
   ["a mean by row used by column", () => square.sub(square.mean(1).reshape(1, 8)), 2, 2],
+  ["centred by row, summed by column", () => x.sub(x.mean(1, true)).sum(0), 2, 2],
+  ["softmax by row, largest by column", () => x.softmax(1).max(0), 3, 3],
   ["a mean that is flipped before it expands", () => x.sub(x.mean(1, true).flip(0)), 2, 2],
 ];
 
@@ -280,6 +282,11 @@ describe("the cost of what was fused", () => {
     // two loops of 1024: a mean inside the second would be a million operations
     expect(totalOps(big.sub(big.mean()))).toBeLessThan(4 * n * n);
     expect(totalOps(big.var())).toBeLessThan(6 * n * n);
+  });
+  test("a row's mean is not computed again for each column", () => {
+    expect(totalOps(big.sub(big.mean(1, true)).sum(0))).toBeLessThan(4 * n * n);
+    expect(totalOps(big.softmax(1).sum(0))).toBeLessThan(20 * n * n);
+    expect(totalOps(big.softmax(0).max(1))).toBeLessThan(20 * n * n);
   });
   test("a softmax that is reduced to one number does not compute its rows again for each element", () => {
     expect(totalOps(big.softmax().sum())).toBeLessThan(20 * n * n);

@@ -106,7 +106,6 @@ describe("making a tensor", () => {
       const data = t.dataSync() as Int32Array;
       data.fill(0);
       expect(t.tolistSync()).toEqual([1, 2, 3]);
-      expect(t.add === undefined ? 0 : t.dataSync()).not.toBe(data);
     }
   });
   test("constants: full, zeros, ones", () => {
@@ -274,10 +273,10 @@ describe("large graphs", () => {
   test("20,000 elementwise ops in a row do not overflow the stack", () => {
     expect(chain(20_000).tolistSync()).toEqual([20_000, 20_000, 20_000, 20_000]);
   });
-  test("20,000 reductions and expansions in a row do not either", () => {
+  test("500 reductions, each expanded again, one after another", () => {
     let t = one;
-    for (let i = 0; i < 2000; i++) t = t.sum().expand(4).add(1).minimum(1000);
-    expect(kernels(t)).toBeGreaterThan(1999);
+    for (let i = 0; i < 500; i++) t = t.sum().expand(4).add(1).minimum(1000);
+    expect(kernels(t)).toBeLessThan(500);
     expect(t.tolistSync()).toEqual([1000, 1000, 1000, 1000]);
   });
   test("20,000 views in a row are one view", () => {
