@@ -14,6 +14,10 @@ import { type Shape, stridesFor } from "../shape/view.ts";
 export const MAX_FUSED_DEPTH = 400;
 /** A kernel reads at most this many buffers, more or less: WebAssembly takes 1000 arguments. */
 export const MAX_FUSED_INPUTS = 500;
+/** A node that one kernel would compute at more places than this is stored: views of views multiply. */
+export const MAX_FUSED_VIEWS = 32;
+/** How far a reduce that might be fused back is followed. */
+const MAX_FOLLOWED = 1000;
 
 export interface Cut {
   /** the nodes that get memory */
@@ -41,8 +45,9 @@ export function cut(outs: readonly LazyBuffer[]): Cut {
   for (let fused = graph.fuseBackCandidates(); ; ) {
     const realizes = graph.groupReduces(fused);
     const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
-    if (kept.size === fused.size)
-      return { realizes: graph.splitWide(graph.splitDeep(realizes)), all: graph.all };
+    if (kept.size === fused.size) {
+      return { realizes: graph.splitWide(graph.splitDeep(graph.splitSeen(realizes))), all: graph.all };
+    }
     fused = kept;
   }
 }
@@ -273,8 +278,27 @@ class Graph {
           todo.push(by);
         }
       }
+      if (seen.size > MAX_FOLLOWED) return false;
     }
     return roots.size === 1;
+  }
+
+  /** Stores nodes that are seen through too many views, counted from the users down. */
+  splitSeen(stored: Set<LazyBuffer>): Set<LazyBuffer> {
+    const places = new Map<LazyBuffer, number>();
+    for (const b of [...this.all].reverse()) {
+      if (stored.has(b)) continue;
+      let plain = 1;
+      let moved = 0;
+      for (const { by, through } of this.#uses.get(b) ?? []) {
+        const n = places.get(by) ?? 1;
+        if (through === b) plain = Math.max(plain, n);
+        else moved += n;
+      }
+      if (plain + moved > MAX_FUSED_VIEWS && !loads(b)) stored.add(b);
+      else places.set(b, plain + moved);
+    }
+    return stored;
   }
 
   /** Stores a node on every path of unstored nodes that is longer than MAX_FUSED_DEPTH. */

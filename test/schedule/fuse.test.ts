@@ -311,3 +311,23 @@ describe("the order of a schedule", () => {
     }
   });
 });
+
+describe("views of views", () => {
+  // two views that do not commute double the places at which the node below is needed, level by level
+  const step = (r: Tensor) => {
+    const turned = r.reshape(5, 6).T.reshape(30);
+    return turned.add(r.reshape(3, 10).T.reshape(30)).mul(0.5);
+  };
+  const levels = (n: number) => Array.from({ length: n }).reduce<Tensor>((r) => step(r), ready([30]));
+
+  test("a few levels are one kernel", () => expect(kernels(levels(4))).toBe(1));
+  test("many are stored on the way, instead of doubling for ever", () => {
+    expect(kernels(levels(40))).toBeGreaterThan(4);
+    expect(kernels(levels(40))).toBeLessThan(20);
+  });
+  test("a stencil of nine shifts of something computed is one kernel", () => {
+    const y = ready([12]).mul(2);
+    const shifts = Array.from({ length: 9 }, (_, i) => y.pad([[i, 8 - i]]));
+    expect(kernels(shifts.reduce((a, b) => a.add(b)))).toBe(1);
+  });
+});
