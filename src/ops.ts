@@ -1,11 +1,11 @@
-// The ops, one record each: group, arity, result type, meaning on one value, what it does to zero padding,
+// The ops, one record each: group, arity, result type, meaning on one value, gradient, what it does to zero padding,
 // and how to express it through other ops where a target lacks it. Adding an op is adding a record here.
 // LazyBuffers, the schedule's LazyOps and the UOps all speak these names.
 
 import { bounds, type DType, dtypes, type Value, wrap } from "./dtype.ts";
 import { exp2, log2, sin } from "./transcendental.ts";
 
-/** The algebra in which decompositions are written: `T` is a UOp in codegen. */
+/** The algebra in which decompositions and gradients are written: `T` is a UOp in codegen, a Tensor in autograd. */
 export interface Algebra<T> {
   alu(op: AluOp, ...srcs: readonly T[]): T;
   constant(dtype: DType, value: Value): T;
@@ -34,6 +34,8 @@ export type BinaryOp =
 export type TernaryOp = "WHERE" | "MULACC";
 export type AluOp = UnaryOp | BinaryOp | TernaryOp;
 
+type Gradient = <T>(a: Algebra<T>, g: T, out: T, ...xs: T[]) => readonly (T | undefined)[];
+
 export interface OpRecord {
   readonly group: "UnaryOps" | "BinaryOps" | "TernaryOps";
   readonly arity: 1 | 2 | 3;
@@ -45,6 +47,8 @@ export interface OpRecord {
   /** `d` is the type of the sources (of the last one for WHERE) */
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
   readonly decompose?: <T>(a: Algebra<T>, ...xs: T[]) => T;
+  /** the gradients of the sources, given that of the result; undefined where none flows */
+  readonly gradient: Gradient;
 }
 
 // Number and bigint are never mixed within one call: both branches are the same expression on purpose.
@@ -79,42 +83,98 @@ const mod = (d: DType, a: Value, b: Value): Value => {
 /** NaN wins, as in torch; which zero wins is not specified. */
 const max = (_: DType, a: Value, b: Value): Value => (Number.isNaN(a) || a > b ? a : b);
 
+/** Steps and bits: flat or without meaning between two values. */
+const flat: Gradient = () => [];
+
 const unary = { group: "UnaryOps", arity: 1, result: "same", padSafe: true } as const;
 const binary = { group: "BinaryOps", arity: 2, result: "same", padSafe: true } as const;
-const comparison = { ...binary, result: "bool" } as const;
+const comparison = { ...binary, result: "bool", gradient: flat } as const;
+const bits = { ...binary, gradient: flat } as const;
 
 export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   NEG: {
     ...unary,
     evaluate: (d, x) => wrap(d, d.isBig ? -(x as bigint) : d.isInt ? -(x as N) | 0 : -(x as N)),
+    gradient: (a, g) => [a.alu("NEG", g)],
   },
-  EXP2: { ...unary, padSafe: false, evaluate: float((x) => 2 ** x), decompose: exp2 },
-  LOG2: { ...unary, padSafe: false, evaluate: float(Math.log2), decompose: log2 },
-  SIN: { ...unary, evaluate: float(Math.sin), decompose: sin },
-  SQRT: { ...unary, evaluate: float(Math.sqrt) },
+  EXP2: {
+    ...unary,
+    padSafe: false,
+    evaluate: float((x) => 2 ** x),
+    decompose: exp2,
+    gradient: (a, g, out) => [a.alu("MUL", g, a.alu("MUL", out, a.constant(a.dtypeOf(g), Math.LN2)))],
+  },
+  LOG2: {
+    ...unary,
+    padSafe: false,
+    evaluate: float(Math.log2),
+    decompose: log2,
+    gradient: (a, g, _, x) => [a.alu("DIV", g, a.alu("MUL", x, a.constant(a.dtypeOf(g), Math.LN2)))],
+  },
+  SIN: {
+    ...unary,
+    evaluate: float(Math.sin),
+    decompose: sin,
+    // the derivative is the cosine: the sine of what is left to a right angle
+    gradient: (a, g, _, x) => [
+      a.alu("MUL", g, a.alu("SIN", a.alu("SUB", a.constant(a.dtypeOf(g), Math.PI / 2), x))),
+    ],
+  },
+  SQRT: {
+    ...unary,
+    evaluate: float(Math.sqrt),
+    gradient: (a, g, out) => [a.alu("DIV", g, a.alu("MUL", out, a.constant(a.dtypeOf(g), 2)))],
+  },
   RECIP: {
     ...unary,
     padSafe: false,
     evaluate: float((x) => 1 / x),
     decompose: (a, x) => a.alu("DIV", a.constant(a.dtypeOf(x), 1), x),
+    gradient: (a, g, out) => [a.alu("MUL", a.alu("NEG", g), a.alu("MUL", out, out))],
   },
-  TRUNC: { ...unary, evaluate: float(Math.trunc) },
+  TRUNC: { ...unary, evaluate: float(Math.trunc), gradient: flat },
 
-  ADD: { ...binary, commutative: true, evaluate: add },
+  ADD: { ...binary, commutative: true, evaluate: add, gradient: (_, g) => [g, g] },
   SUB: {
     ...binary,
     evaluate: (d, a, b) => wrap(d, d.isBig ? (a as bigint) - (b as bigint) : (a as N) - (b as N)),
+    gradient: (a, g) => [g, a.alu("NEG", g)],
   },
-  MUL: { ...binary, commutative: true, evaluate: mul },
-  DIV: { ...binary, padSafe: false, evaluate: (d, a, b) => wrap(d, (a as N) / (b as N)) },
-  IDIV: { ...binary, evaluate: idiv },
-  MOD: { ...binary, padSafe: false, evaluate: mod },
-  MAX: { ...binary, commutative: true, evaluate: max },
+  MUL: {
+    ...binary,
+    commutative: true,
+    evaluate: mul,
+    gradient: (a, g, _, x, y) => [a.alu("MUL", g, y), a.alu("MUL", g, x)],
+  },
+  DIV: {
+    ...binary,
+    padSafe: false,
+    evaluate: (d, a, b) => wrap(d, (a as N) / (b as N)),
+    gradient: (a, g, out, _, y) => [a.alu("DIV", g, y), a.alu("NEG", a.alu("DIV", a.alu("MUL", g, out), y))],
+  },
+  IDIV: { ...binary, evaluate: idiv, gradient: flat },
+  MOD: {
+    ...binary,
+    padSafe: false,
+    evaluate: mod,
+    gradient: (a, g, _, x, y) => [g, a.alu("NEG", a.alu("MUL", g, a.alu("TRUNC", a.alu("DIV", x, y))))],
+  },
+  MAX: {
+    ...binary,
+    commutative: true,
+    evaluate: max,
+    // a tie shares the gradient, as in torch
+    gradient: (a, g, _, x, y) => {
+      const zero = a.constant(a.dtypeOf(g), 0);
+      const half = a.alu("WHERE", a.alu("CMPEQ", x, y), a.alu("MUL", g, a.constant(a.dtypeOf(g), 0.5)), zero);
+      return [a.alu("WHERE", a.alu("CMPLT", y, x), g, half), a.alu("WHERE", a.alu("CMPLT", x, y), g, half)];
+    },
+  },
   CMPLT: { ...comparison, evaluate: compare((a, b) => a < b) },
   CMPEQ: { ...comparison, commutative: true, padSafe: false, evaluate: compare((a, b) => a === b) },
   CMPNE: { ...comparison, commutative: true, evaluate: compare((a, b) => a !== b) },
   AND: {
-    ...binary,
+    ...bits,
     commutative: true,
     evaluate: bitwise(
       (a, b) => a & b,
@@ -122,7 +182,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     ),
   },
   OR: {
-    ...binary,
+    ...bits,
     commutative: true,
     evaluate: bitwise(
       (a, b) => a | b,
@@ -130,7 +190,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     ),
   },
   XOR: {
-    ...binary,
+    ...bits,
     commutative: true,
     evaluate: bitwise(
       (a, b) => a ^ b,
@@ -138,12 +198,12 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     ),
   },
   SHL: {
-    ...binary,
+    ...bits,
     evaluate: (d, a, b) => wrap(d, d.isBig ? (a as bigint) << BigInt(count(d, b)) : (a as N) << count(d, b)),
   },
   /** arithmetic on signed types, logical on unsigned ones */
   SHR: {
-    ...binary,
+    ...bits,
     evaluate: (d, a, b) => {
       if (d.isBig) return wrap(d, (a as bigint) >> BigInt(count(d, b)));
       return wrap(d, d.kind === "int" ? (a as N) >> count(d, b) : (a as N) >>> count(d, b));
@@ -156,6 +216,10 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     result: "same",
     padSafe: true,
     evaluate: (_, c, a, b) => (c ? a : b),
+    gradient: (a, g, _, c) => {
+      const zero = a.constant(a.dtypeOf(g), 0);
+      return [undefined, a.alu("WHERE", c, g, zero), a.alu("WHERE", c, zero, g)];
+    },
   },
   MULACC: {
     group: "TernaryOps",
@@ -164,6 +228,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     padSafe: true,
     evaluate: (d, a, b, c) => add(d, mul(d, a, b), c),
     decompose: (a, x, y, z) => a.alu("ADD", a.alu("MUL", x, y), z),
+    gradient: (a, g, _, x, y) => [a.alu("MUL", g, y), a.alu("MUL", g, x), g],
   },
 };
 
@@ -184,10 +249,11 @@ export const UnaryOps = { ...group<UnaryOp>("UnaryOps"), CAST: "CAST", BITCAST: 
 export const BinaryOps = group<BinaryOp>("BinaryOps");
 export const TernaryOps = group<TernaryOp>("TernaryOps");
 /** MAX has a binary twin, so the reduce is spelt out. */
-export const ReduceOps = { SUM: "SUM", MAX: "REDUCE_MAX" } as const;
+export const ReduceOps = { SUM: "SUM", MAX: "REDUCE_MAX", PROD: "PROD" } as const;
 export const LoadOps = {
   EMPTY: "EMPTY",
   CONST: "CONST",
+  ARANGE: "ARANGE",
   COPY: "COPY",
   CONTIGUOUS: "CONTIGUOUS",
   CUSTOM: "CUSTOM",
@@ -199,12 +265,13 @@ export type ReduceOp = (typeof ReduceOps)[keyof typeof ReduceOps];
 export type LoadOp = keyof typeof LoadOps;
 export type BufferOp = keyof typeof BufferOps;
 export const isLoadOp = (op: string): op is LoadOp => Object.hasOwn(LoadOps, op);
-export const isReduceOp = (op: string): op is ReduceOp => op === "SUM" || op === "REDUCE_MAX";
+export const isReduceOp = (op: string): op is ReduceOp => Object.hasOwn(REDUCE, op);
 
 /** How two partial results of a reduce combine, and the value it starts from. */
 export const REDUCE: Record<ReduceOp, { readonly combine: AluOp; readonly identity: (d: DType) => Value }> = {
   SUM: { combine: "ADD", identity: (d) => (d.isBig ? 0n : 0) },
   REDUCE_MAX: { combine: "MAX", identity: (d) => bounds(d)[0] },
+  PROD: { combine: "MUL", identity: (d) => (d.isBig ? 1n : 1) },
 };
 
 /** The type of the result, given the types of the sources. */

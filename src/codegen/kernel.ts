@@ -10,6 +10,7 @@ import { type Sint, smax, type Variable } from "../shape/symbolic.ts";
 import { decompose } from "./decompose.ts";
 import { linearize } from "./linearize.ts";
 import { type Axis, lower } from "./lower.ts";
+import { pickOneHot } from "./onehot.ts";
 import type { OptOp } from "./opts.ts";
 import { checkGraph, checkList } from "./spec.ts";
 import type { Target } from "./target.ts";
@@ -34,7 +35,9 @@ export interface Kernel {
 export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel {
   const lowered = lower(ast, opts, target);
   if (env.SPEC) checkGraph(lowered.sink, "lower");
-  const sink = decompose(lowered.sink, target, lowered.arena);
+  const picked = pickOneHot(lowered.sink, lowered.arena);
+  if (env.SPEC) checkGraph(picked, "pickOneHot");
+  const sink = decompose(picked, target, lowered.arena);
   if (env.SPEC) checkGraph(sink, "decompose");
   const { uops, globalSize, localSize } = linearize({ ...lowered, sink }, target);
   if (env.SPEC) checkList(uops);

@@ -5,7 +5,7 @@
 import { type DType, dtypes, PtrDType } from "../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../errors.ts";
 import { arraysEqual, getOrMake, range } from "../helpers.ts";
-import { isAluOp, REDUCE } from "../ops.ts";
+import { isAluOp, REDUCE, type ReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import {
@@ -133,6 +133,10 @@ class Lowering {
         const { valid } = op.arg.st.expr(place.idx);
         return this.#where(valid, a.constant(op.dtype, op.arg.val), op.dtype);
       }
+      case "ARANGE": {
+        const { index, valid } = op.arg.expr(place.idx);
+        return this.#where(valid, this.#index(index), op.dtype);
+      }
       case "VIEW": {
         const src = op.srcs[0] as LazyOp;
         const { index, valid } = op.arg.expr(place.idx);
@@ -145,6 +149,7 @@ class Lowering {
         return a.bitcast(this.#lower(op.srcs[0] as LazyOp, place), op.dtype);
       case "SUM":
       case "REDUCE_MAX":
+      case "PROD":
         return this.#reduce(op, place);
       default: {
         if (!isAluOp(op.op)) throw new InternalError(`${op.op} cannot be lowered to a kernel`);
@@ -164,7 +169,7 @@ class Lowering {
   }
 
   /** The lanes of an unrolled axis are combined first, then the loops run over what is left. */
-  #reduce(op: LazyOp<"SUM" | "REDUCE_MAX">, place: Place): UOp {
+  #reduce(op: LazyOp<ReduceOp>, place: Place): UOp {
     const src = op.srcs[0] as LazyOp;
     const loops = getOrMake(this.#reduceLoops, op, () =>
       mergeDims(src, op.arg).map((dims) =>

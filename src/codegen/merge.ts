@@ -36,6 +36,7 @@ function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Dim
   before.push(dims);
   let below: Dims | undefined = dims;
   if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST") into.push((d) => joinsView(u.arg.st, dims, d));
+  else if (u.op === "ARANGE") into.push((d) => joinsView(u.arg, dims, d));
   else if (isReduceOp(u.op)) into.push((d) => joinsReduce(u, dims, d));
   else if (u.op === "VIEW") {
     into.push((d) => joinsView(u.arg, dims, d));

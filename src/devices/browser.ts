@@ -1,6 +1,7 @@
-// The devices of a browser build, one line each. EXT and WASM load with the package, since every program uses them;
-// the rest on first use.
+// The devices of a browser build, one line each. EXT and WASM load with the package, since every program uses
+// them; the rest on first use.
 
+import { DeviceError, FileError } from "../errors.ts";
 import type { MaybePromise } from "../helpers.ts";
 import type { Compiled } from "../runtime/device.ts";
 import * as ext from "./ext.ts";
@@ -19,7 +20,47 @@ export const registry: Registry = {
   EXT: () => ext,
 };
 
-/** A page has no files: the text goes to the function that the page put there, if any. */
+/** A page has no files: what is written goes to the function that the page put there, if any. */
+type Write = (path: string, data: string | Uint8Array) => MaybePromise<void>;
+const host = globalThis as { GRADLOOM_WRITE?: Write };
+export const hasFiles = false;
+
 export function writeText(path: string, text: string): void {
-  (globalThis as { GRADLOOM_WRITE?: (path: string, text: string) => void }).GRADLOOM_WRITE?.(path, text);
+  host.GRADLOOM_WRITE?.(path, text);
+}
+
+export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+  if (host.GRADLOOM_WRITE === undefined) {
+    throw new DeviceError(
+      `cannot write ${path}: a page has no files; take the bytes instead (without a path the call returns them), ` +
+        "or set globalThis.GRADLOOM_WRITE",
+    );
+  }
+  const all: Uint8Array[] = [];
+  for await (const part of parts) all.push(part.slice());
+  const bytes = new Uint8Array(all.reduce((n, part) => n + part.byteLength, 0));
+  let at = 0;
+  for (const part of all) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  await host.GRADLOOM_WRITE(path, bytes);
+}
+
+/** A path is an address, relative to the page. */
+export async function readBytes(path: string, start = 0, end?: number): Promise<Uint8Array<ArrayBuffer>> {
+  const whole = start === 0 && end === undefined;
+  const last = end === undefined ? "" : end - 1;
+  const reply = await fetch(path, whole ? {} : { headers: { Range: `bytes=${start}-${last}` } });
+  if (!reply.ok) throw new FileError(`cannot read ${path}: the server answered ${reply.status}`);
+  const bytes = new Uint8Array(await reply.arrayBuffer());
+  return whole || reply.status === 206 ? bytes : bytes.slice(start, end);
+}
+
+export function fileSize(path: string): Promise<number> {
+  throw new DeviceError(`the size of ${path} is not known: a page has no files`);
+}
+
+export function packageFile(name: string, file: string): string {
+  throw new FileError(`${name}/${file}: a page has no npm packages; give the address of the files instead`);
 }

@@ -1,12 +1,18 @@
 // DISK:/path/to/file holds a file. Nothing is read until bytes are asked for; it computes nothing. A file that is
 // shorter than the tensor on it is refused, a file that is not there yet is made by the first copy into it.
 
-import { closeSync, existsSync, fstatSync, openSync, readSync, statSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { DeviceError, FileError } from "../errors.ts";
 import type { Allocator, Compiled } from "../runtime/device.ts";
 
+/** A file as one allocation holds it open: a file put in its place later is another one. */
+interface Opened {
+  fd: number | undefined;
+  writable: boolean;
+}
 /** A part of the file. */
 interface Part {
+  readonly file: Opened;
   readonly start: number;
   readonly nbytes: number;
 }
@@ -14,28 +20,31 @@ interface Part {
 class File implements Allocator<Part> {
   readonly canTransfer = false;
   readonly #path: string;
-  #fd: number | undefined;
-  #writable = false;
 
   constructor(path: string) {
     this.#path = path;
   }
 
   alloc(nbytes: number): Part {
-    if (existsSync(this.#path)) this.#require(statSync(this.#path).size, nbytes);
-    return { start: 0, nbytes };
+    const file: Opened = { fd: undefined, writable: false };
+    if (existsSync(this.#path)) {
+      const { size } = fstatSync(this.#open(file, false));
+      if (size < nbytes) this.free({ file });
+      this.#require(size, nbytes);
+    }
+    return { file, start: 0, nbytes };
   }
-  free(): void {
-    if (this.#fd !== undefined) closeSync(this.#fd);
-    this.#fd = undefined;
+  free({ file }: Pick<Part, "file">): void {
+    if (file.fd !== undefined) closeSync(file.fd);
+    file.fd = undefined;
   }
-  copyin({ start }: Part, src: Uint8Array): void {
-    const fd = this.#open(true);
+  copyin({ file, start }: Part, src: Uint8Array): void {
+    const fd = this.#open(file, true);
     for (let done = 0; done < src.byteLength; )
       done += this.#try("write", () => writeSync(fd, src, done, src.byteLength - done, start + done));
   }
-  copyout(dest: Uint8Array, { start }: Part): void {
-    const fd = this.#open(false);
+  copyout(dest: Uint8Array, { file, start }: Part): void {
+    const fd = this.#open(file, false);
     this.#require(fstatSync(fd).size, start + dest.byteLength);
     for (let done = 0; done < dest.byteLength; ) {
       const n = this.#try("read", () => readSync(fd, dest, done, dest.byteLength - done, start + done));
@@ -46,24 +55,20 @@ class File implements Allocator<Part> {
   view(): undefined {
     return undefined;
   }
-  offset({ start }: Part, nbytes: number, byteOffset: number): Part {
-    return { start: start + byteOffset, nbytes };
+  offset({ file, start }: Part, nbytes: number, byteOffset: number): Part {
+    return { file, start: start + byteOffset, nbytes };
   }
   transfer(): void {
     throw new DeviceError("DISK cannot transfer");
   }
 
-  #open(write: boolean): number {
-    if (this.#fd !== undefined && (!write || this.#writable) && this.#isCurrent(this.#fd)) return this.#fd;
-    this.free();
+  #open(file: Opened, write: boolean): number {
+    if (file.fd !== undefined && (!write || file.writable)) return file.fd;
+    this.free({ file });
     const mode = write ? (existsSync(this.#path) ? "r+" : "w+") : "r";
-    this.#fd = this.#try("open", () => openSync(this.#path, mode));
-    this.#writable = write;
-    return this.#fd;
-  }
-  /** Another file may have been put in the place of the one that is open. */
-  #isCurrent(fd: number): boolean {
-    return statSync(this.#path, { throwIfNoEntry: false })?.ino === fstatSync(fd).ino;
+    file.fd = this.#try("open", () => openSync(this.#path, mode));
+    file.writable = write;
+    return file.fd;
   }
   #try<T>(what: string, action: () => T): T {
     try {

@@ -1,6 +1,10 @@
 // The devices of Node: those of the browser, and those that need files, compilers and foreign functions.
 
 import { writeFileSync } from "node:fs";
+import { open, rename, rm, stat } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { FileError } from "../errors.ts";
 import { registry as everywhere, type Registry } from "./browser.ts";
 
 export const registry: Registry = {
@@ -10,3 +14,69 @@ export const registry: Registry = {
 };
 
 export const writeText = (path: string, text: string): void => writeFileSync(path, text);
+
+/** Files are on this host: a path names one, and DISK can hold it. */
+export const hasFiles = true;
+
+/** Bytes `start` to `end` of a file, all of it by default; a file that ends earlier gives fewer. */
+export async function readBytes(path: string, start = 0, end?: number): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    const file = await open(path, "r");
+    try {
+      const stop = Math.min(end ?? Infinity, (await file.stat()).size);
+      const bytes = new Uint8Array(Math.max(0, stop - start));
+      for (let done = 0; done < bytes.byteLength; ) {
+        const { bytesRead } = await file.read(bytes, done, bytes.byteLength - done, start + done);
+        if (bytesRead === 0) return bytes.slice(0, done);
+        done += bytesRead;
+      }
+      return bytes;
+    } finally {
+      await file.close();
+    }
+  } catch (cause) {
+    throw new FileError(`cannot read ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+export async function fileSize(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (cause) {
+    throw new FileError(`cannot read ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Writes the parts one after the other to a new file, which takes the place of the old one when it is whole:
+ * a program that dies on the way leaves the old one, and whoever reads that one still does.
+ */
+export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+  const draft = `${path}.${process.pid}.${Date.now().toString(36)}.part`;
+  try {
+    const file = await open(draft, "wx");
+    try {
+      for await (const part of parts) {
+        for (let done = 0; done < part.byteLength; )
+          done += (await file.write(part, done, part.byteLength - done)).bytesWritten;
+      }
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+  } catch (cause) {
+    await rm(draft, { force: true });
+    if ((cause as NodeJS.ErrnoException).code === undefined) throw cause;
+    throw new FileError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** The path of a file that an installed npm package holds. */
+export function packageFile(name: string, file: string): string {
+  for (const from of [import.meta.url, join(process.cwd(), "package.json")]) {
+    try {
+      return join(dirname(createRequire(from).resolve(`${name}/package.json`)), file);
+    } catch {}
+  }
+  throw new FileError(`the npm package ${name} is not installed; run: npm install ${name}`);
+}

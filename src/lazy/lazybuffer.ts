@@ -18,6 +18,8 @@ export type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
 
 let nextId = 0;
 const onlyHolds = (device: string): boolean => /^(?:EXT|DISK)(?:$|:)/.test(device);
+/** How many nodes were made so far: one whose id is lower is older. */
+export const nodesMade = (): number => nextId;
 
 /** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
@@ -34,7 +36,7 @@ export class LazyBuffer {
   forcedRealize = false;
   /** set when an assign overwrote this node's memory, or what it reads while it is not computed itself */
   stale: string | undefined;
-  /** set when a kernel that has run computed this node on its way, without storing it */
+  /** set when a kernel that has run computed this node on its way, without storing it, and where nobody will ask for it */
   consumed = false;
   /** set when there is an assign to this node: its memory is the assign's from then on */
   overwritten = false;
@@ -106,6 +108,11 @@ export class LazyBuffer {
     const cast = dtype.isFloat ? Number(value) : castValue(dtype, value, exact);
     const scalar = LazyBuffer.loadop("CONST", [], dtype, device, cast);
     return shape.length === 0 ? scalar : scalar.reshape(shape.map(() => 1)).expand(shape);
+  }
+
+  /** 0, 1, … n-1, as int32. */
+  static arange(device: string, n: Sint): LazyBuffer {
+    return LazyBuffer.loadop("ARANGE", [n], dtypes.int32, device);
   }
 
   get base(): LazyBuffer {

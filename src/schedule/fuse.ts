@@ -91,7 +91,8 @@ class Graph {
         }
         const { b } = stack.pop() as typeof top;
         this.all.push(b);
-        if (b.forcedRealize || loads(b)) this.#stored.add(b);
+        // counting costs less than reading: an ARANGE is computed wherever it is needed
+        if (b.forcedRealize || (loads(b) && b.op !== "ARANGE")) this.#stored.add(b);
         if (b.op === "COPY") this.#storeCopySource(b.srcs?.[0]);
       }
     }
@@ -107,7 +108,13 @@ class Graph {
   /** A view that shows more elements than there are: an expand is stored, a mere padding maybe not. */
   #look(view: LazyBuffer): void {
     const { base } = view;
-    if (view === base || base.realized !== undefined || elements(base.shape) >= elements(view.shape)) return;
+    if (
+      view === base ||
+      base.realized !== undefined ||
+      base.op === "ARANGE" ||
+      elements(base.shape) >= elements(view.shape)
+    )
+      return;
     const mask = view.st.views.length === 1 ? view.st.views[0]?.mask : undefined;
     const shown = mask === undefined ? Infinity : elements(mask.map(([lo, hi]) => sub(hi, lo)));
     if (elements(base.shape) >= shown) this.#simplePads.add(base);
@@ -320,7 +327,7 @@ class Graph {
     for (const b of this.all) {
       let union = none;
       for (const { base } of b.srcs ?? []) {
-        if (base.op === "CONST") continue;
+        if (base.op === "CONST" || base.op === "ARANGE") continue;
         const reads = (stored.has(base) ? undefined : inputs.get(base)) ?? new Set([base]);
         union = reads.size > union.size ? join(reads, union) : join(union, reads);
       }

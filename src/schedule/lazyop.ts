@@ -41,6 +41,8 @@ export class ConstBuffer {
 interface Args extends Record<AluOp, undefined>, Record<ReduceOp, readonly number[]> {
   LOAD: MemBuffer;
   CONST: ConstBuffer;
+  /** 0, 1, 2, … seen through a ShapeTracker */
+  ARANGE: ShapeTracker;
   STORE: MemBuffer;
   /** its source (a reduce, or something that does not take zero padding) seen through a ShapeTracker */
   VIEW: ShapeTracker;
@@ -74,7 +76,7 @@ export function lazyOp<K extends LazyOpKind>(
 
 const showArg = (u: LazyOp): string => {
   if (u.arg === undefined) return "";
-  if (u.op === "VIEW") return u.arg.key;
+  if (u.op === "VIEW" || u.op === "ARANGE") return u.arg.key;
   if (u.op === "LOAD" || u.op === "STORE") return `${u.arg.idx}:${u.arg.dtype.name}${u.arg.st.key}`;
   if (u.op === "CONST") {
     const { val, dtype, st } = u.arg;

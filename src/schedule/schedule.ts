@@ -206,6 +206,10 @@ class AstBuilder {
     const srcs = base.sources;
     const first = srcs[0] as LazyBuffer;
     if (op === undefined) throw new InternalError("a view cannot be computed");
+    if (op === "ARANGE") {
+      const seen = this.#unbind(st);
+      return lazyOp(op, [], seen, dtype, seen.shape);
+    }
     if (op === "CONTIGUOUS" || op === "ASSIGN") return this.#see(first, st);
     const own = st.contiguous && arraysEqual<Sint>(st.shape, base.shape);
     if (!own && (isReduceOp(op) || !this.#padMovesBelow(base, st))) {

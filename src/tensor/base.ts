@@ -5,9 +5,10 @@ import { type DType, type DTypeLike, decodeArray, type TypedArray, toDType, type
 import { realize, realizeSync } from "../engine/realize.ts";
 import { ShapeError } from "../errors.ts";
 import { runAsync, runSync } from "../helpers.ts";
-import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { boundValue, type Sint } from "../shape/symbolic.ts";
+import { type Backward, type Context, isRecording } from "./autograd.ts";
 
 /** An element as JavaScript has it: bool is boolean, 64-bit integers are bigint. */
 export type Element = number | bigint | boolean;
@@ -18,14 +19,38 @@ export const showShape = (shape: readonly Sint[]): string => `[${shape.join(", "
 export abstract class TensorBase {
   /** The node of the lazy graph that this tensor stands for. */
   lazydata: LazyBuffer;
+  /** Whether `backward` should reach this tensor. Set it on leaves; results inherit it. */
+  requiresGrad = false;
+  /** The gradient that `backward` left here; calls add up until it is set to undefined. */
+  grad: this | undefined;
+  /** What this tensor was made of, where a gradient may flow. */
+  context: Context | undefined;
 
   constructor(lazydata: LazyBuffer) {
     this.lazydata = lazydata;
   }
 
-  /** A tensor like this one for another node. */
-  protected wrap(lazydata: LazyBuffer): this {
-    return new (this.constructor as new (lb: LazyBuffer) => this)(lazydata);
+  /** A tensor like this one for another node; `backward` says how a gradient flows to the `parents`. */
+  protected wrap(lazydata: LazyBuffer, parents: readonly this[] = [], backward?: Backward<this>): this {
+    const made = new (this.constructor as new (lb: LazyBuffer) => this)(lazydata);
+    if (
+      backward !== undefined &&
+      isRecording() &&
+      made.dtype.isFloat &&
+      parents.some((p) => p.requiresGrad)
+    ) {
+      made.requiresGrad = true;
+      made.context = { parents, run: backward };
+    }
+    return made;
+  }
+  /** 0, 1, … n-1 as int32, on this tensor's device. */
+  protected counting(n: Sint): this {
+    return this.wrap(LazyBuffer.arange(this.device, n));
+  }
+  /** The same values, cut off from what they were made of: no gradient passes. */
+  detach(): this {
+    return this.wrap(this.lazydata);
   }
 
   /** The sizes of the dims; a symbolic size shows the value it is bound to. */
@@ -48,11 +73,11 @@ export abstract class TensorBase {
 
   /** The same values on another device: `t.to("JS")`. */
   to(device: string): this {
-    return this.wrap(this.lazydata.copyToDevice(device));
+    return this.wrap(this.lazydata.copyToDevice(device), [this], (g) => [g.to(this.device)]);
   }
   /** The same values as another type. Float to integer truncates; NaN becomes 0. */
   cast(dtype: DTypeLike): this {
-    return this.wrap(this.lazydata.cast(toDType(dtype)));
+    return this.wrap(this.lazydata.cast(toDType(dtype)), [this], (g) => [g.cast(this.dtype)]);
   }
   /** The same bits read as another type of the same size. */
   bitcast(dtype: DTypeLike): this {
@@ -60,7 +85,7 @@ export abstract class TensorBase {
   }
   /** The same values in memory of their own, in row-major order. */
   contiguous(): this {
-    return this.wrap(this.lazydata.contiguous());
+    return this.wrap(this.lazydata.contiguous(), [this], (g) => [g]);
   }
 
   /**

@@ -1,8 +1,9 @@
 // Movement: other views of the same elements. Nothing here computes; every method returns at once.
 
+import { dtypes } from "../dtype.ts";
 import { ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
-import type { Sint } from "../shape/symbolic.ts";
+import { add, type Sint, sub } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape, TensorBase } from "./base.ts";
 
@@ -22,6 +23,8 @@ export abstract class MovementTensor extends TensorBase {
   }
   protected axes(method: string, dims: number | readonly number[] | undefined): number[] {
     if (dims === undefined) return range(this.ndim);
+    // a scalar has no dims, but torch lets 0 and -1 stand for them
+    if (this.ndim === 0 && [dims].flat().every((d) => d === 0 || d === -1)) return [];
     const list = (typeof dims === "number" ? [dims] : [...dims]).map((d) => this.axis(method, d));
     if (new Set(list).size !== list.length) {
       throw new ShapeError(`${method}: a dim is named twice in [${dims}] for shape ${showShape(this.shape)}`);
@@ -43,7 +46,8 @@ export abstract class MovementTensor extends TensorBase {
       }
       wanted[open] = this.size / known;
     }
-    return this.wrap(this.lazydata.reshape(wanted));
+    const { shape } = this.lazydata;
+    return this.wrap(this.lazydata.reshape(wanted), [this], (g) => [g.reshape(shape)]);
   }
   /** torch's name for reshape. */
   view(...args: ShapeArgs): this {
@@ -87,10 +91,12 @@ export abstract class MovementTensor extends TensorBase {
         `permute: got ${axes.length} dims for shape ${showShape(this.shape)}; name each of its ${this.ndim} dims once`,
       );
     }
-    return this.wrap(this.lazydata.permute(axes));
+    const back = axes.map((_, i) => axes.indexOf(i));
+    return this.wrap(this.lazydata.permute(axes), [this], (g) => [g.permute(back)]);
   }
   /** Exchanges two dims. */
   transpose(a = -2, b = -1): this {
+    if (this.ndim === 0 && this.axes("transpose", [a, b]).length === 0) return this;
     const order = range(this.ndim);
     const [x, y] = [this.axis("transpose", a), this.axis("transpose", b)];
     [order[x], order[y]] = [y, x];
@@ -117,7 +123,10 @@ export abstract class MovementTensor extends TensorBase {
         `expand: dim ${bad - front} of shape ${showShape(shape)} has size ${padded[bad]} and cannot become ${target[bad]}; only size 1 expands`,
       );
     }
-    return this.wrap(this.lazydata.reshape(padded).expand(target));
+    const repeated = range(target.length).filter((i) => target[i] !== padded[i]);
+    return this.wrap(this.lazydata.reshape(padded).expand(target), [this], (g) => [
+      g.reduceSum(repeated).reshape(shape),
+    ]);
   }
 
   /** Adds `[before, after]` elements of `value` to each dim; null leaves a dim alone. */
@@ -131,12 +140,14 @@ export abstract class MovementTensor extends TensorBase {
     const negative = pairs.find(([a, b]) => (a as number) < 0 || (b as number) < 0);
     if (negative !== undefined)
       throw new ShapeError(`pad: [${negative}] is negative; to cut elements off use shrink`);
-    const padded = this.lazydata.pad(pairs);
-    if (value === 0) return this.wrap(padded);
-    const there = this.lazydata.const(1, this.boolType()).pad(pairs);
-    return this.wrap(there.e("WHERE", padded, padded.const(value)));
+    const { shape } = this.lazydata;
+    const back = pairs.map(([before], i): Interval => [before, add(before, shape[i] as Sint)]);
+    const padded = this.wrap(this.lazydata.pad(pairs), [this], (g) => [g.shrink(back)]);
+    if (value === 0) return padded;
+    const there = this.lazydata.const(1, dtypes.bool).pad(pairs);
+    const filled = there.e("WHERE", padded.lazydata, padded.lazydata.const(value));
+    return this.wrap(filled, [padded], (g) => [g]);
   }
-  protected abstract boolType(): TensorBase["dtype"];
 
   /** Keeps `[start, end)` of each dim; null keeps it whole. */
   shrink(cuts: readonly (Interval | null)[]): this {
@@ -145,18 +156,38 @@ export abstract class MovementTensor extends TensorBase {
         `shrink: got ${cuts.length} ranges for shape ${showShape(this.shape)}; give [start, end] or null for each of its ${this.ndim} dims`,
       );
     }
-    return this.wrap(
-      this.lazydata.shrink(cuts.map((c, i): Interval => c ?? [0, this.lazydata.shape[i] as Sint])),
-    );
+    const { shape } = this.lazydata;
+    const kept = cuts.map((c, i): Interval => c ?? [0, shape[i] as Sint]);
+    const back = kept.map(([start, end], i): Interval => [start, sub(shape[i] as Sint, end)]);
+    return this.wrap(this.lazydata.shrink(kept), [this], (g) => [g.pad(back)]);
   }
   /** Turns dims around. */
   flip(dims: number | readonly number[]): this {
     const axes = this.axes("flip", dims);
-    return this.wrap(this.lazydata.stride(range(this.ndim).map((i) => (axes.includes(i) ? -1 : 1))));
+    const steps = range(this.ndim).map((i) => (axes.includes(i) ? -1 : 1));
+    return this.wrap(this.lazydata.stride(steps), [this], (g) => [g.flip(axes)]);
   }
   /** Every n-th element of each dim; a negative step counts from the end. */
   stride(...steps: readonly number[] | readonly [readonly number[]]): this {
     const list = (Array.isArray(steps[0]) ? steps[0] : steps) as readonly number[];
-    return this.wrap(this.lazydata.stride(list));
+    const turned = range(list.length).filter((i) => (list[i] as number) < 0);
+    if (turned.length > 0 && list.length === this.ndim) return this.flip(turned).stride(list.map(Math.abs));
+    const { shape } = this;
+    return this.wrap(this.lazydata.stride(list), [this], (g) => [g.spread(list, shape)]);
+  }
+  /** The inverse of `stride`: elements `steps` apart in a tensor of zeros of the given shape. */
+  protected spread(steps: readonly number[], shape: readonly number[]): this {
+    const apart = this.reshape(this.shape.flatMap((n) => [n, 1]))
+      .pad(steps.flatMap((s): [null, Interval] => [null, [0, s - 1]]))
+      .reshape(this.shape.map((n, i) => n * (steps[i] as number)));
+    // the last element has zeros after it that may reach beyond the shape, or not as far
+    const cut = apart.shrink(apart.shape.map((n, i): Interval => [0, Math.min(n, shape[i] as number)]));
+    return cut.pad(cut.shape.map((n, i): Interval => [0, (shape[i] as number) - n]));
+  }
+
+  /** The sum over `axes`, which stay as dims of size 1; the type stays too. */
+  protected reduceSum(axes: readonly number[]): this {
+    const { shape } = this.lazydata;
+    return this.wrap(this.lazydata.r("SUM", axes), [this], (g) => [g.expand(shape)]);
   }
 }

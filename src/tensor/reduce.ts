@@ -1,100 +1,180 @@
 // Reductions, and what is made of them: mean, variance, softmax, dot and matmul.
 
-import { type DType, dtypes, promote, sumDType } from "../dtype.ts";
+import { type DTypeLike, dtypes, promote, sumDType, toDType } from "../dtype.ts";
 import { ShapeError } from "../errors.ts";
-import type { ReduceOp } from "../ops.ts";
+import { range } from "../helpers.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import { showShape } from "./base.ts";
-import { MathTensor } from "./math.ts";
+import { isNarrow, MathTensor, toFloat } from "./math.ts";
 
+/** One dim or several; none at all, as in torch, means every dim. */
 export type Axes = number | readonly number[];
-
-const isNarrow = (d: DType): boolean => d === dtypes.float16 || d === dtypes.bfloat16;
+/** The type to compute in and to return: the input is cast first. */
+export interface Typed {
+  readonly dtype?: DTypeLike;
+}
 
 export abstract class ReduceTensor extends MathTensor {
-  #reduce(method: string, op: ReduceOp, axis: Axes | undefined, keepdim: boolean): this {
-    const axes = this.axes(method, axis);
-    const out = this.lazydata.r(op, axes);
-    return this.wrap(keepdim ? out : out.reshape(out.shape.filter((_, i) => !axes.includes(i))));
+  /** Without the reduced dims, unless they are to stay. */
+  protected drop(axes: readonly number[], keepdim: boolean): this {
+    return keepdim ? this : this.reshape(this.lazydata.shape.filter((_, i) => !axes.includes(i)));
   }
-  #count(axes: readonly number[]): number {
+  /** The dims of a reduction: all for undefined and for []. A 0-d tensor has a dim 0 to name, but none to reduce. */
+  protected dims(method: string, dim: Axes | undefined): number[] {
+    if (dim === undefined || (typeof dim === "object" && dim.length === 0)) return range(this.ndim);
+    if (this.ndim > 0) return this.axes(method, dim);
+    for (const d of typeof dim === "number" ? [dim] : dim) this.axis(method, d, 1);
+    return [];
+  }
+  /** How many elements each result is made of. */
+  protected count(axes: readonly number[]): number {
     return axes.reduce((n, a) => n * (this.shape[a] as number), 1);
   }
+  /** The largest along `axes`, which stay as dims of size 1. Equal ones share the gradient. */
+  #reduceMax(axes: readonly number[]): this {
+    const { shape } = this.lazydata;
+    return this.wrap(this.lazydata.r("REDUCE_MAX", axes), [this], (g, out) => {
+      const chosen = this.eq(out.expand(shape)).cast(g.dtype);
+      return [chosen.mul(g.div(chosen.reduceSum(axes)).expand(shape))];
+    });
+  }
 
-  /** The sum over `axis` (all of them by default). Small integers and bools add up in 32 bits. */
-  sum(axis?: Axes, keepdim = false): this {
+  /**
+   * The sum over `dim` (all of them by default). Small integers and bools add up in 32 bits.
+   * @example
+   * await new Tensor([[1, 2], [3, 4]]).sum(0).tolist() // => [4, 6]
+   */
+  sum(dim?: Axes, keepdim = false, { dtype }: Typed = {}): this {
+    if (dtype !== undefined) return this.cast(dtype).sum(dim, keepdim).cast(dtype);
     // half-width floats would lose what they add: float32 holds the running sum
-    if (isNarrow(this.dtype)) return this.cast(dtypes.float32).sum(axis, keepdim).cast(this.dtype);
-    return this.cast(sumDType(this.dtype)).#reduce("sum", "SUM", axis, keepdim);
+    if (isNarrow(this.dtype)) return this.cast(dtypes.float32).sum(dim, keepdim).cast(this.dtype);
+    const axes = this.dims("sum", dim);
+    return this.cast(sumDType(this.dtype)).reduceSum(axes).drop(axes, keepdim);
   }
-  /** The largest element; NaN wins. */
-  max(axis?: Axes, keepdim = false): this {
-    this.#requireElements("max", axis);
-    return this.#reduce("max", "REDUCE_MAX", axis, keepdim);
+  /**
+   * The largest element along `dim` (argmax tells where); NaN wins, equal ones share the gradient.
+   * @example
+   * await new Tensor([[1, 5], [7, 3]]).max(1).tolist() // => [5, 7]
+   */
+  max(dim?: Axes, keepdim = false): this {
+    const axes = this.requireElements("max", dim);
+    return this.#reduceMax(axes).drop(axes, keepdim);
   }
-  /** The smallest element; NaN wins. */
-  min(axis?: Axes, keepdim = false): this {
-    this.#requireElements("min", axis);
-    if (this.dtype.kind === "bool") return this.logicalNot().max(axis, keepdim).logicalNot();
-    if (this.dtype.isFloat) return this.neg().max(axis, keepdim).neg();
-    // ~x turns the order of integers around without overflow
+  /**
+   * The smallest element along `dim` (argmin tells where); NaN wins, equal ones share the gradient.
+   * @example
+   * await new Tensor([[1, 5], [7, 3]]).min(1).tolist() // => [1, 3]
+   */
+  min(dim?: Axes, keepdim = false): this {
+    this.requireElements("min", dim);
+    if (this.dtype.kind === "bool") return this.logicalNot().max(dim, keepdim).logicalNot();
+    if (this.dtype.isFloat) return this.neg().max(dim, keepdim).neg();
+    return this.turned().max(dim, keepdim).turned();
+  }
+  /** ~x turns the order of integers around without overflow. */
+  protected turned(): this {
     const ones = this.dtype.kind === "int" ? -1 : 2n ** BigInt(this.dtype.bits) - 1n;
-    const flip = (t: this): this => t.bitwiseXor(t.wrap(t.lazydata.const(ones)));
-    return flip(flip(this).max(axis, keepdim));
+    return this.bitwiseXor(this.wrap(this.lazydata.const(ones)));
   }
-  #requireElements(method: string, axis: Axes | undefined): void {
-    const axes = this.axes(method, axis);
-    if (this.#count(axes) > 0) return;
+  protected requireElements(method: string, dim: Axes | undefined): readonly number[] {
+    const axes = this.dims(method, dim);
+    if (this.count(axes) > 0) return axes;
     throw new ShapeError(
       `${method}: shape ${showShape(this.shape)} has no elements along dim ${axes.join(", ")}; there is no ${method} of nothing`,
     );
   }
 
-  /** Integers give float32. */
-  mean(axis?: Axes, keepdim = false): this {
-    const axes = this.axes("mean", axis);
-    if (isNarrow(this.dtype)) return this.cast(dtypes.float32).mean(axis, keepdim).cast(this.dtype);
-    const total = this.sum(axis, keepdim);
-    return (total.dtype.isFloat ? total : total.cast(dtypes.float32)).mul(1 / this.#count(axes));
+  /**
+   * The mean over `dim`; integers give float32.
+   * @example
+   * await new Tensor([1, 2, 6]).mean().item() // => 3
+   */
+  mean(dim?: Axes, keepdim = false, { dtype }: Typed = {}): this {
+    if (dtype !== undefined) return this.cast(dtype).mean(dim, keepdim);
+    if (isNarrow(this.dtype)) return this.cast(dtypes.float32).mean(dim, keepdim).cast(this.dtype);
+    const axes = this.dims("mean", dim);
+    const total = this.sum(dim, keepdim);
+    return total.cast(toFloat(total.dtype)).mul(1 / this.count(axes));
   }
-  /** The variance; `correction` 1 (the default) divides by n - 1. */
-  var(axis?: Axes, keepdim = false, correction = 1): this {
-    if (isNarrow(this.dtype))
-      return this.cast(dtypes.float32).var(axis, keepdim, correction).cast(this.dtype);
-    const axes = this.axes("var", axis);
-    const x = this.dtype.isFloat ? this : this.cast(dtypes.float32);
-    const difference = x.sub(this.mean(axis, true));
+  /**
+   * The variance; `correction` 1 (the default) divides by n - 1.
+   * @example
+   * await new Tensor([1, 2, 3]).var().item() // => 1
+   */
+  var(dim?: Axes, keepdim = false, correction = 1): this {
+    if (isNarrow(this.dtype)) {
+      return this.cast(dtypes.float32).var(dim, keepdim, correction).cast(this.dtype);
+    }
+    const axes = this.dims("var", dim);
+    const x = this.cast(toFloat(this.dtype));
+    const difference = x.sub(this.mean(dim, true));
     return difference
       .square()
-      .sum(axis, keepdim)
-      .mul(1 / Math.max(0, this.#count(axes) - correction));
+      .sum(dim, keepdim)
+      .mul(1 / Math.max(0, this.count(axes) - correction));
   }
-  /** The square root of the variance. */
-  std(axis?: Axes, keepdim = false, correction = 1): this {
-    return this.var(axis, keepdim, correction).sqrt();
-  }
-  /** exp(x) / sum(exp(x)) along `axis`, safe for large values. */
-  softmax(axis = -1): this {
-    const e = this.#shifted("softmax", axis).exp();
-    return e.div(e.sum(this.ndim === 0 ? [] : axis, true));
-  }
-  /** The logarithm of softmax, computed without its overflow. */
-  logSoftmax(axis = -1): this {
-    const x = this.#shifted("logSoftmax", axis);
-    return x.sub(
-      x
-        .exp()
-        .sum(this.ndim === 0 ? [] : axis, true)
-        .log(),
-    );
-  }
-  #shifted(method: string, axis: number): this {
-    if (this.ndim > 0) this.axis(method, axis);
-    const x = this.dtype.isFloat ? this : this.cast(dtypes.float32);
-    return this.ndim === 0 || this.size === 0 ? x.sub(x) : x.sub(x.max(axis, true));
+  /**
+   * The standard deviation; `correction` 1 (the default) divides by n - 1.
+   * @example
+   * await new Tensor([1, 2, 3]).std().item() // => 1
+   */
+  std(dim?: Axes, keepdim = false, correction = 1): this {
+    const variance = this.var(dim, keepdim, correction);
+    // equal elements have no direction in which to part: 0, where the root has no finite slope
+    return this.wrap(variance.lazydata.e("SQRT"), [variance], (g, out) => [
+      out.eq(0).where(0, g.div(out.mul(2))),
+    ]);
   }
 
-  /** The matrix product; vectors are rows on the left and columns on the right, batches broadcast. */
+  /**
+   * exp(x) / sum(exp(x)) along `dim`, safe for large values.
+   * @example
+   * await new Tensor([3, 3]).softmax().tolist() // => [0.5, 0.5]
+   */
+  softmax(dim = -1, { dtype }: Typed = {}): this {
+    return this.#normalized("softmax", dim, dtype, (x, axes) => {
+      const e = x.detach().#shifted(axes).#expSmall();
+      return this.wrap(e.div(e.reduceSum(axes)).lazydata, [x], (g, out) => [
+        out.mul(g.sub(g.mul(out).reduceSum(axes))),
+      ]);
+    });
+  }
+  /**
+   * The logarithm of softmax, without the detour.
+   * @example
+   * await new Tensor([3, 3]).logSoftmax().exp().sum().item() // => 1
+   */
+  logSoftmax(dim = -1, { dtype }: Typed = {}): this {
+    return this.#normalized("logSoftmax", dim, dtype, (x, axes) => {
+      const shifted = x.detach().#shifted(axes);
+      return this.wrap(shifted.sub(shifted.#expSmall().reduceSum(axes).log()).lazydata, [x], (g, out) => [
+        g.sub(out.exp().mul(g.reduceSum(axes))),
+      ]);
+    });
+  }
+  #normalized(
+    method: string,
+    dim: number,
+    dtype: DTypeLike | undefined,
+    f: (x: this, axes: readonly number[]) => this,
+  ): this {
+    const axes = this.dims(method, dim);
+    const x = this.cast(dtype === undefined ? toFloat(this.dtype) : toDType(dtype));
+    return isNarrow(x.dtype) ? f(x.cast(dtypes.float32), axes).cast(x.dtype) : f(x, axes);
+  }
+  /** exp of what is not above 0: where exp would take care of lost digits, next to nothing is left to add. */
+  #expSmall(): this {
+    return this.mul(Math.LOG2E).exp2();
+  }
+  #shifted(axes: readonly number[]): this {
+    return this.size === 0 ? this : this.sub(this.#reduceMax(axes));
+  }
+
+  /**
+   * The matrix product; vectors are rows on the left and columns on the right, batches broadcast.
+   * @example
+   * await new Tensor([1, 2]).dot(new Tensor([3, 4])).item() // => 11
+   */
   dot(w: this): this {
     const [n, m] = [this.ndim, w.ndim];
     if (n === 0 || m === 0) {
@@ -121,7 +201,11 @@ export abstract class ReduceTensor extends MathTensor {
     const right = w.reshape([...b.slice(0, -2), ...ones, ...b.slice(inner)]).transpose(-1, inner);
     return left.mul(right).sum(-1);
   }
-  /** torch's name for dot. */
+  /**
+   * The matrix product: torch's name for dot with batches.
+   * @example
+   * await new Tensor([[1, 2]]).matmul(new Tensor([[3], [4]])).tolist() // => [[11]]
+   */
   matmul(w: this): this {
     return this.dot(w);
   }

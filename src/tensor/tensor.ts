@@ -20,16 +20,12 @@ import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { sprod } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
+import { gradients, withRecording } from "./autograd.ts";
 import { type Element, type NestedArray, showShape } from "./base.ts";
-import { type ShapeArgs, shapeOf } from "./movement.ts";
-import { ReduceTensor } from "./reduce.ts";
+import { checkShape, commonType, type TensorOptions } from "./creation.ts";
+import { NeuralTensor } from "./neural.ts";
 
-export interface TensorOptions {
-  /** default: int32 for integers, int64 for bigints, bool for booleans, float32 for the rest, a typed array's own type */
-  readonly dtype?: DTypeLike;
-  /** default: Device.DEFAULT */
-  readonly device?: string;
-}
+export type { TensorOptions };
 
 /** A number, nested arrays of numbers, or a typed array. */
 export type TensorData = Element | NestedArray | ArrayBufferView;
@@ -42,36 +38,12 @@ export type TensorData = Element | NestedArray | ArrayBufferView;
  * const c = new Tensor([1, 2]).dot(new Tensor([3, 4]));
  * await c.item(); // 11
  */
-export class Tensor extends ReduceTensor {
+export class Tensor extends NeuralTensor {
   constructor(data: TensorData | LazyBuffer, options: TensorOptions = {}) {
     super(data instanceof LazyBuffer ? data : fromData(data, options));
+    this.requiresGrad = options.requiresGrad ?? false;
   }
 
-  /** The device may be changed for all tensors made later: `Device.DEFAULT = "JS"`. */
-  static full(shape: Shape, value: Element, options: TensorOptions = {}): Tensor {
-    const x = typeof value === "boolean" ? Number(value) : value;
-    const dtype = options.dtype === undefined ? commonType([value]) : toDType(options.dtype);
-    return new Tensor(
-      LazyBuffer.constant(options.device ?? Device.DEFAULT, checkShape("full", shape), dtype, x),
-    );
-  }
-  static zeros(...shape: ShapeArgs): Tensor {
-    return Tensor.full(checkShape("zeros", shapeOf(shape)), 0, { dtype: dtypes.float32 });
-  }
-  static ones(...shape: ShapeArgs): Tensor {
-    return Tensor.full(checkShape("ones", shapeOf(shape)), 1, { dtype: dtypes.float32 });
-  }
-  /** Memory with whatever is in it. On DISK:path it is the file. */
-  static empty(shape: Shape, options: TensorOptions = {}): Tensor {
-    const dtype = toDType(options.dtype ?? dtypes.float32);
-    const lb = LazyBuffer.loadop(
-      "EMPTY",
-      checkShape("empty", shape),
-      dtype,
-      options.device ?? Device.DEFAULT,
-    );
-    return new Tensor(lb);
-  }
   /** A tensor on a file, read when it is moved to a device: `Tensor.fromFile("x.bin", [2, 3]).to("WASM")`. */
   static fromFile(path: string, shape: Shape, dtype: DTypeLike = dtypes.uint8): Tensor {
     return Tensor.empty(shape, { dtype, device: `DISK:${path}` });
@@ -92,15 +64,38 @@ export class Tensor extends ReduceTensor {
     realizeSync(tensors.map((t) => t.lazydata));
   }
 
+  /** Runs `fn` without recording gradients. */
+  static noGrad<T>(fn: () => T): T {
+    return withRecording(false, fn);
+  }
+
+  /**
+   * Fills `.grad` of every leaf with `requiresGrad` that this tensor was made of. `gradient` is that of this tensor: 1 for
+   * a scalar. With `createGraph` the gradients can be differentiated again.
+   */
+  backward(gradient?: Tensor, { createGraph = false } = {}): this {
+    if (gradient === undefined && this.size !== 1) {
+      throw new ShapeError(
+        `backward: shape ${showShape(this.shape)} is no scalar; reduce it first (t.sum()), or pass its gradient`,
+      );
+    }
+    if (!this.requiresGrad) {
+      throw new ArgumentError(
+        "backward: nothing below this tensor has requiresGrad; set it on the leaves before building",
+      );
+    }
+    const seed = gradient ?? new Tensor(this.lazydata.const(1));
+    withRecording(createGraph, () => {
+      for (const [t, g] of gradients<Tensor>(this, seed, (a, b) => a.add(b))) {
+        if (t.context === undefined && t.requiresGrad) t.grad = t.grad === undefined ? g : t.grad.add(g);
+      }
+    });
+    return this;
+  }
+
   [Symbol.dispose](): void {
     this.dispose();
   }
-}
-
-function checkShape(method: string, shape: Shape): Shape {
-  const bad = shape.find((s) => typeof s === "number" && (!Number.isSafeInteger(s) || s < 0));
-  if (bad === undefined) return shape;
-  throw new ShapeError(`${method}: ${showShape(shape)} is no shape; sizes are integers from 0 up`);
 }
 
 /** Host data becomes a buffer on EXT and a COPY of it to the device. */
@@ -173,15 +168,4 @@ function fromNested(data: NestedArray, wanted: DType | undefined): HostData {
   walk(data, 0);
   const dtype = wanted ?? commonType(flat);
   return { shape, dtype, bytes: encodeArray(dtype, flat) };
-}
-
-/** int32 where all numbers are integers of 32 bits, bool where all are booleans, float32 otherwise. */
-function commonType(xs: readonly Element[]): DType {
-  if (xs.length === 0) return dtypes.float32;
-  if (xs.every((x) => typeof x === "boolean")) return dtypes.bool;
-  if (xs.some((x) => typeof x === "number" && (!Number.isInteger(x) || Object.is(x, -0))))
-    return dtypes.float32;
-  if (xs.some((x) => typeof x === "bigint")) return dtypes.int64;
-  const fits = xs.every((x) => (x as number) >= -(2 ** 31) && (x as number) < 2 ** 31);
-  return fits ? dtypes.int32 : dtypes.float32;
 }

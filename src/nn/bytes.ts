@@ -1,0 +1,236 @@
+// Where bytes come from and go to: memory, a file (held by DISK, read when a tensor is moved), an address (in
+// ranges where the server can, else as one stream). Loaders of all formats read headers through a ByteSource,
+// check them, and only then ask it to hold the parts that become tensors.
+
+import { type DType, dtypes } from "../dtype.ts";
+import { realize } from "../engine/realize.ts";
+import { ArgumentError, FileError } from "../errors.ts";
+import { runAsync } from "../helpers.ts";
+import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { Buffer } from "../runtime/buffer.ts";
+import { fileSize, hasFiles, readBytes } from "../runtime/files.ts";
+import { Device } from "../runtime/registry.ts";
+import { Tensor } from "../tensor/tensor.ts";
+
+/**
+ * A path (in a page: an address), an address, or the bytes themselves, which must not change while they are
+ * in use.
+ */
+export type Source = string | URL | ArrayBuffer | ArrayBufferView;
+export type Span = readonly [start: number, end: number];
+/** Bytes from `start` on as the memory of `size` elements. */
+export type Held = (start: number, size: number, dtype: DType) => Buffer;
+
+export interface ByteSource {
+  /** for messages */
+  readonly name: string;
+  /** how many bytes there are, where that is known before reading them */
+  readonly size: number | undefined;
+  /** where tensors are that are made of what it holds */
+  readonly device: string;
+  /** Fewer bytes where the source ends before `end`. */
+  read(start: number, end: number): Promise<Uint8Array>;
+  /** Makes the bytes of the spans available; `end` is where the source must end, else it is refused. */
+  hold(spans: readonly Span[], end: number): Promise<Held>;
+  close(): Promise<void>;
+}
+
+/** `name` is what messages call bytes in memory. */
+export async function openSource(source: Source, name = "the array"): Promise<ByteSource> {
+  if (typeof source === "string" && hasFiles && !/^(?:https?|data|blob|file):/.test(source)) {
+    return new FileSource(source, await fileSize(source));
+  }
+  if (typeof source === "string" || source instanceof URL) return openAddress(String(source));
+  if (ArrayBuffer.isView(source)) {
+    return new MemorySource(new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name);
+  }
+  if (source instanceof ArrayBuffer) return new MemorySource(new Uint8Array(source), name);
+  throw new ArgumentError(`load: got ${typeof source}, expected a path, an address or bytes`);
+}
+
+const inArray =
+  (name: string, bytes: Uint8Array, at = 0): Held =>
+  (start, size, dtype) => {
+    const base = arrays.get(bytes) ?? new Buffer("EXT", bytes.byteLength, dtypes.uint8).allocate(bytes);
+    arrays.set(bytes, base);
+    if (start - at + size * dtype.itemsize > bytes.byteLength) throw new FileError(`${name} is truncated`);
+    return new Buffer("EXT", size, dtype, base, start - at);
+  };
+const arrays = new WeakMap<Uint8Array, Buffer>();
+
+class MemorySource implements ByteSource {
+  readonly name: string;
+  readonly device = "EXT";
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array, name: string) {
+    this.name = name;
+    this.#bytes = bytes;
+  }
+  get size(): number {
+    return this.#bytes.byteLength;
+  }
+  async read(start: number, end: number): Promise<Uint8Array> {
+    return this.#bytes.subarray(start, Math.min(end, this.size));
+  }
+  async hold(): Promise<Held> {
+    return inArray(this.name, this.#bytes);
+  }
+  async close(): Promise<void> {}
+}
+
+class FileSource implements ByteSource {
+  readonly name: string;
+  readonly size: number;
+  readonly device: string;
+
+  constructor(path: string, size: number) {
+    this.name = path;
+    this.size = size;
+    this.device = `DISK:${path}`;
+  }
+  read(start: number, end: number): Promise<Uint8Array> {
+    return readBytes(this.name, start, end);
+  }
+  async hold(): Promise<Held> {
+    await Device.open(this.device);
+    const base = new Buffer(this.device, this.size, dtypes.uint8).allocate();
+    return (start, size, dtype) => new Buffer(this.device, size, dtype, base, start);
+  }
+  async close(): Promise<void> {}
+}
+
+const FIRST = 1 << 16;
+
+async function openAddress(url: string): Promise<ByteSource> {
+  const reply = await get(url, [0, FIRST]);
+  const total = reply.headers.get("Content-Range")?.match(/^bytes 0-\d+\/(\d+)$/)?.[1];
+  if (reply.status === 206 && total !== undefined) {
+    return new RangeSource(url, new Uint8Array(await reply.arrayBuffer()), Number(total));
+  }
+  if (reply.status === 206 || reply.body === null) {
+    throw new FileError(`${url}: the server answered ${reply.status} without saying what part it sends`);
+  }
+  return new StreamSource(url, reply.body.getReader());
+}
+
+async function get(url: string, span: Span): Promise<Response> {
+  // "identity": ranges count the bytes as they are stored
+  const headers = { Range: `bytes=${span[0]}-${span[1] - 1}`, "Accept-Encoding": "identity" };
+  let reply: Response;
+  try {
+    reply = await fetch(url, { headers });
+  } catch (cause) {
+    throw new FileError(`cannot fetch ${url}: ${(cause as Error).message}`, { cause });
+  }
+  if (reply.ok) return reply;
+  throw new FileError(`cannot fetch ${url}: the server answered ${reply.status} ${reply.statusText}`);
+}
+
+class RangeSource implements ByteSource {
+  readonly name: string;
+  readonly size: number;
+  readonly device = "EXT";
+  readonly #first: Uint8Array;
+
+  constructor(url: string, first: Uint8Array, size: number) {
+    this.name = url;
+    this.size = size;
+    this.#first = first;
+  }
+  async read(start: number, end: number): Promise<Uint8Array> {
+    const stop = Math.min(end, this.size);
+    if (stop <= this.#first.byteLength) return this.#first.subarray(start, stop);
+    const reply = await get(this.name, [start, stop]);
+    const bytes = new Uint8Array(await reply.arrayBuffer());
+    if (reply.status === 206) return bytes.subarray(0, stop - start);
+    throw new FileError(`${this.name}: the server sent a range before and the whole file now`);
+  }
+  async hold(spans: readonly Span[]): Promise<Held> {
+    const parts: { start: number; end: number; held: Held }[] = [];
+    for (const [start, end] of joined(spans)) {
+      const bytes = await this.read(start, end);
+      if (bytes.byteLength < end - start) throw new FileError(`${this.name} is truncated`);
+      parts.push({ start, end, held: inArray(this.name, bytes, start) });
+    }
+    return (start, size, dtype) => {
+      const part = parts.find((p) => p.start <= start && start + size * dtype.itemsize <= p.end);
+      if (part === undefined) throw new FileError(`${this.name}: bytes from ${start} on were not asked for`);
+      return part.held(start, size, dtype);
+    };
+  }
+  async close(): Promise<void> {}
+}
+
+/** Spans that touch are fetched together. */
+function joined(spans: readonly Span[]): Span[] {
+  const out: [number, number][] = [];
+  for (const [start, end] of [...spans].sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
+    const last = out.at(-1);
+    if (last !== undefined && start <= last[1]) last[1] = Math.max(last[1], end);
+    else out.push([start, end]);
+  }
+  return out;
+}
+
+/**
+ * A server that sends everything: read as far as needed, no byte kept beyond what the header says there is.
+ */
+class StreamSource implements ByteSource {
+  readonly name: string;
+  readonly size = undefined;
+  readonly device = "EXT";
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  #chunks: Uint8Array[] = [];
+  #length = 0;
+  #ended = false;
+
+  constructor(url: string, reader: ReadableStreamDefaultReader<Uint8Array>) {
+    this.name = url;
+    this.#reader = reader;
+  }
+  async #fill(end: number): Promise<Uint8Array> {
+    while (this.#length < end && !this.#ended) {
+      const { value, done } = await this.#reader.read();
+      this.#ended = done;
+      if (value !== undefined) this.#length += this.#chunks.push(value) && value.byteLength;
+    }
+    if (this.#chunks.length !== 1) this.#chunks = [concat(this.#chunks)];
+    return this.#chunks[0] as Uint8Array;
+  }
+  async read(start: number, end: number): Promise<Uint8Array> {
+    return (await this.#fill(end)).subarray(start, end);
+  }
+  async hold(_: readonly Span[], end: number): Promise<Held> {
+    const bytes = await this.#fill(end + 1);
+    if (bytes.byteLength === end) return inArray(this.name, bytes);
+    const what = bytes.byteLength < end ? `ends after ${bytes.byteLength} bytes` : "goes on";
+    throw new FileError(`${this.name} ${what}, its header describes ${end} bytes`);
+  }
+  async close(): Promise<void> {
+    await this.#reader.cancel().catch(() => {});
+  }
+}
+
+export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((n, part) => n + part.byteLength, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
+}
+
+/** A tensor on memory that is there already. */
+export const tensorOn = (buffer: Buffer, shape: readonly number[]): Tensor =>
+  new Tensor(LazyBuffer.fromBuffer(buffer, shape));
+
+/** The elements as they lie in memory, row by row: float16 stays float16. */
+export async function bytesOf(t: Tensor): Promise<Uint8Array> {
+  const lb = t.lazydata;
+  const whole = lb.device.startsWith("DISK") ? lb : lb.contiguous();
+  const host = lb.device === "EXT" ? whole : whole.copyToDevice("EXT");
+  await realize([host]);
+  return (await runAsync(host.buffer.read())).subarray(0, t.size * t.dtype.itemsize);
+}

@@ -1,0 +1,30 @@
+// The names of `nn`: layers, the state of a model and files of weights; optimisers as `nn.optim`, data as
+// `nn.datasets`.
+
+export * from "./attention.ts";
+export * as datasets from "./datasets.ts";
+export {
+  type BiasOptions,
+  Conv1d,
+  Conv2d,
+  Conv3d,
+  type ConvLayerOptions,
+  ConvTranspose1d,
+  ConvTranspose2d,
+  ConvTranspose3d,
+  type ConvTransposeLayerOptions,
+  Dropout,
+  Embedding,
+  type EmbeddingOptions,
+  type Layer,
+  type LayerOptions,
+  Linear,
+  parameter,
+  Sequential,
+} from "./layers.ts";
+export * from "./norms.ts";
+export * from "./npy.ts";
+export * as optim from "./optimizers.ts";
+export * from "./recurrent.ts";
+export * from "./safetensors.ts";
+export * from "./state.ts";

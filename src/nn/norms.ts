@@ -1,0 +1,272 @@
+// Layers that normalise: by the batch (with running statistics, updated in place and computed with the next
+// optimiser step), by the sample, by groups of channels, by size alone. The formulas are Tensor's; here are
+// the parameters.
+
+import { dtypes } from "../dtype.ts";
+import { ArgumentError, ShapeError } from "../errors.ts";
+import { showShape } from "../tensor/base.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { filled, type LayerOptions, positive, statistic } from "./layers.ts";
+import { leaveUpdate } from "./updates.ts";
+
+export interface BatchNormOptions extends LayerOptions {
+  readonly eps?: number;
+  /** how much of a batch enters the running statistics; null: the plain average of all batches */
+  readonly momentum?: number | null;
+  /** whether there is a scale and a shift to learn */
+  readonly affine?: boolean;
+  readonly trackRunningStats?: boolean;
+}
+
+/** What is kept of the batches seen: how batch and instance norm remember. */
+interface Running {
+  readonly mean: Tensor;
+  readonly variance: Tensor;
+  readonly count: Tensor;
+}
+
+/** Channels in dim 1, with a scale, a shift and running statistics where asked for. */
+abstract class ChannelNorm {
+  weight: Tensor | undefined;
+  bias: Tensor | undefined;
+  runningMean: Tensor | undefined;
+  runningVar: Tensor | undefined;
+  numBatchesTracked: Tensor | undefined;
+  readonly numFeatures: number;
+  readonly eps: number;
+  readonly momentum: number | null;
+
+  constructor(numFeatures: number, options: BatchNormOptions) {
+    positive(this.constructor.name, { numFeatures });
+    this.numFeatures = numFeatures;
+    this.eps = options.eps ?? 1e-5;
+    this.momentum = options.momentum === undefined ? 0.1 : options.momentum;
+    if (options.affine) {
+      this.weight = filled([numFeatures], 1, options);
+      this.bias = filled([numFeatures], 0, options);
+    }
+    if (!options.trackRunningStats) return;
+    this.runningMean = statistic([numFeatures], 0, options);
+    this.runningVar = statistic([numFeatures], 1, options);
+    this.numBatchesTracked = statistic([], 0, { ...options, dtype: dtypes.int64 });
+  }
+
+  protected checkInput(x: Tensor, dims: readonly number[]): void {
+    const name = this.constructor.name;
+    if (!dims.includes(x.ndim)) {
+      throw new ShapeError(
+        `${name}: shape ${showShape(x.shape)} has ${x.ndim} dims, expected ${dims.join(" or ")}`,
+      );
+    }
+    if (x.shape[1] === this.numFeatures) return;
+    throw new ShapeError(
+      `${name}: shape ${showShape(x.shape)} has ${x.shape[1]} channels in dim 1, the layer has ${this.numFeatures}`,
+    );
+  }
+  protected get affineOptions() {
+    return { weight: this.weight ?? null, bias: this.bias ?? null, eps: this.eps };
+  }
+  protected get running(): Running | undefined {
+    const { runningMean: mean, runningVar: variance, numBatchesTracked: count } = this;
+    return mean === undefined || variance === undefined || count === undefined
+      ? undefined
+      : { mean, variance, count };
+  }
+
+  /**
+   * Normalises by the batch with `run`, which moves the statistics it is given, and leaves them to be
+   * computed.
+   */
+  protected track(run: (mean: Tensor | null, variance: Tensor | null, momentum: number) => Tensor): Tensor {
+    const { running, momentum } = this;
+    if (running === undefined || !Tensor.training) return run(null, null, 0);
+    const { mean, variance, count } = running;
+    Tensor.noGrad(() => count.assign(count.add(1n)));
+    leaveUpdate(mean, variance, count);
+    if (momentum !== null) return run(mean, variance, momentum);
+    const batch = [mean, variance].map((t) => t.zerosLike()) as [Tensor, Tensor];
+    const y = run(...batch, 1);
+    Tensor.noGrad(() => {
+      for (const [i, t] of [mean, variance].entries()) {
+        const part = count.expand(t.shape).cast(t.dtype).reciprocal();
+        t.assign(t.add((batch[i] as Tensor).sub(t).mul(part)));
+      }
+    });
+    return y;
+  }
+}
+
+/**
+ * Normalises every channel (dim 1) over the batch and all other dims, in training by the batch's own mean and
+ * variance, else by the running ones.
+ * @example
+ * new nn.BatchNorm(4).forward(Tensor.ones(2, 4, 3)).shape // => [2, 4, 3]
+ */
+export class BatchNorm extends ChannelNorm {
+  protected readonly dims: readonly number[] = [2, 3, 4, 5];
+
+  constructor(numFeatures: number, options: BatchNormOptions = {}) {
+    super(numFeatures, { affine: true, trackRunningStats: true, ...options });
+  }
+  forward(x: Tensor): Tensor {
+    this.checkInput(x, this.dims);
+    const { affineOptions, running } = this;
+    if (!Tensor.training && running !== undefined)
+      return x.batchNorm(running.mean, running.variance, affineOptions);
+    return this.track((mean, variance, momentum) =>
+      x.batchNorm(mean, variance, { ...affineOptions, training: true, momentum }),
+    );
+  }
+}
+/** BatchNorm of [batch, channels] or [batch, channels, length]. */
+export class BatchNorm1d extends BatchNorm {
+  protected override readonly dims = [2, 3];
+}
+/** BatchNorm of [batch, channels, height, width]. */
+export class BatchNorm2d extends BatchNorm {
+  protected override readonly dims = [4];
+}
+/** BatchNorm of [batch, channels, depth, height, width]. */
+export class BatchNorm3d extends BatchNorm {
+  protected override readonly dims = [5];
+}
+
+/**
+ * Normalises every channel of every sample over its spatial dims; by default nothing is learned or tracked.
+ */
+abstract class InstanceNorm extends ChannelNorm {
+  protected abstract readonly dims: number;
+
+  constructor(numFeatures: number, options: BatchNormOptions = {}) {
+    super(numFeatures, { affine: false, trackRunningStats: false, ...options });
+  }
+  forward(input: Tensor): Tensor {
+    const single = input.ndim === this.dims - 1;
+    const x = single ? input.unsqueeze(0) : input;
+    this.checkInput(x, [this.dims]);
+    const y = this.#normalized(x);
+    return single ? y.squeeze(0) : y;
+  }
+  #normalized(x: Tensor): Tensor {
+    const { affineOptions, running } = this;
+    if (!Tensor.training && running !== undefined) {
+      const { mean: runningMean, variance: runningVar } = running;
+      return x.instanceNorm({ ...affineOptions, runningMean, runningVar, useInputStats: false });
+    }
+    return this.track((runningMean, runningVar, momentum) =>
+      x.instanceNorm({ ...affineOptions, runningMean, runningVar, momentum }),
+    );
+  }
+}
+/**
+ * Of [batch, channels, length], or without the batch.
+ * @example
+ * await new nn.InstanceNorm1d(1, { eps: 0 }).forward(new Tensor([[[1, 3]]])).tolist() // => [[[-1, 1]]]
+ */
+export class InstanceNorm1d extends InstanceNorm {
+  protected readonly dims = 3;
+}
+/** Of [batch, channels, height, width], or without the batch. */
+export class InstanceNorm2d extends InstanceNorm {
+  protected readonly dims = 4;
+}
+/** Of [batch, channels, depth, height, width], or without the batch. */
+export class InstanceNorm3d extends InstanceNorm {
+  protected readonly dims = 5;
+}
+
+export interface LayerNormOptions extends LayerOptions {
+  readonly eps?: number;
+  /** whether there is a scale (and a shift) to learn; default: true */
+  readonly elementwiseAffine?: boolean;
+  /** whether there is a shift; default: true */
+  readonly bias?: boolean;
+}
+
+const shapeOf = (size: number | readonly number[]): number[] =>
+  typeof size === "number" ? [size] : [...size];
+
+/**
+ * Normalises every sample over its last dims.
+ * @example
+ * await new nn.LayerNorm(2, { eps: 0 }).forward(new Tensor([[1, 3], [5, 1]])).tolist() // => [[-1, 1], [1, -1]]
+ */
+export class LayerNorm {
+  weight: Tensor | undefined;
+  bias: Tensor | undefined;
+  readonly normalizedShape: readonly number[];
+  readonly eps: number;
+
+  constructor(normalizedShape: number | readonly number[], options: LayerNormOptions = {}) {
+    this.normalizedShape = shapeOf(normalizedShape);
+    this.eps = options.eps ?? 1e-5;
+    if (options.elementwiseAffine === false) return;
+    this.weight = filled(this.normalizedShape, 1, options);
+    if (options.bias !== false) this.bias = filled(this.normalizedShape, 0, options);
+  }
+  forward(x: Tensor): Tensor {
+    const { weight = null, bias = null, eps } = this;
+    return x.layerNorm(this.normalizedShape, { weight, bias, eps });
+  }
+}
+
+export interface RMSNormOptions extends LayerOptions {
+  /** default: the distance from 1 to the next number of the input's type */
+  readonly eps?: number;
+  /** whether there is a scale to learn; default: true */
+  readonly elementwiseAffine?: boolean;
+}
+
+/**
+ * Divides by the root of the mean square over the last dims.
+ * @example
+ * await new nn.RMSNorm(2, { eps: 0 }).forward(new Tensor([[3, 3]])).tolist() // => [[1, 1]]
+ */
+export class RMSNorm {
+  weight: Tensor | undefined;
+  readonly normalizedShape: readonly number[];
+  readonly eps: number | undefined;
+
+  constructor(normalizedShape: number | readonly number[], options: RMSNormOptions = {}) {
+    this.normalizedShape = shapeOf(normalizedShape);
+    this.eps = options.eps;
+    if (options.elementwiseAffine !== false) this.weight = filled(this.normalizedShape, 1, options);
+  }
+  forward(x: Tensor): Tensor {
+    return x.rmsNorm(this.normalizedShape, { weight: this.weight ?? null, eps: this.eps ?? null });
+  }
+}
+
+export interface GroupNormOptions extends LayerOptions {
+  readonly eps?: number;
+  /** whether there is a scale and a shift to learn; default: true */
+  readonly affine?: boolean;
+}
+
+/**
+ * Normalises groups of channels (dim 1) of every sample.
+ * @example
+ * new nn.GroupNorm(2, 4).forward(Tensor.ones(1, 4, 3)).shape // => [1, 4, 3]
+ */
+export class GroupNorm {
+  weight: Tensor | undefined;
+  bias: Tensor | undefined;
+  readonly numGroups: number;
+  readonly eps: number;
+
+  constructor(numGroups: number, numChannels: number, options: GroupNormOptions = {}) {
+    positive("GroupNorm", { numGroups, numChannels });
+    if (numChannels % numGroups !== 0) {
+      throw new ArgumentError(`GroupNorm: ${numGroups} groups do not divide ${numChannels} channels`);
+    }
+    this.numGroups = numGroups;
+    this.eps = options.eps ?? 1e-5;
+    if (options.affine === false) return;
+    this.weight = filled([numChannels], 1, options);
+    this.bias = filled([numChannels], 0, options);
+  }
+  forward(x: Tensor): Tensor {
+    const { weight = null, bias = null, eps } = this;
+    return x.groupNorm(this.numGroups, { weight, bias, eps });
+  }
+}

@@ -1,0 +1,375 @@
+// Optimisers: what all of them share, and SGD, Adam, AdamW. A step is lazy until it realises everything that
+// changed in one go. Parameters and state are updated in place by `assign`; learning rates are small tensors
+// on the device that the kernels read, so that changing one compiles nothing.
+
+import { type DType, dtypes } from "../dtype.ts";
+import { ArgumentError } from "../errors.ts";
+import { getOrMake } from "../helpers.ts";
+import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { showShape } from "../tensor/base.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { takeUpdates } from "./updates.ts";
+
+/** The tensors that an optimiser keeps for one parameter. */
+export type State = Record<string, Tensor>;
+/** What every optimiser can be told for each group. */
+export interface CommonOptions {
+  /** the learning rate */
+  readonly lr: number;
+}
+/** Parameters with options of their own; what is left out is the optimiser's. */
+export type Group<O extends CommonOptions> = { readonly params: readonly Tensor[] } & Partial<O>;
+export type Params<O extends CommonOptions> = readonly Tensor[] | readonly Group<O>[];
+
+/** The type that updates are computed in: half-width floats would lose small steps. */
+const workType = (d: DType): DType => (d === dtypes.float64 ? d : dtypes.float32);
+
+/** A number that kernels read from memory; one tensor for each device and type that needs it. */
+class Scalar {
+  #value: number;
+  readonly #tensors = new Map<string, Tensor>();
+
+  constructor(value: number) {
+    this.#value = value;
+  }
+  get value(): number {
+    return this.#value;
+  }
+  set value(x: number) {
+    if (x === this.#value) return;
+    this.#value = x;
+    for (const t of this.#tensors.values()) t.assign(hostScalar(x, t.dtype, t.device));
+  }
+  on(device: string, dtype: DType): Tensor {
+    return getOrMake(this.#tensors, `${device}|${dtype.name}`, () => hostScalar(this.#value, dtype, device));
+  }
+  get tensors(): Iterable<Tensor> {
+    return this.#tensors.values();
+  }
+}
+/** Copied from the host: a constant would become part of the kernel. */
+const hostScalar = (x: number, dtype: DType, device: string): Tensor =>
+  new Tensor([x], { dtype, device }).reshape([]);
+
+/** The parameters that share options. `lr` may be set at any time; it holds from the next step on. */
+export class ParamGroup<O extends CommonOptions> {
+  readonly options: O;
+  readonly #params: readonly Tensor[];
+  readonly #lr: Scalar;
+
+  constructor(params: readonly Tensor[], options: O) {
+    this.#params = params;
+    this.options = options;
+    this.#lr = new Scalar(options.lr);
+  }
+  get params(): readonly Tensor[] {
+    return this.#params;
+  }
+  get lr(): number {
+    return this.#lr.value;
+  }
+  set lr(x: number) {
+    checkRange("lr", x, 0, Infinity);
+    this.#lr.value = x;
+  }
+  /** The learning rate as the kernels of parameter `p` read it. */
+  lrFor(p: Tensor): Tensor {
+    return this.#lr.on(p.device, workType(p.dtype));
+  }
+  get tensors(): Iterable<Tensor> {
+    return this.#lr.tensors;
+  }
+}
+
+/** One parameter's part of a step. */
+export interface Update<O extends CommonOptions> {
+  readonly param: Tensor;
+  /** the parameter's value and gradient in the type that updates are computed in */
+  readonly value: Tensor;
+  readonly grad: Tensor;
+  readonly state: State;
+  readonly options: O;
+  readonly lr: Tensor;
+}
+
+export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
+  readonly #groups: readonly ParamGroup<O>[];
+  /** by parameter, in the order given: what `nn.getStateDict(optimizer)` saves */
+  readonly state: readonly State[];
+
+  constructor(params: Params<O>, defaults: O) {
+    const name = this.constructor.name;
+    if (params.length === 0)
+      throw new ArgumentError(`${name}: got no parameters; give nn.getParameters(model)`);
+    const given: readonly Group<O>[] = isGroups(params) ? params : [{ params } as Group<O>];
+    this.#groups = given.map(
+      ({ params: list, ...own }) => new ParamGroup(list, { ...defaults, ...own } as O),
+    );
+    checkParams(
+      name,
+      this.#groups.flatMap((g) => g.params),
+    );
+    for (const g of this.#groups) {
+      checkRange("lr", g.lr, 0, Infinity, name);
+      this.check(g.options);
+    }
+    this.state = this.#groups.flatMap((g) => this.#freshStates(g));
+  }
+
+  get groups(): readonly ParamGroup<O>[] {
+    return this.#groups;
+  }
+  get params(): Tensor[] {
+    return this.#groups.flatMap((g) => g.params);
+  }
+  /** The learning rate of the first group; setting it sets that of all groups. */
+  get lr(): number {
+    return (this.#groups[0] as ParamGroup<O>).lr;
+  }
+  set lr(x: number) {
+    for (const g of this.#groups) g.lr = x;
+  }
+
+  /** Forgets the gradients: `backward` adds to those that are there. */
+  zeroGrad(): void {
+    for (const p of this.params) p.grad = undefined;
+  }
+
+  /**
+   * Updates every parameter that has a gradient, and computes all of it now, with what layers left to be
+   * updated (running statistics) and the tensors `also` (a loss that is printed costs nothing extra that
+   * way).
+   */
+  async step(...also: readonly Tensor[]): Promise<void> {
+    const active = this.#active();
+    // the first step has memory for nothing yet: assign needs some to write to
+    const fresh = active.flatMap(({ param, state }) => [param, ...Object.values(state)]);
+    const bare = fresh.filter(
+      (t) => t.lazydata.base.realized === undefined && t.lazydata.base.op !== "ASSIGN",
+    );
+    if (bare.length > 0) await Tensor.realize(...bare);
+    Tensor.noGrad(() => {
+      this.prepare(active);
+      for (const u of active) this.update(u);
+    });
+    const own = active.flatMap(({ param, state }) => [param, param.grad as Tensor, ...Object.values(state)]);
+    const scalars = this.#groups.flatMap((g) => [...g.tensors]);
+    await Tensor.realize(...new Set([...own, ...scalars, ...takeUpdates(), ...also]));
+  }
+
+  /** Tensors to keep for a parameter: names and first values. */
+  protected fresh(_param: Tensor, _options: O): State {
+    return {};
+  }
+  /** Refuses options outside of their range. */
+  protected check(_options: O): void {}
+  /** What happens once a step, before the updates: counting. */
+  protected prepare(_active: readonly Update<O>[]): void {}
+  protected abstract update(u: Update<O>): void;
+
+  /** Zeros to start from, in memory of their own. */
+  protected zeros(like: Tensor, shape = like.lazydata.shape): Tensor {
+    return new Tensor(LazyBuffer.constant(like.device, shape, workType(like.dtype), 0).contiguous());
+  }
+  /**
+   * A number to start from, shared by all parameters of one device, type and `key` until one of them skips a
+   * step.
+   */
+  protected shared(like: Tensor, key: string, value: number): Tensor {
+    const dtype = workType(like.dtype);
+    const make = () => hostScalar(value, dtype, like.device);
+    return getOrMake(this.#shared, `${like.device}|${dtype.name}|${key}`, make);
+  }
+  readonly #shared = new Map<string, Tensor>();
+
+  /**
+   * Replaces the shared numbers `name` by `next` of them, once each. Who sits this step out keeps the old
+   * one.
+   */
+  protected advance(
+    active: readonly Update<O>[],
+    name: string,
+    next: (old: Tensor, options: O) => Tensor,
+  ): void {
+    const states = new Set(active.map((u) => u.state));
+    const idle = new Set(this.state.filter((s) => !states.has(s)).map((s) => s[name]));
+    const made = new Map<Tensor, Tensor>();
+    for (const { state, options } of active) {
+      const old = state[name] as Tensor;
+      state[name] = getOrMake(made, old, () => {
+        const own = idle.has(old) ? copyOf(old) : old;
+        return own.assign(next(own, options));
+      });
+    }
+  }
+
+  #freshStates(g: ParamGroup<O>): State[] {
+    return g.params.map((p) => this.fresh(p, g.options));
+  }
+  #active(): Update<O>[] {
+    const found: Update<O>[] = [];
+    let i = 0;
+    for (const g of this.#groups) {
+      for (const param of g.params) {
+        const state = this.state[i++] as State;
+        const { grad } = param;
+        if (grad === undefined) continue;
+        const work = workType(param.dtype);
+        const value = param.detach().cast(work);
+        const { options } = g;
+        found.push({ param, value, grad: grad.detach().cast(work), state, options, lr: g.lrFor(param) });
+      }
+    }
+    if (found.length > 0) return found;
+    throw new ArgumentError(
+      `${this.constructor.name}.step: no parameter has a gradient; call loss.backward() first, on a loss that uses them`,
+    );
+  }
+}
+
+const isGroups = <O extends CommonOptions>(params: Params<O>): params is readonly Group<O>[] =>
+  !(params[0] instanceof Tensor);
+
+const copyOf = (t: Tensor): Tensor => {
+  const { lazydata: lb } = t;
+  return new Tensor(LazyBuffer.loadop("CONTIGUOUS", lb.shape, lb.dtype, lb.device, undefined, [lb]));
+};
+
+function checkParams(name: string, params: readonly Tensor[]): void {
+  const seen = new Set<Tensor>();
+  for (const p of params) {
+    if (!(p instanceof Tensor)) throw new ArgumentError(`${name}: a parameter is no tensor but ${typeof p}`);
+    const what = `a parameter of shape ${showShape(p.shape)} and dtype ${p.dtype.name}`;
+    if (seen.has(p))
+      throw new ArgumentError(`${name}: ${what} is given twice; each belongs to one group, once`);
+    if (!p.dtype.isFloat) throw new ArgumentError(`${name}: ${what} cannot be trained; only floats can`);
+    if (!p.requiresGrad) {
+      throw new ArgumentError(`${name}: ${what} gets no gradient; set requiresGrad, or leave it out`);
+    }
+    if (p.context !== undefined) {
+      throw new ArgumentError(`${name}: ${what} was computed from others; train those, or detach() it first`);
+    }
+    seen.add(p);
+  }
+}
+
+/** Complains of an option outside of `low` to `high`. */
+export function checkRange(option: string, x: number, low: number, high: number, who = "optimizer"): void {
+  if (x >= low && x <= high) return;
+  throw new ArgumentError(`${who}: ${option} is ${x}, expected a number from ${low} to ${high}`);
+}
+
+// ---- SGD ----
+
+export interface SGDOptions extends CommonOptions {
+  readonly momentum: number;
+  /** how much less of a gradient enters the momentum */
+  readonly dampening: number;
+  readonly weightDecay: number;
+  readonly nesterov: boolean;
+}
+
+/**
+ * Stochastic gradient descent, as torch.optim.SGD.
+ * @example
+ * new nn.optim.SGD([Tensor.ones(2, { requiresGrad: true })], { lr: 0.1, momentum: 0.9 }).lr // => 0.1
+ */
+export class SGD extends Optimizer<SGDOptions> {
+  constructor(params: Params<SGDOptions>, options: Partial<SGDOptions> = {}) {
+    super(params, { lr: 1e-3, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, ...options });
+  }
+  protected override check({ momentum, weightDecay, nesterov, dampening }: SGDOptions): void {
+    checkRange("momentum", momentum, 0, Infinity, "SGD");
+    checkRange("weightDecay", weightDecay, 0, Infinity, "SGD");
+    if (!nesterov || (momentum > 0 && dampening === 0)) return;
+    throw new ArgumentError("SGD: nesterov needs a momentum above 0 and no dampening");
+  }
+  protected override fresh(p: Tensor, { momentum, dampening }: SGDOptions): State {
+    if (momentum === 0) return {};
+    // the first gradient enters whole, which only a dampened momentum has to know
+    return { momentum: this.zeros(p), ...(dampening === 0 ? {} : { started: this.zeros(p, []) }) };
+  }
+  protected update({ param, value, grad, state, options, lr }: Update<SGDOptions>): void {
+    const { momentum, dampening, weightDecay, nesterov } = options;
+    let d = weightDecay === 0 ? grad : grad.add(value.mul(weightDecay));
+    const buffer = state.momentum;
+    if (buffer !== undefined) {
+      const { started } = state;
+      const part = started === undefined ? d : d.mul(started.expand(d.shape).mul(-dampening).add(1));
+      buffer.assign(buffer.mul(momentum).add(part));
+      started?.assign(new Tensor(started.lazydata.const(1)));
+      d = nesterov ? d.add(buffer.mul(momentum)) : buffer;
+    }
+    param.assign(value.sub(d.mul(lr)).cast(param.dtype));
+  }
+}
+
+// ---- Adam ----
+
+export interface AdamOptions extends CommonOptions {
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+  readonly weightDecay: number;
+}
+
+/**
+ * Adam and its relatives: running means of the gradient and of its square, and how much of them is there yet.
+ */
+export abstract class Moments<O extends AdamOptions> extends Optimizer<O> {
+  protected override check({ betas, eps, weightDecay }: O): void {
+    const name = this.constructor.name;
+    for (const b of betas) checkRange("betas", b, 0, 1 - Number.EPSILON, name);
+    checkRange("eps", eps, 0, Infinity, name);
+    checkRange("weightDecay", weightDecay, 0, Infinity, name);
+  }
+  protected override fresh(p: Tensor, { betas: [b1, b2] }: O): State {
+    const [c1, c2] = [this.shared(p, `c1|${b1}`, 0), this.shared(p, `c2|${b2}`, 0)];
+    return { m: this.zeros(p), v: this.zeros(p), c1, c2 };
+  }
+  /** c = 1 - beta^t, in a form that stays exact: the difference from 1 is never rounded away. */
+  protected override prepare(active: readonly Update<O>[]): void {
+    this.advance(active, "c1", (c, { betas: [b] }) => c.mul(b).add(1 - b));
+    this.advance(active, "c2", (c, { betas: [, b] }) => c.mul(b).add(1 - b));
+  }
+  /** Takes a gradient in; gives the corrected mean divided by the root of the corrected mean square. */
+  protected direction(grad: Tensor, state: State, { betas: [b1, b2], eps }: O): Tensor {
+    const { m, v, c1, c2 } = state as { m: Tensor; v: Tensor; c1: Tensor; c2: Tensor };
+    m.assign(m.mul(b1).add(grad.mul(1 - b1)));
+    v.assign(v.mul(b2).add(grad.square().mul(1 - b2)));
+    return m.div(c1).div(v.div(c2).sqrt().add(eps));
+  }
+}
+
+const ADAM = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0 } as const;
+
+/**
+ * Adam, as torch.optim.Adam: weight decay is added to the gradient.
+ * @example
+ * new nn.optim.Adam([Tensor.ones(2, { requiresGrad: true })]).lr // => 0.001
+ */
+export class Adam extends Moments<AdamOptions> {
+  constructor(params: Params<AdamOptions>, options: Partial<AdamOptions> = {}) {
+    super(params, { ...ADAM, ...options });
+  }
+  protected update({ param, value, grad, state, options, lr }: Update<AdamOptions>): void {
+    const { weightDecay } = options;
+    const g = weightDecay === 0 ? grad : grad.add(value.mul(weightDecay));
+    param.assign(value.sub(this.direction(g, state, options).mul(lr)).cast(param.dtype));
+  }
+}
+
+/**
+ * Adam with decoupled weight decay, as torch.optim.AdamW.
+ * @example
+ * new nn.optim.AdamW([Tensor.ones(2, { requiresGrad: true })], { lr: 3e-4 }).lr // => 0.0003
+ */
+export class AdamW extends Moments<AdamOptions> {
+  constructor(params: Params<AdamOptions>, options: Partial<AdamOptions> = {}) {
+    super(params, { ...ADAM, weightDecay: 0.01, ...options });
+  }
+  protected update({ param, value, grad, state, options, lr }: Update<AdamOptions>): void {
+    const { weightDecay } = options;
+    const kept = weightDecay === 0 ? value : value.mul(lr.expand(value.shape).mul(-weightDecay).add(1));
+    param.assign(kept.sub(this.direction(grad, state, options).mul(lr)).cast(param.dtype));
+  }
+}

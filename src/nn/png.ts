@@ -1,0 +1,94 @@
+// PNG pictures to bytes: 8 bits a channel, grey or colours, not interlaced. What a sheet of training images
+// needs.
+
+import { FileError } from "../errors.ts";
+import { concat } from "./bytes.ts";
+import { inflate } from "./zip.ts";
+
+const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
+const CHANNELS: Readonly<Record<number, number>> = { 0: 1, 2: 3, 4: 2, 6: 4 };
+/** no sheet of ours has more; a header that claims it lies */
+const MAX_BYTES = 2 ** 30;
+
+export interface Picture {
+  readonly width: number;
+  readonly height: number;
+  readonly channels: number;
+  /** row by row, channels together */
+  readonly pixels: Uint8Array;
+}
+
+export async function decodePng(file: Uint8Array, name = "the picture"): Promise<Picture> {
+  const refuse = (why: string): never => {
+    throw new FileError(`png: ${name} is refused: ${why}`);
+  };
+  if (!SIGNATURE.every((b, i) => file[i] === b)) refuse("it does not begin as a PNG file");
+  const { header, data } = chunks(file, refuse);
+  const v = new DataView(header.buffer, header.byteOffset, header.byteLength);
+  const [width, height] = [v.getUint32(0), v.getUint32(4)];
+  const [depth, color, , , interlaced] = header.subarray(8);
+  const channels = CHANNELS[color as number];
+  if (channels === undefined || depth !== 8 || interlaced !== 0) {
+    return refuse(
+      `depth ${depth}, colour type ${color}, interlace ${interlaced}; expected 8 bits, no palette, no interlace`,
+    );
+  }
+  const row = width * channels;
+  if (height * (row + 1) > MAX_BYTES) refuse(`${width} × ${height} is too large`);
+  const lines = await inflate(data, "deflate", height * (row + 1), name);
+  const pixels = new Uint8Array(height * row);
+  for (let y = 0; y < height; y++) {
+    const filter = lines[y * (row + 1)] as number;
+    if (filter > 4) refuse(`row ${y} has filter ${filter}, expected 0 to 4`);
+    unfilter(filter, lines.subarray(y * (row + 1) + 1, (y + 1) * (row + 1)), pixels, y * row, row, channels);
+  }
+  return { width, height, channels, pixels };
+}
+
+function chunks(file: Uint8Array, refuse: (why: string) => never) {
+  const v = new DataView(file.buffer, file.byteOffset, file.byteLength);
+  const data: Uint8Array[] = [];
+  let header: Uint8Array | undefined;
+  for (let at = 8; at + 12 <= file.byteLength; ) {
+    const n = v.getUint32(at);
+    const kind = String.fromCharCode(...file.subarray(at + 4, at + 8));
+    const body = file.subarray(at + 8, at + 8 + n);
+    if (at + 12 + n > file.byteLength) refuse(`its ${kind} is cut off`);
+    if (kind === "IHDR" && n === 13) header = body;
+    else if (kind === "IDAT") data.push(body);
+    else if (kind === "IEND" && header !== undefined) return { header, data: concat(data) };
+    at += 12 + n;
+  }
+  return refuse("it ends too early");
+}
+
+/** Adds to each byte what its filter predicts from the bytes to the left and above. */
+function unfilter(
+  filter: number,
+  line: Uint8Array,
+  out: Uint8Array,
+  at: number,
+  row: number,
+  bpp: number,
+): void {
+  if (filter === 0 || (filter === 2 && at === 0)) {
+    out.set(line, at);
+    return;
+  }
+  for (let i = 0; i < row; i++) {
+    const left = i < bpp ? 0 : (out[at + i - bpp] as number);
+    const up = at === 0 ? 0 : (out[at + i - row] as number);
+    const corner = at === 0 || i < bpp ? 0 : (out[at + i - row - bpp] as number);
+    out[at + i] = (line[i] as number) + predicted(filter, left, up, corner);
+  }
+}
+
+function predicted(filter: number, left: number, up: number, corner: number): number {
+  if (filter === 1) return left;
+  if (filter === 2) return up;
+  if (filter === 3) return (left + up) >> 1;
+  // whichever neighbour is nearest to left + up - corner, in this order
+  const [a, b, c] = [Math.abs(up - corner), Math.abs(left - corner), Math.abs(left + up - 2 * corner)];
+  if (a <= b && a <= c) return left;
+  return b <= c ? up : corner;
+}

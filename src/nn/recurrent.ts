@@ -1,0 +1,85 @@
+// Cells of recurrent networks: one step of time, gates and names as in torch.
+
+import { ShapeError } from "../errors.ts";
+import { showShape } from "../tensor/base.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { type BiasOptions, positive, uniform } from "./layers.ts";
+
+/** Weights of the input and of the hidden state, all gates below each other. */
+abstract class Cell {
+  weightIh: Tensor;
+  weightHh: Tensor;
+  biasIh: Tensor | undefined;
+  biasHh: Tensor | undefined;
+  readonly inputSize: number;
+  readonly hiddenSize: number;
+
+  constructor(inputSize: number, hiddenSize: number, gates: number, options: BiasOptions) {
+    positive(this.constructor.name, { inputSize, hiddenSize });
+    this.inputSize = inputSize;
+    this.hiddenSize = hiddenSize;
+    const bound = 1 / Math.sqrt(hiddenSize);
+    const rows = gates * hiddenSize;
+    this.weightIh = uniform([rows, inputSize], bound, options);
+    this.weightHh = uniform([rows, hiddenSize], bound, options);
+    if (options.bias === false) return;
+    this.biasIh = uniform([rows], bound, options);
+    this.biasHh = uniform([rows], bound, options);
+  }
+  protected fromInput(x: Tensor): Tensor {
+    return x.linear(this.weightIh, this.biasIh);
+  }
+  protected fromHidden(h: Tensor): Tensor {
+    return h.linear(this.weightHh, this.biasHh);
+  }
+  /** The state that was given, or zeros. */
+  protected stateFor(x: Tensor, h: Tensor | undefined): Tensor {
+    const name = this.constructor.name;
+    if (x.shape.at(-1) !== this.inputSize) {
+      throw new ShapeError(
+        `${name}: input ${showShape(x.shape)} has not ${this.inputSize} features in its last dim`,
+      );
+    }
+    const shape = [...x.shape.slice(0, -1), this.hiddenSize];
+    if (h === undefined) return Tensor.zeros(shape, { device: x.device, dtype: x.dtype });
+    if (showShape(h.shape) === showShape(shape)) return h;
+    throw new ShapeError(`${name}: the state has shape ${showShape(h.shape)}, expected ${showShape(shape)}`);
+  }
+}
+
+/**
+ * Long short-term memory: takes an input and (h, c), gives the next (h, c).
+ * @example
+ * new nn.LSTMCell(3, 4).forward(Tensor.ones(2, 3))[0].shape // => [2, 4]
+ */
+export class LSTMCell extends Cell {
+  constructor(inputSize: number, hiddenSize: number, options: BiasOptions = {}) {
+    super(inputSize, hiddenSize, 4, options);
+  }
+  forward(x: Tensor, state?: readonly [Tensor, Tensor]): [h: Tensor, c: Tensor] {
+    const [h, c] = [this.stateFor(x, state?.[0]), this.stateFor(x, state?.[1])];
+    const gates = this.fromInput(x).add(this.fromHidden(h)).chunk(4, -1);
+    const [i, f, g, o] = gates as [Tensor, Tensor, Tensor, Tensor];
+    const next = f.sigmoid().mul(c).add(i.sigmoid().mul(g.tanh()));
+    return [o.sigmoid().mul(next.tanh()), next];
+  }
+}
+
+/**
+ * Gated recurrent unit: takes an input and h, gives the next h.
+ * @example
+ * new nn.GRUCell(3, 4).forward(Tensor.ones(2, 3)).shape // => [2, 4]
+ */
+export class GRUCell extends Cell {
+  constructor(inputSize: number, hiddenSize: number, options: BiasOptions = {}) {
+    super(inputSize, hiddenSize, 3, options);
+  }
+  forward(x: Tensor, hidden?: Tensor): Tensor {
+    const h = this.stateFor(x, hidden);
+    const [ir, iz, inew] = this.fromInput(x).chunk(3, -1) as [Tensor, Tensor, Tensor];
+    const [hr, hz, hnew] = this.fromHidden(h).chunk(3, -1) as [Tensor, Tensor, Tensor];
+    const z = iz.add(hz).sigmoid();
+    const candidate = inew.add(ir.add(hr).sigmoid().mul(hnew)).tanh();
+    return candidate.add(z.mul(h.sub(candidate)));
+  }
+}

@@ -1,0 +1,275 @@
+// safetensors, the format of model files: 8 bytes length, a JSON header, then the data. The header comes from
+// strangers: everything in it is checked against the file's real size before a single byte is allocated for
+// it. A tensor of a file is a view of the file, read when it is moved to a device.
+
+import { type DType, dtypes } from "../dtype.ts";
+import { ArgumentError, DTypeError, FileError } from "../errors.ts";
+import { prod } from "../helpers.ts";
+import { writeBytes } from "../runtime/files.ts";
+import { Device } from "../runtime/registry.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { type ByteSource, bytesOf, concat, openSource, type Source, tensorOn } from "./bytes.ts";
+import type { StateDict } from "./state.ts";
+
+/** Headers beyond this are refused unread, as the reference implementation does. */
+export const MAX_HEADER = 100_000_000;
+const METADATA = "__metadata__";
+
+const DTYPES: Readonly<Record<string, DType>> = {
+  BOOL: dtypes.bool,
+  U8: dtypes.uint8,
+  I8: dtypes.int8,
+  U16: dtypes.uint16,
+  I16: dtypes.int16,
+  F16: dtypes.float16,
+  BF16: dtypes.bfloat16,
+  U32: dtypes.uint32,
+  I32: dtypes.int32,
+  F32: dtypes.float32,
+  U64: dtypes.uint64,
+  I64: dtypes.int64,
+  F64: dtypes.float64,
+};
+const NAMES = new Map(Object.entries(DTYPES).map(([name, d]) => [d, name]));
+
+export interface SafeEntry {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** where its bytes are, counted from the end of the header */
+  readonly offsets: readonly [number, number];
+}
+export interface SafeHeader {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly tensors: Readonly<Record<string, SafeEntry>>;
+  /** where the data starts in the file, and where it ends */
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface SafeLoadOptions {
+  /**
+   * where the tensors go; by default those of a file stay on it (DISK) until they are moved, others go to
+   * Device.DEFAULT
+   */
+  readonly device?: string;
+  /** only these; from an address only their bytes are fetched, where the server can */
+  readonly names?: readonly string[];
+}
+
+/**
+ * The tensors of a safetensors file by name: of a path, an address, or bytes in memory. Nothing is read but
+ * the header.
+ * @example
+ * (await nn.safeLoad(await nn.safeSave({ w: new Tensor([1.5, 2]) }))).w.tolist() // => [1.5, 2]
+ */
+export async function safeLoad(source: Source, options: SafeLoadOptions = {}): Promise<StateDict> {
+  const bytes = await openSource(source);
+  try {
+    const header = await readHeader(bytes);
+    const wanted = options.names ?? Object.keys(header.tensors);
+    const unknown = wanted.filter((name) => !Object.hasOwn(header.tensors, name));
+    if (unknown.length > 0) {
+      const there = Object.keys(header.tensors).slice(0, 20).join(", ");
+      throw new ArgumentError(`safeLoad: ${bytes.name} has no tensor ${unknown.join(", ")}; it has ${there}`);
+    }
+    const entries = wanted.map((name) => [name, header.tensors[name] as SafeEntry] as const);
+    const spans = entries.map(
+      ([
+        ,
+        {
+          offsets: [a, b],
+        },
+      ]) => [header.start + a, header.start + b] as const,
+    );
+    const held = await bytes.hold(spans, header.end);
+    const device = options.device ?? (bytes.device === "EXT" ? Device.DEFAULT : undefined);
+    return Object.fromEntries(
+      entries.map(([name, { dtype, shape, offsets }]) => {
+        const t = tensorOn(held(header.start + offsets[0], prod(shape), dtype), shape);
+        return [name, device === undefined ? t : t.to(device)];
+      }),
+    );
+  } finally {
+    await bytes.close();
+  }
+}
+
+/**
+ * What a safetensors file says of itself: names, dtypes, shapes, and the `__metadata__` of whoever wrote it.
+ * @example
+ * (await nn.safeHeader(await nn.safeSave({}, undefined, { format: "pt" }))).metadata // => { format: "pt" }
+ */
+export async function safeHeader(source: Source): Promise<SafeHeader> {
+  const bytes = await openSource(source);
+  try {
+    return await readHeader(bytes);
+  } finally {
+    await bytes.close();
+  }
+}
+
+async function readHeader(source: ByteSource): Promise<SafeHeader> {
+  const refuse = (why: string): never => {
+    throw new FileError(`safetensors: ${source.name} is refused: ${why}`);
+  };
+  const head = await source.read(0, 8);
+  if (head.byteLength < 8) refuse(`it has ${head.byteLength} bytes, a header length alone takes 8`);
+  const claimed = new DataView(head.buffer, head.byteOffset, 8).getBigUint64(0, true);
+  if (claimed > BigInt(MAX_HEADER)) refuse(`its header claims ${claimed} bytes, the limit is ${MAX_HEADER}`);
+  const n = Number(claimed);
+  if (source.size !== undefined && 8 + n > source.size) {
+    refuse(`its header claims ${n} bytes, the file has ${source.size} in all (truncated?)`);
+  }
+  const text = await source.read(8, 8 + n);
+  if (text.byteLength < n)
+    refuse(`its header claims ${n} bytes, it ends after ${text.byteLength} (truncated?)`);
+  const { metadata, tensors, end } = parseHeader(text, refuse);
+  if (source.size !== undefined && 8 + n + end !== source.size) {
+    const has = source.size - 8 - n;
+    refuse(`its header describes ${end} bytes of data, there are ${has}${has < end ? " (truncated?)" : ""}`);
+  }
+  return { metadata, tensors, start: 8 + n, end: 8 + n + end };
+}
+
+type Refuse = (why: string) => never;
+
+function parseHeader(bytes: Uint8Array, refuse: Refuse) {
+  let text = "";
+  let parsed: unknown;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    parsed = JSON.parse(text);
+  } catch (e) {
+    refuse(`its header is no JSON: ${(e as Error).message}`);
+  }
+  if (!text.startsWith("{") || !isRecord(parsed)) return refuse("its header is no JSON object");
+  const twice = duplicateKey(text);
+  if (twice !== undefined) refuse(`its header names ${JSON.stringify(twice)} twice`);
+  const { [METADATA]: metadata = {}, ...rest } = parsed;
+  if (!isRecord(metadata) || Object.values(metadata).some((v) => typeof v !== "string")) {
+    refuse(`${METADATA} is no map of strings`);
+  }
+  const entries = Object.entries(rest).map(([name, e]) => [name, checkEntry(name, e, refuse)] as const);
+  // every byte belongs to exactly one tensor: a hole could hide something, an overlap would tie two tensors
+  let end = 0;
+  for (const [name, { offsets }] of [...entries].sort(([, a], [, b]) => order(a, b))) {
+    if (offsets[0] !== end) {
+      const what = offsets[0] < end ? "overlaps the tensor before it" : "leaves a hole before it";
+      refuse(`${JSON.stringify(name)} at [${offsets}] ${what}, which ends at ${end}`);
+    }
+    end = offsets[1];
+  }
+  const tensors = Object.fromEntries(entries);
+  return { metadata: metadata as Record<string, string>, tensors, end };
+}
+
+const order = (a: SafeEntry, b: SafeEntry): number =>
+  a.offsets[0] - b.offsets[0] || a.offsets[1] - b.offsets[1];
+const isRecord = (x: unknown): x is Record<string, unknown> =>
+  typeof x === "object" && x !== null && !Array.isArray(x);
+const isSize = (x: unknown): x is number => Number.isSafeInteger(x) && (x as number) >= 0;
+
+function checkEntry(name: string, entry: unknown, refuse: Refuse): SafeEntry {
+  const who = JSON.stringify(name);
+  if (!isRecord(entry)) return refuse(`${who} is no object`);
+  const { dtype: type, shape, data_offsets: offsets } = entry;
+  const dtype = typeof type === "string" && Object.hasOwn(DTYPES, type) ? DTYPES[type] : undefined;
+  if (dtype === undefined) {
+    return refuse(
+      `${who} has dtype ${JSON.stringify(type)}, expected one of ${Object.keys(DTYPES).join(", ")}`,
+    );
+  }
+  if (!Array.isArray(shape) || !shape.every(isSize))
+    return refuse(`${who} has no shape of integers from 0 up`);
+  const [start, end] = Array.isArray(offsets) && offsets.length === 2 ? (offsets as unknown[]) : [];
+  if (!isSize(start) || !isSize(end) || start > end) {
+    return refuse(`${who} has data_offsets ${JSON.stringify(offsets)?.slice(0, 80)}, expected [start, end]`);
+  }
+  // sizes whose product leaves the integers are a lie, whatever a zero among them makes of it
+  const elements = shape.reduce((n, s) => n * Math.max(s, 1), 1);
+  const nbytes = shape.includes(0) ? 0 : elements * dtype.itemsize;
+  if (!Number.isSafeInteger(elements * dtype.itemsize) || nbytes !== end - start) {
+    refuse(
+      `${who} of shape [${shape}] and dtype ${type} takes ${nbytes} bytes, data_offsets are [${start}, ${end}]`,
+    );
+  }
+  return { dtype, shape, offsets: [start, end] };
+}
+
+/**
+ * A key that an object of this (valid) JSON text has twice: JSON.parse would keep the last one in silence.
+ */
+function duplicateKey(text: string): string | undefined {
+  const open: (Set<string> | undefined)[] = [];
+  const token = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}[\]]/g;
+  for (let m = token.exec(text); m !== null; m = token.exec(text)) {
+    const [found, isKey] = m;
+    if (found === "{") open.push(new Set());
+    else if (found === "[") open.push(undefined);
+    else if (found === "}" || found === "]") open.pop();
+    else if (isKey !== undefined) {
+      const key = JSON.parse(found.slice(0, -isKey.length)) as string;
+      const keys = open.at(-1);
+      if (keys?.has(key)) return key;
+      keys?.add(key);
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Writes tensors by name to a safetensors file, or without a path gives its bytes. An existing file is
+ * replaced when the new one is whole.
+ * @example
+ * (await nn.safeSave({ w: new Tensor([1, 2]) })).byteLength // => 72
+ */
+export function safeSave(
+  dict: StateDict,
+  path?: undefined,
+  metadata?: Record<string, string>,
+): Promise<Uint8Array>;
+export function safeSave(dict: StateDict, path: string, metadata?: Record<string, string>): Promise<void>;
+export async function safeSave(
+  dict: StateDict,
+  path?: string,
+  metadata?: Record<string, string>,
+): Promise<unknown> {
+  // wide types first, so that every tensor lies at a multiple of its own size
+  const entries = Object.entries(dict).sort(
+    ([a, x], [b, y]) => y.dtype.itemsize - x.dtype.itemsize || (a < b ? -1 : 1),
+  );
+  const head = headerBytes(entries, metadata);
+  const live = entries.map(([, t]) => t).filter((t) => !/^(?:DISK|EXT)/.test(t.device));
+  await Tensor.realize(...live);
+  const parts = async function* () {
+    yield head;
+    for (const [, t] of entries) yield await bytesOf(t);
+  };
+  if (path !== undefined) return writeBytes(path, parts());
+  const all: Uint8Array[] = [];
+  for await (const part of parts()) all.push(part);
+  return concat(all);
+}
+
+function headerBytes(entries: readonly (readonly [string, Tensor])[], metadata?: Record<string, string>) {
+  const header: [string, unknown][] = metadata === undefined ? [] : [[METADATA, metadata]];
+  let at = 0;
+  for (const [name, t] of entries) {
+    const dtype = NAMES.get(t.dtype);
+    if (dtype === undefined)
+      throw new DTypeError(`safeSave: ${name} is ${t.dtype.name}, which the format lacks`);
+    if (name === METADATA)
+      throw new ArgumentError(`safeSave: ${METADATA} is taken, name the tensor otherwise`);
+    const end = at + t.size * t.dtype.itemsize;
+    header.push([name, { dtype, shape: t.shape, data_offsets: [at, end] }]);
+    at = end;
+  }
+  const text = new TextEncoder().encode(JSON.stringify(Object.fromEntries(header)));
+  const padded = Math.ceil(text.byteLength / 8) * 8;
+  if (padded > MAX_HEADER)
+    throw new ArgumentError(`safeSave: the header takes ${padded} bytes, the limit is ${MAX_HEADER}`);
+  const bytes = new Uint8Array(8 + padded).fill(0x20);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(padded), true);
+  bytes.set(text, 8);
+  return bytes;
+}

@@ -1,0 +1,186 @@
+// Learning rates over time. A rule says the rate of a step; a scheduler applies it to the groups of an
+// optimiser. The rate is a tensor that the kernels read, so that a change costs a copy of four bytes and
+// compiles nothing.
+
+import { ArgumentError } from "../errors.ts";
+
+/** What has rates to set: an optimiser. */
+export type Scheduled = { readonly groups: readonly { lr: number }[] };
+/** The rate at `step` (0, 1, …) of a group that was given the rate `base`. */
+export type Rule = (step: number, base: number) => number;
+
+/**
+ * Sets the rate of every group by a rule: at once for step 0, and with every `step()` for the next.
+ * @example
+ * new nn.optim.LRScheduler(new nn.optim.SGD([Tensor.ones(1, { requiresGrad: true })], { lr: 1 }), (_, base) => base / 4).lr // => 0.25
+ */
+export class LRScheduler {
+  readonly #groups: readonly { lr: number }[];
+  readonly #rule: Rule;
+  readonly #bases: readonly number[];
+  #step = 0;
+
+  constructor(optimizer: Scheduled, rule: Rule, lastStep = 0) {
+    this.#groups = optimizer.groups;
+    this.#rule = rule;
+    this.#bases = optimizer.groups.map((g) => g.lr);
+    this.step(lastStep);
+  }
+  /** How many steps were taken; give it to a new scheduler to go on from there. */
+  get lastStep(): number {
+    return this.#step;
+  }
+  /** The rate of the first group now. */
+  get lr(): number {
+    return this.#groups[0]?.lr ?? NaN;
+  }
+  /** After each step of the optimiser. */
+  step(to = this.#step + 1): void {
+    this.#step = to;
+    this.#groups.forEach((g, i) => {
+      g.lr = this.#rule(to, this.#bases[i] as number);
+    });
+  }
+}
+
+function positive(who: string, name: string, n: number): void {
+  if (n > 0) return;
+  throw new ArgumentError(`${who}: ${name} is ${n}, expected a number above 0`);
+}
+const between = (from: number, to: number, part: number): number => from + (to - from) * part;
+const halfCosine = (from: number, to: number, part: number): number =>
+  to + ((from - to) / 2) * (1 + Math.cos(Math.PI * part));
+
+/**
+ * From the base rate down to `min` along half a cosine in `steps` steps (and up again after them, as in
+ * torch).
+ * @example
+ * nn.optim.cosine({ steps: 10 })(5, 1).toFixed(3) // => "0.500"
+ */
+export function cosine({ steps, min = 0 }: { steps: number; min?: number }): Rule {
+  positive("cosine", "steps", steps);
+  return (step, base) => halfCosine(base, min, step / steps);
+}
+
+/**
+ * From `start` times the base rate to `end` times, in a straight line of `steps` steps, and on at that rate.
+ * @example
+ * nn.optim.linear({ steps: 4, start: 0 })(1, 1) // => 0.25
+ */
+export function linear({
+  steps,
+  start = 1 / 3,
+  end = 1,
+}: {
+  steps: number;
+  start?: number;
+  end?: number;
+}): Rule {
+  positive("linear", "steps", steps);
+  return (step, base) => base * between(start, end, Math.min(1, step / steps));
+}
+
+/**
+ * A linear rise over `steps` steps, the first at 1/steps of the rate; then the rule `after`, which counts
+ * from 0.
+ * @example
+ * [0, 1, 2].map((i) => nn.optim.warmup(2, nn.optim.cosine({ steps: 8 }))(i, 1)) // => [0.5, 1, 1]
+ */
+export function warmup(steps: number, after: Rule = (_, base) => base): Rule {
+  positive("warmup", "steps", steps);
+  return (step, base) => (step < steps ? (after(0, base) * (step + 1)) / steps : after(step - steps, base));
+}
+
+/**
+ * Times `gamma` after every `size` steps.
+ * @example
+ * nn.optim.stepDecay({ size: 10, gamma: 0.5 })(20, 1) // => 0.25
+ */
+export function stepDecay({ size, gamma = 0.1 }: { size: number; gamma?: number }): Rule {
+  positive("stepDecay", "size", size);
+  return (step, base) => base * gamma ** Math.floor(step / size);
+}
+
+export interface OneCycleOptions {
+  readonly maxLr: number;
+  readonly totalSteps: number;
+  /** the part of the steps that rises */
+  readonly pctStart?: number;
+  /** the first rate is maxLr / divFactor */
+  readonly divFactor?: number;
+  /** the last rate is the first / finalDivFactor */
+  readonly finalDivFactor?: number;
+  readonly annealStrategy?: "cos" | "linear";
+}
+
+/**
+ * Up to `maxLr` and down again within `totalSteps` (Smith and Topin 2018), as torch's OneCycleLR.
+ * @example
+ * nn.optim.oneCycle({ maxLr: 1, totalSteps: 11, pctStart: 0.5 })(0, 1) // => 0.04
+ */
+export function oneCycle(options: OneCycleOptions): Rule {
+  const { maxLr, totalSteps, pctStart = 0.3, divFactor = 25, finalDivFactor = 1e4 } = options;
+  positive("oneCycle", "totalSteps", totalSteps);
+  const anneal = options.annealStrategy === "linear" ? between : halfCosine;
+  const first = maxLr / divFactor;
+  const last = first / finalDivFactor;
+  const top = pctStart * totalSteps - 1;
+  const end = totalSteps - 1;
+  return (step) => {
+    if (step > end + 1) {
+      throw new ArgumentError(
+        `oneCycle: step ${step} comes after the last of ${totalSteps}; raise totalSteps`,
+      );
+    }
+    if (step <= top) return anneal(first, maxLr, top === 0 ? 1 : step / top);
+    return anneal(maxLr, last, end === top ? 1 : Math.min(1, (step - top) / (end - top)));
+  };
+}
+
+// torch's names for the same
+
+/** `cosine` under torch's name: `new CosineAnnealingLR(opt, { tMax: 100, etaMin: 0 })`. */
+export class CosineAnnealingLR extends LRScheduler {
+  constructor(optimizer: Scheduled, { tMax, etaMin = 0 }: { tMax: number; etaMin?: number }, lastStep = 0) {
+    super(optimizer, cosine({ steps: tMax, min: etaMin }), lastStep);
+  }
+}
+/** `oneCycle` as a scheduler. */
+export class OneCycleLR extends LRScheduler {
+  constructor(optimizer: Scheduled, options: OneCycleOptions, lastStep = 0) {
+    super(optimizer, oneCycle(options), lastStep);
+  }
+}
+/**
+ * `linear` under torch's name: warm-up from `startFactor` of the rate to `endFactor` of it in `totalIters`
+ * steps.
+ */
+export class LinearLR extends LRScheduler {
+  constructor(
+    optimizer: Scheduled,
+    {
+      startFactor = 1 / 3,
+      endFactor = 1,
+      totalIters = 5,
+    }: { startFactor?: number; endFactor?: number; totalIters?: number } = {},
+    lastStep = 0,
+  ) {
+    super(optimizer, linear({ steps: totalIters, start: startFactor, end: endFactor }), lastStep);
+  }
+}
+/** `stepDecay` under torch's name. */
+export class StepLR extends LRScheduler {
+  constructor(
+    optimizer: Scheduled,
+    { stepSize, gamma = 0.1 }: { stepSize: number; gamma?: number },
+    lastStep = 0,
+  ) {
+    super(optimizer, stepDecay({ size: stepSize, gamma }), lastStep);
+  }
+}
+/** A rule that gives a factor: `new LambdaLR(opt, (step) => 0.95 ** step)`. */
+export class LambdaLR extends LRScheduler {
+  constructor(optimizer: Scheduled, factor: (step: number) => number, lastStep = 0) {
+    super(optimizer, (step, base) => base * factor(step), lastStep);
+  }
+}

@@ -1,0 +1,127 @@
+// The tensors of a model by name. A model is any object: its tensors are found in its properties, in arrays
+// and in objects inside it, and named by the way to them ("layers.0.weight"). Loading checks everything
+// before it changes anything.
+
+import { ArgumentError } from "../errors.ts";
+import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { showShape } from "../tensor/base.ts";
+import { Tensor } from "../tensor/tensor.ts";
+
+export type StateDict = Record<string, Tensor>;
+
+/**
+ * Every tensor of a model under its dotted name, trained or not (running statistics too).
+ * @example
+ * Object.keys(nn.getStateDict({ a: [Tensor.zeros(1)], b: { c: Tensor.zeros(2) } })) // => ["a.0", "b.c"]
+ */
+export function getStateDict(model: unknown, prefix = ""): StateDict {
+  const found: [string, Tensor][] = [];
+  collect(model, prefix, [], found);
+  return Object.fromEntries(found);
+}
+
+/** `way` is what we are inside of: a part that points back to its owner is not entered again. */
+function collect(x: unknown, name: string, way: readonly unknown[], found: [string, Tensor][]): void {
+  if (x instanceof Tensor) found.push([name, x]);
+  else if (typeof x === "object" && x !== null && !ArrayBuffer.isView(x) && !way.includes(x)) {
+    const parts = x instanceof Map ? [...x] : Object.entries(x);
+    for (const [key, part] of parts) {
+      collect(part, name === "" ? String(key) : `${name}.${key}`, [...way, x], found);
+    }
+  }
+}
+
+/**
+ * The tensors of a model that are trained (`requiresGrad`), each once: what an optimiser takes.
+ * @example
+ * nn.getParameters(new nn.Linear(4, 2)).map((p) => p.shape) // => [[2, 4], [2]]
+ */
+export function getParameters(model: unknown): Tensor[] {
+  return [...new Set(Object.values(getStateDict(model)))].filter((t) => t.requiresGrad);
+}
+
+export interface LoadOptions {
+  /** false: names that only one side has are passed over; shapes must agree all the same. Default: true */
+  readonly strict?: boolean;
+}
+export interface LoadResult {
+  readonly missing: readonly string[];
+  readonly unexpected: readonly string[];
+}
+
+/** How torch spells a name of ours: `runningMean` is running_mean there. */
+const snake = (name: string): string => name.replaceAll(/(?<=[a-z0-9])[A-Z]/g, (c) => `_${c.toLowerCase()}`);
+
+/**
+ * Puts the values of `state` into the tensors of a model, in the types and on the devices they have there.
+ * Names of a torch model fit (`running_mean` is taken for `runningMean`). Where something is missing,
+ * unexpected or misshapen the error names it, and nothing has been changed.
+ */
+export async function loadStateDict(
+  model: unknown,
+  state: StateDict,
+  options: LoadOptions = {},
+): Promise<LoadResult> {
+  const own = Object.entries(getStateDict(model));
+  const used = new Set<string>();
+  const missing: string[] = [];
+  const misshapen: string[] = [];
+  const pairs: [Tensor, Tensor][] = [];
+  for (const [name, t] of own) {
+    const key = [name, snake(name)].find((k) => Object.hasOwn(state, k));
+    const value = key === undefined ? undefined : state[key];
+    if (key === undefined || value === undefined) {
+      missing.push(name);
+      continue;
+    }
+    used.add(key);
+    if (showShape(value.shape) === showShape(t.shape)) pairs.push([t, value]);
+    else
+      misshapen.push(
+        `${name} is ${showShape(t.shape)} in the model and ${showShape(value.shape)} in the state`,
+      );
+  }
+  const unexpected = Object.keys(state).filter((k) => !used.has(k));
+  complain({ missing, unexpected, misshapen, strict: options.strict ?? true });
+  await put(pairs);
+  return { missing, unexpected };
+}
+
+interface Findings extends LoadResult {
+  readonly misshapen: readonly string[];
+  readonly strict: boolean;
+}
+
+function complain({ missing, unexpected, misshapen, strict }: Findings): void {
+  const list = (names: readonly string[], most = 20): string =>
+    names.length <= most
+      ? names.join(", ")
+      : `${names.slice(0, most).join(", ")} and ${names.length - most} more`;
+  const parts = [
+    strict && missing.length > 0 ? `missing in the state: ${list(missing)}` : "",
+    strict && unexpected.length > 0 ? `unexpected, the model has no such name: ${list(unexpected)}` : "",
+    misshapen.length > 0 ? `misshapen: ${list(misshapen)}` : "",
+  ].filter((p) => p !== "");
+  if (parts.length === 0) return;
+  const advice = misshapen.length === 0 ? "; { strict: false } passes over names that only one side has" : "";
+  throw new ArgumentError(`loadStateDict: ${parts.join("; ")}. Nothing was loaded${advice}`);
+}
+
+/**
+ * All values are computed and moved before the first one is put in place: a read that fails changes nothing.
+ */
+async function put(pairs: readonly (readonly [Tensor, Tensor])[]): Promise<void> {
+  const ready = pairs.map(([t, value]) => [t, ownCopy(value, t)] as const);
+  await Tensor.realize(...ready.map(([, value]) => value));
+  await Tensor.realize(...ready.map(([t, value]) => t.assign(value)));
+}
+
+/**
+ * The value as `t` wants it, in memory that nobody else has: training one of two models must not change the
+ * other.
+ */
+function ownCopy(value: Tensor, t: Tensor): Tensor {
+  const { lazydata: lb } = value.detach().to(t.device).cast(t.dtype);
+  if (lb.base !== value.lazydata.base) return new Tensor(lb.contiguous());
+  return new Tensor(LazyBuffer.loadop("CONTIGUOUS", lb.shape, lb.dtype, lb.device, undefined, [lb]));
+}

@@ -1,0 +1,229 @@
+// Zip archives, as far as .npz needs them: stored and deflated members, sizes beyond 4 GiB when reading. The
+// directory at the end is trusted only after it fits the file, a member only when its size and checksum are
+// what the directory says.
+
+import { ArgumentError, FileError } from "../errors.ts";
+import { type ByteSource, concat } from "./bytes.ts";
+
+const LOCAL = 0x04034b50;
+const CENTRAL = 0x02014b50;
+const END = 0x06054b50;
+const END64 = 0x06064b50;
+const LOCATOR64 = 0x07064b50;
+const FULL = 0xffffffff;
+/** deflate cannot do better: a member that claims more lies */
+const MAX_RATIO = 1032;
+/** what can stand before the end record: a comment of 65,535 bytes */
+const MAX_TAIL = 22 + 0xffff;
+
+export interface ZipEntry {
+  readonly name: string;
+  readonly method: number;
+  readonly crc: number;
+  readonly packed: number;
+  readonly size: number;
+  /** where its local header is */
+  readonly at: number;
+}
+
+const viewOf = (b: Uint8Array): DataView => new DataView(b.buffer, b.byteOffset, b.byteLength);
+const big = (v: DataView, at: number): number => Number(v.getBigUint64(at, true));
+
+function refuse(source: ByteSource, why: string): never {
+  throw new FileError(`zip: ${source.name} is refused: ${why}`);
+}
+
+/** The members that the directory lists. */
+export async function readDirectory(source: ByteSource): Promise<ZipEntry[]> {
+  const { count, size, start } = await findDirectory(source, source.size ?? 0);
+  const bytes = await source.read(start, start + size);
+  const v = viewOf(bytes);
+  const entries: ZipEntry[] = [];
+  for (let at = 0; entries.length < count; ) {
+    if (at + 46 > bytes.byteLength || v.getUint32(at, true) !== CENTRAL)
+      refuse(source, "its directory is broken");
+    const [n, extra, comment] = [28, 30, 32].map((i) => v.getUint16(at + i, true)) as [
+      number,
+      number,
+      number,
+    ];
+    const next = at + 46 + n + extra + comment;
+    if (next > bytes.byteLength) refuse(source, "its directory is cut off");
+    const name = new TextDecoder().decode(bytes.subarray(at + 46, at + 46 + n));
+    const encrypted = v.getUint16(at + 8, true) & 1;
+    if (encrypted) refuse(source, `${name} is encrypted`);
+    const wide = wideSizes(v, at, bytes.subarray(at + 46 + n, at + 46 + n + extra));
+    entries.push({ name, method: v.getUint16(at + 10, true), crc: v.getUint32(at + 16, true), ...wide });
+    at = next;
+  }
+  return entries;
+}
+
+async function findDirectory(source: ByteSource, size: number) {
+  const from = Math.max(0, size - MAX_TAIL);
+  const tail = await source.read(from, size);
+  const v = viewOf(tail);
+  let at = tail.byteLength - 22;
+  while (at >= 0 && v.getUint32(at, true) !== END) at--;
+  if (at < 0) refuse(source, "it is no zip archive, or its end is missing");
+  let [count, length, start] = [
+    v.getUint16(at + 10, true),
+    v.getUint32(at + 12, true),
+    v.getUint32(at + 16, true),
+  ];
+  if (at >= 20 && v.getUint32(at - 20, true) === LOCATOR64) {
+    const where = big(v, at - 12);
+    const end = where + 56 <= size ? viewOf(await source.read(where, where + 56)) : undefined;
+    if (end?.byteLength !== 56 || end.getUint32(0, true) !== END64)
+      return refuse(source, "its 64-bit end is missing");
+    [count, length, start] = [big(end, 32), big(end, 40), big(end, 48)];
+  }
+  if (start + length > from + at) refuse(source, "its directory lies outside of the file");
+  // 46 bytes are the least that an entry takes
+  if (count * 46 > length) refuse(source, `its directory of ${length} bytes claims ${count} members`);
+  return { count, size: length, start };
+}
+
+/**
+ * Sizes and place of a member; where 32 bits are full, they stand in the extra field 1 one after the other.
+ */
+function wideSizes(v: DataView, at: number, extra: Uint8Array) {
+  const wide: number[] = [];
+  const e = viewOf(extra);
+  for (let i = 0; i + 4 <= extra.byteLength; i += 4 + e.getUint16(i + 2, true)) {
+    if (e.getUint16(i, true) !== 1) continue;
+    const end = Math.min(i + 4 + e.getUint16(i + 2, true), extra.byteLength);
+    for (let j = i + 4; j + 8 <= end; j += 8) wide.push(big(e, j));
+  }
+  const field = (i: number): number => {
+    const x = v.getUint32(at + i, true);
+    return x === FULL ? (wide.shift() ?? x) : x;
+  };
+  const size = field(24);
+  const packed = field(20);
+  return { size, packed, at: field(42) };
+}
+
+/** The bytes of one member. */
+export async function readMember(source: ByteSource, entry: ZipEntry): Promise<Uint8Array> {
+  const { name, method, packed, size, at } = entry;
+  const total = source.size ?? 0;
+  if (at + 30 + packed > total) refuse(source, `${name} claims ${packed} bytes, beyond the end of the file`);
+  if (method !== 0 && method !== 8)
+    refuse(source, `${name} is compressed by method ${method}, expected 0 or 8`);
+  if (method === 0 ? size !== packed : size > packed * MAX_RATIO) {
+    refuse(source, `${name} claims ${size} bytes out of ${packed}`);
+  }
+  const v = viewOf(await source.read(at, at + 30));
+  if (v.getUint32(0, true) !== LOCAL) refuse(source, `${name} is not where the directory says`);
+  const start = at + 30 + v.getUint16(26, true) + v.getUint16(28, true);
+  const raw = await source.read(start, start + packed);
+  if (raw.byteLength < packed) refuse(source, `${name} is cut off`);
+  const bytes = method === 0 ? raw : await inflate(raw, "deflate-raw", size, `${source.name}: ${name}`);
+  if (crc32(bytes) !== entry.crc) refuse(source, `the checksum of ${name} is wrong`);
+  return bytes;
+}
+
+/** Decompressed; a stream that gives other than `size` bytes is refused, without reading on. */
+export async function inflate(
+  bytes: Uint8Array,
+  format: "deflate-raw" | "deflate",
+  size: number,
+  name: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const out = new Uint8Array(size);
+  let at = 0;
+  try {
+    for await (const chunk of through(bytes, new DecompressionStream(format))) {
+      if (at + chunk.byteLength > size) throw new FileError(`it holds more than the ${size} bytes it claims`);
+      out.set(chunk, at);
+      at += chunk.byteLength;
+    }
+  } catch (cause) {
+    throw new FileError(`${name} cannot be decompressed: ${(cause as Error).message}`, { cause });
+  }
+  if (at !== size) throw new FileError(`${name} holds ${at} bytes and claims ${size}`);
+  return out;
+}
+
+async function* through(bytes: Uint8Array, stream: CompressionStream | DecompressionStream) {
+  const readable = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream().pipeThrough(stream);
+  const reader: ReadableStreamDefaultReader<Uint8Array> = readable.getReader();
+  try {
+    for (let turn = await reader.read(); !turn.done; turn = await reader.read()) yield turn.value;
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+async function deflate(bytes: Uint8Array): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  for await (const part of through(bytes, new CompressionStream("deflate-raw"))) parts.push(part);
+  return concat(parts);
+}
+
+/** An archive, part by part. */
+export async function* writeZip(
+  members: AsyncIterable<readonly [name: string, bytes: Uint8Array]>,
+  compress: boolean,
+): AsyncGenerator<Uint8Array> {
+  const directory: Uint8Array[] = [];
+  let at = 0;
+  for await (const [name, bytes] of members) {
+    const packed = compress ? await deflate(bytes) : bytes;
+    const label = new TextEncoder().encode(name);
+    const end = at + 30 + label.byteLength + packed.byteLength;
+    if (end >= FULL || bytes.byteLength >= FULL) {
+      throw new ArgumentError(
+        `zip: with ${name} the archive would pass 4 GiB; save it as safetensors instead`,
+      );
+    }
+    // version 2.0, UTF-8 names, 1 January 1980
+    const common = [20, 0x0800, compress ? 8 : 0, 0, 0x21];
+    const sizes = [crc32(bytes), packed.byteLength, bytes.byteLength];
+    const local = record(
+      [4, LOCAL],
+      ...common.map((x) => [2, x] as const),
+      ...sizes.map((x) => [4, x] as const),
+    );
+    const entry = record(
+      [4, CENTRAL],
+      [2, 20],
+      ...common.map((x) => [2, x] as const),
+      ...sizes.map((x) => [4, x] as const),
+    );
+    yield concat([local, record([2, label.byteLength], [2, 0]), label]);
+    yield packed;
+    const rest = record([2, label.byteLength], [2, 0], [2, 0], [2, 0], [2, 0], [4, 0], [4, at]);
+    directory.push(concat([entry, rest, label]));
+    at = end;
+  }
+  const list = concat(directory);
+  yield list;
+  const n = directory.length;
+  yield record([4, END], [2, 0], [2, 0], [2, n], [2, n], [4, list.byteLength], [4, at], [2, 0]);
+}
+
+/** Little-endian numbers of 2 or 4 bytes in a row. */
+function record(...fields: readonly (readonly [2 | 4, number])[]): Uint8Array {
+  const bytes = new Uint8Array(fields.reduce((n, [size]) => n + size, 0));
+  const v = viewOf(bytes);
+  let at = 0;
+  for (const [size, value] of fields) {
+    if (size === 2) v.setUint16(at, value, true);
+    else v.setUint32(at, value, true);
+    at += size;
+  }
+  return bytes;
+}
+
+const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
+  let c = n;
+  for (let k = 0; k < 8; k++) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
+  return c;
+});
+export function crc32(bytes: Uint8Array): number {
+  let c = 0xffffffff;
+  for (const b of bytes) c = (CRC[(c ^ b) & 0xff] as number) ^ (c >>> 8);
+  return (c ^ 0xffffffff) >>> 0;
+}

@@ -1,0 +1,70 @@
+// Reverse mode: how a gradient flows from a tensor back to those it was made of. Every primitive records its parents
+// and a function from the gradient of the result to theirs; `backward` walks these records, users before sources.
+// Gradients are tensors themselves: lazy, and differentiable where asked.
+
+import { ShapeError } from "../errors.ts";
+import { toposort } from "../helpers.ts";
+import { nodesMade } from "../lazy/lazybuffer.ts";
+import { showShape, type TensorBase } from "./base.ts";
+
+/** `out` is the tensor the record belongs to; the result has one entry a parent, undefined where nothing flows. */
+export type Backward<T> = (gradient: T, out: T) => readonly (T | undefined)[];
+
+export interface Context {
+  readonly parents: readonly TensorBase[];
+  run(gradient: TensorBase, out: TensorBase): readonly (TensorBase | undefined)[];
+}
+
+let recording = true;
+export const isRecording = (): boolean => recording;
+
+/** Runs `fn` with recording on or off, also when `fn` is async. */
+export function withRecording<T>(on: boolean, fn: () => T): T {
+  const before = recording;
+  recording = on;
+  const restore = () => {
+    recording = before;
+  };
+  let result: T;
+  try {
+    result = fn();
+  } catch (e) {
+    restore();
+    throw e;
+  }
+  if (result instanceof Promise) return result.finally(restore) as T;
+  restore();
+  return result;
+}
+
+/** A flow to a parent that wants none is garbage: an assign to what it reads must not compute it first. */
+function abandon<T extends TensorBase>(flow: T, wanted: readonly (T | undefined)[], before: number): void {
+  const { base } = flow.lazydata;
+  if (base.id >= before && wanted.every((w) => w?.lazydata.base !== base)) base.consumed = true;
+}
+
+/** The gradient of every tensor below `root` that the gradient reaches. */
+export function gradients<T extends TensorBase>(root: T, seed: T, add: (a: T, b: T) => T): Map<T, T> {
+  const found = new Map<T, T>([[root, seed]]);
+  for (const t of toposort<T>([root], (x) => (x.context?.parents ?? []) as readonly T[]).reverse()) {
+    const g = found.get(t);
+    if (g === undefined || t.context === undefined) continue;
+    const before = nodesMade();
+    const flows = t.context.run(g, t) as readonly (T | undefined)[];
+    const wanted = flows.filter((_, i) => t.context?.parents[i]?.requiresGrad);
+    for (const flow of flows) if (flow && !wanted.includes(flow)) abandon(flow, wanted, before);
+    (t.context.parents as readonly T[]).forEach((parent, i) => {
+      const flow = flows[i];
+      if (flow === undefined || !parent.requiresGrad) return;
+      if (showShape(flow.shape) !== showShape(parent.shape)) {
+        throw new ShapeError(
+          `backward: a gradient has shape ${showShape(flow.shape)}, the tensor it belongs to ${showShape(parent.shape)}; ` +
+            "a custom backward must return gradients in the shapes of its inputs",
+        );
+      }
+      const other = found.get(parent);
+      found.set(parent, other === undefined ? flow : add(other, flow));
+    });
+  }
+  return found;
+}

@@ -1,0 +1,63 @@
+// What operands become before an op: one type, as torch promotes tensors and plain numbers, and one shape.
+
+import { type DType, dtypes, promote, resultType, type Value } from "../dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
+import type { Sint } from "../shape/symbolic.ts";
+import { type Element, showShape, TensorBase } from "./base.ts";
+
+const DEFAULT_FLOAT = dtypes.float32;
+
+/** The type that a plain number takes part in a promotion with. */
+function elementType(x: Element): DType {
+  if (typeof x === "boolean") return dtypes.bool;
+  if (typeof x === "bigint") return dtypes.int64;
+  if (typeof x !== "number") {
+    const got = Array.isArray(x) ? "an array" : String(x);
+    throw new ArgumentError(
+      `an operand is ${got}; expected a Tensor, number, bigint or boolean (wrap an array: new Tensor([1, 2]))`,
+    );
+  }
+  return Number.isInteger(x) ? dtypes.int32 : DEFAULT_FLOAT;
+}
+export const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
+
+/** What torch.result_type says of tensors and plain numbers together. */
+export const commonType = (xs: readonly (TensorBase | Element)[]): DType =>
+  resultType(
+    xs.map((x) => {
+      if (!(x instanceof TensorBase)) return { dtype: elementType(x), rank: "number" };
+      return { dtype: x.dtype, rank: x.ndim === 0 ? "zerodim" : "dimensioned" };
+    }),
+  );
+
+/** The shape that all tensors broadcast to, dims aligned at the end. */
+export function broadcastShape(method: string, xs: readonly (TensorBase | Element)[]): Sint[] {
+  const shapes = xs.flatMap((x) => (x instanceof TensorBase ? [x.lazydata.shape] : []));
+  const ndim = Math.max(...shapes.map((s) => s.length));
+  const out: Sint[] = [];
+  for (let i = 1; i <= ndim; i++) {
+    const sizes = shapes.map((s) => s.at(-i) ?? 1);
+    const size = sizes.find((s) => s !== 1) ?? 1;
+    if (sizes.some((s) => s !== 1 && s !== size)) {
+      throw new ShapeError(
+        `${method}: shapes ${shapes.map(showShape).join(" and ")} do not broadcast; ` +
+          `dim ${-i} has sizes ${sizes.join(" and ")}, expected equal or 1`,
+      );
+    }
+    out.unshift(size);
+  }
+  return out;
+}
+
+/** Integers and bools compute functions in float32. */
+export const toFloat = (d: DType): DType => (d.isFloat ? d : promote(d, DEFAULT_FLOAT));
+/** Types too narrow to compute a formula or a running sum in. */
+export const isNarrow = (d: DType): boolean => d === dtypes.float16 || d === dtypes.bfloat16;
+export const notBool =
+  (method: string) =>
+  (d: DType): DType => {
+    if (d.kind !== "bool") return d;
+    throw new DTypeError(
+      `${method}: bool has no such operation; use logicalNot or bitwiseXor, or cast to int32`,
+    );
+  };

@@ -1,0 +1,32 @@
+// torch's own samples: the open file whole on WASM, a tenth of it on JS. Skipped, with the reason, where it is absent;
+// CONFORMANCE names another file of the form.
+
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { describe, type Report, runSamples, share } from "./runner.ts";
+import { readSamples, type Sample } from "./sample.ts";
+
+const file =
+  process.env.CONFORMANCE ??
+  fileURLToPath(new URL("../../../shared/conformance/opinfo-open.jsonl.gz", import.meta.url));
+const there = existsSync(file);
+if (!there) console.log(`conformance: skipped, there is no file ${file}; set CONFORMANCE to one of the form`);
+
+const expectToAgree = (report: Report): void => {
+  expect(share(report.value), describe(report)).toBeGreaterThanOrEqual(0.98);
+  expect(share(report.gradient), describe(report)).toBeGreaterThanOrEqual(0.97);
+};
+const samples = (): readonly Sample[] => readSamples(file);
+
+it.skipIf(!there)("WASM agrees with torch", { timeout: 150_000 }, async () => {
+  const report = await runSamples(samples(), { device: "WASM" });
+  expectToAgree(report);
+  const silent = [...report.ops].filter(([, t]) => t.value.passed === 0).map(([op]) => op);
+  expect(silent, "operators without a sample that passes").toEqual([]);
+});
+
+it.skipIf(!there)("JS agrees with torch on a tenth", { timeout: 150_000 }, async () => {
+  const tenth = samples().filter((_, i) => i % 10 === 0);
+  expectToAgree(await runSamples(tenth, { device: "JS" }));
+});

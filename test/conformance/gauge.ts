@@ -1,0 +1,32 @@
+// Singular vectors are determined up to their sign: a pair of ours that points the other way than torch's is turned
+// before it is compared and before the loss is taken of it.
+
+import { Tensor } from "gradloom";
+import { isTensor, type Raw, type Sample, toNumber } from "./sample.ts";
+
+export async function aligned(
+  sample: Sample,
+  outs: readonly Tensor[],
+  wants: readonly Raw[],
+): Promise<readonly Tensor[]> {
+  const [u, s, vh] = outs;
+  const [want] = wants;
+  if (sample.op !== "linalg.svd" || u === undefined || s === undefined || vh === undefined) return outs;
+  if (want === undefined || !isTensor(want) || u.size === 0 || u.shape.join() !== want.s.join()) return outs;
+  const [rows, columns] = u.shape.slice(-2) as [number, number];
+  const data = await u.data();
+  const signs = Array.from({ length: u.size / rows }, (_, i) => {
+    const start = Math.floor(i / columns) * rows * columns + (i % columns);
+    let dot = 0;
+    for (let r = 0; r < rows; r++) {
+      dot += Number(data[start + r * columns]) * toNumber(want.v[start + r * columns] as number);
+    }
+    return dot < 0 ? -1 : 1;
+  });
+  const lead = u.shape.slice(0, -2);
+  const turn = new Tensor(signs, { dtype: u.dtype, device: u.device }).reshape([...lead, columns]);
+  const k = vh.shape.at(-2) as number;
+  const pairs = Math.min(columns, k);
+  const upTo = turn.narrow(-1, 0, pairs).pad([0, k - pairs], 1);
+  return [u.mul(turn.unsqueeze(-2)), s, vh.mul(upTo.unsqueeze(-1))];
+}

