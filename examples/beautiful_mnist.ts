@@ -1,5 +1,5 @@
-// The small convnet that reads handwritten digits: 98 % of 10,000 it has never seen. `npm run mnist` trains
-// it. STEPS and BATCH change how long and how wide, DEV the device, SAVE where the weights go.
+// The small convnet that reads handwritten digits. `npm run mnist` trains it and tests it on 10,000 that it has never seen.
+// STEPS and BATCH change how long and how wide, DEV the device, SAVE where the weights go.
 
 import { Device, GlobalCounters, nn, Tensor } from "gradloom";
 

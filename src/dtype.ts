@@ -255,10 +255,13 @@ export function bfloat16ToNumber(bits: number): number {
   return scratch.getFloat32(0);
 }
 
+/** Rounds to nearest even, straight from the double too. */
 export function numberToBfloat16(x: number): number {
   scratch.setFloat32(0, x);
-  const bits = scratch.getUint32(0);
+  let bits = scratch.getUint32(0);
   if (Number.isNaN(x)) return ((bits >>> 16) & 0x8000) | 0x7fc0;
+  // the float32 is halfway between two results, but the double was not: it says which is nearer
+  if ((bits & 0xffff) === 0x8000) bits += Math.sign(Math.abs(x) - Math.abs(scratch.getFloat32(0)));
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
 }
 
@@ -271,7 +274,7 @@ const WRAP: Record<string, (x: number) => number> = {
   int32: (x) => x | 0,
   uint32: (x) => x >>> 0,
   float16: (x) => float16ToNumber(numberToFloat16(Math.fround(x))),
-  bfloat16: (x) => bfloat16ToNumber(numberToBfloat16(x)),
+  bfloat16: (x) => bfloat16ToNumber(numberToBfloat16(Math.fround(x))),
   float32: Math.fround,
   float64: (x) => x,
 };
@@ -289,21 +292,25 @@ export function wrap(d: DType, x: Value): Value {
  */
 export function castValue(to: DType, x: Value, from: DType): Value {
   if (to.kind === "bool") return x === 0 || x === 0n ? 0 : 1;
-  if (to.isFloat) return wrap(to, typeof x === "bigint" && to !== float64 ? bigToFloat(x) : Number(x));
+  if (to.isFloat) return wrap(to, typeof x === "bigint" && to !== float64 ? bigToDouble(x) : Number(x));
   if (!from.isFloat) return to.isBig ? wrap(to, BigInt(x)) : wrap(to, low32(x));
-  const via = floatToIntVia(to);
-  const [lo, hi] = bounds(via);
   const t = Math.trunc(Number(x));
-  const clamped = Number.isNaN(t) ? 0 : t <= Number(lo) ? lo : t >= Number(hi) ? hi : t;
-  return to.isBig ? wrap(to, BigInt(clamped)) : wrap(to, low32(clamped));
+  if (Number.isNaN(t)) return to.isBig ? 0n : 0;
+  if (!to.isBig) {
+    // -2^63 and below has no low bits set, 2^63 and above stops at 2^63-1, which has them all
+    if (floatToIntVia(to) === int64) return t <= -(2 ** 63) ? 0 : wrap(to, t >= 2 ** 63 ? -1 : t | 0);
+    return wrap(to, t <= -(2 ** 31) ? -(2 ** 31) : t >= 2 ** 31 - 1 ? 2 ** 31 - 1 : t | 0);
+  }
+  const [lo, hi] = bounds(to);
+  return t <= Number(lo) ? lo : t >= Number(hi) ? hi : wrap(to, BigInt(t));
 }
 
-/** A 64-bit integer rounded once to float32: what the double cannot hold is kept as one sticky bit. */
-function bigToFloat(x: bigint): number {
+/** A 64-bit integer as a double that rounds to any narrower float as the integer would: lost bits leave a sticky one. */
+function bigToDouble(x: bigint): number {
   const size = x < 0n ? -x : x;
-  if (size < 1n << 53n) return Math.fround(Number(x));
+  if (size < 1n << 53n) return Number(x);
   const top = (size >> 11n) | (size & 0x7ffn ? 1n : 0n);
-  return Math.fround(Number(top)) * (x < 0n ? -2048 : 2048);
+  return Number(top) * (x < 0n ? -2048 : 2048);
 }
 
 /** The integer type at which a float saturates on its way to `to`. */
@@ -312,7 +319,7 @@ export function floatToIntVia(to: DType): DType {
   return to.kind === "uint" && to.itemsize === 4 ? int64 : int32;
 }
 
-const low32 = (x: Value): number => Number(BigInt.asIntN(32, BigInt(x)));
+const low32 = (x: Value): number => (typeof x === "number" ? x | 0 : Number(BigInt.asIntN(32, x)));
 
 /** The same bits read as another type of the same size. */
 export function bitcastValue(to: DType, x: Value, from: DType): Value {
@@ -360,16 +367,24 @@ export function decodeArray(d: DType, bytes: Uint8Array): TypedArray {
   return Float32Array.from(new Uint16Array(raw.buffer, raw.byteOffset, n), widen);
 }
 
-/** The bytes of host values as type `d`; numbers are converted as a cast from float64 would. */
-export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array {
-  const bytes = new Uint8Array(values.length * d.itemsize);
-  const view = new DataView(bytes.buffer);
+/**
+ * The bytes of host values as type `d`; numbers are converted as a cast from float64 would, but for the half-width
+ * floats: a cast rounds to float32 on the way, a host number is rounded once.
+ */
+export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<ArrayBuffer> {
+  const out = new d.storage(new ArrayBuffer(values.length * d.itemsize));
+  const half = d === float16 ? numberToFloat16 : d === bfloat16 ? numberToBfloat16 : undefined;
+  const plainFloat = d === float32 || d === float64;
+  const smallInt = d.isInt && !d.isBig;
   for (let i = 0; i < values.length; i++) {
     const raw = values[i] as Value | boolean;
     const v = typeof raw === "boolean" ? Number(raw) : raw;
-    writeValue(view, i * d.itemsize, d, castValue(d, v, typeof v === "bigint" ? int64 : float64));
+    // storing rounds to float32 and wraps an integer of 32 bits to the width, just as castValue does
+    if (typeof v === "number" && (plainFloat || (smallInt && v === (v | 0)))) out[i] = v;
+    else if (half !== undefined) out[i] = half(typeof v === "bigint" ? bigToDouble(v) : v);
+    else out[i] = castValue(d, v, typeof v === "bigint" ? int64 : float64);
   }
-  return bytes;
+  return new Uint8Array(out.buffer as ArrayBuffer);
 }
 
 const FROM_TYPED: readonly (readonly [unknown, DType])[] = [

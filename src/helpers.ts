@@ -72,6 +72,9 @@ export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly 
   return order;
 }
 
+/** Node's console.log asks an object for this method; elsewhere it is a symbol that nobody looks for. */
+export const inspect: unique symbol = Symbol.for("nodejs.util.inspect.custom");
+
 /** A piece of work that may have to wait: it yields what it waits for and is resumed with the value. */
 export type Step<T> = Generator<PromiseLike<unknown>, T, unknown>;
 export type MaybePromise<T> = T | PromiseLike<T>;

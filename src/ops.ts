@@ -263,7 +263,6 @@ export const BufferOps = { LOAD: "LOAD", CONST: "CONST", STORE: "STORE", VIEW: "
 
 export type ReduceOp = (typeof ReduceOps)[keyof typeof ReduceOps];
 export type LoadOp = keyof typeof LoadOps;
-export type BufferOp = keyof typeof BufferOps;
 export const isLoadOp = (op: string): op is LoadOp => Object.hasOwn(LoadOps, op);
 export const isReduceOp = (op: string): op is ReduceOp => Object.hasOwn(REDUCE, op);
 

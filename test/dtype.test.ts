@@ -454,6 +454,49 @@ describe("host arrays", () => {
       2 ** 60 + 2 ** 37,
     );
   });
+  test("half-width floats are rounded once, straight from the double", () => {
+    // a little off the middle between two neighbours, by less than float32 can show
+    const [h, b] = [1 + 2 ** -11, 1 + 2 ** -8];
+    const little = 2 ** -40;
+    expect([...decodeArray(float16, encodeArray(float16, [h, h + little, h - little, -h - little]))]).toEqual(
+      [1, 1 + 2 ** -10, 1, -1 - 2 ** -10],
+    );
+    expect([
+      ...decodeArray(bfloat16, encodeArray(bfloat16, [b, b + little, b - little, -b - little])),
+    ]).toEqual([1, 1 + 2 ** -7, 1, -1 - 2 ** -7]);
+    const odd = 1 + 3 * 2 ** -8; // the middle above an odd neighbour
+    expect([...decodeArray(bfloat16, encodeArray(bfloat16, [odd, odd - little]))]).toEqual([
+      1 + 2 ** -6,
+      1 + 2 ** -7,
+    ]);
+    expect(decodeArray(bfloat16, encodeArray(bfloat16, [2n ** 62n + 2n ** 54n + 1n]))[0]).toBe(
+      2 ** 62 + 2 ** 55,
+    );
+    // a cast goes through float32, as every device does
+    expect([castValue(float16, h + little, float64), castValue(bfloat16, b + little, float64)]).toEqual([
+      1, 1,
+    ]);
+  });
+  test("numbers become integers without a detour through bigint, to the same values", () => {
+    const edge = [7, 8, 15, 16, 31, 32, 53, 63, 64, 100].flatMap((n) => [
+      2 ** n,
+      2 ** n - 1,
+      2 ** n + 1,
+      2 ** n + 0.5,
+    ]);
+    const values = [0, -0, 0.9, 1e300, Infinity, NaN, ...edge].flatMap((x) => [x, -x]);
+    for (const d of dtypes.all.filter((t) => t.isInt)) {
+      const [lo, hi] = bounds(floatToIntVia(d)).map(BigInt) as [bigint, bigint];
+      const want = values.map((x) => {
+        if (Number.isNaN(x)) return 0n;
+        const t = Math.abs(x) === Infinity ? (x > 0 ? hi : lo) : BigInt(Math.trunc(x));
+        const clamped = t < lo ? lo : t > hi ? hi : t;
+        return d.kind === "int" ? BigInt.asIntN(d.bits, clamped) : BigInt.asUintN(d.bits, clamped);
+      });
+      const got = decodeArray(d, encodeArray(d, values));
+      expect(Array.from<Value, bigint>(got, BigInt), d.name).toEqual(want);
+    }
+  });
   test("little endian", () => {
     expect([...encodeArray(uint16, [0x1234])]).toEqual([0x34, 0x12]);
     expect([...encodeArray(float16, [1])]).toEqual([0x00, 0x3c]);

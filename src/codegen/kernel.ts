@@ -42,10 +42,7 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
   const { uops, globalSize, localSize } = linearize({ ...lowered, sink }, target);
   if (env.SPEC) checkList(uops);
   const reducing = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op));
-  const name = kernelName(reducing ? "r" : "E", [
-    ...lowered.order,
-    ...lowered.axes.filter((a) => a.kind === "reduce"),
-  ]);
+  const name = kernelName(reducing ? "r" : "E", [...lowered.order, ...lowered.reduces]);
   const ops = countOps(uops, [...globalSize, ...localSize]);
   const globals = uops.globals().map((u) => u.arg[0]);
   return { name, uops, opts, globalSize, localSize, globals, vars: uops.vars(), ops, bytes: countBytes(ast) };

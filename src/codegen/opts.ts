@@ -19,6 +19,8 @@ export interface OptOp {
   readonly amount: number;
 }
 
+const NAMES: Readonly<Record<OptOpName, true>> = { SWAP: true, UPCAST: true, UNROLL: true, LOCAL: true };
+
 export const showOpts = (opts: readonly OptOp[]): string =>
   opts.map((o) => `${o.op}(${o.axis}, ${o.amount})`).join(" ");
 
@@ -55,6 +57,12 @@ export function splitAxis(opts: readonly OptOp[], axis: number, size: Sint, outp
 export function axisOrder(opts: readonly OptOp[], n: number): number[] {
   const order = Array.from({ length: n }, (_, i) => i);
   for (const o of opts) {
+    // a list that was stored, or written in plain JavaScript, may hold anything; every kernel's list comes by here
+    if (!Object.hasOwn(NAMES, o.op)) {
+      throw new ArgumentError(
+        `OptOp ${String(o.op)}(${o.axis}, ${o.amount}): there is no such op; expected one of ${Object.keys(NAMES).join(", ")}`,
+      );
+    }
     if (o.op !== "SWAP") continue;
     const [a, b] = [order.indexOf(o.axis), order.indexOf(o.amount)];
     if (a < 0 || b < 0) {

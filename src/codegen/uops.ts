@@ -3,9 +3,9 @@
 // Lowering fills an arena, linearize turns its SINK into a UOpGraph, renderers only read.
 
 import { type DType, Pointer, scalarOf, type Value, wrap } from "../dtype.ts";
-import { InternalError } from "../errors.ts";
+import { ArgumentError, InternalError } from "../errors.ts";
 import { arraysEqual, getOrMake } from "../helpers.ts";
-import { type Algebra, type AluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
+import { type Algebra, type AluOp, isAluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { FOLD } from "./fold.ts";
 import { rewriteOne } from "./rewrite.ts";
@@ -181,6 +181,33 @@ export class UOpArena implements Algebra<UOp> {
   }
 }
 
+/** What a hand-written list may get wrong and folding would trip over; spec.ts checks the rest. */
+function checkAdded(op: string, srcs: readonly UOp[], arg: unknown): void {
+  if (!Object.hasOwn(UOps, op)) {
+    throw new ArgumentError(
+      `UOpGraph.add: there is no op ${op}; expected one of ${Object.keys(UOps).join(", ")}`,
+    );
+  }
+  if (op !== "ALU") return;
+  if (typeof arg !== "string" || !isAluOp(arg)) {
+    throw new ArgumentError(
+      `UOpGraph.add: ALU computes ${String(arg)}; expected the name of an op, as BinaryOps.ADD`,
+    );
+  }
+  const { arity } = opRecord(arg);
+  if (srcs.length !== arity) {
+    throw new ArgumentError(`UOpGraph.add: ${arg} has ${srcs.length} sources, expected ${arity}`);
+  }
+  const values = arg === "WHERE" ? srcs.slice(1) : srcs;
+  const type = values[0]?.dtype;
+  const other = values.find((s) => s.dtype !== type || type === undefined || type instanceof Pointer);
+  if (other === undefined) return;
+  throw new ArgumentError(
+    `UOpGraph.add: ${arg} of ${values.map((s) => s.dtype ?? `${s.op} without a type`).join(" and ")}; ` +
+      "expected values of one dtype: add a CAST, or a LOAD for a pointer",
+  );
+}
+
 /** A kernel as a list: every source stands before its user. Also the public way to build one by hand. */
 export class UOpGraph implements Iterable<UOp> {
   readonly uops: UOp[] = [];
@@ -193,6 +220,7 @@ export class UOpGraph implements Iterable<UOp> {
 
   /** Adds a node and returns it, or what it folds to: ADD of the constants 199 and 200 is the constant 399. */
   add<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[] = [], arg?: UOpArgs[K]): UOp {
+    checkAdded(op, srcs, arg);
     const u = this.#arena.make(op, dtype, srcs, arg as UOpArgs[K]);
     this.push(u);
     return u;

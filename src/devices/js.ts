@@ -2,7 +2,7 @@
 // is the oracle that every other device is compared with.
 
 import type { Renderer } from "../codegen/target.ts";
-import { type UOp, UOpGraph, valueType } from "../codegen/uops.ts";
+import { type UOp, UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
 import {
   bitcastValue,
   castValue,
@@ -48,89 +48,124 @@ const lift = (n: number, cells: readonly Cell[], f: (...xs: Value[]) => Value): 
   return Array.from({ length: n }, (_, i) => f(...spread.map((s) => s[i] as Value)));
 };
 
-/** What each node does: reads its sources' cells, writes its own, says where to go on. */
+/** Where a node finds things: its own cell, those of its sources, the end of what it opens. */
+interface Wiring {
+  readonly i: number;
+  readonly at: readonly number[];
+  readonly jump: number;
+  readonly list: UOpGraph;
+}
+type StepMaker<K extends UOpName> = (u: UOp<K>, w: Wiring) => Step;
+
+const goOn: Step = (_, pc) => pc + 1;
+const set =
+  (i: number, f: (cells: Cell[]) => Cell): Step =>
+  (cells, pc) => {
+    cells[i] = f(cells);
+    return pc + 1;
+  };
+const unsupported = (u: UOp): Step => {
+  throw new InternalError(`JS does not interpret ${u.op}`);
+};
+const fixed: StepMaker<"CONST" | "DEFINE_ACC"> = (u, { i }) => {
+  const value = lift(valueType(u).count, [u.arg], (x) => wrap(scalarOf(valueType(u)), x));
+  return set(i, () => value);
+};
+const converted =
+  (f: typeof castValue): StepMaker<"CAST" | "BITCAST"> =>
+  (u, { i, at }) => {
+    const src = at[0] as number;
+    const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
+    const { count } = valueType(u);
+    return set(i, (cells) => lift(count, [cells[src]], (x) => f(to, x, from)));
+  };
+
+/** What each node does: reads its sources' cells, writes its own, says where to go on. Exhaustive. */
+const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
+  // filled in before the start
+  DEFINE_GLOBAL: () => goOn,
+  DEFINE_VAR: () => goOn,
+  CONST: fixed,
+  DEFINE_ACC: fixed,
+  LOOP: (_, { i, at, jump }) => {
+    const [from, to] = at as [number, number];
+    return (cells, pc) => {
+      cells[i] = cells[from];
+      return (cells[i] as number) < (cells[to] as number) ? pc + 1 : jump + 1;
+    };
+  },
+  ENDLOOP: (u, { at, list }) => {
+    const loop = at[0] as number;
+    const end = list.indexOf((u.srcs[0] as UOp).srcs[1] as UOp);
+    return (cells, pc) => {
+      const next = (cells[loop] as number) + 1;
+      cells[loop] = next;
+      return next < (cells[end] as number) ? loop + 1 : pc + 1;
+    };
+  },
+  IF: (_, { at, jump }) => {
+    const condition = at[0] as number;
+    return (cells, pc) => (cells[condition] ? pc + 1 : jump + 1);
+  },
+  ENDIF: () => goOn,
+  LOAD: (u, { i, at }) => {
+    const { type, count } = memory(u.srcs[0] as UOp, u);
+    const [, , gate, other] = at;
+    if (gate === undefined || other === undefined) return set(i, (cells) => read(cells, at, type, count));
+    return set(i, (cells) => (cells[gate] ? read(cells, at, type, count) : cells[other]));
+  },
+  STORE: (u, { at }) => {
+    const { type, count } = memory(u.srcs[0] as UOp, u.srcs[2] as UOp);
+    const gate = at[3];
+    return (cells, pc) => {
+      if (gate === undefined || cells[gate]) write(cells, at, type, count);
+      return pc + 1;
+    };
+  },
+  ALU: (u, { i, at }) => {
+    const { evaluate } = opRecord(u.arg);
+    const d = scalarOf(valueType(u.srcs.at(-1) as UOp));
+    const { count } = valueType(u);
+    const f = (...xs: Value[]): Value => evaluate(d, ...xs);
+    return set(i, (cells) =>
+      lift(
+        count,
+        at.map((k) => cells[k]),
+        f,
+      ),
+    );
+  },
+  CAST: converted(castValue),
+  BITCAST: converted(bitcastValue),
+  PHI: (_, { i, at }) => {
+    const [acc, value] = at as [number, number];
+    return (cells, pc) => {
+      cells[acc] = cells[i] = cells[value];
+      return pc + 1;
+    };
+  },
+  GEP: (u, { i, at }) => {
+    const src = at[0] as number;
+    return set(i, (cells) => (cells[src] as readonly Value[])[u.arg]);
+  },
+  VECTORIZE: (_, { i, at }) => set(i, (cells) => at.map((k) => cells[k] as Value)),
+  // JS has no workgroups, and linearize leaves no op of the graph in a list
+  DEFINE_LOCAL: unsupported,
+  SPECIAL: unsupported,
+  BARRIER: unsupported,
+  RANGE: unsupported,
+  REDUCE: unsupported,
+  SINK: unsupported,
+};
+
 function steps(list: UOpGraph): Step[] {
   const ends = new Map<UOp, number>();
   list.uops.forEach((u, i) => {
     if (u.op === "ENDLOOP" || u.op === "ENDIF") ends.set(u.srcs[0] as UOp, i);
   });
-  return list.uops.map((u, i): Step => {
+  return list.uops.map((u, i) => {
     const at = u.srcs.map((s) => list.indexOf(s));
-    const cell = (cells: Cell[], k: number): Cell => cells[at[k] as number];
-    const set =
-      (f: (cells: Cell[]) => Cell): Step =>
-      (cells, pc) => {
-        cells[i] = f(cells);
-        return pc + 1;
-      };
-    const jump = ends.get(u) ?? 0;
-    switch (u.op) {
-      case "DEFINE_GLOBAL":
-      case "DEFINE_VAR":
-        return (_, pc) => pc + 1; // filled in before the start
-      case "CONST":
-      case "DEFINE_ACC": {
-        const value = lift(valueType(u).count, [u.arg], (x) => wrap(scalarOf(valueType(u)), x));
-        return set(() => value);
-      }
-      case "LOOP":
-        return (cells, pc) => {
-          cells[i] = cell(cells, 0);
-          return (cells[i] as number) < (cell(cells, 1) as number) ? pc + 1 : jump + 1;
-        };
-      case "ENDLOOP":
-        return (cells, pc) => {
-          const loop = u.srcs[0] as UOp;
-          const next = (cell(cells, 0) as number) + 1;
-          cells[at[0] as number] = next;
-          return next < (cells[list.indexOf(loop.srcs[1] as UOp)] as number) ? (at[0] as number) + 1 : pc + 1;
-        };
-      case "IF":
-        return (cells, pc) => (cell(cells, 0) ? pc + 1 : jump + 1);
-      case "LOAD": {
-        const { type, count } = memory(u.srcs[0] as UOp, u);
-        return set((cells) =>
-          at.length === 4 && !cell(cells, 2) ? cell(cells, 3) : read(cells, cell, type, count),
-        );
-      }
-      case "STORE": {
-        const { type, count } = memory(u.srcs[0] as UOp, u.srcs[2] as UOp);
-        return (cells, pc) => {
-          if (at.length < 4 || cell(cells, 3)) write(cells, cell, type, count);
-          return pc + 1;
-        };
-      }
-      case "ALU": {
-        const { evaluate } = opRecord(u.arg);
-        const d = scalarOf(valueType(u.srcs.at(-1) as UOp));
-        return set((cells) =>
-          lift(
-            valueType(u).count,
-            at.map((k) => cells[k]),
-            (...xs) => evaluate(d, ...xs),
-          ),
-        );
-      }
-      case "CAST":
-      case "BITCAST": {
-        const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
-        const f = u.op === "CAST" ? castValue : bitcastValue;
-        return set((cells) => lift(valueType(u).count, [cell(cells, 0)], (x) => f(to, x, from)));
-      }
-      case "PHI":
-        return (cells, pc) => {
-          cells[at[0] as number] = cells[i] = cell(cells, 1);
-          return pc + 1;
-        };
-      case "GEP":
-        return set((cells) => (cell(cells, 0) as readonly Value[])[u.arg]);
-      case "VECTORIZE":
-        return set((cells) => at.map((k) => cells[k] as Value));
-      case "ENDIF":
-        return (_, pc) => pc + 1;
-      default:
-        throw new InternalError(`JS does not interpret ${u.op}`);
-    }
+    return (STEPS[u.op] as StepMaker<UOpName>)(u, { i, at, jump: ends.get(u) ?? 0, list });
   });
 }
 
@@ -138,15 +173,16 @@ function memory(buf: UOp, value: UOp): { type: DType; count: number } {
   if (!(buf.dtype instanceof Pointer)) throw new InternalError(`${buf.op} is no buffer`);
   return { type: buf.dtype.base, count: valueType(value).count };
 }
-type Get = (cells: Cell[], k: number) => Cell;
-function read(cells: Cell[], cell: Get, type: DType, count: number): Cell {
-  const [view, index] = [cell(cells, 0) as DataView, cell(cells, 1) as number];
+function read(cells: Cell[], at: readonly number[], type: DType, count: number): Cell {
+  const [view, index] = [cells[at[0] as number] as DataView, cells[at[1] as number] as number];
   if (count === 1) return readValue(view, index * type.itemsize, type);
   return Array.from({ length: count }, (_, l) => readValue(view, (index + l) * type.itemsize, type));
 }
-function write(cells: Cell[], cell: Get, type: DType, count: number): void {
-  const [view, index] = [cell(cells, 0) as DataView, cell(cells, 1) as number];
-  lanes(cell(cells, 2), count).forEach((x, l) => void writeValue(view, (index + l) * type.itemsize, type, x));
+function write(cells: Cell[], at: readonly number[], type: DType, count: number): void {
+  const [view, index] = [cells[at[0] as number] as DataView, cells[at[1] as number] as number];
+  lanes(cells[at[2] as number], count).forEach(
+    (x, l) => void writeValue(view, (index + l) * type.itemsize, type, x),
+  );
 }
 
 function interpreter(list: UOpGraph): Program<Uint8Array> {

@@ -11,8 +11,9 @@ export interface Recorded {
   readonly buffers: number;
 }
 
-/** Every kernel that a NULL device ran since it was loaded; clear it with `recorded.length = 0`. */
+/** The kernels that NULL devices ran, the last MAX_RECORDED of them; clear it with `recorded.length = 0`. */
 export const recorded: Recorded[] = [];
+const MAX_RECORDED = 10_000;
 
 export const open = (name: string): Compiled<null> => ({
   name,
@@ -29,6 +30,7 @@ export const open = (name: string): Compiled<null> => ({
   renderer: { ...ClangRenderer, name },
   compile: (kernel, source) => ({
     run(handles, launch) {
+      if (recorded.length === MAX_RECORDED) recorded.shift();
       recorded.push({ name: kernel, source: String(source), launch, buffers: handles.length });
       return 0;
     },

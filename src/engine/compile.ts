@@ -3,12 +3,14 @@
 
 import { type Kernel, toKernel } from "../codegen/kernel.ts";
 import { showOpts } from "../codegen/opts.ts";
-import type { Renderer } from "../codegen/target.ts";
+import type { Renderer, Source } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
 import { type Step, settle } from "../helpers.ts";
+import { uopsToCStyle } from "../render/cstyle.ts";
+import { ClangLanguage } from "../render/languages.ts";
 import type { Buffer } from "../runtime/buffer.ts";
-import { Device } from "../runtime/registry.ts";
+import { Device, kindOf } from "../runtime/registry.ts";
 import {
   BufferCopy,
   BufferRead,
@@ -26,8 +28,6 @@ const MAX_KERNELS = 4096;
 
 /** Forgets all compiled kernels, so that the next run compiles again (for measuring). */
 export const clearKernelCache = (): void => compiled.clear();
-
-const kindOf = (device: string): string => device.split(":", 1)[0] as string;
 
 /** What executes this item; undefined for EMPTY, which only wants memory. */
 export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
@@ -75,13 +75,15 @@ function render(renderer: Renderer, kernel: Kernel) {
   const source = renderer.render(kernel.name, kernel.uops);
   if (env.DEBUG >= 4) {
     if (kernel.opts.length > 0) console.log(showOpts(kernel.opts));
-    const text = typeof source === "string";
-    const shown = text
-      ? source
-      : source instanceof Uint8Array
-        ? `${kernel.name}: ${source.byteLength} bytes of WebAssembly`
-        : "";
-    if (shown !== "") console.log(shown);
+    console.log(readable(source, kernel));
   }
   return source;
+}
+
+/** Machine code and lists are shown as the C that does the same. */
+function readable(source: Source, kernel: Kernel): string {
+  if (typeof source === "string") return source;
+  const what =
+    source instanceof Uint8Array ? `${source.byteLength} bytes of WebAssembly` : "interpreted uops";
+  return `// ${what}, in C:\n${uopsToCStyle(ClangLanguage, kernel.name, kernel.uops)}`;
 }

@@ -4,7 +4,8 @@
 
 import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
-import { type AluOp, isLoadOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
+import { inspect } from "../helpers.ts";
+import { type AluOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { canonicalize } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
@@ -355,6 +356,7 @@ export class LazyBuffer {
     const what = this._base !== undefined ? `view of ${this._base.op}` : `${this.op}`;
     return `<LB ${this.device} [${this.shape}] ${this.dtype.name} ${what}${this.base.realized ? " realized" : ""}>`;
   }
+  [inspect](): string {
+    return this.toString();
+  }
 }
-
-export const isStored = (lb: LazyBuffer): boolean => lb.op !== undefined && isLoadOp(lb.op);

@@ -2,7 +2,7 @@
 // collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
 
 import { type DType, decodeArray, type TypedArray } from "../dtype.ts";
-import { DeviceError, InternalError } from "../errors.ts";
+import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
 import { type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
 import { GlobalCounters } from "./counters.ts";
 import type { Compiled, Handle } from "./device.ts";
@@ -35,6 +35,9 @@ export class Buffer {
   #disposed = false;
 
   constructor(device: string, size: number, dtype: DType, base?: Buffer, offset = 0) {
+    if (!Number.isSafeInteger(size) || size < 0) {
+      throw new ArgumentError(`Buffer: size is ${size}, expected a count of elements: an integer from 0 up`);
+    }
     this.device = canonicalize(device);
     this.size = size;
     this.dtype = dtype;

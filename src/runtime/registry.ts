@@ -15,7 +15,17 @@ export function canonicalize(name: string): string {
   return rest === "" || (rest === "0" && kind !== "DISK") ? kind : `${kind}:${rest}`;
 }
 
-const kindOf = (name: string): string => name.split(":", 1)[0] as string;
+/** The part of a canonical name before the colon: WASM of WASM:1. */
+export const kindOf = (name: string): string => name.split(":", 1)[0] as string;
+
+/** New tensors are computed where they are, so the default device must not be one that only holds data. */
+function requireComputing(canonical: string): string {
+  if (kindOf(canonical) !== "EXT" && kindOf(canonical) !== "DISK") return canonical;
+  throw new DeviceError(
+    `device ${canonical} holds data and cannot compute, so it cannot be the default; ` +
+      "set DEV or Device.DEFAULT to a device that computes, such as WASM, JS or CLANG",
+  );
+}
 
 class DeviceRegistry {
   readonly #open = new Map<string, Compiled>();
@@ -24,11 +34,12 @@ class DeviceRegistry {
 
   /** The device of new tensors: the setting DEV, WASM unless changed. */
   get DEFAULT(): string {
-    return this.#default ?? canonicalize(env.DEV);
+    return this.#default ?? requireComputing(canonicalize(env.DEV));
   }
   set DEFAULT(name: string) {
-    this.#loader(canonicalize(name));
-    this.#default = canonicalize(name);
+    const canonical = requireComputing(canonicalize(name));
+    this.#loader(canonical);
+    this.#default = canonical;
   }
 
   /** The kinds of device this build knows. */

@@ -16,6 +16,8 @@ export const MAX_FUSED_DEPTH = 400;
 export const MAX_FUSED_INPUTS = 500;
 /** A node that one kernel would compute at more places than this is stored: views of views multiply. */
 export const MAX_FUSED_VIEWS = 32;
+/** How many fused reduces may build on one another in a kernel: softmax takes two, its gradient three. */
+const MAX_STACKED = 3;
 /** How far a reduce that might be fused back is followed. */
 const MAX_FOLLOWED = 1000;
 
@@ -43,6 +45,7 @@ export function cut(outs: readonly LazyBuffer[]): Cut {
   // Fusing a reduce back is tried for all candidates at once; where one ends up in two kernels, or is seen in
   // another way, it is stored after all, and the rest is tried again without it.
   for (let fused = graph.fuseBackCandidates(); ; ) {
+    graph.storeStacked(fused);
     const realizes = graph.groupReduces(fused);
     const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
     if (kept.size === fused.size) {
@@ -178,6 +181,30 @@ class Graph {
 
   fuseBackCandidates(): Set<LazyBuffer> {
     return new Set([...this.#expanded.values()].flat());
+  }
+
+  /**
+   * A reduce over something that took MAX_STACKED fused reduces already would compute all of it once more: that is stored
+   * first. A softmax after a softmax is two kernels.
+   */
+  storeStacked(fused: ReadonlySet<LazyBuffer>): void {
+    for (let tall = this.#tooTall(fused); tall !== undefined; tall = this.#tooTall(fused))
+      this.#stored.add(tall);
+  }
+  /** What the topmost reduce works on in the first stack that is too high for another one. */
+  #tooTall(fused: ReadonlySet<LazyBuffer>): LazyBuffer | undefined {
+    const heights = new Map<LazyBuffer, number>();
+    for (const b of this.all) {
+      if (this.#stored.has(b) || (reduces(b) && !fused.has(b))) continue;
+      const height = Math.max(0, ...b.sources.map((s) => heights.get(s.base) ?? 0));
+      heights.set(b, reduces(b) ? height + 1 : height);
+      if (!reduces(b) || height < MAX_STACKED) continue;
+      let top = (b.sources[0] as LazyBuffer).base;
+      while (!reduces(top))
+        top = top.sources.map((s) => s.base).find((s) => heights.get(s) === height) as LazyBuffer;
+      return (top.sources[0] as LazyBuffer).base;
+    }
+    return undefined;
   }
 
   /** The stored nodes, given the reduces that are fused back: every other reduce gets a kernel, with its epilogue. */

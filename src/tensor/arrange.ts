@@ -7,7 +7,7 @@ import { add, type Sint } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
 import { type Element, showShape } from "./base.ts";
 import { JoinTensor } from "./join.ts";
-import { type ShapeArgs, shapeOf } from "./movement.ts";
+import { requirePairs, type ShapeArgs, shapeOf } from "./movement.ts";
 
 /** What padding is made of: a value, the mirror image, the edge, or the other end. */
 export type PadMode = "constant" | "reflect" | "replicate" | "circular";
@@ -380,8 +380,9 @@ export abstract class ArrangeTensor extends JoinTensor {
     return mode === "circular" || !cuts ? padded : padded.#cropped(pairs);
   }
   #pairs(amounts: PadAmounts): Interval[] {
-    const flat = amounts.every((a): a is number => typeof a === "number");
+    const flat = Array.isArray(amounts) && amounts.every((a): a is number => typeof a === "number");
     if (!flat || (amounts.length === 0 && this.ndim === 0)) {
+      requirePairs("pad", amounts, "[before, after]");
       const given = amounts as readonly (Interval | null)[];
       if (given.length === this.ndim) return given.map((a) => a ?? [0, 0]);
       throw new ShapeError(

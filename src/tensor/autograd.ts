@@ -38,17 +38,34 @@ export function withRecording<T>(on: boolean, fn: () => T): T {
 }
 
 /** A flow to a parent that wants none is garbage: an assign to what it reads must not compute it first. */
-function abandon<T extends TensorBase>(flow: T, wanted: readonly (T | undefined)[], before: number): void {
+export function abandon<T extends TensorBase>(
+  flow: T,
+  wanted: readonly (T | undefined)[],
+  before: number,
+): void {
   const { base } = flow.lazydata;
   if (base.id >= before && wanted.every((w) => w?.lazydata.base !== base)) base.consumed = true;
 }
 
-/** The gradient of every tensor below `root` that the gradient reaches. */
-export function gradients<T extends TensorBase>(root: T, seed: T, add: (a: T, b: T) => T): Map<T, T> {
+/** All that `root` was made of, sources first; what `stops` were made of does not count. */
+function ancestry<T extends TensorBase>(root: T, stops: ReadonlySet<T>): T[] {
+  return toposort<T>([root], (x) => (stops.has(x) ? [] : ((x.context?.parents ?? []) as readonly T[])));
+}
+/** The leaves with `requiresGrad` that `root` was made of, not by way of `stops`. */
+export const leavesOf = <T extends TensorBase>(root: T, stops: ReadonlySet<T>): T[] =>
+  ancestry(root, stops).filter((t) => t.context === undefined && t.requiresGrad && !stops.has(t));
+
+/** The gradient of every tensor below `root` that the gradient reaches; it does not pass `stops`. */
+export function gradients<T extends TensorBase>(
+  root: T,
+  seed: T,
+  add: (a: T, b: T) => T,
+  stops: ReadonlySet<T> = new Set(),
+): Map<T, T> {
   const found = new Map<T, T>([[root, seed]]);
-  for (const t of toposort<T>([root], (x) => (x.context?.parents ?? []) as readonly T[]).reverse()) {
+  for (const t of ancestry(root, stops).reverse()) {
     const g = found.get(t);
-    if (g === undefined || t.context === undefined) continue;
+    if (g === undefined || t.context === undefined || stops.has(t)) continue;
     const before = nodesMade();
     const flows = t.context.run(g, t) as readonly (T | undefined)[];
     const wanted = flows.filter((_, i) => t.context?.parents[i]?.requiresGrad);

@@ -3,8 +3,8 @@
 
 import { type DType, type DTypeLike, decodeArray, type TypedArray, toDType, type Value } from "../dtype.ts";
 import { realize, realizeSync } from "../engine/realize.ts";
-import { ShapeError } from "../errors.ts";
-import { runAsync, runSync } from "../helpers.ts";
+import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
+import { inspect, runAsync, runSync } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { boundValue, type Sint } from "../shape/symbolic.ts";
@@ -25,6 +25,9 @@ export abstract class TensorBase {
   grad: this | undefined;
   /** What this tensor was made of, where a gradient may flow. */
   context: Context | undefined;
+
+  /** whether the value came by an assign: it is this tensor's own then, also where it looks like a view of another */
+  #assigned = false;
 
   constructor(lazydata: LazyBuffer) {
     this.lazydata = lazydata;
@@ -93,13 +96,8 @@ export abstract class TensorBase {
    * first. Views of the old memory, and steps inside kernels that ran before, are not: reading them is a StaleError.
    */
   assign(x: this): this {
+    this.#requireAssignable(x);
     const target = this.lazydata;
-    if (x.device !== this.device || x.dtype !== this.dtype || showShape(x.shape) !== showShape(this.shape)) {
-      const show = (t: TensorBase) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
-      throw new ShapeError(
-        `assign: cannot put ${show(x)} into ${show(this)}; shape, dtype and device must be equal (expand, cast or to)`,
-      );
-    }
     // nothing is overwritten where there is no memory yet, or where it belongs to another tensor by now
     const { base } = target;
     const whole = target.isWhole && !base.overwritten;
@@ -107,7 +105,32 @@ export abstract class TensorBase {
     const value =
       x.lazydata.base === base && !x.lazydata.st.contiguous ? x.lazydata.contiguous() : x.lazydata;
     this.lazydata = inPlace ? target.assign(value) : value;
+    this.#assigned = true;
     return this;
+  }
+
+  #requireAssignable(x: unknown): void {
+    if (!(x instanceof TensorBase)) {
+      const got = Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
+      throw new ArgumentError(
+        `assign: got ${got}, expected a Tensor; use t.assign(t.fullLike(5)) or new Tensor(…)`,
+      );
+    }
+    const show = (t: TensorBase) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
+    const what = `assign: cannot put ${show(x)} into ${show(this)}`;
+    if (showShape(x.shape) !== showShape(this.shape))
+      throw new ShapeError(`${what}; the shapes must be equal (expand or reshape)`);
+    if (x.dtype !== this.dtype)
+      throw new DTypeError(`${what}; the dtypes must be equal: x.cast("${this.dtype.name}")`);
+    if (x.device !== this.device)
+      throw new DeviceError(`${what}; the devices must be equal: x.to("${this.device}")`);
+    // the memory is that of the tensor this one was cut from, which would never hear of the new value
+    const lb = this.lazydata;
+    if (lb.isWhole || lb.isUnrealizedConst || this.#assigned) return;
+    throw new ArgumentError(
+      `assign: ${show(this)} is a part or another arrangement of a tensor of shape [${lb.base.shape}], which would not ` +
+        "change; assign to the whole tensor, write the part with its setitem, or take contiguous() first for a copy",
+    );
   }
 
   /** Computes the value now, so that later uses read it from memory. */
@@ -179,6 +202,9 @@ export abstract class TensorBase {
 
   toString(): string {
     return `<Tensor ${showShape(this.shape)} ${this.dtype.name} on ${this.device}>`;
+  }
+  [inspect](): string {
+    return this.toString();
   }
 }
 

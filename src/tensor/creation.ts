@@ -7,10 +7,11 @@ import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
-import type { Sint } from "../shape/symbolic.ts";
+import { type Sint, Sym } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
 import { type Element, showShape } from "./base.ts";
 import { IndexTensor } from "./indexing.ts";
+import { describe } from "./movement.ts";
 
 export interface TensorOptions {
   /** whether `backward` fills `.grad` of this tensor */
@@ -44,6 +45,11 @@ export function sizesOf(method: string, args: SizeArgs): { shape: Shape; options
 }
 
 export function checkShape(method: string, shape: Shape): Shape {
+  const isSize = (s: unknown) => typeof s === "number" || s instanceof Sym;
+  if (!Array.isArray(shape) || !shape.every(isSize)) {
+    const got = Array.isArray(shape) ? describe(shape.find((s) => !isSize(s))) : describe(shape);
+    throw new ArgumentError(`${method}: got ${got} for a shape, expected integers from 0 up, as in [2, 3]`);
+  }
   const bad = shape.find((s) => typeof s === "number" && (!Number.isSafeInteger(s) || s < 0));
   if (bad === undefined) return shape;
   throw new ShapeError(`${method}: ${showShape(shape)} is no shape; sizes are integers from 0 up`);
@@ -52,11 +58,20 @@ export function checkShape(method: string, shape: Shape): Shape {
 /** int32 where all numbers are integers of 32 bits, bool where all are booleans, float32 otherwise. */
 export function commonType(xs: readonly Element[]): DType {
   if (xs.length === 0) return dtypes.float32;
-  if (xs.every((x) => typeof x === "boolean")) return dtypes.bool;
-  if (xs.some((x) => typeof x === "number" && (!Number.isInteger(x) || Object.is(x, -0))))
-    return dtypes.float32;
-  if (xs.some((x) => typeof x === "bigint")) return dtypes.int64;
-  const fits = xs.every((x) => (x as number) >= -(2 ** 31) && (x as number) < 2 ** 31);
+  let [bools, bigs, fits] = [true, false, true];
+  // one pass: this looks at every element of a host array
+  for (let i = 0; i < xs.length; i++) {
+    const x = xs[i] as Element;
+    if (typeof x === "number") {
+      bools = false;
+      if (x === (x | 0) && (x !== 0 || 1 / x > 0)) continue;
+      if (!Number.isInteger(x) || x === 0) return dtypes.float32; // a fraction, or -0
+      fits = false;
+    } else if (typeof x === "bigint") bigs = true;
+  }
+  bools &&= !bigs;
+  if (bools) return dtypes.bool;
+  if (bigs) return dtypes.int64;
   return fits ? dtypes.int32 : dtypes.float32;
 }
 

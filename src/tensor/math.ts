@@ -8,7 +8,7 @@ import { type Algebra, type AluOp, opRecord } from "../ops.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import type { Element } from "./base.ts";
 import { MovementTensor } from "./movement.ts";
-import { broadcastShape, commonType, isNarrow, notBool, toFloat, toValue } from "./promotion.ts";
+import { broadcastShape, commonType, isNarrow, notBool, operandValue, toFloat } from "./promotion.ts";
 
 export { isNarrow, notBool, toFloat };
 
@@ -35,12 +35,17 @@ export abstract class MathTensor extends MovementTensor {
   ): this[] {
     const all = [this, ...others];
     const common = commonType(all);
-    return this.#spread(all, dtype?.(common) ?? common, broadcastShape(method, all));
+    return this.#spread(method, all, dtype?.(common) ?? common);
   }
-  #spread(xs: readonly (this | Element)[], type: DType, shape: readonly Sint[]): this[] {
+  #spread(
+    method: string,
+    xs: readonly (this | Element)[],
+    type: DType,
+    shape = broadcastShape(method, xs),
+  ): this[] {
     return xs.map((x) => {
       if (x instanceof MathTensor) return x.broadcastTo(shape).cast(type);
-      return this.wrap(LazyBuffer.constant(this.device, shape, type, toValue(x)));
+      return this.wrap(LazyBuffer.constant(this.device, shape, type, operandValue(method, x, type)));
     });
   }
   /** The primitive: operands of one shape and type, the gradient as the op's record says. */
@@ -326,7 +331,7 @@ export abstract class MathTensor extends MovementTensor {
       );
     }
     const shape = broadcastShape("where", [this, x, y]);
-    const [a, b] = this.#spread([x, y], commonType([x, y]), shape) as [this, this];
+    const [a, b] = this.#spread("where", [x, y], commonType([x, y]), shape) as [this, this];
     return this.broadcastTo(shape).alu("WHERE", a, b);
   }
 

@@ -1,7 +1,7 @@
 // Movement: other views of the same elements. Nothing here computes; every method returns at once.
 
 import { dtypes } from "../dtype.ts";
-import { ShapeError } from "../errors.ts";
+import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { add, type Sint, sub } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
@@ -12,9 +12,31 @@ export type ShapeArgs = readonly Sint[] | readonly [readonly Sint[]];
 export const shapeOf = (args: ShapeArgs): readonly Sint[] =>
   Array.isArray(args[0]) ? args[0] : (args as readonly Sint[]);
 
+/** An argument of the wrong kind, as a message names it. */
+export const describe = (x: unknown): string => {
+  if (Array.isArray(x)) return "an array";
+  return typeof x === "string"
+    ? `the string "${x}"`
+    : typeof x === "object" && x !== null
+      ? "an object"
+      : String(x);
+};
+export function requirePairs(method: string, pairs: unknown, pair: string): void {
+  const isPair = (p: unknown): boolean => p === null || (Array.isArray(p) && p.length === 2);
+  if (Array.isArray(pairs) && pairs.every(isPair)) return;
+  const bad = Array.isArray(pairs) ? pairs.find((p) => !isPair(p)) : pairs;
+  const got = Array.isArray(bad) ? `[${bad}]` : describe(bad);
+  throw new ArgumentError(`${method}: got ${got}, expected an array with ${pair} or null for each dim`);
+}
+
 export abstract class MovementTensor extends TensorBase {
   /** A dim counted from the front, given one that may count from the back. */
   protected axis(method: string, dim: number, ndim = this.ndim): number {
+    if (typeof dim !== "number") {
+      throw new ArgumentError(
+        `${method}: dim is ${describe(dim)}, expected an integer from ${-ndim} to ${ndim - 1}`,
+      );
+    }
     const at = dim < 0 ? dim + ndim : dim;
     if (Number.isInteger(dim) && at >= 0 && at < ndim) return at;
     throw new ShapeError(
@@ -23,6 +45,9 @@ export abstract class MovementTensor extends TensorBase {
   }
   protected axes(method: string, dims: number | readonly number[] | undefined): number[] {
     if (dims === undefined) return range(this.ndim);
+    if (typeof dims !== "number" && !Array.isArray(dims)) {
+      throw new ArgumentError(`${method}: dim is ${describe(dims)}, expected an integer or an array of them`);
+    }
     // a scalar has no dims, but torch lets 0 and -1 stand for them
     if (this.ndim === 0 && [dims].flat().every((d) => d === 0 || d === -1)) return [];
     const list = (typeof dims === "number" ? [dims] : [...dims]).map((d) => this.axis(method, d));
@@ -151,6 +176,7 @@ export abstract class MovementTensor extends TensorBase {
 
   /** Keeps `[start, end)` of each dim; null keeps it whole. */
   shrink(cuts: readonly (Interval | null)[]): this {
+    requirePairs("shrink", cuts, "[start, end]");
     if (cuts.length !== this.ndim) {
       throw new ShapeError(
         `shrink: got ${cuts.length} ranges for shape ${showShape(this.shape)}; give [start, end] or null for each of its ${this.ndim} dims`,

@@ -1,6 +1,6 @@
 // What operands become before an op: one type, as torch promotes tensors and plain numbers, and one shape.
 
-import { type DType, dtypes, promote, resultType, type Value } from "../dtype.ts";
+import { bounds, type DType, dtypes, promote, resultType, type Value } from "../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import { type Element, showShape, TensorBase } from "./base.ts";
@@ -20,6 +20,21 @@ function elementType(x: Element): DType {
   return Number.isInteger(x) ? dtypes.int32 : DEFAULT_FLOAT;
 }
 export const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
+
+/** Methods in which a negative number may wrap into an unsigned type, as in torch: adding -1 subtracts 1. */
+const WRAPS: ReadonlySet<string> = new Set(["add", "sub", "mul", "bitwiseAnd", "bitwiseOr", "bitwiseXor"]);
+
+/** A plain number as an operand of type `type`; one that the type cannot hold would silently be another number. */
+export function operandValue(method: string, x: Element, type: DType): Value {
+  const value = toValue(x);
+  if (!type.isInt) return value;
+  const [low, high] = bounds(type);
+  const least = type.kind === "uint" && WRAPS.has(method) ? -high : low;
+  if (value >= least && value <= high) return value;
+  throw new ArgumentError(
+    `${method}: ${x} does not fit ${type.name} (${low} to ${high}); cast the tensor to a wider type first`,
+  );
+}
 
 /** What torch.result_type says of tensors and plain numbers together. */
 export const commonType = (xs: readonly (TensorBase | Element)[]): DType =>

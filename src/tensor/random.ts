@@ -20,9 +20,8 @@ import {
 } from "./creation.ts";
 import { draw, type Pair, state, threefry, WORD } from "./threefry.ts";
 
-const mode = { training: false };
 /** Whether layers that behave differently in training (dropout, batch norm) should do so. */
-export const isTraining = (): boolean => mode.training;
+const mode = { training: false };
 
 /** Bits behind the point of a number in [1, 2): so many random bits fit without rounding up. */
 const mantissaBits = (d: DType): number => (d === dtypes.float16 ? 10 : d === dtypes.bfloat16 ? 7 : 23);

@@ -193,6 +193,9 @@ export abstract class ReduceTensor extends MathTensor {
       const type = promote(this.dtype, w.dtype);
       return this.cast(dtypes.float32).dot(w.cast(dtypes.float32)).cast(type);
     }
+    // small integers and bools multiply in the type that they add up in
+    const type = promote(this.dtype, w.dtype);
+    if (sumDType(type) !== type) return this.cast(sumDType(type)).dot(w.cast(sumDType(type)));
     const extra = Math.min(n - 1, m - 1, 1);
     const ones = Array.from({ length: extra }, () => 1);
     const { shape: a } = this.lazydata;

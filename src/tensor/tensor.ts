@@ -10,25 +10,40 @@ import {
   dtypeOfTyped,
   dtypes,
   encodeArray,
+  promote,
   toDType,
   type Value,
 } from "../dtype.ts";
 import { realize, realizeSync } from "../engine/realize.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
-import { type CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
+import { type CustomFn, LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { sprod } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
-import { gradients, withRecording } from "./autograd.ts";
-import { type Element, type NestedArray, showShape } from "./base.ts";
+import { abandon, gradients, leavesOf, withRecording } from "./autograd.ts";
+import { type Element, type NestedArray, showShape, TensorBase } from "./base.ts";
 import { checkShape, commonType, type TensorOptions } from "./creation.ts";
 import { NeuralTensor } from "./neural.ts";
+import { state as randomState } from "./threefry.ts";
 
 export type { TensorOptions };
 
-/** A number, nested arrays of numbers, or a typed array. */
-export type TensorData = Element | NestedArray | ArrayBufferView;
+/** A number, nested arrays of numbers, a typed array, or nested arrays of typed arrays. */
+export type TensorData = Element | NestedArray | ArrayBufferView | readonly TensorRows[];
+/** Rows that are typed arrays: `[new Float32Array([1, 2]), new Float32Array([3, 4])]`. */
+type TensorRows = NestedArray | ArrayBufferView | readonly TensorRows[];
+
+/** A function of tensors and how a gradient passes it back; see `Tensor.custom`. */
+export interface CustomGradient<A extends readonly Tensor[]> {
+  /** the value; nothing in it is recorded */
+  forward(...inputs: A): Tensor;
+  /**
+   * The gradient of each input, undefined for none, given that of the output. Where it is to be differentiated again it
+   * must be made of `gradient`, `inputs` and `output`.
+   */
+  backward(gradient: Tensor, inputs: A, output: Tensor): Tensor | readonly (Tensor | undefined)[];
+}
 
 /**
  * An array of numbers with a shape, a type and a place. Methods build a graph; `data()`, `tolist()`, `item()` and
@@ -49,14 +64,19 @@ export class Tensor extends NeuralTensor {
     return Tensor.empty(shape, { dtype, device: `DISK:${path}` });
   }
   /** A tensor whose buffer `fn` fills: it gets the output buffer, then those of `inputs`. */
-  static custom(fn: CustomFn, shape: Shape, inputs: readonly Tensor[], options: TensorOptions = {}): Tensor {
+  static customOp(
+    fn: CustomFn,
+    shape: Shape,
+    inputs: readonly Tensor[],
+    options: TensorOptions = {},
+  ): Tensor {
     const device = options.device ?? inputs[0]?.device ?? Device.DEFAULT;
     const dtype = toDType(options.dtype ?? inputs[0]?.dtype ?? dtypes.float32);
     const srcs = inputs.map((t) => t.contiguous().lazydata);
-    return new Tensor(LazyBuffer.loadop("CUSTOM", checkShape("custom", shape), dtype, device, fn, srcs));
+    return new Tensor(LazyBuffer.loadop("CUSTOM", checkShape("customOp", shape), dtype, device, fn, srcs));
   }
 
-  /** Computes several tensors together: what they share is computed once. */
+  /** Computes several tensors together, in one schedule: what is stored on the way serves all of them. */
   static async realize(...tensors: readonly Tensor[]): Promise<void> {
     await realize(tensors.map((t) => t.lazydata));
   }
@@ -67,6 +87,65 @@ export class Tensor extends NeuralTensor {
   /** Runs `fn` without recording gradients. */
   static noGrad<T>(fn: () => T): T {
     return withRecording(false, fn);
+  }
+
+  /**
+   * A function of tensors whose gradient you write. `backward` gets the gradient of the result, the inputs and the
+   * result, and returns a gradient for each input. Only inputs have gradients, not what `forward` reads besides.
+   * @example
+   * const [x, round] = [new Tensor([1.7, 2.2], { requiresGrad: true }), { forward: (x) => x.round(), backward: (g) => g }];
+   * await (Tensor.custom(round)(x).sum().backward(), x.grad).tolist() // => [1, 1]
+   */
+  static custom<A extends readonly Tensor[]>(op: CustomGradient<A>): (...inputs: A) => Tensor {
+    return (...inputs) => {
+      requireInputs("custom", inputs);
+      const made = Tensor.noGrad(() => op.forward(...inputs));
+      requireResult("custom: forward", made);
+      return made.wrap(made.lazydata, inputs, (g, out) => {
+        const result = op.backward(g, inputs, out);
+        const flows = result instanceof Tensor ? [result] : result;
+        if (!Array.isArray(flows) || flows.length !== inputs.length) {
+          const got = Array.isArray(flows) ? `${flows.length} gradients` : kindOf(flows);
+          throw new ArgumentError(
+            `custom: backward returned ${got} for ${inputs.length} inputs; return an array with a tensor or undefined for each`,
+          );
+        }
+        return inputs.map((x, i) => (flows[i] as Tensor | undefined)?.cast(x.dtype));
+      });
+    };
+  }
+
+  /**
+   * `fn(...inputs)`, whose steps are not kept for the gradient: `backward` computes them again. Saves memory for time.
+   * `fn` may use other tensors too (parameters), and runs twice: random numbers and `Tensor.training` are then what they
+   * were, other effects (the running statistics of a batch norm) happen twice.
+   * @example
+   * const x = new Tensor([1.5, 2], { requiresGrad: true });
+   * await (Tensor.checkpoint((x) => x.square().sum(), x).backward(), x.grad).tolist() // => [3, 4]
+   */
+  static checkpoint<A extends readonly Tensor[]>(
+    fn: (...inputs: NoInfer<A>) => Tensor,
+    ...inputs: A
+  ): Tensor {
+    requireInputs("checkpoint", inputs);
+    const { training } = Tensor;
+    const random = { ...randomState };
+    const made = fn(...inputs);
+    requireResult("checkpoint: the function", made);
+    if (made.context === undefined) return made;
+    // the record of the steps served to find what they read; it goes, and with it what the steps store
+    const stops = new Set<Tensor>(inputs);
+    const parents = [...stops, ...leavesOf<Tensor>(made, stops)];
+    return made.wrap(made.lazydata, parents, (g) => {
+      const before = nodesMade();
+      const again = withRandom(random, () =>
+        withRecording(true, () => Tensor.train(() => fn(...inputs), training)),
+      );
+      const found = gradients<Tensor>(again, g, (a, b) => a.add(b), stops);
+      const flows = parents.map((p) => found.get(p));
+      abandon(again, flows, before); // its value is known already
+      return flows;
+    });
   }
 
   /**
@@ -81,10 +160,16 @@ export class Tensor extends NeuralTensor {
     }
     if (!this.requiresGrad) {
       throw new ArgumentError(
-        "backward: nothing below this tensor has requiresGrad; set it on the leaves before building",
+        "backward: nothing below this tensor has requiresGrad; set it on the leaves, which must be floats, before building",
       );
     }
-    const seed = gradient ?? new Tensor(this.lazydata.const(1));
+    if (gradient !== undefined && showShape(gradient.shape) !== showShape(this.shape)) {
+      throw new ShapeError(
+        `backward: the gradient has shape ${showShape(gradient.shape)}, the tensor ${showShape(this.shape)}; ` +
+          "the shapes must be equal (expand or reshape it)",
+      );
+    }
+    const seed = gradient?.cast(this.dtype) ?? new Tensor(this.lazydata.const(1));
     withRecording(createGraph, () => {
       for (const [t, g] of gradients<Tensor>(this, seed, (a, b) => a.add(b))) {
         if (t.context === undefined && t.requiresGrad) t.grad = t.grad === undefined ? g : t.grad.add(g);
@@ -98,6 +183,31 @@ export class Tensor extends NeuralTensor {
   }
 }
 
+const kindOf = (x: unknown): string =>
+  x instanceof Promise ? "a Promise" : Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
+function requireInputs(method: string, inputs: readonly unknown[]): void {
+  const bad = inputs.findIndex((x) => !(x instanceof Tensor));
+  if (bad < 0) return;
+  throw new ArgumentError(
+    `${method}: input ${bad} is ${kindOf(inputs[bad])}, expected a Tensor; other values go in by the closure`,
+  );
+}
+function requireResult(what: string, result: unknown): void {
+  if (result instanceof Tensor) return;
+  throw new ArgumentError(`${what} returned ${kindOf(result)}, expected one Tensor, not async`);
+}
+
+/** Runs `fn` with the stream of random numbers as it once was. */
+function withRandom<R>(then: typeof randomState, fn: () => R): R {
+  const now = { ...randomState };
+  Object.assign(randomState, then);
+  try {
+    return fn();
+  } finally {
+    Object.assign(randomState, now);
+  }
+}
+
 /** Host data becomes a buffer on EXT and a COPY of it to the device. */
 function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
   const device = options.device ?? Device.DEFAULT;
@@ -105,6 +215,11 @@ function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
   if (typeof data === "number" || typeof data === "bigint" || typeof data === "boolean") {
     const x = typeof data === "boolean" ? Number(data) : data;
     return LazyBuffer.constant(device, [], wanted ?? commonType([data]), x);
+  }
+  if (data instanceof TensorBase) {
+    throw new ArgumentError(
+      "Tensor: the data is a Tensor already; use t.detach() for another name of it, t.clone() for a copy, t.cast or t.to",
+    );
   }
   const { shape, dtype, bytes } = ArrayBuffer.isView(data)
     ? fromTyped(data, wanted)
@@ -138,34 +253,50 @@ function fromTyped(data: ArrayBufferView, wanted: DType | undefined): HostData {
   return { shape, dtype: wanted, bytes: encodeArray(wanted, data as unknown as ArrayLike<Value>) };
 }
 
-function fromNested(data: NestedArray, wanted: DType | undefined): HostData {
+type Row = ArrayLike<TensorRows>;
+const rowType = (x: unknown): DType | undefined => (ArrayBuffer.isView(x) ? dtypeOfTyped(x) : undefined);
+const isRow = (x: unknown): x is Row => Array.isArray(x) || rowType(x) !== undefined;
+const isElement = (x: unknown): x is Element =>
+  typeof x === "number" || typeof x === "bigint" || typeof x === "boolean";
+
+function fromNested(data: TensorRows, wanted: DType | undefined): HostData {
   const shape: number[] = [];
-  for (let x: NestedArray | undefined = data; Array.isArray(x); x = x[0]) shape.push(x.length);
+  for (let x: TensorRows | undefined = data; isRow(x); x = x[0]) shape.push(x.length);
   const flat: Element[] = [];
+  const typed = new Set<DType>();
+  let plain = false;
   const at: number[] = [];
   const path = (depth: number): string => (depth === 0 ? "the data" : `[${at.slice(0, depth).join("][")}]`);
-  const walk = (x: NestedArray, depth: number): void => {
+  const walk = (x: TensorRows, depth: number): void => {
     if (depth < shape.length) {
-      if (!Array.isArray(x) || x.length !== shape[depth]) {
-        const got = Array.isArray(x) ? `${x.length} elements` : typeof x;
+      if (!isRow(x) || x.length !== shape[depth]) {
+        const got = isRow(x) ? `${x.length} elements` : typeof x;
         throw new ShapeError(
           `Tensor: the array is ragged: ${path(depth)} has ${got}, expected ${shape[depth]} as its neighbours have`,
         );
       }
+      const type = rowType(x);
+      if (type !== undefined) typed.add(type);
+      else if (depth === shape.length - 1) plain = true;
       // not forEach, which would pass over a hole
       for (let i = 0; i < x.length; i++) {
         at[depth] = i;
-        walk(x[i] as NestedArray, depth + 1);
+        const next = x[i] as TensorRows;
+        if (depth === shape.length - 1 && isElement(next)) flat.push(next);
+        else walk(next, depth + 1);
       }
-    } else if (typeof x === "number" || typeof x === "bigint" || typeof x === "boolean") flat.push(x);
+    } else if (isElement(x)) flat.push(x);
     else {
+      const got = isRow(x) ? "an array" : x instanceof TensorBase ? "a Tensor (see Tensor.stack)" : typeof x;
       throw new ArgumentError(
-        `Tensor: ${path(depth)} is ${Array.isArray(x) ? "an array" : typeof x}, ` +
+        `Tensor: ${path(depth)} is ${got}, ` +
           "expected a number, bigint or boolean, a nested array of them, or a typed array",
       );
     }
   };
   walk(data, 0);
-  const dtype = wanted ?? commonType(flat);
+  // typed rows say their type themselves; plain ones between them are read as they would be alone
+  const own = plain || typed.size === 0 ? [...typed, commonType(flat)] : [...typed];
+  const dtype = wanted ?? own.reduce(promote);
   return { shape, dtype, bytes: encodeArray(dtype, flat) };
 }

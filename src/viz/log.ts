@@ -1,4 +1,5 @@
-// GRAPH=1: writes the lazy graph of a schedule as GRAPHPATH.dot and GRAPHPATH.svg, through the host's file writer.
+// GRAPH=1: writes the lazy graph of a schedule as GRAPHPATH.dot and GRAPHPATH.svg, the next ones with a number, through the
+// host's file writer.
 
 import { writeText } from "#devices";
 import { env } from "../env.ts";
@@ -6,8 +7,12 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { cut } from "../schedule/fuse.ts";
 import { collectGraph, toDot, toSvg } from "./graph.ts";
 
+let written = 0;
+
 export function logGraph(outs: readonly LazyBuffer[]): void {
   const graph = collectGraph(outs, cut(outs).realizes);
-  writeText(`${env.GRAPHPATH}.dot`, toDot(graph));
-  writeText(`${env.GRAPHPATH}.svg`, toSvg(graph));
+  const path = written === 0 ? env.GRAPHPATH : `${env.GRAPHPATH}-${written}`;
+  written++;
+  writeText(`${path}.dot`, toDot(graph));
+  writeText(`${path}.svg`, toSvg(graph));
 }

@@ -270,6 +270,8 @@ describe("what they do", () => {
     ["UNROLL of an output axis", opt("UNROLL", 0, 2)],
     ["SWAP with a reduce axis", opt("SWAP", 0, 2)],
     ["SWAP of a reduce axis", opt("SWAP", 2, 0)],
+    ["an op that is not there", opt("TILE" as OptOpName, 0, 2)],
+    ["an op named like a property of objects", opt("toString" as OptOpName, 0, 2)],
   ])("%s is refused", async (_, o) => {
     const item = await matmul();
     expect(() => lowered(item, [o])).toThrow(ArgumentError);

@@ -225,7 +225,7 @@ test("devices that do not depend on each other run in the order of the schedule,
   for (const start of permutations(devices)) {
     const ran: string[] = [];
     const log = (name: string, device: string, inputs: Tensor[]) =>
-      Tensor.custom(() => void ran.push(name), [1], inputs, { device });
+      Tensor.customOp(() => void ran.push(name), [1], inputs, { device });
     const ends = devices.map((d) => log(`${d} second`, d, [log(`${d} first`, d, [])]));
     await new CommandQueue(schedule(...ends)).run(start);
     expect(ran, `from ${start}`).toEqual(devices.flatMap((d) => [`${d} first`, `${d} second`]));
@@ -290,7 +290,7 @@ describe("a failing item leaves the graph as it was", () => {
   test("a function that throws once", async () => {
     let calls = 0;
     const a = new Tensor([1, 2], { device: "JS" });
-    const flaky = Tensor.custom(
+    const flaky = Tensor.customOp(
       ([out, x]) => {
         if (calls++ === 0) throw new RangeError("not today");
         const doubled = ((x as Buffer).dataSync() as Int32Array).map((v) => v * 2);

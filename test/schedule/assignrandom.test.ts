@@ -2,7 +2,7 @@
 // a value: nothing that is done to another tensor may change it. A StaleError is the one permitted way out, and only for
 // programs that keep views of memory or ask for results in pieces; a wrong number never is.
 
-import { Device, StaleError, Tensor } from "gradloom";
+import { ArgumentError, Device, StaleError, Tensor } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Random } from "../shape/random.ts";
 
@@ -12,6 +12,8 @@ const N = 4;
 interface Named {
   tensor: Tensor;
   model: readonly number[];
+  /** built as a view of another: an assign to it is refused */
+  readonly part?: boolean;
 }
 type Model = readonly number[];
 interface Op {
@@ -100,11 +102,15 @@ class Program {
   build(): void {
     const { value, text } = this.expression();
     this.log.push(`v${this.vars.length} = ${text}`);
-    this.vars.push(value);
+    this.vars.push({ ...value, part: !value.tensor.lazydata.isWhole });
   }
   assign(): void {
     const target = this.r.pick(this.vars);
     const { value, text } = this.expression(target);
+    if (target.part) {
+      expect(() => target.tensor.assign(value.tensor)).toThrow(ArgumentError);
+      return;
+    }
     this.log.push(`v${this.vars.indexOf(target)}.assign(${text})`);
     target.tensor.assign(value.tensor);
     target.model = value.model;

@@ -13,6 +13,7 @@ import {
   LazyBuffer,
   ShapeError,
   Tensor,
+  withEnv,
 } from "gradloom";
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -346,6 +347,103 @@ const CASES: readonly Case[] = [
     /does not exist/,
   ],
   ["DISK without a file", () => x.to("DISK").dataSync(), DeviceError, /DISK/],
+  [
+    "a default device that only holds data",
+    () => Object.assign(Device, { DEFAULT: "ext" }),
+    DeviceError,
+    /^device EXT holds data and cannot compute, .*such as WASM, JS or CLANG/,
+  ],
+  [
+    "a file as the default device",
+    () => Object.assign(Device, { DEFAULT: "DISK:x" }),
+    DeviceError,
+    /^device DISK:x holds data/,
+  ],
+  ["DEV=EXT", () => withEnv({ DEV: "EXT" }, () => new Tensor([1])), DeviceError, /^device EXT holds data/],
+  [
+    "a buffer of less than nothing",
+    () => new Buffer("WASM", -1, dtypes.int32),
+    ArgumentError,
+    /^Buffer: size is -1/,
+  ],
+  [
+    "a buffer of half an element",
+    () => new Buffer("WASM", 0.5, dtypes.int32),
+    ArgumentError,
+    /^Buffer: size/,
+  ],
+  [
+    "assign of a number",
+    () => new Tensor([1]).assign(any(5)),
+    ArgumentError,
+    /^assign: got number, expected a Tensor/,
+  ],
+  ["assign of an array", () => new Tensor([1]).assign(any([5])), ArgumentError, /^assign: got an array/],
+  [
+    "assign of another shape",
+    () => new Tensor([1]).assign(v),
+    ShapeError,
+    /^assign: cannot put \[3\] int32 on WASM into \[1\] int32 on WASM/,
+  ],
+  [
+    "assign of another dtype",
+    () => new Tensor([1, 2]).assign(f),
+    DTypeError,
+    /^assign: .*x\.cast\("int32"\)/,
+  ],
+  [
+    "assign from another device",
+    () => new Tensor([1, 2, 3]).assign(v.to("JS")),
+    DeviceError,
+    /^assign: .*x\.to\("WASM"\)/,
+  ],
+  [
+    "sum over a string",
+    () => x.sum(any("0")),
+    ArgumentError,
+    /^sum: dim is the string "0", expected an integer/,
+  ],
+  ["sum over strings", () => x.sum(any(["0"])), ArgumentError, /^sum: dim is the string "0"/],
+  ["flip of null", () => x.flip(any(null)), ArgumentError, /^flip: dim is null/],
+  [
+    "full of a string",
+    () => Tensor.full(any("3"), 1),
+    ArgumentError,
+    /^full: got the string "3" for a shape/,
+  ],
+  ["zeros of a string", () => Tensor.zeros(any("2")), ArgumentError, /^zeros: got the string "2"/],
+  ["ones of null", () => Tensor.ones(any(null)), ArgumentError, /^ones: got null for a shape/],
+  [
+    "pad by a number",
+    () => x.pad(any(1)),
+    ArgumentError,
+    /^pad: got 1, expected an array with \[before, after\]/,
+  ],
+  ["pad by a number and a pair", () => x.pad(any([1, [1, 1]])), ArgumentError, /^pad: got 1, expected/],
+  [
+    "shrink to a number",
+    () => x.shrink(any(1)),
+    ArgumentError,
+    /^shrink: got 1, expected an array with \[start, end\]/,
+  ],
+  [
+    "a tensor of a tensor",
+    () => new Tensor(any(x)),
+    ArgumentError,
+    /^Tensor: the data is a Tensor already; use t\.detach/,
+  ],
+  [
+    "a tensor of tensors",
+    () => new Tensor(any([x])),
+    ArgumentError,
+    /^Tensor: \[0\] is a Tensor \(see Tensor\.stack\)/,
+  ],
+  [
+    "a typed row too short",
+    () => new Tensor([new Float32Array(2), new Float32Array(1)]),
+    ShapeError,
+    /^Tensor: the array is ragged: \[1\] has 1 elements, expected 2/,
+  ],
   [
     "copying between buffers of two sizes",
     () =>

@@ -117,7 +117,7 @@ describe("waiting", () => {
 describe("a function of the user that throws", () => {
   test("its own error comes out, the tensor stays uncomputed, and a second attempt may succeed", async () => {
     let broken = true;
-    const t = Tensor.custom(
+    const t = Tensor.customOp(
       ([out]) => {
         if (broken) throw new RangeError("my own fault");
         out?.copyin(new Uint8Array(new Int32Array([7, 8]).buffer));

