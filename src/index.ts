@@ -45,4 +45,4 @@ export { createSchedule, type ScheduleItem } from "./schedule/schedule.ts";
 export { ShapeTracker } from "./shape/shapetracker.ts";
 export { type Sint, Variable } from "./shape/symbolic.ts";
 export { View } from "./shape/view.ts";
-export { Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";
+export { type CustomGradient, Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";

@@ -1,7 +1,7 @@
 // Reductions, and what is made of them: mean, variance, softmax, dot and matmul.
 
 import { type DTypeLike, dtypes, promote, sumDType, toDType } from "../dtype.ts";
-import { ShapeError } from "../errors.ts";
+import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import { showShape } from "./base.ts";
@@ -21,7 +21,12 @@ export abstract class ReduceTensor extends MathTensor {
   }
   /** The dims of a reduction: all for undefined and for []. A 0-d tensor has a dim 0 to name, but none to reduce. */
   protected dims(method: string, dim: Axes | undefined): number[] {
-    if (dim === undefined || (typeof dim === "object" && dim.length === 0)) return range(this.ndim);
+    if (dim === undefined || (Array.isArray(dim) && dim.length === 0)) return range(this.ndim);
+    if (typeof dim === "object" && !Array.isArray(dim)) {
+      throw new ArgumentError(
+        `${method}: dim is ${String(dim)}; expected a number, an array of numbers or nothing (all dims)`,
+      );
+    }
     if (this.ndim > 0) return this.axes(method, dim);
     for (const d of typeof dim === "number" ? [dim] : dim) this.axis(method, d, 1);
     return [];

@@ -155,6 +155,12 @@ const CASES: readonly Case[] = [
     ShapeError,
     /^pad: .*cuts more than/,
   ],
+  [
+    "sum over null",
+    () => x.sum(null as unknown as number),
+    ArgumentError,
+    /^sum: dim is null; expected a number, an array of numbers or nothing/,
+  ],
   ["pad by a fraction", () => x.pad([[0.5, 0], null]), ShapeError, /^pad: got \[\[0\.5,0\]/],
   [
     "shrink with a range missing",
