@@ -83,7 +83,7 @@ function countOps(uops: UOpGraph, grid: readonly Sint[]): number {
   for (const u of uops) {
     if (u.op === "LOOP") {
       const end = u.srcs[1] as UOp;
-      const trip = end.op === "CONST" ? Number(end.arg) : end.op === "DEFINE_VAR" ? end.arg.max : 1;
+      const trip = largest(end);
       trips.push(trip);
       times *= trip;
     } else if (u.op === "ENDLOOP") times /= trips.pop() ?? 1;
@@ -92,6 +92,14 @@ function countOps(uops: UOpGraph, grid: readonly Sint[]): number {
     }
   }
   return Math.round(ops);
+}
+
+/** The largest value of a loop's end: a constant, a variable or a sum or product of such. */
+function largest(u: UOp): number {
+  if (u.op === "CONST") return Number(u.arg);
+  if (u.op === "DEFINE_VAR") return u.arg.max;
+  const [a, b] = u.srcs.map(largest) as [number, number];
+  return u.arg === "ADD" ? a + b : u.arg === "MUL" ? a * b : u.arg === "IDIV" ? Math.floor(a / b) : 1;
 }
 
 function countBytes(ast: readonly LazyOp[]): number {

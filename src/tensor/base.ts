@@ -168,14 +168,14 @@ export abstract class TensorBase {
   tolistSync(): NestedArray {
     return nest(this.dataSync(), this.dtype, this.shape);
   }
-  /** The one element of a tensor of one element. */
-  async item(): Promise<Element> {
+  /** The one element of a tensor of one element: a number; `item<bigint>()` of int64, `item<boolean>()` of bool. */
+  async item<T extends Element = number>(): Promise<T> {
     this.#requireOne();
-    return element(this.dtype, (await this.data())[0] as Value);
+    return element(this.dtype, (await this.data())[0] as Value) as T;
   }
-  itemSync(): Element {
+  itemSync<T extends Element = number>(): T {
     this.#requireOne();
-    return element(this.dtype, this.dataSync()[0] as Value);
+    return element(this.dtype, this.dataSync()[0] as Value) as T;
   }
 
   /** Gives the memory back now instead of when the tensor is collected. Reading the tensor afterwards is an error. */

@@ -3,7 +3,7 @@
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
-import { add, type Sint, sub } from "../shape/symbolic.ts";
+import { add, idiv, mod, type Sint, sprod, sub } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape, TensorBase } from "./base.ts";
 
@@ -63,13 +63,14 @@ export abstract class MovementTensor extends TensorBase {
     const open = wanted.indexOf(-1);
     if (open >= 0) {
       const others = wanted.filter((_, i) => i !== open);
-      const known = others.reduce<number>((a, b) => a * Number(b), 1);
-      if (others.includes(-1) || known === 0 || this.size % known !== 0) {
+      const known = sprod(others);
+      const total = sprod(this.lazydata.shape);
+      if (others.includes(-1) || known === 0 || mod(total, known) !== 0) {
         throw new ShapeError(
           `reshape: cannot infer the -1 in ${showShape(wanted)} from shape ${showShape(this.shape)} (${this.size} elements)`,
         );
       }
-      wanted[open] = this.size / known;
+      wanted[open] = idiv(total, known);
     }
     const { shape } = this.lazydata;
     return this.wrap(this.lazydata.reshape(wanted), [this], (g) => [g.reshape(shape)]);
@@ -86,12 +87,8 @@ export abstract class MovementTensor extends TensorBase {
       throw new ShapeError(
         `flatten: start ${start} comes after end ${end} in shape ${showShape(this.shape)}`,
       );
-    const { shape } = this;
-    return this.reshape(
-      ...shape.slice(0, a),
-      shape.slice(a, b + 1).reduce((x, y) => x * y, 1),
-      ...shape.slice(b + 1),
-    );
+    const { shape } = this.lazydata;
+    return this.reshape(...shape.slice(0, a), sprod(shape.slice(a, b + 1)), ...shape.slice(b + 1));
   }
   /** Drops dims of size 1: all, or the one named. */
   squeeze(dim?: number): this {

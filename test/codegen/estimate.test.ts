@@ -1,7 +1,7 @@
 // What a kernel says it costs: operations on values with all loops counted, and the bytes of each buffer's part that is
 // touched, once. Addresses, casts and copies are no operations.
 
-import { dtypes, GlobalCounters, Tensor } from "gradloom";
+import { createSchedule, dtypes, GlobalCounters, Tensor, toKernel, WASMRenderer } from "gradloom";
 import { describe, expect, test } from "vitest";
 import type { OptOp } from "../../src/codegen/opts.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
@@ -114,4 +114,11 @@ describe("at run time", () => {
     const t = zeros([10]).shrink([[0, n]]);
     expect(lowered(await lastItem(t.sum())).ops).toBe(10);
   });
+});
+
+test("a loop over an expression of a symbolic size counts its largest number of turns", () => {
+  const n = Variable("n", 1, 16);
+  const x = Tensor.empty([16, 2]).shrink([[0, n.bind(4)], null]);
+  const [item] = createSchedule([x.sum().lazydata]).filter((si) => si.ast[0]?.op === "STORE");
+  expect(toKernel(item?.ast ?? [], [], WASMRenderer).ops).toBe(32);
 });
