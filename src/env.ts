@@ -2,6 +2,8 @@
 // globalThis.GRADLOOM_ENV (an object set before the import). Everyone else asks `env.NAME`;
 // tests and tools change a value for the length of a call with `withEnv`.
 
+import { restoring } from "./helpers.ts";
+
 /** name -> [default, what it does]. README's table of settings is checked against this one. */
 export const SETTINGS = {
   DEV: ["WASM", "the default device: WASM, JS, CLANG, NULL, or one with a number (WASM:1)"],
@@ -44,17 +46,7 @@ export const env = values as unknown as Env;
 export function withEnv<T>(changes: Partial<Env>, fn: () => T): T {
   const before = { ...values };
   Object.assign(values, changes);
-  const restore = () => void Object.assign(values, before);
-  let result: T;
-  try {
-    result = fn();
-  } catch (e) {
-    restore();
-    throw e;
-  }
-  if (result instanceof Promise) return result.finally(restore) as T;
-  restore();
-  return result;
+  return restoring(fn, () => void Object.assign(values, before));
 }
 
 /** Colours are for people: only when a terminal reads and NO_COLOR is not set. */

@@ -12,6 +12,20 @@ export function arraysEqual<T>(a: readonly T[], b: readonly T[]): boolean {
   return true;
 }
 
+/** Runs `fn`, then `restore`: at its end, when it throws, or when the promise that it returned has settled. */
+export function restoring<T>(fn: () => T, restore: () => void): T {
+  let result: T;
+  try {
+    result = fn();
+  } catch (e) {
+    restore();
+    throw e;
+  }
+  if (result instanceof Promise) return result.finally(restore) as T;
+  restore();
+  return result;
+}
+
 /** Memoises on the map: the value for `key`, made by `make` when it is new. */
 export function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const found = map.get(key);

@@ -3,7 +3,7 @@
 // Gradients are tensors themselves: lazy, and differentiable where asked.
 
 import { ShapeError } from "../errors.ts";
-import { toposort } from "../helpers.ts";
+import { restoring, toposort } from "../helpers.ts";
 import { nodesMade } from "../lazy/lazybuffer.ts";
 import { showShape, type TensorBase } from "./base.ts";
 
@@ -22,19 +22,9 @@ export const isRecording = (): boolean => recording;
 export function withRecording<T>(on: boolean, fn: () => T): T {
   const before = recording;
   recording = on;
-  const restore = () => {
+  return restoring(fn, () => {
     recording = before;
-  };
-  let result: T;
-  try {
-    result = fn();
-  } catch (e) {
-    restore();
-    throw e;
-  }
-  if (result instanceof Promise) return result.finally(restore) as T;
-  restore();
-  return result;
+  });
 }
 
 /** A flow to a parent that wants none is garbage: an assign to what it reads must not compute it first. */

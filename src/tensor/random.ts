@@ -4,7 +4,7 @@
 
 import { type DType, dtypes, toDType } from "../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
-import { prod } from "../helpers.ts";
+import { prod, restoring } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
 import type { Shape } from "../shape/view.ts";
@@ -68,19 +68,9 @@ export abstract class RandomTensor extends CreationTensor {
   static train<R>(fn: () => R, on = true): R {
     const before = mode.training;
     mode.training = on;
-    const restore = () => {
+    return restoring(fn, () => {
       mode.training = before;
-    };
-    let result: R;
-    try {
-      result = fn();
-    } catch (e) {
-      restore();
-      throw e;
-    }
-    if (result instanceof Promise) return result.finally(restore) as R;
-    restore();
-    return result;
+    });
   }
 
   // ---- bits ----
