@@ -1,5 +1,5 @@
 // The small convnet that reads handwritten digits. `npm run mnist` trains it and tests it on 10,000 that it has never seen.
-// STEPS and BATCH change how long and how wide, DEV the device, SAVE where the weights go.
+// STEPS and BATCH change how long and how wide, TESTS on how many it is tested, DEV the device, SAVE where the weights go.
 
 import { Device, GlobalCounters, nn, Tensor } from "gradloom";
 

@@ -7,6 +7,7 @@ import { toposort } from "../helpers.ts";
 import { isReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import { type Sint, smax, type Variable } from "../shape/symbolic.ts";
+import { blockSums } from "./blocks.ts";
 import { decompose } from "./decompose.ts";
 import { linearize } from "./linearize.ts";
 import { type Axis, lower } from "./lower.ts";
@@ -14,7 +15,7 @@ import { pickOneHot } from "./onehot.ts";
 import type { OptOp } from "./opts.ts";
 import { checkGraph, checkList } from "./spec.ts";
 import type { Target } from "./target.ts";
-import type { UOp, UOpGraph } from "./uops.ts";
+import { largest, type UOp, type UOpGraph } from "./uops.ts";
 
 export interface Kernel {
   readonly name: string;
@@ -37,7 +38,9 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
   if (env.SPEC) checkGraph(lowered.sink, "lower");
   const picked = pickOneHot(lowered.sink, lowered.arena);
   if (env.SPEC) checkGraph(picked, "pickOneHot");
-  const sink = decompose(picked, target, lowered.arena);
+  const blocked = blockSums(picked, lowered.arena);
+  if (env.SPEC) checkGraph(blocked, "blockSums");
+  const sink = decompose(blocked, target, lowered.arena);
   if (env.SPEC) checkGraph(sink, "decompose");
   const { uops, globalSize, localSize } = linearize({ ...lowered, sink }, target);
   if (env.SPEC) checkList(uops);
@@ -92,14 +95,6 @@ function countOps(uops: UOpGraph, grid: readonly Sint[]): number {
     }
   }
   return Math.round(ops);
-}
-
-/** The largest value of a loop's end: a constant, a variable or a sum or product of such. */
-function largest(u: UOp): number {
-  if (u.op === "CONST") return Number(u.arg);
-  if (u.op === "DEFINE_VAR") return u.arg.max;
-  const [a, b] = u.srcs.map(largest) as [number, number];
-  return u.arg === "ADD" ? a + b : u.arg === "MUL" ? a * b : u.arg === "IDIV" ? Math.floor(a / b) : 1;
 }
 
 function countBytes(ast: readonly LazyOp[]): number {

@@ -4,7 +4,7 @@
 
 import { type DType, dtypes, PtrDType } from "../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../errors.ts";
-import { arraysEqual, getOrMake, range, toposort } from "../helpers.ts";
+import { arraysEqual, getOrMake, range } from "../helpers.ts";
 import { isAluOp, REDUCE, type ReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
@@ -12,7 +12,6 @@ import {
   add,
   and,
   fold,
-  lt,
   mul,
   type Sint,
   smax,
@@ -60,10 +59,6 @@ interface Loops extends Split {
   /** the variables of the loops that are left, and their ranges */
   readonly outer: Sint;
   readonly ranges: readonly UOp[];
-  /** ranges that have an accumulator of their own, inside the others */
-  readonly inner: readonly UOp[];
-  /** 0 beyond the end, where blocks do not divide the size */
-  readonly valid: Sint;
 }
 
 class Lowering {
@@ -106,15 +101,9 @@ class Lowering {
     return {
       sink: this.#arena.make("SINK", undefined, stores, undefined),
       arena: this.#arena,
-      reduces: this.#reduceAxes(),
+      reduces: this.#axes.filter((a) => a.kind === "reduce"),
       order,
     };
-  }
-
-  #reduceAxes(): Axis[] {
-    const loops = [...this.#reduceLoops.values()].flat();
-    const ranges = loops.flatMap((l) => [...l.ranges, ...l.inner]);
-    return ranges.map((r) => this.#axes[r.arg as number] as Axis).sort((a, b) => a.id - b.id);
   }
 
   /** Rest axes in the order that SWAP leaves, then the local ones. */
@@ -182,65 +171,25 @@ class Lowering {
   /** The lanes of an unrolled axis are combined first, then the loops run over what is left. */
   #reduce(op: LazyOp<ReduceOp>, place: Place): UOp {
     const src = op.srcs[0] as LazyOp;
-    const loops = getOrMake(this.#reduceLoops, op, () => this.#reduceOver(op, src));
-    const inside = loops.reduce<Sint>((valid, l) => and(valid, l.valid), 1);
+    const loops = getOrMake(this.#reduceLoops, op, () =>
+      mergeDims(src, op.arg).map((dims) =>
+        this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), false),
+      ),
+    );
     const values = lanesOf(loops).map((lanes) => {
       const idx = [...place.idx];
       const fresh = indexes(loops, src.shape, lanes);
       for (const d of op.arg) idx[d] = fresh[d] as Sint;
-      return this.#lower(src, this.#place(idx, and(place.gate, inside)));
+      return this.#lower(src, this.#place(idx, place.gate));
     });
     const value = values.reduce((x, y) => this.#arena.alu(REDUCE[op.op].combine, x, y));
-    // the inner ranges first: each block of a long sum has an accumulator of its own
-    const over = (x: UOp, ranges: readonly UOp[]): UOp =>
-      ranges.length === 0 ? x : this.#arena.make("REDUCE", op.dtype, [x, ...ranges], op.op);
-    const block = over(
-      this.#where(inside, value, op.dtype),
-      loops.flatMap((l) => l.inner),
-    );
-    return over(
-      block,
-      loops.flatMap((l) => l.ranges),
-    );
-  }
-
-  /** The loops of a reduce. A long sum of floats goes in blocks: one running total would stop growing. */
-  #reduceOver(op: LazyOp<ReduceOp>, src: LazyOp): Loops[] {
-    const loops = mergeDims(src, op.arg).map((dims) =>
-      this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), false),
-    );
-    const total = loops.reduce((n, l) => n * (typeof l.rest === "number" ? l.rest : Infinity), 1);
-    if (op.op !== "SUM" || !op.dtype.isFloat || total <= MAX_RUN || total === Infinity || picksOne(src))
-      return loops;
-    let left = Math.min(MAX_RUN, 2 ** Math.round(Math.log2(total) / 2));
-    const blocked: Loops[] = [];
-    for (const l of loops.reverse()) {
-      const size = l.rest as number;
-      if (left > 1 && size <= left) blocked.unshift({ ...l, ranges: [], inner: l.ranges });
-      else if (left > 1) blocked.unshift(this.#blocks(l, size, left));
-      else blocked.unshift(l);
-      left = size <= left ? Math.floor(left / size) : 1;
-    }
-    return blocked;
-  }
-
-  /** A loop as blocks of about `most`: a divisor where there is one, else the last block is not full. */
-  #blocks(l: Loops, size: number, most: number): Loops {
-    let block = most;
-    while (block > most / 8 && size % block !== 0) block--;
-    if (size % block !== 0) block = most;
-    const outer = this.#range(Math.ceil(size / block), "reduce");
-    const inner = this.#range(block, "reduce");
-    if (outer === undefined || inner === undefined) return l;
-    const index = add(mul(outer.variable, block), inner.variable);
-    const valid = size % block === 0 ? 1 : lt(index, size);
-    return { ...l, outer: index, ranges: [outer.range], inner: [inner.range], valid };
+    const ranges = loops.flatMap((l) => l.ranges);
+    return ranges.length === 0 ? value : this.#arena.make("REDUCE", op.dtype, [value, ...ranges], op.op);
   }
 
   /** Loops for merged dims of the given size. A size of 1 needs none. */
   #loops(dims: readonly number[], size: Sint, output: boolean): Loops {
-    const none = { inner: [], valid: 1 };
-    if (size === 1) return { dims, rest: 1, local: 1, lanes: 1, outer: 0, ranges: [], ...none };
+    if (size === 1) return { dims, rest: 1, local: 1, lanes: 1, outer: 0, ranges: [] };
     const split = splitAxis(this.#opts, this.#numbered++, size, output);
     const rest = this.#range(split.rest, output ? "output" : "reduce");
     const local = this.#range(split.local, "local");
@@ -249,7 +198,6 @@ class Lowering {
       ...split,
       outer: add(mul(rest?.variable ?? 0, split.local), local?.variable ?? 0),
       ranges: [rest, local].filter((x) => x !== undefined).map((x) => x.range),
-      ...none,
     };
   }
 
@@ -314,13 +262,6 @@ class Lowering {
     and: (x, y) => this.#arena.alu("AND", x, y),
   };
 }
-
-/** As many floats are added one by one to one accumulator; more are added in blocks. */
-const MAX_RUN = 4096;
-
-/** A choice by comparison with a count: one term of the sum is not zero, there is nothing to lose. */
-const picksOne = (src: LazyOp): boolean =>
-  src.op === "WHERE" && toposort(src.srcs.slice(0, 1), (u) => u.srcs).some((u) => u.op === "ARANGE");
 
 const extent = (st: ShapeTracker): number => st.realSize();
 

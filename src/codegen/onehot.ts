@@ -68,7 +68,7 @@ function chosen(u: UOp, ranges: readonly UOp[]): { range: UOp; index: UOp } | un
 }
 
 /** The expression with `at` for the range; what it loads is gated, since `at` may lie outside. */
-function substitute(root: UOp, range: UOp, at: UOp, there: UOp, a: UOpArena): UOp {
+export function substitute(root: UOp, range: UOp, at: UOp, there: UOp, a: UOpArena): UOp {
   const done = new Map<UOp, UOp>();
   for (const u of toposort([root], (x) => x.srcs)) {
     const srcs = u.srcs.map((s) => done.get(s) as UOp);

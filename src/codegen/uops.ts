@@ -277,3 +277,11 @@ function showArg(u: UOp): string {
 
 /** Lanes of a value: 1 for a scalar. */
 export const lanes = (u: UOp): number => valueType(u).count;
+
+/** The largest value of an index: a constant, a variable or a sum or product of such. */
+export function largest(u: UOp): number {
+  if (u.op === "CONST") return Number(u.arg);
+  if (u.op === "DEFINE_VAR") return u.arg.max;
+  const [a, b] = u.srcs.map(largest) as [number, number];
+  return u.arg === "ADD" ? a + b : u.arg === "MUL" ? a * b : u.arg === "IDIV" ? Math.floor(a / b) : 1;
+}

@@ -271,8 +271,8 @@ export function itemDone(item: ScheduleItem): void {
     if (target === undefined) continue;
     for (const r of [target, ...target.pendingReaders()]) {
       r.stale ??=
-        `a tensor of shape [${r.shape}] (${r.op}) was built on a value that an assign has overwritten since; ` +
-        "realize it before the assign, or build it again from the new value";
+        `a tensor of shape [${r.shape}] (${r.op}) was built on a value, or shares memory, that an assign has ` +
+        "overwritten since; realize it before the assign, or take it from the tensor that was assigned to";
     }
   }
 }

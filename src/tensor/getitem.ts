@@ -9,6 +9,7 @@ import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape } from "./base.ts";
+import { operandValue } from "./promotion.ts";
 import { ScanTensor } from "./scan.ts";
 
 /** `[start, end, step]` as in Python's slices: null or nothing is the end of the dim, negative counts from the end. */
@@ -210,12 +211,7 @@ export abstract class GetTensor extends ScanTensor {
       value instanceof GetTensor
         ? value.cast(this.dtype)
         : this.wrap(
-            LazyBuffer.constant(
-              this.device,
-              [],
-              this.dtype,
-              typeof value === "boolean" ? Number(value) : value,
-            ),
+            LazyBuffer.constant(this.device, [], this.dtype, operandValue("maskedFill", value, this.dtype)),
           );
     if (filler.ndim > 0) {
       throw new ShapeError(

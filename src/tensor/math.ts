@@ -34,7 +34,7 @@ export abstract class MathTensor extends MovementTensor {
     dtype?: (common: DType) => DType,
   ): this[] {
     const all = [this, ...others];
-    const common = commonType(all);
+    const common = commonType(method, all);
     return this.#spread(method, all, dtype?.(common) ?? common);
   }
   #spread(
@@ -331,7 +331,7 @@ export abstract class MathTensor extends MovementTensor {
       );
     }
     const shape = broadcastShape("where", [this, x, y]);
-    const [a, b] = this.#spread("where", [x, y], commonType([x, y]), shape) as [this, this];
+    const [a, b] = this.#spread("where", [x, y], commonType("where", [x, y]), shape) as [this, this];
     return this.broadcastTo(shape).alu("WHERE", a, b);
   }
 

@@ -4,17 +4,17 @@ import { bounds, type DType, dtypes, promote, resultType, type Value } from "../
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import { type Element, showShape, TensorBase } from "./base.ts";
+import { describe } from "./movement.ts";
 
 const DEFAULT_FLOAT = dtypes.float32;
 
 /** The type that a plain number takes part in a promotion with. */
-function elementType(x: Element): DType {
+function elementType(x: Element, method: string): DType {
   if (typeof x === "boolean") return dtypes.bool;
   if (typeof x === "bigint") return dtypes.int64;
   if (typeof x !== "number") {
-    const got = Array.isArray(x) ? "an array" : String(x);
     throw new ArgumentError(
-      `an operand is ${got}; expected a Tensor, number, bigint or boolean (wrap an array: new Tensor([1, 2]))`,
+      `${method}: an operand is ${describe(x)}; expected a Tensor, number, bigint or boolean (wrap an array: new Tensor([1, 2]))`,
     );
   }
   return Number.isInteger(x) ? dtypes.int32 : DEFAULT_FLOAT;
@@ -37,10 +37,10 @@ export function operandValue(method: string, x: Element, type: DType): Value {
 }
 
 /** What torch.result_type says of tensors and plain numbers together. */
-export const commonType = (xs: readonly (TensorBase | Element)[]): DType =>
+export const commonType = (method: string, xs: readonly (TensorBase | Element)[]): DType =>
   resultType(
     xs.map((x) => {
-      if (!(x instanceof TensorBase)) return { dtype: elementType(x), rank: "number" };
+      if (!(x instanceof TensorBase)) return { dtype: elementType(x, method), rank: "number" };
       return { dtype: x.dtype, rank: x.ndim === 0 ? "zerodim" : "dimensioned" };
     }),
   );

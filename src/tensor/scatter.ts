@@ -8,6 +8,7 @@ import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Interval } from "../shape/view.ts";
 import { type Element, showShape } from "./base.ts";
 import { GetTensor } from "./getitem.ts";
+import { operandValue } from "./promotion.ts";
 
 export type ScatterReduce = "sum" | "prod" | "mean" | "amax" | "amin";
 const REDUCTIONS: readonly string[] = ["sum", "prod", "mean", "amax", "amin"] satisfies ScatterReduce[];
@@ -41,8 +42,7 @@ export abstract class ScatterTensor extends GetTensor {
   }
   /** One value, in this tensor's type unless another is named. */
   protected filled(shape: readonly number[], value: Element, dtype: DType = this.dtype): this {
-    const x = typeof value === "boolean" ? Number(value) : value;
-    return this.wrap(LazyBuffer.constant(this.device, shape, dtype, x));
+    return this.wrap(LazyBuffer.constant(this.device, shape, dtype, operandValue("fill", value, dtype)));
   }
   /** Checks the arguments of a scatter; scalars become vectors; the source gets the shape of the index. */
   #along(

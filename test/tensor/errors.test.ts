@@ -306,7 +306,7 @@ const CASES: readonly Case[] = [
     "a string as operand",
     () => x.mul(any("2")),
     ArgumentError,
-    /operand is 2; expected a Tensor, number, bigint or boolean/,
+    /operand is the string "2"; expected a Tensor, number, bigint or boolean/,
   ],
   [
     "undefined as operand",

@@ -1,6 +1,6 @@
 // Numbers that are easily lost: long sums, small integers that multiply, scalars that do not fit their type.
 
-import { ArgumentError, Tensor } from "gradloom";
+import { ArgumentError, createSchedule, Tensor, toKernel, Variable, WASMRenderer } from "gradloom";
 import { describe, expect, test } from "vitest";
 
 describe("long sums of floats go in blocks", () => {
@@ -14,6 +14,26 @@ describe("long sums of floats go in blocks", () => {
   });
   test("a total beyond 2^24 goes on growing", async () => {
     expect(await Tensor.ones(20_000_000).sum().item()).toBe(20_000_000);
+  });
+  test("behind a mask, and over a symbolic size", async () => {
+    const n = 2_000_000;
+    const x = new Tensor(new Float32Array(n).fill(0.1));
+    const near = async (t: Tensor, wanted: number) =>
+      expect(Math.abs((await t.item()) / wanted - 1)).toBeLessThan(3e-5);
+    await near(Tensor.arange(n).ge(0).where(x, 0).sum(), n / 10);
+    await near(x.reshape(2000, 1000).tril().sum(), (1000 * 1001) / 20 + 1000 * 100);
+    await near(x.shrink([[0, Variable("n", 1, n).bind(n - 1)]]).sum(), (n - 1) / 10);
+    await near(x.shrink([[0, Variable("n", 1, n).bind(5)]]).sum(), 0.5);
+  });
+  test("a sum that picks one term of a long table is one load, not a loop", async () => {
+    const table = new Tensor(Float32Array.from({ length: 100_000 }, (_, i) => i)).reshape(50_000, 2);
+    const rows = table.indexSelect(0, new Tensor([49_999, 7]));
+    const [item] = createSchedule([rows.lazydata]).filter((si) => si.ast[0]?.op === "STORE");
+    expect(toKernel(item?.ast ?? [], [], WASMRenderer).ops).toBeLessThan(100);
+    expect(await rows.tolist()).toEqual([
+      [99_998, 99_999],
+      [14, 15],
+    ]);
   });
   test("over some dims, in any order", async () => {
     const x = new Tensor(Float32Array.from({ length: 6 * 5000 }, (_, i) => i % 7)).reshape(3, 5000, 2);
@@ -49,4 +69,12 @@ describe("a number that does not fit the type of the tensor is refused", () => {
   test("adding a negative number to an unsigned one subtracts", async () => {
     expect(await u8.add(-1).tolist()).toEqual([4, 254]);
   });
+});
+
+test("filling with a number that does not fit is refused too", () => {
+  const t = new Tensor([1, 2], { dtype: "int8" });
+  expect(() => t.maskedFill(new Tensor([true, false]), 1000)).toThrow(/^maskedFill: 1000 does not fit int8/);
+  expect(() => t.add("1" as unknown as number)).toThrow(
+    /^add: an operand is the string "1"; expected a Tensor/,
+  );
 });
