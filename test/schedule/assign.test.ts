@@ -391,7 +391,7 @@ describe("stale values", () => {
       expect(() => v.add(1).realizeSync()).toThrow(StaleError);
       expect(() => v.sum().realizeSync()).toThrow(StaleError);
       expect(() => v.to("JS").realizeSync()).toThrow(
-        /overwritten since; realize it before the assign, or build it/,
+        /overwritten since; realize it before the assign, or take it from/,
       );
     }
     expect(a.flip(0).tolistSync()).toEqual([4, 3, 2]);
