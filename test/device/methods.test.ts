@@ -101,20 +101,20 @@ describe("floats", () => {
     await check(
       device,
       [
-        ["exp", (a) => a.maximum(-30).minimum(30).exp(), (a) => Math.exp(clamp(a, 30))],
+        ["exp", (a) => a.maximum(-80).minimum(80).exp(), (a) => Math.exp(clamp(a, 80))],
         ["log", (a) => a.log(), Math.log],
         ["rsqrt", (a) => a.rsqrt(), (a) => 1 / Math.sqrt(a)],
         ["sigmoid", (a) => a.maximum(-9).minimum(9).sigmoid(), (a) => 1 / (1 + Math.exp(-clamp(a, 9)))],
       ],
-      40,
+      4,
     );
   });
   const clamp = (x: number, by: number): number => (Number.isNaN(x) ? x : Math.min(by, Math.max(-by, x)));
 
-  deviceTest("cos is as near as its argument allows", async (device) => {
-    const xs = Array.from({ length: 41 }, (_, i) => (i - 20) * 0.5);
+  deviceTest("cos, also of large arguments", async (device) => {
+    const xs = [...Array.from({ length: 41 }, (_, i) => (i - 20) * 0.5), 100, 1e4, -12345, 1e6];
     const got = await read(tensor(device, float32, xs).cos());
-    xs.forEach((x, i) => void expect(Math.abs(Number(got[i]) - Math.cos(x)), `cos(${x})`).toBeLessThan(2e-6));
+    xs.forEach((x, i) => void expect(Math.abs(Number(got[i]) - Math.cos(x)), `cos(${x})`).toBeLessThan(3e-7));
   });
   deviceTest("-0 survives copies, views and constants", async (device) => {
     const t = tensor(device, float32, [-0, 0, -0, 5]);
