@@ -8,6 +8,7 @@ import { restoring } from "./helpers.ts";
 export const SETTINGS = {
   DEV: ["WASM", "the default device: WASM, JS, CLANG, NULL, or one with a number (WASM:1)"],
   DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
+  NOOPT: [0, "1: kernels are plain loops, without vectors, tiles and threads"],
   FUSE: [1, "0: cut kernels as the seeds do, one reduce a kernel"],
   GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
   GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the ending"],

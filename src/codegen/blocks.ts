@@ -3,6 +3,7 @@
 
 import { dtypes } from "../dtype.ts";
 import { getOrMake } from "../helpers.ts";
+import type { Lowered } from "./lower.ts";
 import { substitute } from "./onehot.ts";
 import { mapGraph } from "./rewrite.ts";
 import { largest, type UOp, type UOpArena, valueType } from "./uops.ts";
@@ -25,12 +26,15 @@ interface Split {
   readonly there: UOp;
 }
 
-export function blockSums(sink: UOp, arena: UOpArena): UOp {
+export function blockSums({ sink, arena, axes }: Lowered): UOp {
+  const isGroup = (r: UOp): boolean => axes[r.arg as number]?.kind === "group";
   // sums over the same ranges share their loops, so they must be cut in the same way
   const known = new Map<string, Blocks>();
   return mapGraph(sink, arena, (u) => {
     if (u.op !== "REDUCE" || u.arg !== "SUM" || !valueType(u).isFloat) return undefined;
-    const ranges = u.srcs.slice(1);
+    // lanes of a GROUP have accumulators of their own already
+    const groups = u.srcs.slice(1).filter(isGroup);
+    const ranges = u.srcs.slice(1).filter((r) => !isGroup(r));
     const total = ranges.reduce((n, r) => n * largest(r.srcs[1] as UOp), 1);
     if (total <= MAX_RUN) return undefined;
     const key = ranges.map((r) => r.arg).join();
@@ -42,7 +46,7 @@ export function blockSums(sink: UOp, arena: UOpArena): UOp {
       const inside = substitute(body, split.range, split.at, split.there, arena);
       body = arena.alu("WHERE", split.there, inside, arena.constant(valueType(u), 0));
     }
-    const block = arena.make("REDUCE", u.dtype, [body, ...inner], "SUM");
+    const block = arena.make("REDUCE", u.dtype, [body, ...inner, ...groups], "SUM");
     return outer.length === 0 ? block : arena.make("REDUCE", u.dtype, [block, ...outer], "SUM");
   });
 }

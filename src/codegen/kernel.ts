@@ -1,4 +1,4 @@
-// The whole of codegen, in order: lower, decompose, linearize; then what the kernel is called and what it costs. In
+// The whole of codegen, in order: lower, decompose, expand, linearize; then what the kernel is called and what it costs. In
 // goes an AST and a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
 
 import { Pointer } from "../dtype.ts";
@@ -9,8 +9,10 @@ import type { LazyOp } from "../schedule/lazyop.ts";
 import { type Sint, smax, type Variable } from "../shape/symbolic.ts";
 import { blockSums } from "./blocks.ts";
 import { decompose } from "./decompose.ts";
+import { expand, isLane } from "./expand.ts";
+import { chooseOpts } from "./heuristic.ts";
 import { linearize } from "./linearize.ts";
-import { type Axis, lower } from "./lower.ts";
+import { type Axis, type Lowered, lower } from "./lower.ts";
 import { pickOneHot } from "./onehot.ts";
 import type { OptOp } from "./opts.ts";
 import { checkGraph, checkList } from "./spec.ts";
@@ -34,18 +36,37 @@ export interface Kernel {
 
 /** Lowers the AST of a ScheduleItem to the kernel that a renderer of this target can spell. */
 export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel {
+  return finish(ast, prepare(ast, opts, target), opts, target);
+}
+
+/** The same with the OptOps that the heuristic chooses. */
+export function toFastKernel(ast: readonly LazyOp[], target: Target): Kernel {
+  const plain = prepare(ast, [], target);
+  const opts = chooseOpts(plain, target);
+  return finish(ast, opts.length === 0 ? plain : prepare(ast, opts, target), opts, target);
+}
+
+function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
   const lowered = lower(ast, opts, target);
   if (env.SPEC) checkGraph(lowered.sink, "lower");
-  const picked = pickOneHot(lowered.sink, lowered.arena);
-  if (env.SPEC) checkGraph(picked, "pickOneHot");
-  const blocked = blockSums(picked, lowered.arena);
+  const sink = pickOneHot(lowered.sink, lowered.arena);
+  if (env.SPEC) checkGraph(sink, "pickOneHot");
+  return { ...lowered, sink };
+}
+
+function finish(ast: readonly LazyOp[], lowered: Lowered, opts: readonly OptOp[], target: Target): Kernel {
+  const blocked = blockSums(lowered);
   if (env.SPEC) checkGraph(blocked, "blockSums");
   const sink = decompose(blocked, target, lowered.arena);
   if (env.SPEC) checkGraph(sink, "decompose");
-  const { uops, globalSize, localSize } = linearize({ ...lowered, sink }, target);
+  const written = expand({ ...lowered, sink }, target);
+  if (env.SPEC) checkGraph(written, "expand");
+  const { uops, globalSize, localSize } = linearize({ ...lowered, sink: written }, opts, target);
   if (env.SPEC) checkList(uops);
   const reducing = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op));
-  const name = kernelName(reducing ? "r" : "E", [...lowered.order, ...lowered.reduces]);
+  const { order, axes } = lowered;
+  const reduces = axes.filter((a) => a.kind === "reduce");
+  const name = kernelName(reducing ? "r" : "E", [...order, ...reduces, ...axes.filter(isLane)]);
   const ops = countOps(uops, [...globalSize, ...localSize]);
   const globals = uops.globals().map((u) => u.arg[0]);
   return { name, uops, opts, globalSize, localSize, globals, vars: uops.vars(), ops, bytes: countBytes(ast) };

@@ -2,12 +2,13 @@
 // SPECIALs where the target runs a grid), a REDUCE becomes an accumulator, its loops and a PHI. Comes after
 // everything that changes the graph; renderers read the result from top to bottom.
 
-import { dtypes } from "../dtype.ts";
+import { dtypes, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { getOrMake, toposort } from "../helpers.ts";
 import { REDUCE } from "../ops.ts";
 import { type Sint, smax } from "../shape/symbolic.ts";
 import type { Axis, Lowered } from "./lower.ts";
+import type { OptOp } from "./opts.ts";
 import { changedSrcs } from "./rewrite.ts";
 import type { Target } from "./target.ts";
 import { makeUOp, type UOp, UOpGraph, valueType } from "./uops.ts";
@@ -19,8 +20,8 @@ export interface Linear {
   readonly localSize: readonly number[];
 }
 
-export function linearize(lowered: Lowered, target: Target): Linear {
-  return new Linearizer(lowered, target).run();
+export function linearize(lowered: Lowered, opts: readonly OptOp[], target: Target): Linear {
+  return new Linearizer(lowered, opts, target).run();
 }
 
 /** Ids of axes. Most nodes depend on what one of their sources depends on, and share its list. */
@@ -38,6 +39,8 @@ const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join(
 class Linearizer {
   readonly #lowered: Lowered;
   readonly #target: Target;
+  /** the axis whose loop is the grid of a target that has none of its own */
+  readonly #thread: number | undefined;
   readonly #list: UOpGraph;
   /** the axes a node depends on */
   readonly #free = new Map<UOp, Axes>();
@@ -51,8 +54,9 @@ class Linearizer {
   readonly #global: Sint[] = [];
   readonly #local: number[] = [];
 
-  constructor(lowered: Lowered, target: Target) {
+  constructor(lowered: Lowered, opts: readonly OptOp[], target: Target) {
     this.#lowered = lowered;
+    this.#thread = opts.findLast((o) => o.op === "THREAD")?.axis;
     this.#target = target;
     this.#list = new UOpGraph(lowered.arena);
     for (const u of toposort([lowered.sink], (x) => x.srcs)) {
@@ -79,6 +83,7 @@ class Linearizer {
     for (const u of [...globals, ...vars]) this.#put(u, u);
     const stores = this.#lowered.sink.srcs;
     const { grid, loops } = this.#arrange();
+    if (grid.length > 0 && !this.#target.hasLocal) this.#hoist(stores);
     this.#openGrid(grid);
     const opened = loops.map((axis) => {
       this.#hoist(stores);
@@ -99,7 +104,10 @@ class Linearizer {
     const everywhere = (a: Axis): boolean => reduces.every((r) => this.#free.get(r)?.includes(a.id));
     const outer = order.filter(everywhere);
     const inner = order.filter((a) => !everywhere(a));
-    return this.#target.hasLocal ? { grid: outer, loops: inner } : { grid: [], loops: [...outer, ...inner] };
+    if (this.#target.hasLocal) return { grid: outer, loops: inner };
+    const loops = [...outer, ...inner];
+    const threads = loops.filter((a) => a.of === this.#thread && a.kind === "output");
+    return { grid: threads, loops: loops.filter((a) => !threads.includes(a)) };
   }
 
   #rangeOf(axis: Axis): UOp {
@@ -155,7 +163,12 @@ class Linearizer {
     const together = this.#reduces.get(keyOf(ranges)) ?? [];
     const ready = together.filter((r) => !this.#placed.has(r) && this.#isReady(r));
     const accs = ready.map((r) => {
-      const acc = this.#lowered.arena.make("DEFINE_ACC", r.dtype, [], REDUCE[r.arg].identity(valueType(r)));
+      const acc = this.#lowered.arena.make(
+        "DEFINE_ACC",
+        r.dtype,
+        [],
+        REDUCE[r.arg].identity(scalarOf(valueType(r))),
+      );
       this.#list.push(acc);
       return acc;
     });

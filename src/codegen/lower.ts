@@ -5,39 +5,34 @@
 import { type DType, dtypes, PtrDType } from "../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../errors.ts";
 import { arraysEqual, getOrMake, range } from "../helpers.ts";
-import { isAluOp, REDUCE, type ReduceOp } from "../ops.ts";
+import { isAluOp, type ReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
-import {
-  add,
-  and,
-  fold,
-  mul,
-  type Sint,
-  smax,
-  sprod,
-  sub,
-  Variable,
-  type Visitor,
-} from "../shape/symbolic.ts";
+import { add, and, fold, mul, type Sint, sprod, sub, Variable, type Visitor } from "../shape/symbolic.ts";
 import { type Shape, unflatten } from "../shape/view.ts";
 import { mergeDims } from "./merge.ts";
-import { axisOrder, type OptOp, type Split, showOpts, splitAxis } from "./opts.ts";
+import { axisOrder, type OptOp, requireKnown, showOpts, splitAxis } from "./opts.ts";
 import { requireSupport, type Target } from "./target.ts";
 import { type UOp, UOpArena } from "./uops.ts";
 
-/** A loop of the kernel. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE. */
+/**
+ * A loop of the kernel. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE. The others are no
+ * loops in the end, expand.ts writes them out: `upcast` lanes of the result, and of a reduce those that are combined
+ * in every turn (`unroll`) or after the last one (`group`).
+ */
 export interface Axis {
   readonly id: number;
   readonly size: Sint;
-  readonly kind: "output" | "local" | "reduce";
+  readonly kind: "output" | "local" | "reduce" | "upcast" | "unroll" | "group";
+  /** the axis of the kernel, as OptOps number them, that this is a part of */
+  readonly of: number;
 }
 
 export interface Lowered {
   readonly sink: UOp;
   readonly arena: UOpArena;
-  /** the reduce axes, in the order of the AST */
-  readonly reduces: readonly Axis[];
+  /** by their id */
+  readonly axes: readonly Axis[];
   /** the output and local axes, outermost first */
   readonly order: readonly Axis[];
 }
@@ -53,11 +48,11 @@ interface Place {
   readonly done: Map<LazyOp, UOp>;
 }
 
-/** A dim or several merged ones as the loops it became: index = (rest * local + l) * lanes + lane. */
-interface Loops extends Split {
+/** A dim or several merged ones as the loops it became. */
+interface Loops {
   readonly dims: readonly number[];
-  /** the variables of the loops that are left, and their ranges */
-  readonly outer: Sint;
+  /** the index, in the variables of the loops, and their ranges */
+  readonly at: Sint;
   readonly ranges: readonly UOp[];
 }
 
@@ -82,6 +77,7 @@ class Lowering {
   }
 
   run(): Lowered {
+    requireKnown(this.#opts);
     const stores: UOp[] = [];
     let order: readonly Axis[] = [];
     for (const store of this.#ast) {
@@ -91,8 +87,7 @@ class Lowering {
         this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), true),
       );
       order = this.#outputOrder(loops);
-      for (const lanes of lanesOf(loops))
-        stores.push(this.#store(store, this.#place(indexes(loops, shape, lanes), 1)));
+      stores.push(this.#store(store, this.#place(indexes(loops, shape), 1)));
     }
     const stray = this.#opts.find((o) => o.op !== "SWAP" && !range(this.#numbered).includes(o.axis));
     if (stray !== undefined) {
@@ -101,14 +96,14 @@ class Lowering {
     return {
       sink: this.#arena.make("SINK", undefined, stores, undefined),
       arena: this.#arena,
-      reduces: this.#axes.filter((a) => a.kind === "reduce"),
+      axes: this.#axes,
       order,
     };
   }
 
   /** Rest axes in the order that SWAP leaves, then the local ones. */
   #outputOrder(loops: readonly Loops[]): Axis[] {
-    const real = loops.filter((l) => smax(l.rest) * l.local * l.lanes !== 1);
+    const real = loops.filter((l) => l.ranges.length > 0);
     const sorted = axisOrder(this.#opts, real.length).map((i) => real[i] as Loops);
     const axes = sorted.flatMap((l) => l.ranges.map((r) => this.#axes[r.arg as number] as Axis));
     return [...axes.filter((a) => a.kind === "output"), ...axes.filter((a) => a.kind === "local")];
@@ -168,7 +163,6 @@ class Lowering {
     return this.#arena.make("LOAD", op.dtype, srcs, undefined);
   }
 
-  /** The lanes of an unrolled axis are combined first, then the loops run over what is left. */
   #reduce(op: LazyOp<ReduceOp>, place: Place): UOp {
     const src = op.srcs[0] as LazyOp;
     const loops = getOrMake(this.#reduceLoops, op, () =>
@@ -176,34 +170,40 @@ class Lowering {
         this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), false),
       ),
     );
-    const values = lanesOf(loops).map((lanes) => {
-      const idx = [...place.idx];
-      const fresh = indexes(loops, src.shape, lanes);
-      for (const d of op.arg) idx[d] = fresh[d] as Sint;
-      return this.#lower(src, this.#place(idx, place.gate));
-    });
-    const value = values.reduce((x, y) => this.#arena.alu(REDUCE[op.op].combine, x, y));
+    const idx = [...place.idx];
+    const fresh = indexes(loops, src.shape);
+    for (const d of op.arg) idx[d] = fresh[d] as Sint;
+    const value = this.#lower(src, this.#place(idx, place.gate));
     const ranges = loops.flatMap((l) => l.ranges);
     return ranges.length === 0 ? value : this.#arena.make("REDUCE", op.dtype, [value, ...ranges], op.op);
   }
 
   /** Loops for merged dims of the given size. A size of 1 needs none. */
   #loops(dims: readonly number[], size: Sint, output: boolean): Loops {
-    if (size === 1) return { dims, rest: 1, local: 1, lanes: 1, outer: 0, ranges: [] };
-    const split = splitAxis(this.#opts, this.#numbered++, size, output);
-    const rest = this.#range(split.rest, output ? "output" : "reduce");
-    const local = this.#range(split.local, "local");
-    return {
-      dims,
-      ...split,
-      outer: add(mul(rest?.variable ?? 0, split.local), local?.variable ?? 0),
-      ranges: [rest, local].filter((x) => x !== undefined).map((x) => x.range),
+    if (size === 1) return { dims, at: 0, ranges: [] };
+    const of = this.#numbered++;
+    const { rest, ...parts } = splitAxis(this.#opts, of, size, output);
+    const kinds = {
+      local: "local",
+      lanes: output ? "upcast" : "unroll",
+      group: "group",
+    } as const satisfies Record<keyof typeof parts, Axis["kind"]>;
+    let at: Sint = 0;
+    const ranges: UOp[] = [];
+    const nest = (n: Sint, kind: Axis["kind"]): void => {
+      at = mul(at, n);
+      if (n === 1) return;
+      const { variable, range } = this.#range(n, kind, of);
+      at = add(at, variable);
+      ranges.push(range);
     };
+    nest(rest, output ? "output" : "reduce");
+    for (const part of ["local", "lanes", "group"] as const) nest(parts[part], kinds[part]);
+    return { dims, at, ranges };
   }
 
-  #range(size: Sint, kind: Axis["kind"]): { variable: Variable; range: UOp } | undefined {
-    if (size === 1) return undefined;
-    const id = this.#axes.push({ id: this.#axes.length, size, kind }) - 1;
+  #range(size: Sint, kind: Axis["kind"], of: number): { variable: Variable; range: UOp } {
+    const id = this.#axes.push({ id: this.#axes.length, size, kind, of }) - 1;
     const variable = Variable(`r${id}`, 0, typeof size === "number" ? size - 1 : sub(size, 1));
     const ends = [this.#arena.constant(dtypes.int32, 0), this.#index(size)];
     const made = this.#arena.make("RANGE", dtypes.int32, ends, id);
@@ -265,26 +265,15 @@ class Lowering {
 
 const extent = (st: ShapeTracker): number => st.realSize();
 
-/** Every combination of lanes, one number a loop. */
-function lanesOf(loops: readonly Loops[]): number[][] {
-  return loops.reduce<number[][]>((all, l) => all.flatMap((c) => range(l.lanes).map((n) => [...c, n])), [[]]);
-}
-
 /** One index a dim: a merged dim is taken apart again, which the simplifier undoes in the address. */
-function indexes(loops: readonly Loops[], shape: Shape, lanes: readonly number[]): Sint[] {
+function indexes(loops: readonly Loops[], shape: Shape): Sint[] {
   const idx: Sint[] = shape.map(() => 0);
-  loops.forEach((l, i) => {
-    const at = add(mul(l.outer, l.lanes), lanes[i] as number);
-    const parts =
-      l.dims.length === 1
-        ? [at]
-        : unflatten(
-            at,
-            l.dims.map((d) => shape[d] as Sint),
-          );
+  for (const l of loops) {
+    const sizes = l.dims.map((d) => shape[d] as Sint);
+    const parts = l.dims.length === 1 ? [l.at] : unflatten(l.at, sizes);
     l.dims.forEach((d, j) => {
       idx[d] = parts[j] as Sint;
     });
-  });
+  }
   return idx;
 }

@@ -6,63 +6,77 @@ import type { Sint } from "../shape/symbolic.ts";
 
 /**
  * SWAP exchanges two output axes. UPCAST computes `amount` neighbours of an output axis side by side, UNROLL of a
- * reduce axis. LOCAL makes `amount` neighbours of an output axis one workgroup.
+ * reduce axis. GROUP gives `amount` neighbours of a reduce axis an accumulator each; they are combined at the end. LOCAL
+ * makes `amount` neighbours of an output axis one workgroup. THREAD makes the loop over an output axis the grid of a
+ * kernel that otherwise has none: parts of it run on different threads, at least `amount` turns each.
  */
-export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "LOCAL";
+export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "GROUP" | "LOCAL" | "THREAD";
 
 /** One step of a kernel's optimisation. */
 export interface OptOp {
   readonly op: OptOpName;
   /** output axes count from 0, outermost first; reduce axes go on from there, in the order of the AST */
   readonly axis: number;
-  /** the other axis of SWAP, else a factor that divides the axis */
+  /** the other axis of SWAP, the least part of THREAD, else a factor that divides the axis */
   readonly amount: number;
 }
 
-const NAMES: Readonly<Record<OptOpName, true>> = { SWAP: true, UPCAST: true, UNROLL: true, LOCAL: true };
+/** What each op does to the axis it names: it multiplies a part of its split, or none. */
+const PARTS: Readonly<Record<OptOpName, { output: boolean; part?: "local" | "lanes" | "group" }>> = {
+  SWAP: { output: true },
+  THREAD: { output: true },
+  UPCAST: { output: true, part: "lanes" },
+  LOCAL: { output: true, part: "local" },
+  UNROLL: { output: false, part: "lanes" },
+  GROUP: { output: false, part: "group" },
+};
 
 export const showOpts = (opts: readonly OptOp[]): string =>
   opts.map((o) => `${o.op}(${o.axis}, ${o.amount})`).join(" ");
 
-/** How one axis of the kernel is split: its size is `rest * local * lanes`. */
+/** A list that was stored, or written in plain JavaScript, may hold anything. */
+export function requireKnown(opts: readonly OptOp[]): void {
+  const other = opts.find((o) => !Object.hasOwn(PARTS, o.op));
+  if (other === undefined) return;
+  throw new ArgumentError(
+    `OptOp ${showOpts([other])}: there is no such op; expected one of ${Object.keys(PARTS).join(", ")}`,
+  );
+}
+
+/** How one axis of the kernel is split: its size is `rest * local * lanes * group`, the last the innermost. */
 export interface Split {
   readonly rest: Sint;
   readonly local: number;
   readonly lanes: number;
+  readonly group: number;
 }
 
 /** The split of axis `axis` of the given size. `output` says whether it is an output or a reduce axis. */
 export function splitAxis(opts: readonly OptOp[], axis: number, size: Sint, output: boolean): Split {
   let rest = size;
-  let local = 1;
-  let lanes = 1;
+  const parts = { local: 1, lanes: 1, group: 1 };
   for (const o of opts) {
     if (o.axis !== axis || o.op === "SWAP") continue;
-    const fits =
-      typeof rest === "number" && Number.isInteger(o.amount) && o.amount > 0 && rest % o.amount === 0;
-    if (!fits || output === (o.op === "UNROLL")) {
+    const { output: wanted, part } = PARTS[o.op];
+    const whole = Number.isInteger(o.amount) && o.amount > 0;
+    const fits = part === undefined || (typeof rest === "number" && rest % o.amount === 0);
+    if (!whole || !fits || output !== wanted) {
       throw new ArgumentError(
         `${o.op}(${o.axis}, ${o.amount}): axis ${axis} is ${output ? "an output" : "a reduce"} axis with ${rest} left; ` +
-          `${o.op} takes ${o.op === "UNROLL" ? "a reduce" : "an output"} axis and a divisor of what is left`,
+          `${o.op} takes ${wanted ? "an output" : "a reduce"} axis and ${part === undefined ? "a positive amount" : "a divisor of what is left"}`,
       );
     }
+    if (part === undefined) continue;
     rest = (rest as number) / o.amount;
-    if (o.op === "LOCAL") local *= o.amount;
-    else lanes *= o.amount;
+    parts[part] *= o.amount;
   }
-  return { rest, local, lanes };
+  return { rest, ...parts };
 }
 
 /** The order of `n` output axes after all SWAPs, outermost first. */
 export function axisOrder(opts: readonly OptOp[], n: number): number[] {
   const order = Array.from({ length: n }, (_, i) => i);
   for (const o of opts) {
-    // a list that was stored, or written in plain JavaScript, may hold anything; every kernel's list comes by here
-    if (!Object.hasOwn(NAMES, o.op)) {
-      throw new ArgumentError(
-        `OptOp ${String(o.op)}(${o.axis}, ${o.amount}): there is no such op; expected one of ${Object.keys(NAMES).join(", ")}`,
-      );
-    }
     if (o.op !== "SWAP") continue;
     const [a, b] = [order.indexOf(o.axis), order.indexOf(o.amount)];
     if (a < 0 || b < 0) {

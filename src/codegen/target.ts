@@ -4,7 +4,7 @@
 import type { DType } from "../dtype.ts";
 import { DTypeError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
-import type { UOpGraph } from "./uops.ts";
+import type { UOp, UOpGraph } from "./uops.ts";
 
 /**
  * native: arithmetic in the type itself. storage: loads, stores and casts only, arithmetic goes through
@@ -12,12 +12,23 @@ import type { UOpGraph } from "./uops.ts";
  */
 export type Support = "native" | "storage" | "bits" | "none";
 
+/** What a target can do on vectors of `width` values at once. */
+export interface Simd {
+  readonly width: number;
+  /** elements of this buffer are loaded and stored as vectors */
+  memory(buffer: UOp): boolean;
+  /** a node on scalars has a twin on vectors: an ALU, a cast, or an accumulator of this type */
+  has(u: UOp): boolean;
+}
+
 /** The limits of a place where kernels run, and what it lacks. */
 export interface Target {
   /** the device this renders for, as in DEV */
   readonly name: string;
   /** kernels run as a grid of work items (gidx, lidx) instead of loops */
   readonly hasLocal: boolean;
+  /** where there is no grid: parts of one loop may run on several threads */
+  readonly hasThreads: boolean;
   readonly globalMax: readonly number[];
   readonly localMax: readonly number[];
   readonly sharedMax: number;
@@ -28,6 +39,8 @@ export interface Target {
   readonly saturatingCast: boolean;
   /** an integer division by zero is harmless; otherwise it is guarded */
   readonly safeDivision: boolean;
+  /** undefined: one value at a time */
+  readonly simd: Simd | undefined;
 }
 
 /** Text, machine code, or (for the interpreter) the list itself, as the device's compiler wants it. */

@@ -23,6 +23,7 @@ import { hostAllocator } from "./ext.ts";
 export const JSRenderer: Renderer = {
   name: "JS",
   hasLocal: false,
+  hasThreads: false,
   globalMax: [],
   localMax: [],
   sharedMax: 0,
@@ -30,6 +31,7 @@ export const JSRenderer: Renderer = {
   has: () => true,
   saturatingCast: true,
   safeDivision: true,
+  simd: undefined,
   render: (_, uops) => uops,
 };
 
@@ -149,9 +151,10 @@ const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
     return set(i, (cells) => (cells[src] as readonly Value[])[u.arg]);
   },
   VECTORIZE: (_, { i, at }) => set(i, (cells) => at.map((k) => cells[k] as Value)),
+  // filled in for each work item
+  SPECIAL: () => goOn,
   // JS has no workgroups, and linearize leaves no op of the graph in a list
   DEFINE_LOCAL: unsupported,
-  SPECIAL: unsupported,
   BARRIER: unsupported,
   RANGE: unsupported,
   REDUCE: unsupported,
@@ -189,8 +192,9 @@ function interpreter(list: UOpGraph): Program<Uint8Array> {
   const program = steps(list);
   const globals = list.globals().sort((a, b) => a.arg[0] - b.arg[0]);
   const vars = list.uops.flatMap((u, i) => (u.op === "DEFINE_VAR" ? [i] : []));
+  const specials = list.uops.flatMap((u, i) => (u.op === "SPECIAL" ? [{ i, arg: u.arg }] : []));
   return {
-    run(handles, { vals }, wait) {
+    run(handles, { vals, globalSize, localSize }, wait) {
       const start = timestamp();
       const cells: Cell[] = new Array(program.length).fill(undefined);
       globals.forEach((u, k) => {
@@ -200,7 +204,20 @@ function interpreter(list: UOpGraph): Program<Uint8Array> {
       vars.forEach((i, k) => {
         cells[i] = vals[k];
       });
-      for (let pc = 0; pc < program.length; ) pc = (program[pc] as Step)(cells, pc);
+      const runFrom = (k: number): void => {
+        const special = specials[k];
+        if (special === undefined) {
+          for (let pc = 0; pc < program.length; ) pc = (program[pc] as Step)(cells, pc);
+          return;
+        }
+        const [dim, name] = special.arg;
+        const size = (name.startsWith("g") ? globalSize : localSize)[dim] as number;
+        for (let at = 0; at < size; at++) {
+          cells[special.i] = at;
+          runFrom(k + 1);
+        }
+      };
+      runFrom(0);
       return wait ? (timestamp() - start) / 1000 : undefined;
     },
   };

@@ -100,10 +100,10 @@ function load(heap: Heap, name: string, code: Uint8Array): Program<Address> {
     });
   }
   return {
-    run(handles, { vals }, wait) {
+    run(handles, { vals, globalSize }, wait) {
       const start = wait ? timestamp() : 0;
       try {
-        kernel(...handles.map((h) => h.at), ...vals);
+        kernel(...handles.map((h) => h.at), ...vals, ...globalSize.flatMap((n) => [0, n]));
       } catch (cause) {
         throw new InternalError(`kernel ${name} failed: ${(cause as Error).message}`, { cause });
       }

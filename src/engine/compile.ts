@@ -1,7 +1,7 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The second
 // kernel of the same structure costs a look-up.
 
-import { type Kernel, toKernel } from "../codegen/kernel.ts";
+import { type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
 import { showOpts } from "../codegen/opts.ts";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { env } from "../env.ts";
@@ -61,7 +61,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[]): Step<Compil
       `${name} holds data and cannot compute; move the tensor first: t.to("${Device.DEFAULT}")`,
     );
   }
-  const kernel = toKernel(ast, [], device.renderer);
+  const kernel = env.NOOPT ? toKernel(ast, [], device.renderer) : toFastKernel(ast, device.renderer);
   const source = render(device.renderer, kernel);
   const program = yield* settle(device.compile(kernel.name, source));
   const runner = new CompiledRunner({ ...kernel, device: name, program });

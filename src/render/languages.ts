@@ -348,6 +348,8 @@ const renderer = (
   has: () => true,
   saturatingCast: false,
   safeDivision: false,
+  hasThreads: false,
+  simd: undefined,
   render: (name, uops) => uopsToCStyle(language, name, uops),
 });
 

@@ -330,6 +330,7 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer => {
   return {
     name: "WEBGPU",
     hasLocal: true,
+    hasThreads: false,
     globalMax: [65535, 65535, 65535],
     localMax: [256, 256, 64],
     sharedMax: 16384,
@@ -337,6 +338,7 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer => {
     has: (op) => op !== "SIN",
     saturatingCast: true,
     safeDivision: false,
+    simd: undefined,
     render: uopsToWGSL,
   };
 };

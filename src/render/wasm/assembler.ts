@@ -54,6 +54,22 @@ export const OP = {
   "i32.trunc_sat_f32_s": 0xfc0000, "i32.trunc_sat_f32_u": 0xfc0001, "i32.trunc_sat_f64_s": 0xfc0002,
   "i32.trunc_sat_f64_u": 0xfc0003, "i64.trunc_sat_f32_s": 0xfc0004, "i64.trunc_sat_f32_u": 0xfc0005,
   "i64.trunc_sat_f64_s": 0xfc0006, "i64.trunc_sat_f64_u": 0xfc0007,
+
+  "v128.load": 0xfd0000, "v128.load32_splat": 0xfd0009, "v128.store": 0xfd000b, "v128.const": 0xfd000c,
+  "i8x16.shuffle": 0xfd000d, "i32x4.splat": 0xfd0011, "f32x4.splat": 0xfd0013, "i32x4.extract_lane": 0xfd001b,
+  "i32x4.replace_lane": 0xfd001c, "f32x4.extract_lane": 0xfd001f, "f32x4.replace_lane": 0xfd0020,
+  "v128.store32_lane": 0xfd005a, "v128.store64_lane": 0xfd005b, "v128.load32_zero": 0xfd005c,
+  "v128.load64_zero": 0xfd005d, "i32x4.eq": 0xfd0037, "i32x4.ne": 0xfd0038, "i32x4.lt_s": 0xfd0039,
+  "i32x4.lt_u": 0xfd003a, "f32x4.eq": 0xfd0041, "f32x4.ne": 0xfd0042, "f32x4.lt": 0xfd0043,
+  "v128.not": 0xfd004d, "v128.and": 0xfd004e, "v128.or": 0xfd0050, "v128.xor": 0xfd0051,
+  "v128.bitselect": 0xfd0052, "f32x4.trunc": 0xfd0069, "i16x8.extend_low_i8x16_s": 0xfd0087,
+  "i16x8.extend_low_i8x16_u": 0xfd0089, "i32x4.neg": 0xfd00a1, "i32x4.extend_low_i16x8_s": 0xfd00a7,
+  "i32x4.extend_low_i16x8_u": 0xfd00a9, "i32x4.shl": 0xfd00ab, "i32x4.shr_s": 0xfd00ac,
+  "i32x4.shr_u": 0xfd00ad, "i32x4.add": 0xfd00ae, "i32x4.sub": 0xfd00b1, "i32x4.mul": 0xfd00b5,
+  "i32x4.max_s": 0xfd00b8, "i32x4.max_u": 0xfd00b9, "f32x4.neg": 0xfd00e1, "f32x4.sqrt": 0xfd00e3,
+  "f32x4.add": 0xfd00e4, "f32x4.sub": 0xfd00e5, "f32x4.mul": 0xfd00e6, "f32x4.div": 0xfd00e7,
+  "f32x4.max": 0xfd00e9, "i32x4.trunc_sat_f32x4_s": 0xfd00f8, "f32x4.convert_i32x4_s": 0xfd00fa,
+  "f32x4.convert_i32x4_u": 0xfd00fb,
 } as const;
 export type Opcode = (typeof OP)[keyof typeof OP];
 
@@ -169,6 +185,16 @@ export class FunctionBuilder {
   f64(x: number): void {
     this.code.byte(OP["f64.const"]);
     this.code.f64(x);
+  }
+  /** A vector of four lanes. */
+  v128(lanes: Uint32Array): void {
+    this.op(OP["v128.const"]);
+    this.code.raw(new Uint8Array(lanes.buffer, lanes.byteOffset, 16));
+  }
+  /** Bytes of two vectors by their numbers. */
+  shuffle(bytes: readonly number[]): void {
+    this.op(OP["i8x16.shuffle"]);
+    this.code.raw(bytes);
   }
   /** A load or store: `align` is the log2 of the alignment, `offset` in bytes is added to the address. */
   memory(code: Opcode, align: number, offset: number): void {

@@ -6,6 +6,7 @@ import type { UOp, UOpGraph, UOpName } from "../../codegen/uops.ts";
 import type { Value } from "../../dtype.ts";
 import { Pointer } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
+import { isV128 } from "./simd.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */
 export interface Index {
@@ -27,6 +28,7 @@ export interface Plan {
 const STATEMENTS: ReadonlySet<UOpName> = new Set([
   "STORE",
   "PHI",
+  "SPECIAL",
   "LOOP",
   "ENDLOOP",
   "IF",
@@ -41,8 +43,9 @@ const MAX_DEPTH = 100;
 
 export const isStatement = (u: UOp): boolean => STATEMENTS.has(u.op);
 export const isFree = (u: UOp): boolean => FREE.has(u.op);
+/** How many values of WebAssembly a uop is: a vector of four lanes is one. */
 export const countOf = (u: UOp): number =>
-  u.dtype === undefined || u.dtype instanceof Pointer ? 1 : u.dtype.count;
+  u.dtype === undefined || u.dtype instanceof Pointer || isV128(u.dtype) ? 1 : u.dtype.count;
 /** The lanes a uop works on; a STORE has those of its value. */
 export const lanesOf = (u: UOp): number => countOf(u.op === "STORE" ? (u.srcs[2] as UOp) : u);
 
@@ -66,6 +69,7 @@ class NotNegative {
   #prove(u: UOp): boolean {
     if (u.op === "CONST") return Number(u.arg) >= 0;
     if (u.op === "LOOP") return this.holds(u.srcs[0] as UOp);
+    if (u.op === "SPECIAL") return true;
     if (u.op === "DEFINE_VAR") return u.arg.min >= 0;
     if (u.op === "CAST") {
       const from = u.srcs[0]?.dtype;
@@ -148,7 +152,7 @@ function layout(uops: readonly UOp[]): Layout {
     const u = uops[i] as UOp;
     if (u.op === "ENDLOOP" || u.op === "ENDIF") stack.pop();
     block[i] = stack.at(-1) ?? 0;
-    if (u.op === "LOOP" || u.op === "IF") stack.push(++blocks);
+    if (u.op === "LOOP" || u.op === "IF" || u.op === "SPECIAL") stack.push(++blocks);
     stores[i + 1] = (stores[i] as number) + (u.op === "STORE" ? 1 : 0);
     const acc = u.op === "PHI" ? accumulatorOf(u) : undefined;
     if (acc === undefined) continue;
@@ -156,7 +160,8 @@ function layout(uops: readonly UOp[]): Layout {
     if (list === undefined) assigned.set(acc, [i]);
     else list.push(i);
   }
-  if (stack.length !== 1) throw new InternalError("WASM: a LOOP or IF of the kernel is not closed");
+  const grid = uops.filter((u) => u.op === "SPECIAL").length; // open to the end of the kernel
+  if (stack.length !== 1 + grid) throw new InternalError("WASM: a LOOP or IF of the kernel is not closed");
   return { block, stores, assigned };
 }
 

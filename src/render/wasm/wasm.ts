@@ -1,10 +1,11 @@
 // The WASM renderer: linear UOps in, the bytes of a module out. The module imports `env.memory` and exports
-// one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable.
+// one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable, then for
+// a kernel with a grid the part of it to do: begin and end.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
 import type { Renderer } from "../../codegen/target.ts";
 import { type UOp, type UOpGraph, type UOpName, valueType } from "../../codegen/uops.ts";
-import { Pointer, scalarOf } from "../../dtype.ts";
+import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import {
   buildHelper,
@@ -17,8 +18,22 @@ import {
   hasAlu,
   reprOf,
 } from "./alu.ts";
-import { assemble, FunctionBuilder, I32, OP, type ValType } from "./assembler.ts";
+import { assemble, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
 import { accumulatorOf, constantOf, countOf, isFree, isStatement, lanesOf, type Plan, plan } from "./plan.ts";
+import {
+  emitExtract,
+  emitLoadSplat,
+  emitVectorAlu,
+  emitVectorBitcast,
+  emitVectorCast,
+  emitVectorConst,
+  emitVectorize,
+  emitVectorLoad,
+  emitVectorStore,
+  isV128,
+  shiftOf,
+  simd,
+} from "./simd.ts";
 
 export interface WasmOptions {
   /** the memory is a SharedArrayBuffer: workers run kernels on it */
@@ -34,6 +49,8 @@ class Emitter implements Context {
   /** the first local of a value */
   readonly #locals = new Map<UOp, number>();
   readonly #params = new Map<UOp, number>();
+  /** the parameters where the part of the grid begins and, next to it, ends */
+  readonly #begin: number;
   readonly #scratch = new Map<ValType, number>();
   readonly #helpers: Helper[] = [];
 
@@ -42,7 +59,11 @@ class Emitter implements Context {
     const buffers = graph.uops.filter((u) => u.op === "DEFINE_GLOBAL").sort((a, b) => a.arg[0] - b.arg[0]);
     for (const u of buffers) this.#params.set(u, this.#params.size);
     for (const u of graph.uops) if (u.op === "DEFINE_VAR") this.#params.set(u, this.#params.size);
-    this.f = new FunctionBuilder({ params: new Array<ValType>(this.#params.size).fill(I32), results: [] });
+    this.#begin = this.#params.size;
+    const grid = graph.uops.filter((u) => u.op === "SPECIAL");
+    if (grid.length > 1) throw new InternalError("WASM: a grid has one dimension here, the others are loops");
+    const params = this.#begin + 2 * grid.length;
+    this.f = new FunctionBuilder({ params: new Array<ValType>(params).fill(I32), results: [] });
   }
 
   readonly helper = (name: Helper): number => {
@@ -66,6 +87,7 @@ class Emitter implements Context {
       if (isStatement(u)) STATEMENT[u.op](this, u);
       else if (!isFree(u)) this.#keep(u);
     }
+    for (const u of uops) if (u.op === "SPECIAL") this.closeGrid(u);
     return [this.f, ...this.#helpers.map(buildHelper)];
   }
 
@@ -79,7 +101,7 @@ class Emitter implements Context {
   }
   /** Gives a uop its locals, one per lane. */
   declare(u: UOp): number {
-    const first = this.f.local(reprOf(scalarOf(valueType(u))).type, countOf(u));
+    const first = this.f.local(typeOf(valueType(u)), countOf(u));
     this.#locals.set(u, first);
     return first;
   }
@@ -93,10 +115,41 @@ class Emitter implements Context {
   /** Pushes one lane of a value. */
   push(u: UOp, lane: number): void {
     const param = this.#params.get(u);
-    if (u.op === "CONST") emitConst(this.f, scalarOf(valueType(u)), u.arg);
+    if (u.op === "CONST") this.constant(u, u.arg);
     else if (param !== undefined) this.f.get(param);
     else if (this.#plan.inline[this.#plan.position(u)]) VALUE[u.op](this, u, lane);
     else this.f.get(this.place(u) + (countOf(u) > 1 ? lane : 0));
+  }
+  /** The kernel's part of the grid is a loop around all that follows. */
+  openGrid(u: UOp): void {
+    const i = this.declare(u);
+    this.f.get(this.#begin);
+    this.f.tee(i);
+    this.f.get(this.#begin + 1);
+    this.f.op(OP["i32.lt_s"]);
+    this.f.if();
+    this.f.loop();
+  }
+  closeGrid(u: UOp): void {
+    const i = this.place(u);
+    this.f.get(i);
+    this.f.i32(1);
+    this.f.op(OP["i32.add"]);
+    this.f.tee(i);
+    this.f.get(this.#begin + 1);
+    this.f.op(OP["i32.lt_s"]);
+    this.f.brIf(0);
+    this.f.end();
+    this.f.end();
+  }
+  constant(u: UOp, value: Value): void {
+    const d = scalarOf(valueType(u));
+    if (isV128(valueType(u))) emitVectorConst(this.f, d, [value, value, value, value]);
+    else emitConst(this.f, d, value);
+  }
+  /** Whether the value is written at its only use. */
+  isInline(u: UOp): boolean {
+    return this.#plan.inline[this.#plan.position(u)] === true;
   }
   /** Pushes the byte address of a LOAD or STORE and returns the offset that belongs into the instruction. */
   address(u: UOp, lane: number): number {
@@ -121,18 +174,25 @@ class Emitter implements Context {
 
 type Emit = (e: Emitter, u: UOp, lane: number) => void;
 
+const typeOf = (d: DType): ValType => (isV128(d) ? V128 : reprOf(scalarOf(d)).type);
+
 const refuse: Emit = (_, u) => {
   throw new InternalError(`WASM: ${u.op} must not reach the renderer as a value`);
 };
 
 function emitLoad(e: Emitter, u: UOp, lane: number): void {
-  const r = reprOf(scalarOf(valueType(u)));
+  const d = scalarOf(valueType(u));
+  const r = reprOf(d);
   const [, , gate, alt] = u.srcs;
-  const load = () => e.f.memory(r.load, r.align, e.address(u, lane));
+  const load = () => {
+    const offset = e.address(u, lane);
+    if (isV128(valueType(u))) emitVectorLoad(e.f, d, offset);
+    else e.f.memory(r.load, r.align, offset);
+  };
   if (gate === undefined || alt === undefined) load();
   else {
     e.push(gate, lane);
-    e.f.if(r.type);
+    e.f.if(typeOf(valueType(u)));
     load();
     e.f.else();
     e.push(alt, lane);
@@ -143,13 +203,19 @@ function emitLoad(e: Emitter, u: UOp, lane: number): void {
 const emitOp: Emit = (e, u, lane) => {
   if (u.op !== "ALU") return;
   const [a, b, c] = u.srcs;
-  const last = scalarOf(valueType(u.srcs.at(-1) as UOp));
+  const type = valueType(u.srcs.at(-1) as UOp);
+  const shift = isV128(type) ? shiftOf(u) : undefined;
   if (u.arg === "WHERE") {
     e.push(b as UOp, lane); // `select` takes the condition last
     e.push(c as UOp, lane);
     e.push(a as UOp, lane);
+  } else if (shift !== undefined) {
+    e.push(a as UOp, lane);
+    e.f.i32(shift);
   } else for (const s of u.srcs) e.push(s, lane);
-  emitAlu(e, u.arg, last, constantOf(b));
+  // one condition for all lanes chooses between vectors as between any two values
+  if (isV128(type) && valueType(a as UOp).count > 1) emitVectorAlu(e.f, u.arg, scalarOf(type));
+  else emitAlu(e, u.arg, scalarOf(type), constantOf(b));
 };
 
 /** Pushes one lane of a value that is computed here. */
@@ -159,15 +225,30 @@ const VALUE: Record<UOpName, Emit> = {
   CAST: (e, u, lane) => {
     const from = u.srcs[0] as UOp;
     e.push(from, lane);
-    emitCast(e, scalarOf(valueType(from)), scalarOf(valueType(u)));
+    const [d, to] = [scalarOf(valueType(from)), scalarOf(valueType(u))];
+    if (isV128(valueType(u))) emitVectorCast(e.f, d, to);
+    else emitCast(e, d, to);
   },
   BITCAST: (e, u, lane) => {
     const from = u.srcs[0] as UOp;
     e.push(from, lane);
-    emitBitcast(e, scalarOf(valueType(from)), scalarOf(valueType(u)));
+    const [d, to] = [scalarOf(valueType(from)), scalarOf(valueType(u))];
+    if (isV128(valueType(u))) emitVectorBitcast(e.f, d, to);
+    else emitBitcast(e, d, to);
   },
-  GEP: (e, u) => e.push(u.srcs[0] as UOp, u.arg as number),
-  VECTORIZE: (e, u, lane) => e.push(u.srcs[lane] as UOp, 0),
+  GEP: (e, u) => {
+    const from = u.srcs[0] as UOp;
+    e.push(from, u.arg as number);
+    if (isV128(valueType(from))) emitExtract(e.f, valueType(u), u.arg as number);
+  },
+  VECTORIZE: (e, u, lane) => {
+    if (!isV128(valueType(u))) return e.push(u.srcs[lane] as UOp, 0);
+    const first = u.srcs[0] as UOp;
+    const plain = first.op === "LOAD" && first.srcs.length === 2 && valueType(first).itemsize === 4;
+    if (plain && u.srcs.every((s) => s === first) && e.isInline(first))
+      emitLoadSplat(e.f, e.address(first, 0));
+    else emitVectorize(e.f, valueType(first), u.srcs, (s) => e.push(s, 0));
+  },
   DEFINE_GLOBAL: refuse,
   DEFINE_LOCAL: refuse,
   DEFINE_ACC: refuse,
@@ -193,7 +274,8 @@ const noStatement: Run = (_, u) => {
 
 function emitStore(e: Emitter, u: UOp): void {
   const [, , value, gate] = u.srcs as [UOp, UOp, UOp, UOp?];
-  const r = reprOf(scalarOf(valueType(value)));
+  const d = scalarOf(valueType(value));
+  const r = reprOf(d);
   if (gate !== undefined) {
     e.push(gate, 0);
     e.f.if();
@@ -201,7 +283,8 @@ function emitStore(e: Emitter, u: UOp): void {
   for (let lane = 0; lane < lanesOf(u); lane++) {
     const offset = e.address(u, lane);
     e.push(value, lane);
-    e.f.memory(r.store, r.align, offset);
+    if (isV128(valueType(value))) emitVectorStore(e.f, d, offset);
+    else e.f.memory(r.store, r.align, offset);
   }
   if (gate !== undefined) e.f.end();
 }
@@ -218,7 +301,7 @@ const STATEMENT: Record<UOpName, Run> = {
   DEFINE_ACC: (e, u) => {
     const first = e.declare(u);
     for (let lane = 0; lane < countOf(u); lane++) {
-      emitConst(e.f, scalarOf(valueType(u)), (u as UOp<"DEFINE_ACC">).arg);
+      e.constant(u, (u as UOp<"DEFINE_ACC">).arg);
       e.f.set(first + lane);
     }
   },
@@ -263,7 +346,7 @@ const STATEMENT: Record<UOpName, Run> = {
   DEFINE_GLOBAL: noStatement,
   DEFINE_LOCAL: noStatement,
   DEFINE_VAR: noStatement,
-  SPECIAL: noStatement,
+  SPECIAL: (e, u) => e.openGrid(u),
   CONST: noStatement,
   LOAD: noStatement,
   ALU: noStatement,
@@ -283,11 +366,13 @@ export interface WasmRenderer extends Renderer {
 export const wasmRenderer = ({ shared }: WasmOptions): WasmRenderer => ({
   name: "WASM",
   hasLocal: false,
+  hasThreads: true,
   globalMax: [],
   localMax: [],
   sharedMax: 0,
   saturatingCast: true,
   safeDivision: true,
+  simd,
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize === 2 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
   render: (name, uops) =>

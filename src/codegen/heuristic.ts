@@ -1,0 +1,236 @@
+// A list of OptOps that is good without a search: which axes become vectors, how large the tile of results is that stays
+// in registers, what is unrolled, what threads share. In goes the kernel lowered without any, out comes the list. All
+// it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
+
+import { getOrMake, toposort } from "../helpers.ts";
+import { smax } from "../shape/symbolic.ts";
+import { strideOf } from "./expand.ts";
+import type { Axis, Lowered } from "./lower.ts";
+import type { OptOp } from "./opts.ts";
+import type { Target } from "./target.ts";
+import { type UOp, valueType } from "./uops.ts";
+
+/** Accumulators and operands share 16 registers. */
+const MAX_ACCUMULATORS = 12;
+/** Vector operations in the innermost loop: more would only be slower to compile. */
+const MAX_BODY = 72;
+/** Less work than this is done before a second thread would have woken up. */
+const THREAD_WORK = 1 << 16;
+
+/** Code that runs in the same loops: the body of a reduce, or what leads to the stores. */
+interface Scope {
+  readonly reduce: UOp | undefined;
+  /** the loops it runs in, by the number of their axis */
+  readonly axes: ReadonlySet<number>;
+  /** LOADs and STOREs */
+  readonly memory: readonly UOp[];
+  readonly alus: readonly UOp[];
+  readonly turns: number;
+}
+
+/** How an access meets an axis: it stays where it is, goes to the neighbour, or jumps. */
+type Step = "stays" | "next" | "jumps";
+
+export function chooseOpts(lowered: Lowered, target: Target): OptOp[] {
+  return new Heuristic(lowered, target).choose();
+}
+
+class Heuristic {
+  readonly #axes: readonly Axis[];
+  readonly #ranges = new Map<number, UOp>();
+  readonly #order: readonly Axis[];
+  readonly #target: Target;
+  readonly #free = new Map<UOp, ReadonlySet<number>>();
+  readonly #scopes: readonly Scope[];
+  readonly #steps = new Map<UOp, Map<number, Step>>();
+
+  constructor({ sink, axes, order }: Lowered, target: Target) {
+    this.#axes = axes;
+    this.#order = order;
+    this.#target = target;
+    const nodes = toposort([sink], (x) => x.srcs);
+    for (const u of nodes) this.#free.set(u, this.#freeOf(u));
+    const reduces = nodes.filter((u) => u.op === "REDUCE");
+    this.#scopes = [
+      this.#scope(undefined, sink.srcs),
+      ...reduces.map((r) => this.#scope(r, [r.srcs[0] as UOp])),
+    ];
+  }
+
+  choose(): OptOp[] {
+    const { simd } = this.#target;
+    const opts: OptOp[] = [];
+    if (simd !== undefined) {
+      const hot = this.#scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
+      for (const axis of this.#wideAxes(simd.width)) opts.push(...this.#tile(axis, hot, simd.width));
+      opts.push(...this.#unrolled(hot, opts));
+    }
+    return [...opts, ...this.#threads(opts)];
+  }
+
+  // ---- the kernel seen from its loops ----
+
+  #freeOf(u: UOp): ReadonlySet<number> {
+    if (u.op === "RANGE") {
+      this.#ranges.set(u.arg, u);
+      return new Set([u.arg]);
+    }
+    const free = new Set<number>();
+    for (const s of u.srcs) for (const id of this.#free.get(s) as ReadonlySet<number>) free.add(id);
+    if (u.op === "REDUCE") for (const r of u.srcs.slice(1)) free.delete(r.arg as number);
+    return free;
+  }
+  #scope(reduce: UOp | undefined, roots: readonly UOp[]): Scope {
+    const inner = toposort(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
+    const axes = new Set(roots.flatMap((r) => [...(this.#free.get(r) as ReadonlySet<number>)]));
+    for (const r of reduce?.srcs.slice(1) ?? []) axes.add(r.arg as number);
+    return {
+      reduce,
+      axes,
+      memory: inner.filter((u) => u.op === "LOAD" || u.op === "STORE"),
+      alus: inner.filter((u) => u.op === "ALU" && valueType(u.srcs.at(-1) as UOp).isFloat),
+      turns: [...axes].reduce((n, id) => n * this.#size(id), 1),
+    };
+  }
+  #size(id: number): number {
+    return smax((this.#axes[id] as Axis).size);
+  }
+  #divides(id: number, n: number): boolean {
+    const { size } = this.#axes[id] as Axis;
+    return typeof size === "number" && size % n === 0;
+  }
+  #step(u: UOp, id: number): Step {
+    return getOrMake(
+      getOrMake(this.#steps, u, () => new Map<number, Step>()),
+      id,
+      () => {
+        if (!this.#free.get(u)?.has(id)) return "stays";
+        const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
+        if (gate !== undefined && this.#free.get(gate)?.has(id)) return "jumps";
+        const axis = this.#ranges.get(id) as UOp;
+        if (strideOf(u.srcs[1] as UOp, axis) !== 1) return "jumps";
+        return this.#target.simd?.memory(u.srcs[0] as UOp) === true ? "next" : "jumps";
+      },
+    );
+  }
+
+  // ---- vectors ----
+
+  /** Axes along which vectors save most, no two of them in one scope. */
+  #wideAxes(width: number): number[] {
+    const candidates = [...this.#ranges.keys()].filter((id) => this.#divides(id, width));
+    const gains = candidates.map((id) => ({ id, gain: this.#gain(id) })).filter(({ gain }) => gain > 0);
+    const chosen: number[] = [];
+    for (const { id } of gains.sort((a, b) => b.gain - a.gain)) {
+      const meets = this.#scopes.some((s) => s.axes.has(id) && chosen.some((c) => s.axes.has(c)));
+      if (!meets) chosen.push(id);
+    }
+    return chosen;
+  }
+  /** What four lanes at once save of a turn: a load and an operation do for four, a jump gains nothing and is put together. */
+  #gain(id: number): number {
+    let gain = 0;
+    for (const s of this.#scopes) {
+      if (!s.axes.has(id)) continue;
+      const saved = { stays: 3, next: 3, jumps: -1 } as const;
+      const memory = s.memory.reduce((n, u) => n + saved[this.#step(u, id)], 0);
+      const alus = s.alus.filter((u) => this.#free.get(u)?.has(id)).length;
+      gain += s.turns * (memory + alus);
+    }
+    return gain;
+  }
+
+  /** How many vectors along the axis, and beside them how many lanes of other output axes, are computed at once. */
+  #tile(wide: number, hot: Scope, width: number): OptOp[] {
+    const isOutput = this.#axes[wide]?.kind === "output";
+    const op = isOutput ? "UPCAST" : "GROUP";
+    const lanes = (vectors: number): OptOp => ({ op, axis: this.#number(wide), amount: width * vectors });
+    if (hot.reduce === undefined || !hot.axes.has(wide)) {
+      const body = this.#scopes
+        .filter((s) => s.axes.has(wide))
+        .reduce((n, s) => n + s.alus.length + s.memory.length, 0);
+      const vectors = [4, 2].find((v) => v * body <= MAX_BODY && this.#divides(wide, v * width)) ?? 1;
+      return [lanes(vectors)];
+    }
+    const others = [...hot.axes].filter((id) => id !== wide && this.#axes[id]?.kind === "output");
+    // a load that stays along an axis is what a tile of that axis saves
+    const reused = others.filter((id) => hot.memory.some((u) => this.#step(u, id) === "stays"));
+    let best = { tile: new Map<number, number>([[wide, 1]]), cost: Infinity };
+    const attempt = (tile: Map<number, number>): void => {
+      const cost = this.#cost(tile, wide, hot);
+      if (cost < best.cost - 1e-9) best = { tile, cost };
+    };
+    for (const v of this.#factors(wide, width)) {
+      for (const a of [undefined, ...reused]) {
+        for (const n of a === undefined ? [1] : this.#factors(a, 1)) {
+          if (v * n > MAX_ACCUMULATORS) continue;
+          const tile = new Map([[wide, v]]);
+          if (a !== undefined) tile.set(a, n);
+          attempt(tile);
+          for (const b of a === undefined ? [] : reused.filter((id) => id > a)) {
+            for (const m of this.#factors(b, 1)) {
+              if (m > 1 && v * n * m <= MAX_ACCUMULATORS) attempt(new Map(tile).set(b, m));
+            }
+          }
+        }
+      }
+    }
+    return [...best.tile].flatMap(([id, n]): OptOp[] => {
+      if (id === wide) return [lanes(n)];
+      return n === 1 ? [] : [{ op: "UPCAST", axis: this.#number(id), amount: n }];
+    });
+  }
+  /** Amounts worth trying, in units of `unit`. */
+  #factors(id: number, unit: number): number[] {
+    return [1, 2, 3, 4, 5, 6, 7, 8].filter((n) => this.#divides(id, n * unit));
+  }
+  /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
+  #cost(tile: ReadonlyMap<number, number>, wide: number, hot: Scope): number {
+    let accumulators = 1;
+    for (const n of tile.values()) accumulators *= n;
+    let loads = 0;
+    for (const u of hot.memory) {
+      let n = 1;
+      for (const [id, lanes] of tile) {
+        const step = this.#step(u, id);
+        if (step === "stays") continue;
+        n *= lanes * (id === wide && step === "jumps" ? 6 : 1);
+      }
+      loads += n;
+    }
+    const alus = accumulators * (hot.alus.length + 1);
+    return (Math.max(alus / 2, loads / 2, 4) + 1) / accumulators;
+  }
+
+  /** The innermost reduce loop, where its body is small enough to be written several times. */
+  #unrolled(hot: Scope, opts: readonly OptOp[]): OptOp[] {
+    if (hot.reduce === undefined) return [];
+    const last = hot.reduce.srcs.at(-1) as UOp;
+    const amounts = opts.filter((o) => o.op === "UPCAST").map((o) => o.amount);
+    const body = (hot.alus.length + 1) * amounts.reduce((n, x) => n * x, 1) * (amounts.length > 0 ? 0.25 : 1);
+    const id = last.arg as number;
+    const { size, kind } = this.#axes[id] ?? { size: 0, kind: "reduce" };
+    if (kind !== "reduce" || typeof size !== "number") return [];
+    const grouped = opts.find((o) => o.op === "GROUP" && o.axis === this.#number(id))?.amount ?? 1;
+    const left = size / grouped;
+    const most = Math.max(1, Math.floor(MAX_BODY / body));
+    const amount = left <= Math.min(8, most) ? left : ([4, 2].find((n) => n <= most && left % n === 0) ?? 1);
+    return amount === 1 ? [] : [{ op: "UNROLL", axis: this.#number(id), amount }];
+  }
+
+  /** The outermost loop that is long enough to be shared, in kernels with enough to do. */
+  #threads(opts: readonly OptOp[]): OptOp[] {
+    const work = this.#scopes.reduce((n, s) => n + s.turns * (1 + s.alus.length), 0);
+    if (!this.#target.hasThreads || work < THREAD_WORK) return [];
+    const left = (a: Axis): number => {
+      const taken = opts.filter((o) => o.axis === a.of).reduce((n, o) => n * o.amount, 1);
+      return smax(a.size) / taken;
+    };
+    const outputs = this.#order.filter((a) => a.kind === "output" && left(a) > 1);
+    const axis = outputs.find((a) => left(a) >= 16) ?? outputs.sort((a, b) => left(b) - left(a))[0];
+    return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, amount: 1 }];
+  }
+  #number(id: number): number {
+    return (this.#axes[id] as Axis).of;
+  }
+}

@@ -1,0 +1,272 @@
+// Four lanes at once: how vectors of types of up to 32 bits are loaded, stored, computed, cast, put together and taken
+// apart in WebAssembly. A lane has 32 bits whatever its type, with a value of the type in it; a bool lane is all ones
+// or all zeros. The operands are on the stack already. Wider types have no vectors here: expand.ts takes them apart.
+
+import type { Simd } from "../../codegen/target.ts";
+import { type UOp, valueType } from "../../codegen/uops.ts";
+import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
+import { InternalError } from "../../errors.ts";
+import type { AluOp } from "../../ops.ts";
+import { emitConst, hasRepr, reprOf } from "./alu.ts";
+import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
+
+const WIDTH = 4;
+const isLane = (d: DType): boolean => hasRepr(d) && d.itemsize <= 4;
+
+/** The type is one value of 128 bits. */
+export const isV128 = (d: DType): boolean => d.count === WIDTH && isLane(scalarOf(d));
+
+type Spelling = Opcode | ((f: FunctionBuilder) => void) | undefined;
+/** bool, int<=32, uint<=32, float32: the columns of alu.ts without the 64-bit types */
+type Row = readonly [Spelling, Spelling, Spelling, Spelling];
+const COLUMNS = [0, 1, 2, undefined, undefined, 3, undefined] as const;
+
+const ints = (i32: Opcode, bool?: Spelling, f32?: Opcode): Row => [bool, i32, i32, f32];
+const NONE: Row = [undefined, undefined, undefined, undefined];
+const nothing: Spelling = () => {};
+const never: Spelling = (f) => {
+  f.op(OP.drop);
+  f.op(OP.drop);
+  f.v128(new Uint32Array(4));
+};
+/** mask a < mask b: not a, and b */
+const boolLess: Spelling = (f) => {
+  const b = f.local(V128);
+  f.set(b);
+  f.op(OP["v128.not"]);
+  f.get(b);
+  f.op(OP["v128.and"]);
+};
+const boolEqual: Spelling = (f) => {
+  f.op(OP["v128.xor"]);
+  f.op(OP["v128.not"]);
+};
+
+// biome-ignore format: a table
+const ALU: Record<AluOp, Row> = {
+  NEG: [nothing, OP["i32x4.neg"], OP["i32x4.neg"], OP["f32x4.neg"]],
+  EXP2: NONE,
+  LOG2: NONE,
+  SIN: NONE,
+  SQRT: [undefined, undefined, undefined, OP["f32x4.sqrt"]],
+  RECIP: NONE,
+  TRUNC: [undefined, undefined, undefined, OP["f32x4.trunc"]],
+  ADD: ints(OP["i32x4.add"], OP["v128.or"], OP["f32x4.add"]),
+  SUB: ints(OP["i32x4.sub"], OP["v128.xor"], OP["f32x4.sub"]),
+  MUL: ints(OP["i32x4.mul"], OP["v128.and"], OP["f32x4.mul"]),
+  DIV: [undefined, undefined, undefined, OP["f32x4.div"]],
+  IDIV: NONE,
+  MOD: [never, undefined, undefined, undefined],
+  MAX: [OP["v128.or"], OP["i32x4.max_s"], OP["i32x4.max_u"], OP["f32x4.max"]],
+  CMPLT: [boolLess, OP["i32x4.lt_s"], OP["i32x4.lt_u"], OP["f32x4.lt"]],
+  CMPEQ: ints(OP["i32x4.eq"], boolEqual, OP["f32x4.eq"]),
+  CMPNE: ints(OP["i32x4.ne"], OP["v128.xor"], OP["f32x4.ne"]),
+  AND: ints(OP["v128.and"], OP["v128.and"]),
+  OR: ints(OP["v128.or"], OP["v128.or"]),
+  XOR: ints(OP["v128.xor"], OP["v128.xor"]),
+  // the count is a scalar on the stack
+  SHL: [undefined, OP["i32x4.shl"], OP["i32x4.shl"], undefined],
+  SHR: [undefined, OP["i32x4.shr_s"], OP["i32x4.shr_u"], undefined],
+  WHERE: [OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"]],
+  MULACC: NONE,
+};
+/** Ops whose result may leave a type below 32 bits. */
+const LEAVES_RANGE: ReadonlySet<AluOp> = new Set(["NEG", "ADD", "SUB", "MUL", "SHL"]);
+
+const spellingOf = (op: AluOp, d: DType): Spelling => {
+  const column = isLane(d) ? COLUMNS[reprOf(d).column] : undefined;
+  return column === undefined ? undefined : ALU[op][column];
+};
+const isShift = (op: AluOp): boolean => op === "SHL" || op === "SHR";
+
+/** The count of a shift, where every lane is shifted by the same known amount. */
+export function shiftOf(u: UOp): number | undefined {
+  const count = u.srcs[1];
+  if (u.op !== "ALU" || !isShift(u.arg) || count?.op !== "CONST") return undefined;
+  return Number(count.arg) % scalarOf(valueType(count)).bits;
+}
+
+/** What expand.ts may make vectors of: the node is still on scalars. */
+export const simd: Simd = {
+  width: WIDTH,
+  memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
+  has(u) {
+    const to = valueType(u);
+    if (!isLane(to)) return false;
+    if (u.op === "REDUCE") return true;
+    const from = valueType(u.srcs.at(-1) as UOp);
+    if (u.op === "BITCAST") return isLane(from) && from.itemsize === to.itemsize;
+    if (u.op === "CAST") return isLane(from) && !(from.isFloat && to.kind === "uint" && to.itemsize === 4);
+    if (u.op !== "ALU" || spellingOf(u.arg, from) === undefined) return false;
+    return !isShift(u.arg) || shiftOf(u) !== undefined;
+  },
+};
+
+const shifted = (f: FunctionBuilder, by: number): void => {
+  f.i32(by);
+  f.op(OP["i32x4.shl"]);
+  f.i32(by);
+  f.op(OP["i32x4.shr_s"]);
+};
+const splat = (x: number): Uint32Array => new Uint32Array(WIDTH).fill(x);
+function masked(f: FunctionBuilder, bits: Uint32Array): void {
+  f.v128(bits);
+  f.op(OP["v128.and"]);
+}
+/** Brings lanes back into the range of a type below 32 bits. */
+function narrow(f: FunctionBuilder, d: DType): void {
+  if (d.kind === "bool" || d.itemsize === 4) return;
+  const bits = d.itemsize * 8;
+  if (d.kind === "int") shifted(f, 32 - bits);
+  else masked(f, splat(2 ** bits - 1));
+}
+
+/** The op on the vectors on the stack; `d` is the type of a lane of the last of them. */
+export function emitVectorAlu(f: FunctionBuilder, op: AluOp, d: DType): void {
+  const spelling = spellingOf(op, d);
+  if (spelling === undefined) throw new InternalError(`WASM has no ${op} of four ${d.name}`);
+  if (typeof spelling === "number") f.op(spelling);
+  else spelling(f);
+  if (LEAVES_RANGE.has(op)) narrow(f, d);
+}
+
+const zeros = splat(0);
+const ONE = new Uint32Array(new Float32Array([1]).buffer)[0] as number;
+
+function notZero(f: FunctionBuilder): void {
+  f.v128(zeros);
+  f.op(OP["i32x4.ne"]);
+}
+
+export function emitVectorCast(f: FunctionBuilder, from: DType, to: DType): void {
+  if (from === to) return;
+  if (to.kind === "bool" && !from.isFloat) notZero(f);
+  else if (to.kind === "bool") {
+    f.v128(zeros);
+    f.op(OP["f32x4.ne"]);
+  } else if (from.kind === "bool") masked(f, splat(to.isFloat ? ONE : 1));
+  else if (to.isFloat) f.op(from.kind === "int" ? OP["f32x4.convert_i32x4_s"] : OP["f32x4.convert_i32x4_u"]);
+  else {
+    if (from.isFloat) f.op(OP["i32x4.trunc_sat_f32x4_s"]);
+    narrow(f, to);
+  }
+}
+export function emitVectorBitcast(f: FunctionBuilder, from: DType, to: DType): void {
+  if (from.kind === "bool") masked(f, splat(1));
+  if (to.kind === "bool") notZero(f);
+  else narrow(f, to);
+}
+
+export function emitVectorConst(f: FunctionBuilder, d: DType, values: readonly Value[]): void {
+  const bits = new DataView(new ArrayBuffer(16));
+  values.forEach((x, i) => {
+    if (d.isFloat) bits.setFloat32(4 * i, Number(x), true);
+    else bits.setInt32(4 * i, d.kind === "bool" ? -Number(x) : Number(x), true);
+  });
+  f.v128(new Uint32Array(bits.buffer));
+}
+
+// ---- memory: types below 32 bits are widened on the way in and packed on the way out ----
+
+interface Narrow {
+  readonly load: Opcode;
+  readonly widen: readonly Opcode[];
+  /** which bytes of the lanes go into memory */
+  readonly bytes: readonly number[];
+  readonly store: Opcode;
+}
+const packed = (itemsize: number): number[] => {
+  const kept = Array.from({ length: 4 * itemsize }, (_, i) => 4 * Math.floor(i / itemsize) + (i % itemsize));
+  return [...kept, ...new Array<number>(16 - kept.length).fill(0)];
+};
+const bytes = (low16: Opcode, low32: Opcode): Narrow => ({
+  load: OP["v128.load32_zero"],
+  widen: [low16, low32],
+  bytes: packed(1),
+  store: OP["v128.store32_lane"],
+});
+const halves = (low32: Opcode): Narrow => ({
+  load: OP["v128.load64_zero"],
+  widen: [low32],
+  bytes: packed(2),
+  store: OP["v128.store64_lane"],
+});
+const SIGNED = {
+  1: bytes(OP["i16x8.extend_low_i8x16_s"], OP["i32x4.extend_low_i16x8_s"]),
+  2: halves(OP["i32x4.extend_low_i16x8_s"]),
+} as const;
+const UNSIGNED = {
+  1: bytes(OP["i16x8.extend_low_i8x16_u"], OP["i32x4.extend_low_i16x8_u"]),
+  2: halves(OP["i32x4.extend_low_i16x8_u"]),
+} as const;
+const narrowOf = (d: DType): Narrow | undefined =>
+  d.itemsize === 4 ? undefined : (d.kind === "int" ? SIGNED : UNSIGNED)[d.itemsize as 1 | 2];
+
+/** Four elements from the address on the stack. */
+export function emitVectorLoad(f: FunctionBuilder, d: DType, offset: number): void {
+  const how = narrowOf(d);
+  f.memory(how?.load ?? OP["v128.load"], reprOf(d).align, offset);
+  for (const op of how?.widen ?? []) f.op(op);
+  if (d.kind === "bool") notZero(f);
+}
+/** The vector on the stack to the address below it. */
+export function emitVectorStore(f: FunctionBuilder, d: DType, offset: number): void {
+  const how = narrowOf(d);
+  if (how === undefined) {
+    f.memory(OP["v128.store"], reprOf(d).align, offset);
+    return;
+  }
+  if (d.kind === "bool") masked(f, splat(1));
+  const all = f.local(V128);
+  f.tee(all);
+  f.get(all);
+  f.shuffle(how.bytes);
+  f.memory(how.store, reprOf(d).align, offset);
+  f.code.byte(0); // lane 0 of what was packed
+}
+/** One element from the address on the stack, in all lanes. */
+export function emitLoadSplat(f: FunctionBuilder, offset: number): void {
+  f.memory(OP["v128.load32_splat"], 2, offset);
+}
+
+// ---- lanes ----
+
+/** Puts lanes together; `push` leaves a scalar on the stack. */
+export function emitVectorize(
+  f: FunctionBuilder,
+  d: DType,
+  lanes: readonly UOp[],
+  push: (u: UOp) => void,
+): void {
+  const first = lanes[0] as UOp;
+  if (lanes.every((l) => l.op === "CONST")) {
+    emitVectorConst(
+      f,
+      d,
+      lanes.map((l) => l.arg as Value),
+    );
+    return;
+  }
+  const lane = (u: UOp) => {
+    if (d.kind === "bool") emitConst(f, d, 0);
+    push(u);
+    if (d.kind === "bool") f.op(OP["i32.sub"]);
+  };
+  const isFloat = reprOf(d).type === F32;
+  lane(first);
+  f.op(isFloat ? OP["f32x4.splat"] : OP["i32x4.splat"]);
+  lanes.forEach((u, i) => {
+    if (u === first) return;
+    lane(u);
+    f.op(isFloat ? OP["f32x4.replace_lane"] : OP["i32x4.replace_lane"]);
+    f.code.byte(i);
+  });
+}
+/** One lane of the vector on the stack. */
+export function emitExtract(f: FunctionBuilder, d: DType, lane: number): void {
+  f.op(reprOf(d).type === F32 ? OP["f32x4.extract_lane"] : OP["i32x4.extract_lane"]);
+  f.code.byte(lane);
+  if (d.kind !== "bool") return;
+  f.i32(1);
+  f.op(OP["i32.and"]);
+}
