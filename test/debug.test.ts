@@ -143,7 +143,7 @@ describe("the columns", () => {
     const lines = await printed(2, () => x.add(y).realize());
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(
-      /^\*\*\* WASM {7}1 E_1000000 +arg {3}3 mem +\d+\.\d\d GB tm +1000\.00us\/ +1\.00ms \( +1\.00 GFLOPS, +12\.00 GB\/s\)$/,
+      /^\*\*\* WASM {7}1 E_62500_16 +arg {3}3 mem +\d+\.\d\d GB tm +1000\.00us\/ +1\.00ms \( +1\.00 GFLOPS, +12\.00 GB\/s\)$/,
     );
     expect([GlobalCounters.globalOps, GlobalCounters.globalMem]).toEqual([1e6, 12e6]);
   });

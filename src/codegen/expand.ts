@@ -259,6 +259,9 @@ class Expander {
         vector === undefined ? this.#scalar(body, t) : this.#vector(body, t, vector),
       );
       const turn = this.#combine(u.arg, turns);
+      // the first sum of a loop is 0 + x, which is 0 for an x of -0
+      if (rest.length === 0 && u.arg === "SUM")
+        return this.#arena.alu("ADD", turn, this.#arena.constant(valueType(turn), 0));
       return rest.length === 0 ? turn : this.#arena.make("REDUCE", turn.dtype, [turn, ...rest], u.arg);
     });
     const total = this.#combine(u.arg, totals);

@@ -14,6 +14,8 @@ import { type UOp, valueType } from "./uops.ts";
 const MAX_ACCUMULATORS = 12;
 /** Vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
+/** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
+const MIN_TURNS = 64;
 /** Less work than this is done before a second thread would have woken up. */
 const THREAD_WORK = 1 << 16;
 
@@ -60,8 +62,9 @@ class Heuristic {
   choose(): OptOp[] {
     const { simd } = this.#target;
     const opts: OptOp[] = [];
+    const hot = this.#scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
+    if (hot.turns < MIN_TURNS) return opts;
     if (simd !== undefined) {
-      const hot = this.#scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
       for (const axis of this.#wideAxes(simd.width)) opts.push(...this.#tile(axis, hot, simd.width));
       opts.push(...this.#unrolled(hot, opts));
     }
@@ -132,7 +135,7 @@ class Heuristic {
     let gain = 0;
     for (const s of this.#scopes) {
       if (!s.axes.has(id)) continue;
-      const saved = { stays: 3, next: 3, jumps: -1 } as const;
+      const saved = { stays: 3, next: 3, jumps: -3 } as const;
       const memory = s.memory.reduce((n, u) => n + saved[this.#step(u, id)], 0);
       const alus = s.alus.filter((u) => this.#free.get(u)?.has(id)).length;
       gain += s.turns * (memory + alus);
@@ -226,7 +229,9 @@ class Heuristic {
       const taken = opts.filter((o) => o.axis === a.of).reduce((n, o) => n * o.amount, 1);
       return smax(a.size) / taken;
     };
-    const outputs = this.#order.filter((a) => a.kind === "output" && left(a) > 1);
+    // a reduce that does not depend on the loop would be computed again in every part of it
+    const everywhere = (a: Axis): boolean => this.#scopes.every((s) => s.axes.has(a.id));
+    const outputs = this.#order.filter((a) => a.kind === "output" && left(a) > 1 && everywhere(a));
     const axis = outputs.find((a) => left(a) >= 16) ?? outputs.sort((a, b) => left(b) - left(a))[0];
     return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, amount: 1 }];
   }

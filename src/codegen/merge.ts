@@ -9,9 +9,10 @@ import { mul, type Sint } from "../shape/symbolic.ts";
 import { type Shape, stridesFor, type View } from "../shape/view.ts";
 
 /** For each dim of the kernel, the dim of the node that follows it; undefined: the node does not depend on it. */
-type Dims = readonly (number | undefined)[];
-/** Whether dims d-1 and d of the kernel may be one loop as far as one node is concerned. */
-type Condition = (d: number) => boolean;
+type Dim = number | undefined;
+type Dims = readonly Dim[];
+/** Whether dims p and d of the kernel, with only dims of size 1 between them, may be one loop for one node. */
+type Condition = (p: number, d: number) => boolean;
 
 /** Groups the dims of `root`'s shape (all of them, or only `axes`), outermost first. */
 export function mergeDims(root: LazyOp, axes?: readonly number[]): number[][] {
@@ -23,7 +24,9 @@ export function mergeDims(root: LazyOp, axes?: readonly number[]): number[][] {
   const groups: number[][] = [];
   for (const d of dims) {
     const last = groups.at(-1);
-    if (last?.at(-1) === d - 1 && conditions.every((joins) => joins(d))) last.push(d);
+    const before = last?.findLast((p) => root.shape[p] !== 1);
+    const joins = before === undefined || root.shape[d] === 1 || conditions.every((c) => c(before, d));
+    if (last?.at(-1) === d - 1 && joins) last.push(d);
     else groups.push([d]);
   }
   return groups;
@@ -35,11 +38,12 @@ function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Dim
   if (before.some((b) => arraysEqual(b, dims))) return;
   before.push(dims);
   let below: Dims | undefined = dims;
-  if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST") into.push((d) => joinsView(u.arg.st, dims, d));
-  else if (u.op === "ARANGE") into.push((d) => joinsView(u.arg, dims, d));
-  else if (isReduceOp(u.op)) into.push((d) => joinsReduce(u, dims, d));
+  if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST")
+    into.push((p, d) => joinsView(u.arg.st, dims[p], dims[d]));
+  else if (u.op === "ARANGE") into.push((p, d) => joinsView(u.arg, dims[p], dims[d]));
+  else if (isReduceOp(u.op)) into.push((p, d) => joinsReduce(u, dims[p], dims[d]));
   else if (u.op === "VIEW") {
-    into.push((d) => joinsView(u.arg, dims, d));
+    into.push((p, d) => joinsView(u.arg, dims[p], dims[d]));
     below = renamed(u.arg, u.srcs[0]?.shape ?? [], dims);
     if (below === undefined) into.push(() => false);
   }
@@ -47,22 +51,20 @@ function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Dim
 }
 
 /** A reduced and a kept dim are different loops. A dim of size 1 is on neither side. */
-function joinsReduce(u: LazyOp, dims: Dims, d: number): boolean {
+function joinsReduce(u: LazyOp, a: Dim, b: Dim): boolean {
   const axes = u.arg as readonly number[];
-  const [a, b] = [dims[d - 1], dims[d]];
   const sizes = u.srcs[0]?.shape ?? [];
   if (a === undefined || b === undefined || sizes[a] === 1 || sizes[b] === 1) return true;
   return axes.includes(a) === axes.includes(b);
 }
 
-function joinsView(st: ShapeTracker, dims: Dims, d: number): boolean {
+function joinsView(st: ShapeTracker, a: Dim, b: Dim): boolean {
   const v = st.views.at(-1) as View;
-  const [a, b] = [dims[d - 1], dims[d]];
   if (a === undefined && b === undefined) return true;
   const full = (i: number) => v.mask === undefined || (v.mask[i]?.[0] === 0 && v.mask[i]?.[1] === v.shape[i]);
   if ((a !== undefined && !full(a)) || (b !== undefined && !full(b))) return false;
-  const step = (i: number | undefined): Sint => (i === undefined ? 0 : (v.strides[i] as Sint));
-  const size = (i: number | undefined): Sint | undefined => (i === undefined ? undefined : v.shape[i]);
+  const step = (i: Dim): Sint => (i === undefined ? 0 : (v.strides[i] as Sint));
+  const size = (i: Dim): Sint | undefined => (i === undefined ? undefined : v.shape[i]);
   if (size(a) === 1 || size(b) === 1) return true;
   return b === undefined ? step(a) === 0 : step(a) === mul(step(b), v.shape[b] as Sint);
 }

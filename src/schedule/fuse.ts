@@ -202,7 +202,10 @@ class Graph {
       let top = (b.sources[0] as LazyBuffer).base;
       while (!reduces(top))
         top = top.sources.map((s) => s.base).find((s) => heights.get(s) === height) as LazyBuffer;
-      return (top.sources[0] as LazyBuffer).base;
+      const reduced = (top.sources[0] as LazyBuffer).base;
+      // a product of parts that were expanded to meet, as in a matmul, is larger than any of them: never store it
+      const grown = reduced.sources.every((s) => elements(s.base.shape) < elements(reduced.shape));
+      return grown ? top : reduced;
     }
     return undefined;
   }

@@ -187,12 +187,19 @@ export abstract class ConvTensor extends LinalgTensor {
     return sum.reshape([batch, groups, outer, ...out]);
   }
 
+  /** `fit`, with the zeros in memory: every window that meets them would ask for each element whether it is one. */
+  #framed(amounts: readonly Interval[], f: Frame): this {
+    const fitted = this.fit(amounts);
+    const pads = amounts.some(([a, b]) => Number(a) > 0 || Number(b) > 0);
+    return pads && f.kernel.some((k) => k > 1) ? fitted.contiguous() : fitted;
+  }
+
   // Input, weights and output are bound by one trilinear form. Each of the three methods computes one of them from the
   // other two, so each is the gradient of both others, to any order.
 
   /** The output: this [n, group, in, i], `w` [group, out, in, k], result [n, group, out, o]. */
   protected convolve(w: this, c: Convolution): this {
-    const made = this.detach().fit(c.pads).#correlate(w.detach(), c.stride, c.dilation);
+    const made = this.detach().#framed(c.pads, c).#correlate(w.detach(), c.stride, c.dilation);
     return this.wrap(made.lazydata, [this, w], (g) => [
       this.requiresGrad ? g.unconvolve(w, c) : undefined,
       w.requiresGrad ? this.#weightsOf(g, c) : undefined,
@@ -214,7 +221,7 @@ export abstract class ConvTensor extends LinalgTensor {
       .detach()
       .flip(spatial)
       .permute([0, 2, 1, ...spatial]);
-    const made = spread.fit(room).#correlate(
+    const made = spread.#framed(room, c).#correlate(
       turned,
       c.kernel.map(() => 1),
       c.dilation,
@@ -233,7 +240,7 @@ export abstract class ConvTensor extends LinalgTensor {
       return [before, last - Number(before) - at(c.sizes, i)];
     });
     const made = this.detach()
-      .fit(used)
+      .#framed(used, c)
       .permute([2, 1, 0, ...spatial])
       .#correlate(g.detach().permute([1, 2, 0, ...spatial]), c.dilation, c.stride)
       .permute([1, 2, 0, ...spatial]);

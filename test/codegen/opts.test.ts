@@ -107,8 +107,10 @@ function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
     const isOutput = axis < outputs.length;
     if (op === "SWAP") return isOutput && amount >= 0 && amount < outputs.length;
     const size = left[axis];
-    if (size === undefined || isOutput === (op === "UNROLL") || amount < 1 || size % amount !== 0)
-      return false;
+    const wantsOutput = op !== "UNROLL" && op !== "GROUP";
+    if (size === undefined || isOutput !== wantsOutput || amount < 1) return false;
+    if (op === "THREAD") return true;
+    if (size % amount !== 0) return false;
     left[axis] = size / amount;
     return true;
   });
@@ -117,7 +119,7 @@ function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
 /** Every op on every axis with every amount that could make sense, fitting or not. */
 function singles({ outputs, reduces }: Case): OptOp[] {
   const sizes = [...outputs, ...reduces];
-  const names = ["SWAP", "UPCAST", "UNROLL", "LOCAL"] as const;
+  const names = ["SWAP", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD"] as const;
   return sizes.flatMap((size, axis) =>
     names.flatMap((op) => {
       const amounts = op === "SWAP" ? sizes.map((_, i) => i) : Array.from({ length: size }, (_, i) => i + 1);
@@ -133,7 +135,9 @@ function randomList(r: Random, { outputs, reduces }: Case): OptOp[] {
     if (outputs.length > 1 && r.chance(25))
       return opt("SWAP", r.int(0, outputs.length - 1), r.int(0, outputs.length - 1));
     return opt(
-      axis < outputs.length ? r.pick(["UPCAST", "LOCAL"] as const) : "UNROLL",
+      axis < outputs.length
+        ? r.pick(["UPCAST", "UPCAST", "LOCAL", "THREAD"] as const)
+        : r.pick(["UNROLL", "GROUP"] as const),
       axis,
       r.pick([2, 2, 3, 4]),
     );
@@ -180,7 +184,7 @@ describe("random kernels", () => {
       const axis = r.int(0, sizes.length - 1);
       const factors = [2, 3, 4, 5, 6, 8].filter((f) => (sizes[axis] as number) % f === 0);
       return opt(
-        r.pick(["UPCAST", "UNROLL", "LOCAL", "SWAP"]),
+        r.pick(["UPCAST", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "SWAP"]),
         axis,
         factors.length === 0 ? 1 : r.pick(factors),
       );
@@ -243,6 +247,36 @@ describe("what they do", () => {
     expect(trips(flat)).toEqual([8, 6]);
     expect(opsIn(flat, "DEFINE_ACC")).toHaveLength(0);
     expect(opsIn(flat, "LOAD")).toHaveLength(24);
+  });
+  test("GROUP keeps an accumulator a lane and combines them after the loop", async () => {
+    const kernel = lowered(await matmul(), [opt("GROUP", 2, 4)]);
+    expect(trips(kernel)).toEqual([8, 6, 3]);
+    expect(opsIn(kernel, "DEFINE_ACC")).toHaveLength(4);
+  });
+  test("THREAD makes a loop the grid", async () => {
+    const kernel = lowered(await matmul(), [opt("THREAD", 0, 1)]);
+    expect(kernel.globalSize).toEqual([8]);
+    expect(trips(kernel)).toEqual([6, 12]);
+    expect(lowered(await matmul(), [opt("THREAD", 1, 1)]).globalSize).toEqual([6]);
+  });
+  test("four lanes that lie side by side are one vector on WASM", async () => {
+    const types = (kernel: ReturnType<typeof lowered>, op: "LOAD" | "STORE" | "DEFINE_ACC") =>
+      opsIn(kernel, op).map((u) => ((op === "STORE" ? u.srcs[2] : u) as { dtype: unknown }).dtype);
+    const x = floats("WASM", [8, 12], 3);
+    const y = floats("WASM", [12, 8], 4);
+    // rows times columns: along the columns of y both y and the result are side by side
+    const wide = lowered(await lastItem(x.dot(y)), [opt("UPCAST", 1, 8), opt("UPCAST", 0, 2)]);
+    const four = float32.vec(4);
+    expect(types(wide, "STORE")).toEqual([four, four, four, four]);
+    expect(types(wide, "DEFINE_ACC")).toEqual([four, four, four, four]);
+    expect(new Set(types(wide, "LOAD"))).toEqual(new Set([four, float32]));
+    // rows times rows: only along the sum
+    const rows = lowered(await lastItem(x.dot(floats("WASM", [8, 12], 5).T)), [opt("GROUP", 2, 4)]);
+    expect(types(rows, "DEFINE_ACC")).toEqual([four]);
+    expect(types(rows, "STORE")).toEqual([float32]);
+    // doubles have no vectors here: lane by lane
+    const doubles = lowered(await lastItem(x.cast("float64").dot(y.cast("float64"))), [opt("UPCAST", 1, 4)]);
+    expect(new Set(types(doubles, "DEFINE_ACC"))).toEqual(new Set([dtypes.float64]));
   });
   test("SWAP exchanges loops", async () => {
     const item = await matmul();
