@@ -13,6 +13,10 @@ export const SETTINGS = {
   GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
   GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the ending"],
   SPEC: [0, "1: verify types and structure of the UOps between passes"],
+  RING: [
+    1,
+    "how sharded tensors are added up: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring",
+  ],
   CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
   NO_COLOR: ["", "set: no colours, whatever reads the output"],
 } as const satisfies Record<string, readonly [string | number, string]>;

@@ -19,6 +19,7 @@ export { runSchedule, runScheduleSync } from "./engine/realize.ts";
 export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";
 export { LazyBuffer } from "./lazy/lazybuffer.ts";
+export { MultiLazyBuffer } from "./lazy/multi.ts";
 export * as nn from "./nn/index.ts";
 export { BinaryOps, BufferOps, LoadOps, ReduceOps, TernaryOps, UnaryOps } from "./ops.ts";
 export { type CStyleLanguage, uopsToCStyle } from "./render/cstyle.ts";

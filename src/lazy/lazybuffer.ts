@@ -1,6 +1,6 @@
 // The lazy graph. A LazyBuffer is concrete (it has an `op` and `srcs`; once realised a `buffer` and no srcs) or a
 // view (`_base` and a ShapeTracker). Nodes are immutable but for realisation. Tensors build them, schedule/ cuts
-// them into kernels, nobody else looks inside.
+// them into kernels, nobody else looks inside. What lies on several devices is a MultiLazyBuffer (multi.ts).
 
 import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
@@ -46,7 +46,7 @@ export class LazyBuffer {
   #readers: Set<WeakRef<LazyBuffer>> | undefined;
   #sweepAt = 32;
 
-  private constructor(
+  protected constructor(
     device: string,
     st: ShapeTracker,
     dtype: DType,
@@ -119,6 +119,14 @@ export class LazyBuffer {
   get base(): LazyBuffer {
     return this._base ?? this;
   }
+  /** All of it as a node on one device. */
+  get gathered(): LazyBuffer {
+    return this;
+  }
+  /** The nodes that have to be computed for this one: itself, or one on each device of a MultiLazyBuffer. */
+  get parts(): readonly LazyBuffer[] {
+    return [this];
+  }
   get shape(): Shape {
     return this.st.shape;
   }
@@ -148,6 +156,10 @@ export class LazyBuffer {
   }
   get isUnrealizedConst(): boolean {
     return this.base.op === "CONST" && this.base.realized === undefined;
+  }
+  /** Whether there is memory that an assign would write to. */
+  get hasMemory(): boolean {
+    return this.base.realized !== undefined || this.base.op === "ASSIGN";
   }
 
   /** Called by the engine once the node's value is in its buffer (or certain to get there). */
@@ -273,6 +285,11 @@ export class LazyBuffer {
       if (this.base.realized === undefined) this.base.forcedRealize = true;
       return this;
     }
+    return this.duplicate();
+  }
+
+  /** The same values in memory that nobody else has, also where this node lies in order already. */
+  duplicate(): LazyBuffer {
     return LazyBuffer.loadop("CONTIGUOUS", this.shape, this.dtype, this.device, undefined, [this]);
   }
 
@@ -313,6 +330,12 @@ export class LazyBuffer {
       value,
       this,
     ]).#sharing(this);
+  }
+  /** What a tensor of this node is after an assign: a node that writes here, or `value` where there is no memory yet. */
+  replacedBy(value: LazyBuffer): LazyBuffer {
+    // nothing is overwritten either where the memory belongs to another tensor by now
+    if (!this.isWhole || this.base.overwritten || !this.hasMemory) return value;
+    return this.assign(value.base === this.base && !value.st.contiguous ? value.contiguous() : value);
   }
   #sharing(target: LazyBuffer): this {
     this.#buffer = target.base.buffer;

@@ -228,7 +228,7 @@ export const tensorOn = (buffer: Buffer, shape: readonly number[]): Tensor =>
 
 /** The elements as they lie in memory, row by row: float16 stays float16. */
 export async function bytesOf(t: Tensor): Promise<Uint8Array> {
-  const lb = t.lazydata;
+  const lb = t.lazydata.gathered;
   const whole = lb.device.startsWith("DISK") ? lb : lb.contiguous();
   const host = lb.device === "EXT" ? whole : whole.copyToDevice("EXT");
   await realize([host]);

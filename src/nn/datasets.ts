@@ -132,14 +132,20 @@ export interface Batch {
   readonly y: Tensor;
 }
 
+export interface SampleOptions {
+  /** of data with a copy on each of several devices: every device picks its share of the batch; default: false */
+  readonly sharded?: boolean;
+}
+
 /**
  * `size` samples drawn at random with their labels, on the device: nothing is copied to the host or back.
  * @example
  * nn.datasets.sample({ x: Tensor.zeros(10, 3), y: Tensor.zeros(10) }, 4).x.shape // => [4, 3]
  */
-export function sample({ x, y }: Batch, size: number): Batch {
+export function sample({ x, y }: Batch, size: number, { sharded = false }: SampleOptions = {}): Batch {
   const n = rows({ x, y }, size);
-  const at = Tensor.randint(0, n, [size], { device: x.device }).contiguous();
+  const drawn = Tensor.randint(0, n, [size], { device: x.device });
+  const at = (sharded ? drawn.shard(x.devices, 0) : drawn).contiguous();
   return { x: x.indexSelect(0, at), y: y.indexSelect(0, at) };
 }
 

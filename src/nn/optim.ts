@@ -3,9 +3,8 @@
 // on the device that the kernels read, so that changing one compiles nothing.
 
 import { type DType, dtypes } from "../dtype.ts";
-import { ArgumentError } from "../errors.ts";
+import { ArgumentError, DeviceError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { showShape } from "../tensor/base.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { takeUpdates } from "./updates.ts";
@@ -144,9 +143,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
     const active = this.#active();
     // the first step has memory for nothing yet: assign needs some to write to
     const fresh = active.flatMap(({ param, state }) => [param, ...Object.values(state)]);
-    const bare = fresh.filter(
-      (t) => t.lazydata.base.realized === undefined && t.lazydata.base.op !== "ASSIGN",
-    );
+    const bare = fresh.filter((t) => !t.lazydata.hasMemory);
     if (bare.length > 0) await Tensor.realize(...bare);
     Tensor.noGrad(() => {
       this.prepare(active);
@@ -169,7 +166,9 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
 
   /** Zeros to start from, in memory of their own. */
   protected zeros(like: Tensor, shape = like.lazydata.shape): Tensor {
-    return new Tensor(LazyBuffer.constant(like.device, shape, workType(like.dtype), 0).contiguous());
+    const dtype = workType(like.dtype);
+    if (shape === like.lazydata.shape) return new Tensor(like.lazydata.const(0, dtype).contiguous());
+    return Tensor.full(shape, 0, { dtype, device: like.device }).contiguous();
   }
   /**
    * A number to start from, shared by all parameters of one device, type and `key` until one of them skips a
@@ -214,6 +213,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
         const state = this.state[i++] as State;
         const { grad } = param;
         if (grad === undefined) continue;
+        requireTogether(this.constructor.name, param, state);
         const work = workType(param.dtype);
         const value = param.detach().cast(work);
         const { options } = g;
@@ -230,10 +230,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
 const isGroups = <O extends CommonOptions>(params: Params<O>): params is readonly Group<O>[] =>
   !(params[0] instanceof Tensor);
 
-const copyOf = (t: Tensor): Tensor => {
-  const { lazydata: lb } = t;
-  return new Tensor(LazyBuffer.loadop("CONTIGUOUS", lb.shape, lb.dtype, lb.device, undefined, [lb]));
-};
+const copyOf = (t: Tensor): Tensor => new Tensor(t.lazydata.duplicate());
 
 function checkParams(name: string, params: readonly Tensor[]): void {
   const seen = new Set<Tensor>();
@@ -251,6 +248,15 @@ function checkParams(name: string, params: readonly Tensor[]): void {
     }
     seen.add(p);
   }
+}
+
+function requireTogether(name: string, param: Tensor, state: State): void {
+  const apart = Object.values(state).find((t) => t.device !== param.device);
+  if (apart === undefined) return;
+  throw new DeviceError(
+    `${name}.step: a parameter of shape ${showShape(param.shape)} is on ${param.device}, its state on ${apart.device}; ` +
+      "make the optimizer after the parameters were moved or sharded",
+  );
 }
 
 /** Complains of an option outside of `low` to `high`. */

@@ -3,7 +3,6 @@
 // before it changes anything.
 
 import { ArgumentError } from "../errors.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { showShape } from "../tensor/base.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
@@ -121,7 +120,7 @@ async function put(pairs: readonly (readonly [Tensor, Tensor])[]): Promise<void>
  * other.
  */
 function ownCopy(value: Tensor, t: Tensor): Tensor {
-  const { lazydata: lb } = value.detach().to(t.device).cast(t.dtype);
-  if (lb.base !== value.lazydata.base) return new Tensor(lb.contiguous());
-  return new Tensor(LazyBuffer.loadop("CONTIGUOUS", lb.shape, lb.dtype, lb.device, undefined, [lb]));
+  const { lazydata: lb } = value.detach().placedLike(t).cast(t.dtype);
+  const theirs = new Set(value.lazydata.parts.map((p) => p.base));
+  return new Tensor(lb.parts.some((p) => theirs.has(p.base)) ? lb.duplicate() : lb.contiguous());
 }

@@ -18,9 +18,15 @@ export function canonicalize(name: string): string {
 /** The part of a canonical name before the colon: WASM of WASM:1. */
 export const kindOf = (name: string): string => name.split(":", 1)[0] as string;
 
+const holdsOnly = (canonical: string): boolean => ["EXT", "DISK"].includes(kindOf(canonical));
+
+/** The devices that a name stands for: itself, or those of a group, `WASM,WASM:1`, in canonical spelling. */
+export const devicesOf = (name: string): readonly string[] =>
+  (/^disk:/i.test(name) ? [name] : name.split(",")).map((n) => canonicalize(n.trim()));
+
 /** New tensors are computed where they are, so the default device must not be one that only holds data. */
 function requireComputing(canonical: string): string {
-  if (kindOf(canonical) !== "EXT" && kindOf(canonical) !== "DISK") return canonical;
+  if (!holdsOnly(canonical)) return canonical;
   throw new DeviceError(
     `device ${canonical} holds data and cannot compute, so it cannot be the default; ` +
       "set DEV or Device.DEFAULT to a device that computes, such as WASM, JS or CLANG",
@@ -40,6 +46,16 @@ class DeviceRegistry {
     const canonical = requireComputing(canonicalize(name));
     this.#loader(canonical);
     this.#default = canonical;
+  }
+
+  /** The canonical name of a device that computes; an error where this build has no such device. */
+  computing(name: string): string {
+    const canonical = canonicalize(name);
+    this.#loader(canonical);
+    if (!holdsOnly(canonical)) return canonical;
+    throw new DeviceError(
+      `device ${canonical} holds data and cannot compute; name a device that does, such as WASM, JS or CLANG`,
+    );
   }
 
   /** The kinds of device this build knows. */

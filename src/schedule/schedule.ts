@@ -33,7 +33,7 @@ interface Draft {
 
 /** What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. */
 export function createSchedule(outs: readonly LazyBuffer[]): ScheduleItem[] {
-  let wanted = outs.map((o) => o.base).filter((b) => b.realized === undefined);
+  let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
     const plan = cut(wanted);
     // an assign ends the life of the old value: what was built on it and still waits is computed first

@@ -33,8 +33,10 @@ export function abandon<T extends TensorBase>(
   wanted: readonly (T | undefined)[],
   before: number,
 ): void {
-  const { base } = flow.lazydata;
-  if (base.id >= before && wanted.every((w) => w?.lazydata.base !== base)) base.consumed = true;
+  for (const { base } of flow.lazydata.parts) {
+    const free = wanted.every((w) => w?.lazydata.parts.every((part) => part.base !== base) ?? true);
+    if (base.id >= before && free) base.consumed = true;
+  }
 }
 
 /** All that `root` was made of, sources first; what `stops` were made of does not count. */

@@ -6,8 +6,10 @@ import { realize, realizeSync } from "../engine/realize.ts";
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
 import { inspect, runAsync, runSync } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { copyLike, copyTo, MultiLazyBuffer, onEach } from "../lazy/multi.ts";
 import { Device } from "../runtime/registry.ts";
 import { boundValue, type Sint } from "../shape/symbolic.ts";
+import type { Shape } from "../shape/view.ts";
 import { type Backward, type Context, isRecording } from "./autograd.ts";
 
 /** An element as JavaScript has it: bool is boolean, 64-bit integers are bigint. */
@@ -49,7 +51,11 @@ export abstract class TensorBase {
   }
   /** 0, 1, … n-1 as int32, on this tensor's device. */
   protected counting(n: Sint): this {
-    return this.wrap(LazyBuffer.arange(this.device, n));
+    return this.wrap(onEach(this.device, (d) => LazyBuffer.arange(d, n)));
+  }
+  /** One value in a shape, on this tensor's device. */
+  protected constant(shape: Shape, dtype: DType, value: Value): this {
+    return this.wrap(onEach(this.device, (d) => LazyBuffer.constant(d, shape, dtype, value)));
   }
   /** The same values, cut off from what they were made of: no gradient passes. */
   detach(): this {
@@ -66,17 +72,31 @@ export abstract class TensorBase {
   get dtype(): DType {
     return this.lazydata.dtype;
   }
+  /** Where the values are: `WASM`, or `WASM,WASM:1` for a tensor on both (see `shard`). */
   get device(): string {
     return this.lazydata.device;
+  }
+  /** The devices that have the values: one, unless the tensor was sharded. */
+  get devices(): readonly string[] {
+    return this.lazydata.parts.map((p) => p.device);
+  }
+  /** The dim along which the elements are spread over several devices; undefined where each device has all of them. */
+  get shardDim(): number | undefined {
+    return this.lazydata instanceof MultiLazyBuffer ? this.lazydata.sharding?.axis : undefined;
   }
   /** How many elements. */
   get size(): number {
     return this.shape.reduce((a, b) => a * b, 1);
   }
 
-  /** The same values on another device: `t.to("JS")`. */
+  /** The same values on another device: `t.to("JS")`. What is sharded is put together there. */
   to(device: string): this {
-    return this.wrap(this.lazydata.copyToDevice(device), [this], (g) => [g.to(this.device)]);
+    return this.wrap(copyTo(this.lazydata, device), [this], (g) => [g.placedLike(this)]);
+  }
+  /** The same values where those of `like` are, cut in the same way. */
+  placedLike(like: this): this {
+    const placed = copyLike(this.lazydata, like.lazydata);
+    return placed === this.lazydata ? this : this.wrap(placed, [this], (g) => [g.placedLike(this)]);
   }
   /** The same values as another type. Float to integer truncates; NaN becomes 0. */
   cast(dtype: DTypeLike): this {
@@ -97,14 +117,7 @@ export abstract class TensorBase {
    */
   assign(x: this): this {
     this.#requireAssignable(x);
-    const target = this.lazydata;
-    // nothing is overwritten where there is no memory yet, or where it belongs to another tensor by now
-    const { base } = target;
-    const whole = target.isWhole && !base.overwritten;
-    const inPlace = whole && (base.realized !== undefined || base.op === "ASSIGN");
-    const value =
-      x.lazydata.base === base && !x.lazydata.st.contiguous ? x.lazydata.contiguous() : x.lazydata;
-    this.lazydata = inPlace ? target.assign(value) : value;
+    this.lazydata = this.lazydata.replacedBy(x.lazydata);
     this.#assigned = true;
     return this;
   }
@@ -128,7 +141,7 @@ export abstract class TensorBase {
     const lb = this.lazydata;
     if (lb.isWhole || lb.isUnrealizedConst || this.#assigned) return;
     throw new ArgumentError(
-      `assign: ${show(this)} is a part or another arrangement of a tensor of shape [${lb.base.shape}], which would not ` +
+      `assign: ${show(this)} is a part or another arrangement of a tensor of shape [${lb.parts[0]?.base.shape}], which would not ` +
         "change; assign to the whole tensor, write the part with its setitem, or take contiguous() first for a copy",
     );
   }
@@ -180,7 +193,7 @@ export abstract class TensorBase {
 
   /** Gives the memory back now instead of when the tensor is collected. Reading the tensor afterwards is an error. */
   dispose(): void {
-    this.lazydata.base.realized?.dispose();
+    for (const part of this.lazydata.parts) part.base.realized?.dispose();
   }
 
   #requireOne(): void {
@@ -192,7 +205,7 @@ export abstract class TensorBase {
 
   /** Reading is one COPY to the host. */
   #onHost(): LazyBuffer {
-    const lb = this.lazydata;
+    const lb = this.lazydata.gathered;
     if (!lb.onlyHolds) return lb.contiguous().copyToDevice("EXT");
     const host = lb.copyToDevice("EXT");
     if (host.isWhole) return host.contiguous();

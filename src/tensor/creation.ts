@@ -6,6 +6,7 @@ import { type DType, type DTypeLike, dtypes, toDType, type Value } from "../dtyp
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { onEach } from "../lazy/multi.ts";
 import { Device } from "../runtime/registry.ts";
 import { type Sint, Sym } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
@@ -97,7 +98,8 @@ export abstract class CreationTensor extends IndexTensor {
   ): T {
     const sizes = checkShape("full", typeof shape === "number" ? [shape] : shape);
     const dtype = options.dtype === undefined ? commonType([value]) : toDType(options.dtype);
-    return new this(LazyBuffer.constant(deviceOf(options), sizes, dtype, toValue(value)), options);
+    const made = onEach(deviceOf(options), (d) => LazyBuffer.constant(d, sizes, dtype, toValue(value)));
+    return new this(made, options);
   }
   /**
    * Zeros of float32, or of the dtype in the options: `Tensor.zeros(2, 3)`, `Tensor.zeros([2, 3], { dtype: "int32" })`.
@@ -123,7 +125,8 @@ export abstract class CreationTensor extends IndexTensor {
   static empty<T extends CreationTensor>(this: Maker<T>, ...args: SizeArgs): T {
     const { shape, options } = sizesOf("empty", args);
     const dtype = toDType(options.dtype ?? dtypes.float32);
-    return new this(LazyBuffer.loadop("EMPTY", shape, dtype, deviceOf(options)), options);
+    const made = onEach(deviceOf(options), (d) => LazyBuffer.loadop("EMPTY", shape, dtype, d));
+    return new this(made, options);
   }
 
   // ---- ranges ----
@@ -165,7 +168,7 @@ export abstract class CreationTensor extends IndexTensor {
       );
     }
     const dtype = options.dtype === undefined ? commonType(numbers) : toDType(options.dtype);
-    const places = new this(LazyBuffer.arange(deviceOf(options), count));
+    const places = new this(onEach(deviceOf(options), (d) => LazyBuffer.arange(d, count)));
     // the affine expression is computed wherever it is used, in a type that holds its steps
     const work = dtype.isInt && !numbers.every(Number.isInteger) ? dtypes.float64 : dtype;
     const steps = step === 1 ? places.cast(work) : places.cast(work).mul(step as number);
@@ -244,9 +247,7 @@ export abstract class CreationTensor extends IndexTensor {
    * await new Tensor([1, 2]).fullLike(7).tolist() // => [7, 7]
    */
   override fullLike(value: Element, options: TensorOptions = {}): this {
-    const dtype = options.dtype === undefined ? this.dtype : toDType(options.dtype);
-    const device = options.device ?? this.device;
-    return leaf(this.wrap(LazyBuffer.constant(device, this.lazydata.shape, dtype, toValue(value))), options);
+    return leaf(super.fullLike(value, options), options);
   }
   /**
    * Zeros in the shape, type and place of this tensor.
@@ -272,7 +273,9 @@ export abstract class CreationTensor extends IndexTensor {
   emptyLike(options: TensorOptions = {}): this {
     const dtype = options.dtype === undefined ? this.dtype : toDType(options.dtype);
     const { shape } = this.lazydata;
-    return leaf(this.wrap(LazyBuffer.loadop("EMPTY", shape, dtype, options.device ?? this.device)), options);
+    const empty = (d: string) => LazyBuffer.loadop("EMPTY", shape, dtype, d);
+    const made = this.wrap(onEach(options.device ?? this.device, empty));
+    return leaf(options.device === undefined ? made.placedLike(this) : made, options);
   }
   /**
    * torch's form of `t.fullLike(value)`.
@@ -331,7 +334,10 @@ function constant<T extends CreationTensor>(
 ): T {
   const { shape, options } = sizesOf(method, args);
   const dtype = toDType(options.dtype ?? dtypes.float32);
-  return new make(LazyBuffer.constant(deviceOf(options), shape, dtype, value), options);
+  return new make(
+    onEach(deviceOf(options), (d) => LazyBuffer.constant(d, shape, dtype, value)),
+    options,
+  );
 }
 
 /** Row and column numbers of an `n` by `m` matrix. */
@@ -344,7 +350,7 @@ function places<T extends CreationTensor>(
 ): [T, T] {
   const shape = checkShape(method, [n, m]);
   const [rows, columns] = range(2).map(
-    (i) => new make(LazyBuffer.arange(deviceOf(options), shape[i] as Sint)),
+    (i) => new make(onEach(deviceOf(options), (d) => LazyBuffer.arange(d, shape[i] as Sint))),
   );
   return [(rows as T).reshape(n, 1).expand(shape), (columns as T).reshape(1, m).expand(shape)];
 }
@@ -368,7 +374,7 @@ function spaced<T extends CreationTensor>(
   const [a, b] = [start, end].map((x) => {
     if (!(x instanceof CreationTensor)) {
       const value = dtype.isInt ? Math.trunc(x) : x;
-      return new make(LazyBuffer.constant(device, [steps], work, value));
+      return new make(onEach(device, (d) => LazyBuffer.constant(d, [steps], work, value)));
     }
     if (x.ndim !== 0) {
       throw new ShapeError(
@@ -379,7 +385,7 @@ function spaced<T extends CreationTensor>(
     return (dtype.isInt ? value.cast(dtype) : value).cast(work).expand(steps);
   }) as [T, T];
   if (steps < 2) return a;
-  const at = new make(LazyBuffer.arange(device, steps));
+  const at = new make(onEach(device, (d) => LazyBuffer.arange(d, steps)));
   const step = b.sub(a).div(steps - 1);
   const fromStart = a.add(step.mul(at.cast(work)));
   const fromEnd = b.sub(

@@ -6,6 +6,7 @@ import { dtypes, encodeArray } from "../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { arraysEqual, prod, range } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { copyTo } from "../lazy/multi.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape } from "./base.ts";
@@ -51,7 +52,7 @@ export abstract class GetTensor extends ScanTensor {
   }
   /** A tensor of nothing. */
   protected nothing(shape: readonly number[]): this {
-    return this.wrap(LazyBuffer.constant(this.device, shape, this.dtype, 0));
+    return this.constant(shape, this.dtype, 0);
   }
   /**
    * This tensor with the dims from `at` on, one for each of `indices`, replaced by those of the indices: what they name.
@@ -210,9 +211,7 @@ export abstract class GetTensor extends ScanTensor {
     const filler =
       value instanceof GetTensor
         ? value.cast(this.dtype)
-        : this.wrap(
-            LazyBuffer.constant(this.device, [], this.dtype, operandValue("maskedFill", value, this.dtype)),
-          );
+        : this.constant([], this.dtype, operandValue("maskedFill", value, this.dtype));
     if (filler.ndim > 0) {
       throw new ShapeError(
         `maskedFill: the value has shape ${showShape(filler.shape)}, expected a number or shape []; use where`,
@@ -267,7 +266,7 @@ export abstract class GetTensor extends ScanTensor {
   /** Integers that were computed here, as a tensor beside this one. */
   protected fromHost(values: readonly number[]): this {
     const buffer = new Buffer("EXT", values.length, dtypes.int32).allocate(encodeArray(dtypes.int32, values));
-    return this.wrap(LazyBuffer.fromBuffer(buffer, [values.length]).copyToDevice(this.device));
+    return this.wrap(copyTo(LazyBuffer.fromBuffer(buffer, [values.length]), this.device));
   }
 
   // ---- x[...] ----

@@ -5,7 +5,6 @@
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Interval } from "../shape/view.ts";
 import { isRecording } from "./autograd.ts";
 import { type Element, showShape } from "./base.ts";
@@ -249,7 +248,7 @@ export abstract class IndexTensor extends ScatterTensor {
         )
       : value.reshape(value.shape.slice(Math.max(0, value.ndim - shape.length))).broadcastTo(shape);
     const sizes = cuts.map((c) => c.count);
-    const there = this.wrap(LazyBuffer.constant(this.device, sizes, dtypes.bool, 1));
+    const there = this.constant(sizes, dtypes.bool, 1);
     return there.#placed(cuts, this.shape).where(fill.reshape(sizes).#placed(cuts, this.shape), this);
   }
   /** The inverse of `cutOut`: these elements where the cuts say, zeros elsewhere. */

@@ -1,12 +1,11 @@
 // Putting tensors together (cat, stack and their relatives) and taking them apart (split, chunk, unbind). Parts are
 // views and cost nothing; a join is one kernel.
 
-import { dtypes, promote } from "../dtype.ts";
+import { promote } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { add, type Sint, ssum, sub } from "../shape/symbolic.ts";
-import type { Interval } from "../shape/view.ts";
+import { concat, startsOf } from "../lazy/concat.ts";
+import { add, type Sint } from "../shape/symbolic.ts";
 import { showShape } from "./base.ts";
 import { FunctionTensor } from "./functions.ts";
 
@@ -41,20 +40,9 @@ export abstract class JoinTensor extends FunctionTensor {
     return parts.length === 1 ? (parts[0] as this) : first.#joined(parts, at);
   }
   #joined(parts: readonly this[], at: number): this {
-    const sizes = parts.map((p) => p.lazydata.shape[at] as Sint);
-    const starts = range(parts.length + 1).map((i) => ssum(sizes.slice(0, i)));
-    const total = starts.at(-1) as Sint;
-    const along = (x: Interval): Interval[] => range(this.ndim).map((d) => (d === at ? x : [0, 0]));
-    // a balanced tree of choices: a long chain would be cut into several kernels
-    const choose = (lo: number, hi: number): LazyBuffer => {
-      const part = (parts[lo] as this).lazydata;
-      if (hi - lo === 1) return part.pad(along([starts[lo] as Sint, sub(total, starts[hi] as Sint)]));
-      const mid = (lo + hi) >> 1;
-      const end = starts[mid] as Sint;
-      const before = LazyBuffer.constant(this.device, part.shape.toSpliced(at, 1, end), dtypes.bool, 1);
-      return before.pad(along([0, sub(total, end)])).e("WHERE", choose(lo, mid), choose(mid, hi));
-    };
-    return this.wrap(choose(0, parts.length), parts, (g) =>
+    const nodes = parts.map((p) => p.lazydata);
+    const starts = startsOf(nodes, at);
+    return this.wrap(concat(nodes, at), parts, (g) =>
       parts.map((_, i) =>
         g.shrink(range(g.ndim).map((d) => (d === at ? [starts[i] as Sint, starts[i + 1] as Sint] : null))),
       ),

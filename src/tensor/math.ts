@@ -3,7 +3,6 @@
 
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError } from "../errors.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { type Algebra, type AluOp, opRecord } from "../ops.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import type { Element } from "./base.ts";
@@ -45,7 +44,7 @@ export abstract class MathTensor extends MovementTensor {
   ): this[] {
     return xs.map((x) => {
       if (x instanceof MathTensor) return x.broadcastTo(shape).cast(type);
-      return this.wrap(LazyBuffer.constant(this.device, shape, type, operandValue(method, x, type)));
+      return this.constant(shape, type, operandValue(method, x, type));
     });
   }
   /** The primitive: operands of one shape and type, the gradient as the op's record says. */

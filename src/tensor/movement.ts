@@ -3,6 +3,7 @@
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
+import { shard } from "../lazy/multi.ts";
 import { add, idiv, mod, type Sint, sprod, sub } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape, TensorBase } from "./base.ts";
@@ -56,6 +57,44 @@ export abstract class MovementTensor extends TensorBase {
     }
     return list;
   }
+
+  // ---- over several devices ----
+
+  /**
+   * The same values spread over devices: each gets a share along `dim`, or, without one, a copy of everything. Ops then
+   * run on every device with what it has. A sum along `dim` is added up between the devices, operands that are spread
+   * differently are copied as needed, and what is replicated meets what is sharded for free. `t.to("WASM")` and reading
+   * put the shares together again. Shares differ by at most one where the size does not come out even.
+   * @example
+   * const x = new Tensor([1, 2, 3, 4]).shard(["WASM:0", "WASM:1"], 0);
+   * await x.mul(10).tolist() // => [10, 20, 30, 40]
+   * @example
+   * new Tensor([[1, 2], [3, 4]]).shard(["WASM:0", "WASM:1"], 1).sum(0).shardDim // => 0
+   */
+  shard(devices: readonly string[], dim?: number | null): this {
+    const axis = dim === undefined || dim === null ? undefined : this.axis("shard", dim);
+    return this.wrap(shard(this.lazydata, devices, axis), [this], (g) => [g.placedLike(this)]);
+  }
+  /**
+   * `shard` in place, for the weights of a model: `for (const p of nn.getParameters(model)) p.shard_(devices)`. Make the
+   * optimizer afterwards: its state lies where the parameters lie.
+   * @example
+   * new Tensor([1, 2]).shard_(["WASM:0", "WASM:1"]).device // => "WASM,WASM:1"
+   */
+  shard_(devices: readonly string[], dim?: number | null): this {
+    if (this.context !== undefined) {
+      throw new ArgumentError(
+        `shard_: a tensor of shape ${showShape(this.shape)} was computed from others, which would lose its gradient; ` +
+          "use shard, or shard_ on those",
+      );
+    }
+    const { lazydata } = this.shard(devices, dim);
+    this.grad = this.grad?.shard(devices, dim);
+    this.lazydata = lazydata;
+    return this;
+  }
+
+  // ---- views ----
 
   /** The same elements in another shape; one size may be -1. */
   reshape(...args: ShapeArgs): this {

@@ -6,6 +6,7 @@ import { type DType, dtypes, toDType } from "../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { prod, restoring } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { copyTo, onEach } from "../lazy/multi.ts";
 import { Device } from "../runtime/registry.ts";
 import type { Shape } from "../shape/view.ts";
 import { showShape } from "./base.ts";
@@ -77,7 +78,7 @@ export abstract class RandomTensor extends CreationTensor {
 
   /** Two words of random bits for each of `n` draws, flat, on this tensor's device. */
   protected randomWords(n: number): Pair<this> {
-    const words = this.wrap(LazyBuffer.fromBuffer(draw(n), [4]).copyToDevice(this.device));
+    const words = this.wrap(copyTo(LazyBuffer.fromBuffer(draw(n), [4]), this.device));
     const word = (i: number): this => words.shrink([[i, i + 1]]).expand(n);
     const at = this.counting(n).bitcast(dtypes.uint32);
     const low = word(2).add(at);
@@ -104,13 +105,13 @@ export abstract class RandomTensor extends CreationTensor {
   }
   #uniform(shape: Shape, dtype: DType): this {
     const n = prod(shape as readonly number[]);
-    if (n === 0) return this.wrap(LazyBuffer.constant(this.device, shape, dtype, 0));
+    if (n === 0) return this.constant(shape, dtype, 0);
     return this.#unit(this.randomWords(n), dtype).reshape(shape);
   }
   /** Box-Muller: one word gives the radius, the other the angle. */
   #normal(shape: Shape, dtype: DType): this {
     const n = prod(shape as readonly number[]);
-    if (n === 0) return this.wrap(LazyBuffer.constant(this.device, shape, dtype, 0));
+    if (n === 0) return this.constant(shape, dtype, 0);
     const [x, y] = this.randomWords(n);
     const work = dtype === dtypes.float64 ? dtype : dtypes.float32;
     const radius = this.#unit([x, x.bitwiseXor(y)], work)
@@ -131,7 +132,7 @@ export abstract class RandomTensor extends CreationTensor {
   /** Integers from `low` up to below `high`. */
   #integers(shape: Shape, low: number, high: number, dtype: DType): this {
     const n = prod(shape as readonly number[]);
-    if (n === 0) return this.wrap(LazyBuffer.constant(this.device, shape, dtype, 0));
+    if (n === 0) return this.constant(shape, dtype, 0);
     const [x, y] = this.randomWords(n);
     const span = high - low;
     if (span < WORD)
@@ -270,7 +271,7 @@ export abstract class RandomTensor extends CreationTensor {
    */
   randLike(options: TensorOptions = {}): this {
     const dtype = floatOption("randLike", { dtype: this.dtype, ...options });
-    return leaf(this.#at(options).#uniform(this.lazydata.shape, dtype), options);
+    return leaf(this.#like(this.#at(options).#uniform(this.lazydata.shape, dtype), options), options);
   }
   /**
    * Normally distributed, in the shape, type and place of this tensor.
@@ -279,7 +280,7 @@ export abstract class RandomTensor extends CreationTensor {
    */
   randnLike(options: TensorOptions = {}): this {
     const dtype = floatOption("randnLike", { dtype: this.dtype, ...options });
-    return leaf(this.#at(options).#normal(this.lazydata.shape, dtype), options);
+    return leaf(this.#like(this.#at(options).#normal(this.lazydata.shape, dtype), options), options);
   }
   /**
    * Integers from `low` up to below `high`, in the shape, type and place of this tensor.
@@ -289,7 +290,8 @@ export abstract class RandomTensor extends CreationTensor {
   randintLike(low: number, high: number, options: TensorOptions = {}): this {
     const dtype = toDType(options.dtype ?? this.dtype);
     checkRange(low, high, dtype);
-    return leaf(this.#at(options).#integers(this.lazydata.shape, low, high, dtype), options);
+    const made = this.#at(options).#integers(this.lazydata.shape, low, high, dtype);
+    return leaf(this.#like(made, options), options);
   }
   /**
    * torch's form of `t.randLike()`.
@@ -307,8 +309,13 @@ export abstract class RandomTensor extends CreationTensor {
   static randnLike<T extends RandomTensor>(t: T, options?: TensorOptions): T {
     return t.randnLike(options);
   }
+  /** A draw on this tensor's devices, cut as this tensor is: the numbers are those of one device. */
+  #like(made: this, options: TensorOptions): this {
+    return options.device === undefined ? made.placedLike(this) : made;
+  }
   #at(options: TensorOptions): this {
-    return this.wrap(LazyBuffer.constant(options.device ?? this.device, [], dtypes.int32, 0));
+    const device = options.device ?? this.device;
+    return this.wrap(onEach(device, (d) => LazyBuffer.constant(d, [], dtypes.int32, 0)));
   }
 
   // ---- first weights of a network ----
@@ -429,7 +436,8 @@ export abstract class RandomTensor extends CreationTensor {
 
 /** A tensor of the class and place that a static method was asked for: what draws are made on. */
 function origin<T extends RandomTensor>(make: Maker<T>, options: TensorOptions): T {
-  return new make(LazyBuffer.constant(options.device ?? Device.DEFAULT, [], dtypes.int32, 0));
+  const device = options.device ?? Device.DEFAULT;
+  return new make(onEach(device, (d) => LazyBuffer.constant(d, [], dtypes.int32, 0)));
 }
 
 function scaled<T extends RandomTensor>(unit: T, low: number, high: number): T {

@@ -4,6 +4,7 @@ import { bounds, type DType, type DTypeLike, dtypes, toDType } from "../dtype.ts
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { onEach } from "../lazy/multi.ts";
 import type { Element } from "./base.ts";
 import { notBool, type Scaled, toFloat } from "./math.ts";
 import { ReduceTensor } from "./reduce.ts";
@@ -330,7 +331,9 @@ export abstract class RoundingTensor extends ReduceTensor {
    */
   fullLike(value: Element, { dtype = this.dtype, device = this.device }: Like = {}): this {
     const v = typeof value === "boolean" ? Number(value) : value;
-    return this.wrap(LazyBuffer.constant(device, this.lazydata.shape, toDType(dtype), v));
+    const { lazydata: lb } = this;
+    if (device === this.device) return this.wrap(lb.const(v, toDType(dtype)));
+    return this.wrap(onEach(device, (d) => LazyBuffer.constant(d, lb.shape, toDType(dtype), v)));
   }
   /**
    * Zeros in this shape.

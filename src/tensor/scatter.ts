@@ -4,7 +4,6 @@
 
 import { bounds, type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Interval } from "../shape/view.ts";
 import { type Element, showShape } from "./base.ts";
 import { GetTensor } from "./getitem.ts";
@@ -42,7 +41,7 @@ export abstract class ScatterTensor extends GetTensor {
   }
   /** One value, in this tensor's type unless another is named. */
   protected filled(shape: readonly number[], value: Element, dtype: DType = this.dtype): this {
-    return this.wrap(LazyBuffer.constant(this.device, shape, dtype, operandValue("fill", value, dtype)));
+    return this.constant(shape, dtype, operandValue("fill", value, dtype));
   }
   /** Checks the arguments of a scatter; scalars become vectors; the source gets the shape of the index. */
   #along(

@@ -15,8 +15,9 @@ import {
   type Value,
 } from "../dtype.ts";
 import { realize, realizeSync } from "../engine/realize.ts";
-import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
+import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
 import { type CustomFn, LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
+import { copyTo, onEach } from "../lazy/multi.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { sprod } from "../shape/symbolic.ts";
@@ -72,6 +73,11 @@ export class Tensor extends NeuralTensor {
   ): Tensor {
     const device = options.device ?? inputs[0]?.device ?? Device.DEFAULT;
     const dtype = toDType(options.dtype ?? inputs[0]?.dtype ?? dtypes.float32);
+    if (device.includes(",")) {
+      throw new DeviceError(
+        `customOp: the function fills one buffer, and ${device} are several devices; gather the inputs with t.to(device)`,
+      );
+    }
     const srcs = inputs.map((t) => t.contiguous().lazydata);
     return new Tensor(LazyBuffer.loadop("CUSTOM", checkShape("customOp", shape), dtype, device, fn, srcs));
   }
@@ -172,7 +178,9 @@ export class Tensor extends NeuralTensor {
     const seed = gradient?.cast(this.dtype) ?? new Tensor(this.lazydata.const(1));
     withRecording(createGraph, () => {
       for (const [t, g] of gradients<Tensor>(this, seed, (a, b) => a.add(b))) {
-        if (t.context === undefined && t.requiresGrad) t.grad = t.grad === undefined ? g : t.grad.add(g);
+        if (t.context !== undefined || !t.requiresGrad) continue;
+        const own = g.placedLike(t);
+        t.grad = t.grad === undefined ? own : t.grad.add(own);
       }
     });
     return this;
@@ -214,7 +222,7 @@ function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
   const wanted = options.dtype === undefined ? undefined : toDType(options.dtype);
   if (typeof data === "number" || typeof data === "bigint" || typeof data === "boolean") {
     const x = typeof data === "boolean" ? Number(data) : data;
-    return LazyBuffer.constant(device, [], wanted ?? commonType([data]), x);
+    return onEach(device, (d) => LazyBuffer.constant(d, [], wanted ?? commonType([data]), x));
   }
   if (data instanceof TensorBase) {
     throw new ArgumentError(
@@ -225,7 +233,7 @@ function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
     ? fromTyped(data, wanted)
     : fromNested(data, wanted);
   const buffer = new Buffer("EXT", sprod(shape) as number, dtype).allocate(bytes);
-  return LazyBuffer.fromBuffer(buffer, shape).copyToDevice(device);
+  return copyTo(LazyBuffer.fromBuffer(buffer, shape), device);
 }
 
 interface HostData {

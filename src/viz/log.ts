@@ -10,7 +10,8 @@ import { collectGraph, toDot, toSvg } from "./graph.ts";
 let written = 0;
 
 export function logGraph(outs: readonly LazyBuffer[]): void {
-  const graph = collectGraph(outs, cut(outs).realizes);
+  const nodes = outs.flatMap((out) => out.parts);
+  const graph = collectGraph(nodes, cut(nodes).realizes);
   const path = written === 0 ? env.GRAPHPATH : `${env.GRAPHPATH}-${written}`;
   written++;
   writeText(`${path}.dot`, toDot(graph));

@@ -35,13 +35,13 @@ const failed = (why: string): Verdict => ({ outcome: "failed", why });
 const LONG = /^(linalg\.|prod$|cumprod$|cdist$|matmul$|einsum$|tensordot$|.*mm$|nn\.functional\.conv)/;
 const toleranceOf = (op: string): Tolerance => ({ relative: 1e-4, absolute: LONG.test(op) ? 1e-3 : 1e-5 });
 
-export async function check(sample: Sample, device: string): Promise<Checked> {
+export async function check(sample: Sample, device: string, place?: (t: Tensor) => Tensor): Promise<Checked> {
   const wanted = sample.grads === undefined ? {} : { gradient: undefined as Verdict | undefined };
   const both = (v: Verdict): Checked => ("gradient" in wanted ? { value: v, gradient: v } : { value: v });
   const handler = handlerOf(sample.op);
   if (handler === undefined) return both({ outcome: "unsupported", why: REASONS[sample.op] ?? "not mapped" });
   try {
-    const decoder = new Decoder(device);
+    const decoder = new Decoder(device, place);
     const input = decoder.decode(sample.input);
     const args = sample.args.map((a) => decoder.decode(a));
     const kwargs = Object.fromEntries(Object.entries(sample.kwargs).map(([k, v]) => [k, decoder.decode(v)]));
@@ -110,10 +110,8 @@ async function compareGradients(
   if (floats.length > 0) {
     const losses = floats.map((t) => {
       const w = Array.from({ length: t.size }, (_, i) => weight(i));
-      return t
-        .reshape(-1)
-        .mul(new Tensor(w, { dtype: t.dtype, device: t.device }))
-        .sum();
+      const weights = new Tensor(w, { dtype: t.dtype, device: t.device });
+      return t.mul(weights.reshape(t.shape)).sum();
     });
     losses.reduce((a, b) => a.add(b)).backward();
   }

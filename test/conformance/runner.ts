@@ -1,6 +1,6 @@
 // Runs many samples, counts outcomes by operator, and says it in words.
 
-import { Device } from "gradloom";
+import { Device, type Tensor } from "gradloom";
 import { check, type Verdict } from "./check.ts";
 import { handlerOf, REASONS } from "./registry.ts";
 import type { Sample } from "./sample.ts";
@@ -33,13 +33,15 @@ function count(t: Tally, verdict: Verdict): void {
 
 export interface RunOptions {
   readonly device: string;
+  /** where the tensors of a sample go from there */
+  readonly place?: (t: Tensor) => Tensor;
   /** called after each sample */
   readonly onSample?: (sample: Sample, value: Verdict, gradient: Verdict | undefined) => void;
 }
 
 export async function runSamples(
   samples: readonly Sample[],
-  { device, onSample }: RunOptions,
+  { device, place, onSample }: RunOptions,
 ): Promise<Report> {
   const report: Report = { ops: new Map(), value: tally(), gradient: tally() };
   const before = Device.DEFAULT;
@@ -48,7 +50,7 @@ export async function runSamples(
     for (const sample of samples) {
       const op = report.ops.get(sample.op) ?? { value: tally(), gradient: tally() };
       report.ops.set(sample.op, op);
-      const { value, gradient } = await check(sample, device);
+      const { value, gradient } = await check(sample, device, place);
       for (const t of [op.value, report.value]) count(t, value);
       if (gradient !== undefined) for (const t of [op.gradient, report.gradient]) count(t, gradient);
       onSample?.(sample, value, gradient);

@@ -59,8 +59,11 @@ export const toNumber = (x: number | boolean | string): number =>
 export class Decoder {
   readonly leaves: Tensor[] = [];
   readonly #device: string;
-  constructor(device: string) {
+  readonly #place: (t: Tensor) => Tensor;
+  /** `place` puts every tensor where it is wanted, on several devices say. */
+  constructor(device: string, place: (t: Tensor) => Tensor = (t) => t) {
     this.#device = device;
+    this.#place = place;
   }
   decode(x: Raw): Arg {
     if (x === null) return undefined;
@@ -76,7 +79,7 @@ export class Decoder {
     if (dtype === undefined) throw new Error(`the file has dtype ${x.t}, which is not ours`);
     const values = x.v.map((v) => (dtype.isBig ? BigInt(v as number) : toNumber(v)));
     const flat = new Tensor(values, { dtype: x.t as DTypeName, device: this.#device });
-    const t = flat.reshape(x.s);
+    const t = this.#place(flat.reshape(x.s));
     if (x.g === 1) {
       t.requiresGrad = true;
       this.leaves.push(t);

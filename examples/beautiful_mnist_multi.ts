@@ -1,0 +1,85 @@
+// beautiful_mnist.ts on several devices at once: every device has a copy of the weights and of the digits, computes its
+// share of each batch, and the gradients are added up between them. The losses are those of one device.
+// DEVICES names them; STEPS, BATCH, TESTS and SAVE are those of beautiful_mnist.ts; SEED starts the random numbers.
+
+import { GlobalCounters, nn, Tensor } from "gradloom";
+
+const setting = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
+const DEVICES = (process.env.DEVICES ?? "WASM:0,WASM:1").split(",");
+const STEPS = setting("STEPS", 300);
+const BATCH = setting("BATCH", 128);
+const TESTS = setting("TESTS", 10_000);
+const SAVE = process.env.SAVE ?? "beautiful_mnist.safetensors";
+
+class Model {
+  layers = new nn.Sequential(
+    (x) => x.cast("float32").div(255),
+    new nn.Conv2d(1, 32, 5),
+    (x) => x.relu(),
+    new nn.Conv2d(32, 32, 5),
+    (x) => x.relu(),
+    new nn.BatchNorm2d(32),
+    (x) => x.maxPool2d(2),
+    new nn.Conv2d(32, 64, 3),
+    (x) => x.relu(),
+    new nn.Conv2d(64, 64, 3),
+    (x) => x.relu(),
+    new nn.BatchNorm2d(64),
+    (x) => x.maxPool2d(2),
+    (x) => x.flatten(1),
+    new nn.Linear(576, 10),
+  );
+  forward(x: Tensor): Tensor {
+    return this.layers.forward(x);
+  }
+}
+
+/** The part of `x` that the model names as `y` says, in batches of 500 that all devices share. */
+async function accuracy(model: Model, x: Tensor, y: Tensor): Promise<number> {
+  let right = 0;
+  for (const batch of nn.datasets.batches({ x, y }, 500, { shuffle: false })) {
+    const guess = Tensor.noGrad(() => model.forward(batch.x.shard(DEVICES, 0)).argmax(1));
+    right += Number(await guess.eq(batch.y.shard(DEVICES, 0)).sum().item());
+  }
+  return (100 * right) / (y.shape[0] as number);
+}
+
+Tensor.manualSeed(setting("SEED", 42));
+const { xTrain, yTrain, xTest, yTest } = await nn.datasets.mnist();
+// Without a dim: a copy on each device. The running statistics of the batch norms are part of the state, so they go too.
+const model = new Model();
+for (const t of [xTrain, yTrain, ...Object.values(nn.getStateDict(model))]) t.shard_(DEVICES);
+console.log(`${xTrain.shape[0]} digits to learn from; devices ${xTrain.device}`);
+
+const optimizer = new nn.optim.Adam(nn.getParameters(model));
+let start = performance.now();
+for (let step = 1; step <= STEPS; step++) {
+  GlobalCounters.reset();
+  // each device picks its share of the batch out of its own digits
+  const { x, y } = nn.datasets.sample({ x: xTrain, y: yTrain }, BATCH, { sharded: true });
+  const loss = Tensor.train(() => model.forward(x)).crossEntropy(y);
+  optimizer.zeroGrad();
+  loss.backward();
+  await optimizer.step(loss);
+  const l = Number(await loss.item());
+  const rate = ((step === 1 ? 1 : step - 1) * 1000) / (performance.now() - start);
+  if (step === STEPS || step < 10 || step % 10 === 0) {
+    const { kernelCount, copyCount } = GlobalCounters;
+    console.log(
+      `step ${String(step).padStart(4)}/${STEPS}  loss ${l.toFixed(6)}  ${rate.toFixed(2)} steps/s  ` +
+        `${kernelCount} kernels, ${copyCount} copies`,
+    );
+  }
+  if (step === 1) start = performance.now(); // the first step compiles
+}
+
+const n = Math.min(TESTS, yTest.shape[0] as number);
+const [x, y] = [xTest.narrow(0, 0, n), yTest.narrow(0, 0, n)];
+console.log(`test accuracy on ${n} digits: ${(await accuracy(model, x, y)).toFixed(2)} %`);
+
+// What was trained on several devices is saved, and loaded, as if it were on one.
+await nn.safeSave(nn.getStateDict(model), SAVE, { model: "beautiful_mnist" });
+const again = new Model();
+for (const t of Object.values(nn.getStateDict(again))) t.shard_(DEVICES);
+await nn.loadStateDict(again, await nn.safeLoad(SAVE));
+console.log(`saved to ${SAVE} and loaded: ${(await accuracy(again, x, y)).toFixed(2)} %`);
