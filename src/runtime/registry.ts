@@ -91,6 +91,11 @@ class DeviceRegistry {
   }
 
   #loader(canonical: string) {
+    if (canonical.includes(",") && kindOf(canonical) !== "DISK") {
+      throw new DeviceError(
+        `device ${canonical} names several devices, where one is wanted; name one, or spread a tensor with t.shard([…])`,
+      );
+    }
     const loader = Object.hasOwn(registry, kindOf(canonical)) ? registry[kindOf(canonical)] : undefined;
     if (loader !== undefined) return loader;
     throw new DeviceError(

@@ -1,8 +1,9 @@
-// torch's own samples: the open file whole on WASM, a tenth of it on JS. Skipped, with the reason, where it is absent;
+// torch's own samples: the open file whole on WASM, a tenth of it on JS and on two devices. Skipped, with the reason, where it is absent;
 // CONFORMANCE names another file of the form.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { Tensor } from "gradloom";
 import { expect, it } from "vitest";
 import { describe, type Report, runSamples, share } from "./runner.ts";
 import { readSamples, type Sample } from "./sample.ts";
@@ -30,3 +31,20 @@ it.skipIf(!there)("JS agrees with torch on a tenth", { timeout: 150_000 }, async
   const tenth = samples().filter((_, i) => i % 10 === 0);
   expectToAgree(await runSamples(tenth, { device: "JS" }));
 });
+
+it.skipIf(!there)(
+  "two devices agree with torch on a tenth, or say what they refuse",
+  { timeout: 150_000 },
+  async () => {
+    const tenth = samples().filter((_, i) => i % 10 === 5);
+    const devices = ["WASM", "WASM:1"];
+    for (const dim of [0, 1]) {
+      const place = (t: Tensor) => t.shard(devices, (t.shape[dim] ?? 0) >= devices.length ? dim : null);
+      const report = await runSamples(tenth, { device: "WASM", place });
+      const reasons = [...report.value.reasons.keys(), ...report.gradient.reasons.keys()];
+      const odd = reasons.filter((why) => !/^unsupported|is sharded along dim \d/.test(why));
+      expect(odd, describe(report)).toEqual([]);
+      expect(share(report.value), describe(report)).toBeGreaterThanOrEqual(dim === 0 ? 0.97 : 0.9);
+    }
+  },
+);

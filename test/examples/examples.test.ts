@@ -1,8 +1,9 @@
 // The longer examples at reduced size: the one that learns to write, and the one that loads real weights.
 
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { findStories, generate, loadStories } from "../../examples/stories15m.ts";
@@ -29,6 +30,29 @@ test("examples/chars.ts, small: the loss falls, and it writes as many letters as
   expect(losses[1]!).toBeLessThan(0.85 * losses[0]!);
   const [, sample = ""] = /\n\n(the .*)\n$/s.exec(run.stdout) ?? [];
   expect(sample.length).toBe(24);
+});
+
+test("examples/beautiful_mnist_multi.ts, small: two devices have the losses of one", {
+  timeout: 120_000,
+}, () => {
+  const folder = mkdtempSync(join(tmpdir(), "gradloom-multi-"));
+  const settings = { STEPS: "3", BATCH: "32", TESTS: "50", SAVE: join(folder, "mnist.safetensors") };
+  const train = (DEVICES: string) => {
+    const run = example("beautiful_mnist_multi.ts", { ...settings, DEVICES });
+    expect(run.status, run.stderr).toBe(0);
+    const losses = [...run.stdout.matchAll(/loss ([\d.]+)/g)].map(([, loss]) => Number(loss));
+    const percents = [...run.stdout.matchAll(/([\d.]+) %/g)].map(([, percent]) => percent);
+    return { losses, percents, out: run.stdout };
+  };
+  const [one, two] = [train("WASM:0"), train("WASM:0,WASM:1")];
+  rmSync(folder, { recursive: true });
+  expect(two.out).toContain("devices WASM,WASM:1");
+  expect(one.losses.length).toBe(3);
+  one.losses.forEach((loss, i) => void expect(Math.abs((two.losses[i] as number) - loss)).toBeLessThan(1e-4));
+  expect(one.losses[2]!).toBeLessThan(0.8 * one.losses[0]!);
+  // the accuracy before saving and after loading, the same on both
+  expect(new Set([...one.percents, ...two.percents]).size).toBe(1);
+  expect(two.percents.length).toBe(2);
 });
 
 test("examples/stories15m.ts: 64 tokens as plain arrays choose them, and the story they spell", {
