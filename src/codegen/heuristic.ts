@@ -196,13 +196,14 @@ class Heuristic {
       let n = 1;
       for (const [id, lanes] of tile) {
         const step = this.#step(u, id);
-        if (step === "stays") continue;
-        n *= lanes * (id === wide && step === "jumps" ? 6 : 1);
+        // one value for all lanes is loaded and spread, values that jump are loaded and put together
+        if (id === wide) n *= { stays: 1.3, next: lanes, jumps: 6 * lanes }[step];
+        else if (step !== "stays") n *= lanes;
       }
       loads += n;
     }
     const alus = accumulators * (hot.alus.length + 1);
-    return (Math.max(alus / 2, loads / 2, 4) + 1) / accumulators;
+    return (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1) / accumulators;
   }
 
   /** The innermost reduce loop, where its body is small enough to be written several times. */

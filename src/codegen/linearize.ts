@@ -179,8 +179,7 @@ class Linearizer {
     });
     const phis = ready.map((r, i) => {
       const acc = accs[i] as UOp;
-      const next = this.#lowered.arena.alu(REDUCE[r.arg].combine, this.#place(bodies[i] as UOp), acc);
-      this.#list.push(next);
+      const next = this.#accumulate(r, bodies[i] as UOp, acc);
       return this.#list.add("PHI", r.dtype, [acc, next, ...loops]);
     });
     for (const loop of [...loops].reverse()) this.#close(loop);
@@ -189,6 +188,28 @@ class Linearizer {
       this.#scopes.at(-1)?.push(r);
     });
     return this.#placed.get(first) as UOp;
+  }
+
+  /** The accumulator after one turn. Where the target can, each product of a sum is added to it in one step. */
+  #accumulate(r: UOp<"REDUCE">, body: UOp, acc: UOp): UOp {
+    const { arena } = this.#lowered;
+    const push = (u: UOp): UOp => {
+      this.#list.push(u);
+      return u;
+    };
+    const fuses = r.arg === "SUM" && this.#target.simd?.fuses(valueType(r)) === true;
+    const terms = fuses ? this.#terms(body) : [body];
+    return terms.reduce((sum, t) => {
+      if (fuses && t.op === "ALU" && t.arg === "MUL" && !this.#placed.has(t)) {
+        return push(arena.alu("MULACC", this.#place(t.srcs[0] as UOp), this.#place(t.srcs[1] as UOp), sum));
+      }
+      return push(arena.alu(REDUCE[r.arg].combine, this.#place(t), sum));
+    }, acc);
+  }
+  /** What a sum of lanes adds up; a part of it that is needed elsewhere too stays whole. */
+  #terms(u: UOp): UOp[] {
+    if (u.op !== "ALU" || u.arg !== "ADD" || this.#placed.has(u)) return [u];
+    return u.srcs.flatMap((s) => this.#terms(s));
   }
 
   // ---- loops ----

@@ -19,6 +19,8 @@ export interface Simd {
   memory(buffer: UOp): boolean;
   /** a node on scalars has a twin on vectors: an ALU, a cast, or an accumulator of this type */
   has(u: UOp): boolean;
+  /** a product is added to an accumulator of this type, of a vector, in one step: MULACC */
+  fuses(dtype: DType): boolean;
 }
 
 /** The limits of a place where kernels run, and what it lacks. */

@@ -471,7 +471,7 @@ describe("the module", () => {
   });
 
   test("a shared memory, where asked for", () => {
-    const bytes = wasmRenderer({ shared: true }).render("k", new UOpGraph());
+    const bytes = wasmRenderer({ shared: true, relaxed: false }).render("k", new UOpGraph());
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
     expect(() => new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } })).not.toThrow();
   });

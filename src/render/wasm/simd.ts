@@ -68,7 +68,7 @@ const ALU: Record<AluOp, Row> = {
   SHL: [undefined, OP["i32x4.shl"], OP["i32x4.shl"], undefined],
   SHR: [undefined, OP["i32x4.shr_s"], OP["i32x4.shr_u"], undefined],
   WHERE: [OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"]],
-  MULACC: NONE,
+  MULACC: [undefined, undefined, undefined, OP["f32x4.relaxed_madd"]],
 };
 /** Ops whose result may leave a type below 32 bits. */
 const LEAVES_RANGE: ReadonlySet<AluOp> = new Set(["NEG", "ADD", "SUB", "MUL", "SHL"]);
@@ -87,8 +87,9 @@ export function shiftOf(u: UOp): number | undefined {
 }
 
 /** What expand.ts may make vectors of: the node is still on scalars. */
-export const simd: Simd = {
+export const simd = (relaxed: boolean): Simd => ({
   width: WIDTH,
+  fuses: (d) => relaxed && d.isFloat && isV128(d),
   memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
   has(u) {
     const to = valueType(u);
@@ -100,7 +101,7 @@ export const simd: Simd = {
     if (u.op !== "ALU" || spellingOf(u.arg, from) === undefined) return false;
     return !isShift(u.arg) || shiftOf(u) !== undefined;
   },
-};
+});
 
 const shifted = (f: FunctionBuilder, by: number): void => {
   f.i32(by);

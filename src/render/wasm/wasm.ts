@@ -38,6 +38,17 @@ import {
 export interface WasmOptions {
   /** the memory is a SharedArrayBuffer: workers run kernels on it */
   readonly shared: boolean;
+  /** the engine has relaxed SIMD: a product is added in one instruction */
+  readonly relaxed: boolean;
+}
+
+/** Whether this engine takes relaxed SIMD. */
+export function hasRelaxedSimd(): boolean {
+  const f = new FunctionBuilder({ params: [], results: [] });
+  for (let i = 0; i < 3; i++) f.v128(new Uint32Array(4));
+  f.op(OP["f32x4.relaxed_madd"]);
+  f.op(OP.drop);
+  return WebAssembly.validate(assemble({ memory: { ...PAGES, shared: false }, functions: [f], exports: [] }));
 }
 
 const PAGES = { min: 1, max: 65536 } as const;
@@ -363,7 +374,7 @@ export interface WasmRenderer extends Renderer {
   render(name: string, uops: UOpGraph): Uint8Array<ArrayBuffer>;
 }
 
-export const wasmRenderer = ({ shared }: WasmOptions): WasmRenderer => ({
+export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => ({
   name: "WASM",
   hasLocal: false,
   hasThreads: true,
@@ -372,7 +383,7 @@ export const wasmRenderer = ({ shared }: WasmOptions): WasmRenderer => ({
   sharedMax: 0,
   saturatingCast: true,
   safeDivision: true,
-  simd,
+  simd: simd(relaxed),
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize === 2 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
   render: (name, uops) =>
@@ -380,4 +391,4 @@ export const wasmRenderer = ({ shared }: WasmOptions): WasmRenderer => ({
 });
 
 /** On a memory of one thread. */
-export const WASMRenderer: WasmRenderer = wasmRenderer({ shared: false });
+export const WASMRenderer: WasmRenderer = wasmRenderer({ shared: false, relaxed: false });

@@ -1,0 +1,117 @@
+// What the heuristic chooses on its own: vectors along the memory, tiles where loads are shared, threads where there is
+// enough to do; nothing for kernels too small to gain. And that it takes less than a millisecond.
+
+import { createSchedule, Tensor, withEnv } from "gradloom";
+import { beforeAll, describe, expect, test } from "vitest";
+import { chooseOpts } from "../../src/codegen/heuristic.ts";
+import { type Kernel, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
+import { lower } from "../../src/codegen/lower.ts";
+import type { OptOpName } from "../../src/codegen/opts.ts";
+import { hasRelaxedSimd, WASMRenderer, type WasmRenderer, wasmRenderer } from "../../src/render/wasm/wasm.ts";
+import { Device } from "../../src/runtime/registry.ts";
+import type { LazyOp } from "../../src/schedule/lazyop.ts";
+import { lastItem, opsIn, runKernel } from "./kernels.ts";
+
+beforeAll(async () => {
+  await Device.open("JS");
+});
+
+const empty = (...shape: number[]): Tensor => Tensor.empty(shape);
+const astOf = (t: Tensor): readonly LazyOp[] => {
+  const kernels = createSchedule([t.lazydata]).filter((si) => si.ast[0]?.op === "STORE");
+  return kernels.at(-1)?.ast as readonly LazyOp[];
+};
+const kernelOf = (t: Tensor): Kernel => toFastKernel(astOf(t), WASMRenderer);
+const amountOf = (k: Kernel, op: OptOpName, axis: number): number =>
+  k.opts.filter((o) => o.op === op && o.axis === axis).reduce((n, o) => n * o.amount, 1);
+const named = (k: Kernel, op: OptOpName): number => k.opts.filter((o) => o.op === op).length;
+
+describe("what it chooses", () => {
+  test("nothing for a small kernel", () => {
+    expect(kernelOf(empty(2).dot(empty(2))).opts).toEqual([]);
+    expect(kernelOf(empty(32).add(1)).opts).toEqual([]);
+  });
+  test("elementwise: vectors along the memory, threads for many elements", () => {
+    expect(kernelOf(empty(1024).add(1)).opts).toEqual([{ op: "UPCAST", axis: 0, amount: 16 }]);
+    const large = kernelOf(empty(1 << 20).add(1));
+    expect(large.opts.at(-1)).toEqual({ op: "THREAD", axis: 0, amount: 1 });
+    expect(large.globalSize).toEqual([1 << 16]);
+  });
+  test("rows times columns: vectors along the columns, a tile of rows", () => {
+    const k = kernelOf(empty(256, 256).matmul(empty(256, 256)));
+    expect(amountOf(k, "UPCAST", 1) % 4).toBe(0);
+    expect(amountOf(k, "UPCAST", 0)).toBeGreaterThan(1);
+    const accumulators = opsIn(k, "DEFINE_ACC");
+    expect(accumulators.length).toBeGreaterThanOrEqual(8);
+    expect(accumulators.length).toBeLessThanOrEqual(12);
+    expect(named(k, "THREAD")).toBe(1);
+  });
+  test("rows times rows: vectors along the sum, a tile of both", () => {
+    const k = kernelOf(empty(128, 256).matmul(empty(64, 256).T));
+    expect(amountOf(k, "GROUP", 2) % 4).toBe(0);
+    expect(amountOf(k, "UPCAST", 0) * amountOf(k, "UPCAST", 1)).toBeGreaterThanOrEqual(8);
+  });
+  test("a sum of columns: vectors along the columns; a sum of rows: along the sum", () => {
+    expect(amountOf(kernelOf(empty(64, 64).sum(0)), "UPCAST", 0) % 4).toBe(0);
+    expect(amountOf(kernelOf(empty(64, 64).sum(1)), "GROUP", 1)).toBeGreaterThanOrEqual(4);
+  });
+  test("a softmax: vectors in both sums and in what is stored, rows over the threads", () => {
+    const k = kernelOf(empty(512, 1024).softmax());
+    expect([named(k, "UPCAST"), named(k, "GROUP")]).toEqual([1, 2]);
+    expect(k.globalSize).toEqual([512]);
+    expect(new Set(opsIn(k, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float4"]));
+  });
+  test("threads share no loop that a reduce does not depend on: it would run again for each of them", () => {
+    const x = empty(64, 32, 400);
+    const k = kernelOf(x.sub(x.mean([0, 2], true)));
+    expect(k.globalSize.length === 0 || k.opts.at(-1)?.axis === 1).toBe(true);
+  });
+  test("sizes that four does not divide stay loops", () => {
+    const k = kernelOf(empty(37, 41).add(1));
+    expect(opsIn(k, "LOAD").map((u) => String(u.dtype))).toEqual(["dtypes.float"]);
+  });
+  test("NOOPT=1 leaves plain loops", async () => {
+    await withEnv({ NOOPT: 1, DEBUG: 0 }, async () => {
+      const x = await Tensor.ones(4096).contiguous().realize();
+      expect(await x.add(1).sum().item()).toBe(8192);
+    });
+  });
+  test("less than a millisecond for a convolution", () => {
+    const ast = astOf(empty(128, 32, 24, 24).conv2d(empty(32, 32, 5, 5)));
+    const lowered = lower(ast, [], WASMRenderer);
+    const times = Array.from({ length: 40 }, () => {
+      const start = performance.now();
+      chooseOpts(lowered, WASMRenderer);
+      return performance.now() - start;
+    });
+    expect(Math.min(...times)).toBeLessThan(1);
+  });
+});
+
+describe("relaxed SIMD", () => {
+  const relaxed: WasmRenderer = wasmRenderer({ shared: false, relaxed: true });
+  const product = (device: string): Tensor => {
+    const [x, y] = [Tensor.rand([16, 32], { device }), Tensor.rand([32, 16], { device })];
+    return x.matmul(y);
+  };
+  test("products of a sum are added in one step, where the engine has it", async () => {
+    const item = await lastItem(product("WASM"));
+    const { opts } = toFastKernel(item.ast, relaxed);
+    const [plain, fused] = [toKernel(item.ast, opts, WASMRenderer), toKernel(item.ast, opts, relaxed)];
+    const count = (k: Kernel, op: string) =>
+      opsIn(k, "ALU").filter((u) => u.arg === op && u.dtype !== undefined).length;
+    expect(count(plain, "MULACC")).toBe(0);
+    expect(count(fused, "MULACC")).toBeGreaterThanOrEqual(8);
+    const bytes = relaxed.render(fused.name, fused.uops);
+    expect(WebAssembly.validate(bytes)).toBe(hasRelaxedSimd());
+  });
+  test("it means what two steps mean", async () => {
+    const item = await lastItem(product("JS"));
+    const { opts } = toFastKernel(item.ast, relaxed);
+    const js = Device.get("JS").renderer as WasmRenderer;
+    const fused = toKernel(item.ast, opts, { ...js, simd: relaxed.simd });
+    const got = await runKernel(item, fused);
+    const want = await runKernel(item, toKernel(item.ast, [], js));
+    got.forEach((x, i) => void expect(Number(x)).toBeCloseTo(Number(want[i]), 4));
+  });
+});
