@@ -26,7 +26,6 @@ import {
   UOpGraph,
   UOps,
   uopsToCStyle,
-  WASMRenderer,
 } from "gradloom";
 
 const wasm = await Device.open("WASM");
@@ -59,7 +58,7 @@ console.log(String(uops));
 
 // A renderer spells the list: here in C, to be read, and as a WebAssembly module, to be run.
 console.log(`\n${uopsToCStyle(ClangLanguage, "add", uops)}\n`);
-const code = WASMRenderer.render("add", uops);
+const code = wasm.renderer?.render("add", uops) as Uint8Array;
 const program = await wasm.compile("add", code);
 
 // The kernel takes the buffers in the order of their numbers: data0 is the answer.
@@ -70,7 +69,7 @@ await program.run(
   { globalSize: [], localSize: [], vals: [] },
   false,
 );
-console.log(`${(code as Uint8Array).byteLength} bytes of WebAssembly say: ${(await answer.data())[0]}`);
+console.log(`${code.byteLength} bytes of WebAssembly say: ${(await answer.data())[0]}`);
 
 // Had both been constants, there would be nothing left to run: add() folds what it can.
 const folded = new UOpGraph();

@@ -17,6 +17,8 @@ export const SETTINGS = {
     1,
     "how sharded tensors are added up: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring",
   ],
+  THREADS: [0, "how many threads share a kernel on WASM; 0: as many as the machine has"],
+  HCQ_TIMEOUT: [30, "seconds that a wait for a device may see no progress before it fails"],
   CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
   NO_COLOR: ["", "set: no colours, whatever reads the output"],
 } as const satisfies Record<string, readonly [string | number, string]>;

@@ -96,6 +96,21 @@ export type MaybePromise<T> = T | PromiseLike<T>;
 const isPromise = <T>(x: MaybePromise<T>): x is PromiseLike<T> =>
   typeof (x as PromiseLike<T> | undefined)?.then === "function";
 
+/** A promise that a synchronous caller can also sit out. */
+export interface Waitable<T> extends Promise<T> {
+  waitSync(): T;
+}
+export const waitable = <T>(promise: Promise<T>, waitSync: () => T): Waitable<T> =>
+  Object.assign(promise, { waitSync });
+
+/** `f` of the value: at once if it is there, else when it is; what could be sat out still can. */
+export function chain<T, U>(x: MaybePromise<T>, f: (value: T) => U): MaybePromise<U> {
+  if (!isPromise(x)) return f(x);
+  const { waitSync } = x as Partial<Waitable<T>>;
+  const then = Promise.resolve(x).then(f);
+  return waitSync === undefined ? then : waitable(then, () => f(waitSync()));
+}
+
 /** Inside a Step: the value of `x`, waiting only when it is a promise. */
 export function* settle<T>(x: MaybePromise<T>): Step<T> {
   return isPromise(x) ? ((yield x) as T) : x;
@@ -118,15 +133,29 @@ export async function runAsync<T>(step: Step<T>): Promise<T> {
 
 /** Runs a Step to its end; a Step that has to wait cannot be run this way, and says so (`why` of what it waits for). */
 export function runSync<T>(step: Step<T>, what: string): T {
-  const turn = step.next();
-  if (turn.done) return turn.value;
-  turn.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
-  const { why: known } = turn.value as { readonly why?: string };
-  const reason = known ?? "a device here can only be waited for asynchronously";
-  const why = `${what}: ${reason}, or use the async form (await)`;
-  const end = step.throw(new DeviceError(why));
-  if (end.done) return end.value;
-  throw new DeviceError(why);
+  let turn = step.next();
+  while (!turn.done) {
+    turn.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
+    const { why: known, waitSync } = turn.value as { readonly why?: string; waitSync?: () => unknown };
+    const reason = known ?? "a device here can only be waited for asynchronously";
+    const refused = new DeviceError(`${what}: ${reason}, or use the async form (await)`);
+    if (waitSync === undefined) {
+      const end = step.throw(refused);
+      if (end.done) return end.value;
+      throw refused;
+    }
+    turn = resume(step, waitSync);
+  }
+  return turn.value;
+}
+function resume<T>(step: Step<T>, wait: () => unknown): IteratorResult<PromiseLike<unknown>, T> {
+  let value: unknown;
+  try {
+    value = wait();
+  } catch (e) {
+    return step.throw(e);
+  }
+  return step.next(value);
 }
 
 let now: () => number = () => performance.now();

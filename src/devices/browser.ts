@@ -20,6 +20,37 @@ export const registry: Registry = {
   EXT: () => ext,
 };
 
+/** A page must not block its thread. */
+export const canBlock = false;
+
+export const availableThreads = (): number => globalThis.navigator?.hardwareConcurrency ?? 1;
+
+/** A worker thread, seen from where it was started. */
+export interface WorkerHandle {
+  terminate(): void;
+}
+
+/**
+ * Runs `source`, which defines `start(data)`, in a new thread. `onEnd` hears why it is gone. The text comes as a blob:
+ * a page whose Content-Security-Policy has no `worker-src blob:` refuses it.
+ */
+export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
+  const text = `${source}onmessage = ({ data }) => start(data);\n`;
+  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  const worker = new Worker(url);
+  worker.onerror = (event) => {
+    event.preventDefault();
+    onEnd(event.message ?? "it could not be started");
+  };
+  worker.postMessage(data);
+  return {
+    terminate() {
+      worker.terminate();
+      onEnd("terminated");
+    },
+  };
+}
+
 /** A page has no files: what is written goes to the function that the page put there, if any. */
 type Write = (path: string, data: string | Uint8Array) => MaybePromise<void>;
 const host = globalThis as { GRADLOOM_WRITE?: Write };

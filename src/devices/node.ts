@@ -3,15 +3,35 @@
 import { writeFileSync } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { FileError } from "../errors.ts";
-import { registry as everywhere, type Registry } from "./browser.ts";
+import { registry as everywhere, type Registry, type WorkerHandle } from "./browser.ts";
+
+export type { WorkerHandle };
 
 export const registry: Registry = {
   ...everywhere,
   CLANG: () => import("./clang.ts"),
   DISK: () => import("./disk.ts"),
 };
+
+/** Waiting may block the thread: nobody looks at it. */
+export const canBlock = true;
+
+export const availableThreads = (): number => availableParallelism();
+
+/** Runs `source`, which defines `start(data)`, in a new thread that keeps no process alive. `onEnd` hears why it is gone. */
+export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
+  const text = `${source}start(require("node:worker_threads").workerData);\n`;
+  // a loader that this process was started with (TypeScript, tests) would cost each worker a start of its own
+  const worker = new Worker(text, { eval: true, workerData: data, execArgv: [], env: {}, name: "gradloom" });
+  worker.unref();
+  worker.on("error", (e) => onEnd(e.message));
+  worker.on("exit", (code) => onEnd(`exit code ${code}`));
+  return { terminate: () => void worker.terminate() };
+}
 
 export const writeText = (path: string, text: string): void => writeFileSync(path, text);
 

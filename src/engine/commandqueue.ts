@@ -6,6 +6,7 @@ import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
 import { getOrMake, runAsync, runSync, type Step, settle, timestamp } from "../helpers.ts";
 import type { Buffer } from "../runtime/buffer.ts";
+import { type Fence, HCQCompatCompiled } from "../runtime/hcq/device.ts";
 import { Device } from "../runtime/registry.ts";
 import { updateStats } from "../runtime/stats.ts";
 import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
@@ -15,9 +16,13 @@ import { runnerFor } from "./compile.ts";
 export class SyncItem {
   readonly kind = "sync";
   readonly device: string;
-  waiters = 0;
+  /** the devices that wait for it */
+  readonly waiting = new Set<string>();
   constructor(device: string) {
     this.device = device;
+  }
+  get waiters(): number {
+    return this.waiting.size;
   }
 }
 /** Stops a device's queue until the sync has happened. */
@@ -108,14 +113,14 @@ export class CommandQueue {
     // a wait for an earlier point of the same device is covered by this one
     if (last instanceof WaitItem && last.sync.device === sync.device && last.sync !== sync) {
       queue.pop();
-      last.sync.waiters--;
+      last.sync.waiting.delete(device);
       if (last.sync.waiters === 0) {
         const theirs = this.#queue(last.sync.device);
         theirs.splice(theirs.indexOf(last.sync), 1);
       }
     }
     if (queue.some((x) => x instanceof WaitItem && x.sync === sync)) return;
-    sync.waiters++;
+    sync.waiting.add(device);
     this.#push(queue, new WaitItem(sync));
   }
 
@@ -130,18 +135,23 @@ export class CommandQueue {
   *execute(start: readonly string[] = [...this.q.keys()]): Step<void> {
     const active = new Set(start);
     const waiting = new Map<SyncItem, string[]>();
-    const seen = new Set<SyncItem>();
+    /** what has been synchronised; a fence where the devices see to the order themselves */
+    const seen = new Map<SyncItem, Fence | undefined>();
     for (let device = this.#next(active); device !== undefined; device = this.#next(active)) {
       const queue = this.#queue(device);
       const si = queue[0] as QueueItem;
       if (si instanceof SyncItem) {
         queue.shift();
-        yield* synchronize(device);
-        for (const d of waiting.get(si) ?? []) active.add(d);
-        seen.add(si);
+        const fence = yield* synchronize(si);
+        for (const d of waiting.get(si) ?? []) {
+          waitOn(d, fence);
+          active.add(d);
+        }
+        seen.set(si, fence);
       } else if (si instanceof WaitItem) {
         queue.shift();
-        if (!seen.has(si.sync)) {
+        if (seen.has(si.sync)) waitOn(device, seen.get(si.sync));
+        else {
           getOrMake(waiting, si.sync, () => []).push(device);
           active.delete(device);
         }
@@ -182,12 +192,35 @@ export function showItem(x: QueueItem): string {
   return `${x.ast[0]?.op}(${x.outputs.length} out, ${x.inputs.length} in)`;
 }
 
-function* synchronize(device: string): Step<void> {
+/**
+ * What comes after the sync on the devices that wait for it comes after all that is queued here. Where all of them can
+ * wait for this device's signals, a point on its timeline is enough and the host goes on; else the host stops.
+ */
+function* synchronize({ device, waiting }: SyncItem): Step<Fence | undefined> {
   const start = timestamp();
-  yield* settle((yield* Device.opened(device)).synchronize());
-  if (env.DEBUG < 2) return;
-  const seconds = (timestamp() - start) / 1000;
-  updateStats({ kind: "sync", device, name: "synchronize", args: 1, ops: 0, bytes: 0, seconds });
+  const source = yield* Device.opened(device);
+  const fence = source instanceof HCQCompatCompiled ? yield* fenceFor(source, waiting) : undefined;
+  if (fence === undefined) yield* settle(source.synchronize());
+  if (env.DEBUG >= 2) {
+    const seconds = (timestamp() - start) / 1000;
+    const name = fence === undefined ? "synchronize" : "signal";
+    updateStats({ kind: "sync", device, name, args: 1, ops: 0, bytes: 0, seconds });
+  }
+  return fence;
+}
+
+function* fenceFor(source: HCQCompatCompiled, waiting: Iterable<string>): Step<Fence | undefined> {
+  for (const name of waiting) {
+    const reader = yield* Device.opened(name);
+    if (!(reader instanceof HCQCompatCompiled) || reader.signalSpace !== source.signalSpace) return undefined;
+  }
+  return source.fence();
+}
+
+function waitOn(device: string, fence: Fence | undefined): void {
+  if (fence === undefined) return;
+  const reader = Device.get(device);
+  if (reader instanceof HCQCompatCompiled) reader.waitFor(fence);
 }
 
 /** Allocates the outputs, runs, and marks the nodes: a failure leaves the graph as it was. */

@@ -27,6 +27,8 @@ export interface Launch {
   readonly localSize: readonly number[];
   /** values of the kernel's symbolic variables, in its order */
   readonly vals: readonly number[];
+  /** operations and bytes: how long it takes, roughly */
+  readonly work?: number;
 }
 
 /** A compiled kernel. */

@@ -59,7 +59,8 @@ export class CompiledRunner extends Runner {
     });
     const handles = kernel.globals.map((i) => (buffers[i] as Buffer).handle);
     const globalSize = kernel.globalSize.map((s) => evaluate(s, varVals));
-    const launch = { globalSize, localSize: kernel.localSize, vals };
+    const work = kernel.ops + kernel.bytes;
+    const launch = { globalSize, localSize: kernel.localSize, vals, work };
     const seconds = yield* settle(kernel.program.run(handles, launch, wait));
     const { name, device, ops, bytes } = kernel;
     updateStats({
@@ -122,8 +123,11 @@ export class BufferRead extends BufferCopy {
     return "read";
   }
   protected override *copy(dest: Buffer, src: Buffer): Step<void> {
-    const window = Device.get(dest.device).allocator.view(dest.handle, dest.nbytes);
-    if (window === undefined) return yield* super.copy(dest, src);
+    const { allocator } = Device.get(dest.device);
+    if (allocator.view(dest.handle, dest.nbytes) === undefined) return yield* super.copy(dest, src);
+    // what is queued may still use this memory
+    yield* settle(Device.get(dest.device).synchronize());
+    const window = allocator.view(dest.handle, dest.nbytes) as Uint8Array;
     yield* settle(Device.get(src.device).allocator.copyout(window, src.handle));
   }
 }

@@ -2,7 +2,7 @@
 // devices they touch, so the order of submission is the order in which memory changes; a backend adds alloc and free.
 
 import { OutOfMemoryError } from "../../errors.ts";
-import type { MaybePromise } from "../../helpers.ts";
+import { chain, type MaybePromise } from "../../helpers.ts";
 import type { Allocator } from "../device.ts";
 import type { HCQCompatCompiled } from "./device.ts";
 
@@ -67,17 +67,13 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
       if (window === undefined) throw full;
       window.set(src);
     };
-    const pending = this.device.synchronize();
-    if (pending === undefined) return write();
-    return Promise.resolve(pending).then(write);
+    return chain(this.device.synchronize(), write);
   }
 
   copyout(dest: Uint8Array, src: R): MaybePromise<void> {
     const { device } = this;
     if (this.view(src, 0) !== undefined) {
-      const read = () => dest.set(this.view(src, dest.byteLength) as Uint8Array);
-      const pending = device.synchronize();
-      return pending === undefined ? read() : Promise.resolve(pending).then(read);
+      return chain(device.synchronize(), () => dest.set(this.view(src, dest.byteLength) as Uint8Array));
     }
     const staged = this.allocHost(dest.byteLength);
     const value = device.nextTimelineValue();
@@ -87,12 +83,10 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
       .copy(staged.res, src, dest.byteLength)
       .signal(device.timelineSignal, value)
       .submit(device);
-    const read = () => {
+    return chain(device.synchronize(), () => {
       dest.set(staged.bytes);
       this.free(staged.res, dest.byteLength);
-    };
-    const pending = device.synchronize();
-    return pending === undefined ? read() : Promise.resolve(pending).then(read);
+    });
   }
 
   /**

@@ -3,7 +3,7 @@
 // after the one before it. A second, shadow signal takes over when the values run out.
 
 import type { Renderer, Source } from "../../codegen/target.ts";
-import type { MaybePromise } from "../../helpers.ts";
+import { chain, type MaybePromise } from "../../helpers.ts";
 import type { Compiled, Handle } from "../device.ts";
 import type { HCQCompatAllocator } from "./allocator.ts";
 import type { HCQProgram, TimestampPair } from "./program.ts";
@@ -139,9 +139,7 @@ export abstract class HCQCompatCompiled implements Compiled {
   }
   /** Seconds between the two, when all that was submitted is done. */
   timed({ start, end }: TimestampPair): MaybePromise<number> {
-    const seconds = () =>
-      (this.gpu2cpuTime(this.readTimestamp(end)) - this.gpu2cpuTime(this.readTimestamp(start))) / 1e6;
-    const pending = this.synchronize();
-    return pending === undefined ? seconds() : Promise.resolve(pending).then(seconds);
+    const time = (signal: HCQSignal) => this.gpu2cpuTime(this.readTimestamp(signal));
+    return chain(this.synchronize(), () => (time(end) - time(start)) / 1e6);
   }
 }

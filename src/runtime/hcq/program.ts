@@ -11,7 +11,7 @@ export interface KernArgs {
   setBuffer(i: number, handle: Handle): void;
   /** Replaces the i-th symbolic variable, under the same condition. */
   setVal(i: number, value: number): void;
-  /** Gives the memory back; the last launch must have been submitted. */
+  /** Gives the memory back once what was submitted so far is done. */
   free(): void;
 }
 
@@ -34,6 +34,7 @@ export abstract class HCQProgram<H = Handle> implements Program<H> {
       .wait(device.timelineSignal, value - 1)
       .memoryBarrier();
     if (times !== undefined) queue.timestamp(times.start);
+    queue.work = launch.work ?? 0;
     queue.exec(this, kernargs, launch.globalSize, launch.localSize);
     if (times !== undefined) queue.timestamp(times.end);
     queue.signal(device.timelineSignal, value).submit(device);

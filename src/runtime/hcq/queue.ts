@@ -7,31 +7,76 @@ import type { HCQCompatAllocRes } from "./allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./device.ts";
 import type { HCQProgram, KernArgs } from "./program.ts";
 
-/** Where a command lies in the stream. */
-export interface CommandSpan {
+/** The commands that every backend has, and what each takes. */
+export interface CommandArgs {
+  signal: { readonly signal: HCQSignal; readonly value: number };
+  wait: { readonly signal: HCQSignal; readonly value: number };
+  timestamp: { readonly signal: HCQSignal };
+  memoryBarrier: object;
+  exec: {
+    readonly program: HCQProgram;
+    readonly kernargs: KernArgs;
+    readonly globalSize: readonly number[];
+    readonly localSize: readonly number[];
+  };
+  copy: { readonly dest: HCQCompatAllocRes; readonly src: HCQCompatAllocRes; readonly nbytes: number };
+}
+export type CommandName = keyof CommandArgs;
+
+/** A command of a queue: where its words lie, and for the built-in ones what they were made of. */
+export interface Command {
   readonly name: string;
   readonly offset: number;
   readonly words: number;
+  readonly args: CommandArgs[CommandName] | undefined;
+}
+
+/** A stream that lies in memory of a device. */
+export interface BoundStream {
+  patch(offset: number, word: number): void;
+}
+
+/** How a kind of device spells commands, and where streams go. */
+export interface QueueBackend {
+  encode<K extends CommandName>(name: K, args: CommandArgs[K]): readonly number[];
+  /** Copies the stream into the device's memory. */
+  bind(device: HCQCompatCompiled, queue: HWCommandQueue): BoundStream;
+  submit(device: HCQCompatCompiled, queue: HWCommandQueue): void;
+  /** One line a command. */
+  show(queue: HWCommandQueue): string;
 }
 
 /**
  * Appends one command: `encode` pushes its words to `queue.q`. Every command, built in or a backend's own, is made
- * through this, so that each has an index and can be updated and shown.
+ * through this, so that each has an index and a place.
  */
-export function hcqCommand<Q extends HWCommandQueue>(queue: Q, name: string, encode: (q: Q) => void): Q {
-  const offset = queue.q.length;
+export function hcqCommand<Q extends HWCommandQueue>(
+  queue: Q,
+  name: string,
+  encode: (q: Q) => void,
+  args?: CommandArgs[CommandName],
+): Q {
   queue.requireOpen(name);
+  const offset = queue.q.length;
   encode(queue);
-  queue.commands.push({ name, offset, words: queue.q.length - offset });
+  queue.commands.push({ name, offset, words: queue.q.length - offset, args });
   return queue;
 }
 
 /** What compute and copy queues have in common: signals, waits, timestamps. */
 export abstract class HWCommandQueue {
+  abstract readonly kind: "compute" | "copy";
+  readonly backend: QueueBackend;
   /** the stream so far */
   readonly q: number[] = [];
-  readonly commands: CommandSpan[] = [];
-  #boundTo: HCQCompatCompiled | undefined;
+  readonly commands: Command[] = [];
+  /** operations and bytes in it: whether it pays to wake someone for it; a bound queue always does */
+  work = 0;
+  #bound: { readonly device: HCQCompatCompiled; readonly stream: BoundStream } | undefined;
+
+  constructor(backend: QueueBackend) {
+    this.backend = backend;
+  }
 
   /** How many commands there are: the index that the next one will get. */
   get length(): number {
@@ -39,31 +84,32 @@ export abstract class HWCommandQueue {
   }
   /** The device whose memory holds the stream, after `bind`. */
   get boundTo(): HCQCompatCompiled | undefined {
-    return this.#boundTo;
+    return this.#bound?.device;
+  }
+  get stream(): BoundStream | undefined {
+    return this.#bound?.stream;
   }
 
   /** Sets the signal to the value, once everything before it in this queue is done. */
   signal(signal: HCQSignal, value: number): this {
-    return hcqCommand(this, "signal", () => this.encodeSignal(signal, value));
+    return this.add("signal", { signal, value });
   }
   /** Holds this queue until the signal is at the value or above. */
   wait(signal: HCQSignal, value: number): this {
-    return hcqCommand(this, "wait", () => this.encodeWait(signal, value));
+    return this.add("wait", { signal, value });
   }
   /** Writes the device's clock into the signal, once everything before it in this queue is done. */
   timestamp(signal: HCQSignal): this {
-    return hcqCommand(this, "timestamp", () => this.encodeTimestamp(signal));
+    return this.add("timestamp", { signal });
   }
 
   /** Changes the signal or the value (or both) of the `signal` command at this index. */
   updateSignal(index: number, signal?: HCQSignal, value?: number): this {
-    this.rewriteSignal(this.span(index, "signal").offset, signal, value);
-    return this;
+    return this.update(index, "signal", { signal, value });
   }
   /** Changes the signal or the value (or both) of the `wait` command at this index. */
   updateWait(index: number, signal?: HCQSignal, value?: number): this {
-    this.rewriteWait(this.span(index, "wait").offset, signal, value);
-    return this;
+    return this.update(index, "wait", { signal, value });
   }
 
   /**
@@ -72,55 +118,73 @@ export abstract class HWCommandQueue {
    */
   bind(device: HCQCompatCompiled): this {
     this.requireOpen("bind");
-    this.store(device);
-    this.#boundTo = device;
+    this.#bound = { device, stream: this.backend.bind(device, this) };
     return this;
   }
   /** Hands the stream to the device and returns at once. The same queue may be submitted again. */
   submit(device: HCQCompatCompiled): this {
-    if (this.#boundTo !== undefined && this.#boundTo !== device) {
+    if (this.#bound !== undefined && this.#bound.device !== device) {
       throw new ArgumentError(
-        `submit: the queue is bound to ${this.#boundTo.name}, not to ${device.name}; build one for each device`,
+        `submit: the queue is bound to ${this.#bound.device.name}, not to ${device.name}; build one for each device`,
       );
     }
-    this.launch(device);
+    this.backend.submit(device, this);
     return this;
   }
 
-  /** The command at this index; refused when it is of another kind. */
-  protected span(index: number, name: string): CommandSpan {
+  protected add<K extends CommandName>(name: K, args: CommandArgs[K]): this {
+    const words = this.backend.encode(name, args);
+    return hcqCommand(this, name, ({ q }) => q.push(...words), args);
+  }
+  /** Encodes a command again with some of what it takes changed; words that stay the same are not touched. */
+  protected update<K extends CommandName>(
+    index: number,
+    name: K,
+    changes: { readonly [F in keyof CommandArgs[K]]?: CommandArgs[K][F] | undefined },
+  ): this {
+    const command = this.#command(index, name);
+    const args = { ...command.args } as CommandArgs[K];
+    for (const field in changes) {
+      const value = changes[field];
+      if (value !== undefined) args[field] = value;
+    }
+    this.backend.encode(name, args).forEach((word, i) => {
+      const at = command.offset + i;
+      if (this.q[at] === word) return;
+      this.q[at] = word;
+      this.#bound?.stream.patch(at, word);
+    });
+    this.commands[index] = { ...command, args };
+    return this;
+  }
+  #command(index: number, name: string): Command {
     const found = this.commands[index];
     if (found?.name === name) return found;
+    const what = found === undefined ? `the queue has ${this.length} commands` : `that is ${found.name}`;
     throw new ArgumentError(
-      `update of ${name} ${index}: ${found === undefined ? `the queue has ${this.length} commands` : `that is ${found.name}`}; ` +
-        "take the index from the queue's length before the command is added",
+      `update of ${name} ${index}: ${what}; take the index from the queue's length before the command is added`,
     );
   }
   /** Refuses to add to a stream that the device reads already. */
   requireOpen(name: string): void {
-    if (this.#boundTo === undefined) return;
-    throw new ArgumentError(`${name}: the queue is bound to ${this.#boundTo.name}; it can only be updated`);
+    if (this.#bound === undefined) return;
+    throw new ArgumentError(
+      `${name}: the queue is bound to ${this.#bound.device.name}; it can only be updated`,
+    );
   }
-  /** Changes one word of the stream, also where the device has a copy of its own. */
-  protected abstract patch(offset: number, word: number): void;
 
-  protected abstract encodeSignal(signal: HCQSignal, value: number): void;
-  protected abstract encodeWait(signal: HCQSignal, value: number): void;
-  protected abstract encodeTimestamp(signal: HCQSignal): void;
-  protected abstract rewriteSignal(offset: number, signal?: HCQSignal, value?: number): void;
-  protected abstract rewriteWait(offset: number, signal?: HCQSignal, value?: number): void;
-  /** Copies the stream into the device's memory. */
-  protected abstract store(device: HCQCompatCompiled): void;
-  protected abstract launch(device: HCQCompatCompiled): void;
-  /** One line a command. */
-  abstract toString(): string;
+  toString(): string {
+    return this.backend.show(this);
+  }
 }
 
 /** Kernels, in order: one starts when the one before it is done. */
-export abstract class HWComputeQueue extends HWCommandQueue {
+export class HWComputeQueue extends HWCommandQueue {
+  readonly kind = "compute";
+
   /** What other queues and the host wrote is seen by the kernels that follow. */
   memoryBarrier(): this {
-    return hcqCommand(this, "memoryBarrier", () => this.encodeMemoryBarrier());
+    return this.add("memoryBarrier", {});
   }
   exec(
     program: HCQProgram,
@@ -128,39 +192,23 @@ export abstract class HWComputeQueue extends HWCommandQueue {
     globalSize: readonly number[],
     localSize: readonly number[],
   ): this {
-    return hcqCommand(this, "exec", () => this.encodeExec(program, kernargs, globalSize, localSize));
+    return this.add("exec", { program, kernargs, globalSize, localSize });
   }
   /** Changes the launch sizes of the `exec` command at this index; arguments change in its KernArgs. */
   updateExec(index: number, globalSize: readonly number[], localSize: readonly number[]): this {
-    this.rewriteExec(this.span(index, "exec").offset, globalSize, localSize);
-    return this;
+    return this.update(index, "exec", { globalSize, localSize });
   }
-
-  protected abstract encodeMemoryBarrier(): void;
-  protected abstract encodeExec(
-    program: HCQProgram,
-    kernargs: KernArgs,
-    globalSize: readonly number[],
-    localSize: readonly number[],
-  ): void;
-  protected abstract rewriteExec(
-    offset: number,
-    globalSize: readonly number[],
-    localSize: readonly number[],
-  ): void;
 }
 
 /** Copies between memories that the device can reach, in order, beside the compute queue. */
-export abstract class HWCopyQueue extends HWCommandQueue {
+export class HWCopyQueue extends HWCommandQueue {
+  readonly kind = "copy";
+
   copy(dest: HCQCompatAllocRes, src: HCQCompatAllocRes, nbytes: number): this {
-    return hcqCommand(this, "copy", () => this.encodeCopy(dest, src, nbytes));
+    return this.add("copy", { dest, src, nbytes });
   }
   /** Changes the destination or the source (or both) of the `copy` command at this index. */
   updateCopy(index: number, dest?: HCQCompatAllocRes, src?: HCQCompatAllocRes): this {
-    this.rewriteCopy(this.span(index, "copy").offset, dest, src);
-    return this;
+    return this.update(index, "copy", { dest, src });
   }
-
-  protected abstract encodeCopy(dest: HCQCompatAllocRes, src: HCQCompatAllocRes, nbytes: number): void;
-  protected abstract rewriteCopy(offset: number, dest?: HCQCompatAllocRes, src?: HCQCompatAllocRes): void;
 }

@@ -1,0 +1,48 @@
+// The words of a WASM queue as text: one line a command, with the names that signals and kernels have.
+
+import { COMMANDS, type CommandName, WORDS } from "./layout.ts";
+
+/** What the addresses in a stream are called. */
+export interface Names {
+  readonly signals: Map<number, string>;
+  readonly kernels: Map<number, string>;
+}
+
+const hex = (word: number | undefined): string => `0x${((word ?? 0) >>> 0).toString(16)}`;
+
+/**
+ * `next`: the word that will be executed next gets a mark, -1 for none. `memory`: where the present value of a signal
+ * that is waited for is looked up.
+ */
+export function disassemble(
+  stream: ArrayLike<number>,
+  { signals, kernels }: Names,
+  next = -1,
+  memory?: ArrayLike<number>,
+): string[] {
+  const signal = (word: number | undefined): string => signals.get((word ?? 0) >>> 0) ?? hex(word);
+  const is = (word: number | undefined): string =>
+    memory === undefined ? "" : ` (is ${memory[(word ?? 0) >>> 2]})`;
+  const show: Record<CommandName, (at: number) => string> = {
+    signal: (at) => `signal ${signal(stream[at + 1])} = ${stream[at + 2]}`,
+    wait: (at) => `wait ${signal(stream[at + 1])} >= ${stream[at + 2]}${is(stream[at + 1])}`,
+    timestamp: (at) => `timestamp ${signal(stream[at + 1])}`,
+    memoryBarrier: () => "memoryBarrier",
+    exec: (at) => {
+      const size = stream[at + 3] as number;
+      const name = kernels.get((stream[at + 1] ?? 0) >>> 0) ?? hex(stream[at + 1]);
+      return `exec ${name} args ${hex(stream[at + 2])}${size < 0 ? "" : ` global ${size}`}`;
+    },
+    copy: (at) =>
+      `copy ${hex(stream[at + 1])} <- ${hex(stream[at + 2])}, ${(stream[at + 3] ?? 0) >>> 0} bytes`,
+  };
+  const lines: string[] = [];
+  for (let at = 0; at < stream.length; ) {
+    const name = COMMANDS[stream[at] as number];
+    const mark = next < 0 ? "" : at === next ? "> " : "  ";
+    if (name === undefined) return [...lines, `${mark}no command: ${stream[at]}`];
+    lines.push(`${mark}${show[name](at)}`);
+    at += WORDS[name];
+  }
+  return lines;
+}

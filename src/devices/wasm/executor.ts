@@ -1,0 +1,351 @@
+// The hardware of WASM: takes submissions from rings in the shared memory and executes their commands. One runs in each
+// worker and one on the host; all do the same, so work never depends on who is there. The class's own text is sent
+// to the workers: it must not use anything from outside but what it is given and what every JavaScript has.
+
+import type { Layout } from "./layout.ts";
+
+type KernelFn = (...args: number[]) => unknown;
+interface Loaded {
+  readonly generation: number;
+  readonly fn: KernelFn;
+  readonly args: number;
+}
+/** Executes what stands at a word; gives the words it took, or 0 where it has to wait, or -1 where it failed. */
+type Handler = (at: number) => number;
+
+export class Executor {
+  readonly #memory: WebAssembly.Memory;
+  readonly #l: Layout;
+  readonly #id: number;
+  /** the first word of this executor's record */
+  readonly #me: number;
+  readonly #canBlock: boolean;
+  readonly #handlers: readonly Handler[];
+  readonly #kernels = new Map<number, Loaded>();
+  #w = new Int32Array(0);
+  #bytes = new Uint8Array(0);
+  #times = new Float64Array(0);
+
+  constructor(memory: WebAssembly.Memory, layout: Layout, id: number, canBlock: boolean) {
+    this.#memory = memory;
+    this.#l = layout;
+    this.#id = id;
+    this.#me = layout.executors + id * layout.executorWords;
+    this.#canBlock = canBlock;
+    const table: Record<Layout["commands"][number], Handler> = {
+      signal: (at) => this.#signal(at),
+      wait: (at) => this.#wait(at),
+      timestamp: (at) => this.#timestamp(at),
+      memoryBarrier: () => 1, // signals and waits are sequentially consistent, and kernels run in order
+      exec: (at) => this.#exec(at),
+      copy: (at) => this.#copy(at),
+    };
+    this.#handlers = layout.commands.map((name) => table[name]);
+    this.#seeAll();
+  }
+
+  /** A worker's life: work, watch the bell for a while, sleep on it. */
+  loop(spins: number): never {
+    const { bell, state, awake } = this.#l;
+    Atomics.store(this.#w, this.#me + state, awake);
+    for (;;) {
+      const heard = Atomics.load(this.#w, bell);
+      if (this.pump()) continue;
+      let left = spins;
+      while (left > 0 && Atomics.load(this.#w, bell) === heard) left--;
+      if (left === 0) this.sleep(heard, Infinity);
+    }
+  }
+
+  /** Sleeps until the bell is not what it was. Only where a thread may block. */
+  sleep(heard: number, milliseconds: number): void {
+    const { bell, sleepers, state, awake, asleep } = this.#l;
+    Atomics.store(this.#w, this.#me + state, asleep);
+    Atomics.add(this.#w, sleepers, 1);
+    Atomics.wait(this.#w, bell, heard, milliseconds);
+    Atomics.sub(this.#w, sleepers, 1);
+    Atomics.store(this.#w, this.#me + state, awake);
+  }
+
+  /** Executes what can be executed now, anywhere; says whether there was anything. */
+  pump(): boolean {
+    // a memory of one thread moves when it grows
+    if (this.#w.length === 0) this.#seeAll();
+    const w = this.#w;
+    const { ringCount, rings, ringWords, executorCount, halt } = this.#l;
+    let busy = false;
+    const executors = Atomics.load(w, executorCount);
+    for (let e = 0; e < executors; e++) if (e !== this.#id && this.#help(e)) busy = true;
+    const count = Atomics.load(w, ringCount);
+    for (let i = 0; i < count && Atomics.load(w, halt) === 0; i++) {
+      // neighbours start at different rings, so that they do not all try the same one
+      const n = (i + this.#id) % count;
+      if (this.#runRing(rings + n * ringWords, n)) busy = true;
+    }
+    return busy;
+  }
+
+  /** Sees all of the memory; the growing of a shared one is heard of late, but it is. */
+  #seeAll(): void {
+    do {
+      const { buffer } = this.#memory;
+      this.#w = new Int32Array(buffer);
+      this.#bytes = new Uint8Array(buffer);
+      this.#times = new Float64Array(buffer);
+    } while (this.#w.length < (this.#w[this.#l.size] as number));
+  }
+
+  #runRing(ring: number, number: number): boolean {
+    let w = this.#w;
+    const { lock, head, tail, at, entries, ringEntries, hostOnly, fault, inRing } = this.#l;
+    if (Atomics.load(w, ring + head) === Atomics.load(w, ring + tail)) return false;
+    if (w[ring + fault] !== 0 || (w[ring + hostOnly] !== 0 && this.#id !== 0)) return false;
+    if (Atomics.compareExchange(w, ring + lock, 0, this.#id + 1) !== 0) return false;
+    w[this.#me + inRing] = number + 1;
+    let busy = false;
+    for (;;) {
+      const first = Atomics.load(w, ring + head);
+      if (first === Atomics.load(w, ring + tail)) break;
+      // what was submitted may lie, or point, where the memory has grown since
+      if (w.length < (w[this.#l.size] as number)) {
+        this.#seeAll();
+        w = this.#w;
+      }
+      const entry = (w[ring + entries] as number) + (first & (ringEntries - 1)) * 2;
+      const start = (w[entry] as number) >>> 2;
+      const words = w[entry + 1] as number;
+      const from = w[ring + at] as number;
+      const done = this.#runEntry(ring, start, from, words);
+      if (done > from) busy = true;
+      w[ring + at] = done < words ? done : 0;
+      if (done < words) break;
+      Atomics.store(w, ring + head, (first + 1) | 0);
+    }
+    w[this.#me + inRing] = 0;
+    Atomics.store(w, ring + lock, 0);
+    return busy;
+  }
+
+  /** Executes words `from` to `words` of a stream; gives how far it came. */
+  #runEntry(ring: number, start: number, from: number, words: number): number {
+    const { progress, fault, faultKernel, faults, kernel, halt } = this.#l;
+    let at = from;
+    while (at < words) {
+      const w = this.#w;
+      if (Atomics.load(w, halt) !== 0) return at;
+      const handler = this.#handlers[w[start + at] as number];
+      const took =
+        handler === undefined ? this.#fail(`no command has number ${w[start + at]}`) : handler(start + at);
+      if (took === 0) return at;
+      if (took < 0) {
+        w[ring + faultKernel] = w[this.#me + kernel] as number;
+        w[ring + fault] = this.#id + 1;
+        Atomics.add(w, faults, 1);
+        this.#ring();
+        this.#ringHost();
+        return at;
+      }
+      at += took;
+      w[this.#me + progress] = ((w[this.#me + progress] as number) + 1) | 0;
+    }
+    return at;
+  }
+
+  #signal(at: number): number {
+    const w = this.#w;
+    const signal = (w[at + 1] as number) >>> 2;
+    Atomics.store(w, signal, w[at + 2] as number);
+    const wanted = Atomics.exchange(w, signal + this.#l.wanted, 0);
+    if ((wanted & 2) !== 0) this.#ring();
+    if ((wanted & 1) !== 0) this.#ringHost();
+    return 3;
+  }
+  #wait(at: number): number {
+    const w = this.#w;
+    const signal = (w[at + 1] as number) >>> 2;
+    const value = w[at + 2] as number;
+    if (Atomics.load(w, signal) >= value) return 3;
+    // leave word that someone waits; the signal may have come in between
+    Atomics.or(w, signal + this.#l.wanted, 2);
+    return Atomics.load(w, signal) >= value ? 3 : 0;
+  }
+  #timestamp(at: number): number {
+    const signal = (this.#w[at + 1] as number) >>> 3;
+    this.#times[signal + 1] = (performance.timeOrigin + performance.now()) * 1000;
+    return 2;
+  }
+  #copy(at: number): number {
+    const w = this.#w;
+    const [dest, src, nbytes] = [
+      (w[at + 1] as number) >>> 0,
+      (w[at + 2] as number) >>> 0,
+      (w[at + 3] as number) >>> 0,
+    ];
+    this.#bytes.copyWithin(dest, src, src + nbytes);
+    return 4;
+  }
+  #exec(at: number): number {
+    const w = this.#w;
+    const record = w[at + 1] as number;
+    const args = (w[at + 2] as number) >>> 2;
+    const size = w[at + 3] as number;
+    w[this.#me + this.#l.kernel] = record;
+    try {
+      const kernel = this.#load(record);
+      if (size < 0) this.#call(kernel, args, -1, 0);
+      else if (!this.#share(kernel, record, args, size)) return -1;
+    } catch (e) {
+      return this.#fail(e);
+    }
+    w[this.#me + this.#l.kernel] = 0;
+    return 4;
+  }
+
+  /** Wakes whoever sleeps. */
+  #ring(): void {
+    const { bell, sleepers } = this.#l;
+    Atomics.add(this.#w, bell, 1);
+    if (Atomics.load(this.#w, sleepers) > 0) Atomics.notify(this.#w, bell);
+  }
+  #ringHost(): void {
+    Atomics.add(this.#w, this.#l.hostBell, 1);
+    Atomics.notify(this.#w, this.#l.hostBell);
+  }
+
+  /** Leaves the text of an error where the host finds it. */
+  #fail(e: unknown): -1 {
+    const text = e instanceof Error ? `${e.name}: ${e.message}` : String(e);
+    const start = this.#l.texts * 4 + this.#id * this.#l.textBytes;
+    const bytes = new TextEncoder().encode(text).subarray(0, this.#l.textBytes - 1);
+    this.#bytes.fill(0, start, start + this.#l.textBytes);
+    this.#bytes.set(bytes, start);
+    return -1;
+  }
+
+  /** A kernel that this thread has already. */
+  adopt(record: number, generation: number, fn: KernelFn): void {
+    this.#kernels.set(record, { generation, fn, args: fn.length });
+  }
+
+  /** Compiles a kernel on first use; the engine shares the machine code of equal bytes between threads. */
+  #load(record: number): Loaded {
+    const w = this.#w;
+    const r = record >>> 2;
+    const known = this.#kernels.get(record);
+    const generation = w[r + this.#l.generation] as number;
+    if (known !== undefined && known.generation === generation) return known;
+    const { code, codeBytes, args, name, nameBytes } = this.#l;
+    const slice = (at: number, n: number): Uint8Array<ArrayBuffer> => {
+      const start = (w[r + at] as number) >>> 0;
+      return this.#bytes.slice(start, start + (w[r + n] as number)) as Uint8Array<ArrayBuffer>;
+    };
+    const module = new WebAssembly.Module(slice(code, codeBytes));
+    const { exports } = new WebAssembly.Instance(module, { env: { memory: this.#memory } });
+    const fn = exports[new TextDecoder().decode(slice(name, nameBytes))] as KernelFn;
+    const loaded = { generation, fn, args: w[r + args] as number };
+    this.#kernels.set(record, loaded);
+    return loaded;
+  }
+
+  /** `begin` below 0: the kernel takes no range. */
+  #call({ fn, args: n }: Loaded, at: number, begin: number, end: number): unknown {
+    const w = this.#w;
+    if (begin < 0) {
+      // a call with a list of arguments costs several times as much
+      if (n === 2) return fn(w[at] as number, w[at + 1] as number);
+      if (n === 3) return fn(w[at] as number, w[at + 1] as number, w[at + 2] as number);
+      if (n === 1) return fn(w[at] as number);
+    }
+    const args: number[] = [];
+    const given = begin < 0 ? n : n - 2;
+    for (let i = 0; i < given; i++) args.push(w[at + i] as number);
+    if (begin >= 0) args.push(begin, end);
+    return fn(...args);
+  }
+
+  /** Puts a kernel up for everyone, works on it too, and leaves when all of it is done. */
+  #share(kernel: Loaded, record: number, args: number, size: number): boolean {
+    const w = this.#w;
+    const { threads, executorCount, jobOpen, jobKernel, jobArgs, jobSize, jobChunk, jobNext, jobFault } =
+      this.#l;
+    const most = Math.min(Atomics.load(w, threads), Atomics.load(w, executorCount), size);
+    if (most <= 1) {
+      this.#call(kernel, args, 0, size);
+      return true;
+    }
+    const me = this.#me;
+    w[me + jobKernel] = record;
+    w[me + jobArgs] = args;
+    w[me + jobSize] = size;
+    // four parts for each: who starts late or is held up leaves the rest to others
+    w[me + jobChunk] = Math.ceil(size / (most * 4));
+    w[me + jobFault] = 0;
+    Atomics.store(w, me + jobNext, 0);
+    Atomics.store(w, me + jobOpen, 1);
+    this.#ring();
+    try {
+      this.#parts(me, kernel);
+    } catch (e) {
+      this.#fail(e);
+      Atomics.store(w, me + jobFault, this.#id + 1);
+    }
+    for (let spins = 0; Atomics.compareExchange(w, me + jobOpen, 1, 0) !== 1; spins++) {
+      const inside = Atomics.load(w, me + jobOpen);
+      if (spins > 1000 && inside > 1 && this.#canBlock) Atomics.wait(w, me + jobOpen, inside, 100);
+    }
+    const failed = Atomics.load(w, me + jobFault);
+    if (failed !== 0 && failed !== this.#id + 1) this.#copyText(failed - 1);
+    return failed === 0;
+  }
+  /** What went wrong at a helper is reported by the one who asked for help. */
+  #copyText(from: number): void {
+    const { texts, textBytes } = this.#l;
+    const start = texts * 4 + from * textBytes;
+    this.#bytes.copyWithin(texts * 4 + this.#id * textBytes, start, start + textBytes);
+  }
+
+  #parts(job: number, kernel: Loaded): void {
+    const w = this.#w;
+    const { jobArgs, jobSize, jobChunk, jobNext } = this.#l;
+    const [args, size, chunk] = [
+      w[job + jobArgs] as number,
+      w[job + jobSize] as number,
+      w[job + jobChunk] as number,
+    ];
+    for (;;) {
+      const begin = Atomics.add(w, job + jobNext, chunk);
+      if (begin >= size) return;
+      this.#call(kernel, args, begin, Math.min(size, begin + chunk));
+      w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
+    }
+  }
+
+  /** Takes parts of a kernel that another executor put up. */
+  #help(other: number): boolean {
+    let w = this.#w;
+    const { executors, executorWords, jobOpen, jobKernel, jobFault, jobNext, jobSize, helping } = this.#l;
+    const job = executors + other * executorWords;
+    const inside = Atomics.load(w, job + jobOpen);
+    if (inside === 0 || Atomics.load(w, job + jobNext) >= (w[job + jobSize] as number)) return false;
+    if (Atomics.compareExchange(w, job + jobOpen, inside, inside + 1) !== inside) return false;
+    w[this.#me + helping] = other + 1;
+    try {
+      if (w.length < (w[this.#l.size] as number)) {
+        this.#seeAll();
+        w = this.#w;
+      }
+      const record = w[job + jobKernel] as number;
+      w[this.#me + this.#l.kernel] = record;
+      const kernel = this.#load(record);
+      this.#parts(job, kernel);
+    } catch (e) {
+      this.#fail(e);
+      Atomics.store(w, job + jobFault, this.#id + 1);
+    }
+    w[this.#me + this.#l.kernel] = 0;
+    w[this.#me + helping] = 0;
+    Atomics.sub(w, job + jobOpen, 1);
+    Atomics.notify(w, job + jobOpen);
+    return true;
+  }
+}

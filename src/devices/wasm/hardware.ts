@@ -1,0 +1,382 @@
+// What all WASM devices of a process share: the memory, the rings in it, the host's executor and the workers. Decides
+// who executes a submission, waits for signals, and cleans up after a failure. One instance a process.
+
+import { canBlock } from "#devices";
+import { env } from "../../env.ts";
+import { DeviceError, OutOfMemoryError } from "../../errors.ts";
+import { type MaybePromise, waitable } from "../../helpers.ts";
+import { disassemble, type Names } from "./disassemble.ts";
+import { Executor } from "./executor.ts";
+import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
+import { canShare, WasmMemory } from "./memory.ts";
+import { Workers } from "./workers.ts";
+
+/** A queue of submissions in the shared memory. */
+export interface Ring {
+  readonly label: string;
+  /** its first word */
+  readonly at: number;
+}
+/** What the hardware must know of a device. */
+export interface Tenant {
+  /** something was submitted and is not done */
+  readonly hasWork: boolean;
+  /** What was submitted is given up: the next wait throws this, later work goes on. */
+  abandon(error: DeviceError): void;
+}
+/** What a wait is for. */
+export interface Wait {
+  readonly done: () => boolean;
+  /** the first word of the signal, to be told when it is set */
+  readonly signal: number;
+  readonly timeoutMs: number;
+  /** the device on whose behalf; it hears of a failure from the wait itself */
+  readonly tenant?: Tenant & { forget(error: DeviceError): void };
+}
+
+/** How long a host that may block does so before it lets other tasks run. */
+const SLICE_MS = 50;
+/** A host that awaits looks again after this long even if nobody rang. */
+const LOOK_MS = 250;
+/** How long workers may take to come up. */
+const START_MS = 10_000;
+/** A kernel that runs is a good reason to see no progress, for a while. */
+const PATIENCE = 10;
+
+export class Hardware {
+  readonly memory: WasmMemory;
+  readonly host: Executor;
+  readonly workers: Workers;
+  readonly tenants = new Set<Tenant>();
+  readonly #rings: Ring[] = [];
+  readonly names: Names = { signals: new Map(), kernels: new Map() };
+  #startedAt = 0;
+
+  constructor(shared = canShare()) {
+    this.memory = new WasmMemory(shared);
+    this.host = new Executor(this.memory.memory, LAYOUT, 0, canBlock);
+    this.workers = new Workers(this.memory, (id, why) => this.#lost(id, why));
+    const { words } = this.memory;
+    words[LAYOUT.executorCount] = 1;
+    words[LAYOUT.threads] = 1;
+  }
+
+  // ---- memory
+
+  /** A block for the runtime's own use, or an error. */
+  alloc(nbytes: number, zeroed = true): number {
+    const at = this.memory.alloc(nbytes, zeroed);
+    if (at !== undefined) return at;
+    throw new OutOfMemoryError(
+      `WASM: no room for ${nbytes} bytes of its own; drop tensors that are no longer needed`,
+    );
+  }
+  /** The first byte of a new signal. */
+  allocSignal(value: number, label: string): number {
+    const at = this.alloc(SIGNAL_BYTES);
+    this.memory.words[at >>> 2] = value;
+    this.names.signals.set(at, label);
+    return at;
+  }
+  freeSignal(at: number): void {
+    this.names.signals.delete(at);
+    this.memory.free(at, SIGNAL_BYTES);
+  }
+
+  /** What an executor does for a signal command, from the host. */
+  setSignal(at: number, value: number): void {
+    const { words } = this.memory;
+    Atomics.store(words, at, value);
+    if (Atomics.exchange(words, at + LAYOUT.wanted, 0) === 0) return;
+    Atomics.add(words, LAYOUT.bell, 1);
+    Atomics.notify(words, LAYOUT.bell);
+    Atomics.add(words, LAYOUT.hostBell, 1);
+    Atomics.notify(words, LAYOUT.hostBell);
+    if (!this.workers.active) this.pump();
+  }
+
+  // ---- submitting
+
+  newRing(label: string, hostOnly: boolean): Ring {
+    if (this.#rings.length === MAX_RINGS) {
+      throw new DeviceError(`${label}: there are ${MAX_RINGS / 2} devices already; use one of them`);
+    }
+    const at = LAYOUT.rings + this.#rings.length * LAYOUT.ringWords;
+    const entries = this.alloc(RING_ENTRIES * 8);
+    const { words } = this.memory;
+    words[at + LAYOUT.entries] = entries >>> 2;
+    words[at + LAYOUT.hostOnly] = hostOnly ? 1 : 0;
+    const ring = { label, at };
+    this.#rings.push(ring);
+    Atomics.store(words, LAYOUT.ringCount, this.#rings.length);
+    return ring;
+  }
+  /** How many submissions a ring has got, and how many of them are done; both wrap around. */
+  submitted(ring: Ring): number {
+    return Atomics.load(this.memory.words, ring.at + LAYOUT.tail);
+  }
+  hasDone(ring: Ring, submission: number): boolean {
+    return ((Atomics.load(this.memory.words, ring.at + LAYOUT.head) - submission) | 0) >= 0;
+  }
+
+  /** Puts a stream into a ring. `worth`: it is enough work to wake someone for it. */
+  submit(ring: Ring, address: number, nwords: number, worth: boolean): void {
+    const tail = this.submitted(ring);
+    if (!this.hasDone(ring, (tail - RING_ENTRIES + 1) | 0)) this.#makeRoom(ring, tail);
+    const { words } = this.memory;
+    const entry = (words[ring.at + LAYOUT.entries] as number) + (tail & (RING_ENTRIES - 1)) * 2;
+    words[entry] = address;
+    words[entry + 1] = nwords;
+    Atomics.store(words, ring.at + LAYOUT.tail, (tail + 1) | 0);
+    Atomics.add(words, LAYOUT.bell, 1);
+    this.#dispatch(worth);
+  }
+  #makeRoom(ring: Ring, tail: number): void {
+    this.block({
+      done: () => this.hasDone(ring, (tail - RING_ENTRIES / 2) | 0),
+      signal: 0,
+      timeoutMs: this.timeoutMs,
+    });
+  }
+
+  /**
+   * Who executes: a worker that is awake finds it by itself; sleeping ones are woken, or the first ones started, for
+   * what is worth it; anything else the caller does at once, which costs less than to have it done.
+   */
+  #dispatch(worth: boolean): void {
+    const { workers } = this;
+    if (workers.usable) {
+      if (workers.active) return;
+      if (worth) {
+        if (!workers.started) this.#startedAt = performance.now();
+        workers.start();
+        if (workers.usable) return void Atomics.notify(this.memory.words, LAYOUT.bell, 1);
+      }
+    }
+    this.pump();
+    this.#settleFaults();
+  }
+
+  /** The host executes what can be executed now. */
+  pump(): void {
+    let heard: number;
+    do heard = Atomics.load(this.memory.words, LAYOUT.bell);
+    while (this.host.pump() || Atomics.load(this.memory.words, LAYOUT.bell) !== heard);
+  }
+
+  // ---- waiting
+
+  get timeoutMs(): number {
+    return env.HCQ_TIMEOUT * 1000;
+  }
+
+  /** Blocks for a while where this thread may, then awaits. `done` throws where the device failed. */
+  wait(wait: Wait): MaybePromise<void> {
+    this.#settleFaults();
+    if (wait.done()) return;
+    const watch = new Watch(this, wait.timeoutMs);
+    if (canBlock && this.block(wait, watch, SLICE_MS)) return;
+    return waitable(this.#await(wait, watch), () => void this.block(wait, watch));
+  }
+
+  /** Executes and sleeps until it is done, or false after `limitMs`. */
+  block(wait: Wait, watch = new Watch(this, wait.timeoutMs), limitMs = Infinity): boolean {
+    const until = performance.now() + limitMs;
+    for (;;) {
+      this.#settleFaults();
+      if (wait.done()) return true;
+      const { words } = this.memory;
+      const heard = Atomics.load(words, LAYOUT.bell);
+      if (this.host.pump()) continue;
+      if (wait.signal !== 0) Atomics.or(words, wait.signal + LAYOUT.wanted, 2);
+      for (let i = 0; i < 2000 && Atomics.load(words, LAYOUT.bell) === heard; i++);
+      if (wait.done()) return true;
+      if (canBlock && this.memory.shared) this.host.sleep(heard, wait.signal === 0 ? 1 : SLICE_MS);
+      this.#look(wait, watch);
+      if (performance.now() > until) return false;
+    }
+  }
+
+  async #await(wait: Wait, watch: Watch): Promise<void> {
+    for (;;) {
+      this.#settleFaults();
+      if (wait.done()) return;
+      if (canBlock || !this.workers.usable || !this.workers.started) {
+        if (this.block(wait, watch, canBlock ? SLICE_MS : 0)) return;
+        await new Promise((resolve) => setTimeout(resolve, 0));
+        continue;
+      }
+      const { words } = this.memory;
+      const heard = Atomics.load(words, LAYOUT.hostBell);
+      Atomics.or(words, wait.signal + LAYOUT.wanted, 1);
+      if (wait.done()) return;
+      await changed(words, LAYOUT.hostBell, heard);
+      if (!this.workers.present && performance.now() - this.#startedAt > START_MS) this.workers.giveUp();
+      this.#look(wait, watch);
+    }
+  }
+  #look(wait: Wait, watch: Watch): void {
+    const still = watch.look();
+    if (still === 0) return;
+    const error = this.#giveUp(
+      `WASM: nothing moved for ${still} s while a signal was waited for; what was queued is dropped. ` +
+        `A wait that no queue will meet, or a very long kernel (then raise HCQ_TIMEOUT). Queued:\n${this.show()}`,
+    );
+    wait.tenant?.forget(error);
+    throw error;
+  }
+
+  // ---- failing
+
+  /** Where a ring has failed, everything in flight is given up. */
+  #settleFaults(): void {
+    if (Atomics.load(this.memory.words, LAYOUT.faults) !== 0) this.#giveUp();
+  }
+
+  /**
+   * A kernel that failed leaves memory that later work would build on. So all that is in flight is dropped, on every
+   * device that has any; each of them says so once, at its next wait, and works again.
+   */
+  #giveUp(reason?: string): DeviceError {
+    const { words } = this.memory;
+    const ringAt = (field: number) => this.#rings.map((r) => Atomics.load(words, r.at + field));
+    Atomics.store(words, LAYOUT.halt, 1);
+    while (ringAt(LAYOUT.lock).some((lock) => lock !== 0));
+    const failed = this.#rings.filter((r) => words[r.at + LAYOUT.fault] !== 0).map((r) => this.#faultOf(r));
+    const error = new DeviceError(reason ?? failed.join("; "));
+    const affected = [...this.tenants].filter((t) => t.hasWork);
+    for (const ring of this.#rings) {
+      words[ring.at + LAYOUT.fault] = 0;
+      words[ring.at + LAYOUT.at] = 0;
+      Atomics.store(words, ring.at + LAYOUT.head, this.submitted(ring));
+    }
+    Atomics.store(words, LAYOUT.faults, 0);
+    for (const tenant of affected) tenant.abandon(error);
+    Atomics.store(words, LAYOUT.halt, 0);
+    Atomics.add(words, LAYOUT.bell, 1);
+    return error;
+  }
+  #faultOf(ring: Ring): string {
+    const { words } = this.memory;
+    const executor = (words[ring.at + LAYOUT.fault] as number) - 1;
+    const kernel = words[ring.at + LAYOUT.faultKernel] as number;
+    const what = kernel === 0 ? "a command" : `kernel ${this.names.kernels.get(kernel) ?? "?"}`;
+    const bytes = this.memory.bytes(LAYOUT.texts * 4 + executor * LAYOUT.textBytes, LAYOUT.textBytes).slice();
+    const text = new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+    const where = executor === 0 ? "the host's thread" : `worker ${executor}`;
+    return `${ring.label}: ${what} failed on ${where}: ${text}; what was queued is dropped`;
+  }
+
+  /** A worker is gone: what it was in the middle of has failed, and nobody may wait for it. */
+  #lost(id: number, why: string): void {
+    const { words } = this.memory;
+    const me = LAYOUT.executors + id * LAYOUT.executorWords;
+    const text = new TextEncoder().encode(`the worker is gone (${why})`).subarray(0, LAYOUT.textBytes - 1);
+    this.memory
+      .bytes(LAYOUT.texts * 4 + id * LAYOUT.textBytes, LAYOUT.textBytes)
+      .fill(0)
+      .set(text);
+    const helping = words[me + LAYOUT.helping] as number;
+    if (helping !== 0) {
+      const job = LAYOUT.executors + (helping - 1) * LAYOUT.executorWords;
+      Atomics.store(words, job + LAYOUT.jobFault, id + 1);
+      Atomics.sub(words, job + LAYOUT.jobOpen, 1);
+      Atomics.notify(words, job + LAYOUT.jobOpen);
+    }
+    // it was inside its own kernel too
+    if (Atomics.load(words, me + LAYOUT.jobOpen) > 0) Atomics.sub(words, me + LAYOUT.jobOpen, 1);
+    const ring = this.#rings[(words[me + LAYOUT.inRing] as number) - 1];
+    if (ring !== undefined) {
+      words[ring.at + LAYOUT.faultKernel] = words[me + LAYOUT.kernel] as number;
+      words[ring.at + LAYOUT.fault] = id + 1;
+      Atomics.store(words, ring.at + LAYOUT.lock, 0);
+      Atomics.add(words, LAYOUT.faults, 1);
+    }
+    for (const field of ["state", "inRing", "kernel", "helping"] as const) words[me + LAYOUT[field]] = 0;
+    for (const bell of [LAYOUT.bell, LAYOUT.hostBell]) {
+      Atomics.add(words, bell, 1);
+      Atomics.notify(words, bell);
+    }
+    if (!this.workers.usable) this.pump();
+  }
+
+  /** How much was executed so far, by all; it only has to differ when something was. */
+  get progress(): number {
+    return this.#sum(LAYOUT.progress);
+  }
+  /** Somebody is inside a kernel. */
+  get computing(): boolean {
+    return this.#sum(LAYOUT.kernel) !== 0;
+  }
+  #sum(field: number): number {
+    const { words } = this.memory;
+    let sum = 0;
+    for (let e = 0; e < (words[LAYOUT.executorCount] as number); e++)
+      sum += words[LAYOUT.executors + e * LAYOUT.executorWords + field] as number;
+    return sum;
+  }
+
+  /** What is in the rings, a line a command; `>` is the one to be executed next. */
+  show(): string {
+    const { words } = this.memory;
+    return this.#rings
+      .flatMap(({ label, at }) => {
+        const lines: string[] = [];
+        const tail = words[at + LAYOUT.tail] as number;
+        for (let n = words[at + LAYOUT.head] as number; n !== tail; n = (n + 1) | 0) {
+          const entry = (words[at + LAYOUT.entries] as number) + (n & (RING_ENTRIES - 1)) * 2;
+          const start = (words[entry] as number) >>> 2;
+          const stream = words.subarray(start, start + (words[entry + 1] as number));
+          lines.push(
+            ...disassemble(
+              stream,
+              this.names,
+              n === words[at + LAYOUT.head] ? (words[at + LAYOUT.at] as number) : -1,
+              words,
+            ),
+          );
+        }
+        return lines.length === 0 ? [] : [`${label}:`, ...lines.map((l) => `  ${l}`)];
+      })
+      .join("\n");
+  }
+}
+
+/** Notices when nothing moves. */
+class Watch {
+  readonly #hardware: Hardware;
+  readonly #limit: number;
+  #progress = -1;
+  #since = 0;
+
+  constructor(hardware: Hardware, limitMs: number) {
+    this.#hardware = hardware;
+    this.#limit = limitMs;
+  }
+  /** 0, or the seconds that nothing has moved for if they are too many. */
+  look(): number {
+    const now = performance.now();
+    const { progress } = this.#hardware;
+    if (progress !== this.#progress) {
+      this.#progress = progress;
+      this.#since = now;
+    }
+    const still = now - this.#since;
+    const limit = this.#hardware.computing ? this.#limit * PATIENCE : this.#limit;
+    return still < limit ? 0 : Math.round(still / 10) / 100;
+  }
+}
+
+type WaitAsync = (
+  w: Int32Array,
+  at: number,
+  value: number,
+  ms: number,
+) => { value: PromiseLike<string> | string };
+
+/** Until the word is another, or it is time to look. */
+async function changed(words: Int32Array, at: number, value: number): Promise<void> {
+  const { waitAsync } = Atomics as { waitAsync?: WaitAsync };
+  if (waitAsync === undefined) await new Promise((resolve) => setTimeout(resolve, 1));
+  else await waitAsync(words, at, value, LOOK_MS).value;
+}

@@ -1,0 +1,122 @@
+// Where things lie at the start of the memory that all WASM devices share, and what the words of a queue mean. Plain
+// data: the executors in the workers get it as a message. Addresses are counted in words of 32 bits.
+
+/** The commands, in the order of their numbers; each is followed by its arguments. */
+export const COMMANDS = [
+  "signal", // signal, value
+  "wait", // signal, value
+  "timestamp", // signal
+  "memoryBarrier",
+  "exec", // kernel, arguments, global size (-1: whole, by one executor)
+  "copy", // destination, source, bytes
+] as const;
+export type CommandName = (typeof COMMANDS)[number];
+
+/** How many words a command takes, its number included. */
+export const WORDS: Readonly<Record<CommandName, number>> = {
+  signal: 3,
+  wait: 3,
+  timestamp: 2,
+  memoryBarrier: 1,
+  exec: 4,
+  copy: 4,
+};
+
+export const MAX_EXECUTORS = 64;
+export const MAX_RINGS = 512;
+/** Submissions that a ring holds, a power of two; each is an address and a count of words. */
+export const RING_ENTRIES = 512;
+/** Bytes that an executor has for the text of an error. */
+export const TEXT_BYTES = 512;
+
+const HEADER = 16; // the first 64 bytes stay empty: nothing lives where a null pointer points
+const EXECUTORS = HEADER + 32;
+const EXECUTOR_WORDS = 32;
+const RINGS = EXECUTORS + MAX_EXECUTORS * EXECUTOR_WORDS;
+const RING_WORDS = 16;
+const TEXTS = RINGS + MAX_RINGS * RING_WORDS;
+const END = TEXTS + (MAX_EXECUTORS * TEXT_BYTES) / 4;
+
+export const LAYOUT = {
+  commands: COMMANDS,
+  /** rises when there may be something to do; idle executors watch it, then sleep on it */
+  bell: HEADER,
+  /** executors asleep on the bell */
+  sleepers: HEADER + 1,
+  /** rises when a host that awaits should look again */
+  hostBell: HEADER + 2,
+  /** not 0: every executor leaves its ring after the command in hand, and takes no other */
+  halt: HEADER + 3,
+  /** rings that stopped with an error */
+  faults: HEADER + 4,
+  ringCount: HEADER + 5,
+  /** executors that exist, the host's included */
+  executorCount: HEADER + 6,
+  /** how many executors may share one kernel */
+  threads: HEADER + 7,
+  /** how large the memory is, in words: whoever sees less looks again */
+  size: HEADER + 8,
+
+  executors: EXECUTORS,
+  executorWords: EXECUTOR_WORDS,
+  /** fields of an executor */
+  state: 0,
+  /** the ring it is in, as its number + 1 */
+  inRing: 1,
+  kernel: 2,
+  progress: 3,
+  /** the executor whose kernel it helps with, as its number + 1 */
+  helping: 4,
+  // a kernel that this executor shares with others; on a cache line of its own
+  /** 0 closed, else 1 + helpers inside */
+  jobOpen: 16,
+  jobKernel: 17,
+  jobArgs: 18,
+  jobSize: 19,
+  jobChunk: 20,
+  jobNext: 21,
+  /** the executor (number + 1) on which a part of it failed */
+  jobFault: 22,
+
+  rings: RINGS,
+  ringWords: RING_WORDS,
+  /** fields of a ring */
+  lock: 0,
+  head: 1,
+  tail: 2,
+  /** words already executed of the entry at the head */
+  at: 3,
+  entries: 4,
+  /** not 0: only the host's executor can run its commands */
+  hostOnly: 5,
+  /** the executor (number + 1) on which it failed */
+  fault: 6,
+  faultKernel: 7,
+  ringEntries: RING_ENTRIES,
+
+  // fields of a signal, which starts on 16 bytes; the timestamp is a double at byte 8
+  /** bit 0: a host awaits it; bit 1: a ring or a sleeper waits for it */
+  wanted: 1,
+
+  // fields of a kernel's record
+  generation: 0,
+  code: 1,
+  codeBytes: 2,
+  args: 3,
+  name: 4,
+  nameBytes: 5,
+
+  texts: TEXTS,
+  textBytes: TEXT_BYTES,
+
+  /** what `state` says */
+  absent: 0,
+  awake: 1,
+  asleep: 2,
+} as const;
+export type Layout = typeof LAYOUT;
+
+/** The first byte that buffers may use. */
+export const CONTROL_BYTES = Math.ceil((END * 4) / 65536) * 65536;
+export const KERNEL_RECORD_BYTES = 32;
+export const SIGNAL_BYTES = 16;

@@ -1,0 +1,105 @@
+// How WASM spells commands: the words of layout.ts. A bound stream lies in the shared memory until its queue is
+// collected; another is copied into transient memory of the device at each submission.
+
+import { InternalError } from "../../errors.ts";
+import type { HCQCompatCompiled, HCQSignal } from "../../runtime/hcq/device.ts";
+import type { HCQProgram, KernArgs } from "../../runtime/hcq/program.ts";
+import type {
+  BoundStream,
+  CommandArgs,
+  CommandName,
+  HWCommandQueue,
+  QueueBackend,
+} from "../../runtime/hcq/queue.ts";
+import { disassemble, type Names } from "./disassemble.ts";
+import { COMMANDS } from "./layout.ts";
+import { HALF, type Transient } from "./transient.ts";
+
+/** A signal, a kernel or arguments in the shared memory: what a command names by the first byte. */
+export interface Placed {
+  readonly at: number;
+}
+/** The part of a device that streams go to. */
+export interface StreamTarget {
+  /** Memory for one submission. */
+  readonly transient: Transient;
+  /** Memory for as long as the owner lives. */
+  keep(owner: object, nbytes: number): number;
+  readonly words: Int32Array;
+  enqueue(kind: "compute" | "copy", at: number, nwords: number, worth: boolean): void;
+}
+
+const CODE = Object.fromEntries(COMMANDS.map((name, i) => [name, i])) as Record<CommandName, number>;
+/** Work that takes longer than waking a thread: some 100 µs. */
+const WORTH = 2 ** 18;
+const WHOLE = -1;
+
+/** Addresses above 2 GiB are negative as words. */
+const at = (x: HCQSignal | HCQProgram | KernArgs): number => {
+  const { at: address } = x as Partial<Placed>;
+  if (address !== undefined) return address | 0;
+  throw new InternalError("a WASM queue got a signal, a program or arguments of another kind of device");
+};
+const va = ({ vaAddr }: { vaAddr: number | bigint }): number => Number(vaAddr) | 0;
+
+const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly number[] } = {
+  signal: ({ signal, value }) => [CODE.signal, at(signal), value],
+  wait: ({ signal, value }) => [CODE.wait, at(signal), value],
+  timestamp: ({ signal }) => [CODE.timestamp, at(signal)],
+  memoryBarrier: () => [CODE.memoryBarrier],
+  exec: ({ program, kernargs, globalSize }) => [CODE.exec, at(program), at(kernargs), globalSize[0] ?? WHOLE],
+  copy: ({ dest, src, nbytes }) => [CODE.copy, va(dest), va(src), nbytes | 0],
+};
+
+export class WasmQueueBackend implements QueueBackend {
+  readonly #names: Names;
+  constructor(names: Names) {
+    this.#names = names;
+  }
+
+  encode<K extends CommandName>(name: K, args: CommandArgs[K]): readonly number[] {
+    return ENCODE[name](args);
+  }
+  bind(device: HCQCompatCompiled, queue: HWCommandQueue): WasmStream {
+    const target = targetOf(device);
+    const stream = new WasmStream(target, target.keep(queue, queue.q.length * 4));
+    queue.q.forEach((word, i) => {
+      stream.patch(i, word);
+    });
+    return stream;
+  }
+  submit(device: HCQCompatCompiled, queue: HWCommandQueue): void {
+    const target = targetOf(device);
+    const { stream, q, kind } = queue;
+    if (stream instanceof WasmStream) {
+      target.enqueue(kind, stream.at, q.length, true);
+      return;
+    }
+    const nbytes = q.length * 4;
+    const start = nbytes > HALF ? target.keep(queue, nbytes) : target.transient.alloc(nbytes);
+    target.words.set(q, start >>> 2);
+    target.enqueue(kind, start, q.length, queue.work >= WORTH);
+  }
+  show(queue: HWCommandQueue): string {
+    return disassemble(queue.q, this.#names).join("\n");
+  }
+}
+
+class WasmStream implements BoundStream {
+  readonly #target: StreamTarget;
+  readonly at: number;
+  constructor(target: StreamTarget, at: number) {
+    this.#target = target;
+    this.at = at;
+  }
+  patch(offset: number, word: number): void {
+    this.#target.words[(this.at >>> 2) + offset] = word;
+  }
+}
+
+/** Queues go to devices of their own kind only. */
+function targetOf(device: HCQCompatCompiled): StreamTarget {
+  const target = device as Partial<StreamTarget>;
+  if (target.enqueue !== undefined) return target as StreamTarget;
+  throw new InternalError(`a WASM queue was submitted to ${device.name}`);
+}

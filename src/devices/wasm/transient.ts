@@ -1,0 +1,45 @@
+// Memory for what one submission needs: its stream and the arguments of its kernels. Handed out in order from two
+// halves; a half is used again when everything that was submitted from it is done.
+
+import { InternalError } from "../../errors.ts";
+
+export const HALF = 1 << 16;
+
+/** What transient memory asks of its device. */
+export interface TransientHost {
+  alloc(nbytes: number): number;
+  /** a point that all submissions so far come before */
+  mark(): () => boolean;
+  block(done: () => boolean): void;
+}
+
+export class Transient {
+  readonly #host: TransientHost;
+  #start = 0;
+  #used = HALF;
+  #half = 1;
+  /** whether the work of each half is done */
+  readonly #passed: (() => boolean)[] = [() => true, () => true];
+
+  constructor(host: TransientHost) {
+    this.#host = host;
+  }
+
+  /** `more`: what will be asked for next lies in the same half, if it is no larger than this. */
+  alloc(nbytes: number, more = 0): number {
+    const size = (nbytes + 7) & ~7;
+    if (size + more > HALF) throw new InternalError(`${nbytes} bytes of transient memory, of ${HALF}`);
+    if (this.#used + size + more > HALF) this.#turn();
+    const at = this.#start + this.#half * HALF + this.#used;
+    this.#used += size;
+    return at;
+  }
+  #turn(): void {
+    if (this.#start === 0) this.#start = this.#host.alloc(2 * HALF);
+    else this.#passed[this.#half] = this.#host.mark();
+    this.#half = 1 - this.#half;
+    const passed = this.#passed[this.#half] as () => boolean;
+    if (!passed()) this.#host.block(passed);
+    this.#used = 0;
+  }
+}

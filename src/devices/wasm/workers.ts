@@ -1,0 +1,100 @@
+// The worker threads that run executors: started when there is work for them, never keeping a process alive, shared by
+// all WASM devices. Where none can be started the host executes everything itself.
+
+import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#devices";
+import { env } from "../../env.ts";
+import { Executor } from "./executor.ts";
+import { LAYOUT, MAX_EXECUTORS } from "./layout.ts";
+import type { WasmMemory } from "./memory.ts";
+
+/** Turns of watching the bell before an idle worker sleeps: some 50 µs, the price of being woken. */
+const SPINS = 10_000;
+/** Workers that may die before no more are started. */
+const MAX_LOSSES = 16;
+
+/** How many threads compute: the setting, or what the machine has. */
+export const wantedThreads = (): number =>
+  Math.max(1, Math.min(env.THREADS > 0 ? Math.floor(env.THREADS) : availableThreads(), MAX_EXECUTORS - 1));
+
+/** The text of a worker. The bundlers' helper for function names is not there, so it is made. */
+export const workerSource = (): string =>
+  `const __name = (f) => f;\nconst Executor = ${Executor};\n` +
+  "const start = ({ memory, layout, id, spins }) => new Executor(memory, layout, id, true).loop(spins);\n";
+
+export class Workers {
+  readonly #memory: WasmMemory;
+  readonly #handles = new Map<number, WorkerHandle>();
+  readonly #onLoss: (id: number, why: string) => void;
+  #losses = 0;
+
+  constructor(memory: WasmMemory, onLoss: (id: number, why: string) => void) {
+    this.#memory = memory;
+    this.#onLoss = onLoss;
+  }
+
+  /** Workers can be had here, or are there. */
+  get usable(): boolean {
+    return this.#memory.shared && this.#losses < MAX_LOSSES;
+  }
+  get started(): boolean {
+    return this.#handles.size > 0;
+  }
+  /** One of them is at work, about to look for work, or on its way. */
+  get active(): boolean {
+    const { words } = this.#memory;
+    for (const id of this.#handles.keys()) {
+      if (Atomics.load(words, stateOf(id)) !== LAYOUT.asleep) return true;
+    }
+    return false;
+  }
+  /** One of them has come up. */
+  get present(): boolean {
+    const { words } = this.#memory;
+    return [...this.#handles.keys()].some((id) => Atomics.load(words, stateOf(id)) !== LAYOUT.absent);
+  }
+  get ids(): readonly number[] {
+    return [...this.#handles.keys()];
+  }
+
+  /** Starts those that are missing. A host that may block computes too while it waits, so it counts as one. */
+  start(): void {
+    const { words } = this.#memory;
+    const threads = wantedThreads();
+    Atomics.store(words, LAYOUT.threads, threads);
+    const wanted = canBlock ? Math.max(1, threads - 1) : threads;
+    for (let id = 1; id <= wanted && this.usable; id++) if (!this.#handles.has(id)) this.#start(id);
+  }
+  #start(id: number): void {
+    try {
+      const data = { memory: this.#memory.memory, layout: LAYOUT, id, spins: SPINS };
+      this.#handles.set(
+        id,
+        spawnWorker(workerSource(), data, (why) => this.#lost(id, why)),
+      );
+      const { words } = this.#memory;
+      Atomics.store(words, LAYOUT.executorCount, Math.max(id + 1, Atomics.load(words, LAYOUT.executorCount)));
+    } catch (e) {
+      this.#losses = MAX_LOSSES;
+      this.#onLoss(id, String(e));
+    }
+  }
+
+  /** Ends one, as if it had died. */
+  terminate(id: number): void {
+    this.#handles.get(id)?.terminate();
+  }
+  #lost(id: number, why: string): void {
+    if (!this.#handles.delete(id)) return;
+    // one that never came up will not the next time: a page's policy forbids it, or its text does not run here
+    const { words } = this.#memory;
+    this.#losses = Atomics.load(words, stateOf(id)) === LAYOUT.absent ? MAX_LOSSES : this.#losses + 1;
+    this.#onLoss(id, why);
+  }
+  /** The workers did not come up in time: go on without them. */
+  giveUp(): void {
+    this.#losses = MAX_LOSSES;
+    for (const handle of this.#handles.values()) handle.terminate();
+  }
+}
+
+const stateOf = (id: number): number => LAYOUT.executors + id * LAYOUT.executorWords + LAYOUT.state;
