@@ -163,11 +163,14 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     ...binary,
     commutative: true,
     evaluate: max,
-    // a tie shares the gradient, as in torch
+    // a tie shares the gradient and beside NaN both get it whole, as in torch
     gradient: (a, g, _, x, y) => {
       const zero = a.constant(a.dtypeOf(g), 0);
-      const half = a.alu("WHERE", a.alu("CMPEQ", x, y), a.alu("MUL", g, a.constant(a.dtypeOf(g), 0.5)), zero);
-      return [a.alu("WHERE", a.alu("CMPLT", y, x), g, half), a.alu("WHERE", a.alu("CMPLT", x, y), g, half)];
+      const half = a.alu("WHERE", a.alu("CMPEQ", x, y), a.alu("MUL", g, a.constant(a.dtypeOf(g), 0.5)), g);
+      return [
+        a.alu("WHERE", a.alu("CMPLT", x, y), zero, half),
+        a.alu("WHERE", a.alu("CMPLT", y, x), zero, half),
+      ];
     },
   },
   CMPLT: { ...comparison, evaluate: compare((a, b) => a < b) },

@@ -90,6 +90,30 @@ export abstract class ArrangeTensor extends JoinTensor {
     return this.ndim < 2 ? this : this.transpose(0, 1);
   }
   /**
+   * With at least one dim: a 0-d tensor becomes a vector of one.
+   * @example
+   * new Tensor(5).atleast1d().shape // => [1]
+   */
+  atleast1d(): this {
+    return this.ndim === 0 ? this.reshape(1) : this;
+  }
+  /**
+   * With at least two dims: a vector becomes a row.
+   * @example
+   * new Tensor([1, 2]).atleast2d().shape // => [1, 2]
+   */
+  atleast2d(): this {
+    return this.ndim < 2 ? this.atleast1d().unsqueeze(0) : this;
+  }
+  /**
+   * With at least three dims: a vector lies along the middle one, a matrix gets a last one of size 1.
+   * @example
+   * new Tensor([1, 2]).atleast3d().shape // => [1, 2, 1]
+   */
+  atleast3d(): this {
+    return this.ndim < 3 ? this.atleast2d().unsqueeze(-1) : this;
+  }
+  /**
    * One dim split into several; one size may be -1.
    * @example
    * new Tensor([1, 2, 3, 4]).unflatten(0, [2, -1]).shape // => [2, 2]

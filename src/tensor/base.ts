@@ -106,9 +106,21 @@ export abstract class TensorBase {
   bitcast(dtype: DTypeLike): this {
     return this.wrap(this.lazydata.bitcast(toDType(dtype)));
   }
-  /** The same values in memory of their own, in row-major order. */
+  /**
+   * The same values in memory, in row-major order; a tensor that is so already stays as it is.
+   * @example
+   * await new Tensor([[1, 2], [3, 4]]).permute(1, 0).contiguous().tolist() // => [[1, 3], [2, 4]]
+   */
   contiguous(): this {
     return this.wrap(this.lazydata.contiguous(), [this], (g) => [g]);
+  }
+  /**
+   * A copy in memory of its own: what is written into it does not change this tensor. Gradients flow through.
+   * @example
+   * await new Tensor([1, 2]).clone().setitem([0], 9).tolist() // => [9, 2]
+   */
+  clone(): this {
+    return this.wrap(this.lazydata.copy(), [this], (g) => [g]);
   }
 
   /**

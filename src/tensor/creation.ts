@@ -170,9 +170,10 @@ export abstract class CreationTensor extends IndexTensor {
     const dtype = options.dtype === undefined ? commonType(numbers) : toDType(options.dtype);
     const places = new this(onEach(deviceOf(options), (d) => LazyBuffer.arange(d, count)));
     // the affine expression is computed wherever it is used, in a type that holds its steps
-    const work = dtype.isInt && !numbers.every(Number.isInteger) ? dtypes.float64 : dtype;
-    const steps = step === 1 ? places.cast(work) : places.cast(work).mul(step as number);
-    return leaf((start === 0 ? steps : steps.add(start as number)).cast(dtype), options);
+    // of integers, start and step lose their fractions first, as in torch
+    const [from, by] = [start as number, step as number].map((x) => (dtype.isInt ? Math.trunc(x) : x));
+    const steps = by === 1 ? places.cast(dtype) : places.cast(dtype).mul(by as number);
+    return leaf(from === 0 ? steps : steps.add(from as number), options);
   }
   /**
    * `steps` values from `start` to `end`, both included, evenly apart; the ends may be 0-d tensors.
@@ -204,7 +205,21 @@ export abstract class CreationTensor extends IndexTensor {
   ): T {
     const dtype = toDType(options.dtype ?? dtypes.float32);
     const powers = spaced(this, "logspace", start, end, steps, dtype, options);
-    return leaf(powers.mul(Math.log2(base)).exp2().cast(dtype), options);
+    // whole powers are products, so that integers come out exact
+    const whole = powers.trunc();
+    const size = whole.abs().cast(dtypes.int32);
+    let exact: T = powers.onesLike() as T;
+    for (let bit = 0; bit < 11; bit++) {
+      exact = exact.mul(
+        size
+          .bitwiseAnd(2 ** bit)
+          .ne(0)
+          .where(base ** (2 ** bit), exact.onesLike()) as T,
+      ) as T;
+    }
+    const power = whole.lt(0).where(exact.reciprocal(), exact);
+    const rest = powers.sub(whole).mul(Math.log2(base)).exp2();
+    return leaf(whole.eq(powers).where(power, power.mul(rest)).cast(dtype), options);
   }
 
   // ---- matrices ----

@@ -28,7 +28,7 @@ export abstract class DistanceTensor extends ImageTensor {
     if (p === 2) return this.square().reduceSum(axes).#power(0.5);
     if (Math.abs(p) === Infinity) {
       const dims = axes.length === 0 ? undefined : axes;
-      return p > 0 ? this.magnitude().max(dims, true) : this.magnitude().min(dims, true);
+      return p > 0 ? this.magnitude().amax(dims, true) : this.magnitude().amin(dims, true);
     }
     return this.magnitude()
       .#power(p)
@@ -36,10 +36,8 @@ export abstract class DistanceTensor extends ImageTensor {
       .#power(1 / p);
   }
   /** Two tensors as floats of one type and one shape. */
-  protected together(x: this): [this, this] {
-    const sum = this.add(x);
-    const [shape, type] = [sum.lazydata.shape, toFloat(sum.dtype)];
-    return [this.broadcastTo(shape).cast(type), x.broadcastTo(shape).cast(type)];
+  protected together(method: string, x: this): [this, this] {
+    return this.operands(method, [x], toFloat) as [this, this];
   }
 
   /**
@@ -61,7 +59,7 @@ export abstract class DistanceTensor extends ImageTensor {
    * await new Tensor([[3, 4]]).cosineSimilarity(new Tensor([[4, 3]])).mul(25).round().tolist() // => [24]
    */
   cosineSimilarity(x2: this, { dim = 1, eps = 1e-8 }: { dim?: number; eps?: number } = {}): this {
-    const [a, b] = this.together(x2);
+    const [a, b] = this.together("cosineSimilarity", x2);
     const axes = a.dims("cosineSimilarity", dim);
     // divided before the sum: so the lengths and the product are one kernel
     const unit = (x: this): this => x.div(x.length(2, axes).maximum(eps));
@@ -75,7 +73,7 @@ export abstract class DistanceTensor extends ImageTensor {
    * await new Tensor([[1, 1]]).pairwiseDistance(new Tensor([[4, 5]]), { eps: 0 }).tolist() // => [5]
    */
   pairwiseDistance(x2: this, { p = 2, eps = 1e-6, keepdim = false }: PairwiseOptions = {}): this {
-    const [a, b] = this.together(x2);
+    const [a, b] = this.together("pairwiseDistance", x2);
     const axes = a.dims("pairwiseDistance", -1);
     return a.sub(b).add(eps).length(p, axes).drop(axes, keepdim);
   }
@@ -93,7 +91,7 @@ export abstract class DistanceTensor extends ImageTensor {
       );
     }
     if (!(p >= 0)) throw new ArgumentError(`cdist: p is ${p}, expected a number from 0 up`);
-    const [a, b] = this.unsqueeze(-2).together(x2.unsqueeze(-3));
+    const [a, b] = this.unsqueeze(-2).together("cdist", x2.unsqueeze(-3));
     const last = a.ndim - 1;
     const apart = a.sub(b);
     // rows of no elements are all at distance 0, for every p

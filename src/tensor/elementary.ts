@@ -233,7 +233,7 @@ export abstract class ElementaryTensor extends RoundingTensor {
       (a, b) => a.eq(0).bitwiseAnd(b.isnan().logicalNot()).where(0, a.mul(b.log())),
       (g, _, a, b) => {
         const none = a.eq(0).bitwiseAnd(b.le(0));
-        return [none.where(0, g.mul(none.where(1, b).log())), g.mul(a.div(b))];
+        return [none.where(0, g.xlogy(none.where(1, b))), g.mul(a.div(b))];
       },
       toFloat,
     );

@@ -5,14 +5,14 @@ import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { type Element, showShape } from "./base.ts";
 import { isNarrow, toFloat } from "./math.ts";
+import { NumberTensor } from "./numbers.ts";
 import type { Typed } from "./reduce.ts";
-import { SpecialTensor } from "./special.ts";
 
 /** What makes the mean 0 and the variance 1 a fixed point of a deep network of these. */
 const SELU_ALPHA = 1.6732632423543772;
 const SELU_SCALE = 1.0507009873554805;
 
-export abstract class FunctionTensor extends SpecialTensor {
+export abstract class FunctionTensor extends NumberTensor {
   /** `f` of floats; a formula of several steps keeps its digits in float32 at least. */
   #float(f: (x: this) => this): this {
     const x = this.cast(toFloat(this.dtype));
@@ -25,7 +25,7 @@ export abstract class FunctionTensor extends SpecialTensor {
    */
   relu(): this {
     const value = this.detach().maximum(0);
-    return this.wrap(value.lazydata, [this], (g, out) => [out.gt(0).where(g, 0)]);
+    return this.wrap(value.lazydata, [this], (g, out) => [out.eq(0).where(0, g)]);
   }
   /**
    * relu, not above 6.
@@ -65,7 +65,7 @@ export abstract class FunctionTensor extends SpecialTensor {
    * await new Tensor([-Infinity, 2]).elu().tolist() // => [-1, 2]
    */
   elu(alpha = 1): this {
-    return this.#float((x) => x.gt(0).where(x, x.clampMax(0).expm1().mul(alpha)));
+    return this.#float((x) => x.le(0).where(x.clampMax(0).expm1().mul(alpha), x));
   }
   /**
    * elu whose slope is continuous for every alpha.
@@ -75,7 +75,7 @@ export abstract class FunctionTensor extends SpecialTensor {
   celu(alpha = 1): this {
     if (alpha === 0)
       throw new ArgumentError("celu: alpha is 0, expected another number; 0 would divide by zero");
-    return this.#float((x) => x.gt(0).where(x, x.clampMax(0).div(alpha).expm1().mul(alpha)));
+    return this.#float((x) => x.le(0).where(x.clampMax(0).div(alpha).expm1().mul(alpha), x));
   }
   /**
    * The elu that keeps mean 0 and variance 1 from layer to layer.
@@ -204,9 +204,7 @@ export abstract class FunctionTensor extends SpecialTensor {
       );
     }
     const value = this.detach().clamp(this.fullLike(minVal), this.fullLike(maxVal));
-    return this.wrap(value.lazydata, [this], (g) => [
-      this.gt(minVal).bitwiseAnd(this.lt(maxVal)).where(g, 0),
-    ]);
+    return this.wrap(value.lazydata, [this], (g) => [this.le(minVal).bitwiseOr(this.ge(maxVal)).where(0, g)]);
   }
   /**
    * A straight line from (-3, 0) to (3, 1) in place of sigmoid.
@@ -214,7 +212,14 @@ export abstract class FunctionTensor extends SpecialTensor {
    * await new Tensor([-4, 0, 4]).hardsigmoid().tolist() // => [0, 0.5, 1]
    */
   hardsigmoid(): this {
-    return this.#float((x) => x.add(3).relu6().div(6));
+    return this.unary(
+      (x) => x.add(3).clamp(0, 6).div(6),
+      (x) =>
+        x
+          .abs()
+          .lt(3)
+          .where(1 / 6, x.zero()),
+    );
   }
   /**
    * x hardsigmoid(x)
@@ -224,7 +229,7 @@ export abstract class FunctionTensor extends SpecialTensor {
   hardswish(): this {
     return this.unary(
       (x) => x.mul(x.add(3).clamp(0, 6)).div(6),
-      (x) => x.lt(-3).where(0, x.le(3).where(x.div(3).add(0.5), 1)),
+      (x) => x.le(-3).where(0, x.lt(3).where(x.div(3).add(0.5), 1)),
     );
   }
   /**

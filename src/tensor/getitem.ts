@@ -10,6 +10,7 @@ import { copyTo } from "../lazy/multi.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape } from "./base.ts";
+import { toFloat } from "./math.ts";
 import { operandValue } from "./promotion.ts";
 import { ScanTensor } from "./scan.ts";
 
@@ -27,6 +28,15 @@ export interface EmbeddingOptions {
   readonly normType?: number | undefined;
   /** gradients are divided by how often their row is named */
   readonly scaleGradByFreq?: boolean | undefined;
+}
+
+export interface SearchOptions<T> {
+  /** behind equal ones instead of before them */
+  readonly right?: boolean | undefined;
+  /** the same as a word */
+  readonly side?: "left" | "right" | undefined;
+  /** the places that put this tensor in order, if it is not */
+  readonly sorter?: T | undefined;
 }
 
 /** What is kept of one dim: `count` elements from `start`, `step` apart; `whole` where no dim is left. */
@@ -388,7 +398,18 @@ export abstract class GetTensor extends ScanTensor {
    * @example
    * await new Tensor([1, 3, 5]).searchsorted(new Tensor([3, 4])).tolist() // => [1, 2]
    */
-  searchsorted(values: this, { right = false } = {}): this {
+  searchsorted(values: this | number, { right, side, sorter }: SearchOptions<this> = {}): this {
+    if (typeof values === "number") {
+      const wanted = this.wrap(LazyBuffer.constant(this.device, [], toFloat(this.dtype), values));
+      return this.searchsorted(wanted, { right, side, sorter });
+    }
+    if (side !== undefined && side !== "left" && side !== "right") {
+      throw new ArgumentError(`searchsorted: side is ${side}, expected "left" or "right"`);
+    }
+    if (right === true && side === "left") {
+      throw new ArgumentError('searchsorted: right and side "left" contradict each other; give one of them');
+    }
+    if (sorter !== undefined) return this.takeAlongDim(sorter, -1).searchsorted(values, { right, side });
     if (
       this.ndim === 0 ||
       (this.ndim > 1 && !arraysEqual(this.shape.slice(0, -1), values.shape.slice(0, -1)))
@@ -400,14 +421,15 @@ export abstract class GetTensor extends ScanTensor {
     const full = [...values.shape, this.shape.at(-1) as number];
     const x = (this.ndim === 1 || values.ndim === 0 ? this : this.unsqueeze(-2)).expand(full);
     const v = values.unsqueeze(-1).expand(full);
-    return (right ? x.le(v) : x.lt(v)).cast(dtypes.int32).sum(-1);
+    const before = right === true || side === "right" ? x.le(v) : x.lt(v);
+    return before.bitwiseOr(v.isnan()).cast(dtypes.int32).sum(-1); // NaN comes last
   }
   /**
    * The number of the bucket that each element falls into, given their sorted borders.
    * @example
    * await new Tensor([1, 4]).bucketize(new Tensor([1, 3, 5])).tolist() // => [0, 2]
    */
-  bucketize(boundaries: this, options: { right?: boolean } = {}): this {
+  bucketize(boundaries: this, options: { readonly right?: boolean } = {}): this {
     return boundaries.searchsorted(this, options);
   }
 }

@@ -1,5 +1,5 @@
-// Between images, columns and channels: unfold and fold (im2col, col2im), pixel and channel shuffles, power pooling.
-// All of it is views but fold, which adds what overlaps in one kernel.
+// Between images, columns and channels: unfold and fold (im2col, col2im), pixel and channel shuffles, power pooling,
+// and max unpooling. The first are views but fold, which adds what overlaps in one kernel.
 
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
@@ -13,6 +13,14 @@ export interface WindowOptions {
   readonly dilation?: PerDim;
   readonly padding?: PerDim;
   readonly stride?: PerDim;
+}
+
+export interface UnpoolOptions {
+  /** how far apart the windows were; default: the kernel's size */
+  readonly stride?: PerDim | null;
+  readonly padding?: PerDim;
+  /** the spatial sizes before the pooling, where several lead to the same result */
+  readonly outputSize?: readonly number[] | null;
 }
 
 export interface LpPoolOptions {
@@ -181,5 +189,64 @@ export abstract class ImageTensor extends PoolTensor {
     return this.reshape([...shape.slice(0, 1), groups, c / groups, ...shape.slice(2)])
       .transpose(1, 2)
       .reshape(shape);
+  }
+
+  // ---- maxima back to where they were ----
+
+  #maxUnpool(method: string, n: number, indices: this, kernelSize: PerDim, options: UnpoolOptions): this {
+    if (showShape(indices.shape) !== showShape(this.shape)) {
+      throw new ShapeError(
+        `${method}: indices ${showShape(indices.shape)} and input ${showShape(this.shape)} must have one shape`,
+      );
+    }
+    const { x, undo } = this.batched(method, n);
+    const kernel = perDim(method, "kernelSize", kernelSize, n, 1);
+    const stride = perDim(method, "stride", options.stride ?? kernel, n, 1);
+    const padding = perDim(method, "padding", options.padding ?? 0, n, 0);
+    const [batch, channels, ...sizes] = x.shape as [number, number, ...number[]];
+    const usual = sizes.map((s, i) => (s - 1) * at(stride, i) - 2 * at(padding, i) + at(kernel, i));
+    const wanted = options.outputSize?.slice(-n) ?? usual;
+    const near = wanted.length === n && wanted.every((s, i) => Math.abs(s - at(usual, i)) < at(stride, i));
+    if (!near) {
+      throw new ShapeError(
+        `${method}: outputSize is [${wanted}], expected [${usual}] or less than a stride [${stride}] away from it`,
+      );
+    }
+    const rows = [batch, channels, prod(sizes)];
+    const places = this.indexed(method, indices).reshape(rows);
+    const empty = this.filled([batch, channels, prod(wanted)], 0);
+    const flat = x.reshape(rows);
+    // windows that overlapped have the same maximum: all of its copies get the gradient, as in torch
+    const made = this.wrap(empty.scatter(2, places, flat.detach()).lazydata, [flat], (g) => [
+      g.gather(2, places),
+    ]);
+    return undo(made.reshape([batch, channels, ...wanted]));
+  }
+  /**
+   * The maxima of `maxPool1dWithIndices` at the places they came from, zeros elsewhere.
+   *
+   * @example
+   * await new Tensor([[3, 7]]).maxUnpool1d(new Tensor([[1, 2]]), 2).tolist() // => [[0, 3, 7, 0]]
+   */
+  maxUnpool1d(indices: this, kernelSize: PerDim, options: UnpoolOptions = {}): this {
+    return this.#maxUnpool("maxUnpool1d", 1, indices, kernelSize, options);
+  }
+  /**
+   * The maxima of `maxPool2dWithIndices` at the places they came from, zeros elsewhere.
+   *
+   * @example
+   * await new Tensor([[[6]]]).maxUnpool2d(new Tensor([[[3]]]), 2).tolist() // => [[[0, 0], [0, 6]]]
+   */
+  maxUnpool2d(indices: this, kernelSize: PerDim, options: UnpoolOptions = {}): this {
+    return this.#maxUnpool("maxUnpool2d", 2, indices, kernelSize, options);
+  }
+  /**
+   * The maxima of `maxPool3dWithIndices` at the places they came from, zeros elsewhere.
+   *
+   * @example
+   * await new Tensor([[[[6]]]]).maxUnpool3d(new Tensor([[[[1]]]]), [1, 1, 2]).tolist() // => [[[[0, 6]]]]
+   */
+  maxUnpool3d(indices: this, kernelSize: PerDim, options: UnpoolOptions = {}): this {
+    return this.#maxUnpool("maxUnpool3d", 3, indices, kernelSize, options);
   }
 }

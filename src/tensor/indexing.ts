@@ -8,7 +8,7 @@ import { range } from "../helpers.ts";
 import type { Interval } from "../shape/view.ts";
 import { isRecording } from "./autograd.ts";
 import { type Element, showShape } from "./base.ts";
-import { type Cut, type Index, span } from "./getitem.ts";
+import { type Cut, type Index, shapeOfBoth, span } from "./getitem.ts";
 import { ScatterTensor } from "./scatter.ts";
 
 export abstract class IndexTensor extends ScatterTensor {
@@ -32,7 +32,7 @@ export abstract class IndexTensor extends ScatterTensor {
    */
   indexCopy(dim: number, index: this, source: this): this {
     return this.#slices("indexCopy", dim, index, source, (self, at, i, from) =>
-      self.#replaced([i], from.movedim(at, 0), [at]),
+      self.#replaced([i], from.movedim(at, 0), [at], true),
     );
   }
   #slices(
@@ -146,8 +146,8 @@ export abstract class IndexTensor extends ScatterTensor {
     const sums = goes.where(values.expand(full), this.nought).reduceSum([k]).reshape(full.toSpliced(k, 1));
     return this.add(sums.movedim(range(k), dims));
   }
-  /** The same with the last row instead of the sum. */
-  #replaced(indices: readonly this[], values: this, dims: readonly number[]): this {
+  /** The same with the last row instead of the sum; `all`: rows that others overwrite get a gradient too, as in torch. */
+  #replaced(indices: readonly this[], values: this, dims: readonly number[], all = false): this {
     const [goes, full] = this.#names(indices, dims, []);
     const k = dims.length;
     const count = full[k] as number;
@@ -160,10 +160,13 @@ export abstract class IndexTensor extends ScatterTensor {
     const out = won.gt(0).where(value, this.detach());
     return this.wrap(out.lazydata, [this, values], (g) => {
       const look = (t: this): this => t.pick(0, indices, (i, n) => i.fromEnd(n));
+      const left = won.gt(0).where(0, g);
+      const flow = look(g.movedim(dims, range(k)));
+      if (all) return [left, flow];
       const rows = [count, ...values.shape.slice(1).map(() => 1)];
       const numbers = this.counting(count).reshape(rows).expand(values.shape);
       const kept = look(winner).reshape(rows).expand(values.shape).eq(numbers.add(1));
-      return [won.gt(0).where(0, g), kept.where(look(g.movedim(dims, range(k))), 0)];
+      return [left, kept.where(flow, 0)];
     });
   }
   #masked(mask: this, values: this, accumulate: boolean): this {
@@ -204,8 +207,9 @@ export abstract class IndexTensor extends ScatterTensor {
    * await new Tensor([1, 2, 3]).maskedScatter(new Tensor([true, false, true]), new Tensor([8, 9])).tolist() // => [8, 2, 9]
    */
   maskedScatter(mask: this, source: this): this {
-    const flags = this.flags("maskedScatter", mask).expand(this.shape);
-    return flags.where(source.ravel().pick(0, [flags.#ranks()]), this);
+    const shape = shapeOfBoth(this.shape, mask.shape);
+    const flags = this.flags("maskedScatter", mask).expand(shape);
+    return flags.where(source.ravel().pick(0, [flags.#ranks()]), this.expand(shape));
   }
 
   // ---- x[...] = value ----

@@ -43,7 +43,7 @@ export abstract class LinalgTensor extends FactorTensor {
     if (size === "nuc" || size === 2) {
       const values = this.movedim([r, c], [-2, -1]).svdvals();
       if (size === "nuc") return values.sum(-1);
-      return (ord as number) > 0 ? values.max(-1) : values.min(-1);
+      return (ord as number) > 0 ? values.amax(-1) : values.amin(-1);
     }
     if (size !== 1 && size !== Infinity) {
       throw new ArgumentError(
@@ -52,7 +52,7 @@ export abstract class LinalgTensor extends FactorTensor {
     }
     const [along, over] = size === 1 ? [r, c] : [c, r];
     const sums = this.vectorNorm(1, along, true);
-    return (ord as number) > 0 ? sums.max(over, true) : sums.min(over, true);
+    return (ord as number) > 0 ? sums.amax(over, true) : sums.amin(over, true);
   }
   /**
    * torch.linalg.norm: without `ord` the 2-norm of all elements (or along `dim`), with `ord` that of a vector or of a

@@ -204,7 +204,7 @@ export abstract class LossTensor extends DistanceTensor {
    */
   binaryCrossEntropy(target: this, { weight, reduction }: WeightedLossOptions<this> = {}): this {
     this.#sameShape("binaryCrossEntropy", target);
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("binaryCrossEntropy", target);
     const [p, goal] = [x.detach(), t.detach()];
     const yes = p.log().maximum(-100).mul(goal);
     const no = p.neg().add(1).log().maximum(-100).mul(goal.neg().add(1));
@@ -230,7 +230,7 @@ export abstract class LossTensor extends DistanceTensor {
    */
   bceWithLogits(target: this, options: BceOptions<this> = {}): this {
     this.#sameShape("bceWithLogits", target);
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("bceWithLogits", target);
     const { weight, posWeight, reduction } = options;
     const logs = x.#logSigmoid();
     const positive = posWeight == null ? logs : logs.mul(posWeight.sub(1).mul(t).add(1));
@@ -253,7 +253,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([-1, -2]).klDiv(new Tensor([0, 1]), { reduction: "sum" }).item() // => 2
    */
   klDiv(target: this, { reduction = "mean", logTarget = false }: KlDivOptions = {}): this {
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("klDiv", target);
     const loss = logTarget
       ? t.exp().mul(t.sub(x))
       : t
@@ -273,7 +273,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1, 2]).mseLoss(new Tensor([1, 4])).item() // => 2
    */
   mseLoss(target: this, { weight, reduction }: WeightedLossOptions<this> = {}): this {
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("mseLoss", target);
     return x.sub(t).square().#weighted(weight).reduced("mseLoss", reduction);
   }
   /**
@@ -283,7 +283,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1, 2]).l1Loss(new Tensor([1, 4])).item() // => 1
    */
   l1Loss(target: this, { weight, reduction }: WeightedLossOptions<this> = {}): this {
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("l1Loss", target);
     return x.sub(t).magnitude().#weighted(weight).reduced("l1Loss", reduction);
   }
   /**
@@ -295,7 +295,7 @@ export abstract class LossTensor extends DistanceTensor {
   smoothL1Loss(target: this, { beta = 1, reduction }: LossOptions & { beta?: number } = {}): this {
     if (!(beta >= 0)) throw new ArgumentError(`smoothL1Loss: beta is ${beta}, expected a number from 0 up`);
     if (beta === 0) return this.l1Loss(target, { reduction: reduction ?? "mean" });
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("smoothL1Loss", target);
     const far = x.sub(t).magnitude();
     const loss = far.lt(beta).where(far.square().mul(0.5 / beta), far.sub(0.5 * beta));
     return loss.reduced("smoothL1Loss", reduction);
@@ -308,7 +308,7 @@ export abstract class LossTensor extends DistanceTensor {
    */
   huberLoss(target: this, { delta = 1, reduction }: LossOptions & { delta?: number } = {}): this {
     if (!(delta > 0)) throw new ArgumentError(`huberLoss: delta is ${delta}, expected a number above 0`);
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("huberLoss", target);
     const far = x.sub(t).magnitude();
     const loss = far.le(delta).where(far.square().mul(0.5), far.sub(0.5 * delta).mul(delta));
     return loss.reduced("huberLoss", reduction);
@@ -360,7 +360,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([[1, 0]]).cosineEmbeddingLoss(new Tensor([[0, 1]]), new Tensor([1])).item() // => 1
    */
   cosineEmbeddingLoss(other: this, target: this, { margin = 0, reduction }: MarginOptions = {}): this {
-    const [a, b] = this.together(other);
+    const [a, b] = this.together("cosineEmbeddingLoss", other);
     const squares = (x: this): this => x.square().sum(-1).add(1e-12);
     const cosine = a
       .mul(b)
@@ -377,7 +377,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([0]).softMarginLoss(new Tensor([1])).exp().item() // => 2
    */
   softMarginLoss(target: this, { reduction }: LossOptions = {}): this {
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("softMarginLoss", target);
     return x.mul(t).#logSigmoid().neg().reduced("softMarginLoss", reduction);
   }
 
@@ -391,7 +391,7 @@ export abstract class LossTensor extends DistanceTensor {
    */
   poissonNllLoss(target: this, options: PoissonOptions = {}): this {
     const { logInput = true, full = false, eps = 1e-8, reduction } = options;
-    const [x, t] = this.together(target);
+    const [x, t] = this.together("poissonNllLoss", target);
     const loss = logInput ? x.exp().sub(t.mul(x)) : x.sub(t.mul(x.add(eps).log()));
     if (!full) return loss.reduced("poissonNllLoss", reduction);
     const above = t.gt(1).where(t, 1);
@@ -414,8 +414,11 @@ export abstract class LossTensor extends DistanceTensor {
    */
   gaussianNllLoss(target: this, variance: this, options: GaussianOptions = {}): this {
     const { full = false, eps = 1e-6, reduction } = options;
-    const [x, t] = this.together(target);
-    const spread = variance.cast(x.dtype).maximum(eps);
+    const [x, t] = this.together("gaussianNllLoss", target);
+    // one variance for each row may come without the last dim
+    const rows =
+      x.ndim > 0 && variance.ndim === x.ndim - 1 && x.shape.slice(0, -1).join() === variance.shape.join();
+    const spread = (rows ? variance.unsqueeze(-1) : variance).cast(x.dtype).maximum(eps);
     const loss = spread.log().add(x.sub(t).square().div(spread)).mul(0.5);
     return (full ? loss.add(0.5 * Math.log(2 * Math.PI)) : loss).reduced("gaussianNllLoss", reduction);
   }

@@ -242,8 +242,8 @@ export abstract class MathTensor extends MovementTensor {
       // where b is not below a and is a number, a it is
       (a, b) => b.alu("CMPLT", a).alu("OR", b.alu("CMPNE", b)).alu("WHERE", b, a),
       (g, _, a, b) => {
-        const half = a.eq(b).where(g.mul(0.5), 0);
-        return [a.lt(b).where(g, half), b.lt(a).where(g, half)];
+        const half = a.eq(b).where(g.mul(0.5), g);
+        return [b.lt(a).where(0, half), a.lt(b).where(0, half)];
       },
     );
   }

@@ -6,7 +6,7 @@ import { range } from "../helpers.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import { withRecording } from "./autograd.ts";
 import { showShape } from "./base.ts";
-import { LossTensor } from "./loss.ts";
+import { MarginTensor } from "./margin.ts";
 
 /** Multiplies and shifts what was normalised. */
 export interface AffineOptions<T> {
@@ -59,7 +59,7 @@ const EPSILON: Readonly<Record<string, number>> = {
   bfloat16: 2 ** -7,
 };
 
-export abstract class NeuralTensor extends LossTensor {
+export abstract class NeuralTensor extends MarginTensor {
   /**
    * x W^T + b: `weight` is [out, in].
    *

@@ -5,8 +5,9 @@
 import { bounds, dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
+import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { showShape } from "./base.ts";
-import { isNarrow } from "./math.ts";
+import { isNarrow, toFloat } from "./math.ts";
 import { bitsOf } from "./rounding.ts";
 import { TotalTensor } from "./totals.ts";
 
@@ -15,6 +16,9 @@ const COUNT_ROW = 256;
 const COUNT_ALL = 2 ** 25;
 
 export type Interpolation = "linear" | "lower" | "higher" | "midpoint" | "nearest";
+export interface QuantileOptions {
+  readonly interpolation?: Interpolation;
+}
 
 export abstract class OrderTensor extends TotalTensor {
   // ---- places ----
@@ -151,6 +155,40 @@ export abstract class OrderTensor extends TotalTensor {
     return this.#ordered("sort", dim, descending);
   }
   /**
+   * The values in order along dim 0.
+   * @example
+   * await new Tensor([3, 1, 2]).msort().tolist() // => [1, 2, 3]
+   */
+  msort(): this {
+    return this.#ordered("msort", 0, false)[0];
+  }
+  /**
+   * `[values, indices]` of the most frequent element along `dim`: the smallest of several, at the last place it has.
+   * @example
+   * await new Tensor([3, 1, 3, 1, 2]).mode()[0].item() // => 1
+   */
+  mode(dim = -1, keepdim = false): [this, this] {
+    const axes = this.requireElements("mode", dim);
+    const both = this.alongLast("mode", dim, (x): [this, this] => {
+      const n = x.shape.at(-1) as number;
+      const keys = x.#keys(false);
+      const full = [...x.shape, n];
+      const often = keys
+        .unsqueeze(-1)
+        .expand(full)
+        .eq(keys.unsqueeze(-2).expand(full))
+        .cast(dtypes.int32)
+        .sum(-1);
+      const candidates = often.eq(often.max(-1, true)).where(keys, bounds(keys.dtype)[1]);
+      const places = keys
+        .eq(candidates.min(-1, true))
+        .where(this.counting(n).expand(x.shape), -1)
+        .max(-1, true);
+      return [x.takeLast(places), places];
+    });
+    return [both[0].drop(axes, keepdim), both[1].drop(axes, keepdim)];
+  }
+  /**
    * The indices that put `dim` in order. Always stable; NaN counts as the largest.
    * @example
    * await new Tensor([3, 1, 2]).argsort().tolist() // => [1, 2, 0]
@@ -233,7 +271,13 @@ export abstract class OrderTensor extends TotalTensor {
   ): this | [this, this] {
     if (dim === undefined) {
       if (this.size === 0) return this.fullLike(NaN).sum();
-      return this.flatten().#chosen(method, 0, false, (x) => position(x.size, x.isnan().sum(-1, true)))[0];
+      const flat = this.detach().flatten();
+      const value = flat.#chosen(method, 0, false, (x) => position(x.size, x.isnan().sum(-1, true)))[0];
+      // without a dim no place is named: equal ones share the gradient
+      return this.wrap(value.lazydata, [this], (g, out) => {
+        const here = this.eq(out).bitwiseOr(this.isnan().bitwiseAnd(out.isnan())).cast(g.dtype);
+        return [here.mul(g.div(here.sum()))];
+      });
     }
     return this.#chosen(method, dim, keepdim, (x) =>
       position(x.shape.at(-1) as number, x.isnan().sum(-1, true)),
@@ -241,56 +285,91 @@ export abstract class OrderTensor extends TotalTensor {
   }
   /**
    * The value below which the share `q` (0 to 1) of the elements along `dim` lies, between neighbours by
-   * `interpolation`. Several shares come as the first dim. NaN where there is a NaN.
+   * `interpolation`. Several shares (an array or a vector) come as the first dim. NaN where there is a NaN.
    * @example
    * await new Tensor([4, 1, 3, 2]).quantile(0.5).item() // => 2.5
    */
   quantile(
-    q: number | readonly number[],
+    q: number | readonly number[] | this,
     dim?: number,
     keepdim = false,
-    { interpolation = "linear" }: { readonly interpolation?: Interpolation } = {},
+    { interpolation = "linear" }: QuantileOptions = {},
   ): this {
-    const shares = typeof q === "number" ? [q] : q;
-    const bad = shares.find((s) => !(s >= 0 && s <= 1));
-    if (bad !== undefined) throw new ArgumentError(`quantile: q is ${bad}, expected a number from 0 to 1`);
-    const at = dim === undefined ? 0 : this.ndim === 0 ? 0 : this.axis("quantile", dim);
-    const row = dim === undefined || this.ndim === 0 ? this.flatten() : this;
-    if (row.size === 0) throw new ShapeError(`quantile: shape ${showShape(this.shape)} has no elements`);
-    const sorted = row.sort(at)[0];
-    const n = row.shape[at] as number;
-    const poisoned = row.detach().isnan().any(at, true);
-    const found = shares.map((share) => {
-      const value = sorted.#between(at, share * (n - 1), interpolation);
-      const clean = poisoned.where(NaN, value);
-      if (keepdim)
-        return dim === undefined
-          ? clean.reshape(this.shape.map(() => 1))
-          : clean.reshape(this.ndim === 0 ? [] : clean.shape);
-      return clean.drop([at], false);
-    });
-    if (typeof q === "number") return found[0] as this;
-    const stacked = found.map((t, i) => {
-      const pads = range(t.ndim + 1).map((k): [number, number] | null =>
-        k === 0 ? [i, found.length - 1 - i] : null,
-      );
-      return t.unsqueeze(0).pad(pads);
-    });
-    return stacked.reduce((a, b) => a.add(b));
+    return this.#quantile("quantile", q, dim, keepdim, interpolation);
   }
-  #between(at: number, position: number, how: Interpolation): this {
-    const [low, high] = [Math.floor(position), Math.ceil(position)];
-    const [a, b] = [this.part(at, low, low + 1), this.part(at, high, high + 1)];
-    if (how === "lower") return a;
-    if (how === "higher") return b;
-    if (how === "midpoint") return a.lerp(b, low === high ? 0 : 0.5);
-    if (how === "nearest") {
-      const even = low % 2 === 0 ? a : b;
-      return position - low === 0.5 ? even : position - low < 0.5 ? a : b;
+  /**
+   * `quantile` of what is not NaN.
+   * @example
+   * await new Tensor([4, NaN, 2]).nanquantile(0.5).item() // => 3
+   */
+  nanquantile(
+    q: number | readonly number[] | this,
+    dim?: number,
+    keepdim = false,
+    { interpolation = "linear" }: QuantileOptions = {},
+  ): this {
+    return this.#quantile("nanquantile", q, dim, keepdim, interpolation);
+  }
+  #quantile(
+    method: "quantile" | "nanquantile",
+    q: number | readonly number[] | this,
+    dim: number | undefined,
+    keepdim: boolean,
+    how: Interpolation,
+  ): this {
+    const x = this.cast(toFloat(this.dtype));
+    const shares = x.#shares(method, q);
+    const flat = dim === undefined || this.ndim === 0;
+    const at = dim === undefined ? 0 : this.ndim === 0 ? this.axis(method, dim, 1) : this.axis(method, dim);
+    const row = flat ? x.flatten() : x.movedim(at, -1);
+    if (row.size === 0) throw new ShapeError(`${method}: shape ${showShape(this.shape)} has no elements`);
+    const [lead, n, k] = [row.shape.slice(0, -1), row.shape.at(-1) as number, shares.size];
+    const nans = row.detach().isnan().sum(-1, true);
+    const last = method === "quantile" ? nans.zero().add(n - 1) : nans.rsub(n - 1).maximum(0);
+    const rank = shares
+      .reshape(-1)
+      .expand([...lead, k])
+      .mul(last.cast(x.dtype).expand([...lead, k]));
+    // NaN is sorted to the end, and a row that has one has no other quantile
+    const position =
+      method === "quantile"
+        ? nans
+            .gt(0)
+            .expand(rank.shape)
+            .where(n - 1, rank)
+        : rank;
+    const value = row.sort(-1)[0].#between(method, position, how);
+    const sizes = keepdim ? (flat ? this.shape.map(() => 1) : this.shape.with(at, 1)) : lead;
+    return value.movedim(-1, 0).reshape([...shares.shape, ...sizes]);
+  }
+  /** The shares as a tensor of this type: 0-d for a number. */
+  #shares(method: string, q: number | readonly number[] | this): this {
+    if (q instanceof OrderTensor) {
+      if (q.ndim < 2) return q.cast(this.dtype) as this;
+      throw new ShapeError(`${method}: q has shape ${showShape(q.shape)}, expected a number or a vector`);
     }
-    if (how === "linear") return a.lerp(b, position - low);
+    const list = typeof q === "number" ? [q] : q;
+    const bad = list.find((s) => !(s >= 0 && s <= 1));
+    if (bad !== undefined) throw new ArgumentError(`${method}: q is ${bad}, expected a number from 0 to 1`);
+    const constants = list.map((s) => this.wrap(LazyBuffer.constant(this.device, [1], this.dtype, s)));
+    if (typeof q === "number") return (constants[0] as this).reshape([]);
+    return constants.length === 0
+      ? this.wrap(LazyBuffer.constant(this.device, [0], this.dtype, 0))
+      : (constants[0] as this).cat(constants.slice(1));
+  }
+  /** The values of the sorted last dim at positions between its places. */
+  #between(method: string, position: this, how: Interpolation): this {
+    const low = position.detach().floor();
+    const at = (places: this) => this.takeLast(places.cast(dtypes.int32));
+    const rest = position.sub(low);
+    if (how === "lower") return at(low);
+    if (how === "higher") return at(position.detach().ceil());
+    if (how === "nearest") return at(position.detach().round());
+    const high = at(position.detach().ceil());
+    if (how === "midpoint") return at(low).lerp(high, 0.5);
+    if (how === "linear") return at(low).lerp(high, rest);
     throw new ArgumentError(
-      `quantile: interpolation is ${how}, expected "linear", "lower", "higher", "midpoint" or "nearest"`,
+      `${method}: interpolation is ${how}, expected "linear", "lower", "higher", "midpoint" or "nearest"`,
     );
   }
 }

@@ -145,7 +145,11 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1]).addr(new Tensor([1, 2]), new Tensor([3, 4])).tolist() // => [[4, 5], [7, 9]]
    */
   addr(vec1: this, vec2: this, scales: Scales = {}): this {
-    return this.#plus(vec1.outer(vec2), scales);
+    const product = vec1.outer(vec2);
+    if (this.dtype.kind !== "bool" || product.dtype.kind !== "bool") return this.#plus(product, scales);
+    // of truths: "and" for the product, "or" for the sum
+    const scaled = (t: this, by = 1): this => t.bitwiseAnd(by !== 0);
+    return scaled(product, scales.alpha).bitwiseOr(scaled(this, scales.beta));
   }
 
   // ---- other products ----

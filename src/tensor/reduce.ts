@@ -1,6 +1,6 @@
 // Reductions, and what is made of them: mean, variance, softmax, dot and matmul.
 
-import { type DTypeLike, dtypes, promote, sumDType, toDType } from "../dtype.ts";
+import { bounds, type DTypeLike, dtypes, promote, sumDType, toDType } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import type { Sint } from "../shape/symbolic.ts";
@@ -9,6 +9,8 @@ import { isNarrow, MathTensor, toFloat } from "./math.ts";
 
 /** One dim or several; none at all, as in torch, means every dim. */
 export type Axes = number | readonly number[];
+/** Who of several equal extremes gets the gradient: the first, or all in equal parts; among "equal" ones NaN is none. */
+export type Ties = "first" | "shared" | "equal";
 /** The type to compute in and to return: the input is cast first. */
 export interface Typed {
   readonly dtype?: DTypeLike;
@@ -35,13 +37,29 @@ export abstract class ReduceTensor extends MathTensor {
   protected count(axes: readonly number[]): number {
     return axes.reduce((n, a) => n * (this.shape[a] as number), 1);
   }
-  /** The largest along `axes`, which stay as dims of size 1. Equal ones share the gradient. */
-  #reduceMax(axes: readonly number[]): this {
+  /** The largest along `axes`, which stay as dims of size 1; `flow` says who of the equal ones gets the gradient. */
+  #reduceMax(axes: readonly number[], flow: Ties = "equal"): this {
     const { shape } = this.lazydata;
     return this.wrap(this.lazydata.r("REDUCE_MAX", axes), [this], (g, out) => {
-      const chosen = this.eq(out.expand(shape)).cast(g.dtype);
+      const equal = this.eq(out.expand(shape));
+      const largest = flow === "equal" ? equal : equal.bitwiseOr(this.ne(this));
+      const [at] = axes;
+      if (flow === "first" && at !== undefined) return [largest.first(at).where(g.expand(shape), 0)];
+      const chosen = largest.cast(g.dtype);
       return [chosen.mul(g.div(chosen.reduceSum(axes)).expand(shape))];
     });
+  }
+  /** Of the flags along a dim only the first that is set. */
+  protected first(at: number): this {
+    const { shape } = this.lazydata;
+    const n = shape[at] as Sint;
+    // counted down, so that the largest is the first
+    const left = this.counting(n)
+      .neg()
+      .reshape(shape.map((_, i) => (i === at ? n : 1)));
+    const far = bounds(left.dtype)[0];
+    const mine = this.where(left.expand(shape), far);
+    return this.bitwiseAnd(mine.eq(mine.#reduceMax([at]).expand(shape)));
   }
 
   /**
@@ -57,24 +75,30 @@ export abstract class ReduceTensor extends MathTensor {
     return this.cast(sumDType(this.dtype)).reduceSum(axes).drop(axes, keepdim);
   }
   /**
-   * The largest element along `dim` (argmax tells where); NaN wins, equal ones share the gradient.
+   * The largest element along `dim` (argmax tells where, maxWithIndices gives both); NaN wins. Of equal ones along one
+   * dim the first gets the gradient; over all or several dims they share it, as in amax.
    * @example
    * await new Tensor([[1, 5], [7, 3]]).max(1).tolist() // => [5, 7]
    */
   max(dim?: Axes, keepdim = false): this {
-    const axes = this.requireElements("max", dim);
-    return this.#reduceMax(axes).drop(axes, keepdim);
+    return this.extreme("max", dim, keepdim, typeof dim === "number" ? "first" : "shared");
+  }
+  /** The largest or the smallest elements, with the gradient as `flow` says. */
+  protected extreme(method: string, dim: Axes | undefined, keepdim: boolean, flow: Ties): this {
+    const axes = this.requireElements(method, dim);
+    const largest = (x: this) => x.#reduceMax(axes, flow).drop(axes, keepdim);
+    if (method === "max" || method === "amax") return largest(this);
+    if (this.dtype.kind === "bool") return largest(this.logicalNot()).logicalNot();
+    return this.dtype.isFloat ? largest(this.neg()).neg() : largest(this.turned()).turned();
   }
   /**
-   * The smallest element along `dim` (argmin tells where); NaN wins, equal ones share the gradient.
+   * The smallest element along `dim` (argmin tells where, minWithIndices gives both); NaN wins. Of equal ones along one
+   * dim the first gets the gradient; over all or several dims they share it, as in amin.
    * @example
    * await new Tensor([[1, 5], [7, 3]]).min(1).tolist() // => [1, 3]
    */
   min(dim?: Axes, keepdim = false): this {
-    this.requireElements("min", dim);
-    if (this.dtype.kind === "bool") return this.logicalNot().max(dim, keepdim).logicalNot();
-    if (this.dtype.isFloat) return this.neg().max(dim, keepdim).neg();
-    return this.turned().max(dim, keepdim).turned();
+    return this.extreme("min", dim, keepdim, typeof dim === "number" ? "first" : "shared");
   }
   /** ~x turns the order of integers around without overflow. */
   protected turned(): this {

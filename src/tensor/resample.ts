@@ -29,6 +29,8 @@ export interface InterpolateOptions {
   readonly alignCorners?: boolean | null;
   /** take the scale from the sizes, not from `scaleFactor`; default false */
   readonly recomputeScaleFactor?: boolean | null;
+  /** smaller images as weighted means of all that an output covers (bilinear and bicubic); default false */
+  readonly antialias?: boolean | null;
 }
 
 /** Where the taps of the outputs along one dim are: tensors of one shape in, tensors of that shape out. */
@@ -52,6 +54,7 @@ interface Resize {
   readonly to: number;
   readonly scale: number;
   readonly corners: boolean;
+  readonly smooth: boolean;
 }
 
 const RANK: Partial<Record<InterpolateMode, number>> = { linear: 1, bilinear: 2, bicubic: 2, trilinear: 3 };
@@ -135,6 +138,11 @@ export abstract class ResampleTensor extends ConvTensor {
         `interpolate: alignCorners is for linear, bilinear, bicubic and trilinear; leave it out for "${mode}"`,
       );
     }
+    if (options.antialias === true && mode !== "bilinear" && mode !== "bicubic") {
+      throw new ArgumentError(
+        `interpolate: antialias is for bilinear and bicubic; leave it out for "${mode}" (area takes means too)`,
+      );
+    }
     let x: this = this;
     this.#resizes(n, options).forEach((r, i) => {
       x = x.#resize(2 + i, mode, r);
@@ -169,7 +177,8 @@ export abstract class ResampleTensor extends ConvTensor {
         );
       }
       const given = factors !== undefined && recomputeScaleFactor !== true;
-      return { from, to, scale: given ? 1 / factor : from / to, corners: alignCorners === true };
+      const scale = given ? 1 / factor : from / to;
+      return { from, to, scale, corners: alignCorners === true, smooth: options.antialias === true };
     });
   }
 
@@ -190,6 +199,7 @@ export abstract class ResampleTensor extends ConvTensor {
           .minimum(from - 1);
       return this.sample(dim, to, { count: 1, index }).squeeze(dim + 1);
     }
+    if (r.smooth) return this.resample(dim, to, this.#smooth(dim, mode === "bicubic", r));
     return this.resample(dim, to, mode === "bicubic" ? this.#cubic(r) : this.#linear(r));
   }
 
@@ -253,23 +263,54 @@ export abstract class ResampleTensor extends ConvTensor {
           .minimum(r.from - 1),
       weight: (out, tap) => {
         const away = this.#source(out, r).sub(floor(out)).add(1).sub(this.#real(tap));
-        const d = away.maximum(away.neg());
-        const near = d
-          .mul(a + 2)
-          .sub(a + 3)
-          .mul(d)
-          .mul(d)
-          .add(1);
-        const far = d
-          .mul(a)
-          .sub(5 * a)
-          .mul(d)
-          .add(8 * a)
-          .mul(d)
-          .sub(4 * a);
-        return d.le(1).where(near, far);
+        return away.maximum(away.neg()).#keys(a);
       },
     };
+  }
+  /** Keys' cubic at a distance of up to 2. */
+  #keys(a: number): this {
+    const near = this.mul(a + 2)
+      .sub(a + 3)
+      .mul(this)
+      .mul(this)
+      .add(1);
+    const far = this.mul(a)
+      .sub(5 * a)
+      .mul(this)
+      .add(8 * a)
+      .mul(this)
+      .sub(4 * a);
+    return this.le(1).where(near, far);
+  }
+  /** A triangle or Keys' cubic (a = -0.5), as wide as what the output covers; its weights come to 1. */
+  #smooth(dim: number, cubic: boolean, r: Resize): Taps<this> {
+    const { from, to } = r;
+    const scale = r.corners ? (to > 1 ? (from - 1) / (to - 1) : 0) : r.scale;
+    const support = (cubic ? 2 : 1) * Math.max(1, scale);
+    const count = Math.ceil(support) * 2 + 1;
+    const center = (out: this): this => this.#real(out).add(0.5).mul(scale);
+    const low = (out: this): this =>
+      center(out)
+        .sub(support - 0.5)
+        .cast(dtypes.int32)
+        .maximum(0);
+    const high = (out: this): this =>
+      center(out)
+        .add(support + 0.5)
+        .cast(dtypes.int32)
+        .minimum(from);
+    const index = (out: this, tap: this): this => low(out).add(tap);
+    const raw = (out: this, tap: this): this => {
+      const away = this.#real(index(out, tap)).add(0.5).sub(center(out));
+      const d = away.maximum(away.neg()).mul(1 / Math.max(1, scale));
+      const shape = cubic ? d.lt(2).where(d.#keys(-0.5), 0) : d.lt(1).where(d.neg().add(1), 0);
+      return index(out, tap).lt(high(out)).where(shape, 0);
+    };
+    const all = [to, count];
+    const outs = this.counting(to).reshape(to, 1).expand(all);
+    const total = raw(outs, this.counting(count).expand(all)).sum(1);
+    const aligned = total.reshape([to, ...range(this.ndim - dim + 1).map(() => 1)]);
+    return { count, index, weight: (out, tap) => raw(out, tap).div(aligned.expand(out.shape)) };
   }
 
   /**

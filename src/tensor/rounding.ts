@@ -50,6 +50,31 @@ export abstract class RoundingTensor extends ReduceTensor {
     return this.dtype.isFloat ? this.steps(of) : of(this);
   }
   /**
+   * `sign` by its name for complex numbers.
+   * @example
+   * await new Tensor([-2, 0, 3]).sgn().tolist() // => [-1, 0, 1]
+   */
+  sgn(): this {
+    return this.sign();
+  }
+  /**
+   * The tensor itself; bools are refused, as by `neg`.
+   * @example
+   * await new Tensor([-2, 3]).positive().tolist() // => [-2, 3]
+   */
+  positive(): this {
+    notBool("positive")(this.dtype);
+    return this;
+  }
+  /**
+   * The angle of a real number in the complex plane: pi below zero, 0 otherwise, NaN for NaN.
+   * @example
+   * await new Tensor([-2, 3]).angle().tolist() // => [3.1415927410125732, 0]
+   */
+  angle(): this {
+    return this.cast(toFloat(this.dtype)).steps((x) => x.lt(0).where(Math.PI, x.isnan().where(x, 0)));
+  }
+  /**
    * Whether the sign bit is set: true for -0 as well.
    * @example
    * await new Tensor([-1.5, -0, 2]).signbit().tolist() // => [true, true, false]
@@ -64,9 +89,12 @@ export abstract class RoundingTensor extends ReduceTensor {
    */
   copysign(x: this | Element): this {
     const [a, b] = this.operands("copysign", [x], toFloat) as [this, this];
-    const size = a.abs();
-    const out = b.detach().signbit().where(size.neg(), size);
-    return this.wrap(out.lazydata, [out, b], (g) => [g, g.zero()]);
+    const size = a.detach().abs();
+    const value = b.detach().signbit().where(size.neg(), size);
+    return this.wrap(value.lazydata, [a, b], (g, out) => [
+      g.mul(a.eq(0).where(0, out.detach().div(a.detach()))),
+      g.zero(),
+    ]);
   }
   /**
    * `x - alpha * this`: subtraction with the operands swapped.
@@ -220,6 +248,30 @@ export abstract class RoundingTensor extends ReduceTensor {
     return this.dtype.isFloat ? this.abs().eq(Infinity) : this.ne(this);
   }
   /**
+   * Whether the element is infinity.
+   * @example
+   * await new Tensor([Infinity, -Infinity]).isposinf().tolist() // => [true, false]
+   */
+  isposinf(): this {
+    return this.dtype.isFloat ? this.eq(Infinity) : this.ne(this);
+  }
+  /**
+   * Whether the element is minus infinity.
+   * @example
+   * await new Tensor([Infinity, -Infinity]).isneginf().tolist() // => [false, true]
+   */
+  isneginf(): this {
+    return this.dtype.isFloat ? this.eq(-Infinity) : this.ne(this);
+  }
+  /**
+   * Whether the element is a real number: always, since there are no others here.
+   * @example
+   * await new Tensor([1, NaN]).isreal().tolist() // => [true, true]
+   */
+  isreal(): this {
+    return this.fullLike(true, { dtype: dtypes.bool });
+  }
+  /**
    * Whether the element is neither infinite nor NaN.
    * @example
    * await new Tensor([1, NaN, Infinity]).isfinite().tolist() // => [true, false, false]
@@ -251,6 +303,20 @@ export abstract class RoundingTensor extends ReduceTensor {
    */
   allclose(x: this, closeness: Closeness = {}): this {
     const apart = this.isclose(x, closeness).logicalNot();
+    return apart
+      .wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim)))
+      .reshape([])
+      .logicalNot();
+  }
+  /**
+   * Whether shapes and all elements are equal, as a 0-d bool tensor: lazy as everything else, `item()` reads it.
+   * @example
+   * await new Tensor([1, 2]).equal(new Tensor([1, 2])).item() // => true
+   */
+  equal(x: this): this {
+    const same = this.shape.join() === x.shape.join();
+    if (!same) return this.wrap(LazyBuffer.constant(this.device, [], dtypes.bool, 0));
+    const apart = this.ne(x);
     return apart
       .wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim)))
       .reshape([])

@@ -2,16 +2,17 @@
 // are fitted (Chebyshev, 40 digits) to the precision of float32 and float64; half-width floats compute in float32.
 
 import type { DType } from "../dtype.ts";
+import { ArgumentError } from "../errors.ts";
 import type { Element } from "./base.ts";
 import { ElementaryTensor } from "./elementary.ts";
 import { toFloat } from "./math.ts";
 
 /** Coefficients, the highest power first: the short table for float32, the long one for float64. */
-interface Table {
+export interface Table {
   readonly float: readonly number[];
   readonly double: readonly number[];
 }
-const forType = (d: DType, t: Table): readonly number[] => (d.itemsize === 8 ? t.double : t.float);
+export const forType = (d: DType, t: Table): readonly number[] => (d.itemsize === 8 ? t.double : t.float);
 
 /** (atan(t)/t - 1) / t², in powers of t², for |t| <= tan(pi/8) */
 const ATAN: Table = {
@@ -56,9 +57,12 @@ const STIRLING = [-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12
 const DIGAMMA = [691 / 32760, -1 / 132, 1 / 240, -1 / 252, 1 / 120, -1 / 12];
 /** From here on Stirling's series is exact enough; below, gamma(x + 1) = x gamma(x) leads here. */
 const STIRLING_FROM = 8;
+/** Half of the Bernoulli numbers B(2), B(4), …; what else belongs before the powers is multiplied on the way. */
+const BERNOULLI = [1 / 12, -1 / 60, 1 / 84, -1 / 60, 5 / 132, -691 / 5460, 7 / 12];
+const ZETA_TERMS = 9;
 
 export abstract class SpecialTensor extends ElementaryTensor {
-  #polynomial(coefficients: readonly number[]): this {
+  protected polynomial(coefficients: readonly number[]): this {
     const [first, ...rest] = coefficients as [number, ...number[]];
     return rest.reduce<this>((sum, c) => sum.mul(this).add(c), this.wrap(this.lazydata.const(first)));
   }
@@ -73,7 +77,7 @@ export abstract class SpecialTensor extends ElementaryTensor {
     const upper = x.gt(eighth);
     const t = upper.where(x.sub(1).div(x.add(1)), x);
     const z = t.mul(t);
-    const near = t.add(t.mul(z).mul(z.#polynomial(forType(this.dtype, ATAN))));
+    const near = t.add(t.mul(z).mul(z.polynomial(forType(this.dtype, ATAN))));
     const angle = upper.where(near.add(Math.PI / 4), near);
     return far.where(angle.rsub(Math.PI / 2), angle);
   }
@@ -104,7 +108,8 @@ export abstract class SpecialTensor extends ElementaryTensor {
         return a.isnan().where(NaN, a.signbit().where(angle.rsub(Math.PI), angle).copysign(b));
       },
       (g, _, b, a) => {
-        const scale = g.div(b.mul(b).add(a.mul(a)));
+        const square = b.mul(b).add(a.mul(a));
+        const scale = square.eq(0).where(0, g.div(square)); // torch's choice where the angle has no slope
         return [scale.mul(a), scale.mul(b).neg()];
       },
       toFloat,
@@ -189,11 +194,11 @@ export abstract class SpecialTensor extends ElementaryTensor {
   /** erfc of what is not below 1. */
   #erfcTail(): this {
     const w = this.sub(3).div(this.add(3));
-    const scaled = w.#polynomial(forType(this.dtype, ERFC));
+    const scaled = w.polynomial(forType(this.dtype, ERFC));
     return scaled.mul(this.mul(this).neg().exp()).div(this.mul(2).add(1));
   }
   #erfNear(): this {
-    return this.mul(this.mul(this).#polynomial(forType(this.dtype, ERF)));
+    return this.mul(this.mul(this).polynomial(forType(this.dtype, ERF)));
   }
   /**
    * The error function.
@@ -303,7 +308,7 @@ export abstract class SpecialTensor extends ElementaryTensor {
     const r = z.reciprocal();
     const series = r
       .mul(r)
-      .#polynomial(STIRLING)
+      .polynomial(STIRLING)
       .mul(r)
       .add(0.5 * Math.log(2 * Math.PI));
     const big = z.sub(0.5).mul(z.log()).sub(z).add(series);
@@ -326,7 +331,7 @@ export abstract class SpecialTensor extends ElementaryTensor {
         const value = pole.where(NaN, reflected.where(mirror, up));
         return x.eq(0).where(x.reciprocal().neg(), value);
       },
-      (x) => x.#trigamma(),
+      (x) => x.polygamma(1),
     );
   }
   #digammaUp(): this {
@@ -339,33 +344,56 @@ export abstract class SpecialTensor extends ElementaryTensor {
     const big = z
       .log()
       .sub(r.mul(0.5))
-      .add(s.mul(s.#polynomial(DIGAMMA)));
+      .add(s.mul(s.polynomial(DIGAMMA)));
     return low.where(big.sub(sum), big);
   }
-  /** The second derivative of lgamma, as a sum of squares of reciprocals; here the gradients end. */
-  #trigamma(): this {
-    const x = this.detach();
-    const reflected = x.lt(0.5);
-    const y = reflected.where(x.rsub(1), x);
-    let sum = y.mul(y).reciprocal();
-    for (let k = 1; k < STIRLING_FROM; k++) sum = sum.add(y.add(k).mul(y.add(k)).reciprocal());
-    const r = y.add(STIRLING_FROM).reciprocal();
-    const s = r.mul(r);
-    const tail = s
-      .#polynomial([-1 / 30, 1 / 42, -1 / 30, 1 / 6])
-      .mul(s)
-      .mul(r)
-      .add(r)
-      .add(s.mul(0.5));
-    const up = sum.add(tail);
-    const sine = x.sub(x.floor()).mul(Math.PI).sin();
-    return reflected.where(
-      sine
-        .mul(sine)
-        .reciprocal()
-        .mul(Math.PI ** 2)
-        .sub(up),
-      up,
+  /**
+   * The derivative of order `n` of digamma; polygamma(0) is digamma.
+   * @example
+   * await new Tensor([1]).polygamma(1).tolist() // => [1.6449340581893921]
+   */
+  polygamma(n: number): this {
+    if (!Number.isInteger(n) || n < 0) {
+      throw new ArgumentError(`polygamma: n is ${n}, expected an integer from 0 up`);
+    }
+    if (n === 0) return this.digamma();
+    let factor = n % 2 === 0 ? -1 : 1;
+    for (let k = 2; k <= n; k++) factor *= k;
+    return this.unary(
+      (x) => x.#zeta(n + 1).mul(factor),
+      (x) => x.polygamma(n + 1),
     );
+  }
+  /** The sum of (x + k)^-s for k = 0, 1, …: Hurwitz's zeta function, for a whole s from 2 up. */
+  #zeta(s: number): this {
+    const below = this.lt(0);
+    const part = below.where(this.sub(this.floor()), this);
+    const up = part.#zetaUp(s);
+    // the terms below 0 are those of a sum above 0 that ends
+    const turned = part.rsub(1).#zetaUp(s).sub(this.rsub(1).#zetaUp(s));
+    const whole = s % 2 === 0 ? up.add(turned) : up.sub(turned);
+    const pole = this.le(0).bitwiseAnd(this.floor().eq(this));
+    return pole.where(Infinity, below.where(whole, up));
+  }
+  /** The same where x is not negative: some terms, and Euler's and Maclaurin's formula for the rest. */
+  #zetaUp(s: number): this {
+    let sum = this.reciprocal().pow(s);
+    for (let k = 1; k < ZETA_TERMS; k++) sum = sum.add(this.add(k).reciprocal().pow(s));
+    const a = this.add(ZETA_TERMS);
+    const r = a.reciprocal();
+    let factor = s;
+    const series = BERNOULLI.map((b, j) => {
+      const c = b * factor;
+      factor *= ((s + 2 * j + 1) * (s + 2 * j + 2)) / ((2 * j + 3) * (2 * j + 4));
+      return c;
+    });
+    const tail = r
+      .mul(r)
+      .polynomial(series.reverse())
+      .mul(r)
+      .add(0.5)
+      .mul(r)
+      .add(1 / (s - 1));
+    return sum.add(r.pow(s - 1).mul(tail));
   }
 }

@@ -4,10 +4,15 @@ import { type DType, type DTypeLike, dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { ArrangeTensor } from "./arrange.ts";
+import { isRecording } from "./autograd.ts";
 import { showShape } from "./base.ts";
 import { isNarrow, toFloat } from "./math.ts";
 import type { Axes, Typed } from "./reduce.ts";
 
+export interface DiffOptions<T> {
+  readonly prepend?: T | undefined;
+  readonly append?: T | undefined;
+}
 /** What a product of this type is computed and returned in. */
 export const productType = (d: DType): DType => {
   if (d.isFloat || d === dtypes.uint64) return d;
@@ -19,6 +24,7 @@ export abstract class TotalTensor extends ArrangeTensor {
   protected reduceProd(axes: readonly number[]): this {
     const { shape } = this.lazydata;
     return this.wrap(this.lazydata.r("PROD", axes), [this], (g) => {
+      if (isRecording()) return [g.expand(shape).mul(this.#othersOf(axes))];
       // the product of the others: without zeros out / x; beside one zero only that one has any; beside two none has
       const zero = this.eq(0);
       const rest = zero.where(1, this);
@@ -28,6 +34,21 @@ export abstract class TotalTensor extends ArrangeTensor {
       const others = n.eq(zero.cast(dtypes.int32)).where(p.div(rest), 0);
       return [flow.mul(others)];
     });
+  }
+  /**
+   * For each element the product of the others along `axes`, which can be differentiated whatever is zero. n² work: only
+   * for gradients that are to be differentiated again.
+   */
+  #othersOf(axes: readonly number[]): this {
+    const front = range(this.ndim).filter((d) => !axes.includes(d));
+    const moved = this.permute([...front, ...axes]);
+    const lead = front.map((d) => this.shape[d] as number);
+    const n = this.count(axes);
+    const full = [...lead, n, n];
+    const own = this.counting(n).unsqueeze(-1).expand(full).eq(this.counting(n).expand(full));
+    const others = own.where(1, moved.reshape([...lead, 1, n]).expand(full)).reduceProd([full.length - 1]);
+    const order = [...front, ...axes];
+    return others.reshape(moved.shape).permute(range(this.ndim).map((d) => order.indexOf(d)));
   }
   /**
    * The product over `dim` (all of them by default). Integers multiply in 64 bits: 13 factors overflow 32.
@@ -120,7 +141,7 @@ export abstract class TotalTensor extends ArrangeTensor {
    * await new Tensor([[1, 5], [7, 3]]).amax([0, 1]).item() // => 7
    */
   amax(dim?: Axes, keepdim = false): this {
-    return this.max(dim, keepdim);
+    return this.extreme("amax", dim, keepdim, "equal");
   }
   /**
    * The smallest element over one or more dims; equal ones share the gradient.
@@ -128,7 +149,7 @@ export abstract class TotalTensor extends ArrangeTensor {
    * await new Tensor([[1, 5], [7, 3]]).amin([0, 1]).item() // => 1
    */
   amin(dim?: Axes, keepdim = false): this {
-    return this.min(dim, keepdim);
+    return this.extreme("amin", dim, keepdim, "equal");
   }
   /**
    * The smallest and the largest element: `[min, max]`.
@@ -136,7 +157,25 @@ export abstract class TotalTensor extends ArrangeTensor {
    * await new Tensor([3, 1, 2]).aminmax()[1].item() // => 3
    */
   aminmax(dim?: number, keepdim = false): [this, this] {
-    return [this.min(dim, keepdim), this.max(dim, keepdim)];
+    return [this.amin(dim, keepdim), this.amax(dim, keepdim)];
+  }
+  /**
+   * `[values, indices]` of the largest elements along `dim`: torch's max with a dim. The first of equal ones is named,
+   * and gets the gradient.
+   * @example
+   * await Promise.all(new Tensor([[1, 5], [7, 3]]).maxWithIndices(1).map((t) => t.tolist())) // => [[5, 7], [1, 0]]
+   */
+  maxWithIndices(dim: number, keepdim = false): [this, this] {
+    return [this.max(dim, keepdim), this.argmax(dim, keepdim)];
+  }
+  /**
+   * `[values, indices]` of the smallest elements along `dim`: torch's min with a dim. The first of equal ones is named,
+   * and gets the gradient.
+   * @example
+   * await Promise.all(new Tensor([[1, 5], [7, 3]]).minWithIndices(1).map((t) => t.tolist())) // => [[1, 3], [0, 1]]
+   */
+  minWithIndices(dim: number, keepdim = false): [this, this] {
+    return [this.min(dim, keepdim), this.argmin(dim, keepdim)];
   }
 
   // ---- sums of another kind ----
@@ -209,8 +248,8 @@ export abstract class TotalTensor extends ArrangeTensor {
       const many = x.ne(0).cast(x.dtype).reduceSum(axes).drop(axes, keepdim);
       return this.wrap(many.lazydata, [x], () => [x.zero()]);
     }
-    if (ord === Infinity) return x.abs().max(dim, keepdim);
-    if (ord === -Infinity) return x.abs().min(dim, keepdim);
+    if (ord === Infinity) return x.abs().amax(dim, keepdim);
+    if (ord === -Infinity) return x.abs().amin(dim, keepdim);
     if (ord < 0) this.requireElements("vectorNorm", dim);
     const size = x.detach().abs();
     const out =
@@ -263,17 +302,19 @@ export abstract class TotalTensor extends ArrangeTensor {
     );
   }
   /**
-   * The differences between neighbours along `dim`, `n` times over.
+   * The differences between neighbours along `dim`, `n` times over; `prepend` and `append` are put at the ends first.
    * @example
    * await new Tensor([1, 4, 9]).diff().tolist() // => [3, 5]
    */
-  diff(n = 1, dim = -1): this {
+  diff(n = 1, dim = -1, { prepend, append }: DiffOptions<this> = {}): this {
     if (this.ndim === 0)
       throw new ShapeError("diff: a 0-d tensor has no neighbours; expected at least one dim");
     if (!Number.isInteger(n) || n < 0)
       throw new ArgumentError(`diff: n is ${n}, expected an integer from 0 up`);
     const at = this.axis("diff", dim);
-    let out: this = this;
+    const ends = [this, append].filter((t) => t !== undefined);
+    const joined = prepend === undefined ? this.cat(ends.slice(1), at) : prepend.cat(ends, at);
+    let out: this = n === 0 ? this : joined;
     for (let i = 0; i < n; i++) {
       const size = out.shape[at] as number;
       const [after, before] = [out.part(at, Math.min(1, size), size), out.part(at, 0, Math.max(0, size - 1))];

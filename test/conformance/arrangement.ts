@@ -1,7 +1,7 @@
 // Views, joins and indices.
 
 import { Tensor } from "gradloom";
-import { type Handler, invoke, method, type Table, Unsupported } from "./call.ts";
+import { type Call, type Handler, invoke, method, type Table, Unsupported } from "./call.ts";
 import type { Arg } from "./sample.ts";
 
 /** A plain number out of a tensor that holds one, where torch takes either. */
@@ -85,24 +85,57 @@ const rot90: Handler = (c) => {
   const { k, dims } = c.named("k", "dims");
   return c.tensor.rot90((k as number | undefined) ?? 1, (dims as [number, number] | undefined) ?? [0, 1]);
 };
-const meshgrid: Handler = (c) => {
-  const { indexing } = c.named("indexing");
-  return Tensor.meshgrid(c.tensors, (indexing as "ij" | "xy" | undefined) ?? "ij");
+/** The tensors of a call that takes any number of them one after the other. */
+const spread = (c: Call, ...options: readonly string[]): [Tensor[], Record<string, Arg>] => {
+  const names = Array.from({ length: c.positional }, (_, i) => String(i));
+  const given = c.named(...names, ...options);
+  return [[...c.tensors, ...(names.map((n) => given[n]) as Tensor[])], given];
 };
+const meshgrid: Handler = (c) => {
+  const [tensors, { indexing }] = spread(c, "indexing");
+  return Tensor.meshgrid(tensors, (indexing as "ij" | "xy" | undefined) ?? "ij");
+};
+/** torch reads the places out of a tensor on the host; we are given numbers. */
+const tensorSplit: Handler = async (c) => {
+  const { indices_or_sections: at, dim } = c.named("indices_or_sections", "dim");
+  const places = at instanceof Tensor ? await at.cast("int32").tolist() : at;
+  return c.tensor.tensorSplit(places as number | number[], (dim as number | undefined) ?? 0);
+};
+const nonzero: Handler = async (c) => {
+  const found = await c.tensor.nonzero();
+  if (c.named("as_tuple").as_tuple !== true) return found;
+  // as a tuple a scalar counts as a vector
+  return c.tensor.ndim === 0 ? [found.sum(1)] : found.unbind(1);
+};
+const atLeast =
+  (dims: 1 | 2 | 3): Handler =>
+  (c) => {
+    const [tensors] = spread(c);
+    const made = tensors.map((t) => invoke(t, `atleast${dims}d`) as Tensor);
+    return Array.isArray(c.input) || made.length > 1 ? made : (made[0] as Tensor);
+  };
 const select: Handler = (c) => {
   const { dim, index } = c.named("dim", "index");
   return c.tensor.select(dim as number, index as number);
 };
-const getitem: Handler = () => {
-  throw new Unsupported("x[...] has no form in the file that we know");
+/** x[i, j, …]: numbers, lists of numbers and tensors; slices have no form in the file. */
+const getitem: Handler = (c) => {
+  const { index } = c.named("index");
+  const parts = (Array.isArray(index) ? index : [index]).map((i) => {
+    if (Array.isArray(i)) return new Tensor(i as number[]);
+    if (i === undefined) return null;
+    if (typeof i === "number" || i instanceof Tensor) return i;
+    throw new Unsupported(`x[${String(i)}] has no form in the file that we know`);
+  });
+  return c.tensor.getAsync(...parts);
 };
 
 export const arrangement: Table = {
   __getitem__: getitem,
-  atleast_1d: () => {
-    throw new Unsupported("atleast_1d is reshape for us");
-  },
-  block_diag: (c) => Tensor.blockDiag(c.tensors),
+  atleast_1d: atLeast(1),
+  atleast_2d: atLeast(2),
+  atleast_3d: atLeast(3),
+  block_diag: (c) => Tensor.blockDiag(spread(c)[0]),
   broadcast_to: "shape",
   bucketize: "boundaries *right ~out_int32",
   cat: joined("cat"),
@@ -136,7 +169,7 @@ export const arrangement: Table = {
   "nn.functional.embedding": embedding,
   "nn.functional.one_hot": "num_classes",
   "nn.functional.pad": pad,
-  nonzero: "",
+  nonzero,
   permute: "dims",
   put: "index source *accumulate",
   ravel: "",
@@ -149,7 +182,7 @@ export const arrangement: Table = {
   scatter,
   scatter_add: "dim index src",
   scatter_reduce: scatterReduce,
-  searchsorted: "input *right ~out_int32",
+  searchsorted: "input *right *side *sorter ~out_int32",
   select,
   split,
   split_with_sizes: "split_sizes dim",
@@ -160,7 +193,7 @@ export const arrangement: Table = {
   t: "",
   take: "index",
   take_along_dim: "indices dim",
-  tensor_split: "indices_or_sections dim",
+  tensor_split: tensorSplit,
   tile: "dims",
   transpose: "dim0 dim1",
   tril: "diagonal",

@@ -5,7 +5,14 @@
 import { Tensor } from "gradloom";
 import type { Arg } from "./sample.ts";
 
-export type Result = Tensor | boolean | readonly Tensor[];
+export type Result = Tensor | boolean | readonly Tensor[] | Unset;
+/** A result whose values nobody knows: its shape and type count. */
+export class Unset {
+  readonly tensor: Tensor;
+  constructor(tensor: Tensor) {
+    this.tensor = tensor;
+  }
+}
 export type Handler = (call: Call) => Result | Promise<Result>;
 /** torch's name -> handler, or a spec for the method of the same name in camelCase. */
 export type Table = Readonly<Record<string, Handler | string>>;

@@ -1,7 +1,7 @@
 // Runs one sample on a device: the value, and where the file has them the gradients, computed together and compared.
 
 import { Tensor } from "gradloom";
-import { Call, type Result, Unsupported } from "./call.ts";
+import { Call, type Result, Unset, Unsupported } from "./call.ts";
 import { aligned } from "./gauge.ts";
 import { handlerOf, REASONS } from "./registry.ts";
 import {
@@ -57,12 +57,17 @@ async function compare(sample: Sample, result: Result, leaves: readonly Tensor[]
   if (typeof result === "boolean") {
     return { value: result === sample.out ? PASSED : failed(`is ${result}, expected ${sample.out}`) };
   }
+  if (result instanceof Unset) return { value: compareForm(result.tensor, sample.out) };
   const wants = (listOf(sample.out) ?? [sample.out]) as readonly Raw[];
   const outs = await aligned(sample, result instanceof Tensor ? [result] : result, wants);
   // the value stands on its own: a gradient that cannot be built is a failure of the gradient only
   const value = await guarded(() => compareValues(sample, outs, wants));
   if (sample.grads === undefined) return { value };
   return { value, gradient: await guarded(() => compareGradients(sample, outs, leaves)) };
+}
+function compareForm(t: Tensor, want: Raw): Verdict {
+  const same = isTensor(want) && t.shape.join() === want.s.join() && sameType(t.dtype.name, want.t);
+  return same ? PASSED : failed(`is ${t}, expected another shape or type`);
 }
 async function guarded(run: () => Promise<Verdict>): Promise<Verdict> {
   try {

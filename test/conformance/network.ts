@@ -96,13 +96,13 @@ const instanceNorm: Handler = (c) => {
 };
 const interpolate: Handler = (c) => {
   const a = c.named("size", "scale_factor", "mode", "align_corners", "recompute_scale_factor", "antialias");
-  if (a.antialias === true) throw new Unsupported("interpolate with antialias");
   const options = {
     size: a.size,
     scaleFactor: a.scale_factor,
     mode: a.mode,
     alignCorners: a.align_corners,
     recomputeScaleFactor: a.recompute_scale_factor,
+    antialias: a.antialias,
   };
   return invoke(c.tensor, "interpolate", given(options));
 };

@@ -20,14 +20,8 @@ const extreme =
     if (dim instanceof Tensor) return invoke(c.tensor, `${name}imum`, dim);
     // all that are equal share the gradient; along a dim only the one that is named gets it
     if (dim === undefined) return invoke(c.tensor, name);
-    return placed(c.tensor, dim as number, keepdim === true, name === "max" ? "argmax" : "argmin");
+    return invoke(c.tensor, `${name}WithIndices`, dim, keepdim === true);
   };
-async function placed(x: Tensor, dim: number, keepdim: boolean, arg: string): Promise<Result> {
-  if (x.ndim === 0) return [x, (await invoke(x, arg, dim, keepdim)) as Tensor];
-  const at = (await invoke(x, arg, dim, true)) as Tensor;
-  const value = x.gather(dim, at);
-  return keepdim ? [value, at] : [value.squeeze(dim), at.squeeze(dim)];
-}
 
 /** var and std: `correction` or the older `unbiased`, which may also come first. */
 const spread =
@@ -85,10 +79,7 @@ export const reduction: Table = {
   amin: reduce("amin"),
   aminmax: (c) => {
     const { dim, keepdim } = c.named("dim", "keepdim");
-    return both(
-      invoke(c.tensor, "min", dim, keepdim ?? false),
-      invoke(c.tensor, "max", dim, keepdim ?? false),
-    );
+    return invoke(c.tensor, "aminmax", dim, keepdim ?? false);
   },
   any: "dim keepdim",
   argmax: "dim keepdim",
@@ -107,7 +98,7 @@ export const reduction: Table = {
   median: median("median"),
   min: extreme("min"),
   mode: "dim keepdim",
-  msort: (c) => invoke(c.tensor, "sort", 0),
+  msort: "",
   nanmean: reduce("nanmean"),
   nansum: reduce("nansum", ["dtype"]),
   nanmedian: median("nanmedian"),

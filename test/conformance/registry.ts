@@ -4,10 +4,11 @@ import { arrangement } from "./arrangement.ts";
 import { camel, type Handler, method } from "./call.ts";
 import { elementwise } from "./elementwise.ts";
 import { matrix } from "./matrix.ts";
+import { more } from "./more.ts";
 import { network } from "./network.ts";
 import { reduction } from "./reduction.ts";
 
-const all = { ...elementwise, ...reduction, ...arrangement, ...matrix, ...network };
+const all = { ...elementwise, ...reduction, ...arrangement, ...matrix, ...network, ...more };
 
 /** Operators that we do not offer, and why. */
 export const REASONS: Readonly<Record<string, string>> = {};
