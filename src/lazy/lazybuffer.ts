@@ -293,11 +293,6 @@ export class LazyBuffer {
     return LazyBuffer.loadop("CONTIGUOUS", this.shape, this.dtype, this.device, undefined, [this]);
   }
 
-  /** The same values in memory that nobody else has. */
-  copy(): LazyBuffer {
-    return LazyBuffer.loadop("CONTIGUOUS", this.shape, this.dtype, this.device, undefined, [this]);
-  }
-
   /** The same values on another device. */
   copyToDevice(device: string): LazyBuffer {
     const to = canonicalize(device);

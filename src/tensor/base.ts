@@ -120,7 +120,7 @@ export abstract class TensorBase {
    * await new Tensor([1, 2]).clone().setitem([0], 9).tolist() // => [9, 2]
    */
   clone(): this {
-    return this.wrap(this.lazydata.copy(), [this], (g) => [g]);
+    return this.wrap(this.lazydata.duplicate(), [this], (g) => [g]);
   }
 
   /**
