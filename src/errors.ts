@@ -32,6 +32,9 @@ export class SymbolicError extends GradloomError {}
 /** A tensor whose inputs were overwritten by an assign before it was realised. */
 export class StaleError extends GradloomError {}
 
+/** What a TinyJit cannot capture, or was captured otherwise. */
+export class JitError extends GradloomError {}
+
 /** An option or argument outside what the op accepts. */
 export class ArgumentError extends GradloomError {}
 

@@ -15,6 +15,7 @@ export {
 } from "./dtype.ts";
 export { CommandQueue, CopyItem, SyncItem, showItem, WaitItem } from "./engine/commandqueue.ts";
 export { clearKernelCache } from "./engine/compile.ts";
+export { TinyJit } from "./engine/jit.ts";
 export { runSchedule, runScheduleSync } from "./engine/realize.ts";
 export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";

@@ -10,6 +10,7 @@ import { type Fence, HCQCompatCompiled } from "../runtime/hcq/device.ts";
 import { Device } from "../runtime/registry.ts";
 import { updateStats } from "../runtime/stats.ts";
 import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
+import { CacheCollector } from "./collector.ts";
 import { runnerFor } from "./compile.ts";
 
 /** A point in a device's queue that others wait for. */
@@ -227,10 +228,9 @@ function waitOn(device: string, fence: Fence | undefined): void {
 function* executeItem(si: ScheduleItem): Step<void> {
   const buffers = [...si.outputs, ...si.inputs];
   for (const b of buffers) yield* Device.opened(b.device);
-  if (si.outputs.every((b) => b.size > 0)) {
-    const runner = yield* runnerFor(si);
-    for (const out of si.outputs) out.ensureAllocated();
-    if (runner !== undefined) yield* runner.run(buffers, si.varVals, env.DEBUG >= 2);
-  } else for (const out of si.outputs) out.ensureAllocated();
+  const runner = si.outputs.every((b) => b.size > 0) ? yield* runnerFor(si) : undefined;
+  for (const out of si.outputs) out.ensureAllocated();
+  if (runner !== undefined) yield* runner.run(buffers, si.varVals, env.DEBUG >= 2);
+  CacheCollector.add(runner, si);
   itemDone(si);
 }

@@ -9,10 +9,12 @@ import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
 import { logGraph } from "../viz/log.ts";
+import { CacheCollector } from "./collector.ts";
 import { CommandQueue } from "./commandqueue.ts";
 
 /** Computes what the graph needs. What is realised already costs nothing. */
-function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
+export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
+  CacheCollector.look(outs);
   if (env.GRAPH) logGraph(outs);
   const schedule = createSchedule(outs);
   if (schedule.length > 0) yield* runScheduleSteps(schedule);
@@ -33,7 +35,7 @@ const ATTEMPTS = 4;
  * One after another, each starting only when the one before has ended, well or badly. `again`: the work may be started
  * anew, so where memory ran out it gets another chance after what nobody holds was collected.
  */
-function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
+export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
   running++;
   const attempt = async (left: number): Promise<void> => {
     try {
@@ -51,7 +53,7 @@ function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
   return mine;
 }
 
-function atOnce(work: () => Step<void>, what: string): void {
+export function atOnce(work: () => Step<void>, what: string): void {
   if (running > 0) {
     throw new DeviceError(
       `${what}: an async realize is still running; await it first, or use the async form here too`,

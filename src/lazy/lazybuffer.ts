@@ -39,8 +39,8 @@ export class LazyBuffer {
   stale: string | undefined;
   /** set when a kernel that has run computed this node on its way, without storing it, and where nobody will ask for it */
   consumed = false;
-  /** set when there is an assign to this node: its memory is the assign's from then on */
-  overwritten = false;
+  /** the assign to this node, where there is one: this node's memory is the assign's from then on */
+  successor: LazyBuffer | undefined;
   #buffer: Buffer | undefined;
   #weak: WeakRef<LazyBuffer> | undefined;
   #readers: Set<WeakRef<LazyBuffer>> | undefined;
@@ -102,6 +102,12 @@ export class LazyBuffer {
     lb.srcs = undefined;
     return lb;
   }
+  /** The same, with the layout of a node that had this memory, or memory like it, before. */
+  static onMemory(buffer: Buffer, st: ShapeTracker): LazyBuffer {
+    const lb = new LazyBuffer(buffer.device, st, buffer.dtype, undefined, "EMPTY");
+    lb.#buffer = buffer;
+    return lb;
+  }
   /** One value, seen at every place of `shape`. */
   static constant(device: string, shape: Shape, dtype: DType, value: Value): LazyBuffer {
     // a float keeps the digits it was given; whoever computes with it rounds
@@ -116,6 +122,11 @@ export class LazyBuffer {
     return LazyBuffer.loadop("ARANGE", [n], dtypes.int32, device);
   }
 
+  /** This node's elements as `st` arranges them. */
+  seen(st: ShapeTracker): LazyBuffer {
+    return this.base.#view(st);
+  }
+
   get base(): LazyBuffer {
     return this._base ?? this;
   }
@@ -126,6 +137,10 @@ export class LazyBuffer {
   /** The nodes that have to be computed for this one: itself, or one on each device of a MultiLazyBuffer. */
   get parts(): readonly LazyBuffer[] {
     return [this];
+  }
+  /** The same with other nodes in the places of its parts. */
+  withParts(parts: readonly LazyBuffer[]): LazyBuffer {
+    return parts[0] as LazyBuffer;
   }
   get shape(): Shape {
     return this.st.shape;
@@ -153,6 +168,15 @@ export class LazyBuffer {
     const target = this.op === "ASSIGN" ? this.sources[1] : undefined;
     if (target === undefined) throw new InternalError(`${this} assigns nothing`);
     return target.base;
+  }
+  get overwritten(): boolean {
+    return this.successor !== undefined;
+  }
+  /** The node whose value this node's memory holds, or will once it is computed. */
+  get newest(): LazyBuffer {
+    let lb = this.base;
+    while (lb.successor !== undefined) lb = lb.successor;
+    return lb;
   }
   get isUnrealizedConst(): boolean {
     return this.base.op === "CONST" && this.base.realized === undefined;
@@ -325,11 +349,9 @@ export class LazyBuffer {
 
   /** A node that writes `value` into this node's memory. */
   assign(value: LazyBuffer): LazyBuffer {
-    this.base.overwritten = true;
-    return LazyBuffer.loadop("ASSIGN", this.shape, this.dtype, this.device, undefined, [
-      value,
-      this,
-    ]).#sharing(this);
+    const made = LazyBuffer.loadop("ASSIGN", this.shape, this.dtype, this.device, undefined, [value, this]);
+    this.base.successor = made;
+    return made.#sharing(this);
   }
   /** What a tensor of this node is after an assign: a node that writes here, or `value` where there is no memory yet. */
   replacedBy(value: LazyBuffer): LazyBuffer {

@@ -50,6 +50,9 @@ export class MultiLazyBuffer extends LazyBuffer {
   override get parts(): readonly LazyBuffer[] {
     return this.#parts;
   }
+  override withParts(parts: readonly LazyBuffer[]): LazyBuffer {
+    return new MultiLazyBuffer(parts, this.sharding);
+  }
   get devices(): readonly string[] {
     return this.#parts.map((p) => p.device);
   }

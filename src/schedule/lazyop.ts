@@ -86,15 +86,24 @@ const showArg = (u: LazyOp): string => {
 };
 
 /** Equal for equal kernels, linear in the number of nodes however much they are shared. */
-export function astKey(ast: readonly LazyOp[]): string {
+export const astKey = (ast: readonly LazyOp[]): string => keyWith(ast, showArg);
+
+/** Equal for kernels that differ at most in numbers: constants, and how memory is looked at. */
+export const astSkeleton = (ast: readonly LazyOp[]): string => keyWith(ast, (u) => u.dtype.name);
+
+function keyWith(ast: readonly LazyOp[], show: (u: LazyOp) => string): string {
   const at = new Map<LazyOp, number>();
   let key = "";
   for (const u of toposort(ast, (x) => x.srcs)) {
     at.set(u, at.size);
-    key += `${u.op}(${u.srcs.map((s) => at.get(s)).join()}|${showArg(u)})`;
+    key += `${u.op}(${u.srcs.map((s) => at.get(s)).join()}|${show(u)})`;
   }
   return key;
 }
+
+/** The constants of a kernel, in order. */
+export const constantsIn = (ast: readonly LazyOp[]): Value[] =>
+  toposort(ast, (x) => x.srcs).flatMap((u) => (u.op === "CONST" ? [u.arg.val] : []));
 
 /** The tree as text, for DEBUG=3; a node with several users is written out once and called by number after that. */
 export function showAst(root: LazyOp): string {

@@ -21,14 +21,14 @@ export interface ScheduleItem {
   readonly varVals: ReadonlyMap<Variable, number>;
   /** the nodes whose values the outputs are: marked realised when the item has run */
   readonly lazies: readonly LazyBuffer[];
+  /** the nodes whose values are read; several may share one buffer (before and after an assign). Not on items made by hand */
+  readonly reads?: readonly LazyBuffer[];
 }
 
 /** An item while it is being ordered. */
 interface Draft {
-  readonly item: ScheduleItem;
+  readonly item: ScheduleItem & { readonly reads: readonly LazyBuffer[] };
   readonly out: LazyBuffer;
-  /** the nodes it reads; several may share one buffer (before and after an assign) */
-  readonly reads: readonly LazyBuffer[];
 }
 
 /** What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. */
@@ -68,7 +68,7 @@ function requireFresh(b: LazyBuffer): void {
 }
 
 /** These nodes and all unrealised nodes that build on them. */
-function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
+export function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
   const found = new Set<LazyBuffer>();
   const todo = [...nodes];
   for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
@@ -79,17 +79,32 @@ function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
   return [...found];
 }
 
-/**
- * Ends of the graph that read what this plan will overwrite, and are not part of it. What also takes the new value is
- * left for later, and so is what only was a step on the way to something computed before: most of that is garbage.
- */
 function lateReaders(plan: Cut): LazyBuffer[] {
   const assigns = plan.all.filter((b) => b.op === "ASSIGN");
-  if (assigns.length === 0) return [];
+  return endsOn(
+    assigns.map((b) => b.assigned),
+    assigns,
+    new Set(plan.all),
+  );
+}
+
+/** What was built on the values of these nodes and still waits: to be computed before their memory is written. */
+export const waitingOn = (nodes: readonly LazyBuffer[]): LazyBuffer[] => endsOn(nodes, [], new Set());
+
+/**
+ * Ends of the graph that read `old` values and are not in `planned`. What also takes the new value (`assigns`, one for
+ * each) is left for later, and so is what only was a step on the way to something computed before: most of that is garbage.
+ */
+function endsOn(
+  old: readonly LazyBuffer[],
+  assigns: readonly LazyBuffer[],
+  planned: ReadonlySet<LazyBuffer>,
+): LazyBuffer[] {
+  const near = buildOn(old.flatMap((b) => b.pendingReaders()));
+  if (near.length === 0) return [];
   // one bit an assign: which old values and which new ones a node builds on
   const news = new Map(assigns.map((b, i) => [b, 1n << BigInt(i)]));
-  const olds = new Map(assigns.map((b) => [b.assigned, news.get(b) as bigint]));
-  const near = buildOn(assigns.flatMap((b) => b.assigned.pendingReaders()));
+  const olds = new Map(old.map((b, i) => [b, 1n << BigInt(i)]));
   const stale = new Set<LazyBuffer>();
   const threatened = new Set<LazyBuffer>();
   for (const b of toposort(near, (x) => (x.srcs ?? []).map((s) => s.base))) {
@@ -104,9 +119,8 @@ function lateReaders(plan: Cut): LazyBuffer[] {
     if (o !== 0n) olds.set(b, (olds.get(b) ?? 0n) | o);
     if (n !== 0n) news.set(b, (news.get(b) ?? 0n) | n);
   }
-  const all = new Set(plan.all);
   return [...threatened].filter((b) => {
-    if (all.has(b)) return false;
+    if (planned.has(b)) return false;
     const readers = b.pendingReaders();
     if (readers.some((r) => threatened.has(r))) return false;
     return !b.consumed || readers.some((r) => !r.consumed && !stale.has(r));
@@ -116,12 +130,12 @@ function lateReaders(plan: Cut): LazyBuffer[] {
 /** Sources before users; whoever reads a buffer's old value before the assign to it. `torn`: where that cannot be. */
 function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) {
   const readersOf = new Map<LazyBuffer, Draft[]>();
-  for (const d of drafts.values()) for (const r of d.reads) getOrMake(readersOf, r, () => []).push(d);
+  for (const d of drafts.values()) for (const r of d.item.reads) getOrMake(readersOf, r, () => []).push(d);
   const oldReaders = (d: Draft): Draft[] =>
     d.out.op === "ASSIGN" ? (readersOf.get(d.out.assigned) ?? []).filter((x) => x !== d) : [];
   const before = (d: Draft): Draft[] => {
     const own = d.out.op === "ASSIGN" ? [d.out.assigned] : [];
-    const sources = [...own, ...d.reads].map((r) => drafts.get(r)).filter((x) => x !== undefined);
+    const sources = [...own, ...d.item.reads].map((r) => drafts.get(r)).filter((x) => x !== undefined);
     return [...sources, ...oldReaders(d)];
   };
   const sorted = toposort(roots, before);
@@ -141,8 +155,8 @@ function draft(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>): Draft {
     const ast = [lazyOp(out.op, [], arg as never, out.dtype, out.shape)];
     const inputs = srcs.map((s) => s.buffer);
     for (const src of srcs) requireFresh(src.base);
-    const item = { ast, outputs: [out.buffer], inputs, varVals: new Map(), lazies: [out] };
-    return { item, out, reads: srcs.map((s) => s.base) };
+    const reads = srcs.map((s) => s.base);
+    return { item: { ast, outputs: [out.buffer], inputs, varVals: new Map(), lazies: [out], reads }, out };
   }
   return new AstBuilder(out, realizes).draft();
 }
@@ -172,8 +186,9 @@ class AstBuilder {
       inputs: this.#inputs,
       varVals: this.#varVals,
       lazies: [out],
+      reads: [...this.#reads],
     };
-    return { item, out, reads: [...this.#reads] };
+    return { item, out };
   }
 
   /** `lb` seen through `st`: a load, a constant, or computed in place. */
@@ -268,11 +283,15 @@ export function itemDone(item: ScheduleItem): void {
       b.consumed = true;
       todo.push(...b.srcs);
     }
-    if (target === undefined) continue;
-    for (const r of [target, ...target.pendingReaders()]) {
-      r.stale ??=
-        `a tensor of shape [${r.shape}] (${r.op}) was built on a value, or shares memory, that an assign has ` +
-        "overwritten since; realize it before the assign, or take it from the tensor that was assigned to";
-    }
+    if (target !== undefined) markOverwritten(target);
+  }
+}
+
+/** The memory of `target` holds another value by now: neither it nor what waits on it can be read any more. */
+export function markOverwritten(target: LazyBuffer): void {
+  for (const r of [target, ...target.pendingReaders()]) {
+    r.stale ??=
+      `a tensor of shape [${r.shape}] (${r.op}) was built on a value, or shares memory, that an assign has ` +
+      "overwritten since; realize it before the assign, or take it from the tensor that was assigned to";
   }
 }

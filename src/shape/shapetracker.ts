@@ -13,6 +13,7 @@ import {
   le,
   mentions,
   mul,
+  rebind,
   type Sint,
   type Sym,
   smax,
@@ -321,6 +322,13 @@ export class ShapeTracker {
       return y;
     };
     return [new ShapeTracker(this.views.map((view) => view.map(bare))), values];
+  }
+
+  /** New values for variables that are bound. */
+  rebind(values: ReadonlyMap<Variable, number>): ShapeTracker {
+    if (values.size === 0 || this.views.every((v) => v.parts().every((x) => typeof x === "number")))
+      return this;
+    return new ShapeTracker(this.views.map((view) => view.map((x) => rebind(x, values))));
   }
 
   /** The tracker that undoes this one, giving `shape` back; undefined if elements were dropped, added or repeated. */

@@ -247,6 +247,14 @@ export function unbind(x: Sint): [Sint, Map<Variable, number>] {
   return [bare, values];
 }
 
+/** x with new values for variables that are bound; those without a new one keep theirs. */
+export function rebind(x: Sint, values: ReadonlyMap<Variable, number>): Sint {
+  return rebuild(x, new Map(), (leaf) => {
+    const value = leaf.kind === "bound" ? values.get(leaf.variable) : undefined;
+    return leaf.kind === "bound" && value !== undefined ? leaf.variable.bind(value) : (leaf as Sym);
+  });
+}
+
 /** x where every variable is bound: its value. Otherwise undefined. */
 export function boundValue(x: Sint): number | undefined {
   if (typeof x === "number") return x;

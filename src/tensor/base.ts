@@ -2,6 +2,7 @@
 // (movement, math, reduce), every one a class on top of the one before; tensor.ts is the last and the public one.
 
 import { type DType, type DTypeLike, decodeArray, type TypedArray, toDType, type Value } from "../dtype.ts";
+import { CacheCollector } from "../engine/collector.ts";
 import { realize, realizeSync } from "../engine/realize.ts";
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
 import { inspect, runAsync, runSync } from "../helpers.ts";
@@ -129,7 +130,9 @@ export abstract class TensorBase {
    */
   assign(x: this): this {
     this.#requireAssignable(x);
-    this.lazydata = this.lazydata.replacedBy(x.lazydata);
+    const before = this.lazydata;
+    this.lazydata = before.replacedBy(x.lazydata);
+    CacheCollector.assign(this, before);
     this.#assigned = true;
     return this;
   }
@@ -173,18 +176,18 @@ export abstract class TensorBase {
   async data(): Promise<TypedArray> {
     const host = this.#onHost();
     await realize([host]);
-    return decodeArray(
-      this.dtype,
-      (await runAsync(host.buffer.read())).slice(0, this.size * this.dtype.itemsize),
-    );
+    return this.#decoded(host, await runAsync(host.buffer.read()));
   }
   dataSync(): TypedArray {
     const host = this.#onHost();
     realizeSync([host]);
-    return decodeArray(
-      this.dtype,
-      runSync(host.buffer.read(), "dataSync").slice(0, this.size * this.dtype.itemsize),
-    );
+    return this.#decoded(host, runSync(host.buffer.read(), "dataSync"));
+  }
+  #decoded(host: LazyBuffer, bytes: Uint8Array): TypedArray {
+    const { dtype } = this;
+    const decode = (b: Uint8Array): TypedArray => decodeArray(dtype, b);
+    const plain = decode(bytes.slice(0, this.size * dtype.itemsize));
+    return CacheCollector.read("data", host.buffer, this.lazydata.size, decode, plain);
   }
   /** Nested arrays in the shape of the tensor; a 0-d tensor gives one element. */
   async tolist(): Promise<NestedArray> {

@@ -3,6 +3,7 @@
 // threefry.ts; here they become numbers. A draw is one kernel.
 
 import { type DType, dtypes, toDType } from "../dtype.ts";
+import { CacheCollector } from "../engine/collector.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { prod, restoring } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
@@ -23,6 +24,7 @@ import { draw, type Pair, state, threefry, WORD } from "./threefry.ts";
 
 /** Whether layers that behave differently in training (dropout, batch norm) should do so. */
 const mode = { training: false };
+CacheCollector.watch("Tensor.training", () => mode.training);
 
 /** Bits behind the point of a number in [1, 2): so many random bits fit without rounding up. */
 const mantissaBits = (d: DType): number => (d === dtypes.float16 ? 10 : d === dtypes.bfloat16 ? 7 : 23);
@@ -49,6 +51,7 @@ export abstract class RandomTensor extends CreationTensor {
         `manualSeed: ${seed} is no integer; expected a number or bigint without fraction`,
       );
     }
+    CacheCollector.forbid("manualSeed", "call it outside, before the jitted function");
     const bits = BigInt.asUintN(64, BigInt(seed));
     state.key = [Number(bits & 0xffffffffn), Number(bits >> 32n)];
     state.drawn = 0;

@@ -4,6 +4,7 @@
 // to the device; kernels therefore do not depend on them, and a jit advances a replayed draw with `redraw`.
 
 import { dtypes } from "../dtype.ts";
+import { CacheCollector } from "../engine/collector.ts";
 import { range } from "../helpers.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { CreationTensor } from "./creation.ts";
@@ -15,27 +16,30 @@ export const state = { key: [0, 0] as [number, number], drawn: 0 };
 /** How many values the draw behind a host buffer of key and counter takes. */
 const draws = new WeakMap<Buffer, number>();
 
-/** Key and counter of the next `n` values, as the four words a kernel reads. */
-function nextBlock(n: number): Uint32Array {
-  const at = state.drawn;
-  state.drawn += n;
-  return Uint32Array.of(...state.key, at % WORD, Math.floor(at / WORD));
-}
+/** Key and counter as the four words a kernel reads. */
+const words = (at: number): Uint8Array =>
+  new Uint8Array(Uint32Array.of(...state.key, at % WORD, Math.floor(at / WORD)).buffer);
 
 /** The next `n` values as a host buffer. */
 export function draw(n: number): Buffer {
-  const buffer = new Buffer("EXT", 4, dtypes.uint32).allocate(new Uint8Array(nextBlock(n).buffer));
+  const at = state.drawn;
+  state.drawn += n;
+  const buffer = new Buffer("EXT", 4, dtypes.uint32).allocate(words(at));
   draws.set(buffer, n);
+  CacheCollector.draw({ buffer, at, redraw: (from) => void redraw(buffer, from) });
   return buffer;
 }
 
-/** For a replay of a captured graph: gives the draw that copies from `buffer` the values that come next. */
-export function redraw(buffer: Buffer): boolean {
+/** For a replay of a captured graph: gives the draw that copies from `buffer` the values from `at` on, or those that come next. */
+export function redraw(buffer: Buffer, at?: number): boolean {
   const n = draws.get(buffer);
   if (n === undefined) return false;
-  void buffer.copyin(new Uint8Array(nextBlock(n).buffer));
+  void buffer.copyin(words(at ?? state.drawn));
+  if (at === undefined) state.drawn += n;
   return true;
 }
+
+CacheCollector.stream = state;
 
 // ---- Threefry ----
 

@@ -1,0 +1,185 @@
+// The arguments of one call of a jitted function: the tensors in them in order, the sizes that are bound to a value,
+// and all the rest, which has to stay the same. Here they are taken apart, and compared with those of another call.
+
+import type { DType } from "../dtype.ts";
+import { JitError, StaleError } from "../errors.ts";
+import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import type { ShapeTracker } from "../shape/shapetracker.ts";
+import { keyOf, Sym, unbind, type Variable, vars } from "../shape/symbolic.ts";
+import type { TensorLike } from "./collector.ts";
+import { difference, type Leaf, type LeafOf, putTogether, type Template, takeApart } from "./structure.ts";
+
+export const isTensor = (x: unknown): x is TensorLike =>
+  typeof x === "object" && x !== null && (x as Partial<TensorLike>).lazydata instanceof LazyBuffer;
+
+const leafOf: LeafOf<TensorLike | Sym> = (x, path) => {
+  if (x instanceof Sym) return { what: "a bound Variable", leaf: x };
+  if (!isTensor(x)) return undefined;
+  if (x.context !== undefined) {
+    throw new JitError(
+      `TinyJit: ${path} was computed with its gradient recorded, and no gradient passes from a replay to what is ` +
+        "outside of it; compute it inside the function, or pass x.detach()",
+    );
+  }
+  return { what: "a tensor", leaf: x };
+};
+
+export class Arguments {
+  readonly template: Template;
+  readonly #leaves: Leaf<TensorLike | Sym>[] = [];
+  readonly tensors: readonly TensorLike[];
+  /** what to call each of the tensors in a message */
+  readonly paths: readonly string[];
+  readonly sizes: readonly Leaf<Sym>[];
+  /** the values of all variables, in sizes and in shapes */
+  readonly bound = new Map<Variable, number>();
+
+  constructor(args: readonly unknown[]) {
+    const parts = args.map((x, i) => takeApart(x, `input ${i}`, leafOf, this.#leaves));
+    this.template = { kind: "list", path: "the arguments", parts };
+    const tensors = this.#leaves.filter((x): x is Leaf<TensorLike> => !(x.leaf instanceof Sym));
+    this.tensors = tensors.map((x) => x.leaf);
+    this.paths = tensors.map((x) => x.path);
+    this.sizes = this.#leaves.filter((x): x is Leaf<Sym> => x.leaf instanceof Sym);
+    for (const { path, leaf: size } of this.sizes) {
+      const [, values] = unbind(size);
+      this.#bind(path, values);
+      for (const v of vars(size)) {
+        if (values.has(v)) continue;
+        throw new JitError(`TinyJit: ${path} is ${size}, and ${v.name} has no value; pass ${v.name}.bind(n)`);
+      }
+    }
+    this.tensors.forEach(({ lazydata: { st } }, i) => {
+      if (isSymbolic(st)) this.#bind(this.paths[i] as string, st.unbind()[1]);
+    });
+  }
+
+  #bind(path: string, values: ReadonlyMap<Variable, number>): void {
+    for (const [v, n] of values) {
+      const before = this.bound.get(v);
+      if (before !== undefined && before !== n) {
+        throw new JitError(
+          `TinyJit: ${path} has ${v.name} bound to ${n}, an argument before it to ${before}; a variable has one value a call`,
+        );
+      }
+      this.bound.set(v, n);
+    }
+  }
+
+  /** The arguments as they came. */
+  get values(): readonly unknown[] {
+    return putTogether(this.template, (i) => this.#leaves[i]?.leaf) as unknown[];
+  }
+  /** The arguments with other tensors in the places of these. */
+  with(tensors: readonly TensorLike[]): readonly unknown[] {
+    let next = 0;
+    return putTogether(this.template, (i) => {
+      const { leaf } = this.#leaves[i] as Leaf<TensorLike | Sym>;
+      return leaf instanceof Sym ? leaf : tensors[next++];
+    }) as unknown[];
+  }
+
+  /** The nodes that have no value yet. A constant has no memory that could be swapped: it gets some. */
+  unrealized(): LazyBuffer[] {
+    const found: LazyBuffer[] = [];
+    for (const t of this.tensors) {
+      if (t.lazydata.isUnrealizedConst) t.lazydata = t.lazydata.contiguous();
+      const { base } = t.lazydata;
+      if (base.stale !== undefined) throw new StaleError(base.stale);
+      if (base.realized === undefined) found.push(base);
+    }
+    return found;
+  }
+}
+
+const isSymbolic = (st: ShapeTracker): boolean =>
+  st.views.some((v) => v.parts().some((x) => typeof x !== "number"));
+
+/** What the arguments of a call have to be. */
+export interface Expected {
+  readonly template: Template;
+  readonly tensors: readonly Facts[];
+  readonly sizes: readonly string[];
+}
+interface Facts {
+  readonly dtype: DType;
+  readonly device: string;
+  readonly requiresGrad: boolean;
+  /** without the values of variables */
+  readonly st: ShapeTracker;
+  /** elements of the memory that it is a sight of */
+  readonly memory: string;
+}
+
+const factsOf = ({ lazydata, requiresGrad }: TensorLike): Facts => ({
+  dtype: lazydata.dtype,
+  device: lazydata.device,
+  requiresGrad,
+  st: isSymbolic(lazydata.st) ? lazydata.st.unbind()[0] : lazydata.st,
+  memory: String(unbind(lazydata.base.size)[0]),
+});
+
+export const expectedOf = (given: Arguments): Expected => ({
+  template: given.template,
+  tensors: given.tensors.map(factsOf),
+  sizes: given.sizes.map(({ leaf }) => keyOf(unbind(leaf)[0])),
+});
+
+/** What differs from what was expected, in words. */
+export function mismatch(expected: Expected, given: Arguments): string | undefined {
+  const other = difference(expected.template, given.template);
+  if (other !== undefined) {
+    return (
+      `${other.path}: expected ${other.expected}, got ${other.got}; what is no tensor is part of what was captured: ` +
+      "pass a tensor or a bound Variable, or use another jit"
+    );
+  }
+  for (let i = 0; i < given.tensors.length; i++) {
+    const want = expected.tensors[i] as Facts;
+    const got = factsOf(given.tensors[i] as TensorLike);
+    const differs = ASPECTS.find((a) => !a.same(want, got));
+    if (differs === undefined) continue;
+    const { show, advice } = differs;
+    return `${given.paths[i]}: expected ${show(want)}, got ${show(got)}${advice}`;
+  }
+  for (let i = 0; i < given.sizes.length; i++) {
+    const { path, leaf } = given.sizes[i] as Leaf<Sym>;
+    const bare = unbind(leaf)[0];
+    if (keyOf(bare) !== expected.sizes[i])
+      return `${path}: expected ${expected.sizes[i]}, got ${keyOf(bare)}`;
+  }
+  return undefined;
+}
+
+interface Aspect {
+  readonly same: (a: Facts, b: Facts) => boolean;
+  readonly show: (f: Facts) => string;
+  readonly advice: string;
+}
+const shapeOf = (f: Facts): string => `shape [${f.st.shape.join(", ")}]`;
+const ASPECTS: readonly Aspect[] = [
+  {
+    same: (a, b) =>
+      a.st === b.st ||
+      (a.st.shape.length === b.st.shape.length && a.st.shape.every((s, i) => s === b.st.shape[i])),
+    show: shapeOf,
+    advice: "",
+  },
+  { same: (a, b) => a.dtype === b.dtype, show: (f) => `dtype ${f.dtype.name}`, advice: "; cast it" },
+  { same: (a, b) => a.device === b.device, show: (f) => `device ${f.device}`, advice: "; move it with to()" },
+  {
+    same: (a, b) => a.st === b.st || a.st.key === b.st.key,
+    show: (f) => `${shapeOf(f)} laid out as ${f.st}`,
+    advice: "; pass x.contiguous()",
+  },
+  {
+    same: (a, b) => a.memory === b.memory,
+    show: (f) => `${shapeOf(f)} in memory of ${f.memory} elements`,
+    advice: "; pass x.contiguous()",
+  },
+  {
+    same: (a, b) => a.requiresGrad === b.requiresGrad,
+    show: (f) => `a tensor with${f.requiresGrad ? "" : "out"} requiresGrad`,
+    advice: "",
+  },
+];

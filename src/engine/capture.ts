@@ -1,0 +1,353 @@
+// From the trace of a call to what can be replayed. Every buffer of the captured items becomes a slot, and items name
+// their arguments by slot: an input (given with each call), an output (new with each call, so that a result that
+// somebody holds is never overwritten), or fixed. Fixed are the memory of tensors that were there before (weights),
+// host data, and what only the items see, which is planned into one arena a device. Nothing here runs anything.
+
+import { type DType, dtypes } from "../dtype.ts";
+import { InternalError, JitError } from "../errors.ts";
+import { getOrMake } from "../helpers.ts";
+import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { Buffer } from "../runtime/buffer.ts";
+import { kindOf } from "../runtime/registry.ts";
+import type { Runner } from "../runtime/runner.ts";
+import { type Life, planMemory } from "../schedule/memory.ts";
+import { buildOn } from "../schedule/schedule.ts";
+import type { ShapeTracker } from "../shape/shapetracker.ts";
+import type { Sint, Variable } from "../shape/symbolic.ts";
+import { at, type Draw, type HostRead, type TensorLike, type Trace, type TraceItem } from "./collector.ts";
+
+export type Slot =
+  | { readonly kind: "input"; readonly index: number }
+  | { readonly kind: "output"; readonly device: string; readonly size: number; readonly dtype: DType }
+  | { readonly kind: "fixed"; readonly buffer: Buffer };
+
+/** One thing that is executed again: `args` are slots, outputs first. */
+export interface JitItem {
+  readonly runner: Runner;
+  readonly args: readonly number[];
+  readonly outputs: number;
+  readonly varVals: ReadonlyMap<Variable, number>;
+}
+
+/** How a node lies in its memory, and how a tensor sees it. */
+export interface Sight {
+  readonly base: ShapeTracker;
+  readonly st: ShapeTracker;
+}
+/** A leaf of what the function returned, and where it comes from in a replay. */
+export type Result =
+  | { readonly kind: "input"; readonly index: number; readonly sight: Sight | undefined }
+  | { readonly kind: "slot"; readonly slot: number; readonly sight: Sight; readonly type: TensorClass }
+  | {
+      readonly kind: "host";
+      readonly slot: number;
+      readonly count: Sint;
+      readonly decode: HostRead["decode"];
+    }
+  /** a tensor that was there before, and is assigned to */
+  | { readonly kind: "assigned"; readonly tensor: TensorLike }
+  | { readonly kind: "constant"; readonly value: LazyBuffer; readonly type: TensorClass };
+
+export type TensorClass = new (lb: LazyBuffer) => TensorLike;
+
+export interface MemoryReport {
+  /** bytes of what only the items see, side by side and as planned */
+  readonly apart: number;
+  readonly planned: number;
+  /** how many buffers share how many arenas */
+  readonly buffers: number;
+  readonly arenas: number;
+  /** bytes of all buffers of the step, weights, inputs and outputs too, without and with the plan */
+  readonly totalApart: number;
+  readonly totalPlanned: number;
+}
+
+export interface Captured {
+  readonly items: readonly JitItem[];
+  readonly slots: readonly Slot[];
+  /** memory that is read, not written, and whose it is: an assign to it may wait */
+  readonly external: Map<Buffer, LazyBuffer>;
+  readonly assigned: readonly {
+    readonly tensor: TensorLike;
+    readonly buffer: Buffer;
+    readonly line: string;
+  }[];
+  /** inputs that the function assigns to */
+  readonly writtenInputs: readonly number[];
+  /** random draws, by their place in what the function takes of the stream: `length` numbers */
+  readonly random: { readonly draws: readonly Draw[]; readonly from: number; readonly length: number };
+  readonly variables: ReadonlySet<Variable>;
+  readonly memory: MemoryReport;
+}
+
+/** What stands for an input while the function runs: memory of its own, so that each place where it is used is known. */
+export interface StandIn {
+  readonly path: string;
+  readonly tensor: TensorLike;
+  readonly alias: Buffer;
+  /** its node before the function ran */
+  readonly node: LazyBuffer;
+}
+
+/** Where a buffer comes from, seen from the items alone. */
+interface Use {
+  readonly buffer: Buffer;
+  /** made by the items, not there before */
+  readonly local: boolean;
+  first: number;
+  last: number;
+  written: boolean;
+}
+
+/** Every buffer of the trace in order of its first use. */
+function usesOf(trace: Trace): Map<Buffer, Use> {
+  const uses = new Map<Buffer, Use>();
+  trace.items.forEach(({ item, isNew }, i) => {
+    if (!isNew) return;
+    const touch = (buffer: Buffer, local: boolean): Use => {
+      const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
+      use.last = i;
+      return use;
+    };
+    for (const b of item.inputs) touch(b, false);
+    item.outputs.forEach((b, k) => {
+      const node = item.lazies[k];
+      const made = node === undefined || (node.op !== "ASSIGN" && node.id >= trace.firstNode);
+      touch(b, made).written = true;
+    });
+  });
+  return uses;
+}
+
+const holds = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
+
+/** The slots of one capture while they are given out. */
+class Slots {
+  readonly list: Slot[] = [];
+  readonly #at = new Map<Buffer, number>();
+
+  add(buffer: Buffer, slot: Slot): number {
+    this.#at.set(buffer, this.list.length);
+    return this.list.push(slot) - 1;
+  }
+  of(buffer: Buffer): number {
+    const found = this.#at.get(buffer);
+    if (found === undefined) throw new InternalError(`${buffer} has no slot`);
+    return found;
+  }
+  has(buffer: Buffer): boolean {
+    return this.#at.has(buffer);
+  }
+}
+
+/** A leaf of what the function returned. */
+export type Returned =
+  | { readonly kind: "tensor"; readonly tensor: TensorLike }
+  | { readonly kind: "host"; readonly read: HostRead };
+
+/** Makes of a trace what can be replayed, and of each returned leaf where it comes from. */
+export function capture(
+  trace: Trace,
+  inputs: readonly StandIn[],
+  returned: readonly Returned[],
+  given: ReadonlySet<Variable>,
+): { captured: Captured; results: Result[] } {
+  const items = trace.captured;
+  if (items.length === 0)
+    throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
+  const uses = usesOf(trace);
+  requireSeen(trace, uses, inputs);
+  const variables = requireGiven(items, given);
+
+  const slots = new Slots();
+  for (const [index, { alias }] of inputs.entries()) slots.add(alias, { kind: "input", index });
+  const wanted = new Set(
+    returned.map((r) => (r.kind === "host" ? r.read.buffer : r.tensor.lazydata.base.realized)),
+  );
+  for (const { buffer, local } of uses.values()) {
+    if (!local || !wanted.has(buffer)) continue;
+    const { device, size, dtype } = buffer;
+    slots.add(buffer, { kind: "output", device, size, dtype });
+  }
+  const { memory, planned } = plan(
+    [...uses.values()].filter((u) => !slots.has(u.buffer)),
+    uses,
+  );
+  for (const [buffer, place] of planned) slots.add(buffer, { kind: "fixed", buffer: place });
+  for (const { buffer } of uses.values()) {
+    if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
+  }
+  const external = externalsOf(trace, uses, inputs);
+  const results = returned.map((r) => resultOf(r, slots, inputs, trace, external));
+  requireUsed(inputs, uses, results);
+  const jitItems = items.map(({ runner, item }) => ({
+    runner: runner as Runner,
+    args: [...item.outputs, ...item.inputs].map((b) => slots.of(b)),
+    outputs: item.outputs.length,
+    varVals: item.varVals,
+  }));
+  const captured: Captured = {
+    items: jitItems,
+    slots: slots.list,
+    external,
+    assigned: [...trace.assigned.values()]
+      .filter((a) => !inputs.some((i) => i.tensor === a.tensor))
+      .map(({ tensor, line }) => ({ tensor, line, buffer: tensor.lazydata.base.buffer })),
+    writtenInputs: inputs.flatMap(({ alias }, i) => (uses.get(alias)?.written === true ? [i] : [])),
+    random: { draws: trace.draws, from: trace.stream.from, length: trace.stream.to - trace.stream.from },
+    variables,
+    memory,
+  };
+  return { captured, results };
+}
+
+/** Memory that was there before may be written only by an assign to a tensor that is known. */
+function requireSeen(trace: Trace, uses: ReadonlyMap<Buffer, Use>, inputs: readonly StandIn[]): void {
+  for (const { inPlace, tensor, line } of trace.assigned.values()) {
+    if (inPlace) continue;
+    throw new JitError(
+      `TinyJit: assign to a tensor of shape [${tensor.lazydata.shape}]${at(line)}, which has no memory of its own to write ` +
+        "to, so that a replay could not reach it; make it with contiguous() and realize() it before the first call",
+    );
+  }
+  const seen = new Set([...trace.assigned.values()].map((a) => a.tensor.lazydata.base.buffer));
+  for (const { buffer, local, written } of uses.values()) {
+    if (local || !written || seen.has(buffer) || inputs.some((i) => i.alias === buffer)) continue;
+    throw new JitError(
+      `TinyJit: the function writes to ${buffer}, which belongs to no tensor that the jit has seen; assign to the tensor ` +
+        "itself (t.assign(x)), not to its graph node",
+    );
+  }
+}
+
+function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>): Set<Variable> {
+  const variables = new Set(items.flatMap(({ item }) => [...item.varVals.keys()]));
+  for (const v of variables) {
+    if (given.has(v)) continue;
+    throw new JitError(
+      `TinyJit: variable ${v.name} is bound inside the function, and a replay would keep its value; pass it bound, as an ` +
+        `argument: step(x, ${v.name}.bind(${v.min}))`,
+    );
+  }
+  for (const v of given) {
+    if (variables.has(v)) continue;
+    throw new JitError(
+      `TinyJit: variable ${v.name} is passed, but no captured kernel takes it: its value was turned into a plain number ` +
+        "(t.shape gives numbers; use the Variable itself), or it is not needed, then leave it out",
+    );
+  }
+  return variables;
+}
+
+function requireUsed(
+  inputs: readonly StandIn[],
+  uses: ReadonlyMap<Buffer, Use>,
+  results: readonly Result[],
+): void {
+  inputs.forEach(({ alias, path }, i) => {
+    if (uses.has(alias) || results.some((r) => r.kind === "input" && r.index === i)) return;
+    throw new JitError(
+      `TinyJit: ${path} is never used by what was captured, so a replay could not follow it. It was read on the host, ` +
+        "cached from an earlier call, or is not needed: use it, or leave it out",
+    );
+  });
+}
+
+function resultOf(
+  r: Returned,
+  slots: Slots,
+  inputs: readonly StandIn[],
+  trace: Trace,
+  external: Map<Buffer, LazyBuffer>,
+): Result {
+  if (r.kind === "host") {
+    const { buffer, count, decode } = r.read;
+    return { kind: "host", slot: slots.of(buffer), count, decode };
+  }
+  const { tensor } = r;
+  const { base, st } = tensor.lazydata;
+  const type = tensor.constructor as TensorClass;
+  const same = inputs.findIndex((i) => i.tensor === tensor);
+  if (same >= 0) return { kind: "input", index: same, sight: undefined };
+  if (trace.assigned.has(tensor)) return { kind: "assigned", tensor };
+  const buffer = base.realized;
+  if (buffer === undefined) return { kind: "constant", value: tensor.lazydata, type };
+  const sight = { base: base.st, st };
+  const index = inputs.findIndex((i) => i.alias === buffer);
+  if (index >= 0) return { kind: "input", index, sight };
+  // not touched by any item: a tensor from before
+  if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
+  if (base.id < trace.firstNode) external.set(buffer, base.newest);
+  return { kind: "slot", slot: slots.of(buffer), sight, type };
+}
+
+function externalsOf(
+  trace: Trace,
+  uses: ReadonlyMap<Buffer, Use>,
+  inputs: readonly StandIn[],
+): Map<Buffer, LazyBuffer> {
+  const external = new Map<Buffer, LazyBuffer>();
+  const own = new Set(inputs.map((i) => i.alias));
+  for (const { item } of trace.captured) {
+    for (const lb of item.reads ?? []) {
+      const use = uses.get(lb.buffer);
+      if (use === undefined || use.local || use.written || own.has(lb.buffer)) continue;
+      external.set(lb.buffer, lb.newest);
+    }
+  }
+  return external;
+}
+
+/** One arena a device for what only the items see. */
+function plan(
+  free: readonly Use[],
+  uses: ReadonlyMap<Buffer, Use>,
+): { memory: MemoryReport; planned: Map<Buffer, Buffer> } {
+  const planned = new Map<Buffer, Buffer>();
+  const byDevice = new Map<string, Use[]>();
+  for (const use of free) {
+    if (use.local && !holds(use.buffer)) getOrMake(byDevice, use.buffer.device, () => []).push(use);
+  }
+  let [apart, bytes] = [0, 0];
+  for (const [device, list] of byDevice) {
+    const lives = list.map(({ buffer, first, last }): Life => ({ nbytes: buffer.nbytes, first, last }));
+    const { offsets, nbytes, apart: sum } = planMemory(lives);
+    apart += sum;
+    bytes += nbytes;
+    const arena = new Buffer(device, nbytes, dtypes.uint8);
+    list.forEach(({ buffer: { size, dtype }, buffer }, i) => {
+      planned.set(buffer, new Buffer(device, size, dtype, arena, offsets[i]));
+    });
+  }
+  let others = 0;
+  for (const { buffer } of uses.values()) if (!planned.has(buffer) && !holds(buffer)) others += buffer.nbytes;
+  const memory = {
+    apart,
+    planned: bytes,
+    buffers: planned.size,
+    arenas: byDevice.size,
+    totalApart: others + apart,
+    totalPlanned: others + bytes,
+  };
+  return { memory, planned };
+}
+
+const STALE =
+  "was made inside a jitted function and not returned by it, so its value is gone, and a replay would not make it anew; " +
+  "return it from the function";
+
+/**
+ * What the function left behind in variables and fields is not what an eager call would have left: none of it can be
+ * read. The memory of what only the items see is given back; it lives in the arenas from now on.
+ */
+export function seal(trace: Trace, inputs: readonly StandIn[], kept: ReadonlySet<Buffer>): void {
+  const made = trace.items.flatMap(({ item }) => item.lazies.filter((lb) => lb.id >= trace.firstNode));
+  const aliases = inputs.flatMap((i) => [i.node.base, i.tensor.lazydata.base]);
+  const read = trace.items.flatMap(({ item }) => item.reads ?? []);
+  const built = buildOn([...made, ...aliases, ...read].flatMap((lb) => lb.pendingReaders()));
+  for (const lb of [...made, ...aliases, ...built]) {
+    if (lb.id >= trace.firstNode) lb.stale ??= `a tensor of shape [${lb.shape}] (${lb.op}) ${STALE}`;
+  }
+  const local = [...usesOf(trace).values()].filter((u) => u.local && !kept.has(u.buffer));
+  for (const { buffer } of local) if (!holds(buffer)) buffer.dispose();
+}

@@ -1,0 +1,202 @@
+// CacheCollector (seed 004): while a jitted function runs, everything that is executed is added here, and so is what the
+// items do not show: which tensors were assigned to, which random numbers were drawn, which values were read on the
+// host. A Trace is the record of one call. What is made of it is decided in steady.ts and capture.ts.
+
+import { JitError } from "../errors.ts";
+import { toposort } from "../helpers.ts";
+import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
+import type { Buffer } from "../runtime/buffer.ts";
+import type { Runner } from "../runtime/runner.ts";
+import type { ScheduleItem } from "../schedule/schedule.ts";
+import type { Sint } from "../shape/symbolic.ts";
+
+/** What the engine has to know of a Tensor. */
+export interface TensorLike {
+  lazydata: LazyBuffer;
+  requiresGrad: boolean;
+  context: unknown;
+}
+
+export interface TraceItem {
+  /** undefined: only memory was wanted */
+  readonly runner: Runner | undefined;
+  readonly item: ScheduleItem;
+  /** whether the value was built by this call; what waited from before it is computed once and is no part of a capture */
+  readonly isNew: boolean;
+}
+
+/** An assign to a tensor that was there before the call. */
+export interface Assigned {
+  readonly tensor: TensorLike;
+  /** the memory is the same as before; otherwise the tensor got other memory, which a replay cannot give it */
+  inPlace: boolean;
+  readonly line: string;
+}
+
+/** A random draw: the host buffer that it is copied from, and how it gets the numbers from another place of the stream. */
+export interface Draw {
+  readonly buffer: Buffer;
+  readonly at: number;
+  readonly redraw: (at: number) => void;
+}
+/** How many random numbers were drawn so far. */
+export interface Stream {
+  drawn: number;
+}
+
+/** Values that the function read on the host. It may return them, not look at them. */
+export interface HostRead {
+  readonly buffer: Buffer;
+  readonly count: Sint;
+  readonly decode: (bytes: Uint8Array) => ArrayBufferView;
+  readonly plain: ArrayBufferView;
+}
+
+export class Trace {
+  /** nodes from here on were made by this call */
+  readonly firstNode = nodesMade();
+  readonly items: TraceItem[] = [];
+  readonly draws: Draw[] = [];
+  /** what of the stream of random numbers the call took */
+  readonly stream = { from: 0, to: 0 };
+  readonly assigned = new Map<TensorLike, Assigned>();
+  /** by what the function was given instead of the array */
+  readonly reads = new Map<object, HostRead>();
+  /** the first node of the call before, for a capture */
+  readonly earlier: number | undefined;
+
+  constructor(earlier?: number) {
+    this.earlier = earlier;
+  }
+  /** What is part of a capture: built in this call, and something to run. */
+  get captured(): TraceItem[] {
+    return this.items.filter((x) => x.isNew && x.runner !== undefined);
+  }
+}
+
+class Collector {
+  #trace: Trace | undefined;
+  stream: Stream = { drawn: 0 };
+  readonly #settings = new Map<string, () => unknown>();
+
+  /** Whether a jitted function is running. */
+  get collecting(): boolean {
+    return this.#trace !== undefined;
+  }
+
+  start(trace: Trace): void {
+    trace.stream.from = this.stream.drawn;
+    this.#trace = trace;
+  }
+  finish(): void {
+    if (this.#trace !== undefined) this.#trace.stream.to = this.stream.drawn;
+    this.#trace = undefined;
+  }
+
+  /** Called with every item that has run, before its nodes are marked. */
+  add(runner: Runner | undefined, item: ScheduleItem): void {
+    const trace = this.#trace;
+    if (trace === undefined) return;
+    const isNew = item.lazies.length === 0 || item.lazies.some((lb) => lb.id >= trace.firstNode);
+    trace.items.push({ runner, item, isNew });
+  }
+
+  /** Called after an assign; `before` is what the tensor was. */
+  assign(tensor: TensorLike, before: LazyBuffer): void {
+    const trace = this.#trace;
+    if (trace === undefined) return;
+    const now = tensor.lazydata.parts;
+    const inPlace = before.parts.every((p, i) => p.base.successor === now[i]?.base);
+    const known = trace.assigned.get(tensor);
+    if (known !== undefined) known.inPlace &&= inPlace;
+    // a tensor that the function made itself is nobody's business
+    else if (before.parts.some((p) => p.base.id < trace.firstNode))
+      trace.assigned.set(tensor, { tensor, inPlace, line: callerLine() });
+  }
+
+  draw(draw: Draw): void {
+    this.#trace?.draws.push(draw);
+  }
+
+  /** What stands for an array that was read on the host: outside of a jitted function the array itself. */
+  read<T extends ArrayBufferView>(
+    what: string,
+    buffer: Buffer,
+    count: Sint,
+    decode: (bytes: Uint8Array) => T,
+    plain: T,
+  ): T {
+    if (this.#trace === undefined) return plain;
+    const guarded = guard(what, plain);
+    this.#trace.reads.set(guarded, { buffer, count, decode, plain });
+    return guarded;
+  }
+
+  /** A setting that decides what functions compute: a capture holds only while it is as it was. */
+  watch(name: string, read: () => unknown): void {
+    this.#settings.set(name, read);
+  }
+  /** The settings that are watched, as they are now. */
+  settings(): Map<string, unknown> {
+    return new Map([...this.#settings].map(([name, read]) => [name, read()]));
+  }
+
+  /** For what changes state that a replay cannot change again. */
+  forbid(what: string, instead: string): void {
+    if (this.#trace === undefined) return;
+    throw new JitError(`${what} inside a jitted function${at(callerLine())} cannot be replayed; ${instead}`);
+  }
+
+  /** Looks at what is about to be computed: a value that the call before built of what it read must not flow on. */
+  look(outs: readonly LazyBuffer[]): void {
+    const { firstNode, earlier } = this.#trace ?? {};
+    if (firstNode === undefined || earlier === undefined) return;
+    for (const b of toposort(
+      outs.map((o) => o.base),
+      (x) => (x.srcs ?? []).map((s) => s.base),
+    )) {
+      if (b.srcs === undefined || b.id < earlier || b.id >= firstNode) continue;
+      if (b.op === "ASSIGN" || b.srcs.some((s) => s.base.realized !== undefined && !s.onlyHolds))
+        throw new JitError(carried(`a tensor of shape [${b.shape}] (${b.op})`));
+    }
+  }
+}
+
+/** Records what a jitted function does. */
+export const CacheCollector = new Collector();
+
+export const carried = (what: string): string =>
+  `TinyJit: the function uses ${what} that an earlier call of it computed, so a replay would use that one value ` +
+  "for ever. Keep such state in a tensor that exists before the first call and assign() to it, or return it and pass " +
+  "it in; of gradients that add up, call zeroGrad() inside the function";
+
+const FACTS = new Set<string | symbol>(["then", "length", "byteLength", "byteOffset", "constructor"]);
+
+/** Something to hand on, which complains when its elements are looked at. Node prints what is behind it. */
+function guard<T extends object>(what: string, array: T): T {
+  const refuse = (): never => {
+    throw new JitError(
+      `${what}: a value was read on the host inside a jitted function${at(callerLine())}, where a replay would never see ` +
+        "it change. Return the tensor and read it outside; or return what data() gave without looking into it",
+    );
+  };
+  return new Proxy(array, {
+    get: (target, key) =>
+      FACTS.has(key) || typeof key === "symbol" ? Reflect.get(target, key, target) : refuse(),
+    set: refuse,
+    ownKeys: refuse,
+  });
+}
+
+export const at = (line: string): string => (line === "" ? "" : ` (at ${line})`);
+
+const home = new URL("..", import.meta.url).pathname;
+
+/** Where the user's code called into the library, as file:line:column; empty where the stack does not say. */
+export function callerLine(): string {
+  const frames = (new Error().stack ?? "").split("\n").slice(1);
+  const theirs = frames.find(
+    (f) => /:\d+:\d+/.test(f) && !f.includes(home) && !/\bnode:|<anonymous>/.test(f),
+  );
+  return /([^\s()@]+:\d+:\d+)\)?\s*$/.exec(theirs ?? "")?.[1]?.replace(/^file:\/\//, "") ?? "";
+}

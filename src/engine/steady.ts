@@ -1,0 +1,154 @@
+// A capture is compared with the call before it. What a replay would freeze, and what did not stay the same, is refused:
+// numbers compiled into kernels, data made on the host, values carried from call to call outside of device memory.
+
+import type { Value } from "../dtype.ts";
+import { JitError } from "../errors.ts";
+import { getOrMake, runSync } from "../helpers.ts";
+import type { Buffer } from "../runtime/buffer.ts";
+import { kindOf } from "../runtime/registry.ts";
+import { astKey, astSkeleton, constantsIn } from "../schedule/lazyop.ts";
+import type { ScheduleItem } from "../schedule/schedule.ts";
+import { carried, type Trace } from "./collector.ts";
+
+interface KernelFacts {
+  readonly key: string;
+  readonly skeleton: string;
+  readonly constants: readonly Value[];
+  readonly shape: string;
+}
+
+/** What is kept of a call until the capture after it; none of its memory. */
+export class Summary {
+  readonly firstNode: number;
+  readonly kernels: readonly KernelFacts[];
+  readonly hostData: readonly Buffer[];
+  /** buffers that the call made, of more than constants */
+  readonly computed: WeakSet<Buffer>;
+
+  constructor(trace: Trace) {
+    this.firstNode = trace.firstNode;
+    this.kernels = kernelsOf(trace);
+    this.hostData = hostData(trace).map((x) => x.buffer);
+    this.computed = computedIn(trace);
+  }
+  /** The kernels as keys: equal where the same code would run. */
+  get keys(): string[] {
+    return this.kernels.map((k) => k.key);
+  }
+}
+
+/** Refuses what differs between a call and the capture after it, both with inputs of one kind. */
+export function requireSteady(before: Summary, now: Trace): void {
+  requireSameNumbers(before, now);
+  requireSameHostData(before, now);
+  requireNothingCarried(before, now);
+}
+
+function kernelsOf(trace: Trace): KernelFacts[] {
+  return trace.captured.flatMap(({ item: { ast, lazies } }) => {
+    if (ast[0]?.op !== "STORE") return [];
+    const shape = `[${lazies[0]?.shape ?? ""}]`;
+    return [{ key: astKey(ast), skeleton: astSkeleton(ast), constants: constantsIn(ast), shape }];
+  });
+}
+
+/** Whether all of `part` is in `whole`, in that order; `whole` may have more. */
+export function isWithin(part: readonly string[], whole: readonly string[]): boolean {
+  let i = 0;
+  for (const x of whole) if (x === part[i]) i++;
+  return i === part.length;
+}
+
+/** Kernels that are the same but for numbers. The first call may have others besides: it computes weights, too. */
+function requireSameNumbers(before: Summary, now: Trace): void {
+  const grouped = (kernels: readonly KernelFacts[]): Map<string, KernelFacts[]> => {
+    const groups = new Map<string, KernelFacts[]>();
+    for (const k of kernels) getOrMake(groups, k.skeleton, () => []).push(k);
+    return groups;
+  };
+  const earlier = grouped(before.kernels);
+  for (const [skeleton, kernels] of grouped(kernelsOf(now))) {
+    const left = [...(earlier.get(skeleton) ?? [])];
+    if (left.length !== kernels.length) continue;
+    const changed = kernels.filter((k) => {
+      const at = left.findIndex((old) => old.key === k.key);
+      if (at >= 0) left.splice(at, 1);
+      return at < 0;
+    });
+    const [[old], [new_]] = [left, changed];
+    if (old === undefined || new_ === undefined) continue;
+    throw new JitError(
+      `TinyJit: ${whatChanged(old, new_)} A plain number is compiled into the kernel, and a replay would keep it; ` +
+        "pass it as a tensor (new Tensor([x])), or as a bound Variable if it is a size or an offset",
+    );
+  }
+}
+
+function whatChanged(old: KernelFacts, now: KernelFacts): string {
+  const what = `the kernel of a tensor of shape ${now.shape}`;
+  const i = old.constants.findIndex((x, at) => !Object.is(x, now.constants[at]));
+  if (i < 0) return `${what} reads other places of its inputs than in the call before.`;
+  return `${what} has the number ${now.constants[i]} where the call before had ${old.constants[i]}.`;
+}
+
+/** Data that the function itself copies from the host must be what the call before copied. */
+function requireSameHostData(before: Summary, now: Trace): void {
+  let i = 0;
+  for (const { item, buffer } of hostData(now)) {
+    const found = before.hostData.findIndex((old, at) => at >= i && sameBytes(old, buffer));
+    if (found < 0) {
+      throw new JitError(
+        `TinyJit: a tensor of shape [${item.lazies[0]?.shape ?? ""}] ${buffer.dtype.name} is made of host data inside the ` +
+          "function, and the data is not that of the call before; a replay would keep it. Make the tensor " +
+          "outside and pass it in",
+      );
+    }
+    i = found + 1;
+  }
+}
+
+function sameBytes(a: Buffer, b: Buffer): boolean {
+  if (a.dtype !== b.dtype || a.nbytes !== b.nbytes) return false;
+  const [x, y] = [a, b].map((buffer) => runSync(buffer.read(true), "TinyJit")) as [Uint8Array, Uint8Array];
+  for (let i = 0; i < x.length; i++) if (x[i] !== y[i]) return false;
+  return true;
+}
+
+/** Copies of host arrays that were made in the call itself; random draws are not among them. */
+function hostData(trace: Trace): { item: ScheduleItem; buffer: Buffer }[] {
+  const draws = new Set(trace.draws.map((d) => d.buffer));
+  return trace.captured.flatMap(({ item }) => {
+    const buffer = item.inputs[0];
+    if (item.ast[0]?.op !== "COPY" || buffer === undefined || kindOf(buffer.device) !== "EXT") return [];
+    const made = item.reads?.some((lb) => lb.id >= trace.firstNode && lb.op === "EMPTY") ?? false;
+    return made && buffer.base === undefined && !draws.has(buffer) ? [{ item, buffer }] : [];
+  });
+}
+
+/** What the capture reads, does not write, and the call before computed of things that may change. */
+function requireNothingCarried(before: Summary, now: Trace): void {
+  const written = new Set(now.items.flatMap((x) => x.item.outputs));
+  for (const { item } of now.captured) {
+    for (const b of item.inputs) {
+      if (!before.computed.has(b) || written.has(b)) continue;
+      const shape = item.reads?.find((lb) => lb.buffer === b)?.shape ?? [b.size];
+      throw new JitError(carried(`a tensor of shape [${shape}]`));
+    }
+  }
+}
+
+/** Buffers that a call made, of more than constants. */
+function computedIn(trace: Trace): WeakSet<Buffer> {
+  const draws = new Set(trace.draws.map((d) => d.buffer));
+  const [written, made, computed] = [new Set<Buffer>(), new Set<Buffer>(), new Set<Buffer>()];
+  const fixed = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
+  for (const { item, isNew } of trace.items) {
+    const varies = item.inputs.some((b) => computed.has(b) || draws.has(b) || !(written.has(b) || fixed(b)));
+    for (const out of item.outputs) {
+      if (isNew && !written.has(out) && item.lazies[0]?.op !== "ASSIGN") made.add(out);
+      written.add(out);
+      if (made.has(out) && varies) computed.add(out);
+    }
+  }
+  return new WeakSet(computed);
+}
