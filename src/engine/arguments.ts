@@ -3,9 +3,11 @@
 
 import type { DType } from "../dtype.ts";
 import { JitError, StaleError } from "../errors.ts";
+import { arraysEqual } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
-import { keyOf, Sym, unbind, type Variable, vars } from "../shape/symbolic.ts";
+import { keyOf, type Sint, Sym, unbind, type Variable, vars } from "../shape/symbolic.ts";
+import type { Shape } from "../shape/view.ts";
 import type { TensorLike } from "./collector.ts";
 import { difference, type Leaf, type LeafOf, putTogether, type Template, takeApart } from "./structure.ts";
 
@@ -49,8 +51,12 @@ export class Arguments {
         throw new JitError(`TinyJit: ${path} is ${size}, and ${v.name} has no value; pass ${v.name}.bind(n)`);
       }
     }
-    this.tensors.forEach(({ lazydata: { st } }, i) => {
-      if (isSymbolic(st)) this.#bind(this.paths[i] as string, st.unbind()[1]);
+    this.tensors.forEach((t, i) => {
+      // a constant has no memory that could be swapped: it gets some
+      if (t.lazydata.isUnrealizedConst) t.lazydata = t.lazydata.contiguous();
+      const { lazydata } = t;
+      for (const { st } of lazydata.parts)
+        if (isSymbolic(st)) this.#bind(this.paths[i] as string, st.unbind()[1]);
     });
   }
 
@@ -79,19 +85,20 @@ export class Arguments {
     }) as unknown[];
   }
 
-  /** The nodes that have no value yet. A constant has no memory that could be swapped: it gets some. */
+  /** The nodes that have no value yet. */
   unrealized(): LazyBuffer[] {
     const found: LazyBuffer[] = [];
     for (const t of this.tensors) {
-      if (t.lazydata.isUnrealizedConst) t.lazydata = t.lazydata.contiguous();
-      const { base } = t.lazydata;
-      if (base.stale !== undefined) throw new StaleError(base.stale);
-      if (base.realized === undefined) found.push(base);
+      for (const { base } of t.lazydata.parts) {
+        if (base.stale !== undefined) throw new StaleError(base.stale);
+        if (base.realized === undefined) found.push(base);
+      }
     }
     return found;
   }
 }
 
+const bare = (st: ShapeTracker): ShapeTracker => (isSymbolic(st) ? st.unbind()[0] : st);
 const isSymbolic = (st: ShapeTracker): boolean =>
   st.views.some((v) => v.parts().some((x) => typeof x !== "number"));
 
@@ -105,18 +112,20 @@ interface Facts {
   readonly dtype: DType;
   readonly device: string;
   readonly requiresGrad: boolean;
-  /** without the values of variables */
-  readonly st: ShapeTracker;
+  readonly shape: Shape;
+  /** without the values of variables; one a part, as is what follows */
+  readonly sts: readonly ShapeTracker[];
   /** elements of the memory that it is a sight of */
-  readonly memory: string;
+  readonly memory: readonly Sint[];
 }
 
 const factsOf = ({ lazydata, requiresGrad }: TensorLike): Facts => ({
   dtype: lazydata.dtype,
   device: lazydata.device,
   requiresGrad,
-  st: isSymbolic(lazydata.st) ? lazydata.st.unbind()[0] : lazydata.st,
-  memory: String(unbind(lazydata.base.size)[0]),
+  shape: bare(lazydata.st).shape,
+  sts: lazydata.parts.map((p) => bare(p.st)),
+  memory: lazydata.parts.map((p) => unbind(p.base.size)[0]),
 });
 
 export const expectedOf = (given: Arguments): Expected => ({
@@ -156,25 +165,23 @@ interface Aspect {
   readonly show: (f: Facts) => string;
   readonly advice: string;
 }
-const shapeOf = (f: Facts): string => `shape [${f.st.shape.join(", ")}]`;
+const shapeOf = (f: Facts): string => `shape [${f.shape.join(", ")}]`;
 const ASPECTS: readonly Aspect[] = [
   {
-    same: (a, b) =>
-      a.st === b.st ||
-      (a.st.shape.length === b.st.shape.length && a.st.shape.every((s, i) => s === b.st.shape[i])),
+    same: (a, b) => arraysEqual(a.shape, b.shape),
     show: shapeOf,
     advice: "",
   },
   { same: (a, b) => a.dtype === b.dtype, show: (f) => `dtype ${f.dtype.name}`, advice: "; cast it" },
   { same: (a, b) => a.device === b.device, show: (f) => `device ${f.device}`, advice: "; move it with to()" },
   {
-    same: (a, b) => a.st === b.st || a.st.key === b.st.key,
-    show: (f) => `${shapeOf(f)} laid out as ${f.st}`,
+    same: (a, b) => a.sts.every((st, i) => st === b.sts[i] || st.key === b.sts[i]?.key),
+    show: (f) => `${shapeOf(f)} laid out as ${f.sts.join(", ")}`,
     advice: "; pass x.contiguous()",
   },
   {
-    same: (a, b) => a.memory === b.memory,
-    show: (f) => `${shapeOf(f)} in memory of ${f.memory} elements`,
+    same: (a, b) => arraysEqual(a.memory, b.memory),
+    show: (f) => `${shapeOf(f)} in memory of ${f.memory.join(" and ")} elements`,
     advice: "; pass x.contiguous()",
   },
   {

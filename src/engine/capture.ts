@@ -36,8 +36,14 @@ export interface Sight {
 }
 /** A leaf of what the function returned, and where it comes from in a replay. */
 export type Result =
-  | { readonly kind: "input"; readonly index: number; readonly sight: Sight | undefined }
-  | { readonly kind: "slot"; readonly slot: number; readonly sight: Sight; readonly type: TensorClass }
+  /** the argument itself: which of the tensors */
+  | { readonly kind: "argument"; readonly index: number }
+  | {
+      readonly kind: "tensor";
+      readonly type: TensorClass;
+      readonly assemble: (parts: readonly LazyBuffer[]) => LazyBuffer;
+      readonly parts: readonly Part[];
+    }
   | {
       readonly kind: "host";
       readonly slot: number;
@@ -45,8 +51,13 @@ export type Result =
       readonly decode: HostRead["decode"];
     }
   /** a tensor that was there before, and is assigned to */
-  | { readonly kind: "assigned"; readonly tensor: TensorLike }
-  | { readonly kind: "constant"; readonly value: LazyBuffer; readonly type: TensorClass };
+  | { readonly kind: "assigned"; readonly tensor: TensorLike };
+
+/** A node of a returned tensor: in an input, in a slot, or a constant without memory. */
+export type Part =
+  | { readonly kind: "input"; readonly index: number; readonly sight: Sight }
+  | { readonly kind: "slot"; readonly slot: number; readonly sight: Sight }
+  | { readonly kind: "constant"; readonly value: LazyBuffer };
 
 export type TensorClass = new (lb: LazyBuffer) => TensorLike;
 
@@ -62,17 +73,20 @@ export interface MemoryReport {
   readonly totalPlanned: number;
 }
 
+/** A tensor from before that the function assigns to, and its memory: one buffer a device. */
+export interface AssignedMemory {
+  readonly tensor: TensorLike;
+  readonly buffers: readonly Buffer[];
+  readonly line: string;
+}
+
 export interface Captured {
   readonly items: readonly JitItem[];
   readonly slots: readonly Slot[];
   /** memory that is read, not written, and whose it is: an assign to it may wait */
   readonly external: Map<Buffer, LazyBuffer>;
-  readonly assigned: readonly {
-    readonly tensor: TensorLike;
-    readonly buffer: Buffer;
-    readonly line: string;
-  }[];
-  /** inputs that the function assigns to */
+  readonly assigned: readonly AssignedMemory[];
+  /** which of the tensors that are passed in the function assigns to */
   readonly writtenInputs: readonly number[];
   /** random draws, by their place in what the function takes of the stream: `length` numbers */
   readonly random: { readonly draws: readonly Draw[]; readonly from: number; readonly length: number };
@@ -84,10 +98,15 @@ export interface Captured {
 export interface StandIn {
   readonly path: string;
   readonly tensor: TensorLike;
-  readonly alias: Buffer;
-  /** its node before the function ran */
-  readonly node: LazyBuffer;
+  /** one a part */
+  readonly aliases: readonly Buffer[];
+  /** its nodes before the function ran */
+  readonly nodes: readonly LazyBuffer[];
 }
+
+/** The buffers of tensors, part by part. */
+export const buffersOf = (tensors: readonly TensorLike[]): Buffer[] =>
+  tensors.flatMap((t) => t.lazydata.parts.map((p) => p.base.buffer));
 
 /** Where a buffer comes from, seen from the items alone. */
 interface Use {
@@ -160,9 +179,12 @@ export function capture(
   const variables = requireGiven(items, given);
 
   const slots = new Slots();
-  for (const [index, { alias }] of inputs.entries()) slots.add(alias, { kind: "input", index });
+  const aliases = inputs.flatMap((i) => i.aliases);
+  for (const [index, alias] of aliases.entries()) slots.add(alias, { kind: "input", index });
   const wanted = new Set(
-    returned.map((r) => (r.kind === "host" ? r.read.buffer : r.tensor.lazydata.base.realized)),
+    returned.flatMap((r) =>
+      r.kind === "host" ? [r.read.buffer] : r.tensor.lazydata.parts.map((p) => p.base.realized),
+    ),
   );
   for (const { buffer, local } of uses.values()) {
     if (!local || !wanted.has(buffer)) continue;
@@ -192,8 +214,10 @@ export function capture(
     external,
     assigned: [...trace.assigned.values()]
       .filter((a) => !inputs.some((i) => i.tensor === a.tensor))
-      .map(({ tensor, line }) => ({ tensor, line, buffer: tensor.lazydata.base.buffer })),
-    writtenInputs: inputs.flatMap(({ alias }, i) => (uses.get(alias)?.written === true ? [i] : [])),
+      .map(({ tensor, line }) => ({ tensor, line, buffers: buffersOf([tensor]) })),
+    writtenInputs: inputs.flatMap((input, i) =>
+      input.aliases.some((a) => uses.get(a)?.written === true) ? [i] : [],
+    ),
     random: { draws: trace.draws, from: trace.stream.from, length: trace.stream.to - trace.stream.from },
     variables,
     memory,
@@ -210,9 +234,9 @@ function requireSeen(trace: Trace, uses: ReadonlyMap<Buffer, Use>, inputs: reado
         "to, so that a replay could not reach it; make it with contiguous() and realize() it before the first call",
     );
   }
-  const seen = new Set([...trace.assigned.values()].map((a) => a.tensor.lazydata.base.buffer));
+  const seen = new Set(buffersOf([...trace.assigned.keys()]));
   for (const { buffer, local, written } of uses.values()) {
-    if (local || !written || seen.has(buffer) || inputs.some((i) => i.alias === buffer)) continue;
+    if (local || !written || seen.has(buffer) || inputs.some((i) => i.aliases.includes(buffer))) continue;
     throw new JitError(
       `TinyJit: the function writes to ${buffer}, which belongs to no tensor that the jit has seen; assign to the tensor ` +
         "itself (t.assign(x)), not to its graph node",
@@ -244,8 +268,16 @@ function requireUsed(
   uses: ReadonlyMap<Buffer, Use>,
   results: readonly Result[],
 ): void {
-  inputs.forEach(({ alias, path }, i) => {
-    if (uses.has(alias) || results.some((r) => r.kind === "input" && r.index === i)) return;
+  const passed = new Set(
+    results.flatMap((r) =>
+      r.kind === "tensor" ? r.parts.flatMap((p) => (p.kind === "input" ? [p.index] : [])) : [],
+    ),
+  );
+  let next = 0;
+  inputs.forEach(({ aliases, path }, i) => {
+    const places = aliases.map(() => next++);
+    const used = aliases.some((a, k) => uses.has(a) || passed.has(places[k] as number));
+    if (used || results.some((r) => r.kind === "argument" && r.index === i)) return;
     throw new JitError(
       `TinyJit: ${path} is never used by what was captured, so a replay could not follow it. It was read on the host, ` +
         "cached from an earlier call, or is not needed: use it, or leave it out",
@@ -265,20 +297,35 @@ function resultOf(
     return { kind: "host", slot: slots.of(buffer), count, decode };
   }
   const { tensor } = r;
-  const { base, st } = tensor.lazydata;
-  const type = tensor.constructor as TensorClass;
-  const same = inputs.findIndex((i) => i.tensor === tensor);
-  if (same >= 0) return { kind: "input", index: same, sight: undefined };
+  const index = inputs.findIndex((i) => i.tensor === tensor);
+  if (index >= 0) return { kind: "argument", index };
   if (trace.assigned.has(tensor)) return { kind: "assigned", tensor };
+  const { parts, assembler: assemble } = tensor.lazydata;
+  return {
+    kind: "tensor",
+    type: tensor.constructor as TensorClass,
+    assemble,
+    parts: parts.map((p) => partOf(p, slots, inputs, trace, external)),
+  };
+}
+
+function partOf(
+  part: LazyBuffer,
+  slots: Slots,
+  inputs: readonly StandIn[],
+  trace: Trace,
+  external: Map<Buffer, LazyBuffer>,
+): Part {
+  const { base, st } = part;
   const buffer = base.realized;
-  if (buffer === undefined) return { kind: "constant", value: tensor.lazydata, type };
+  if (buffer === undefined) return { kind: "constant", value: part };
   const sight = { base: base.st, st };
-  const index = inputs.findIndex((i) => i.alias === buffer);
+  const index = inputs.flatMap((i) => i.aliases).indexOf(buffer);
   if (index >= 0) return { kind: "input", index, sight };
   // not touched by any item: a tensor from before
   if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
   if (base.id < trace.firstNode) external.set(buffer, base.newest);
-  return { kind: "slot", slot: slots.of(buffer), sight, type };
+  return { kind: "slot", slot: slots.of(buffer), sight };
 }
 
 function externalsOf(
@@ -287,7 +334,7 @@ function externalsOf(
   inputs: readonly StandIn[],
 ): Map<Buffer, LazyBuffer> {
   const external = new Map<Buffer, LazyBuffer>();
-  const own = new Set(inputs.map((i) => i.alias));
+  const own = new Set(inputs.flatMap((i) => i.aliases));
   for (const { item } of trace.captured) {
     for (const lb of item.reads ?? []) {
       const use = uses.get(lb.buffer);
@@ -342,7 +389,7 @@ const STALE =
  */
 export function seal(trace: Trace, inputs: readonly StandIn[], kept: ReadonlySet<Buffer>): void {
   const made = trace.items.flatMap(({ item }) => item.lazies.filter((lb) => lb.id >= trace.firstNode));
-  const aliases = inputs.flatMap((i) => [i.node.base, i.tensor.lazydata.base]);
+  const aliases = inputs.flatMap((i) => [...i.nodes, ...i.tensor.lazydata.parts]).map((lb) => lb.base);
   const read = trace.items.flatMap(({ item }) => item.reads ?? []);
   const built = buildOn([...made, ...aliases, ...read].flatMap((lb) => lb.pendingReaders()));
   for (const lb of [...made, ...aliases, ...built]) {

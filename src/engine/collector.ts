@@ -55,6 +55,7 @@ export interface HostRead {
 export class Trace {
   /** nodes from here on were made by this call */
   readonly firstNode = nodesMade();
+  endNode = Infinity;
   readonly items: TraceItem[] = [];
   readonly draws: Draw[] = [];
   /** what of the stream of random numbers the call took */
@@ -62,10 +63,10 @@ export class Trace {
   readonly assigned = new Map<TensorLike, Assigned>();
   /** by what the function was given instead of the array */
   readonly reads = new Map<object, HostRead>();
-  /** the first node of the call before, for a capture */
-  readonly earlier: number | undefined;
+  /** the nodes of the call before, for a capture: from the first up to below the second */
+  readonly earlier: readonly [number, number] | undefined;
 
-  constructor(earlier?: number) {
+  constructor(earlier?: readonly [number, number]) {
     this.earlier = earlier;
   }
   /** What is part of a capture: built in this call, and something to run. */
@@ -89,7 +90,10 @@ class Collector {
     this.#trace = trace;
   }
   finish(): void {
-    if (this.#trace !== undefined) this.#trace.stream.to = this.stream.drawn;
+    const trace = this.#trace;
+    if (trace === undefined) return;
+    trace.stream.to = this.stream.drawn;
+    trace.endNode = nodesMade();
     this.#trace = undefined;
   }
 
@@ -149,13 +153,13 @@ class Collector {
 
   /** Looks at what is about to be computed: a value that the call before built of what it read must not flow on. */
   look(outs: readonly LazyBuffer[]): void {
-    const { firstNode, earlier } = this.#trace ?? {};
-    if (firstNode === undefined || earlier === undefined) return;
+    const earlier = this.#trace?.earlier;
+    if (earlier === undefined) return;
     for (const b of toposort(
-      outs.map((o) => o.base),
+      outs.flatMap((o) => o.parts).map((p) => p.base),
       (x) => (x.srcs ?? []).map((s) => s.base),
     )) {
-      if (b.srcs === undefined || b.id < earlier || b.id >= firstNode) continue;
+      if (b.srcs === undefined || b.id < earlier[0] || b.id >= earlier[1]) continue;
       if (b.op === "ASSIGN" || b.srcs.some((s) => s.base.realized !== undefined && !s.onlyHolds))
         throw new JitError(carried(`a tensor of shape [${b.shape}] (${b.op})`));
     }
@@ -170,7 +174,8 @@ export const carried = (what: string): string =>
   "for ever. Keep such state in a tensor that exists before the first call and assign() to it, or return it and pass " +
   "it in; of gradients that add up, call zeroGrad() inside the function";
 
-const FACTS = new Set<string | symbol>(["then", "length", "byteLength", "byteOffset", "constructor"]);
+/** What may be asked of an array without learning a value; a promise asks for `then`. */
+const FACTS = new Set<string | symbol>(["then", "length", "byteLength", "constructor", Symbol.toStringTag]);
 
 /** Something to hand on, which complains when its elements are looked at. Node prints what is behind it. */
 function guard<T extends object>(what: string, array: T): T {
@@ -181,8 +186,7 @@ function guard<T extends object>(what: string, array: T): T {
     );
   };
   return new Proxy(array, {
-    get: (target, key) =>
-      FACTS.has(key) || typeof key === "symbol" ? Reflect.get(target, key, target) : refuse(),
+    get: (target, key) => (FACTS.has(key) ? Reflect.get(target, key, target) : refuse()),
     set: refuse,
     ownKeys: refuse,
   });
@@ -195,8 +199,6 @@ const home = new URL("..", import.meta.url).pathname;
 /** Where the user's code called into the library, as file:line:column; empty where the stack does not say. */
 export function callerLine(): string {
   const frames = (new Error().stack ?? "").split("\n").slice(1);
-  const theirs = frames.find(
-    (f) => /:\d+:\d+/.test(f) && !f.includes(home) && !/\bnode:|<anonymous>/.test(f),
-  );
+  const theirs = frames.find((f) => /:\d+:\d+/.test(f) && !f.includes(home) && !/\bnode:/.test(f));
   return /([^\s()@]+:\d+:\d+)\)?\s*$/.exec(theirs ?? "")?.[1]?.replace(/^file:\/\//, "") ?? "";
 }

@@ -9,7 +9,7 @@ import { Buffer } from "../runtime/buffer.ts";
 import { markOverwritten, waitingOn } from "../schedule/schedule.ts";
 import { boundValue, rebind } from "../shape/symbolic.ts";
 import type { Arguments } from "./arguments.ts";
-import type { Captured, Result, Returned, Sight, StandIn } from "./capture.ts";
+import { buffersOf, type Captured, type Part, type Result, type Returned, type StandIn } from "./capture.ts";
 import { at, type TensorLike } from "./collector.ts";
 import { realizeSteps } from "./realize.ts";
 
@@ -19,29 +19,34 @@ export const like = (t: TensorLike, lazydata: LazyBuffer): TensorLike =>
 // ---- inputs ----
 
 export function standIn(tensor: TensorLike, path: string): StandIn {
-  const { base, st } = tensor.lazydata;
-  const { buffer } = base;
-  const alias = new Buffer(buffer.device, buffer.size, buffer.dtype, buffer);
-  const made = like(tensor, LazyBuffer.onMemory(alias, base.st).seen(st));
+  const { parts, assembler } = tensor.lazydata;
+  const aliases = parts.map(({ base: { buffer } }) => {
+    return new Buffer(buffer.device, buffer.size, buffer.dtype, buffer);
+  });
+  const nodes = parts.map(({ base, st }, i) => LazyBuffer.onMemory(aliases[i] as Buffer, base.st).seen(st));
+  const made = like(tensor, assembler(nodes));
   made.requiresGrad = tensor.requiresGrad;
-  return { path, tensor: made, alias, node: made.lazydata };
+  return { path, tensor: made, aliases, nodes };
 }
 
 /** What the function assigned to a stand-in is in the memory of the tensor it stood for. */
 export function giveBack(standIns: readonly StandIn[], tensors: readonly TensorLike[]): void {
-  standIns.forEach(({ tensor, node }, i) => {
-    const t = tensors[i] as TensorLike;
-    if (tensor.lazydata.base !== node.base) renew(t, t.lazydata.base.buffer);
+  standIns.forEach(({ tensor, nodes }, i) => {
+    const now = tensor.lazydata.parts;
+    if (nodes.some((node, k) => now[k]?.base !== node.base)) renew(tensors[i] as TensorLike);
   });
 }
 
 /** The tensor's memory holds a new value: whoever looks at the old one must hear of it. */
-export function renew(t: TensorLike, buffer: Buffer): void {
-  const { base, st } = t.lazydata;
-  const next = LazyBuffer.onMemory(buffer, base.st);
-  base.successor = next;
-  markOverwritten(base);
-  t.lazydata = next.seen(st);
+export function renew(t: TensorLike): void {
+  const { parts, assembler } = t.lazydata;
+  const made = parts.map(({ base, st }) => {
+    const next = LazyBuffer.onMemory(base.buffer, base.st);
+    base.successor = next;
+    markOverwritten(base);
+    return next.seen(st);
+  });
+  t.lazydata = assembler(made);
 }
 
 // ---- before a replay ----
@@ -55,41 +60,38 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
     if (newest.realized === undefined) pending.push(newest);
     if (!buffer.isAllocated) throw new JitError(`TinyJit: ${buffer}, which was captured, ${GONE}`);
   }
-  const written: LazyBuffer[] = captured.writtenInputs.map(
-    (i) => (given.tensors[i] as TensorLike).lazydata.base,
-  );
-  for (const { tensor, buffer, line } of captured.assigned) {
-    const { base } = tensor.lazydata;
-    if (base.buffer !== buffer) {
-      throw new JitError(
-        `TinyJit: the tensor of shape [${base.shape}] that the function assigns to${at(line)} has other memory by now than when ` +
-          "it was captured; change it by assign() alone, or reset() the jit",
-      );
-    }
-    if (!buffer.isAllocated) throw new JitError(`TinyJit: ${buffer}, which the function assigns to, ${GONE}`);
-    if (base.realized === undefined) pending.push(base);
-    written.push(base);
+  const written = captured.writtenInputs.flatMap((i) => basesOf(given.tensors[i] as TensorLike));
+  for (const { tensor, buffers, line } of captured.assigned) {
+    basesOf(tensor).forEach((base, i) => {
+      const buffer = buffers[i] as Buffer;
+      if (base.buffer !== buffer) {
+        throw new JitError(
+          `TinyJit: the tensor of shape [${base.shape}] that the function assigns to${at(line)} has other memory by now than ` +
+            "when it was captured; change it by assign() alone, or reset() the jit",
+        );
+      }
+      if (!buffer.isAllocated)
+        throw new JitError(`TinyJit: ${buffer}, which the function assigns to, ${GONE}`);
+      if (base.realized === undefined) pending.push(base);
+      written.push(base);
+    });
   }
   pending.push(...waitingOn(written));
   if (pending.length > 0) yield* realizeSteps(pending);
   requireApart(captured, given);
 }
+const basesOf = (t: TensorLike): LazyBuffer[] => t.lazydata.parts.map((p) => p.base);
 const GONE = "was disposed of; reset() the jit";
 
 /** An input that is written must not be the memory of anything else in the call. */
 function requireApart(captured: Captured, given: Arguments): void {
   for (const i of captured.writtenInputs) {
-    const own = rootOf((given.tensors[i] as TensorLike).lazydata.base.buffer);
-    const twin = given.tensors.findIndex((t, j) => j !== i && rootOf(t.lazydata.base.buffer) === own);
-    const shared =
-      twin >= 0
-        ? given.paths[twin]
-        : [...captured.external.keys(), ...captured.assigned.map((a) => a.buffer)].some(
-              (b) => rootOf(b) === own,
-            )
-          ? "a tensor that the function uses besides"
-          : undefined;
-    if (shared === undefined) continue;
+    const own = new Set(buffersOf([given.tensors[i] as TensorLike]).map(rootOf));
+    const meets = (b: Buffer): boolean => own.has(rootOf(b));
+    const twin = given.tensors.findIndex((t, j) => j !== i && buffersOf([t]).some(meets));
+    const others = [...captured.external.keys(), ...captured.assigned.flatMap((a) => a.buffers)];
+    if (twin < 0 && !others.some(meets)) continue;
+    const shared = twin < 0 ? "a tensor that the function uses besides" : given.paths[twin];
     throw new JitError(
       `TinyJit: the function assigns to ${given.paths[i]}, and ${shared} lies in the same memory; pass a copy: x.clone()`,
     );
@@ -106,10 +108,17 @@ export function outputsOf(
   results: readonly Result[],
 ): Map<number, Buffer> {
   const outputs = new Map<number, Buffer>();
+  const isOutput = (slot: number): boolean => captured.slots[slot]?.kind === "output";
   results.forEach((r, i) => {
     const leaf = leaves[i] as Returned;
-    if ((r.kind !== "slot" && r.kind !== "host") || captured.slots[r.slot]?.kind !== "output") return;
-    outputs.set(r.slot, leaf.kind === "host" ? leaf.read.buffer : leaf.tensor.lazydata.base.buffer);
+    if (leaf.kind === "host") {
+      if (r.kind === "host") outputs.set(r.slot, leaf.read.buffer);
+    } else if (r.kind === "tensor") {
+      const buffers = buffersOf([leaf.tensor]);
+      r.parts.forEach((p, k) => {
+        if (p.kind === "slot" && isOutput(p.slot)) outputs.set(p.slot, buffers[k] as Buffer);
+      });
+    }
   });
   return outputs;
 }
@@ -128,38 +137,43 @@ export class Results {
   }
 
   leaf(r: Result): unknown {
-    const { bound } = this.#given;
     switch (r.kind) {
-      case "input": {
-        const t = this.#given.tensors[r.index] as TensorLike;
-        return r.sight === undefined ? t : like(t, t.lazydata.base.seen(r.sight.st.rebind(bound)));
-      }
+      case "argument":
+        return this.#given.tensors[r.index];
       case "assigned":
         return r.tensor;
-      case "constant":
-        return new r.type(r.value.seen(r.value.st.rebind(bound)));
-      case "slot":
-        return new r.type(this.#node(r.slot, r.sight).seen(r.sight.st.rebind(bound)));
+      case "tensor":
+        return new r.type(r.assemble(r.parts.map((p) => this.#part(p))));
       case "host": {
         const buffer = this.#outputs.get(r.slot) as Buffer;
         const bytes = runSync(buffer.read(true), "TinyJit");
-        const count = boundValue(rebind(r.count, bound)) as number;
+        const count = boundValue(rebind(r.count, this.#given.bound)) as number;
         return r.decode(bytes.slice(0, count * buffer.dtype.itemsize));
       }
     }
   }
 
-  #node(slot: number, { base }: Sight): LazyBuffer {
+  #part(part: Part): LazyBuffer {
+    const { bound } = this.#given;
+    if (part.kind === "constant") return part.value.seen(part.value.st.rebind(bound));
+    const node = part.kind === "slot" ? this.#node(part) : (this.#inputs[part.index] as LazyBuffer);
+    return node.seen(part.sight.st.rebind(bound));
+  }
+
+  #node({ slot, sight }: Extract<Part, { kind: "slot" }>): LazyBuffer {
     const known = this.#nodes.get(slot);
     if (known !== undefined) return known;
     const { slots, assigned, external } = this.#captured;
     const place = slots[slot];
     const fixed = place?.kind === "fixed" ? place.buffer : undefined;
-    const owner = assigned.find((a) => a.buffer === fixed)?.tensor.lazydata.base;
+    const owner = assigned.flatMap((a) => basesOf(a.tensor)).find((lb) => lb.buffer === fixed);
     const older = fixed === undefined ? undefined : external.get(fixed)?.newest;
     const buffer = fixed ?? (this.#outputs.get(slot) as Buffer);
-    const node = owner ?? older ?? LazyBuffer.onMemory(buffer, base.rebind(this.#given.bound));
+    const node = owner ?? older ?? LazyBuffer.onMemory(buffer, sight.base.rebind(this.#given.bound));
     this.#nodes.set(slot, node);
     return node;
+  }
+  get #inputs(): readonly LazyBuffer[] {
+    return this.#given.tensors.flatMap(basesOf);
   }
 }

@@ -10,7 +10,15 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { Arguments, type Expected, expectedOf, isTensor, mismatch } from "./arguments.ts";
-import { type Captured, capture, type MemoryReport, type Result, type Returned, seal } from "./capture.ts";
+import {
+  buffersOf,
+  type Captured,
+  capture,
+  type MemoryReport,
+  type Result,
+  type Returned,
+  seal,
+} from "./capture.ts";
 import { CacheCollector, type HostRead, type TensorLike, Trace } from "./collector.ts";
 import { giveBack, like, outputsOf, prepare, Results, renew, standIn } from "./exchange.ts";
 import { atOnce, inTurn, realize, realizeSync } from "./realize.ts";
@@ -117,7 +125,11 @@ class Jit extends Callable {
     // inside another jitted function it is an ordinary function: what it does is part of that capture
     if (CacheCollector.collecting) return (async () => this.#fn(...args))();
     const mine = this.#last.then(() => runAsync(this.#call(args, ASYNC)));
-    this.#last = mine.catch(() => {});
+    // not the result itself, which would be kept until the next call
+    this.#last = mine.then(
+      () => {},
+      () => {},
+    );
     return mine;
   }
   sync(...args: unknown[]): unknown {
@@ -175,7 +187,7 @@ class Jit extends Callable {
       const leaves = found.map((x) => x.leaf);
       const tensors = leaves.flatMap((r) => (r.kind === "tensor" ? [r.tensor] : []));
       const all = new Set([...tensors, ...trace.assigned.keys(), ...inputs]);
-      yield* driver.realize([...all].map((t) => t.lazydata));
+      yield* driver.realize([...all].flatMap((t) => t.lazydata.parts));
       return { template, leaves };
     } finally {
       CacheCollector.finish();
@@ -183,7 +195,7 @@ class Jit extends Callable {
   }
 
   *#capture(earlier: Earlier, given: Arguments, driver: Driver): Step<unknown> {
-    const trace = new Trace(earlier.summary.firstNode);
+    const trace = new Trace(earlier.summary.nodes);
     const standIns = given.tensors.map((t, i) => standIn(t, given.paths[i] as string));
     const inputs = standIns.map((s) => s.tensor);
     let done: { template: Template; leaves: Returned[] };
@@ -199,7 +211,7 @@ class Jit extends Callable {
     const { captured, results } = capture(trace, standIns, done.leaves, new Set(given.bound.keys()));
     const outputs = outputsOf(captured, done.leaves, results);
     seal(trace, standIns, new Set(outputs.values()));
-    for (const { tensor, buffer } of captured.assigned) renew(tensor, buffer);
+    for (const { tensor } of captured.assigned) renew(tensor);
     this.#ready = {
       summary,
       expected: expectedOf(given),
@@ -229,16 +241,9 @@ class Jit extends Callable {
       const { stream } = CacheCollector;
       for (const d of draws) d.redraw(stream.drawn + d.at - from);
       stream.drawn += length;
-      yield* replay.run(
-        given.tensors.map((t) => t.lazydata.base.buffer),
-        outputs,
-        given.bound,
-      );
-      for (const { tensor, buffer } of captured.assigned) renew(tensor, buffer);
-      for (const i of captured.writtenInputs) {
-        const t = given.tensors[i] as TensorLike;
-        renew(t, t.lazydata.base.buffer);
-      }
+      yield* replay.run(buffersOf(given.tensors), outputs, given.bound);
+      for (const { tensor } of captured.assigned) renew(tensor);
+      for (const i of captured.writtenInputs) renew(given.tensors[i] as TensorLike);
     });
     const made = new Results(captured, given, outputs);
     return putTogether(returned, (i) => made.leaf(results[i] as Result));

@@ -19,14 +19,15 @@ interface KernelFacts {
 
 /** What is kept of a call until the capture after it; none of its memory. */
 export class Summary {
-  readonly firstNode: number;
+  /** the nodes that the call made: from the first up to below the second */
+  readonly nodes: readonly [number, number];
   readonly kernels: readonly KernelFacts[];
   readonly hostData: readonly Buffer[];
   /** buffers that the call made, of more than constants */
   readonly computed: WeakSet<Buffer>;
 
   constructor(trace: Trace) {
-    this.firstNode = trace.firstNode;
+    this.nodes = [trace.firstNode, trace.endNode];
     this.kernels = kernelsOf(trace);
     this.hostData = hostData(trace).map((x) => x.buffer);
     this.computed = computedIn(trace);

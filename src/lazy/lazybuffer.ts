@@ -138,9 +138,9 @@ export class LazyBuffer {
   get parts(): readonly LazyBuffer[] {
     return [this];
   }
-  /** The same with other nodes in the places of its parts. */
-  withParts(parts: readonly LazyBuffer[]): LazyBuffer {
-    return parts[0] as LazyBuffer;
+  /** Makes a node like this one of other parts. */
+  get assembler(): (parts: readonly LazyBuffer[]) => LazyBuffer {
+    return ([part]) => part as LazyBuffer;
   }
   get shape(): Shape {
     return this.st.shape;

@@ -50,8 +50,9 @@ export class MultiLazyBuffer extends LazyBuffer {
   override get parts(): readonly LazyBuffer[] {
     return this.#parts;
   }
-  override withParts(parts: readonly LazyBuffer[]): LazyBuffer {
-    return new MultiLazyBuffer(parts, this.sharding);
+  override get assembler(): (parts: readonly LazyBuffer[]) => LazyBuffer {
+    const { sharding } = this;
+    return (parts) => new MultiLazyBuffer(parts, sharding);
   }
   get devices(): readonly string[] {
     return this.#parts.map((p) => p.device);
