@@ -10,6 +10,7 @@ export const SETTINGS = {
   DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
   NOOPT: [0, "1: kernels are plain loops, without vectors, tiles and threads"],
   FUSE: [1, "0: cut kernels as the seeds do, one reduce a kernel"],
+  MEMCACHE: [256, "megabytes of freed memory that a device keeps for the next buffer of the same size"],
   JIT: [1, "0: TinyJit captures nothing, 2: it replays item by item, without a graph"],
   GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
   GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the ending"],

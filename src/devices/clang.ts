@@ -12,6 +12,7 @@ const WINDOW = 2 ** 31;
 
 class CMemory implements Allocator<bigint> {
   readonly canTransfer = true;
+  readonly recycles = true;
   readonly #koffi: Koffi;
   readonly #device: string;
 

@@ -18,6 +18,7 @@ interface Part {
 }
 
 class File implements Allocator<Part> {
+  readonly recycles = false;
   readonly canTransfer = false;
   readonly #path: string;
 

@@ -20,6 +20,7 @@ export const hostAllocator = (device: string): Allocator<Uint8Array> => ({
   copyout: (dest, src) => void dest.set(src),
   view: (handle) => handle,
   offset: (handle, nbytes, at) => handle.subarray(at, at + nbytes),
+  recycles: false,
   canTransfer: false,
   transfer: (dest, src) => void dest.set(src),
 });

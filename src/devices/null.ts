@@ -24,6 +24,7 @@ export const open = (name: string): Compiled<null> => ({
     copyout: (dest) => void dest.fill(0),
     view: () => undefined,
     offset: () => null,
+    recycles: false,
     canTransfer: true,
     transfer() {},
   },

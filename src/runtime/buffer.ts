@@ -4,6 +4,7 @@
 import { type DType, decodeArray, type TypedArray } from "../dtype.ts";
 import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
 import { type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
+import { allocOn, freeOn } from "./cache.ts";
 import { GlobalCounters } from "./counters.ts";
 import type { Compiled, Handle } from "./device.ts";
 import { canonicalize, Device } from "./registry.ts";
@@ -12,10 +13,13 @@ interface Allocation {
   readonly device: Compiled;
   readonly handle: Handle;
   readonly nbytes: number;
+  /** the memory was there already */
+  readonly adopted: boolean;
 }
 
-function release({ device, handle, nbytes }: Allocation): void {
-  device.allocator.free(handle, nbytes);
+function release({ device, handle, nbytes, adopted }: Allocation): void {
+  if (adopted) device.allocator.free(handle, nbytes);
+  else freeOn(device, handle, nbytes);
   GlobalCounters.allocated(device.name, nbytes, -1);
 }
 const finaliser = new FinalizationRegistry<Allocation>(release);
@@ -73,7 +77,8 @@ export class Buffer {
     }
     const device = Device.get(this.device);
     const { nbytes } = this;
-    const allocation = { device, handle: handle ?? device.allocator.alloc(nbytes, zeroed), nbytes };
+    const adopted = handle !== undefined;
+    const allocation = { device, handle: handle ?? allocOn(device, nbytes, zeroed), nbytes, adopted };
     this.#allocation = allocation;
     finaliser.register(this, allocation, allocation);
     GlobalCounters.allocated(device.name, this.nbytes, 1);

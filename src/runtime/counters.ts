@@ -13,6 +13,8 @@ class Counters {
   timeSumS = 0;
   /** bytes held on all devices now */
   memUsed = 0;
+  /** bytes of freed memory that are kept for the next buffer of their size; not part of `memUsed` */
+  memCached = 0;
   /** live allocations now */
   buffers = 0;
   readonly #byDevice = new Map<string, number>();

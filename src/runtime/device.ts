@@ -17,6 +17,8 @@ export interface Allocator<H = Handle> {
   view(handle: H, nbytes: number): Uint8Array | undefined;
   /** Memory inside an allocation, for buffers that are views of others. */
   offset(handle: H, nbytes: number, byteOffset: number): H;
+  /** Freed memory may be kept and handed out again for the same size (cache.ts). */
+  readonly recycles: boolean;
   /** `transfer` copies between two devices of this kind without the host. */
   readonly canTransfer: boolean;
   transfer(dest: H, src: H, nbytes: number): void;

@@ -18,6 +18,7 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
   implements Allocator<R>
 {
   readonly canTransfer = true;
+  readonly recycles = true;
   readonly device: HCQCompatCompiled;
 
   constructor(device: HCQCompatCompiled) {

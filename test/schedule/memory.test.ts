@@ -1,0 +1,94 @@
+// The memory planner: values that live at the same time never overlap, and the arena is little longer than the most
+// bytes that are alive at once.
+
+import { describe, expect, test } from "vitest";
+import { ALIGN, type Life, mostAlive, planMemory } from "../../src/schedule/memory.ts";
+
+function dice(seed: number): (n: number) => number {
+  let s = seed;
+  return (n) => {
+    s = (Math.imul(s, 1664525) + 1013904223) >>> 0;
+    return Math.floor((s / 2 ** 32) * n);
+  };
+}
+
+/** Pairs that share memory while both live. */
+function clashes(lives: readonly Life[], offsets: readonly number[]): [number, number][] {
+  const found: [number, number][] = [];
+  lives.forEach((a, i) => {
+    lives.slice(i + 1).forEach((b, k) => {
+      const j = i + 1 + k;
+      const together = a.first <= b.last && b.first <= a.last;
+      const [x, y] = [offsets[i] as number, offsets[j] as number];
+      if (together && x < y + b.nbytes && y < x + a.nbytes) found.push([i, j]);
+    });
+  });
+  return found;
+}
+
+describe("by hand", () => {
+  test("nothing takes nothing", () => {
+    expect(planMemory([])).toEqual({ offsets: [], nbytes: 0, apart: 0 });
+  });
+  test("a chain needs two places", () => {
+    const lives = Array.from({ length: 10 }, (_, i) => ({ nbytes: 256, first: i, last: i + 1 }));
+    const { nbytes, apart, offsets } = planMemory(lives);
+    expect([nbytes, apart]).toEqual([512, 2560]);
+    expect(new Set(offsets)).toEqual(new Set([0, 256]));
+  });
+  test("what ends at the step where another begins does not share with it", () => {
+    const { offsets } = planMemory([
+      { nbytes: 64, first: 0, last: 3 },
+      { nbytes: 64, first: 3, last: 5 },
+    ]);
+    expect(offsets[0]).not.toBe(offsets[1]);
+  });
+  test("small ones go into the gap that a large one leaves", () => {
+    const lives = [
+      { nbytes: 1024, first: 0, last: 2 },
+      { nbytes: 512, first: 3, last: 5 },
+      { nbytes: 512, first: 3, last: 5 },
+    ];
+    expect(planMemory(lives).nbytes).toBe(1024);
+  });
+  test("places are aligned, and an empty value has one, too", () => {
+    const { offsets, nbytes } = planMemory([
+      { nbytes: 1, first: 0, last: 1 },
+      { nbytes: 0, first: 0, last: 1 },
+      { nbytes: 65, first: 0, last: 1 },
+    ]);
+    expect(offsets.every((o) => o % ALIGN === 0)).toBe(true);
+    expect(nbytes).toBe(4 * ALIGN);
+  });
+});
+
+test("1,000 random programs: no clash, and never less than what is alive at once", () => {
+  for (let seed = 0; seed < 1000; seed++) {
+    const roll = dice(seed);
+    const lives = Array.from({ length: 1 + roll(40) }, () => {
+      const first = roll(50);
+      return { nbytes: roll(5000), first, last: first + roll(20) };
+    });
+    const { offsets, nbytes, apart } = planMemory(lives);
+    expect(clashes(lives, offsets), `seed ${seed}`).toEqual([]);
+    expect(nbytes).toBeGreaterThanOrEqual(mostAlive(lives));
+    expect(nbytes).toBeLessThanOrEqual(apart);
+    lives.forEach((l, i) => {
+      expect((offsets[i] as number) + l.nbytes).toBeLessThanOrEqual(nbytes);
+    });
+  }
+});
+
+test("forward and backward of a deep network: within a tenth of the lower bound", () => {
+  const depth = 40;
+  const roll = dice(5);
+  const lives: Life[] = [];
+  for (let i = 0; i < depth; i++) {
+    const nbytes = 1000 * (1 + roll(30));
+    lives.push({ nbytes, first: i, last: 2 * depth - i }); // an activation waits for its backward step
+    lives.push({ nbytes, first: 2 * depth - i - 1, last: 2 * depth - i + 1 }); // a gradient is used at once
+    lives.push({ nbytes: nbytes * 2, first: i, last: i + 1 }); // scratch
+  }
+  const { nbytes } = planMemory(lives);
+  expect(nbytes).toBeLessThan(1.1 * mostAlive(lives));
+});
