@@ -78,7 +78,9 @@ export function allocOn(device: Compiled, nbytes: number, zeroed: boolean): Hand
     return allocator.alloc(nbytes, zeroed);
   } catch (e) {
     if (!(e instanceof OutOfMemoryError)) throw e;
-    list.flush();
+    if (GlobalCounters.memCached === 0) throw e;
+    // devices may share one memory, so what the others keep goes, too
+    for (const each of lists.values()) each.flush();
     return allocator.alloc(nbytes, zeroed);
   }
 }

@@ -19,6 +19,7 @@ import {
   withEnv,
 } from "gradloom";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { flushFreed } from "../../src/runtime/cache.ts";
 import { lazyOp } from "../../src/schedule/lazyop.ts";
 
 const DEVICES = ["JS", "JS:1", "WASM", "WASM:1"];
@@ -313,6 +314,7 @@ describe("a failing item leaves the graph as it was", () => {
     const { allocator } = Device.get("WASM");
     const [a, b] = [new Tensor([1, 2]), new Tensor([3, 4])];
     const sum = a.add(b);
+    for (const d of DEVICES) flushFreed(Device.get(d));
     const real = allocator.alloc.bind(allocator);
     vi.spyOn(allocator, "alloc")
       .mockImplementationOnce(real)
