@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     environment: "node",
-    env: { SPEC: "1" },
+    env: { SPEC: "1", CACHE: "node_modules/.cache/gradloom" }, // the C of most tests is the same every time
     pool: "forks", // a kernel that crashes the process must not take the other test files with it
     maxWorkers: 2,
     execArgv: ["--expose-gc"], // the tests of finalisers collect by hand

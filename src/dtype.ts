@@ -53,7 +53,7 @@ export class DType {
   }
   /** 64-bit integers travel as bigint. */
   get isBig(): boolean {
-    return this.isInt && this.itemsize === 8;
+    return this.isInt && this.itemsize === 8 * this.count;
   }
   get bits(): number {
     return this.kind === "bool" ? 1 : this.itemsize * 8;

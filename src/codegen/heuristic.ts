@@ -10,8 +10,6 @@ import type { OptOp } from "./opts.ts";
 import type { Target } from "./target.ts";
 import { type UOp, valueType } from "./uops.ts";
 
-/** Accumulators and operands share 16 registers. */
-const MAX_ACCUMULATORS = 12;
 /** Vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
 /** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
@@ -158,6 +156,7 @@ class Heuristic {
     const others = [...hot.axes].filter((id) => id !== wide && this.#axes[id]?.kind === "output");
     // a load that stays along an axis is what a tile of that axis saves
     const reused = others.filter((id) => hot.memory.some((u) => this.#step(u, id) === "stays"));
+    const most = this.#target.simd?.accumulators ?? 1;
     let best = { tile: new Map<number, number>([[wide, 1]]), cost: Infinity };
     const attempt = (tile: Map<number, number>): void => {
       const cost = this.#cost(tile, wide, hot);
@@ -166,13 +165,13 @@ class Heuristic {
     for (const v of this.#factors(wide, width)) {
       for (const a of [undefined, ...reused]) {
         for (const n of a === undefined ? [1] : this.#factors(a, 1)) {
-          if (v * n > MAX_ACCUMULATORS) continue;
+          if (v * n > most) continue;
           const tile = new Map([[wide, v]]);
           if (a !== undefined) tile.set(a, n);
           attempt(tile);
           for (const b of a === undefined ? [] : reused.filter((id) => id > a)) {
             for (const m of this.#factors(b, 1)) {
-              if (m > 1 && v * n * m <= MAX_ACCUMULATORS) attempt(new Map(tile).set(b, m));
+              if (m > 1 && v * n * m <= most) attempt(new Map(tile).set(b, m));
             }
           }
         }
@@ -202,7 +201,11 @@ class Heuristic {
       }
       loads += n;
     }
-    const alus = accumulators * (hot.alus.length + 1);
+    const sum = hot.reduce;
+    const isProduct = sum?.srcs[0]?.op === "ALU" && sum.srcs[0].arg === "MUL";
+    const { simd } = this.#target;
+    const fused = isProduct && simd?.fuses(valueType(sum).vec(simd.width)) === true;
+    const alus = accumulators * (hot.alus.length + (fused ? 0 : 1));
     return (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1) / accumulators;
   }
 

@@ -15,6 +15,8 @@ export type Support = "native" | "storage" | "bits" | "none";
 /** What a target can do on vectors of `width` values at once. */
 export interface Simd {
   readonly width: number;
+  /** vectors of results that stay in registers while their operands come and go */
+  readonly accumulators: number;
   /** elements of this buffer are loaded and stored as vectors */
   memory(buffer: UOp): boolean;
   /** a node on scalars has a twin on vectors: an ALU, a cast, or an accumulator of this type */

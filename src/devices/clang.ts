@@ -3,9 +3,9 @@
 
 import { InternalError, OutOfMemoryError } from "../errors.ts";
 import { timestamp } from "../helpers.ts";
-import { ClangRenderer } from "../render/languages.ts";
+import { clangRenderer } from "../render/languages.ts";
 import type { Allocator, Compiled } from "../runtime/device.ts";
-import { compile, findCompiler, type Koffi, load, openKoffi } from "./clang/compiler.ts";
+import { compile, findCompiler, type Koffi, load, openKoffi, vectorsOf } from "./clang/compiler.ts";
 
 /** Node cannot show more than this of foreign memory as one array. */
 const WINDOW = 2 ** 31;
@@ -73,14 +73,14 @@ export async function open(name: string): Promise<Compiled<bigint>> {
   return {
     name,
     allocator: new CMemory(koffi, name),
-    renderer: ClangRenderer,
+    renderer: clangRenderer(vectorsOf(compiler)),
     compile(kernel, source) {
       if (typeof source !== "string") throw new InternalError("CLANG compiles C text");
-      const loaded = load(koffi, kernel, compile(compiler, kernel, source));
+      const loaded = load(koffi, compile(compiler, kernel, source));
       return {
-        run(handles, { vals }, wait) {
+        run(handles, { vals, globalSize }, wait) {
           const start = wait ? timestamp() : 0;
-          loaded.run(handles, vals);
+          loaded.run(handles, [...vals, ...globalSize.flatMap((n) => [0, n])]);
           return wait ? (timestamp() - start) / 1000 : undefined;
         },
       };

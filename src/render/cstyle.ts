@@ -8,6 +8,18 @@ import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
 import { overflowing } from "./overflow.ts";
 import { literal, type Spell, spellCast, type Words } from "./spelling.ts";
+import {
+  isByLane,
+  vectorAlu,
+  vectorBitcast,
+  vectorCast,
+  vectorFma,
+  vectorLane,
+  vectorMake,
+  vectorMemory,
+  vectorRead,
+  vectorWritten,
+} from "./vectors.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
 
 /** The types and the text of a finished body: what a language needs to know to write what stands before it. */
@@ -34,13 +46,17 @@ export interface CStyleLanguage extends Words {
   /** `*(data0+i)` instead of `data0[i]` */
   readonly usesPtrArithmetic: boolean;
   readonly extraArgs: readonly string[];
-  /** the group id and the local id along a dimension; absent where there is no grid */
+  /** the group id and the local id along a dimension; absent where the caller says which part of a loop to do */
   readonly codeForWorkitem: Readonly<Record<"g" | "l", (dim: number) => string>> | undefined;
   readonly codeForOp: Readonly<Record<AluOp, Spell>>;
   readonly lane: (vector: string, lane: number, count: number) => string;
   readonly bitcast: (to: DType, from: DType, x: string) => string;
   /** a function that `bitcast` calls, if it does */
   readonly bitcastHelper: (to: DType, from: DType) => string;
+  /** vectors are operands like any other, as vectors.ts says; otherwise they are computed lane by lane */
+  readonly hasVectors: boolean;
+  /** MULACC of float32 rounds once */
+  readonly fused: boolean;
   /** signed integers wrap (under `flags`) */
   readonly wrapsSigned: boolean;
   /** what the compiler must be told for the text to mean what ops.ts says */
@@ -54,14 +70,17 @@ class KernelText extends KernelWriter {
   readonly scalars = new Set<DType>();
   readonly vectors = new Set<DType>();
   readonly language: CStyleLanguage;
+  /** what follows runs for a part of a loop, from begin to end */
+  part = false;
   readonly #unsigned: ReadonlySet<UOp>;
 
   constructor(language: CStyleLanguage, uops: readonly UOp[]) {
-    super(uops);
+    super(uops, language.hasVectors ? isByLane : undefined);
     this.language = language;
     this.#unsigned = language.wrapsSigned ? new Set() : overflowing(uops);
     for (const u of uops) this.#note(u);
     for (const u of uops) (RENDER[u.op] as (k: KernelText, u: UOp) => void)(this, u);
+    if (this.part) this.close();
   }
 
   #note(u: UOp): void {
@@ -78,6 +97,7 @@ class KernelText extends KernelWriter {
   }
 
   vector(d: DType, lanes: readonly string[]): string {
+    if (this.language.hasVectors) return vectorMake(d, lanes);
     const [open, close] = this.language.vectorBrackets;
     return `${this.language.float4.replace("float4", this.language.typeName(d))}${open}${lanes.join(",")}${close}`;
   }
@@ -94,12 +114,29 @@ class KernelText extends KernelWriter {
   lane(u: UOp, i: number): string {
     if (lanesOf(u) === 1) return this.text(u);
     if (u.op === "CONST") return literal(this.language, scalarOf(valueType(u)), u.arg);
+    if (this.language.hasVectors) return vectorLane(valueType(u), this.text(u), i);
     return this.language.lane(this.text(u), i, lanesOf(u));
+  }
+  /** The value as one expression on whole vectors, where it is a vector and the language can. */
+  whole(u: UOp, spell: (from: DType, ...srcs: string[]) => string | undefined): string | undefined {
+    if (!this.language.hasVectors || lanesOf(u) === 1) return undefined;
+    return spell(valueType(u.srcs.at(-1) as UOp), ...u.srcs.map((s) => this.text(s)));
   }
 
   alu(u: UOp<"ALU">): string {
     const last = u.srcs.at(-1);
     const type = scalarOf(valueType(last ?? u));
+    if (this.language.fused && u.arg === "MULACC" && type === dtypes.float32) {
+      const xs = u.srcs.map((x) => this.text(x));
+      return lanesOf(u) > 1 ? vectorFma(valueType(u), ...xs) : `__builtin_fmaf(${xs.join(",")})`;
+    }
+    const [condition] = u.srcs;
+    const whole = this.whole(u, (d, ...xs) =>
+      u.arg === "WHERE" && lanesOf(condition) === 1
+        ? `(${xs[0]}?${xs[1]}:${xs[2]})`
+        : vectorAlu(u.arg, d, ...xs),
+    );
+    if (whole !== undefined) return whole;
     const spell = this.language.codeForOp[u.arg];
     if (!this.#unsigned.has(u)) return this.perLane(valueType(u), u.srcs, (...xs) => spell(type, ...xs));
     const { typeName } = this.language;
@@ -122,12 +159,15 @@ class KernelText extends KernelWriter {
     if (d.count > 1) {
       const local = buffer?.dtype instanceof Pointer && buffer.dtype.local;
       const space = prefixForCast ? (local ? smemPrefix : bufferPrefix) : "";
-      return `*((${space}${typeName(d)}*)(${pointer}))`;
+      const type = this.language.hasVectors ? vectorMemory(d) : d;
+      return `*((${space}${typeName(type)}*)(${pointer}))`;
     }
     return usesPtrArithmetic ? `*(${pointer})` : `${this.text(buffer)}[${stripParens(at)}]`;
   }
 
   bitcast(u: UOp<"BITCAST">): string {
+    const whole = this.whole(u, (d, x = "") => vectorBitcast(valueType(u), d, x));
+    if (whole !== undefined) return whole;
     const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
     const helper = this.language.bitcastHelper(to, from);
     if (helper !== "") this.helpers.add(helper);
@@ -155,11 +195,17 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   DEFINE_ACC: (k, u) => k.set(u, k.declare(u, "acc", k.constant(valueType(u), u.arg))),
   SPECIAL: (k, u) => {
     const [dim, name, size] = u.arg;
-    const code = k.language.codeForWorkitem?.[name.startsWith("g") ? "g" : "l"];
-    if (code === undefined)
-      throw new InternalError(`SPECIAL ${name}: this language has no grid of work items`);
-    k.line(`int ${name} = ${code(dim)}; /* ${size} */`);
     k.set(u, name);
+    const code = k.language.codeForWorkitem?.[name.startsWith("g") ? "g" : "l"];
+    if (code !== undefined) k.line(`int ${name} = ${code(dim)}; /* ${size} */`);
+    else if (name !== "gidx0" || k.part) {
+      throw new InternalError(
+        `SPECIAL ${name}: this language has no grid of work items, only parts of one loop`,
+      );
+    } else {
+      k.part = true;
+      k.open(`for (int ${name} = begin; ${name} < end; ${name}++) { /* ${size} */`);
+    }
   },
   CONST: (k, u) => k.set(u, k.constant(valueType(u), u.arg)),
   LOOP: (k, u) => {
@@ -172,7 +218,8 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   ENDIF: (k) => k.close(),
   LOAD: (k, u) => {
     const [buffer, idx, gate, alt] = u.srcs;
-    const element = k.access(buffer, idx, valueType(u));
+    const read = k.access(buffer, idx, valueType(u));
+    const element = k.language.hasVectors && lanesOf(u) > 1 ? vectorRead(valueType(u), read) : read;
     k.set(
       u,
       k.declare(u, "val", gate === undefined ? element : `(${k.text(gate)}?${element}:${k.text(alt)})`),
@@ -181,13 +228,16 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   STORE: (k, u) => {
     const [buffer, idx, value, gate] = u.srcs;
     const condition = gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `;
-    k.line(`${condition}${k.access(buffer, idx, valueType(value as UOp))} = ${k.text(value)};`);
+    const d = valueType(value as UOp);
+    const text = k.language.hasVectors && d.count > 1 ? vectorWritten(d, k.text(value)) : k.text(value);
+    k.line(`${condition}${k.access(buffer, idx, d)} = ${text};`);
   },
   ALU: (k, u) => k.value(u, "alu", k.alu(u)),
   CAST: (k, u) => {
     const from = scalarOf(valueType(u.srcs[0] as UOp));
     const spell = (x = ""): string => spellCast(k.language, scalarOf(valueType(u)), from, x);
-    k.value(u, "cast", k.perLane(valueType(u), u.srcs, spell));
+    const whole = k.whole(u, (d, x = "") => vectorCast(valueType(u), d, x));
+    k.value(u, "cast", whole ?? k.perLane(valueType(u), u.srcs, spell));
   },
   BITCAST: (k, u) => k.value(u, "cast", k.bitcast(u)),
   PHI: (k, u) => {
@@ -222,7 +272,8 @@ function parameters(k: KernelText): string {
       return `${mutable ? "" : "const "}${bufferPrefix}${typeName((u.dtype as Pointer).base)}* ${name}`;
     });
   const variables = k.variables.map((u) => `${argIntPrefix} ${u.arg.name}`);
-  return [...buffers, ...variables, ...extraArgs].join(", ");
+  const part = k.part ? ["const int begin", "const int end"] : [];
+  return [...buffers, ...variables, ...part, ...extraArgs].join(", ");
 }
 
 /** The text of a kernel that takes its buffers by position and then its variables. */

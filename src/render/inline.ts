@@ -63,13 +63,16 @@ function usersOf(uops: readonly UOp[]): Map<UOp, Place[]> {
   return users;
 }
 
-/** Users that take their source by name: they read it twice, or lane by lane. */
-function wantsName(u: UOp, user: UOp): boolean {
-  if (user.op === "ALU" && REPEATS_SOURCES.has(user.arg)) return true;
-  return valueType(u).count > 1 && user.op !== "STORE";
+/** A user that takes vectors lane by lane: it names them as often as there are lanes. */
+export type ByLane = (user: UOp) => boolean;
+
+/** Users that take their source by name: they read it several times. */
+function wantsName(u: UOp, user: UOp, byLane: ByLane): boolean {
+  if (valueType(u).count > 1) return byLane(user);
+  return user.op === "ALU" && REPEATS_SOURCES.has(user.arg);
 }
 
-export function planInlining(uops: readonly UOp[]): Set<UOp> {
+export function planInlining(uops: readonly UOp[], byLane: ByLane): Set<UOp> {
   const { depth, phis } = positions(uops);
   const users = usersOf(uops);
   const inlined = new Set<UOp>();
@@ -85,7 +88,8 @@ export function planInlining(uops: readonly UOp[]): Set<UOp> {
     };
     const uses = users.get(u) ?? [];
     if (uses.length > 1 && u.op !== "GEP") continue;
-    if (content.nesting > MAX_NESTING || uses.some((p) => wantsName(u, p.user) && u.op !== "GEP")) continue;
+    if (content.nesting > MAX_NESTING || uses.some((p) => wantsName(u, p.user, byLane) && u.op !== "GEP"))
+      continue;
     if (content.readsAcc && uses.some((p) => phis[p.index] !== phis[i])) continue;
     if (content.costly && uses.some((p) => (depth[p.index] ?? 0) > (depth[i] ?? 0))) continue;
     inlined.add(u);

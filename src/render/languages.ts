@@ -3,8 +3,10 @@
 
 import type { Renderer, Support, Target } from "../codegen/target.ts";
 import { type DType, dtypes, scalarOf } from "../dtype.ts";
+import type { AluOp } from "../ops.ts";
 import { type CStyleLanguage, type KernelFacts, uopsToCStyle } from "./cstyle.ts";
 import { cstyleOps, type MathFunction, type Words } from "./spelling.ts";
+import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
 
 type TypeNames = Readonly<Record<string, string>>;
 
@@ -86,13 +88,6 @@ typedef _Float16 half;
 const usesMath = (body: string): boolean =>
   /\b(?:exp2|log2|sin|sqrt|trunc|fmod)f?\(|\b(?:INFINITY|NAN)\b/.test(body);
 
-/** Aligned as one element: a row of a tensor may start anywhere. */
-const gccVector = (d: DType): string => {
-  const s = scalarOf(d);
-  const attributes = `vector_size(${d.itemsize}), aligned(${s.itemsize})`;
-  return `typedef ${clangWords.typeName(s)} ${clangWords.typeName(d)} __attribute__((${attributes}));`;
-};
-
 /** C for clang and gcc. */
 export const ClangLanguage: CStyleLanguage = {
   ...clangWords,
@@ -114,13 +109,15 @@ export const ClangLanguage: CStyleLanguage = {
   bitcast: (to, from, x) =>
     `((union { ${clangWords.typeName(from)} a; ${clangWords.typeName(to)} b; }){ ${x} }).b`,
   bitcastHelper: noHelper,
+  hasVectors: true,
+  fused: false,
   wrapsSigned: true,
   // two buffers of different types may be one memory
   flags: ["-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing"],
-  preamble: ({ scalars, vectors, body }) => [
+  preamble: ({ scalars, body }) => [
     ...(usesMath(body) ? ["#include <math.h>"] : []),
     ...(scalars.has(dtypes.float16) ? [HALF] : []),
-    ...[...vectors].map(gccVector),
+    ...vectorPreamble(body, clangWords.typeName),
   ],
 };
 
@@ -154,6 +151,8 @@ export const MetalLanguage: CStyleLanguage = {
   lane: dotLane,
   bitcast: (to, _, x) => `as_type<${metalWords.typeName(to)}>(${x})`,
   bitcastHelper: noHelper,
+  hasVectors: false,
+  fused: false,
   wrapsSigned: false,
   flags: ["-fno-fast-math"],
   preamble: () => ["#include <metal_stdlib>", "using namespace metal;"],
@@ -207,6 +206,8 @@ export const CUDALanguage: CStyleLanguage = {
   lane: (v, i) => `${v}.${cudaLaneName(i)}`,
   bitcast: (to, _, x) => `bitcast<${cudaWords.typeName(to)}>(${x})`,
   bitcastHelper: () => CUDA_BITCAST,
+  hasVectors: false,
+  fused: false,
   wrapsSigned: false,
   flags: ["--fmad=false"],
   preamble: ({ scalars, vectors }) => [
@@ -278,6 +279,8 @@ export const HIPLanguage: CStyleLanguage = {
   lane: indexLane,
   bitcast: (to, _, x) => `__builtin_bit_cast(${hipTypes(to)}, ${x})`,
   bitcastHelper: noHelper,
+  hasVectors: false,
+  fused: false,
   wrapsSigned: true,
   // HIP_PREFIX says size_t, which only HIP's own headers would define
   flags: ["-fwrapv", "-ffp-contract=off", "-Dsize_t=__SIZE_TYPE__"],
@@ -328,6 +331,8 @@ export const OpenCLLanguage: CStyleLanguage = {
   lane: (v, i) => `${v}.s${HEX[i]}`,
   bitcast: (to, _, x) => `as_${openclWords.typeName(to)}(${x})`,
   bitcastHelper: noHelper,
+  hasVectors: false,
+  fused: false,
   wrapsSigned: false,
   flags: [],
   preamble: openclPragmas,
@@ -355,12 +360,27 @@ const renderer = (
 
 const GRID = 2 ** 31 - 1;
 
-/** C of the host, as loops. */
+/** C of the host, as loops, one value at a time. */
 export const ClangRenderer: Renderer = renderer(
   ClangLanguage,
   { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 0 },
   { float16: "storage", bfloat16: "bits" },
 );
+
+const FUNCTIONS: ReadonlySet<AluOp> = new Set<AluOp>(["EXP2", "LOG2", "SIN"]);
+
+/**
+ * C of the host with the vectors of its processor. The C library's functions take one value: they are spelt out. A
+ * MULACC of the user rounds twice; those that round once come from linearize, into sums.
+ */
+export const clangRenderer = (vectors: Vectors): Renderer => ({
+  ...ClangRenderer,
+  hasThreads: true,
+  simd: vectorSimd(vectors),
+  has: (op, d) =>
+    scalarOf(d) !== dtypes.float32 || !(FUNCTIONS.has(op) || (vectors.fused && op === "MULACC")),
+  render: (name, uops) => uopsToCStyle({ ...ClangLanguage, fused: vectors.fused }, name, uops),
+});
 export const MetalRenderer: Renderer = renderer(
   MetalLanguage,
   {

@@ -4,7 +4,7 @@
 import type { UOp } from "../codegen/uops.ts";
 import { Pointer } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
-import { planInlining } from "./inline.ts";
+import { type ByLane, planInlining } from "./inline.ts";
 
 export type Prefix = "acc" | "ridx" | "val" | "alu" | "cast" | "vec";
 
@@ -35,8 +35,8 @@ export abstract class KernelWriter {
   readonly #inlined: ReadonlySet<UOp>;
   #depth = 1;
 
-  constructor(uops: readonly UOp[]) {
-    this.#inlined = planInlining(uops);
+  constructor(uops: readonly UOp[], byLane: ByLane = (user) => user.op !== "STORE") {
+    this.#inlined = planInlining(uops, byLane);
   }
 
   line(text: string): void {

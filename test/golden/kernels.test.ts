@@ -6,12 +6,18 @@
 import {
   ClangRenderer,
   CUDARenderer,
+  createSchedule,
   MetalRenderer,
   OpenCLRenderer,
   type Renderer,
+  resetKernelNames,
+  Tensor,
+  toKernel,
   WGSLRenderer,
 } from "gradloom";
 import { expect, test } from "vitest";
+import type { OptOp } from "../../src/codegen/opts.ts";
+import { clangRenderer } from "../../src/render/languages.ts";
 import { GOLDENS, type Golden, kernelText } from "./pipeline.ts";
 
 const text = (renderer: Renderer, name: string): string =>
@@ -489,6 +495,79 @@ test("sum of a symbolic size", () => {
         acc0 = (val0+acc0);
       }
       data0[gidx0] = acc0;
+    }"
+  `);
+});
+
+// how C spells OptOps: lanes that lie side by side are one vector, threads share a loop
+const inVectors = (t: Tensor, opts: readonly OptOp[]): string => {
+  const renderer = clangRenderer({ width: 4, accumulators: 12, fused: true });
+  resetKernelNames();
+  const { name, uops } = toKernel(createSchedule([t.lazydata]).at(-1)?.ast ?? [], opts, renderer);
+  return renderer.render(name, uops) as string;
+};
+test("a matmul in vectors", () => {
+  const product = Tensor.empty([16, 64]).matmul(Tensor.empty([64, 8]));
+  const opts: OptOp[] = [
+    { op: "UPCAST", axis: 1, amount: 4 },
+    { op: "UPCAST", axis: 0, amount: 2 },
+    { op: "UNROLL", axis: 2, amount: 2 },
+  ];
+  expect(inVectors(product, opts)).toMatchInlineSnapshot(`
+    "typedef float float4 __attribute__((vector_size(16), aligned(4)));
+    static inline __attribute__((always_inline)) float4 float4_all(float x) { return (float4){x,x,x,x}; }
+    static inline __attribute__((always_inline)) float4 float4_fma(float4 a, float4 b, float4 c) {
+    #if __clang__
+      _Pragma("clang fp contract(fast)") return a*b+c;
+    #elif __FMA__
+      return __builtin_ia32_vfmaddps(a,b,c);
+    #else
+      return a*b+c;
+    #endif
+    }
+    void r_8_2_32_2_4_2(float* data0, const float* data1, const float* data2) {
+      for (int ridx0 = 0; ridx0 < 8; ridx0++) {
+        int alu0 = (ridx0*16);
+        int alu1 = (ridx0*128);
+        for (int ridx1 = 0; ridx1 < 2; ridx1++) {
+          float4 acc0 = float4_all(0.0f);
+          float4 acc1 = float4_all(0.0f);
+          int alu2 = (ridx1*4);
+          for (int ridx2 = 0; ridx2 < 32; ridx2++) {
+            int alu3 = (ridx2*2);
+            int alu4 = (alu1+alu3);
+            float val0 = data1[alu4];
+            int alu5 = (alu2+(ridx2*16));
+            float4 val1 = *((float4*)(data2+alu5));
+            float val2 = data1[alu4+1];
+            float4 val3 = *((float4*)(data2+alu5+8));
+            acc0 = float4_fma(float4_all(val2),val3,float4_fma(float4_all(val0),val1,acc0));
+            int alu6 = ((alu1+64)+alu3);
+            float val4 = data1[alu6];
+            float val5 = data1[alu6+1];
+            acc1 = float4_fma(float4_all(val5),val3,float4_fma(float4_all(val4),val1,acc1));
+          }
+          *((float4*)(data0+alu0+alu2)) = acc0;
+          *((float4*)(data0+(alu0+8)+alu2)) = acc1;
+        }
+      }
+    }"
+  `);
+});
+test("a part of a loop, and a mask", () => {
+  const opts: OptOp[] = [
+    { op: "UPCAST", axis: 0, amount: 4 },
+    { op: "THREAD", axis: 0, amount: 1 },
+  ];
+  expect(inVectors(Tensor.empty([256]).lt(2), opts)).toMatchInlineSnapshot(`
+    "typedef float float4 __attribute__((vector_size(16), aligned(4)));
+    typedef unsigned char uchar4 __attribute__((vector_size(4), aligned(1)));
+    void E_64_4(unsigned char* data0, const float* data1, const int begin, const int end) {
+      for (int gidx0 = begin; gidx0 < end; gidx0++) { /* 64 */
+        int alu0 = (gidx0*4);
+        float4 val0 = *((float4*)(data1+alu0));
+        *((uchar4*)(data0+alu0)) = __builtin_convertvector(((val0<2.0f)&1),uchar4);
+      }
     }"
   `);
 });

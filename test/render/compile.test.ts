@@ -17,7 +17,16 @@ import {
   MetalLanguage,
   OpenCLLanguage,
 } from "../../src/render/languages.ts";
-import { allCases, type Case, differences, encode, groupCase } from "./kernels.ts";
+import {
+  allCases,
+  aluCase,
+  type Case,
+  castCase,
+  differences,
+  encode,
+  groupCase,
+  widened,
+} from "./kernels.ts";
 import { METAL_STDLIB } from "./metalstub.ts";
 import { OpenCL } from "./opencl.ts";
 
@@ -41,7 +50,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** Runs a case with every buffer in koffi's memory, as the CLANG device does. */
 function runC(koffi: Koffi, compiler: string, c: Case): Uint8Array[] {
   const binary = compile(findCompiler([compiler]), c.name, uopsToCStyle(ClangLanguage, c.name, c.uops));
-  const kernel = load(koffi, c.name, binary);
+  const kernel = load(koffi, binary);
   const outs = c.outputs.map((o) => koffi.alloc("uint8_t", Math.max(16, o.values.length * o.dtype.itemsize)));
   const ins = c.inputs.map(({ dtype, values }) => {
     const bytes = encode(dtype, values);
@@ -61,6 +70,11 @@ function runC(koffi: Koffi, compiler: string, c: Case): Uint8Array[] {
 
 const C_CASES = allCases(without(float16, bfloat16), without(bfloat16));
 
+const VECTOR_CASES = [
+  ...without(float16, bfloat16).map((d) => aluCase(d)),
+  ...without(bfloat16).map((d) => castCase(d, without(bfloat16))),
+];
+
 describe.each(["gcc", "clang"])("C through %s", (compiler) => {
   test("every op, cast and constant agrees with ops.ts", async (ctx) => {
     if (!isThere(compiler)) skip(ctx, `${compiler} is not installed`);
@@ -69,12 +83,22 @@ describe.each(["gcc", "clang"])("C through %s", (compiler) => {
     expect(wrong).toEqual([]);
   });
 
+  test.for([4, 8])("every op and cast on vectors of %d agrees with ops.ts", async (width, ctx) => {
+    if (!isThere(compiler)) skip(ctx, `${compiler} is not installed`);
+    const koffi = await openKoffi();
+    const wrong = VECTOR_CASES.flatMap((c) => {
+      const wide = widened(c, width);
+      return differences(wide, runC(koffi, compiler, wide));
+    });
+    expect(wrong).toEqual([]);
+  });
+
   test("a kernel of a hundred buffers", async (ctx) => {
     if (!isThere(compiler)) skip(ctx, `${compiler} is not installed`);
     const koffi = await openKoffi();
     const args = Array.from({ length: 100 }, (_, i) => `int* data${i}`).join(", ");
     const source = `void many(${args}, const int n) {\n  data0[0] = data99[1]+n;\n}`;
-    const kernel = load(koffi, "many", compile(findCompiler([compiler]), "many", source));
+    const kernel = load(koffi, compile(findCompiler([compiler]), "many", source));
     const memory = koffi.alloc("uint8_t", 16);
     new Int32Array(koffi.view(memory, 16))[1] = 40;
     kernel.run(Array<bigint>(100).fill(memory), [2]);

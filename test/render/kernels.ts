@@ -6,7 +6,7 @@ import {
   bitcastValue,
   bounds,
   castValue,
-  type DType,
+  DType,
   dtypes,
   floatToIntVia,
   PtrDType,
@@ -245,6 +245,32 @@ export function overflowCase(d: DType): Case {
     vals: [],
     local: 1,
   };
+}
+
+/** The same kernel on `width` elements at a time; the last of them is repeated until they fill the vectors. */
+export function widened(c: Case, width: number): Case {
+  const n = c.outputs[0]?.values.length ?? 0;
+  const more = Math.ceil(n / width) * width - n;
+  const filled = <T extends { readonly values: readonly Value[] }>(x: T): T => ({
+    ...x,
+    values: [...x.values, ...new Array<Value>(more).fill(x.values.at(-1) ?? 0)],
+  });
+  const g = new UOpGraph();
+  const int = (x: number) => g.add("CONST", dtypes.int32, [], x);
+  const made = new Map<UOp, UOp>();
+  for (const u of c.uops) {
+    const srcs = u.srcs.map((s) => made.get(s) as UOp);
+    if (u.op === "LOOP") {
+      const loop = g.add("LOOP", dtypes.int32, [int(0), int((n + more) / width)]);
+      made.set(u, g.add("ALU", dtypes.int32, [loop, int(width)], "MUL"));
+    } else if (u.op === "ENDLOOP") {
+      g.add("ENDLOOP", undefined, (srcs[0] as UOp).srcs.slice(0, 1));
+    } else if (u.dtype instanceof DType && u.op !== "CONST") {
+      made.set(u, g.add(u.op, u.dtype.vec(width), srcs, u.arg as never));
+    } else made.set(u, g.add(u.op, u.dtype, srcs, u.arg as never));
+  }
+  const [outputs, inputs] = [c.outputs.map(filled), c.inputs.map(filled)];
+  return { ...c, name: `${c.name}_by_${width}`, uops: g, outputs, inputs };
 }
 
 // ---- constants ----

@@ -1,5 +1,5 @@
 // C text to a function that Node can call: finds gcc or clang, compiles to a shared object, loads it with koffi.
-// `compile` gives bytes that may be kept in a cache, `load` makes them callable. Buffers are addresses: who owns
+// `compile` gives bytes, which are kept for the next process, `load` makes them callable. Buffers are addresses: who owns
 // and frees the memory is the device's business. Temporary files are gone when a function returns.
 //
 // Memory, measured with koffi 3.3 on Node 20, a kernel of three buffers: addresses as bigint from `koffi.alloc`
@@ -13,6 +13,8 @@ import { join } from "node:path";
 import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
 import { ClangLanguage } from "../../render/languages.ts";
+import type { Vectors } from "../../render/vectors.ts";
+import { cached, keyOf } from "./cache.ts";
 
 /** The part of koffi that we use; the package is optional, so its types must not reach ours. */
 export interface Koffi {
@@ -31,8 +33,8 @@ interface KoffiLibrary {
 export interface CCompiler {
   /** the command and its first arguments */
   readonly command: readonly string[];
-  /** the first line of what it says of itself: part of a cache's key */
-  readonly version: string;
+  /** all it defines for this processor, its own version included */
+  readonly macros: string;
 }
 
 export interface LoadedKernel {
@@ -59,36 +61,50 @@ export async function openKoffi(importer: () => Promise<unknown> = () => import(
 
 const CANDIDATES = ["clang", "gcc", "cc"];
 
+const NATIVE = process.arch === "arm64" ? "-mcpu=native" : "-march=native";
+const FLAGS = ["-O2", NATIVE, ...ClangLanguage.flags, "-shared", "-fPIC", "-w", "-x", "c", "-"];
+
 /** The compiler that the setting CC names, or else the first that answers. */
 export function findCompiler(
   candidates: readonly string[] = env.CC === "" ? CANDIDATES : [env.CC],
 ): CCompiler {
   for (const candidate of candidates) {
     const command = candidate.trim().split(/\s+/);
-    const answer = spawnSync(command[0] ?? "", [...command.slice(1), "--version"], { encoding: "utf8" });
-    if (answer.status === 0) return { command, version: answer.stdout.split("\n")[0] ?? "" };
+    const args = [...command.slice(1), NATIVE, "-dM", "-E", "-x", "c", "-"];
+    const answer = spawnSync(command[0] ?? "", args, { input: "", encoding: "utf8" });
+    if (answer.status === 0) return { command, macros: answer.stdout };
   }
   throw new DeviceError(
     `CLANG: no C compiler answers (tried ${candidates.join(", ")}); install clang or gcc, or name one in CC`,
   );
 }
 
-const NATIVE = process.arch === "arm64" ? "-mcpu=native" : "-march=native";
-const FLAGS = ["-O2", NATIVE, ...ClangLanguage.flags, "-shared", "-fPIC", "-w", "-x", "c", "-"];
+/** The vectors of this processor: 128 bits are everywhere, with AVX2 there are 256. */
+export function vectorsOf({ macros }: CCompiler): Vectors {
+  const has = (name: string): boolean => new RegExp(`^#define ${name} `, "m").test(macros);
+  const width = has("__AVX2__") ? 8 : 4;
+  // 16 registers or 32, of which some hold operands; vectors of 512 bits measured no faster than twice 256
+  const accumulators = has("__AVX512VL__") || has("__aarch64__") ? 24 : 12;
+  return { width, accumulators, fused: has("__FMA__") || has("__aarch64__") };
+}
 
-/** The name of the entry that takes a table of buffers and a table of variables. */
-const entryOf = (name: string): string => `${name}_entry`;
+/** The entry that takes a table of buffers and a table of variables. */
+const ENTRY = "kernel_entry";
 
-/** The second entry of a kernel. It stays a call: an inlined copy would double the time to compile. */
-function entry(name: string, source: string): string {
-  const parameters = source.match(new RegExp(`\\bvoid ${name}\\(([^)]*)\\) \\{`))?.[1];
+/**
+ * The text with a second entry. It stays a call: an inlined copy would double the time to compile. The kernel's own name
+ * goes: the number in it depends on what was compiled before, and the same code should be found again.
+ */
+function withEntry(name: string, source: string): string {
+  const head = new RegExp(`\\bvoid ${name}\\(([^)]*)\\) \\{`);
+  const parameters = source.match(head)?.[1];
   if (parameters === undefined) throw new CompileError(`CLANG: no kernel ${name} in this source:\n${source}`);
   const kinds = parameters.split(", ").filter((p) => p !== "");
   const buffers = kinds.filter((p) => p.includes("*")).map((_, i) => `b[${i}]`);
   const vals = kinds.filter((p) => !p.includes("*")).map((_, i) => `v[${i}]`);
-  return `
-extern __typeof__(${name}) ${name} __attribute__((noinline));
-void ${entryOf(name)}(void** b, const int* v) { ${name}(${[...buffers, ...vals].join(", ")}); }
+  return `${source.replace(head, "void kernel($1) {")}
+extern __typeof__(kernel) kernel __attribute__((noinline));
+void ${ENTRY}(void** b, const int* v) { kernel(${[...buffers, ...vals].join(", ")}); }
 `;
 }
 
@@ -101,10 +117,15 @@ function inTempFolder<T>(use: (folder: string) => T): T {
   }
 }
 
-/** The shared object of one kernel. */
+/** The shared object of one kernel, of this process or an earlier one. */
 export function compile(compiler: CCompiler, name: string, source: string): Uint8Array {
+  const input = withEntry(name, source);
+  const key = keyOf(compiler.command.join(" "), compiler.macros, FLAGS.join(" "), input);
+  return cached("clang", key, () => compileNow(compiler, name, source, input));
+}
+
+function compileNow(compiler: CCompiler, name: string, source: string, input: string): Uint8Array {
   const [command = "", ...first] = compiler.command;
-  const input = source + entry(name, source);
   return inTempFolder((folder) => {
     const out = join(folder, "kernel.so");
     const answer = spawnSync(command, [...first, ...FLAGS, "-o", out, "-lm"], { input, encoding: "utf8" });
@@ -151,7 +172,7 @@ class ArgumentTable {
 const tables = new WeakMap<Koffi, ArgumentTable>();
 
 /** Makes compiled bytes callable. The file may go at once: the mapping keeps its contents. */
-export function load(koffi: Koffi, name: string, binary: Uint8Array): LoadedKernel {
+export function load(koffi: Koffi, binary: Uint8Array): LoadedKernel {
   const table = tables.get(koffi) ?? new ArgumentTable(koffi);
   tables.set(koffi, table);
   const library = inTempFolder((folder) => {
@@ -159,7 +180,7 @@ export function load(koffi: Koffi, name: string, binary: Uint8Array): LoadedKern
     writeFileSync(path, binary);
     return koffi.load(path);
   });
-  const fn = library.func(entryOf(name), "void", ["void*", "void*"]);
+  const fn = library.func(ENTRY, "void", ["void*", "void*"]);
   return {
     run: (buffers, vals) => table.call(fn, buffers, vals),
     unload: () => library.unload(),

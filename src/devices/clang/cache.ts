@@ -1,0 +1,54 @@
+// What took long to make and will be asked for again by another process: bytes under a key, one file each, in the
+// folder that the setting CACHE names. A file is whole or not there. Losing it costs time and nothing else, so a folder
+// that cannot be written is no error.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { env } from "../../env.ts";
+
+/** More files than this and the older half goes. */
+const MAX_FILES = 8192;
+
+/** undefined: nothing is kept. */
+function folderOf(kind: string): string | undefined {
+  if (env.CACHE === "0") return undefined;
+  return join(env.CACHE === "" ? join(homedir(), ".cache", "gradloom") : env.CACHE, kind);
+}
+
+/** A name for everything that the bytes depend on. */
+export const keyOf = (...parts: readonly string[]): string =>
+  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 40);
+
+const counted = new Set<string>();
+
+/** What was kept under the key, or else made now and kept. */
+export function cached(kind: string, key: string, make: () => Uint8Array): Uint8Array {
+  const folder = folderOf(kind);
+  if (folder === undefined) return make();
+  const file = join(folder, key);
+  try {
+    return readFileSync(file);
+  } catch {}
+  const bytes = make();
+  try {
+    // what is kept here is run as code: nobody else may write it
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (!counted.has(folder)) prune(folder);
+    counted.add(folder);
+    const draft = `${file}.${process.pid}`;
+    writeFileSync(draft, bytes);
+    renameSync(draft, file);
+  } catch {}
+  return bytes;
+}
+
+function prune(folder: string): void {
+  const names = readdirSync(folder);
+  if (names.length <= MAX_FILES) return;
+  const files = names.map((name) => ({ name, at: statSync(join(folder, name)).mtimeMs }));
+  for (const { name } of files.sort((a, b) => a.at - b.at).slice(0, names.length >> 1)) {
+    rmSync(join(folder, name), { force: true });
+  }
+}

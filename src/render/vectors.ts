@@ -1,0 +1,240 @@
+// Vectors in C through the extensions that gcc and clang share: how values of several lanes are made, computed, cast,
+// loaded and stored as one. A vector of bools is a mask of ints, all ones or all zeros, whatever it was compared; in
+// memory a bool stays one byte. What has no operator is a small function, written before the kernel that calls it.
+
+import type { Simd } from "../codegen/target.ts";
+import { type UOp, valueType } from "../codegen/uops.ts";
+import { type DType, dtypes, floatToIntVia, Pointer, scalarOf } from "../dtype.ts";
+import type { AluOp } from "../ops.ts";
+import { isCount, operand } from "./spelling.ts";
+
+/** What a processor has. */
+export interface Vectors {
+  /** lanes of 32 bits */
+  readonly width: number;
+  /** vectors that fit into its registers beside their operands */
+  readonly accumulators: number;
+  /** a product is added in one instruction */
+  readonly fused: boolean;
+}
+
+type Spell = (d: DType, ...srcs: string[]) => string;
+
+const nameOf = (d: DType): string => `${scalarOf(d).alias}${d.count}`;
+const isBool = (d: DType): boolean => d.kind === "bool";
+const convert = (x: string, to: string): string => `__builtin_convertvector(${x},${to})`;
+const call =
+  (fn: string): Spell =>
+  (d, ...xs) =>
+    `${nameOf(d)}_${fn}(${xs.join(",")})`;
+
+/** C spreads a number over the lanes by itself where the other operand is a vector. */
+const NUMBER = /^\w+_all\((-?\d[^()]*)\)$/;
+const numberIn = (x: string): string | undefined => NUMBER.exec(x)?.[1];
+const infix =
+  (symbol: string): Spell =>
+  (d, a = "", b = "") => {
+    const wide = !isBool(d) && scalarOf(d).itemsize >= 4;
+    const [x, y] = wide ? [numberIn(a), numberIn(b)] : [];
+    return y === undefined ? `(${x ?? a}${symbol}${b})` : `(${a}${symbol}${operand(y)})`;
+  };
+
+const INTS: Readonly<Record<number, DType>> = {
+  1: dtypes.int8,
+  2: dtypes.int16,
+  4: dtypes.int32,
+  8: dtypes.int64,
+};
+/** The lanes in which C answers a comparison of values of this type. */
+const maskOf = (d: DType): DType => (INTS[scalarOf(d).itemsize] as DType).vec(d.count);
+const compare =
+  (symbol: string): Spell =>
+  (d, a = "", b = "") => {
+    const answer = infix(symbol)(d, a, b);
+    return isBool(d) || scalarOf(d).itemsize === 4
+      ? answer
+      : convert(answer, nameOf(dtypes.bool.vec(d.count)));
+  };
+const shift =
+  (symbol: string): Spell =>
+  (d, a, b = "") => {
+    const bits = scalarOf(d).itemsize * 8;
+    const count = numberIn(b);
+    return `(${a}${symbol}${count !== undefined && isCount(count, bits) ? count : `(${b}&${bits - 1})`})`;
+  };
+
+type Row = readonly [bool: Spell | undefined, int: Spell | undefined, float: Spell | undefined];
+const same = (s: Spell): Row => [s, s, s];
+const NONE: Row = [undefined, undefined, undefined];
+
+/** Types below int are computed in lanes of their own width, so nothing has to be cut to it. */
+const ALU: Readonly<Record<AluOp, Row>> = {
+  NEG: [(_, a = "") => a, (_, a) => `(-${a})`, (_, a) => `(-${a})`],
+  EXP2: NONE,
+  LOG2: NONE,
+  SIN: NONE,
+  SQRT: [undefined, undefined, call("sqrt")],
+  RECIP: [undefined, undefined, (d, a) => `(1.0${scalarOf(d) === dtypes.float64 ? "" : "f"}/${a})`],
+  TRUNC: [undefined, undefined, call("trunc")],
+  ADD: [infix("|"), infix("+"), infix("+")],
+  SUB: [infix("^"), infix("-"), infix("-")],
+  MUL: [infix("&"), infix("*"), infix("*")],
+  DIV: [undefined, undefined, infix("/")],
+  IDIV: NONE,
+  MOD: NONE,
+  MAX: [infix("|"), call("max"), call("max")],
+  CMPLT: [(_, a, b) => `(~${a}&${b})`, compare("<"), compare("<")],
+  CMPEQ: same(compare("==")),
+  CMPNE: same(compare("!=")),
+  AND: [infix("&"), infix("&"), undefined],
+  OR: [infix("|"), infix("|"), undefined],
+  XOR: [infix("^"), infix("^"), undefined],
+  SHL: [undefined, shift("<<"), undefined],
+  SHR: [undefined, shift(">>"), undefined],
+  WHERE: same(call("where")),
+  MULACC: [
+    (_, a, b, c) => `((${a}&${b})|${c})`,
+    (_, a, b, c) => `((${a}*${b})+${c})`,
+    (_, a, b, c) => `((${a}*${b})+${c})`,
+  ],
+};
+
+/** Conversions of half are the compilers' weak spot: it goes lane by lane. */
+const isLane = (d: DType): boolean => scalarOf(d) !== dtypes.float16 && scalarOf(d) !== dtypes.bfloat16;
+
+const spellingOf = (op: AluOp, d: DType): Spell | undefined =>
+  isLane(d) ? ALU[op][isBool(d) ? 0 : d.isFloat ? 2 : 1] : undefined;
+
+/** The op on whole vectors; `d` is the type of the last source. Undefined: lane by lane. */
+export const vectorAlu = (op: AluOp, d: DType, ...xs: string[]): string | undefined =>
+  spellingOf(op, d)?.(d, ...xs);
+
+/** `a * b + c`, rounded once. */
+export const vectorFma = call("fma");
+
+/** One value in all lanes. */
+export const vectorAll = call("all");
+
+export function vectorMake(d: DType, lanes: readonly string[]): string {
+  if (isLane(d) && lanes.every((l) => l === lanes[0])) return vectorAll(d, lanes[0] as string);
+  return `(${nameOf(d)}){${lanes.map((l) => (isBool(d) ? `-(${l})` : l)).join(",")}}`;
+}
+export const vectorLane = (d: DType, x: string, lane: number): string =>
+  isBool(d) ? `(${x}[${lane}]&1)` : `${x}[${lane}]`;
+
+/** Undefined: lane by lane. */
+export function vectorCast(to: DType, from: DType, x: string): string | undefined {
+  if (!isLane(to) || !isLane(from)) return undefined;
+  if (to === from) return x;
+  const zero = scalarOf(from).isFloat ? "0.0f" : "0";
+  if (isBool(to)) return compare("!=")(from, x, call("all")(from, zero));
+  if (isBool(from)) return convert(`(${x}&1)`, nameOf(to));
+  const via = from.isFloat && to.isInt ? floatToIntVia(scalarOf(to)).vec(to.count) : to;
+  return via === to ? convert(x, nameOf(to)) : convert(convert(x, nameOf(via)), nameOf(to));
+}
+export function vectorBitcast(to: DType, from: DType, x: string): string | undefined {
+  if (!isLane(to) || !isLane(from) || isBool(to) || isBool(from)) return undefined;
+  return to === from ? x : `((${nameOf(to)})${x})`;
+}
+
+/** What expand.ts may make vectors of: the node is still on scalars. */
+export const vectorSimd = ({ width, accumulators, fused }: Vectors): Simd => ({
+  width,
+  accumulators,
+  fuses: (d) => fused && scalarOf(d) === dtypes.float32,
+  memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
+  has(u) {
+    return isLane(valueType(u)) && !isByLane(u);
+  },
+});
+
+/** A uop on vectors that is spelt lane by lane. */
+export function isByLane(u: UOp): boolean {
+  if (u.op === "GEP") return true;
+  if (u.op !== "ALU" && u.op !== "CAST" && u.op !== "BITCAST") return false;
+  const [to, from] = [valueType(u), valueType(u.srcs.at(-1) as UOp)];
+  if (u.op === "ALU") return spellingOf(u.arg, from) === undefined;
+  return (u.op === "CAST" ? vectorCast : vectorBitcast)(to, from, "") === undefined;
+}
+
+/** How the lanes lie in memory. */
+export const vectorMemory = (d: DType): DType => (isBool(d) ? dtypes.uint8.vec(d.count) : d);
+/** A value out of what was read from memory, and back. */
+export const vectorRead = (d: DType, x: string): string => (isBool(d) ? `(${convert(x, nameOf(d))}!=0)` : x);
+export const vectorWritten = (d: DType, x: string): string =>
+  isBool(d) ? convert(`(${x}&1)`, nameOf(vectorMemory(d))) : x;
+
+// ---- what stands before the kernel ----
+
+const CALLS = /\b([a-z]+)(\d+)_(all|where|max|sqrt|trunc|fma)\(/g;
+type Helper = "all" | "where" | "max" | "sqrt" | "trunc" | "fma";
+const byAlias = new Map(dtypes.all.map((d) => [d.alias, d]));
+const TYPES = new RegExp(`\\b(${[...byAlias.keys()].join("|")})(\\d+)(?![a-z\\d])`, "gi");
+
+const lanesOf = (d: DType, lane: (i: number) => string): string =>
+  `{${Array.from({ length: d.count }, (_, i) => lane(i)).join(",")}}`;
+const suffix = (d: DType): string => (scalarOf(d) === dtypes.float64 ? "" : "f");
+
+/** gcc has no way to allow contraction for one expression: the instruction is named. */
+const X86_FMA: Readonly<Record<number, string>> = {
+  4: "__builtin_ia32_vfmaddps(a,b,c)",
+  8: "__builtin_ia32_vfmaddps256(a,b,c)",
+};
+
+const HELPERS: Readonly<Record<Helper, (d: DType, scalar: string) => string>> = {
+  all: (d, scalar) =>
+    `${nameOf(d)}_all(${scalar} x) { return (${nameOf(d)})${lanesOf(d, () => (isBool(d) ? "-x" : "x"))}; }`,
+  where: (d) => {
+    const [v, bits, mask] = [nameOf(d), nameOf(maskOf(d)), nameOf(dtypes.bool.vec(d.count))];
+    if (isBool(d)) return `${v}_where(${v} c, ${v} a, ${v} b) { return (a&c)|(b&~c); }`;
+    const c = bits === nameOf(dtypes.int32.vec(d.count)) ? "c" : convert("c", bits);
+    return `${v}_where(${mask} c, ${v} a, ${v} b) { ${bits} m = ${c}; return (${v})(((${bits})a&m)|((${bits})b&~m)); }`;
+  },
+  max: (d) => {
+    const [v, bits] = [nameOf(d), nameOf(maskOf(d))];
+    const first = d.isFloat ? "(a>b)|(a!=a)" : "a>b";
+    return `${v}_max(${v} a, ${v} b) { ${bits} m = ${first}; return (${v})(((${bits})a&m)|((${bits})b&~m)); }`;
+  },
+  sqrt: (d) =>
+    `${nameOf(d)}_sqrt(${nameOf(d)} x) { return (${nameOf(d)})${lanesOf(d, (i) => `__builtin_sqrt${suffix(d)}(x[${i}])`)}; }`,
+  trunc: (d) =>
+    `${nameOf(d)}_trunc(${nameOf(d)} x) { return (${nameOf(d)})${lanesOf(d, (i) => `__builtin_trunc${suffix(d)}(x[${i}])`)}; }`,
+  fma: (d) => {
+    const v = nameOf(d);
+    const gcc = scalarOf(d) === dtypes.float32 ? X86_FMA[d.count] : undefined;
+    const named = gcc === undefined ? "" : `#elif __FMA__\n  return ${gcc};\n`;
+    return `${v}_fma(${v} a, ${v} b, ${v} c) {
+#if __clang__
+  _Pragma("clang fp contract(fast)") return a*b+c;
+${named}#else
+  return a*b+c;
+#endif
+}`;
+  },
+};
+
+/** Aligned as one element: a row of a tensor may start anywhere. */
+function typedef(d: DType, typeName: (d: DType) => string): string {
+  const lane = isBool(d) ? dtypes.int32 : scalarOf(d);
+  const attributes = `vector_size(${lane.itemsize * d.count}), aligned(${lane.itemsize})`;
+  return `typedef ${typeName(lane)} ${nameOf(d)} __attribute__((${attributes}));`;
+}
+
+/** The types and functions that a kernel's text names. */
+export function vectorPreamble(body: string, typeName: (d: DType) => string): string[] {
+  const called = new Map<string, string>();
+  for (const [text, alias = "", count, fn] of body.matchAll(CALLS)) {
+    const d = byAlias.get(alias)?.vec(Number(count));
+    if (d === undefined) continue;
+    called.set(
+      text,
+      `static inline __attribute__((always_inline)) ${nameOf(d)} ${HELPERS[fn as Helper](d, typeName(scalarOf(d)))}`,
+    );
+  }
+  const helpers = [...called.values()];
+  const types = new Map<string, DType>();
+  for (const [name, alias = "", count] of [...helpers, body].join("\n").matchAll(TYPES)) {
+    types.set(name, (byAlias.get(alias) as DType).vec(Number(count)));
+  }
+  return [...[...types.values()].map((d) => typedef(d, typeName)), ...helpers];
+}
