@@ -204,13 +204,20 @@ class WasmAllocator extends HCQCompatAllocator<Block> {
   }
 
   alloc(nbytes: number, zeroed: boolean): Block {
-    const { device } = this;
-    const { memory } = device.hardware;
+    if (zeroed) return this.#unused(nbytes, true);
     const size = AddressSpace.rounded(nbytes);
     this.#reclaim();
-    const again = zeroed ? -1 : this.#retired.findLastIndex((r) => r.size === size);
-    const [reused] = again < 0 ? [] : this.#retired.splice(again, 1);
-    const vaAddr = reused?.at ?? memory.alloc(nbytes, zeroed) ?? this.#afterAll(nbytes, zeroed);
+    const at = this.#retired.findLastIndex((r) => r.size === size);
+    const [again] = at < 0 ? [] : this.#retired.splice(at, 1);
+    return again === undefined
+      ? this.#unused(nbytes, false)
+      : { device: this.device, vaAddr: again.at, size: nbytes };
+  }
+  /** Memory that nothing in flight uses: the host may write to it now. */
+  #unused(nbytes: number, zeroed: boolean): Block {
+    const { device } = this;
+    this.#reclaim();
+    const vaAddr = device.hardware.memory.alloc(nbytes, zeroed) ?? this.#afterAll(nbytes, zeroed);
     return { device, vaAddr, size: nbytes };
   }
   free({ vaAddr }: Block, nbytes: number): void {
@@ -257,7 +264,7 @@ class WasmAllocator extends HCQCompatAllocator<Block> {
     return { device, vaAddr: vaAddr + byteOffset, size };
   }
   protected allocHost(nbytes: number): { res: Block; bytes: Uint8Array } {
-    const res = this.alloc(nbytes, false);
+    const res = this.#unused(nbytes, false);
     return { res, bytes: this.view(res, nbytes) };
   }
 }

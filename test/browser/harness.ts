@@ -10,11 +10,12 @@ import { build } from "esbuild";
 const root = join(import.meta.dirname, "..", "..");
 
 /** Bundles `entry` (below the repository) as a browser would get it: file name -> text, and what it could not hold. */
-export async function bundlePage(entry: string) {
+export async function bundlePage(entry: string, { minify = false }: { minify?: boolean } = {}) {
   const result = await build({
     absWorkingDir: root,
     entryPoints: { page: entry },
     bundle: true,
+    minify,
     splitting: true,
     format: "esm",
     target: "es2022",
@@ -33,17 +34,29 @@ export async function bundlePage(entry: string) {
   return { files, externals };
 }
 
-/** Serves the files and an empty page that loads page.js, isolated so that the page may share memory. */
-export async function serve(files: ReadonlyMap<string, string>) {
+export interface ServeOptions {
+  /** the page may share memory */
+  readonly isolated?: boolean;
+  /** its Content-Security-Policy */
+  readonly policy?: string;
+}
+
+/** Serves the files and an empty page that loads page.js. */
+export async function serve(
+  files: ReadonlyMap<string, string>,
+  { isolated = true, policy }: ServeOptions = {},
+) {
   const html = '<!doctype html><meta charset="utf-8"><script type="module" src="/page.js"></script>';
   const server = createServer((request, response) => {
     const name = (request.url ?? "/").slice(1);
     const body = name === "" ? html : files.get(name);
     response.writeHead(body === undefined ? 404 : 200, {
       "Content-Type": name === "" ? "text/html" : "text/javascript",
-      "Cross-Origin-Opener-Policy": "same-origin",
-      "Cross-Origin-Embedder-Policy": "require-corp",
       "Cross-Origin-Resource-Policy": "same-origin",
+      ...(isolated
+        ? { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" }
+        : {}),
+      ...(policy === undefined ? {} : { "Content-Security-Policy": policy }),
     });
     response.end(body);
   });

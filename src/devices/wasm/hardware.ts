@@ -150,7 +150,10 @@ export class Hardware {
       if (worth) {
         if (!workers.started) this.#startedAt = performance.now();
         workers.start();
-        if (workers.usable) return void Atomics.notify(this.memory.words, LAYOUT.bell, 1);
+        if (workers.usable) {
+          workers.wake();
+          return;
+        }
       }
     }
     this.pump();

@@ -64,6 +64,17 @@ export class Workers {
     const wanted = canBlock ? Math.max(1, threads - 1) : threads;
     for (let id = 1; id <= wanted && this.usable; id++) if (!this.#handles.has(id)) this.#start(id);
   }
+  /**
+   * They count as awake from here on, not only when they get to run. The bell rings after that, so that one which is
+   * about to sleep does not.
+   */
+  wake(): void {
+    const { words } = this.#memory;
+    const { asleep, awake, bell } = LAYOUT;
+    for (const id of this.#handles.keys()) Atomics.compareExchange(words, stateOf(id), asleep, awake);
+    Atomics.add(words, bell, 1);
+    Atomics.notify(words, bell);
+  }
   #start(id: number): void {
     try {
       const data = { memory: this.#memory.memory, layout: LAYOUT, id, spins: SPINS };

@@ -6,10 +6,9 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DeviceError, Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { device, handles, ints, launch, ramp, scale, spin, trap } from "./kernels.ts";
+import { device, forever, handles, ints, launch, ramp, scale, spin, trap } from "./kernels.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
-const NEVER = 2 ** 31 - 1;
 
 /** Runs something on the workers, so that they are up. */
 async function wake(name: string): Promise<void> {
@@ -99,9 +98,9 @@ describe("a worker that dies", () => {
     await wake(name);
     const { workers } = d.hardware;
     const x = ints(name, [0]);
-    launch(spin(d, "endless", NEVER), [x]);
+    launch(forever(d, "endless"), [x]);
+    await inKernel(name); // on a worker: nobody waits yet
     const waiting = Promise.resolve(d.waitSignal(d.timelineSignal, d.timelineValue - 1));
-    await inKernel(name);
     for (const id of workers.ids) workers.terminate(id);
     await expect(waiting).rejects.toThrow(
       /WASM:46 compute: kernel endless failed on worker \d+: the worker is gone \(exit code 1\)/,
@@ -188,13 +187,13 @@ describe("a wait that nothing meets", () => {
 
 describe("a process that ends while work is in flight", () => {
   const PROGRAM = `
-    import { device, ints, launch, spin } from "./test/devices/wasm/kernels.ts";
+    import { device, forever, ints, launch, spin } from "./test/devices/wasm/kernels.ts";
     const d = device("WASM");
     const x = ints("WASM", [0]);
     launch(spin(d, "warm", 1000), [x]);
     await d.synchronize();
     while (!d.hardware.workers.present) await new Promise((r) => setTimeout(r, 5));
-    launch(spin(d, "endless", ${NEVER}), [x]);
+    launch(forever(d, "endless"), [x]);
     while (!d.hardware.computing) await new Promise((r) => setTimeout(r, 1));
     console.log("in flight");
   `;

@@ -69,6 +69,14 @@ export const spin = (dev: WasmDevice, name: string, n: number): WasmProgram =>
     });
   });
 
+/** Never ends. */
+export const forever = (dev: WasmDevice, name: string): WasmProgram =>
+  kernel(dev, name, 1, (f) => {
+    f.loop();
+    f.br(0);
+    f.end();
+  });
+
 /** dst[i] += i + 1 for a range of i: takes a buffer, and where to begin and end. */
 export const ramp = (dev: WasmDevice, name: string): WasmProgram =>
   kernel(dev, name, 3, (f) => {

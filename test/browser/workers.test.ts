@@ -1,0 +1,66 @@
+// WASM's workers in a page: with COOP and COEP headers memory is shared, kernels run beside and a timer keeps firing;
+// without them, or where the page's policy forbids such workers, the same program runs on the page's own thread.
+
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bundlePage, CHROMIUM_FLAGS, findChromium, NO_CHROMIUM, serve } from "./harness.ts";
+import type { WorkersPage } from "./workerspage.ts";
+
+declare const gradloomWorkers: WorkersPage; // exists inside the page only
+
+const executablePath = findChromium();
+let browser: Browser | undefined;
+const closing: (() => Promise<void>)[] = [];
+beforeAll(async () => {
+  if (executablePath !== undefined) browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
+});
+afterAll(async () => {
+  await browser?.close();
+  for (const close of closing) await close();
+});
+
+async function open(options: Parameters<typeof serve>[1], minify = false): Promise<Page> {
+  const { files } = await bundlePage("test/browser/workerspage.ts", { minify });
+  const server = await serve(files, options);
+  closing.push(server.close);
+  const page = await (browser as Browser).newPage();
+  await page.goto(server.url, { waitUntil: "load" });
+  return page;
+}
+
+describe.each([
+  ["as written", false],
+  ["minified", true],
+])("an isolated page, %s", (_, minify) => {
+  test("workers run, and the page stays responsive", async ({ skip }) => {
+    skip(executablePath === undefined, NO_CHROMIUM);
+    const page = await open({}, minify);
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+    const n = 640;
+    await page.evaluate((size) => gradloomWorkers.products(size, 1), n); // compiles, starts the workers
+    const got = await page.evaluate((size) => gradloomWorkers.products(size, 6), n);
+    expect(got.values).toEqual(new Array(6).fill(n ** 3));
+    expect(got.shared).toBe(true);
+    expect(got.workers).toBeGreaterThan(0);
+    expect(got.up).toBe(true);
+    // the page was never held up for as long as a product takes
+    expect(got.ticks).toBeGreaterThan(6);
+    expect(got.longest).toBeLessThan(Math.max(60, got.ms / 3));
+    expect(await page.evaluate(() => gradloomWorkers.twoDevices())).toBe(128 ** 2 * 128 * 129);
+    expect(await page.evaluate(() => gradloomWorkers.sync(300))).toBe(300 ** 3);
+  });
+});
+
+describe.each([
+  ["not isolated", { isolated: false }, false],
+  ["whose policy forbids workers", { policy: "worker-src 'self'" }, true],
+])("a page %s", (_, options, shared) => {
+  test("computes on its own thread", async ({ skip }) => {
+    skip(executablePath === undefined, NO_CHROMIUM);
+    const page = await open(options);
+    const got = await page.evaluate(() => gradloomWorkers.products(320, 2));
+    expect(got.values).toEqual([320 ** 3, 320 ** 3]);
+    expect([got.shared, got.up]).toEqual([shared, false]);
+    expect(await page.evaluate(() => gradloomWorkers.twoDevices())).toBe(128 ** 2 * 128 * 129);
+  });
+});
