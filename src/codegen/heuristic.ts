@@ -10,6 +10,8 @@ import type { OptOp } from "./opts.ts";
 import type { Target } from "./target.ts";
 import { type UOp, valueType } from "./uops.ts";
 
+/** How much more may be computed so that vectors fit: an axis of 6 takes 8 lanes. */
+const MAX_WASTE = 1.4;
 /** Vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
 /** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
@@ -31,8 +33,9 @@ interface Scope {
 /** How an access meets an axis: it stays where it is, goes to the neighbour, or jumps. */
 type Step = "stays" | "next" | "jumps";
 
-export function chooseOpts(lowered: Lowered, target: Target): OptOp[] {
-  return new Heuristic(lowered, target).choose();
+/** `inPlace`: the kernel writes what it reads, so it must not compute anything twice. */
+export function chooseOpts(lowered: Lowered, target: Target, inPlace: boolean): OptOp[] {
+  return new Heuristic(lowered, target, inPlace).choose();
 }
 
 class Heuristic {
@@ -40,11 +43,13 @@ class Heuristic {
   readonly #ranges = new Map<number, UOp>();
   readonly #order: readonly Axis[];
   readonly #target: Target;
+  readonly #inPlace: boolean;
   readonly #free = new Map<UOp, ReadonlySet<number>>();
   readonly #scopes: readonly Scope[];
   readonly #steps = new Map<UOp, Map<number, Step>>();
 
-  constructor({ sink, axes, order }: Lowered, target: Target) {
+  constructor({ sink, axes, order }: Lowered, target: Target, inPlace: boolean) {
+    this.#inPlace = inPlace;
     this.#axes = axes;
     this.#order = order;
     this.#target = target;
@@ -100,6 +105,15 @@ class Heuristic {
     const { size } = this.#axes[id] as Axis;
     return typeof size === "number" && size % n === 0;
   }
+  /** Whether `n` lanes of the axis at once make sense, the last of them computed twice where `n` does not divide it. */
+  #fits(id: number, n: number): boolean {
+    const { size, kind } = this.#axes[id] as Axis;
+    if (typeof size !== "number" || this.#divides(id, n)) return this.#divides(id, n);
+    return kind === "output" && !this.#inPlace && this.#waste(id, n) <= MAX_WASTE;
+  }
+  #waste(id: number, n: number): number {
+    return (Math.ceil(this.#size(id) / n) * n) / this.#size(id);
+  }
   #step(u: UOp, id: number): Step {
     return getOrMake(
       getOrMake(this.#steps, u, () => new Map<number, Step>()),
@@ -119,8 +133,10 @@ class Heuristic {
 
   /** Axes along which vectors save most, no two of them in one scope. */
   #wideAxes(width: number): number[] {
-    const candidates = [...this.#ranges.keys()].filter((id) => this.#divides(id, width));
-    const gains = candidates.map((id) => ({ id, gain: this.#gain(id) })).filter(({ gain }) => gain > 0);
+    const candidates = [...this.#ranges.keys()].filter((id) => this.#fits(id, width));
+    const gains = candidates
+      .map((id) => ({ id, gain: this.#gain(id) / this.#waste(id, width) }))
+      .filter(({ gain }) => gain > 0);
     const chosen: number[] = [];
     for (const { id } of gains.sort((a, b) => b.gain - a.gain)) {
       const meets = this.#scopes.some((s) => s.axes.has(id) && chosen.some((c) => s.axes.has(c)));
@@ -145,13 +161,20 @@ class Heuristic {
   #tile(wide: number, hot: Scope, width: number): OptOp[] {
     const isOutput = this.#axes[wide]?.kind === "output";
     const op = isOutput ? "UPCAST" : "GROUP";
-    const lanes = (vectors: number): OptOp => ({ op, axis: this.#number(wide), amount: width * vectors });
+    const axis = this.#number(wide);
+    const lanes = (vectors: number): OptOp[] => {
+      const amount = width * vectors;
+      return [
+        ...(this.#divides(wide, amount) ? [] : [{ op: "PADTO", axis, amount } as const]),
+        { op, axis, amount },
+      ];
+    };
     if (hot.reduce === undefined || !hot.axes.has(wide)) {
       const body = this.#scopes
         .filter((s) => s.axes.has(wide))
         .reduce((n, s) => n + s.alus.length + s.memory.length, 0);
       const vectors = [4, 2].find((v) => v * body <= MAX_BODY && this.#divides(wide, v * width)) ?? 1;
-      return [lanes(vectors)];
+      return lanes(vectors);
     }
     const others = [...hot.axes].filter((id) => id !== wide && this.#axes[id]?.kind === "output");
     // a load that stays along an axis is what a tile of that axis saves
@@ -162,15 +185,15 @@ class Heuristic {
       const cost = this.#cost(tile, wide, hot);
       if (cost < best.cost - 1e-9) best = { tile, cost };
     };
-    for (const v of this.#factors(wide, width)) {
+    for (const v of [1, 2, 3, 4, 5, 6, 7, 8].filter((n) => this.#fits(wide, n * width))) {
       for (const a of [undefined, ...reused]) {
-        for (const n of a === undefined ? [1] : this.#factors(a, 1)) {
+        for (const n of a === undefined ? [1] : this.#factors(a)) {
           if (v * n > most) continue;
           const tile = new Map([[wide, v]]);
           if (a !== undefined) tile.set(a, n);
           attempt(tile);
           for (const b of a === undefined ? [] : reused.filter((id) => id > a)) {
-            for (const m of this.#factors(b, 1)) {
+            for (const m of this.#factors(b)) {
               if (m > 1 && v * n * m <= most) attempt(new Map(tile).set(b, m));
             }
           }
@@ -178,13 +201,13 @@ class Heuristic {
       }
     }
     return [...best.tile].flatMap(([id, n]): OptOp[] => {
-      if (id === wide) return [lanes(n)];
+      if (id === wide) return lanes(n);
       return n === 1 ? [] : [{ op: "UPCAST", axis: this.#number(id), amount: n }];
     });
   }
-  /** Amounts worth trying, in units of `unit`. */
-  #factors(id: number, unit: number): number[] {
-    return [1, 2, 3, 4, 5, 6, 7, 8].filter((n) => this.#divides(id, n * unit));
+  /** Amounts worth trying. */
+  #factors(id: number): number[] {
+    return [1, 2, 3, 4, 5, 6, 7, 8].filter((n) => this.#divides(id, n));
   }
   /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
   #cost(tile: ReadonlyMap<number, number>, wide: number, hot: Scope): number {
@@ -206,7 +229,8 @@ class Heuristic {
     const { simd } = this.#target;
     const fused = isProduct && simd?.fuses(valueType(sum).vec(simd.width)) === true;
     const alus = accumulators * (hot.alus.length + (fused ? 0 : 1));
-    return (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1) / accumulators;
+    const waste = this.#waste(wide, (tile.get(wide) as number) * (simd?.width ?? 1));
+    return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1)) / accumulators;
   }
 
   /** The innermost reduce loop, where its body is small enough to be written several times. */
@@ -230,8 +254,10 @@ class Heuristic {
     const work = this.#scopes.reduce((n, s) => n + s.turns * (1 + s.alus.length), 0);
     if (!this.#target.hasThreads || work < THREAD_WORK) return [];
     const left = (a: Axis): number => {
-      const taken = opts.filter((o) => o.axis === a.of).reduce((n, o) => n * o.amount, 1);
-      return smax(a.size) / taken;
+      const taken = opts
+        .filter((o) => o.axis === a.of && o.op === "UPCAST")
+        .reduce((n, o) => n * o.amount, 1);
+      return Math.ceil(smax(a.size) / taken);
     };
     // a reduce that does not depend on the loop would be computed again in every part of it
     const everywhere = (a: Axis): boolean => this.#scopes.every((s) => s.axes.has(a.id));

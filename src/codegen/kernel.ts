@@ -39,10 +39,10 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
   return finish(ast, prepare(ast, opts, target), opts, target);
 }
 
-/** The same with the OptOps that the heuristic chooses. */
-export function toFastKernel(ast: readonly LazyOp[], target: Target): Kernel {
+/** The same with the OptOps that the heuristic chooses. `inPlace`: one of its inputs is its output. */
+export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel {
   const plain = prepare(ast, [], target);
-  const opts = chooseOpts(plain, target);
+  const opts = chooseOpts(plain, target, inPlace);
   return finish(ast, opts.length === 0 ? plain : prepare(ast, opts, target), opts, target);
 }
 

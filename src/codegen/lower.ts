@@ -182,7 +182,7 @@ class Lowering {
   #loops(dims: readonly number[], size: Sint, output: boolean): Loops {
     if (size === 1) return { dims, at: 0, ranges: [] };
     const of = this.#numbered++;
-    const { rest, ...parts } = splitAxis(this.#opts, of, size, output);
+    const { rest, padded, ...parts } = splitAxis(this.#opts, of, size, output);
     const kinds = {
       local: "local",
       lanes: output ? "upcast" : "unroll",
@@ -191,15 +191,29 @@ class Lowering {
     let at: Sint = 0;
     const ranges: UOp[] = [];
     const nest = (n: Sint, kind: Axis["kind"]): void => {
-      at = mul(at, n);
       if (n === 1) return;
       const { variable, range } = this.#range(n, kind, of);
       at = add(at, variable);
       ranges.push(range);
     };
     nest(rest, output ? "output" : "reduce");
-    for (const part of ["local", "lanes", "group"] as const) nest(parts[part], kinds[part]);
+    at = mul(at, parts.local);
+    nest(parts.local, kinds.local);
+    if (padded) at = this.#stopped(at, parts.lanes, size as number, of);
+    else at = mul(at, parts.lanes);
+    nest(parts.lanes, kinds.lanes);
+    at = mul(at, parts.group);
+    nest(parts.group, kinds.group);
     return { dims, at, ranges };
+  }
+  /** The first of `lanes` elements at turn `turn`, never so far that the last is beyond `size`. */
+  #stopped(turn: Sint, lanes: number, size: number, of: number): Sint {
+    const last = this.#arena.constant(dtypes.int32, size - lanes);
+    const first = this.#index(mul(turn, lanes));
+    const fits = this.#arena.alu("CMPLT", first, last);
+    const variable = Variable(`b${of}`, 0, size - lanes);
+    this.#ranges.set(variable, this.#arena.alu("WHERE", fits, first, last));
+    return variable;
   }
 
   #range(size: Sint, kind: Axis["kind"], of: number): { variable: Variable; range: UOp } {

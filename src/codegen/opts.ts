@@ -8,9 +8,11 @@ import type { Sint } from "../shape/symbolic.ts";
  * SWAP exchanges two output axes. UPCAST computes `amount` neighbours of an output axis side by side, UNROLL of a
  * reduce axis. GROUP gives `amount` neighbours of a reduce axis an accumulator each; they are combined at the end. LOCAL
  * makes `amount` neighbours of an output axis one workgroup. THREAD makes the loop over an output axis the grid of a
- * kernel that otherwise has none: parts of it run on different threads, at least `amount` turns each.
+ * kernel that otherwise has none: parts of it run on different threads, at least `amount` turns each. PADTO rounds an
+ * output axis up to a multiple of `amount`: the last turn starts so much earlier, and computes what the one before it did
+ * once more. Not for a kernel that writes what it reads.
  */
-export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "GROUP" | "LOCAL" | "THREAD";
+export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "GROUP" | "LOCAL" | "THREAD" | "PADTO";
 
 /** One step of a kernel's optimisation. */
 export interface OptOp {
@@ -25,10 +27,21 @@ export interface OptOp {
 const PARTS: Readonly<Record<OptOpName, { output: boolean; part?: "local" | "lanes" | "group" }>> = {
   SWAP: { output: true },
   THREAD: { output: true },
+  PADTO: { output: true },
   UPCAST: { output: true, part: "lanes" },
   LOCAL: { output: true, part: "local" },
   UNROLL: { output: false, part: "lanes" },
   GROUP: { output: false, part: "group" },
+};
+
+const EXPECTED: Readonly<Record<OptOpName, string>> = {
+  SWAP: "another output axis",
+  THREAD: "a positive amount",
+  PADTO: "an amount up to its size, before any other op on it",
+  UPCAST: "a divisor of what is left",
+  LOCAL: "a divisor of what is left",
+  UNROLL: "a divisor of what is left",
+  GROUP: "a divisor of what is left",
 };
 
 export const showOpts = (opts: readonly OptOp[]): string =>
@@ -45,6 +58,8 @@ export function requireKnown(opts: readonly OptOp[]): void {
 
 /** How one axis of the kernel is split: its size is `rest * local * lanes * group`, the last the innermost. */
 export interface Split {
+  /** that is more than the axis has: the last turns start earlier */
+  readonly padded: boolean;
   readonly rest: Sint;
   readonly local: number;
   readonly lanes: number;
@@ -54,23 +69,31 @@ export interface Split {
 /** The split of axis `axis` of the given size. `output` says whether it is an output or a reduce axis. */
 export function splitAxis(opts: readonly OptOp[], axis: number, size: Sint, output: boolean): Split {
   let rest = size;
+  let padded = false;
   const parts = { local: 1, lanes: 1, group: 1 };
   for (const o of opts) {
     if (o.axis !== axis || o.op === "SWAP") continue;
     const { output: wanted, part } = PARTS[o.op];
     const whole = Number.isInteger(o.amount) && o.amount > 0;
-    const fits = part === undefined || (typeof rest === "number" && rest % o.amount === 0);
+    // only a whole axis is padded, and by less than a turn
+    const pads = rest === size && typeof rest === "number" && o.amount <= rest;
+    const divides = typeof rest === "number" && rest % o.amount === 0;
+    const fits = o.op === "PADTO" ? pads : part === undefined || divides;
     if (!whole || !fits || output !== wanted) {
       throw new ArgumentError(
         `${o.op}(${o.axis}, ${o.amount}): axis ${axis} is ${output ? "an output" : "a reduce"} axis with ${rest} left; ` +
-          `${o.op} takes ${wanted ? "an output" : "a reduce"} axis and ${part === undefined ? "a positive amount" : "a divisor of what is left"}`,
+          `${o.op} takes ${wanted ? "an output" : "a reduce"} axis and ${EXPECTED[o.op]}`,
       );
+    }
+    if (o.op === "PADTO" && !divides) {
+      rest = Math.ceil((rest as number) / o.amount) * o.amount;
+      padded = true;
     }
     if (part === undefined) continue;
     rest = (rest as number) / o.amount;
     parts[part] *= o.amount;
   }
-  return { rest, ...parts };
+  return { rest, padded, ...parts };
 }
 
 /** The order of `n` output axes after all SWAPs, outermost first. */

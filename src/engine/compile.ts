@@ -35,7 +35,7 @@ export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
   const out = si.outputs[0] as Buffer;
   switch (first.op) {
     case "STORE":
-      return yield* kernelRunner(out.device, si.ast);
+      return yield* kernelRunner(out.device, si.ast, writesWhatItReads(si));
     case "COPY": {
       const src = si.inputs[0] as Buffer;
       const { canTransfer } = Device.get(out.device).allocator;
@@ -51,8 +51,14 @@ export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
   }
 }
 
-export function* kernelRunner(name: string, ast: readonly LazyOp[]): Step<CompiledRunner> {
-  const key = `${name}|${astKey(ast)}`;
+/** An assign may share memory with what it is computed from. */
+function writesWhatItReads({ outputs, inputs }: ScheduleItem): boolean {
+  const memory = (b: Buffer): Buffer => b.base ?? b;
+  return outputs.some((o) => inputs.some((i) => memory(i) === memory(o)));
+}
+
+function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
+  const key = `${name}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
   const known = compiled.get(key);
   if (known !== undefined) return known;
   const device = yield* Device.opened(name);
@@ -61,7 +67,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[]): Step<Compil
       `${name} holds data and cannot compute; move the tensor first: t.to("${Device.DEFAULT}")`,
     );
   }
-  const kernel = env.NOOPT ? toKernel(ast, [], device.renderer) : toFastKernel(ast, device.renderer);
+  const kernel = env.NOOPT ? toKernel(ast, [], device.renderer) : toFastKernel(ast, device.renderer, inPlace);
   const source = render(device.renderer, kernel);
   const program = yield* settle(device.compile(kernel.name, source));
   const runner = new CompiledRunner({ ...kernel, device: name, program });

@@ -3,6 +3,7 @@
 // them into kernels, nobody else looks inside. What lies on several devices is a MultiLazyBuffer (multi.ts).
 
 import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
+import { env } from "../env.ts";
 import { DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
 import { inspect } from "../helpers.ts";
 import { type AluOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
@@ -21,6 +22,11 @@ let nextId = 0;
 const onlyHolds = (device: string): boolean => /^(?:EXT|DISK)(?:$|:)/.test(device);
 /** How many nodes were made so far: one whose id is lower is older. */
 export const nodesMade = (): number => nextId;
+
+/** A reduce of at least so many elements, to at most so few, is cut into one of these numbers of parts. */
+const MIN_SPLIT = 1 << 17;
+const MAX_KEPT = 16;
+const PARTS = [64, 32, 48, 16, 40, 24, 20, 12, 10, 8] as const;
 
 /** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
@@ -267,7 +273,34 @@ export class LazyBuffer {
     if (sprod(this.shape) === 0) {
       return LazyBuffer.constant(this.device, shape, this.dtype, REDUCE[op].identity(this.dtype));
     }
-    return LazyBuffer.make(this.device, shape, this.dtype, op, real, [this]);
+    const parts = this.#partsOf(real);
+    if (parts === undefined) return LazyBuffer.make(this.device, shape, this.dtype, op, real, [this]);
+    const { axis, count } = parts;
+    const split = this.shape.flatMap((d, i) => (i === axis ? [count, (d as number) / count] : [d]));
+    const inner = real.map((a) => (a >= axis ? a + 1 : a));
+    const partial = this.reshape(split).r(op, inner);
+    return partial.r(op, [axis]).reshape(shape);
+  }
+  /**
+   * A long reduce to few elements goes in two steps, so that there are parts which threads can share. Not where it counts:
+   * a sum that picks one of its terms by number becomes a load, but only in one piece.
+   */
+  #partsOf(axes: readonly number[]): { axis: number; count: number } | undefined {
+    const sizes = axes.map((a) => this.shape[a]);
+    const total = sizes.reduce<number>((n, s) => n * (typeof s === "number" ? s : NaN), 1);
+    const few = typeof this.size === "number" ? this.size / total : NaN;
+    if (!env.FUSE || !(total >= MIN_SPLIT) || !(few <= MAX_KEPT) || this.#counts(8)) return undefined;
+    for (const axis of axes) {
+      const count = PARTS.find((n) => (this.shape[axis] as number) % n === 0 && this.shape[axis] !== n);
+      if (count !== undefined) return { axis, count };
+    }
+    return undefined;
+  }
+  /** Whether an ARANGE is among the unrealised nodes a few steps below. */
+  #counts(depth: number): boolean {
+    const { base } = this;
+    if (base.realized !== undefined || depth === 0) return false;
+    return base.op === "ARANGE" || base.sources.some((s) => s.#counts(depth - 1));
   }
 
   cast(dtype: DType): LazyBuffer {

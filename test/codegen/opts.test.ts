@@ -113,7 +113,8 @@ const CASES: Readonly<Record<string, Case>> = {
 
 /** Whether a list fits, by the book: what is left of each axis, and which kind takes which op. */
 function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
-  const left = [...outputs, ...reduces];
+  const sizes = [...outputs, ...reduces];
+  const left = [...sizes];
   return opts.every(({ op, axis, amount }) => {
     const isOutput = axis < outputs.length;
     if (op === "SWAP") return isOutput && amount >= 0 && amount < outputs.length;
@@ -121,6 +122,11 @@ function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
     const wantsOutput = op !== "UNROLL" && op !== "GROUP";
     if (size === undefined || isOutput !== wantsOutput || amount < 1) return false;
     if (op === "THREAD") return true;
+    if (op === "PADTO") {
+      if (size !== sizes[axis] || amount > size) return false;
+      left[axis] = Math.ceil(size / amount) * amount;
+      return true;
+    }
     if (size % amount !== 0) return false;
     left[axis] = size / amount;
     return true;
@@ -130,7 +136,7 @@ function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
 /** Every op on every axis with every amount that could make sense, fitting or not. */
 function singles({ outputs, reduces }: Case): OptOp[] {
   const sizes = [...outputs, ...reduces];
-  const names = ["SWAP", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD"] as const;
+  const names = ["SWAP", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "PADTO"] as const;
   return sizes.flatMap((size, axis) =>
     names.flatMap((op) => {
       const amounts = op === "SWAP" ? sizes.map((_, i) => i) : Array.from({ length: size }, (_, i) => i + 1);
@@ -147,7 +153,7 @@ function randomList(r: Random, { outputs, reduces }: Case): OptOp[] {
       return opt("SWAP", r.int(0, outputs.length - 1), r.int(0, outputs.length - 1));
     return opt(
       axis < outputs.length
-        ? r.pick(["UPCAST", "UPCAST", "LOCAL", "THREAD"] as const)
+        ? r.pick(["UPCAST", "UPCAST", "LOCAL", "THREAD", "PADTO"] as const)
         : r.pick(["UNROLL", "GROUP"] as const),
       axis,
       r.pick([2, 2, 3, 4]),
@@ -198,7 +204,7 @@ describe("random kernels", () => {
       const axis = r.int(0, sizes.length - 1);
       const factors = [2, 3, 4, 5, 6, 8].filter((f) => (sizes[axis] as number) % f === 0);
       return opt(
-        r.pick(["UPCAST", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "SWAP"]),
+        r.pick(["UPCAST", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "PADTO", "SWAP"]),
         axis,
         factors.length === 0 ? 1 : r.pick(factors),
       );

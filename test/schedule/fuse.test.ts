@@ -256,6 +256,47 @@ describe("a reduce is computed once, whoever needs it", () => {
   });
 });
 
+describe("a long reduce to few elements", () => {
+  const long = T.ones([1 << 17]);
+  test("goes in two steps, whose first has parts for threads; one below the threshold does not", () => {
+    expect(kernels(long.contiguous().sum())).toBe(3); // with the one that writes the ones
+    const items = itemsOf(long.contiguous().sum());
+    expect(items.at(-2)?.outputs[0]?.size).toBe(64);
+    expect(plain(() => kernels(long.contiguous().sum()))).toBe(2);
+    expect(
+      kernels(
+        T.ones([1 << 16])
+          .contiguous()
+          .sum(),
+      ),
+    ).toBe(2);
+    expect(
+      kernels(
+        T.ones([32, 1 << 16])
+          .contiguous()
+          .sum(1),
+      ),
+    ).toBe(2);
+  });
+  test("is right for every op, over several axes, with sizes that only some number divides", () => {
+    const counts = T.arange(3 * 60_000).contiguous();
+    expect(counts.max().itemSync()).toBe(179_999);
+    expect(counts.reshape([3, 200, 300]).sum([1, 2]).dataSync()).toEqual(
+      Int32Array.from([1799970000, 5399970000, 8999970000].map((n) => n | 0)),
+    );
+    expect(T.ones([131_073]).contiguous().sum().itemSync()).toBe(131_073);
+  });
+  test("that picks one element by its number stays a load", () => {
+    const table = T.arange(1 << 18).contiguous();
+    table.realizeSync();
+    const index = new T([77]).realizeSync();
+    const t = table.gather(0, index);
+    expect(kernels(t)).toBe(1);
+    expect(totalOps(t)).toBeLessThan(100);
+    expect(t.itemSync()).toBe(77);
+  });
+});
+
 describe("the cost of what was fused", () => {
   const n = 32;
   const big = ready([n, n]);
