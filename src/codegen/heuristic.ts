@@ -109,7 +109,7 @@ class Heuristic {
   #fits(id: number, n: number): boolean {
     const { size, kind } = this.#axes[id] as Axis;
     if (typeof size !== "number" || this.#divides(id, n)) return this.#divides(id, n);
-    return kind === "output" && !this.#inPlace && this.#waste(id, n) <= MAX_WASTE;
+    return kind === "output" && !this.#inPlace && n <= size && this.#waste(id, n) <= MAX_WASTE;
   }
   #waste(id: number, n: number): number {
     return (Math.ceil(this.#size(id) / n) * n) / this.#size(id);

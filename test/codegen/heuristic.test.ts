@@ -76,6 +76,12 @@ describe("what it chooses", () => {
     expect(own.opts).toEqual([]);
     expect(opsIn(own, "LOAD").map((u) => String(u.dtype))).toEqual(["dtypes.float"]);
   });
+  test("every small size has a list that fits", () => {
+    for (let n = 1; n <= 70; n++) {
+      for (const t of [empty(n, 9).add(1), empty(9, n).mul(empty(n)), empty(9, n).matmul(empty(n, n))])
+        expect(() => kernelOf(t), `n = ${n}`).not.toThrow();
+    }
+  });
   test("an assign to what is read, of a size that four does not divide, is right", async () => {
     const x = await Tensor.arange(1517).cast("float32").contiguous().realize();
     for (let i = 0; i < 3; i++) await x.assign(x.mul(2)).realize();
