@@ -57,7 +57,7 @@ function writesWhatItReads({ outputs, inputs }: ScheduleItem): boolean {
   return outputs.some((o) => inputs.some((i) => memory(i) === memory(o)));
 }
 
-function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
+export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
   const key = `${name}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
   const known = compiled.get(key);
   if (known !== undefined) return known;
