@@ -3,7 +3,7 @@
 
 import { createSchedule, Device, LazyBuffer, MultiLazyBuffer, Tensor, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
-import { allreduce, RING_BYTES } from "../../src/lazy/allreduce.ts";
+import { allreduce, RING_BYTES, RING_DEVICES } from "../../src/lazy/allreduce.ts";
 import { onEach, shard } from "../../src/lazy/multi.ts";
 import { reshaped, shardingOf, spansOf, strided } from "../../src/lazy/sharding.ts";
 import type { AluOp, ReduceOp } from "../../src/ops.ts";
@@ -256,18 +256,18 @@ describe("adding up", () => {
       .map((si) => si.outputs[0]?.size as number);
     expect(Math.max(...sizes)).toBe(Math.ceil(101 / n));
   });
-  test("the ring is for large tensors on more than two devices", () => {
-    const large = RING_BYTES / 4;
-    const copies = (n: number, size: number) =>
-      countOf(
-        ...allreduce(
-          "SUM",
-          DEVICES.slice(0, n).map((d) => LazyBuffer.loadop("EMPTY", [size], ready([2], 0).dtype, d)),
-        ),
-      ).copies;
-    expect(copies(3, large - 1)).toBe(6);
-    expect(copies(3, large)).toBe(12);
-    expect(copies(2, large)).toBe(2);
+  test("the ring is for large tensors on many devices", () => {
+    const { dtype } = ready([2], 0);
+    const copies = (n: number, size: number) => {
+      const devices = Array.from({ length: n }, (_, i) => `WASM:${i + 1}`);
+      const parts = devices.map((d) => LazyBuffer.loadop("EMPTY", [size], dtype, d));
+      return countOf(...allreduce("SUM", parts)).copies;
+    };
+    const [n, large] = [RING_DEVICES, RING_BYTES / dtype.itemsize];
+    expect(copies(n, large - 1)).toBe(n * (n - 1));
+    expect(copies(n, large)).toBe(2 * n * (n - 1));
+    expect(copies(n - 1, large)).toBe((n - 1) * (n - 2));
+    expect(withEnv({ RING: 0 }, () => copies(n, large))).toBe(n * (n - 1));
     expect(withEnv({ RING: 2 }, () => copies(4, 3))).toBe(12); // not one element a device: no chunks
   });
   test.each([0, 2])(
