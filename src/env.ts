@@ -14,6 +14,8 @@ export const SETTINGS = {
   JIT: [1, "0: TinyJit captures nothing, 2: it replays item by item, without a graph"],
   GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
   GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the ending"],
+  PROFILE: [0, "1: note what runs when, and write it to PROFILEPATH as a trace when the process ends"],
+  PROFILEPATH: ["gradloom-profile.json", "where PROFILE=1 writes"],
   SPEC: [0, "1: verify types and structure of the UOps between passes"],
   RING: [
     1,

@@ -44,6 +44,7 @@ export { HCQCompatAllocator, type HCQCompatAllocRes } from "./runtime/hcq/alloca
 export { HCQCompatCompiled, type HCQSignal } from "./runtime/hcq/device.ts";
 export { HCQProgram, type KernArgs } from "./runtime/hcq/program.ts";
 export { HWCommandQueue, HWComputeQueue, HWCopyQueue, hcqCommand } from "./runtime/hcq/queue.ts";
+export { profiler, type Span } from "./runtime/profile.ts";
 export { Device } from "./runtime/registry.ts";
 export { BufferCopy, BufferRead, BufferXfer, CompiledRunner, CustomOp } from "./runtime/runner.ts";
 export { ConstBuffer, type LazyOp, MemBuffer, showAst } from "./schedule/lazyop.ts";

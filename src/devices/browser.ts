@@ -56,6 +56,10 @@ type Write = (path: string, data: string | Uint8Array) => MaybePromise<void>;
 const host = globalThis as { GRADLOOM_WRITE?: Write };
 export const hasFiles = false;
 
+/** Calls `fn` when the page is left; in a worker never. */
+export const atExit = (fn: () => void): void =>
+  void globalThis.addEventListener?.("pagehide", fn, { once: true });
+
 export function writeText(path: string, text: string): void {
   host.GRADLOOM_WRITE?.(path, text);
 }

@@ -33,6 +33,9 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
   return { terminate: () => void worker.terminate() };
 }
 
+/** Calls `fn` when the process ends, well or badly. */
+export const atExit = (fn: () => void): void => void process.once("exit", fn);
+
 export const writeText = (path: string, text: string): void => writeFileSync(path, text);
 
 /** Files are on this host: a path names one, and DISK can hold it. */

@@ -21,7 +21,7 @@ let shared: { hardware: Hardware; backend: WasmQueueBackend; records: KernelReco
 function common(): NonNullable<typeof shared> {
   if (shared !== undefined) return shared;
   const hardware = new Hardware();
-  shared = { hardware, backend: new WasmQueueBackend(hardware.names), records: new KernelRecords() };
+  shared = { hardware, backend: new WasmQueueBackend(hardware), records: new KernelRecords() };
   return shared;
 }
 

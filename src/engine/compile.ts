@@ -10,6 +10,7 @@ import { type Step, settle } from "../helpers.ts";
 import { uopsToCStyle } from "../render/cstyle.ts";
 import { ClangLanguage } from "../render/languages.ts";
 import type { Buffer } from "../runtime/buffer.ts";
+import { HCQProgram } from "../runtime/hcq/program.ts";
 import { Device, kindOf } from "../runtime/registry.ts";
 import {
   BufferCopy,
@@ -70,6 +71,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
   const kernel = env.NOOPT ? toKernel(ast, [], device.renderer) : toFastKernel(ast, device.renderer, inPlace);
   const source = render(device.renderer, kernel);
   const program = yield* settle(device.compile(kernel.name, source));
+  if (program instanceof HCQProgram) program.cost = { ops: kernel.ops, bytes: kernel.bytes };
   const runner = new CompiledRunner({ ...kernel, device: name, program });
   compiled.set(key, runner);
   if (compiled.size > MAX_KERNELS) compiled.delete(compiled.keys().next().value as string);

@@ -8,6 +8,9 @@ import { runSync, type Step, settle, timestamp } from "../helpers.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";
 import type { Program } from "./device.ts";
+import { HCQCompatCompiled } from "./hcq/device.ts";
+import { HCQProgram } from "./hcq/program.ts";
+import { clock, profiler } from "./profile.ts";
 import { Device } from "./registry.ts";
 import { updateStats } from "./stats.ts";
 
@@ -61,8 +64,14 @@ export class CompiledRunner extends Runner {
     const globalSize = kernel.globalSize.map((s) => evaluate(s, varVals));
     const work = kernel.ops + kernel.bytes;
     const launch = { globalSize, localSize: kernel.localSize, vals, work };
-    const seconds = yield* settle(kernel.program.run(handles, launch, wait));
     const { name, device, ops, bytes } = kernel;
+    const start = env.PROFILE ? clock() : 0;
+    const seconds = yield* settle(kernel.program.run(handles, launch, wait));
+    // an HCQ device keeps its own time; others have done it by now
+    if (env.PROFILE && !(kernel.program instanceof HCQProgram)) {
+      const args = { FLOP: ops, bytes };
+      profiler.add({ device, track: "compute", name, kind: "kernel", start, end: clock(), args });
+    }
     updateStats({
       kind: "kernel",
       device,
@@ -91,13 +100,24 @@ export class BufferCopy extends Runner {
     }
     if (dest.size === 0) return;
     const start = timestamp();
+    const began = env.PROFILE ? clock() : 0;
     yield* this.copy(dest, src);
+    if (env.PROFILE && this.byHost(dest)) this.#note(dest, src, began);
     if (wait) yield* settle(Device.get(dest.device).synchronize());
     const seconds = wait ? (timestamp() - start) / 1000 : undefined;
     const amount =
       dest.nbytes >= 1e6 ? `${(dest.nbytes / 1e6).toFixed(2).padStart(7)}M` : String(dest.nbytes).padStart(8);
     const name = `${this.name} ${amount}, ${dest.device.slice(0, 7).padStart(7)} <- ${src.device.slice(0, 7).padEnd(7)}`;
     updateStats({ kind: "copy", device: dest.device, name, args: 2, ops: 0, bytes: dest.nbytes, seconds });
+  }
+  /** The host moves the bytes itself. */
+  protected byHost(_: Buffer): boolean {
+    return true;
+  }
+  #note(dest: Buffer, src: Buffer, start: number): void {
+    const name = `${this.name} ${dest.device} <- ${src.device}`;
+    const args = { bytes: dest.nbytes };
+    profiler.add({ device: "host", track: "copy", name, kind: "copy", start, end: clock(), args });
   }
   protected *copy(dest: Buffer, src: Buffer): Step<void> {
     yield* settle(dest.copyin(yield* src.read(true)));
@@ -108,6 +128,9 @@ export class BufferCopy extends Runner {
 export class BufferXfer extends BufferCopy {
   override get name(): string {
     return "xfer";
+  }
+  protected override byHost(dest: Buffer): boolean {
+    return !(Device.get(dest.device) instanceof HCQCompatCompiled);
   }
   // biome-ignore lint/correctness/useYield: a Step that never has to wait
   protected override *copy(dest: Buffer, src: Buffer): Step<void> {

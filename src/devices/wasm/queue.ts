@@ -51,10 +51,21 @@ const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly 
   copy: ({ dest, src, nbytes }) => [CODE.copy, va(dest), va(src), nbytes | 0],
 };
 
+/** The part of the hardware that marks and names come from. */
+export interface Signals {
+  readonly names: Names;
+  allocSignal(value: number, label: string): number;
+}
+
 export class WasmQueueBackend implements QueueBackend {
-  readonly #names: Names;
-  constructor(names: Names) {
-    this.#names = names;
+  readonly #signals: Signals;
+  constructor(signals: Signals) {
+    this.#signals = signals;
+  }
+
+  allocMarks(): { start: HCQSignal & Placed; end: HCQSignal & Placed } {
+    const mark = (label: string) => ({ label, at: this.#signals.allocSignal(0, label) });
+    return { start: mark("start"), end: mark("end") };
   }
 
   encode<K extends CommandName>(name: K, args: CommandArgs[K]): readonly number[] {
@@ -81,7 +92,7 @@ export class WasmQueueBackend implements QueueBackend {
     target.enqueue(kind, start, q.length, queue.work >= WORTH);
   }
   show(queue: HWCommandQueue): string {
-    return disassemble(queue.q, this.#names).join("\n");
+    return disassemble(queue.q, this.#signals.names).join("\n");
   }
 }
 

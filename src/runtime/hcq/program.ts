@@ -18,6 +18,8 @@ export interface KernArgs {
 export abstract class HCQProgram<H = Handle> implements Program<H> {
   abstract readonly name: string;
   abstract readonly device: HCQCompatCompiled;
+  /** operations and bytes of a launch, for those who measure */
+  cost: { readonly ops: number; readonly bytes: number } | undefined;
 
   /** Arguments that stay until freed: for queues that are submitted many times. */
   abstract allocKernargs(handles: readonly H[], vals: readonly number[]): KernArgs;

@@ -2,7 +2,9 @@
 // chained calls and handed over by `submit`; each command has an index (its position), by which the update methods
 // name it later. What the words mean, and who executes them, is the backend's business.
 
+import { env } from "../../env.ts";
 import { ArgumentError } from "../../errors.ts";
+import { type Marks, profiler } from "../profile.ts";
 import type { HCQCompatAllocRes } from "./allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./device.ts";
 import type { HCQProgram, KernArgs } from "./program.ts";
@@ -29,6 +31,8 @@ export interface Command {
   readonly offset: number;
   readonly words: number;
   readonly args: CommandArgs[CommandName] | undefined;
+  /** with PROFILE=1: what is stamped just before and just after its words */
+  readonly marks: Marks | undefined;
 }
 
 /** A stream that lies in memory of a device. */
@@ -42,6 +46,8 @@ export interface QueueBackend {
   /** Copies the stream into the device's memory. */
   bind(device: HCQCompatCompiled, queue: HWCommandQueue): BoundStream;
   submit(device: HCQCompatCompiled, queue: HWCommandQueue): void;
+  /** Two signals for timestamps, which are 0 so far. */
+  allocMarks(): Marks;
   /** One line a command. */
   show(queue: HWCommandQueue): string;
 }
@@ -57,11 +63,18 @@ export function hcqCommand<Q extends HWCommandQueue>(
   args?: CommandArgs[CommandName],
 ): Q {
   queue.requireOpen(name);
+  const marks = env.PROFILE && TIMED.includes(name) ? queue.backend.allocMarks() : undefined;
+  const stamp = (signal: HCQSignal) => queue.q.push(...queue.backend.encode("timestamp", { signal }));
+  if (marks !== undefined) stamp(marks.start);
   const offset = queue.q.length;
   encode(queue);
-  queue.commands.push({ name, offset, words: queue.q.length - offset, args });
+  queue.commands.push({ name, offset, words: queue.q.length - offset, args, marks });
+  if (marks !== undefined) stamp(marks.end);
   return queue;
 }
+
+/** The commands that take time. */
+const TIMED: readonly string[] = ["exec", "copy", "wait"] satisfies CommandName[];
 
 /** What compute and copy queues have in common: signals, waits, timestamps. */
 export abstract class HWCommandQueue {
@@ -128,7 +141,8 @@ export abstract class HWCommandQueue {
         `submit: the queue is bound to ${this.#bound.device.name}, not to ${device.name}; build one for each device`,
       );
     }
-    this.backend.submit(device, this);
+    if (env.PROFILE) profiler.submitting(device, this, () => this.backend.submit(device, this));
+    else this.backend.submit(device, this);
     return this;
   }
 

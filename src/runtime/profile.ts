@@ -1,0 +1,180 @@
+// PROFILE=1: what ran when, as a trace that Perfetto and chrome://tracing show: a process a device, a track a queue,
+// and the host's own. On HCQ devices the times are the timestamps of signals around each command, read when the
+// command is done; on others the host's clock. The trace is written to PROFILEPATH when the process ends.
+
+import { atExit, writeText } from "#devices";
+import { env } from "../env.ts";
+import type { HCQCompatCompiled, HCQSignal } from "./hcq/device.ts";
+import type { Command, HWCommandQueue } from "./hcq/queue.ts";
+
+/** Something that took time on a track; microseconds since 1970. */
+export interface Span {
+  /** the device, or `host` */
+  readonly device: string;
+  readonly track: string;
+  readonly name: string;
+  readonly kind: "kernel" | "copy" | "wait" | "enqueue";
+  readonly start: number;
+  readonly end: number;
+  readonly args: Readonly<Record<string, string | number>>;
+}
+/** Signals that are stamped before and after a command. */
+export interface Marks {
+  readonly start: HCQSignal;
+  readonly end: HCQSignal;
+}
+/** A submission whose stamps are not read yet. */
+interface Pending {
+  readonly device: HCQCompatCompiled;
+  readonly kind: string;
+  readonly commands: readonly Command[];
+  /** what the last stamp was before: it is done when that has changed */
+  readonly before: number;
+  /** the marks are used by this submission only */
+  readonly once: boolean;
+}
+
+/** The trace stops here: a viewer would not open more. */
+const MAX_SPANS = 1_000_000;
+/** Submissions before those that are done are looked for. */
+const LOOK = 256;
+
+export const clock = (): number => (performance.timeOrigin + performance.now()) * 1000;
+
+class Profiler {
+  #spans: Span[] = [];
+  #pending: Pending[] = [];
+  #asked = false;
+
+  get spans(): readonly Span[] {
+    this.collect();
+    return this.#spans;
+  }
+
+  /** Notes what the host itself saw. */
+  add(span: Span): void {
+    if (!this.#asked) {
+      this.#asked = true;
+      atExit(() => {
+        if (this.#spans.length > 0) this.write();
+      });
+    }
+    if (this.#spans.length < MAX_SPANS) this.#spans.push(span);
+  }
+
+  /** Notes a submission, and hands it over: `submit` is timed as the host's part of it. */
+  submitting(device: HCQCompatCompiled, queue: HWCommandQueue, submit: () => void): void {
+    const commands = queue.commands.filter((c) => c.marks !== undefined);
+    const last = commands.at(-1)?.marks?.end;
+    // a bound queue stamps the same signals again: what they say of the run before is read first
+    if (queue.boundTo !== undefined) this.collect();
+    const before = last === undefined ? 0 : device.readTimestamp(last);
+    const start = clock();
+    submit();
+    const name = `${device.name} ${queue.kind}`;
+    this.add({
+      device: "host",
+      track: "enqueue",
+      name,
+      kind: "enqueue",
+      start,
+      end: clock(),
+      args: { commands: queue.length, words: queue.q.length },
+    });
+    if (last === undefined) return;
+    this.#pending.push({ device, kind: queue.kind, commands, before, once: queue.boundTo === undefined });
+    if (this.#pending.length % LOOK === 0) this.collect();
+  }
+
+  /** Reads the stamps of what is done. */
+  collect(): void {
+    this.#pending = this.#pending.filter((p) => !this.#read(p));
+  }
+  #read({ device, kind, commands, before, once }: Pending): boolean {
+    const time = (signal: HCQSignal) => device.gpu2cpuTime(device.readTimestamp(signal));
+    const last = commands.at(-1)?.marks as Marks;
+    if (device.readTimestamp(last.end) === before) return false;
+    for (const command of commands) {
+      const { start, end } = command.marks as Marks;
+      this.add({
+        device: device.name,
+        track: kind,
+        start: time(start),
+        end: time(end),
+        ...describe(command),
+      });
+      if (!once) continue;
+      device.freeSignal(start);
+      device.freeSignal(end);
+    }
+    return true;
+  }
+
+  /** The trace so far in the Trace Event Format, times from the first span on. */
+  trace(): string {
+    const { spans } = this;
+    const origin = spans.reduce((least, s) => Math.min(least, s.start), Infinity);
+    const devices = [...new Set(spans.map((s) => s.device))];
+    const tracks = [...new Set(spans.map((s) => `${s.device}\n${s.track}`))];
+    const named = (what: string, pid: number, tid: number, name: string) => ({
+      name: what,
+      ph: "M",
+      pid,
+      tid,
+      args: { name },
+    });
+    const round = (us: number) => Math.round(us * 1000) / 1000;
+    const ids = (s: Pick<Span, "device" | "track">) => ({
+      pid: devices.indexOf(s.device) + 1,
+      tid: tracks.indexOf(`${s.device}\n${s.track}`) + 1,
+    });
+    const events = [
+      ...devices.map((d, i) => named("process_name", i + 1, 0, d)),
+      ...tracks.map((t) => {
+        const [device, track] = t.split("\n") as [string, string];
+        const { pid, tid } = ids({ device, track });
+        return named("thread_name", pid, tid, track);
+      }),
+      ...spans.map((s) => ({
+        name: s.name,
+        cat: s.kind,
+        ph: "X",
+        ts: round(s.start - origin),
+        dur: round(Math.max(0, s.end - s.start)),
+        ...ids(s),
+        args: s.args,
+      })),
+    ];
+    return JSON.stringify({ traceEvents: events, displayTimeUnit: "ns" });
+  }
+  write(path: string = env.PROFILEPATH): void {
+    writeText(path, this.trace());
+  }
+  /** Forgets what was noted so far. */
+  reset(): void {
+    this.collect();
+    this.#spans = [];
+  }
+}
+
+/** What PROFILE=1 has noted: `profiler.write("trace.json")` writes it before the process ends. */
+export const profiler = new Profiler();
+
+/** What a command is called in a trace, and what is known of it. */
+function describe({ name, args = {} }: Command): Pick<Span, "name" | "kind" | "args"> {
+  if ("program" in args) {
+    const { program, globalSize } = args;
+    const known: Record<string, string | number> = {};
+    if (program.cost !== undefined)
+      Object.assign(known, { FLOP: program.cost.ops, bytes: program.cost.bytes });
+    if (globalSize.length > 0) known.global = globalSize.join(" × ");
+    return { name: program.name, kind: "kernel", args: known };
+  }
+  if ("dest" in args) {
+    const { dest, src, nbytes } = args;
+    return { name: `${dest.device.name} <- ${src.device.name}`, kind: "copy", args: { bytes: nbytes } };
+  }
+  if ("value" in args)
+    return { name: `${name} ${args.signal.label}`, kind: "wait", args: { value: args.value } };
+  return { name, kind: "wait", args: {} };
+}
