@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSchedule, Device, GlobalCounters, nn, Tensor, Variable, withEnv } from "gradloom";
+import { createSchedule, Device, GlobalCounters, nn, Tensor, TinyJit, Variable, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { worst } from "../schedule/count.ts";
 
@@ -442,6 +442,7 @@ const convnet = () =>
     new nn.Dropout(0.2),
     new nn.Linear(36, 5),
   );
+type Step = (x: Tensor) => Promise<Tensor>;
 type Make = (params: Tensor[]) => nn.optim.Optimizer;
 
 /** A few steps of training: the losses, the state at the end, and what the last step took. */
@@ -530,6 +531,33 @@ describe("training", () => {
     expect(two.weights.map((w) => w.shardDim)).toEqual([0, 0, 1, undefined]);
     expect(two.state.map((s) => s.m?.shardDim)).toEqual([0, 0, 1, undefined]);
     for (const [i, w] of two.weights.entries()) await close(w, one.weights[i] as Tensor, 1e-4);
+  });
+
+  test("a step that a jit replays on two devices has the losses of one device, random numbers included", async () => {
+    const run = async (devices: readonly string[], wrap: (fn: Step) => Step) => {
+      Tensor.manualSeed(3);
+      const layer = new nn.Linear(6, 4);
+      for (const t of nn.getParameters(layer)) t.shard_(devices);
+      const optimizer = new nn.optim.SGD(nn.getParameters(layer), { lr: 0.1 });
+      const step = wrap(async (x) => {
+        const loss = layer.forward(x.dropout(0.5, true)).square().mean();
+        optimizer.zeroGrad();
+        loss.backward();
+        await optimizer.step(loss);
+        return loss;
+      });
+      const losses: number[] = [];
+      for (let i = 0; i < 6; i++) {
+        const x = await values([8, 6], 7 * i)
+          .shard(devices, 0)
+          .realize();
+        losses.push(await (await step(x)).item());
+      }
+      return losses;
+    };
+    const eager = await run(["WASM"], (fn) => fn);
+    expect(worst(await run(TWO, (fn) => new TinyJit(fn)), eager)).toBeLessThan(1e-5);
+    expect(new Set(eager).size).toBe(6);
   });
 
   test("the statistics of a batch norm are those of the whole batch", async () => {
