@@ -3,11 +3,12 @@
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
 
-const BENCHMARKS: Record<string, () => Promise<Report>> = { overhead, train };
+const BENCHMARKS: Record<string, () => Promise<Report>> = { overhead, train, jit };
 
 const args = process.argv.slice(2);
 const flags = new Set(args.filter((a) => a.startsWith("--")));

@@ -10,7 +10,7 @@ export interface Summary {
   readonly p90: number;
   readonly samples: number;
 }
-/** One thing that was measured, in milliseconds. */
+/** One thing that was measured, in milliseconds unless its unit is another. */
 export interface Row extends Summary {
   readonly what: string;
   /** the median must stay below */
@@ -18,6 +18,7 @@ export interface Row extends Summary {
   /** and should stay below */
   readonly target?: number;
   readonly note?: string;
+  readonly unit?: string;
 }
 export interface Report {
   readonly title: string;
@@ -52,7 +53,7 @@ export function toMarkdown(
   const head = ["what", "median ms", "p10", "p90", "samples", "limit", "target", ""];
   const cells = rows.map((r) => [
     r.what,
-    digits(r.median),
+    r.unit === undefined ? digits(r.median) : `${digits(r.median)} ${r.unit}`,
     digits(r.p10),
     digits(r.p90),
     String(r.samples),
@@ -70,9 +71,10 @@ export function toMarkdown(
 }
 
 function verdict({ median, limit, target, note }: Row): string {
+  const said = note === undefined ? "" : `; ${note}`;
   if (limit === undefined) return note ?? "";
-  if (median >= limit) return "MISSED";
-  return target !== undefined && median >= target ? "limit met" : "met";
+  if (median >= limit) return `MISSED${said}`;
+  return (target !== undefined && median >= target ? "limit met" : "met") + said;
 }
 
 /** Three significant digits are all that a shared machine can honestly say. */

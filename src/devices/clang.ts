@@ -74,6 +74,7 @@ export async function open(name: string): Promise<Compiled<bigint>> {
     name,
     allocator: new CMemory(koffi, name),
     renderer: clangRenderer(vectorsOf(compiler)),
+    graph: undefined,
     compile(kernel, source) {
       if (typeof source !== "string") throw new InternalError("CLANG compiles C text");
       const loaded = load(koffi, compile(compiler, kernel, source));

@@ -14,7 +14,15 @@ import { type Life, planMemory } from "../schedule/memory.ts";
 import { buildOn } from "../schedule/schedule.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
-import { at, type Draw, type HostRead, type TensorLike, type Trace, type TraceItem } from "./collector.ts";
+import {
+  at,
+  type Draw,
+  type HostRead,
+  isCaptured,
+  type TensorLike,
+  type Trace,
+  type TraceItem,
+} from "./collector.ts";
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
@@ -26,6 +34,9 @@ export interface JitItem {
   readonly runner: Runner;
   readonly args: readonly number[];
   readonly outputs: number;
+  /** where each argument lies, and how much is written */
+  readonly devices: readonly string[];
+  readonly nbytes: number;
   readonly varVals: ReadonlyMap<Variable, number>;
 }
 
@@ -119,9 +130,9 @@ interface Use {
 }
 
 /** Every buffer of the trace in order of its first use. */
-function usesOf(trace: Trace): Map<Buffer, Use> {
+function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, Use> {
   const uses = new Map<Buffer, Use>();
-  trace.items.forEach(({ item, isNew }, i) => {
+  items.forEach(({ item, isNew }, i) => {
     if (!isNew) return;
     const touch = (buffer: Buffer, local: boolean): Use => {
       const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
@@ -131,11 +142,37 @@ function usesOf(trace: Trace): Map<Buffer, Use> {
     for (const b of item.inputs) touch(b, false);
     item.outputs.forEach((b, k) => {
       const node = item.lazies[k];
-      const made = node === undefined || (node.op !== "ASSIGN" && node.id >= trace.firstNode);
+      const made = node === undefined || (node.op !== "ASSIGN" && node.id >= firstNode);
       touch(b, made).written = true;
     });
   });
   return uses;
+}
+
+/**
+ * Copies of host data go first and copies to the host go last where nothing speaks against it: they would cut the run of
+ * kernels between them in two.
+ */
+function hostAtTheEnds(items: readonly TraceItem[]): TraceItem[] {
+  const [firstUse, lastUse, lastWrite] = [0, 1, 2].map(() => new Map<Buffer, number>()) as [
+    Map<Buffer, number>,
+    Map<Buffer, number>,
+    Map<Buffer, number>,
+  ];
+  items.forEach(({ item }, i) => {
+    for (const b of [...item.inputs, ...item.outputs]) {
+      if (!firstUse.has(b)) firstUse.set(b, i);
+      lastUse.set(b, i);
+    }
+    for (const b of item.outputs) lastWrite.set(b, i);
+  });
+  const places = items.map(({ item }, i): -1 | 0 | 1 => {
+    const [dest, src] = [item.outputs[0], item.inputs[0]];
+    if (item.ast[0]?.op !== "COPY" || dest === undefined || src === undefined) return 0;
+    if (holds(src) && !holds(dest) && !lastWrite.has(src) && firstUse.get(dest) === i) return -1;
+    return holds(dest) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
+  });
+  return [-1, 0, 1].flatMap((place) => items.filter((_, i) => places[i] === place));
 }
 
 const holds = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
@@ -171,10 +208,11 @@ export function capture(
   returned: readonly Returned[],
   given: ReadonlySet<Variable>,
 ): { captured: Captured; results: Result[] } {
-  const items = trace.captured;
+  const ordered = hostAtTheEnds(trace.items);
+  const items = ordered.filter(isCaptured);
   if (items.length === 0)
     throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
-  const uses = usesOf(trace);
+  const uses = usesOf(ordered, trace.firstNode);
   requireSeen(trace, uses, inputs);
   const variables = requireGiven(items, given);
 
@@ -205,6 +243,8 @@ export function capture(
   const jitItems = items.map(({ runner, item }) => ({
     runner: runner as Runner,
     args: [...item.outputs, ...item.inputs].map((b) => slots.of(b)),
+    devices: [...item.outputs, ...item.inputs].map((b) => b.device),
+    nbytes: item.outputs.reduce((n, b) => n + b.nbytes, 0),
     outputs: item.outputs.length,
     varVals: item.varVals,
   }));
@@ -395,6 +435,8 @@ export function seal(trace: Trace, inputs: readonly StandIn[], kept: ReadonlySet
   for (const lb of [...made, ...aliases, ...built]) {
     if (lb.id >= trace.firstNode) lb.stale ??= `a tensor of shape [${lb.shape}] (${lb.op}) ${STALE}`;
   }
-  const local = [...usesOf(trace).values()].filter((u) => u.local && !kept.has(u.buffer));
+  const local = [...usesOf(trace.items, trace.firstNode).values()].filter(
+    (u) => u.local && !kept.has(u.buffer),
+  );
   for (const { buffer } of local) if (!holds(buffer)) buffer.dispose();
 }

@@ -71,9 +71,10 @@ export class Trace {
   }
   /** What is part of a capture: built in this call, and something to run. */
   get captured(): TraceItem[] {
-    return this.items.filter((x) => x.isNew && x.runner !== undefined);
+    return this.items.filter(isCaptured);
   }
 }
+export const isCaptured = (x: TraceItem): boolean => x.isNew && x.runner !== undefined;
 
 class Collector {
   #trace: Trace | undefined;

@@ -2,7 +2,8 @@
 // states what it can do as plain required fields; the registry (registry.ts) finds and opens it by name.
 
 import type { Renderer, Source } from "../codegen/target.ts";
-import type { MaybePromise } from "../helpers.ts";
+import type { MaybePromise, Step } from "../helpers.ts";
+import type { Sint, Variable } from "../shape/symbolic.ts";
 
 /** A handle of device memory: an address, an object, whatever the allocator gave out. */
 export type Handle = unknown;
@@ -39,12 +40,60 @@ export interface Program<H = Handle> {
   run(handles: readonly H[], launch: Launch, wait: boolean): MaybePromise<number | undefined>;
 }
 
+/** A place of memory in a captured step. Two with the same root may overlap. */
+export interface GraphSlot {
+  /** undefined: another with every run */
+  readonly handle: Handle | undefined;
+  readonly root: unknown;
+  /** which bytes of the root */
+  readonly from: number;
+  readonly to: number;
+}
+/** A kernel of a captured step; `args` and `written` are slots. */
+export interface GraphKernel {
+  readonly kind: "kernel";
+  readonly device: Compiled;
+  readonly program: Program;
+  readonly args: readonly number[];
+  readonly written: readonly number[];
+  readonly globalSize: readonly Sint[];
+  readonly localSize: readonly number[];
+  readonly vars: readonly Variable[];
+  /** the values when it was captured */
+  readonly varVals: ReadonlyMap<Variable, number>;
+  readonly work: number;
+}
+/** A copy between devices of one kind; `dest` and `src` are slots. */
+export interface GraphCopy {
+  readonly kind: "copy";
+  readonly dest: number;
+  readonly src: number;
+  readonly nbytes: number;
+  readonly from: Compiled;
+  readonly to: Compiled;
+}
+export type GraphItem = GraphKernel | GraphCopy;
+
+/** A run of items that were made one thing. */
+export interface GraphRunner {
+  /** `handles` are by slot; of those that are fixed none is looked at. */
+  run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void>;
+}
+/** How a device condenses runs of captured items. */
+export interface GraphSupport {
+  /** items of devices with the same one may be condensed together */
+  readonly space: unknown;
+  make(items: readonly GraphItem[], slots: readonly GraphSlot[]): GraphRunner;
+}
+
 export interface Compiled<H = Handle> {
   /** canonical, as in DEV: WASM, CLANG, DISK:/path */
   readonly name: string;
   readonly allocator: Allocator<H>;
   /** undefined: the device holds data and cannot compute */
   readonly renderer: Renderer | undefined;
+  /** undefined: captured items are executed one by one */
+  readonly graph: GraphSupport | undefined;
   compile(name: string, source: Source): MaybePromise<Program<H>>;
   synchronize(): MaybePromise<void>;
 }

@@ -83,7 +83,7 @@ export class WasmQueueBackend implements QueueBackend {
     const target = targetOf(device);
     const { stream, q, kind } = queue;
     if (stream instanceof WasmStream) {
-      target.enqueue(kind, stream.at, q.length, true);
+      target.enqueue(kind, stream.at, q.length, queue.work >= WORTH);
       return;
     }
     const nbytes = q.length * 4;

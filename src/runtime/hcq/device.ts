@@ -4,8 +4,10 @@
 
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import type { Compiled, Handle } from "../device.ts";
+import type { Compiled, GraphSupport, Handle } from "../device.ts";
 import type { HCQCompatAllocator } from "./allocator.ts";
+// A cycle on purpose: neither file runs code of the other on load.
+import { HCQGraph } from "./graph.ts";
 import type { HCQProgram, TimestampPair } from "./program.ts";
 import type { HWComputeQueue, HWCopyQueue } from "./queue.ts";
 
@@ -71,6 +73,10 @@ export abstract class HCQCompatCompiled implements Compiled {
   abstract gpu2cpuTime(gpuTime: number): number;
   /** The devices that share `signalSpace`, this one among them. */
   protected abstract peers(): Iterable<HCQCompatCompiled>;
+
+  get graph(): GraphSupport {
+    return { space: this.signalSpace, make: (items, slots) => new HCQGraph(items, slots) };
+  }
 
   /** Everything that was submitted is done. */
   get isIdle(): boolean {

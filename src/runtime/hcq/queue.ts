@@ -83,7 +83,7 @@ export abstract class HWCommandQueue {
   /** the stream so far */
   readonly q: number[] = [];
   readonly commands: Command[] = [];
-  /** operations and bytes in it: whether it pays to wake someone for it; a bound queue always does */
+  /** operations and bytes in it: whether it pays to wake someone for it */
   work = 0;
   #bound: { readonly device: HCQCompatCompiled; readonly stream: BoundStream } | undefined;
 
