@@ -61,13 +61,14 @@ async function theirs(): Promise<Chain> {
   await init("wasm");
   defaultDevice("wasm");
   const w = np.array(matrix(1));
-  const f = jaxJit((x: typeof w, w: typeof x) => {
+  type Arr = typeof w;
+  const f = jaxJit((x: Arr, by: Arr) => {
     let y = x;
-    for (let i = 0; i < KERNELS; i++) y = np.dot(y, i === KERNELS - 1 ? w : w.ref);
+    for (let i = 0; i < KERNELS; i++) y = np.dot(y, i === KERNELS - 1 ? by : by.ref);
     return y;
   });
   const inputs = [2, 3].map((s) => np.array(matrix(s)));
-  const run = (i: number) => f((inputs[i % 2] as typeof w).ref, w.ref) as typeof w;
+  const run = (i: number) => f((inputs[i % 2] as Arr).ref, w.ref) as Arr;
   for (let i = 0; i < 3; i++) await run(i).jsAsync();
   let n = 0;
   return {

@@ -10,7 +10,7 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { kindOf } from "../runtime/registry.ts";
 import type { Runner } from "../runtime/runner.ts";
-import { type Life, planMemory } from "../schedule/memory.ts";
+import { type Life, orderForMemory, planMemory } from "../schedule/memory.ts";
 import { buildOn } from "../schedule/schedule.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
@@ -150,15 +150,33 @@ function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, Use
 }
 
 /**
- * Copies of host data go first and copies to the host go last where nothing speaks against it: they would cut the run of
- * kernels between them in two.
+ * The order of a replay. Copies of host data go first and copies to the host go last where nothing speaks against it: they
+ * would cut the run of kernels between them in two. Between them the order is the one that needs the least memory.
  */
-function hostAtTheEnds(items: readonly TraceItem[]): TraceItem[] {
-  const [firstUse, lastUse, lastWrite] = [0, 1, 2].map(() => new Map<Buffer, number>()) as [
-    Map<Buffer, number>,
-    Map<Buffer, number>,
-    Map<Buffer, number>,
-  ];
+function arrange(trace: Trace, returned: readonly Returned[]): TraceItem[] {
+  const items = trace.items.filter((x) => x.isNew);
+  const places = placesOf(items);
+  const at = (place: number): TraceItem[] => items.filter((_, i) => places[i] === place);
+  const kept = new Set<Buffer | undefined>(returned.flatMap(memoryOf));
+  const uses = usesOf(items, trace.firstNode);
+  const numbers = new Map([...uses.keys()].map((b, i) => [b, i]));
+  const bytes = [...uses.values()].map(({ buffer, local }) =>
+    local && !holds(buffer) && !kept.has(buffer) ? buffer.nbytes : 0,
+  );
+  const middle = at(0);
+  const number = (b: Buffer): number => numbers.get(b) as number;
+  const steps = middle.map(({ item }) => ({
+    reads: item.inputs.map(number),
+    writes: item.outputs.map(number),
+  }));
+  return [...at(-1), ...orderForMemory(steps, bytes).map((i) => middle[i] as TraceItem), ...at(1)];
+}
+
+/** -1: may be first, 1: may be last. */
+function placesOf(items: readonly TraceItem[]): (-1 | 0 | 1)[] {
+  const firstUse = new Map<Buffer, number>();
+  const lastUse = new Map<Buffer, number>();
+  const lastWrite = new Map<Buffer, number>();
   items.forEach(({ item }, i) => {
     for (const b of [...item.inputs, ...item.outputs]) {
       if (!firstUse.has(b)) firstUse.set(b, i);
@@ -166,14 +184,17 @@ function hostAtTheEnds(items: readonly TraceItem[]): TraceItem[] {
     }
     for (const b of item.outputs) lastWrite.set(b, i);
   });
-  const places = items.map(({ item }, i): -1 | 0 | 1 => {
+  return items.map(({ item }, i) => {
     const [dest, src] = [item.outputs[0], item.inputs[0]];
     if (item.ast[0]?.op !== "COPY" || dest === undefined || src === undefined) return 0;
     if (holds(src) && !holds(dest) && !lastWrite.has(src) && firstUse.get(dest) === i) return -1;
     return holds(dest) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
   });
-  return [-1, 0, 1].flatMap((place) => items.filter((_, i) => places[i] === place));
 }
+
+/** The memory of a leaf that the function returned. */
+const memoryOf = (r: Returned): (Buffer | undefined)[] =>
+  r.kind === "host" ? [r.read.buffer] : r.tensor.lazydata.parts.map((p) => p.base.realized);
 
 const holds = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
 
@@ -208,7 +229,7 @@ export function capture(
   returned: readonly Returned[],
   given: ReadonlySet<Variable>,
 ): { captured: Captured; results: Result[] } {
-  const ordered = hostAtTheEnds(trace.items);
+  const ordered = arrange(trace, returned);
   const items = ordered.filter(isCaptured);
   if (items.length === 0)
     throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
@@ -219,11 +240,7 @@ export function capture(
   const slots = new Slots();
   const aliases = inputs.flatMap((i) => i.aliases);
   for (const [index, alias] of aliases.entries()) slots.add(alias, { kind: "input", index });
-  const wanted = new Set(
-    returned.flatMap((r) =>
-      r.kind === "host" ? [r.read.buffer] : r.tensor.lazydata.parts.map((p) => p.base.realized),
-    ),
-  );
+  const wanted = new Set(returned.flatMap(memoryOf));
   for (const { buffer, local } of uses.values()) {
     if (!local || !wanted.has(buffer)) continue;
     const { device, size, dtype } = buffer;

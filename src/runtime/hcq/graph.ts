@@ -117,8 +117,11 @@ export class HCQGraph implements GraphRunner {
   /** Lanes that have to be done before this lane's device says that it is. */
   #partnersOf(lane: Lane): Lane[] {
     const partners = this.#lanes.filter((l) => l !== lane && l.length > 0 && l.touches.has(lane.device));
-    for (const p of partners) p.awaited.add(p.length);
-    return partners;
+    return partners.filter((p) => {
+      if ((lane.waited.get(p) ?? 0) >= p.length) return false;
+      p.awaited.add(p.length);
+      return true;
+    });
   }
   #end(lane: Lane, partners: readonly Lane[]): void {
     const { queue, device } = lane;
