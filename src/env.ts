@@ -46,7 +46,11 @@ function read(name: EnvName): string | number {
   if (name === "DEV" && !/^[a-z]/i.test(String(raw))) return fallback;
   if (typeof fallback === "string") return String(raw);
   const n = raw === "" ? NaN : Number(raw);
-  return Number.isFinite(n) ? n : fallback;
+  if (Number.isFinite(n)) return n;
+  // DEBUG=app:* and the like speak to a logger of another package
+  const foreign = name === "DEBUG" && /[:*,]/.test(String(raw));
+  if (raw !== "" && !foreign) console.warn(`gradloom: ${name}=${raw} is no number; it counts as ${fallback}`);
+  return fallback;
 }
 
 const values = Object.fromEntries((Object.keys(SETTINGS) as EnvName[]).map((k) => [k, read(k)]));

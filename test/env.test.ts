@@ -70,9 +70,18 @@ describe("where values come from", () => {
     const e = await fresh({ DEBUG: "3", FUSE: "0", CC: "gcc-12", DEV: "JS:1" });
     expect([e.DEBUG, e.FUSE, e.CC, e.DEV]).toEqual([3, 0, "gcc-12", "JS:1"]);
   });
-  test("what is no number is the default, and so is nothing", async () => {
+  test("what is no number is the default, which is said; nothing is the default too", async () => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     const e = await fresh({ DEBUG: "lots", FUSE: "" });
     expect([e.DEBUG, e.FUSE]).toEqual([0, 1]);
+    expect(warn.mock.calls).toEqual([["gradloom: DEBUG=lots is no number; it counts as 0"]]);
+    warn.mockRestore();
+  });
+  test("a DEBUG for another package's logger is none of ours", async () => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+    expect((await fresh({ DEBUG: "app:*" })).DEBUG).toBe(0);
+    expect(warn.mock.calls).toEqual([]);
+    warn.mockRestore();
   });
   test("a page says it in GRADLOOM_ENV, which wins", async () => {
     const e = await fresh({ DEBUG: "3" }, { DEBUG: 1, DEV: "NULL" });

@@ -317,6 +317,10 @@ export interface AdamOptions extends CommonOptions {
   readonly eps: number;
   readonly weightDecay: number;
 }
+export interface AmsgradOptions extends AdamOptions {
+  /** divide by the largest mean square so far instead of the present one */
+  readonly amsgrad: boolean;
+}
 
 /**
  * Adam and its relatives: running means of the gradient and of its square, and how much of them is there yet.
@@ -328,9 +332,11 @@ export abstract class Moments<O extends AdamOptions> extends Optimizer<O> {
     checkRange("eps", eps, 0, Infinity, name);
     checkRange("weightDecay", weightDecay, 0, Infinity, name);
   }
-  protected override fresh(p: Tensor, { betas: [b1, b2] }: O): State {
+  protected override fresh(p: Tensor, options: O): State {
+    const [b1, b2] = options.betas;
     const [c1, c2] = [this.shared(p, `c1|${b1}`, 0), this.shared(p, `c2|${b2}`, 0)];
-    return { m: this.zeros(p), v: this.zeros(p), c1, c2 };
+    const most: State = "amsgrad" in options && options.amsgrad === true ? { vMax: this.zeros(p) } : {};
+    return { m: this.zeros(p), v: this.zeros(p), ...most, c1, c2 };
   }
   /** c = 1 - beta^t, in a form that stays exact: the difference from 1 is never rounded away. */
   protected override prepare(active: readonly Update<O>[]): void {
@@ -342,22 +348,24 @@ export abstract class Moments<O extends AdamOptions> extends Optimizer<O> {
     const { m, v, c1, c2 } = state as { m: Tensor; v: Tensor; c1: Tensor; c2: Tensor };
     m.assign(m.mul(b1).add(grad.mul(1 - b1)));
     v.assign(v.mul(b2).add(grad.square().mul(1 - b2)));
-    return m.div(c1).div(v.div(c2).sqrt().add(eps));
+    const { vMax } = state;
+    const size = vMax === undefined ? v : vMax.assign(vMax.maximum(v));
+    return m.div(c1).div(size.div(c2).sqrt().add(eps));
   }
 }
 
-const ADAM = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0 } as const;
+const ADAM = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad: false } as const;
 
 /**
  * Adam, as torch.optim.Adam: weight decay is added to the gradient.
  * @example
  * new nn.optim.Adam([Tensor.ones(2, { requiresGrad: true })]).lr // => 0.001
  */
-export class Adam extends Moments<AdamOptions> {
-  constructor(params: Params<AdamOptions>, options: Partial<AdamOptions> = {}) {
+export class Adam extends Moments<AmsgradOptions> {
+  constructor(params: Params<AmsgradOptions>, options: Partial<AmsgradOptions> = {}) {
     super(params, { ...ADAM, ...options });
   }
-  protected update({ param, value, grad, state, options, lr }: Update<AdamOptions>): void {
+  protected update({ param, value, grad, state, options, lr }: Update<AmsgradOptions>): void {
     const { weightDecay } = options;
     const g = weightDecay === 0 ? grad : grad.add(value.mul(weightDecay));
     param.assign(value.sub(this.direction(g, state, options).mul(lr)).cast(param.dtype));
@@ -369,11 +377,11 @@ export class Adam extends Moments<AdamOptions> {
  * @example
  * new nn.optim.AdamW([Tensor.ones(2, { requiresGrad: true })], { lr: 3e-4 }).lr // => 0.0003
  */
-export class AdamW extends Moments<AdamOptions> {
-  constructor(params: Params<AdamOptions>, options: Partial<AdamOptions> = {}) {
+export class AdamW extends Moments<AmsgradOptions> {
+  constructor(params: Params<AmsgradOptions>, options: Partial<AmsgradOptions> = {}) {
     super(params, { ...ADAM, weightDecay: 0.01, ...options });
   }
-  protected update({ param, value, grad, state, options, lr }: Update<AdamOptions>): void {
+  protected update({ param, value, grad, state, options, lr }: Update<AmsgradOptions>): void {
     const { weightDecay } = options;
     const kept = weightDecay === 0 ? value : value.mul(lr.expand(value.shape).mul(-weightDecay).add(1));
     param.assign(kept.sub(this.direction(grad, state, options).mul(lr)).cast(param.dtype));

@@ -2,7 +2,7 @@
 // Making tensors out of nothing: constants, ranges, identities, and tensors like another one. Everything is a constant
 // or an expression of ARANGE, so none of it costs memory or a kernel before it is used.
 
-import { type DType, type DTypeLike, dtypes, toDType, type Value } from "../dtype.ts";
+import { type DType, type DTypeLike, dtypes, toDType } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
@@ -13,6 +13,7 @@ import type { Shape } from "../shape/view.ts";
 import { type Element, showShape } from "./base.ts";
 import { IndexTensor } from "./indexing.ts";
 import { describe } from "./movement.ts";
+import { operandValue } from "./promotion.ts";
 
 export interface TensorOptions {
   /** whether `backward` fills `.grad` of this tensor */
@@ -76,7 +77,6 @@ export function commonType(xs: readonly Element[]): DType {
   return fits ? dtypes.int32 : dtypes.float32;
 }
 
-const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
 const deviceOf = (options: TensorOptions): string => options.device ?? Device.DEFAULT;
 
 /** What a fraction is computed in before it is stored: half-width floats and integers have not enough digits. */
@@ -98,7 +98,9 @@ export abstract class CreationTensor extends IndexTensor {
   ): T {
     const sizes = checkShape("full", typeof shape === "number" ? [shape] : shape);
     const dtype = options.dtype === undefined ? commonType([value]) : toDType(options.dtype);
-    const made = onEach(deviceOf(options), (d) => LazyBuffer.constant(d, sizes, dtype, toValue(value)));
+    const made = onEach(deviceOf(options), (d) =>
+      LazyBuffer.constant(d, sizes, dtype, operandValue("full", value, dtype)),
+    );
     return new this(made, options);
   }
   /**

@@ -270,7 +270,7 @@ export abstract class OrderTensor extends TotalTensor {
     position: (n: number, nans: this) => this,
   ): this | [this, this] {
     if (dim === undefined) {
-      if (this.size === 0) return this.fullLike(NaN).sum();
+      if (this.size === 0) return this.wrap(this.lazydata.const(NaN)).sum();
       const flat = this.detach().flatten();
       const value = flat.#chosen(method, 0, false, (x) => position(x.size, x.isnan().sum(-1, true)))[0];
       // without a dim no place is named: equal ones share the gradient

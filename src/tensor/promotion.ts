@@ -22,7 +22,10 @@ function elementType(x: Element, method: string): DType {
 export const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
 
 /** Methods in which a negative number may wrap into an unsigned type, as in torch: adding -1 subtracts 1. */
-const WRAPS: ReadonlySet<string> = new Set(["add", "sub", "mul", "bitwiseAnd", "bitwiseOr", "bitwiseXor"]);
+const WRAPS: ReadonlySet<string> = new Set([
+  ...["add", "sub", "mul", "bitwiseAnd", "bitwiseOr", "bitwiseXor"],
+  ...["Tensor", "full", "fullLike", "fill"],
+]);
 
 /** A plain number as an operand of type `type`; one that the type cannot hold would silently be another number. */
 export function operandValue(method: string, x: Element, type: DType): Value {
@@ -32,7 +35,7 @@ export function operandValue(method: string, x: Element, type: DType): Value {
   const least = type.kind === "uint" && WRAPS.has(method) ? -high : low;
   if (value >= least && value <= high) return value;
   throw new ArgumentError(
-    `${method}: ${x} does not fit ${type.name} (${low} to ${high}); cast the tensor to a wider type first`,
+    `${method}: ${x} does not fit ${type.name} (${low} to ${high}); use a wider type, or a cast, which wraps`,
   );
 }
 

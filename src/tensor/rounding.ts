@@ -7,6 +7,7 @@ import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { onEach } from "../lazy/multi.ts";
 import type { Element } from "./base.ts";
 import { notBool, type Scaled, toFloat } from "./math.ts";
+import { operandValue } from "./promotion.ts";
 import { ReduceTensor } from "./reduce.ts";
 
 /** When two numbers count as equal: |a - b| <= atol + rtol * |b|. */
@@ -396,7 +397,7 @@ export abstract class RoundingTensor extends ReduceTensor {
    * await new Tensor([1, 2]).fullLike(7).tolist() // => [7, 7]
    */
   fullLike(value: Element, { dtype = this.dtype, device = this.device }: Like = {}): this {
-    const v = typeof value === "boolean" ? Number(value) : value;
+    const v = operandValue("fullLike", value, toDType(dtype));
     const { lazydata: lb } = this;
     if (device === this.device) return this.wrap(lb.const(v, toDType(dtype)));
     return this.wrap(onEach(device, (d) => LazyBuffer.constant(d, lb.shape, toDType(dtype), v)));
@@ -424,7 +425,8 @@ export abstract class RoundingTensor extends ReduceTensor {
    */
   fill(value: this | Element): this {
     if (!(value instanceof ReduceTensor)) {
-      return this.wrap(this.fullLike(value).lazydata, [this], (g) => [g.zero()]);
+      const v = operandValue("fill", value, this.dtype);
+      return this.wrap(this.lazydata.const(v), [this], (g) => [g.zero()]);
     }
     if (value.ndim !== 0) {
       throw new ShapeError(`fill: the value has shape [${value.shape}], expected a number or a 0-d tensor`);

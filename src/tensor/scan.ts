@@ -43,7 +43,7 @@ export abstract class ScanTensor extends OrderTensor {
     const full = [...this.shape, n];
     const seen = this.counting(n).expand(full).le(this.counting(n).unsqueeze(-1).expand(full));
     const x = this.unsqueeze(-2).expand(full);
-    return seen.where(x, x.fullLike(otherwise));
+    return seen.where(x, x.wrap(x.lazydata.const(otherwise)));
   }
   /** Scans with a reduce op; no gradient but through `composed`. */
   #reduceScan(op: ReduceOp, reduce: (x: this, axes: readonly number[]) => this): this {

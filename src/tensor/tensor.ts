@@ -26,6 +26,7 @@ import { abandon, gradients, leavesOf, withRecording } from "./autograd.ts";
 import { type Element, type NestedArray, showShape, TensorBase } from "./base.ts";
 import { checkShape, commonType, type TensorOptions } from "./creation.ts";
 import { NeuralTensor } from "./neural.ts";
+import { operandValue } from "./promotion.ts";
 import { state as randomState } from "./threefry.ts";
 
 export type { TensorOptions };
@@ -221,8 +222,9 @@ function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
   const device = options.device ?? Device.DEFAULT;
   const wanted = options.dtype === undefined ? undefined : toDType(options.dtype);
   if (typeof data === "number" || typeof data === "bigint" || typeof data === "boolean") {
-    const x = typeof data === "boolean" ? Number(data) : data;
-    return onEach(device, (d) => LazyBuffer.constant(d, [], wanted ?? commonType([data]), x));
+    const dtype = wanted ?? commonType([data]);
+    const x = operandValue("Tensor", data, dtype);
+    return onEach(device, (d) => LazyBuffer.constant(d, [], dtype, x));
   }
   if (data instanceof TensorBase) {
     throw new ArgumentError(
@@ -306,5 +308,7 @@ function fromNested(data: TensorRows, wanted: DType | undefined): HostData {
   // typed rows say their type themselves; plain ones between them are read as they would be alone
   const own = plain || typed.size === 0 ? [...typed, commonType(flat)] : [...typed];
   const dtype = wanted ?? own.reduce(promote);
+  // typed rows may wrap as any cast; plain numbers were meant as they are written
+  if (wanted?.isInt === true && plain) for (const x of flat) operandValue("Tensor", x, wanted);
   return { shape, dtype, bytes: encodeArray(dtype, flat) };
 }

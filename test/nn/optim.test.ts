@@ -29,21 +29,28 @@ function sgd({ momentum = 0, dampening = 0, weightDecay = 0, nesterov = false } 
 }
 
 /** m and v, corrected: the direction that Adam and LAMB go. */
-function moments([b1, b2]: Vec = [0.9, 0.999], eps = 1e-8) {
-  let [m, v, t]: [Vec, Vec, number] = [[], [], 0];
+function moments([b1, b2]: Vec = [0.9, 0.999], eps = 1e-8, amsgrad = false) {
+  let [m, v, most, t]: [Vec, Vec, Vec, number] = [[], [], [], 0];
   return (g: Vec): number[] => {
     t++;
     m = g.map((x, i) => (b1 as number) * (m[i] ?? 0) + (1 - (b1 as number)) * x);
     v = g.map((x, i) => (b2 as number) * (v[i] ?? 0) + (1 - (b2 as number)) * x * x);
+    most = v.map((x, i) => (amsgrad ? Math.max(most[i] ?? 0, x) : x));
     return zip(
       m,
-      v,
+      most,
       (x, y) => x / (1 - (b1 as number) ** t) / (Math.sqrt(y / (1 - (b2 as number) ** t)) + eps),
     );
   };
 }
-function adam({ betas = [0.9, 0.999], eps = 1e-8, weightDecay = 0, decoupled = false } = {}): Reference {
-  const direction = moments(betas, eps);
+function adam({
+  betas = [0.9, 0.999],
+  eps = 1e-8,
+  weightDecay = 0,
+  decoupled = false,
+  amsgrad = false,
+} = {}): Reference {
+  const direction = moments(betas, eps, amsgrad);
   return (p, g, lr) => {
     const kept = decoupled ? p.map((x) => x * (1 - lr * weightDecay)) : p;
     return add(kept, direction(decoupled ? g : add(g, p, weightDecay)), -lr);
@@ -159,6 +166,17 @@ describe("as torch does it", () => {
       adam({ weightDecay: 0.1, betas: [0.8, 0.95], eps: 1e-3 }),
     ],
     ["AdamW", (p) => new optim.AdamW([p], { lr }), adam({ weightDecay: 0.01, decoupled: true })],
+    // a short memory, so that the mean square falls and the largest so far is another
+    [
+      "Adam with amsgrad",
+      (p) => new optim.Adam([p], { lr, amsgrad: true, betas: [0.9, 0.3] }),
+      adam({ amsgrad: true, betas: [0.9, 0.3] }),
+    ],
+    [
+      "AdamW with amsgrad",
+      (p) => new optim.AdamW([p], { lr, amsgrad: true, betas: [0.9, 0.3] }),
+      adam({ amsgrad: true, betas: [0.9, 0.3], weightDecay: 0.01, decoupled: true }),
+    ],
     ["LAMB", (p) => new optim.LAMB([p], { lr }), lamb()],
     [
       "LAMB with weight decay",

@@ -57,10 +57,19 @@ describe("a number that does not fit the type of the tensor is refused", () => {
   const u8 = new Tensor([5, 255], { dtype: "uint8" });
   const i32 = new Tensor([5]);
   test.each([
-    ["lt", () => u8.lt(256), /^lt: 256 does not fit uint8 \(0 to 255\); cast the tensor/],
+    ["lt", () => u8.lt(256), /^lt: 256 does not fit uint8 \(0 to 255\); use a wider type, or a cast/],
     ["eq", () => u8.eq(-1), /^eq: -1 does not fit uint8/],
     ["maximum", () => u8.maximum(1000), /^maximum: 1000 does not fit uint8/],
     ["add", () => i32.add(3e9), /^add: 3000000000 does not fit int32/],
+    [
+      "Tensor",
+      () => new Tensor([1, 300], { dtype: "uint8" }),
+      /^Tensor: 300 does not fit uint8 \(0 to 255\)/,
+    ],
+    ["Tensor of a number", () => new Tensor(NaN, { dtype: "int32" }), /^Tensor: NaN does not fit int32/],
+    ["full", () => Tensor.full([2], 200, { dtype: "int8" }), /^full: 200 does not fit int8/],
+    ["fullLike", () => i32.fullLike(3e9), /^fullLike: 3000000000 does not fit int32/],
+    ["fill", () => u8.fill(256), /^fill: 256 does not fit uint8/],
     ["add a bigint", () => i32.add(2n ** 40n), /^add: 1099511627776 does not fit int32/],
   ] as const)("%s", (_, f, message) => {
     expect(f).toThrow(ArgumentError);
@@ -68,6 +77,7 @@ describe("a number that does not fit the type of the tensor is refused", () => {
   });
   test("adding a negative number to an unsigned one subtracts", async () => {
     expect(await u8.add(-1).tolist()).toEqual([4, 254]);
+    expect(await new Tensor([-1], { dtype: "uint8" }).tolist()).toEqual([255]); // as in torch
   });
 });
 
