@@ -37,6 +37,20 @@ export abstract class ReduceTensor extends MathTensor {
   protected count(axes: readonly number[]): number {
     return axes.reduce((n, a) => n * (this.shape[a] as number), 1);
   }
+  /** The sum over `dim`, divided by the number of its terms less `correction`. */
+  #average(method: string, dim: Axes | undefined, keepdim: boolean, correction: number): this {
+    const axes = this.dims(method, dim);
+    const { shape } = this.lazydata;
+    if (axes.every((a) => typeof shape[a] === "number")) {
+      const total = this.sum(dim, keepdim);
+      return total.cast(toFloat(total.dtype)).mul(1 / Math.max(0, this.count(axes) - correction));
+    }
+    // a symbolic size is counted in the kernel, so that one serves every binding; divided before the sum, both are one
+    const x = this.cast(toFloat(this.dtype));
+    const count = x.wrap(x.lazydata.const(1)).reduceSum(axes);
+    const left = correction === 0 ? count : count.sub(correction).maximum(0);
+    return x.div(left.expand(shape)).sum(dim, keepdim);
+  }
   /** The largest along `axes`, which stay as dims of size 1; `flow` says who of the equal ones gets the gradient. */
   #reduceMax(axes: readonly number[], flow: Ties = "equal"): this {
     const { shape } = this.lazydata;
@@ -121,9 +135,7 @@ export abstract class ReduceTensor extends MathTensor {
   mean(dim?: Axes, keepdim = false, { dtype }: Typed = {}): this {
     if (dtype !== undefined) return this.cast(dtype).mean(dim, keepdim);
     if (isNarrow(this.dtype)) return this.cast(dtypes.float32).mean(dim, keepdim).cast(this.dtype);
-    const axes = this.dims("mean", dim);
-    const total = this.sum(dim, keepdim);
-    return total.cast(toFloat(total.dtype)).mul(1 / this.count(axes));
+    return this.#average("mean", dim, keepdim, 0);
   }
   /**
    * The variance; `correction` 1 (the default) divides by n - 1.
@@ -134,13 +146,10 @@ export abstract class ReduceTensor extends MathTensor {
     if (isNarrow(this.dtype)) {
       return this.cast(dtypes.float32).var(dim, keepdim, correction).cast(this.dtype);
     }
-    const axes = this.dims("var", dim);
+    this.dims("var", dim);
     const x = this.cast(toFloat(this.dtype));
     const difference = x.sub(this.mean(dim, true));
-    return difference
-      .square()
-      .sum(dim, keepdim)
-      .mul(1 / Math.max(0, this.count(axes) - correction));
+    return difference.square().#average("var", dim, keepdim, correction);
   }
   /**
    * The standard deviation; `correction` 1 (the default) divides by n - 1.

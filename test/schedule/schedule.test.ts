@@ -193,6 +193,26 @@ describe("symbolic sizes", () => {
     });
     expect(made).toBe(1);
   });
+  test("the mean and the variance over a symbolic size count it in the kernel: one each serves every binding", async () => {
+    const data = [3, 1, 4, 1, 5, 9, 2, 6];
+    const all = new Tensor(data, { dtype: "float32" });
+    const wide = all.reshape(8, 1).expand(8, 2).contiguous();
+    await Tensor.realize(all, wide);
+    const n = Variable("length", 2, 8);
+    const made = await compiles("WASM", async () => {
+      for (const k of [2, 5, 8]) {
+        const own = data.slice(0, k);
+        const mean = own.reduce((p, q) => p + q, 0) / k;
+        const squares = own.reduce((s, d) => s + (d - mean) ** 2, 0);
+        const part = all.shrink([[0, n.bind(k)]]);
+        expect(await part.mean().item()).toBeCloseTo(mean, 5);
+        expect(await part.var().item()).toBeCloseTo(squares / (k - 1), 5);
+        const rows = wide.shrink([[0, n.bind(k)], null]);
+        for (const m of (await rows.mean(0, true).tolist()) as number[][]) expect(m[1]).toBeCloseTo(mean, 5);
+      }
+    });
+    expect(made).toBe(3);
+  });
   test("two bindings of one variable in one kernel are refused, and named", () => {
     const at = Variable("at", 0, 7);
     const window = (k: number) => {
