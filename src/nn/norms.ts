@@ -118,15 +118,27 @@ export class BatchNorm extends ChannelNorm {
     );
   }
 }
-/** BatchNorm of [batch, channels] or [batch, channels, length]. */
+/**
+ * BatchNorm of [batch, channels] or [batch, channels, length].
+ * @example
+ * new nn.BatchNorm1d(3).forward(Tensor.ones(2, 3)).shape // => [2, 3]
+ */
 export class BatchNorm1d extends BatchNorm {
   protected override readonly dims = [2, 3];
 }
-/** BatchNorm of [batch, channels, height, width]. */
+/**
+ * BatchNorm of [batch, channels, height, width].
+ * @example
+ * new nn.BatchNorm2d(3).forward(Tensor.ones(2, 3, 4, 4)).shape // => [2, 3, 4, 4]
+ */
 export class BatchNorm2d extends BatchNorm {
   protected override readonly dims = [4];
 }
-/** BatchNorm of [batch, channels, depth, height, width]. */
+/**
+ * BatchNorm of [batch, channels, depth, height, width].
+ * @example
+ * new nn.BatchNorm3d(3).forward(Tensor.ones(2, 3, 2, 2, 2)).shape // => [2, 3, 2, 2, 2]
+ */
 export class BatchNorm3d extends BatchNorm {
   protected override readonly dims = [5];
 }
@@ -166,11 +178,19 @@ abstract class InstanceNorm extends ChannelNorm {
 export class InstanceNorm1d extends InstanceNorm {
   protected readonly dims = 3;
 }
-/** Of [batch, channels, height, width], or without the batch. */
+/**
+ * Of [batch, channels, height, width], or without the batch.
+ * @example
+ * new nn.InstanceNorm2d(3).forward(Tensor.ones(2, 3, 4, 4)).shape // => [2, 3, 4, 4]
+ */
 export class InstanceNorm2d extends InstanceNorm {
   protected readonly dims = 4;
 }
-/** Of [batch, channels, depth, height, width], or without the batch. */
+/**
+ * Of [batch, channels, depth, height, width], or without the batch.
+ * @example
+ * new nn.InstanceNorm3d(3).forward(Tensor.ones(2, 3, 2, 2, 2)).shape // => [2, 3, 2, 2, 2]
+ */
 export class InstanceNorm3d extends InstanceNorm {
   protected readonly dims = 5;
 }

@@ -50,7 +50,13 @@ class Scalar {
 const hostScalar = (x: number, dtype: DType, device: string): Tensor =>
   new Tensor([x], { dtype, device }).reshape([]);
 
-/** The parameters that share options. `lr` may be set at any time; it holds from the next step on. */
+/**
+ * The parameters that share options. `lr` may be set at any time; it holds from the next step on.
+ * @example
+ * const w = Tensor.ones(2, { requiresGrad: true });
+ * const opt = new nn.optim.SGD([w], { lr: 0.1 });
+ * opt.groups[0].params.length // => 1
+ */
 export class ParamGroup<O extends CommonOptions> {
   readonly options: O;
   readonly #params: readonly Tensor[];
@@ -91,6 +97,12 @@ export interface Update<O extends CommonOptions> {
   readonly lr: Tensor;
 }
 
+/**
+ * What all optimisers share: groups of parameters with options of their own, `zeroGrad` and `step`.
+ * @example
+ * const [a, b] = [Tensor.ones(2, { requiresGrad: true }), Tensor.ones(3, { requiresGrad: true })];
+ * new nn.optim.SGD([{ params: [a] }, { params: [b], lr: 0.5 }], { lr: 0.1 }).groups.map((g) => g.lr) // => [0.1, 0.5]
+ */
 export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
   readonly #groups: readonly ParamGroup<O>[];
   /** by parameter, in the order given: what `nn.getStateDict(optimizer)` saves */
@@ -324,6 +336,9 @@ export interface AmsgradOptions extends AdamOptions {
 
 /**
  * Adam and its relatives: running means of the gradient and of its square, and how much of them is there yet.
+ * @example
+ * const w = Tensor.ones(2, { requiresGrad: true });
+ * new nn.optim.Adam([w]) instanceof nn.optim.Moments // => true
  */
 export abstract class Moments<O extends AdamOptions> extends Optimizer<O> {
   protected override check({ betas, eps, weightDecay }: O): void {

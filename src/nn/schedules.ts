@@ -139,13 +139,28 @@ export function oneCycle(options: OneCycleOptions): Rule {
 
 // torch's names for the same
 
-/** `cosine` under torch's name: `new CosineAnnealingLR(opt, { tMax: 100, etaMin: 0 })`. */
+/**
+ * `cosine` under torch's name: `new CosineAnnealingLR(opt, { tMax: 100, etaMin: 0 })`.
+ * @example
+ * const w = Tensor.ones(2, { requiresGrad: true });
+ * const opt = new nn.optim.SGD([w], { lr: 0.1 });
+ * const rates = new nn.optim.CosineAnnealingLR(opt, { tMax: 2 });
+ * for (let i = 0; i < 2; i++) rates.step();
+ * opt.lr // => 0
+ */
 export class CosineAnnealingLR extends LRScheduler {
   constructor(optimizer: Scheduled, { tMax, etaMin = 0 }: { tMax: number; etaMin?: number }, lastStep = 0) {
     super(optimizer, cosine({ steps: tMax, min: etaMin }), lastStep);
   }
 }
-/** `oneCycle` as a scheduler. */
+/**
+ * `oneCycle` as a scheduler.
+ * @example
+ * const w = Tensor.ones(2, { requiresGrad: true });
+ * const opt = new nn.optim.SGD([w], { lr: 0.1 });
+ * new nn.optim.OneCycleLR(opt, { maxLr: 1, totalSteps: 10 });
+ * opt.lr // => 0.04
+ */
 export class OneCycleLR extends LRScheduler {
   constructor(optimizer: Scheduled, options: OneCycleOptions, lastStep = 0) {
     super(optimizer, oneCycle(options), lastStep);
@@ -154,6 +169,11 @@ export class OneCycleLR extends LRScheduler {
 /**
  * `linear` under torch's name: warm-up from `startFactor` of the rate to `endFactor` of it in `totalIters`
  * steps.
+ * @example
+ * const w = Tensor.ones(2, { requiresGrad: true });
+ * const opt = new nn.optim.SGD([w], { lr: 0.1 });
+ * new nn.optim.LinearLR(opt, { startFactor: 0.5, totalIters: 4 });
+ * opt.lr // => 0.05
  */
 export class LinearLR extends LRScheduler {
   constructor(
@@ -168,7 +188,14 @@ export class LinearLR extends LRScheduler {
     super(optimizer, linear({ steps: totalIters, start: startFactor, end: endFactor }), lastStep);
   }
 }
-/** `stepDecay` under torch's name. */
+/**
+ * `stepDecay` under torch's name.
+ * @example
+ * const w = Tensor.ones(2, { requiresGrad: true });
+ * const opt = new nn.optim.SGD([w], { lr: 0.1 });
+ * new nn.optim.StepLR(opt, { stepSize: 1 }).step();
+ * opt.lr // => 0.01
+ */
 export class StepLR extends LRScheduler {
   constructor(
     optimizer: Scheduled,
@@ -178,7 +205,14 @@ export class StepLR extends LRScheduler {
     super(optimizer, stepDecay({ size: stepSize, gamma }), lastStep);
   }
 }
-/** A rule that gives a factor: `new LambdaLR(opt, (step) => 0.95 ** step)`. */
+/**
+ * A rule that gives a factor: `new LambdaLR(opt, (step) => 0.95 ** step)`.
+ * @example
+ * const w = Tensor.ones(2, { requiresGrad: true });
+ * const opt = new nn.optim.SGD([w], { lr: 0.1 });
+ * new nn.optim.LambdaLR(opt, (step) => 0.5 ** step).step();
+ * opt.lr // => 0.05
+ */
 export class LambdaLR extends LRScheduler {
   constructor(optimizer: Scheduled, factor: (step: number) => number, lastStep = 0) {
     super(optimizer, (step, base) => base * factor(step), lastStep);

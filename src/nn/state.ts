@@ -55,6 +55,10 @@ const snake = (name: string): string => name.replaceAll(/(?<=[a-z0-9])[A-Z]/g, (
  * Puts the values of `state` into the tensors of a model, in the types and on the devices they have there.
  * Names of a torch model fit (`running_mean` is taken for `runningMean`). Where something is missing,
  * unexpected or misshapen the error names it, and nothing has been changed.
+ * @example
+ * const [from, to] = [new nn.Linear(2, 2), new nn.Linear(2, 2)];
+ * await nn.loadStateDict(to, nn.getStateDict(from));
+ * await to.weight.equal(from.weight).item() // => true
  */
 export async function loadStateDict(
   model: unknown,

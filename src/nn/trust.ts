@@ -154,6 +154,10 @@ function orthogonal(g: Tensor, { nsSteps, nsCoefficients: [a, b, c], eps }: Muon
 /**
  * Scales the gradients of `params` so that their norm, all of them together, is at most `maxNorm`; gives the
  * norm before. Between `backward()` and `step()`.
+ * @example
+ * const w = new Tensor([3.0, 4.5], { requiresGrad: true });
+ * w.mul(new Tensor([3.0, 4.0])).sum().backward();
+ * await nn.optim.clipGradNorm([w], 1).item() // => 5
  */
 export function clipGradNorm(params: readonly Tensor[], maxNorm: number): Tensor {
   checkRange("maxNorm", maxNorm, 0, Infinity, "clipGradNorm");

@@ -58,52 +58,102 @@ export abstract class TensorBase {
   protected constant(shape: Shape, dtype: DType, value: Value): this {
     return this.wrap(onEach(this.device, (d) => LazyBuffer.constant(d, shape, dtype, value)));
   }
-  /** The same values, cut off from what they were made of: no gradient passes. */
+  /**
+   * The same values, cut off from what they were made of: no gradient passes.
+   * @example
+   * new Tensor([1.5], { requiresGrad: true }).detach().requiresGrad // => false
+   */
   detach(): this {
     return this.wrap(this.lazydata);
   }
 
-  /** The sizes of the dims; a symbolic size shows the value it is bound to. */
+  /**
+   * The sizes of the dims; a symbolic size shows the value it is bound to.
+   * @example
+   * new Tensor([[1, 2, 3]]).shape // => [1, 3]
+   */
   get shape(): readonly number[] {
     return this.lazydata.shape.map((s) => (typeof s === "number" ? s : (boundValue(s) ?? NaN)));
   }
+  /**
+   * How many dims.
+   * @example
+   * new Tensor([[1, 2, 3]]).ndim // => 2
+   */
   get ndim(): number {
     return this.lazydata.shape.length;
   }
+  /**
+   * The type of the elements; it prints as its name.
+   * @example
+   * new Tensor([1, 2]).dtype.name // => "int32"
+   */
   get dtype(): DType {
     return this.lazydata.dtype;
   }
-  /** Where the values are: `WASM`, or `WASM,WASM:1` for a tensor on both (see `shard`). */
+  /**
+   * Where the values are: `WASM`, or `WASM,WASM:1` for a tensor on both (see `shard`).
+   * @example
+   * new Tensor([1, 2], { device: "JS" }).device // => "JS"
+   */
   get device(): string {
     return this.lazydata.device;
   }
-  /** The devices that have the values: one, unless the tensor was sharded. */
+  /**
+   * The devices that have the values: one, unless the tensor was sharded.
+   * @example
+   * new Tensor([1, 2]).devices // => ["WASM"]
+   */
   get devices(): readonly string[] {
     return this.lazydata.parts.map((p) => p.device);
   }
-  /** The dim along which the elements are spread over several devices; undefined where each device has all of them. */
+  /**
+   * The dim along which the elements are spread over several devices; undefined where each device has all of them.
+   * @example
+   * new Tensor([1, 2]).shard(["WASM:0", "WASM:1"], 0).shardDim // => 0
+   */
   get shardDim(): number | undefined {
     return this.lazydata instanceof MultiLazyBuffer ? this.lazydata.sharding?.axis : undefined;
   }
-  /** How many elements. */
+  /**
+   * How many elements.
+   * @example
+   * new Tensor([[1, 2, 3]]).size // => 3
+   */
   get size(): number {
     return this.shape.reduce((a, b) => a * b, 1);
   }
 
-  /** The same values on another device: `t.to("JS")`. What is sharded is put together there. */
+  /**
+   * The same values on another device: `t.to("JS")`. What is sharded is put together there.
+   * @example
+   * await new Tensor([1, 2]).to("JS").tolist() // => [1, 2]
+   */
   to(device: string): this {
     return this.wrap(copyTo(this.lazydata, device), [this], (g) => [g.placedLike(this)]);
   }
-  /** The same values where those of `like` are, cut in the same way. */
+  /**
+   * The same values where those of `like` are, cut in the same way.
+   * @example
+   * new Tensor([1, 2]).placedLike(new Tensor([3, 4], { device: "JS" })).device // => "JS"
+   */
   placedLike(like: this): this {
     const placed = copyLike(this.lazydata, like.lazydata);
     return placed === this.lazydata ? this : this.wrap(placed, [this], (g) => [g.placedLike(this)]);
   }
-  /** The same values as another type. Float to integer truncates; NaN becomes 0. */
+  /**
+   * The same values as another type. Float to integer truncates; NaN becomes 0.
+   * @example
+   * await new Tensor([1.7, -1.7, NaN]).cast("int32").tolist() // => [1, -1, 0]
+   */
   cast(dtype: DTypeLike): this {
     return this.wrap(this.lazydata.cast(toDType(dtype)), [this], (g) => [g.cast(this.dtype)]);
   }
-  /** The same bits read as another type of the same size. */
+  /**
+   * The same bits read as another type of the same size.
+   * @example
+   * await new Tensor([1.5]).bitcast("int32").tolist() // => [1069547520]
+   */
   bitcast(dtype: DTypeLike): this {
     return this.wrap(this.lazydata.bitcast(toDType(dtype)));
   }
@@ -127,6 +177,8 @@ export abstract class TensorBase {
   /**
    * Writes `x` into this tensor's memory once it is realised. What was built on the old value and waits is computed
    * first. Views of the old memory, and steps inside kernels that ran before, are not: reading them is a StaleError.
+   * @example
+   * await new Tensor([1, 2]).assign(new Tensor([3, 4])).tolist() // => [3, 4]
    */
   assign(x: this): this {
     this.#requireAssignable(x);
@@ -161,23 +213,40 @@ export abstract class TensorBase {
     );
   }
 
-  /** Computes the value now, so that later uses read it from memory. */
+  /**
+   * Computes the value now, so that later uses read it from memory.
+   * @example
+   * (await new Tensor([1, 2]).add(1).realize()).shape // => [2]
+   */
   async realize(): Promise<this> {
     await realize([this.lazydata]);
     return this;
   }
-  /** `realize` at once, on devices that can be waited for; so are the other sync forms. */
+  /**
+   * `realize` at once, on devices that can be waited for; so are the other sync forms.
+   * @example
+   * new Tensor([1, 2]).add(1).realizeSync().shape // => [2]
+   */
   realizeSync(): this {
     realizeSync([this.lazydata]);
     return this;
   }
 
-  /** A copy of the elements, row by row, as a typed array (int64: BigInt64Array; float16: Float32Array). */
+  /**
+   * A copy of the elements, row by row, as a typed array (int64: BigInt64Array; float16: Float32Array).
+   * @example
+   * await new Tensor([1, 2]).data() // => new Int32Array([1, 2])
+   */
   async data(): Promise<TypedArray> {
     const host = this.#onHost();
     await realize([host]);
     return this.#decoded(host, await runAsync(host.buffer.read()));
   }
+  /**
+   * `data` where the device can be waited for.
+   * @example
+   * new Tensor([1, 2]).dataSync() // => new Int32Array([1, 2])
+   */
   dataSync(): TypedArray {
     const host = this.#onHost();
     realizeSync([host]);
@@ -189,24 +258,47 @@ export abstract class TensorBase {
     const plain = decode(bytes.slice(0, this.size * dtype.itemsize));
     return CacheCollector.read("data", host.buffer, this.lazydata.size, decode, plain);
   }
-  /** Nested arrays in the shape of the tensor; a 0-d tensor gives one element. */
+  /**
+   * Nested arrays in the shape of the tensor; a 0-d tensor gives one element.
+   * @example
+   * await new Tensor([[1, 2], [3, 4]]).tolist() // => [[1, 2], [3, 4]]
+   */
   async tolist(): Promise<NestedArray> {
     return nest(await this.data(), this.dtype, this.shape);
   }
+  /**
+   * `tolist` where the device can be waited for.
+   * @example
+   * new Tensor([[1, 2], [3, 4]]).tolistSync() // => [[1, 2], [3, 4]]
+   */
   tolistSync(): NestedArray {
     return nest(this.dataSync(), this.dtype, this.shape);
   }
-  /** The one element of a tensor of one element: a number; `item<bigint>()` of int64, `item<boolean>()` of bool. */
+  /**
+   * The one element of a tensor of one element: a number; `item<bigint>()` of int64, `item<boolean>()` of bool.
+   * @example
+   * await new Tensor([1, 2]).sum().item() // => 3
+   */
   async item<T extends Element = number>(): Promise<T> {
     this.#requireOne();
     return element(this.dtype, (await this.data())[0] as Value) as T;
   }
+  /**
+   * `item` where the device can be waited for.
+   * @example
+   * new Tensor([1, 2]).sum().itemSync() // => 3
+   */
   itemSync<T extends Element = number>(): T {
     this.#requireOne();
     return element(this.dtype, this.dataSync()[0] as Value) as T;
   }
 
-  /** Gives the memory back now instead of when the tensor is collected. Reading the tensor afterwards is an error. */
+  /**
+   * Gives the memory back now instead of when the tensor is collected. Reading the tensor afterwards is an error.
+   * @example
+   * const t = await new Tensor([1, 2]).realize();
+   * t.dispose() // => undefined
+   */
   dispose(): void {
     for (const part of this.lazydata.parts) part.base.realized?.dispose();
   }
@@ -228,6 +320,11 @@ export abstract class TensorBase {
     return host.copyToDevice(Device.DEFAULT).contiguous().copyToDevice("EXT");
   }
 
+  /**
+   * Shape, type and device; values are not computed.
+   * @example
+   * String(new Tensor([1, 2])) // => "<Tensor [2] int32 on WASM>"
+   */
   toString(): string {
     return `<Tensor ${showShape(this.shape)} ${this.dtype.name} on ${this.device}>`;
   }

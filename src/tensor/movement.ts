@@ -96,7 +96,11 @@ export abstract class MovementTensor extends TensorBase {
 
   // ---- views ----
 
-  /** The same elements in another shape; one size may be -1. */
+  /**
+   * The same elements in another shape; one size may be -1.
+   * @example
+   * await new Tensor([1, 2, 3, 4]).reshape(2, -1).tolist() // => [[1, 2], [3, 4]]
+   */
   reshape(...args: ShapeArgs): this {
     const wanted = [...shapeOf(args)];
     const open = wanted.indexOf(-1);
@@ -114,11 +118,19 @@ export abstract class MovementTensor extends TensorBase {
     const { shape } = this.lazydata;
     return this.wrap(this.lazydata.reshape(wanted), [this], (g) => [g.reshape(shape)]);
   }
-  /** torch's name for reshape. */
+  /**
+   * torch's name for reshape.
+   * @example
+   * await new Tensor([1, 2, 3, 4]).view(2, 2).tolist() // => [[1, 2], [3, 4]]
+   */
   view(...args: ShapeArgs): this {
     return this.reshape(...args);
   }
-  /** Joins the dims from `start` to `end` into one. */
+  /**
+   * Joins the dims from `start` to `end` into one.
+   * @example
+   * new Tensor([[[1, 2]], [[3, 4]]]).flatten(1).shape // => [2, 2]
+   */
   flatten(start = 0, end = -1): this {
     if (this.ndim === 0) return this.reshape(1);
     const [a, b] = [this.axis("flatten", start), this.axis("flatten", end)];
@@ -137,13 +149,21 @@ export abstract class MovementTensor extends TensorBase {
       ? this.reshape(this.lazydata.shape.filter((_, i) => i !== at))
       : this;
   }
-  /** Adds a dim of size 1 at `dim`. */
+  /**
+   * Adds a dim of size 1 at `dim`.
+   * @example
+   * new Tensor([1, 2]).unsqueeze(-1).shape // => [2, 1]
+   */
   unsqueeze(dim: number): this {
     const at = this.axis("unsqueeze", dim, this.ndim + 1);
     return this.reshape(this.lazydata.shape.toSpliced(at, 0, 1));
   }
 
-  /** Dims in another order: `permute(1, 0)` transposes. */
+  /**
+   * Dims in another order: `permute(1, 0)` transposes.
+   * @example
+   * await new Tensor([[1, 2], [3, 4]]).permute(1, 0).tolist() // => [[1, 3], [2, 4]]
+   */
   permute(...order: readonly number[] | readonly [readonly number[]]): this {
     const list = (Array.isArray(order[0]) ? order[0] : order) as readonly number[];
     const axes = this.axes("permute", list);
@@ -155,7 +175,11 @@ export abstract class MovementTensor extends TensorBase {
     const back = axes.map((_, i) => axes.indexOf(i));
     return this.wrap(this.lazydata.permute(axes), [this], (g) => [g.permute(back)]);
   }
-  /** Exchanges two dims. */
+  /**
+   * Exchanges two dims.
+   * @example
+   * await new Tensor([[1, 2], [3, 4]]).transpose(0, 1).tolist() // => [[1, 3], [2, 4]]
+   */
   transpose(a = -2, b = -1): this {
     if (this.ndim === 0 && this.axes("transpose", [a, b]).length === 0) return this;
     const order = range(this.ndim);
@@ -163,12 +187,20 @@ export abstract class MovementTensor extends TensorBase {
     [order[x], order[y]] = [y, x];
     return this.permute(order);
   }
-  /** The transpose of a matrix. */
+  /**
+   * The transpose of a matrix.
+   * @example
+   * await new Tensor([[1, 2], [3, 4]]).T.tolist() // => [[1, 3], [2, 4]]
+   */
   get T(): this {
     return this.ndim < 2 ? this : this.transpose();
   }
 
-  /** Repeats dims of size 1 without copying; -1 keeps a size; new dims come in front. */
+  /**
+   * Repeats dims of size 1 without copying; -1 keeps a size; new dims come in front.
+   * @example
+   * await new Tensor([[1], [2]]).expand(-1, 2).tolist() // => [[1, 1], [2, 2]]
+   */
   expand(...args: ShapeArgs): this {
     const wanted = shapeOf(args);
     const { shape } = this.lazydata;
@@ -210,7 +242,11 @@ export abstract class MovementTensor extends TensorBase {
     return this.wrap(filled, [padded], (g) => [g]);
   }
 
-  /** Keeps `[start, end)` of each dim; null keeps it whole. */
+  /**
+   * Keeps `[start, end)` of each dim; null keeps it whole.
+   * @example
+   * await new Tensor([[1, 2, 3], [4, 5, 6]]).shrink([null, [1, 3]]).tolist() // => [[2, 3], [5, 6]]
+   */
   shrink(cuts: readonly (Interval | null)[]): this {
     requirePairs("shrink", cuts, "[start, end]");
     if (cuts.length !== this.ndim) {
@@ -223,13 +259,21 @@ export abstract class MovementTensor extends TensorBase {
     const back = kept.map(([start, end], i): Interval => [start, sub(shape[i] as Sint, end)]);
     return this.wrap(this.lazydata.shrink(kept), [this], (g) => [g.pad(back)]);
   }
-  /** Turns dims around. */
+  /**
+   * Turns dims around.
+   * @example
+   * await new Tensor([[1, 2], [3, 4]]).flip(1).tolist() // => [[2, 1], [4, 3]]
+   */
   flip(dims: number | readonly number[]): this {
     const axes = this.axes("flip", dims);
     const steps = range(this.ndim).map((i) => (axes.includes(i) ? -1 : 1));
     return this.wrap(this.lazydata.stride(steps), [this], (g) => [g.flip(axes)]);
   }
-  /** Every n-th element of each dim; a negative step counts from the end. */
+  /**
+   * Every n-th element of each dim; a negative step counts from the end.
+   * @example
+   * await new Tensor([1, 2, 3, 4, 5]).stride([2]).tolist() // => [1, 3, 5]
+   */
   stride(...steps: readonly number[] | readonly [readonly number[]]): this {
     const list = (Array.isArray(steps[0]) ? steps[0] : steps) as readonly number[];
     const turned = range(list.length).filter((i) => (list[i] as number) < 0);

@@ -57,7 +57,11 @@ export abstract class RandomTensor extends CreationTensor {
     state.drawn = 0;
   }
 
-  /** Whether dropout drops and batch norm learns; see `train`. */
+  /**
+   * Whether dropout drops and batch norm learns; see `train`.
+   * @example
+   * Tensor.training // => false
+   */
   static get training(): boolean {
     return mode.training;
   }

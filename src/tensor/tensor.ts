@@ -61,11 +61,20 @@ export class Tensor extends NeuralTensor {
     this.requiresGrad = options.requiresGrad ?? false;
   }
 
-  /** A tensor on a file, read when it is moved to a device: `Tensor.fromFile("x.bin", [2, 3]).to("WASM")`. */
+  /**
+   * A tensor on a file, read when it is moved to a device: `Tensor.fromFile("x.bin", [2, 3]).to("WASM")`.
+   * @example
+   * Tensor.fromFile("weights.bin", [2, 3], "float32").device // => "DISK:weights.bin"
+   */
   static fromFile(path: string, shape: Shape, dtype: DTypeLike = dtypes.uint8): Tensor {
     return Tensor.empty(shape, { dtype, device: `DISK:${path}` });
   }
-  /** A tensor whose buffer `fn` fills: it gets the output buffer, then those of `inputs`. */
+  /**
+   * A tensor whose buffer `fn` fills: it gets an array of the output's buffer, then those of `inputs`.
+   * @example
+   * const twos = Tensor.customOp(([out]) => void out.copyin(new Uint8Array([2, 2])), [2], [], { dtype: "uint8" });
+   * await twos.tolist() // => [2, 2]
+   */
   static customOp(
     fn: CustomFn,
     shape: Shape,
@@ -83,15 +92,30 @@ export class Tensor extends NeuralTensor {
     return new Tensor(LazyBuffer.loadop("CUSTOM", checkShape("customOp", shape), dtype, device, fn, srcs));
   }
 
-  /** Computes several tensors together, in one schedule: what is stored on the way serves all of them. */
+  /**
+   * Computes several tensors together, in one schedule: what is stored on the way serves all of them.
+   * @example
+   * const [a, b] = [new Tensor([1, 2]).add(1), new Tensor([3]).mul(2)];
+   * await Tensor.realize(a, b) // => undefined
+   */
   static async realize(...tensors: readonly Tensor[]): Promise<void> {
     await realize(tensors.map((t) => t.lazydata));
   }
+  /**
+   * `Tensor.realize` where the devices can be waited for.
+   * @example
+   * Tensor.realizeSync(new Tensor([1, 2]).add(1)) // => undefined
+   */
   static realizeSync(...tensors: readonly Tensor[]): void {
     realizeSync(tensors.map((t) => t.lazydata));
   }
 
-  /** Runs `fn` without recording gradients. */
+  /**
+   * Runs `fn` without recording gradients.
+   * @example
+   * const w = new Tensor([1.5], { requiresGrad: true });
+   * Tensor.noGrad(() => w.mul(2)).requiresGrad // => false
+   */
   static noGrad<T>(fn: () => T): T {
     return withRecording(false, fn);
   }
@@ -158,6 +182,10 @@ export class Tensor extends NeuralTensor {
   /**
    * Fills `.grad` of every leaf with `requiresGrad` that this tensor was made of. `gradient` is that of this tensor: 1 for
    * a scalar. With `createGraph` the gradients can be differentiated again.
+   * @example
+   * const x = new Tensor([1.5, 2.5], { requiresGrad: true });
+   * x.square().sum().backward();
+   * await x.grad.tolist() // => [3, 5]
    */
   backward(gradient?: Tensor, { createGraph = false } = {}): this {
     if (gradient === undefined && this.size !== 1) {

@@ -1,0 +1,322 @@
+// Writes docs/reference/: one page for each family of the public API, made of the JSDoc in the sources, and an index of
+// all names. `npm run reference` writes, `--check` fails where a page is not what would be written.
+// It reads the text itself (the compiler in use has no API for it); the formatter keeps that text regular.
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "..");
+const OUT = "docs/reference";
+
+export interface Doc {
+  readonly text: string;
+  readonly example: readonly string[];
+}
+export interface Entry {
+  readonly owner?: string | undefined;
+  readonly kind: string;
+  readonly name: string;
+  readonly access: string;
+  readonly isStatic: boolean;
+  signatures: string[];
+  readonly doc?: Doc;
+  overloaded?: boolean;
+  /** an interface or type as it is written */
+  code?: string;
+}
+type Family = readonly [page: string, title: string, about: string, files: readonly string[]];
+
+/** Page, title, what it is about, and the files it is made of in order. */
+export const FAMILIES: readonly Family[] = [
+  [
+    "tensor",
+    "Tensors, values and gradients",
+    "What a tensor is, how a value is asked for, how gradients flow.",
+    ["tensor/base", "tensor/tensor"],
+  ],
+  [
+    "creation",
+    "Creation and random numbers",
+    "Tensors out of nothing. All take `{ dtype, device, requiresGrad }` at the end.",
+    ["tensor/creation", "tensor/random"],
+  ],
+  [
+    "movement",
+    "Movement",
+    "Shapes, joins and parts. Views cost no kernel.",
+    ["tensor/movement", "tensor/arrange", "tensor/join"],
+  ],
+  [
+    "indexing",
+    "Indexing",
+    "Reading and writing by index.",
+    ["tensor/getitem", "tensor/scatter", "tensor/indexing"],
+  ],
+  [
+    "math",
+    "Elementwise math",
+    "Arithmetic, comparison, bits and functions, with broadcasting and promotion as in torch.",
+    ["tensor/math", "tensor/rounding", "tensor/elementary", "tensor/special", "tensor/numbers"],
+  ],
+  ["activations", "Activations", "The elementwise functions of networks.", ["tensor/functions"]],
+  [
+    "reduce",
+    "Reductions and order",
+    "Sums, extremes, running reductions, sorting.",
+    ["tensor/reduce", "tensor/totals", "tensor/scan", "tensor/order"],
+  ],
+  [
+    "linalg",
+    "Linear algebra",
+    "Products, solving and factorizations.",
+    ["tensor/products", "tensor/solve", "tensor/factor", "tensor/linalg"],
+  ],
+  [
+    "convolution",
+    "Convolution, pooling and images",
+    "Windows over the last dims.",
+    ["tensor/conv", "tensor/pool", "tensor/resample", "tensor/image"],
+  ],
+  [
+    "losses",
+    "Losses and distances",
+    "How far a prediction is from its target.",
+    ["tensor/distance", "tensor/loss", "tensor/margin"],
+  ],
+  ["networks", "Normalisation and attention", "What networks are made of.", ["tensor/neural"]],
+  [
+    "layers",
+    "nn: layers",
+    "Classes with parameters; all of them are in `nn`.",
+    ["nn/layers", "nn/norms", "nn/recurrent", "nn/attention"],
+  ],
+  [
+    "optim",
+    "nn.optim: optimisers and schedules",
+    "How parameters change.",
+    ["nn/optim", "nn/trust", "nn/schedules"],
+  ],
+  [
+    "state",
+    "nn: state, files and datasets",
+    "Parameters by name, safetensors, NumPy files, and data to learn from.",
+    ["nn/state", "nn/safetensors", "nn/npy", "nn/datasets"],
+  ],
+];
+
+const count = (text: string, pattern: RegExp): number => (text.match(pattern) ?? []).length;
+const isWhole = (text: string): boolean =>
+  count(text, /[([{]/g) - count(text, /[)\]}]/g) === (/\{\s*$/.test(text) ? 1 : 0) && /[{;]\s*$/.test(text);
+
+/** The declaration that starts at line `i`, up to its body, and the line after it. */
+function declarationAt(lines: readonly string[], i: number): { text: string; next: number } {
+  let text = "";
+  let at = i;
+  while (at < lines.length) {
+    text += `${lines[at++]?.trim()} `;
+    if (isWhole(text)) break;
+  }
+  return { text: text.trim().replace(/\s*[{;]$/, ""), next: at };
+}
+/** The text of a comment, its example apart. */
+function docOf(lines: readonly string[]): Doc {
+  const plain = lines.map((l) => l.replace(/^\s*\/?\*+\/? ?/, "").replace(/\s*\*\/\s*$/, ""));
+  const at = plain.findIndex((l) => l.startsWith("@example"));
+  const text = (at < 0 ? plain : plain.slice(0, at)).join("\n").trim();
+  const example = at < 0 ? [] : plain.slice(at + 1).filter((l) => l.trim() !== "");
+  return { text, example };
+}
+const MEMBER =
+  /^(?:(protected|private)\s+)?(?:(static)\s+)?(?:override\s+)?(?:(?:async|readonly)\s+)*(?:(get|set)\s+)?([A-Za-z]\w*)/;
+const TOP = /^export\s+(?:abstract\s+)?(?:async\s+)?(class|function\*?|const|interface|type)\s+(\w+)/;
+
+/** What a line declares, at the top of the file or in the class `owner`. */
+function declared(line: string, text: string, owner: string | undefined): Entry | undefined {
+  const top = TOP.exec(line);
+  if (top) {
+    return {
+      kind: top[1] as string,
+      name: top[2] as string,
+      access: "public",
+      isStatic: false,
+      signatures: [text],
+    };
+  }
+  const member =
+    owner !== undefined && /^ {2}[A-Za-z]/.test(line) && !/^[\w ]*#/.test(line)
+      ? MEMBER.exec(line.trim())
+      : null;
+  if (member === null) return undefined;
+  const [, access = "public", word, accessor, name] = member;
+  const kind = accessor ?? (/\w\s*(<.*?>)?\(/.test(text) ? "method" : "field");
+  return { owner, kind, name: name as string, access, isStatic: word !== undefined, signatures: [text] };
+}
+const isType = (e: Entry): boolean => e.kind === "interface" || e.kind === "type";
+
+/** Every declaration of a file that may be public, with the comment before it. */
+export function parse(source: string): Entry[] {
+  const lines = source.split("\n");
+  const found: Entry[] = [];
+  let doc: Doc | undefined;
+  let owner: string | undefined;
+  for (let i = 0; i < lines.length; ) {
+    const line = lines[i] as string;
+    if (/^( {2})?\/\*\*/.test(line)) {
+      let end = i;
+      while (!lines[end]?.includes("*/")) end++;
+      doc = docOf(lines.slice(i, end + 1));
+      i = end + 1;
+      continue;
+    }
+    if (line === "}") owner = undefined;
+    const { text, next } = declarationAt(lines, i);
+    const entry = declared(line, text, owner);
+    if (entry === undefined) {
+      if (line.trim() !== "") doc = undefined;
+      i++;
+      continue;
+    }
+    let end = next;
+    if (isType(entry)) {
+      if (/\{\s*$/.test(lines[next - 1] ?? "")) while (lines[end++] !== "}");
+      entry.code = lines.slice(i, end).join("\n");
+    }
+    const last = found.at(-1);
+    const again = last?.owner === owner && last?.name === entry.name && last.isStatic === entry.isStatic;
+    const callable = entry.kind === "method" || entry.kind === "function";
+    if (last !== undefined && again && doc === undefined && callable) {
+      last.signatures.push(text);
+      last.overloaded = true;
+    } else found.push(doc === undefined ? entry : { ...entry, doc });
+    if (entry.kind === "class") owner = entry.name;
+    doc = undefined;
+    i = end;
+  }
+  return found;
+}
+
+/** A signature as a reader wants it: no `this` for a maker, one type for all tensors. */
+function show(signature: string, entry: Entry): string {
+  let s = signature
+    .replace(/\s+/g, " ")
+    .replace(/\(\s+/g, "(")
+    .replace(/,?\s+\)/g, ")")
+    .replace(/\{\s+/g, "{ ");
+  s = s.replace(/^(?:export|override|static|async|abstract|protected|readonly|get)\s+/g, "");
+  while (/^(?:export|override|static|async|abstract|readonly|get|function\*?|const) /.test(s))
+    s = s.replace(/^[\w*]+ /, "");
+  const generic = /^\w+<(T) extends \w*Tensor>/.exec(s);
+  if (generic) s = s.replace(/<T extends \w*Tensor>/, "").replace(/\bT\b/g, "Tensor");
+  s = s.replace(/\(this: Maker<\w+>(?:, )?/, "(");
+  s = s.replace(/(?<![.\w])this\b(?!:)/g, "Tensor").replace(/\bTensor is\b/g, "this is");
+  if (entry.kind === "get") s = s.replace("()", "");
+  return entry.isStatic ? `Tensor.${s}` : s;
+}
+const title = (e: Entry): string =>
+  e.isStatic
+    ? `Tensor.${e.name}`
+    : e.owner === undefined || e.owner.endsWith("Tensor") || e.owner === "TensorBase"
+      ? e.name
+      : `${e.owner}.${e.name}`;
+
+/** The names that `nn` takes from one of its files: all, or those it lists. */
+function exported(path: string): (name: string) => boolean {
+  const index = ["index", "optimizers"]
+    .map((f) => readFileSync(join(ROOT, `src/nn/${f}.ts`), "utf8"))
+    .join("\n");
+  const list = new RegExp(`export \\{([^}]*)\\} from "\\./${path.split("/")[1]}\\.ts"`).exec(index)?.[1];
+  const names = list?.split(",").map((n) => n.trim().replace(/^type /, ""));
+  return (name) => names === undefined || names.includes(name);
+}
+/** What of a file is for users: in src/tensor the methods and the types that they speak of, in src/nn what `nn` has. */
+export function publicEntries(path: string): Entry[] {
+  const entries = parse(readFileSync(join(ROOT, "src", `${path}.ts`), "utf8"));
+  const shown = path.startsWith("nn/") ? exported(path) : () => true;
+  return entries
+    .filter((e) => e.access === "public" && e.kind !== "set" && e.name !== "constructor")
+    .filter((e) => e.kind !== "field" || e.doc !== undefined)
+    .filter((e) =>
+      e.owner === undefined ? path.startsWith("nn/") || isType(e) || e.name === "Tensor" : true,
+    )
+    .filter((e) => shown(e.owner ?? e.name) || path.startsWith("tensor/"))
+    .map((e) => {
+      const make = entries.find((m) => e.kind === "class" && m.owner === e.name && m.name === "constructor");
+      const call = make?.signatures[0]?.replace("constructor", `new ${e.name}`);
+      return call === undefined ? e : { ...e, signatures: [call] };
+    });
+}
+/** Methods that a later file of the chain declares again: the last word counts. */
+function withoutOverridden<E extends Entry>(entries: readonly E[]): E[] {
+  const last = new Map(
+    entries.map((e) => [
+      `${e.owner?.endsWith("Tensor") || e.owner === "TensorBase" ? "t" : e.owner}|${e.isStatic}|${e.name}`,
+      e,
+    ]),
+  );
+  return entries.filter((e) => [...last.values()].includes(e));
+}
+
+function section(e: Entry): string {
+  const signatures = e.overloaded === true ? e.signatures.slice(0, -1) : e.signatures;
+  const code = e.code ?? signatures.map((s) => show(s, e)).join("\n");
+  const parts = [`### ${title(e)}`, e.doc?.text ?? "", `\`\`\`ts\n${code}\n\`\`\``];
+  const example = e.doc?.example ?? [];
+  if (example.length > 0) parts.push(`\`\`\`js\n${example.join("\n")}\n\`\`\``);
+  return parts.filter((p) => p !== "").join("\n\n");
+}
+const anchor = (e: Entry): string =>
+  title(e)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_]/g, "");
+
+/** Everything that is on a page. */
+export const allEntries = (): (Entry & { readonly page: string })[] =>
+  withoutOverridden(
+    FAMILIES.flatMap(([page, , , files]) => files.flatMap(publicEntries).map((e) => ({ ...e, page }))),
+  );
+
+/** All pages: name -> text. */
+export function pages(): Map<string, string> {
+  const all = allEntries();
+  const made = new Map<string, string>();
+  const index = [
+    "# Reference",
+    "Made from the sources by `npm run reference`; every example is run by the tests.",
+  ];
+  for (const [page, heading, about] of FAMILIES) {
+    const own = all.filter((e) => e.page === page);
+    const names = own.filter((e) => !isType(e));
+    const types = own.filter(isType);
+    const tail = types.length === 0 ? [] : ["## Types", ...types.map(section)];
+    const text = [`# ${heading}`, `${about} [All names](README.md).`, ...names.map(section), ...tail].join(
+      "\n\n",
+    );
+    made.set(`${page}.md`, `${text}\n`);
+    const links = names.map((e) => `[${title(e)}](${page}.md#${anchor(e)})`);
+    index.push(`## [${heading}](${page}.md)`, about, links.join(" · "));
+  }
+  made.set("README.md", `${index.join("\n\n")}\n`);
+  return made;
+}
+
+if (process.argv[1]?.endsWith("reference.ts")) {
+  const wanted = pages();
+  const dir = join(ROOT, OUT);
+  const stale = [...wanted].filter(
+    ([name, text]) => !existsSync(join(dir, name)) || readFileSync(join(dir, name), "utf8") !== text,
+  );
+  const extra = existsSync(dir) ? readdirSync(dir).filter((name) => !wanted.has(name)) : [];
+  if (process.argv.includes("--check")) {
+    if (stale.length + extra.length > 0) {
+      console.error(
+        `reference: not up to date: ${[...stale.map(([n]) => n), ...extra].join(", ")}; run npm run reference`,
+      );
+      process.exit(1);
+    }
+  } else {
+    mkdirSync(dir, { recursive: true });
+    for (const name of extra) rmSync(join(dir, name));
+    for (const [name, text] of stale) writeFileSync(join(dir, name), text);
+    console.log(`reference: ${wanted.size} pages in ${OUT}, ${stale.length} written`);
+  }
+}

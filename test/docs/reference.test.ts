@@ -1,0 +1,69 @@
+// The pages of docs/reference are what the sources say, and they have every public name: each method of Tensor, each name
+// of nn, with a text and an example that examples.test.ts runs.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { nn, Tensor } from "gradloom";
+import { describe, expect, test } from "vitest";
+import { allEntries, type Entry, FAMILIES, pages, parse } from "../../scripts/reference.ts";
+
+const files = FAMILIES.flatMap(([, , , list]) => list);
+const entries: readonly Entry[] = allEntries();
+const ofTensor = (e: Entry): boolean => e.owner !== undefined && /Tensor(Base)?$/.test(e.owner);
+
+/** The names of methods on an object and on what it inherits from. */
+function methodsOf(start: object, end: object): string[] {
+  const names = new Set<string>();
+  for (let o = start; o !== end && o !== null; o = Object.getPrototypeOf(o)) {
+    for (const [name, p] of Object.entries(Object.getOwnPropertyDescriptors(o))) {
+      if (typeof p.value === "function" || p.get !== undefined) names.add(name);
+    }
+  }
+  return [...names].filter((n) => n !== "constructor").sort();
+}
+
+test("the pages are up to date: npm run reference writes them", () => {
+  const made: ReadonlyMap<string, string> = pages();
+  expect(readdirSync("docs/reference").sort()).toEqual([...made.keys()].sort());
+  for (const [name, text] of made) {
+    expect(readFileSync(`docs/reference/${name}`, "utf8") === text, `docs/reference/${name}`).toBe(true);
+  }
+});
+
+test("every file with methods of Tensor belongs to a family", () => {
+  const helpers = ["autograd", "promotion", "threefry"];
+  const all = readdirSync("src/tensor").map((f) => f.replace(".ts", ""));
+  const listed = files.filter((f) => f.startsWith("tensor/")).map((f) => f.slice("tensor/".length));
+  expect(listed.toSorted()).toEqual(all.filter((f) => !helpers.includes(f)).sort());
+});
+
+describe.each([
+  ["methods", Tensor.prototype, Object.prototype, false],
+  ["static methods", Tensor, Function.prototype, true],
+] as const)("%s of Tensor", (_, start, end, isStatic) => {
+  const parsed = files.flatMap((f) => parse(readFileSync(`src/${f}.ts`, "utf8")));
+  const hidden = new Set(parsed.filter((e) => ofTensor(e) && e.access !== "public").map((e) => e.name));
+  const own = entries.filter((e) => ofTensor(e) && e.isStatic === isStatic && e.kind !== "field");
+  test("all of them are on a page", () => {
+    const there = methodsOf(start, end).filter((n) => !hidden.has(n) && !["prototype"].includes(n));
+    expect([...new Set(own.map((e) => e.name))].sort()).toEqual(there);
+  });
+  test("all of them say what they do", () => {
+    expect(own.filter((e) => (e.doc?.text ?? "") === "").map((e) => e.name)).toEqual([]);
+  });
+  test("all of them have an example with its result", () => {
+    const without = own.filter((e) => !e.doc?.example.at(-1)?.includes("// => "));
+    expect(without.map((e) => e.name)).toEqual([]);
+  });
+});
+
+test("every class and function of nn is on a page, with an example", () => {
+  const names = [nn, nn.optim, nn.datasets].flatMap((space) =>
+    Object.entries(space).flatMap(([name, x]) => (typeof x === "function" ? [name] : [])),
+  );
+  const own = entries.filter((e) => e.owner === undefined);
+  expect(names.filter((n) => !own.some((e) => e.name === n))).toEqual([]);
+  const shown = own.filter((e) => names.includes(e.name));
+  expect(shown.filter((e) => (e.doc?.text ?? "") === "").map((e) => e.name)).toEqual([]);
+  const without = shown.filter((e) => !e.doc?.example.at(-1)?.includes("// "));
+  expect(without.map((e) => e.name)).toEqual([]);
+});
