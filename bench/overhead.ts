@@ -2,16 +2,16 @@
 // to its first printed result, beside bare node and beside peers, all in turn in one run; (b) a fresh small kernel;
 // (c) a graph of 2,000 nodes; (d) a kernel that is compiled already. Gives rows; run.ts prints or writes them.
 
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
 import type { Samples } from "./pipeline.ts";
+import { buildIfStale, isInstalled, log, type Program, SKIP, timeToPrint } from "./processes.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
 
 const root = join(import.meta.dirname, "..");
-const log = (text: string): void => void process.stderr.write(`${text}\n`);
 
 export async function overhead(): Promise<Report> {
   buildIfStale();
@@ -20,38 +20,18 @@ export async function overhead(): Promise<Report> {
   return { title: "overhead", rows: [...start.rows, ...pipeline], skipped: start.skipped };
 }
 
-/** The measured package is the built one, and it must be what src/ says. */
-function buildIfStale(): void {
-  const newest = (dir: string): number =>
-    Math.max(
-      ...readdirSync(dir, { recursive: true, encoding: "utf8" }).map((f) => statSync(join(dir, f)).mtimeMs),
-    );
-  const built = join(root, "dist/node/index.js");
-  if (existsSync(built) && statSync(built).mtimeMs > newest(join(root, "src"))) return;
-  log("dist/ is older than src/: building");
-  const { status, stderr } = spawnSync("npm", ["run", "build"], { cwd: root, encoding: "utf8" });
-  if (status !== 0) throw new Error(`npm run build failed:\n${stderr}`);
-}
-
 // ---- (a) a process ----
 
-interface Program {
-  readonly name: string;
-  readonly file: string;
-  /** a package of bench/package.json */
-  readonly needs?: string;
-}
-const PROGRAMS: readonly Program[] = [
-  { name: "bare node", file: "node.mjs" },
-  { name: "gradloom", file: "gradloom.mjs" },
-  { name: "jax-js (wasm)", file: "jax.mjs", needs: "@jax-js/jax" },
-  { name: "tfjs (wasm)", file: "tfjs.mjs", needs: "@tensorflow/tfjs-backend-wasm" },
+const PROGRAMS: readonly (Program & { readonly needs?: string })[] = [
+  { name: "bare node", file: "node.mjs", prints: "11" },
+  { name: "gradloom", file: "gradloom.mjs", prints: "11" },
+  { name: "jax-js (wasm)", file: "jax.mjs", prints: "11", needs: "@jax-js/jax" },
+  { name: "tfjs (wasm)", file: "tfjs.mjs", prints: "11", needs: "@tensorflow/tfjs-backend-wasm" },
 ];
-const SKIP = "is not installed: npm install --prefix bench";
 
 async function startup(rounds: number): Promise<{ rows: Row[]; skipped: string[] }> {
-  const isThere = ({ needs }: Program): boolean =>
-    needs === undefined || existsSync(join(root, "bench/node_modules", needs));
+  const isThere = ({ needs }: (typeof PROGRAMS)[number]): boolean =>
+    needs === undefined || isInstalled(needs);
   const programs = PROGRAMS.filter(isThere);
   const skipped = PROGRAMS.filter((p) => !isThere(p)).map((p) => `${p.name}: ${p.needs} ${SKIP}`);
   const times = new Map(programs.map((p) => [p, [] as number[]]));
@@ -69,27 +49,6 @@ async function startup(rounds: number): Promise<{ rows: Row[]; skipped: string[]
       : { what, ...figure, note: `gradloom takes ${(own / figure.median).toFixed(2)} of this` };
   });
   return { rows, skipped };
-}
-
-/** Milliseconds from asking for a process until it has printed 11. */
-function timeToPrint({ name, file }: Program): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const start = performance.now();
-    const child = spawn(process.execPath, [join(root, "bench/startup", file)], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    let took = NaN;
-    let printed = "";
-    child.stdout.on("data", (chunk) => {
-      if (printed === "") took = performance.now() - start;
-      printed += chunk;
-    });
-    child.on("error", reject);
-    child.on("close", () => {
-      if (printed.trim() === "11") resolve(took);
-      else reject(new Error(`${name} printed ${JSON.stringify(printed)}, expected 11`));
-    });
-  });
 }
 
 // ---- (b), (c), (d) in a process ----

@@ -1,14 +1,16 @@
-// `npm run bench -- NAME [--json] [--write]`: runs one benchmark and shows its rows, as a table for people or as JSON
+// `npm run bench -- NAME [--json] [--write]` runs one benchmark and shows its rows, as a table for people or as JSON
 // for machines. `--write` also replaces the benchmark's section of bench/RESULTS.md.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { cpu } from "./cpu.ts";
 import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
 
-const BENCHMARKS: Record<string, () => Promise<Report>> = { overhead, train, jit };
+type Benchmark = (flags: ReadonlySet<string>) => Promise<Report>;
+const BENCHMARKS: Record<string, Benchmark> = { cpu, jit, overhead, train };
 
 const args = process.argv.slice(2);
 const flags = new Set(args.filter((a) => a.startsWith("--")));
@@ -20,7 +22,7 @@ if (benchmark === undefined) {
   process.exitCode = 2;
 } else {
   const facts = machine();
-  const report = await benchmark();
+  const report = await benchmark(flags);
   const text = toMarkdown(report, facts);
   console.log(flags.has("--json") ? JSON.stringify({ machine: facts, ...report }) : text);
   if (flags.has("--write")) write(report.title, text);

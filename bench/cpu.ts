@@ -1,0 +1,258 @@
+// `npm run bench -- cpu`: the works of cpu/works.ts on gradloom (WASM, CLANG), beside peers and beside what the machine
+// allows. An engine is a process that does one work at a time; all take turns, so that what disturbs one disturbs all. Then
+// whole processes, from their start to their first result. `--busy` counts processor time instead of the clock's.
+
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { type Medians, TARGETS } from "./cpu/targets.ts";
+import { WORKS, type WorkName } from "./cpu/works.ts";
+import { buildIfStale, isInstalled, log, type Program, SKIP, timeToPrint } from "./processes.ts";
+import { type Report, type Row, type Summary, summarize } from "./stats.ts";
+
+const here = join(import.meta.dirname, "cpu");
+const WARM_MS = 800;
+const ROUND_MS = 150;
+const ROUNDS = 5;
+/** A work that takes longer is done less often. */
+const LONG_MS = 700;
+
+interface EngineSpec {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** a package of bench/package.json */
+  readonly needs?: string;
+}
+const child = (file: string): string[] => [
+  process.execPath,
+  "--expose-gc",
+  "--import",
+  "tsx",
+  join(here, "child.ts"),
+  file,
+];
+const engines = (limits: string | undefined): EngineSpec[] => [
+  ...(limits === undefined
+    ? []
+    : [1, 2].map((n) => ({ name: `limit ${n} t`, command: [limits, String(n)] }))),
+  { name: "WASM 1 t", command: child("gradloom.ts"), env: { DEV: "WASM", THREADS: "1" } },
+  { name: "WASM 2 t", command: child("gradloom.ts"), env: { DEV: "WASM", THREADS: "2" } },
+  { name: "CLANG", command: child("gradloom.ts"), env: { DEV: "CLANG" } },
+  { name: "jax-js", command: child("jax.mjs"), needs: "@jax-js/jax" },
+  { name: "tfjs", command: child("tfjs.mjs"), needs: "@tensorflow/tfjs" },
+  ...[1, 2].map((n) => ({
+    name: `ort-node ${n} t`,
+    command: child("ort.mjs"),
+    env: { THREADS: String(n) },
+    needs: "onnxruntime-node",
+  })),
+];
+
+/** A process that answers each line with a line of JSON. */
+class Engine {
+  readonly name: string;
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #lines: Interface;
+  #answer: ((line: string) => void) | undefined;
+  #end: ((e: Error) => void) | undefined;
+  works: readonly WorkName[] = [];
+
+  constructor({ name, command, env = {} }: EngineSpec) {
+    this.name = name;
+    const [file = "", ...args] = command;
+    this.#process = spawn(file, args, { cwd: join(here, "../.."), env: { ...process.env, ...env } });
+    this.#lines = createInterface({ input: this.#process.stdout });
+    // libraries greet on the same output: only what is JSON is an answer
+    this.#lines.on("line", (line) => line.startsWith("{") && this.#answer?.(line));
+    const errors: string[] = [];
+    this.#process.stderr.on("data", (chunk) => errors.push(String(chunk)));
+    this.#process.on("close", () =>
+      this.#end?.(new Error(`${name} ended:\n${errors.join("").slice(-2000)}`)),
+    );
+  }
+  async ask<T>(line: string): Promise<T> {
+    const text = await new Promise<string>((resolve, reject) => {
+      this.#answer = resolve;
+      this.#end = reject;
+      this.#process.stdin.write(`${line}\n`);
+    });
+    const { value, error } = JSON.parse(text) as { value: T; error?: string };
+    if (error !== undefined) throw new Error(`${this.name}: ${line}: ${error}`);
+    return value;
+  }
+  close(): void {
+    this.#end = undefined;
+    this.#process.stdin.end();
+  }
+}
+
+export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
+  const folder = mkdtempSync(join(tmpdir(), "gradloom-bench-"));
+  const skipped: string[] = [];
+  const open: Engine[] = [];
+  try {
+    const specs = engines(compileLimits(folder, skipped));
+    for (const spec of specs) {
+      if (spec.needs !== undefined && !isInstalled(spec.needs)) {
+        skipped.push(`${spec.name}: ${spec.needs} ${SKIP}`);
+        continue;
+      }
+      const engine = new Engine(spec);
+      try {
+        engine.works = await engine.ask<WorkName[]>("works");
+        open.push(engine);
+      } catch (e) {
+        skipped.push(`${spec.name}: ${(e as Error).message.split("\n").slice(0, 3).join(" ")}`);
+      }
+    }
+    const rows: Row[] = [];
+    for (const name of Object.keys(WORKS) as WorkName[]) {
+      rows.push(...(await measure(name, open, flags.has("--busy"), skipped)));
+    }
+    for (const engine of open) engine.close();
+    return { title: "cpu", rows: [...rows, ...(await startRows(folder))], skipped };
+  } finally {
+    for (const engine of open) engine.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Undefined where there is no C compiler. */
+function compileLimits(folder: string, skipped: string[]): string | undefined {
+  const out = join(folder, "limits");
+  const native = process.arch === "arm64" ? "-mcpu=native" : "-march=native";
+  for (const compiler of ["clang", "gcc", "cc"]) {
+    const args = ["-O2", native, "-ffp-contract=fast", join(here, "limits.c"), "-o", out, "-lpthread"];
+    if (spawnSync(compiler, args).status === 0) return out;
+  }
+  skipped.push("the machine's limits: no C compiler (clang, gcc, cc) took cpu/limits.c");
+  return undefined;
+}
+
+// ---- one work on all engines ----
+
+type Sample = readonly [wall: number, cpu: number];
+
+async function measure(
+  name: WorkName,
+  all: readonly Engine[],
+  busy: boolean,
+  skipped: string[],
+): Promise<Row[]> {
+  log(WORKS[name].what);
+  const times = new Map<Engine, number[]>();
+  const one = ([wall, cpu]: Sample): number => (busy ? cpu : wall);
+  for (const engine of all.filter((e) => e.works.includes(name))) {
+    try {
+      await engine.ask(`open ${name}`);
+      await engine.ask(`run ${WARM_MS}`);
+      times.set(engine, []);
+    } catch (e) {
+      skipped.push((e as Error).message.split("\n")[0] as string);
+    }
+  }
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [engine, list] of times) {
+      if (round >= 2 && summarize(list).median > LONG_MS) continue;
+      list.push(...(await engine.ask<Sample[]>(`run ${ROUND_MS}`)).map(one));
+    }
+  }
+  for (const engine of times.keys()) await engine.ask("close");
+  const figures = new Map([...times].map(([e, list]) => [e.name, summarize(list)]));
+  return rowsOf(name, figures);
+}
+
+function rowsOf(name: WorkName, figures: ReadonlyMap<string, Summary>): Row[] {
+  const medians: Medians = Object.fromEntries([...figures].map(([n, f]) => [n, f.median]));
+  return [...figures].map(([engine, figure]): Row => {
+    const notes = [rate(name, figure.median), share(engine, medians), verdict(name, engine, medians)];
+    const note = notes.filter((n) => n !== "").join("; ");
+    return { what: `${WORKS[name].what}: ${engine}`, ...figure, note };
+  });
+}
+function rate(name: WorkName, ms: number): string {
+  const { flops = 0, bytes = 0 } = WORKS[name] as { flops?: number; bytes?: number };
+  if (flops > 0) return `${(flops / ms / 1e6).toFixed(1)} GFLOP/s`;
+  return bytes > 0 ? `${(bytes / ms / 1e6).toFixed(1)} GB/s` : "";
+}
+function share(engine: string, medians: Medians): string {
+  const limit = medians[/ 2 t$/.test(engine) ? "limit 2 t" : "limit 1 t"];
+  const own = medians[engine];
+  if (limit === undefined || own === undefined || engine.startsWith("limit")) return "";
+  return `${((100 * limit) / own).toFixed(0)} % of the limit`;
+}
+function verdict(name: WorkName | "start", engine: string, medians: Medians): string {
+  const promises = TARGETS.filter((t) => t.work === name && t.engine === engine);
+  return promises
+    .map(({ what, met }) => {
+      const [met1, ratio] = met(medians);
+      const how = Number.isNaN(ratio) ? "not measured" : `${ratio.toFixed(2)}, ${met1 ? "met" : "MISSED"}`;
+      return `${what}: ${how}`;
+    })
+    .join("; ");
+}
+
+// ---- whole processes ----
+
+async function startRows(folder: string): Promise<Row[]> {
+  buildIfStale();
+  const cache = join(folder, "cache");
+  const programs: (Program & { what: string; rounds: number; limit?: number; fresh?: boolean })[] = [
+    {
+      what: "start to the first dot product: bare node",
+      rounds: 9,
+      name: "node",
+      file: "node.mjs",
+      prints: "11",
+    },
+    {
+      what: "start to the first dot product: WASM",
+      rounds: 9,
+      name: "WASM",
+      file: "gradloom.mjs",
+      prints: "11",
+      limit: 200,
+    },
+    {
+      what: "beautiful_mnist, start to the end of step 1: WASM",
+      rounds: 3,
+      name: "WASM",
+      file: "mnist.mjs",
+      prints: "finite",
+      limit: 2500,
+    },
+    {
+      what: "beautiful_mnist, start to the end of step 1: CLANG, nothing cached",
+      rounds: 2,
+      name: "CLANG",
+      file: "mnist.mjs",
+      prints: "finite",
+      env: { DEV: "CLANG", CACHE: cache },
+      limit: 5000,
+      fresh: true,
+    },
+    {
+      what: "beautiful_mnist, start to the end of step 1: CLANG, compiled before",
+      rounds: 3,
+      name: "CLANG",
+      file: "mnist.mjs",
+      prints: "finite",
+      env: { DEV: "CLANG", CACHE: cache },
+    },
+  ];
+  const rows: Row[] = [];
+  for (const { what, rounds, limit, fresh, ...program } of programs) {
+    log(what);
+    const times: number[] = [];
+    if (fresh !== true) await timeToPrint(program); // the first run fills the file cache
+    for (let i = 0; i < rounds; i++) {
+      if (fresh === true) rmSync(cache, { recursive: true, force: true });
+      times.push(await timeToPrint(program));
+    }
+    rows.push({ what, ...summarize(times), ...(limit === undefined ? {} : { limit }) });
+  }
+  return rows;
+}

@@ -1,0 +1,62 @@
+// What was promised for each work: the figures of issue 5. A promise is held against what the same run measured; where the
+// rival is no npm package (PyTorch, tinygrad), against the milliseconds it took on two AVX2 cores elsewhere.
+
+import type { WorkName } from "./works.ts";
+
+/** By the name of the engine. */
+export type Medians = Readonly<Record<string, number>>;
+
+export interface Target {
+  readonly work: WorkName;
+  readonly engine: string;
+  readonly what: string;
+  /** whether it holds, and the figure that says so */
+  readonly met: (m: Medians) => readonly [boolean, number];
+}
+
+const of = (m: Medians, name: string): number => m[name] ?? NaN;
+/** So many times the speed of another. */
+const times =
+  (factor: number, other: string) =>
+  (work: WorkName, engine: string): Target => ({
+    work,
+    engine,
+    what: `≥ ${factor} × ${other}`,
+    met: (m) => {
+      const ratio = of(m, other) / of(m, engine);
+      return [ratio >= factor, ratio];
+    },
+  });
+const within =
+  (ms: number, whose = "") =>
+  (work: WorkName, engine: string): Target => ({
+    work,
+    engine,
+    what: `≤ ${ms} ms${whose}`,
+    met: (m) => [of(m, engine) <= ms, of(m, engine) / ms],
+  });
+
+export const TARGETS: readonly Target[] = [
+  times(1.2, "jax-js")("matmul", "WASM 1 t"),
+  times(1.8, "WASM 1 t")("matmul", "WASM 2 t"),
+  within(30.7, " (70 GFLOP/s)")("matmul", "CLANG"),
+  times(0.9, "ort-node 1 t")("matmul", "CLANG"),
+  times(0.8, "limit 1 t")("relu", "WASM 1 t"),
+  times(0.9, "limit 1 t")("relu", "CLANG"),
+  times(0.7, "limit 1 t")("sum", "WASM 1 t"),
+  times(0.85, "limit 1 t")("sum", "CLANG"),
+  times(1.5, "tfjs")("softmax", "WASM 1 t"),
+  times(1.3, "ort-node 1 t")("softmax", "CLANG"),
+  within(2.7, " (2 × tinygrad)")("layernorm", "WASM 2 t"),
+  within(1.7, " (PyTorch, 2 t)")("layernorm", "CLANG"),
+  times(1, "jax-js")("var", "WASM 1 t"),
+  within(1.8, " (2 × tinygrad)")("var", "CLANG"),
+  within(26, " (ort-web, 2 t)")("conv", "WASM 2 t"),
+  within(13.6, " (PyTorch, 2 t)")("conv", "CLANG"),
+  times(1.43, "jax-js")("mlp", "WASM 1 t"),
+  within(11.6, " (1.3 × PyTorch, 2 t)")("mlp", "CLANG"),
+  within(350)("mnist", "WASM 2 t"),
+  within(150)("mnist", "CLANG"),
+  within(40)("gpt2", "WASM 2 t"),
+  within(20)("gpt2", "CLANG"),
+];

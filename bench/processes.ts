@@ -1,0 +1,56 @@
+// Processes as something to measure: from asking for one until it has printed what it should. The package that they import
+// is the built one, so it is built first where it is older than src/.
+
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "..");
+export const log = (text: string): void => void process.stderr.write(`${text}\n`);
+
+/** The measured package is the built one, and it must be what src/ says. */
+export function buildIfStale(): void {
+  const newest = (dir: string): number =>
+    Math.max(
+      ...readdirSync(dir, { recursive: true, encoding: "utf8" }).map((f) => statSync(join(dir, f)).mtimeMs),
+    );
+  const built = join(root, "dist/node/index.js");
+  if (existsSync(built) && statSync(built).mtimeMs > newest(join(root, "src"))) return;
+  log("dist/ is older than src/: building");
+  const { status, stderr } = spawnSync("npm", ["run", "build"], { cwd: root, encoding: "utf8" });
+  if (status !== 0) throw new Error(`npm run build failed:\n${stderr}`);
+}
+
+/** Whether bench/package.json's package is there to be measured beside. */
+export const isInstalled = (name: string): boolean => existsSync(join(root, "bench/node_modules", name));
+export const SKIP = "is not installed: npm install --prefix bench";
+
+export interface Program {
+  readonly name: string;
+  /** below bench/startup */
+  readonly file: string;
+  readonly prints: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Milliseconds from asking for a process until it has printed. */
+export function timeToPrint({ name, file, prints, env = {} }: Program): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const start = performance.now();
+    const child = spawn(process.execPath, [join(root, "bench/startup", file)], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, ...env },
+    });
+    let took = NaN;
+    let printed = "";
+    child.stdout.on("data", (chunk) => {
+      if (printed === "") took = performance.now() - start;
+      printed += chunk;
+    });
+    child.on("error", reject);
+    child.on("close", () => {
+      if (printed.trim() === prints) resolve(took);
+      else reject(new Error(`${name} printed ${JSON.stringify(printed)}, expected ${prints}`));
+    });
+  });
+}
