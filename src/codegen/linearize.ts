@@ -89,6 +89,8 @@ class Linearizer {
       this.#hoist(stores);
       return this.#openLoop(this.#rangeOf(axis));
     });
+    // all that is read, then all that is written: one output may be the old value of another
+    if (stores.length > 1) for (const s of stores) this.#place(s.srcs[2] as UOp);
     for (const s of stores) this.#place(s);
     for (const loop of opened.reverse()) this.#close(loop);
     return { uops: this.#list, globalSize: this.#global, localSize: this.#local };

@@ -78,17 +78,16 @@ class Lowering {
 
   run(): Lowered {
     requireKnown(this.#opts);
-    const stores: UOp[] = [];
-    let order: readonly Axis[] = [];
-    for (const store of this.#ast) {
+    const { shape } = this.#ast[0] as LazyOp;
+    const loops = mergeDims(this.#ast).map((dims) =>
+      this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), true),
+    );
+    const order = this.#outputOrder(loops);
+    const place = this.#place(indexes(loops, shape), 1);
+    const stores = this.#ast.map((store) => {
       if (store.op !== "STORE") throw new InternalError(`a kernel starts with STORE, not ${store.op}`);
-      const { shape } = store;
-      const loops = mergeDims(store).map((dims) =>
-        this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), true),
-      );
-      order = this.#outputOrder(loops);
-      stores.push(this.#store(store, this.#place(indexes(loops, shape), 1)));
-    }
+      return this.#store(store, place);
+    });
     const stray = this.#opts.find((o) => o.op !== "SWAP" && !range(this.#numbered).includes(o.axis));
     if (stray !== undefined) {
       throw new ArgumentError(`${showOpts([stray])}: this kernel has the axes 0 to ${this.#numbered - 1}`);
@@ -166,7 +165,7 @@ class Lowering {
   #reduce(op: LazyOp<ReduceOp>, place: Place): UOp {
     const src = op.srcs[0] as LazyOp;
     const loops = getOrMake(this.#reduceLoops, op, () =>
-      mergeDims(src, op.arg).map((dims) =>
+      mergeDims([src], op.arg).map((dims) =>
         this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), false),
       ),
     );

@@ -14,13 +14,14 @@ type Dims = readonly Dim[];
 /** Whether dims p and d of the kernel, with only dims of size 1 between them, may be one loop for one node. */
 type Condition = (p: number, d: number) => boolean;
 
-/** Groups the dims of `root`'s shape (all of them, or only `axes`), outermost first. */
-export function mergeDims(root: LazyOp, axes?: readonly number[]): number[][] {
+/** Groups the dims of the roots' shape (all of them, or only `axes`), outermost first. */
+export function mergeDims(roots: readonly LazyOp[], axes?: readonly number[]): number[][] {
+  const [root] = roots as [LazyOp];
   const all = root.shape.map((_, i) => i);
   const dims = axes ?? all;
   if (dims.length < 2) return dims.map((d) => [d]);
   const conditions: Condition[] = [];
-  collect(root, all, conditions, new Map());
+  for (const r of roots) collect(r, all, conditions, new Map());
   const groups: number[][] = [];
   for (const d of dims) {
     const last = groups.at(-1);

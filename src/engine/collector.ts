@@ -86,6 +86,11 @@ class Collector {
     return this.#trace !== undefined;
   }
 
+  /** Nodes from this number on were made by the call that is running. */
+  get firstNode(): number {
+    return this.#trace?.firstNode ?? 0;
+  }
+
   start(trace: Trace): void {
     trace.stream.from = this.stream.drawn;
     this.#trace = trace;

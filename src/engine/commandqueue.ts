@@ -83,10 +83,12 @@ export class CommandQueue {
     if (devices.size !== 1 && !copy)
       throw new InternalError(`one kernel on several devices: ${[...devices].join(", ")}`);
     // overwriting what another device's queue still copies from has to wait for that copy
-    for (const device of this.#copiers.get(out) ?? []) {
-      if (device !== out.device) this.#addWait(out.device, this.#addSync(device));
+    for (const written of si.outputs) {
+      for (const device of this.#copiers.get(written) ?? []) {
+        if (device !== out.device) this.#addWait(out.device, this.#addSync(device));
+      }
+      this.#copiers.delete(written);
     }
-    this.#copiers.delete(out);
     const queue = this.#queue(out.device);
     if (!copy) {
       this.#push(queue, si);

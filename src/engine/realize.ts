@@ -16,7 +16,7 @@ import { CommandQueue } from "./commandqueue.ts";
 export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
   CacheCollector.look(outs);
   if (env.GRAPH) logGraph(outs);
-  const schedule = createSchedule(outs);
+  const schedule = createSchedule(outs, CacheCollector.firstNode);
   if (schedule.length > 0) yield* runScheduleSteps(schedule);
 }
 

@@ -3,6 +3,7 @@
 // Nothing is allocated or changed here: asking twice gives the same answer.
 
 import type { DType, Value } from "../dtype.ts";
+import { env } from "../env.ts";
 import { InternalError, StaleError, SymbolicError } from "../errors.ts";
 import { arraysEqual, getOrMake, toposort } from "../helpers.ts";
 import type { CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
@@ -11,6 +12,7 @@ import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Cut, cut } from "./fuse.ts";
+import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 
 /** One thing to run: a kernel (its ast starts with STORE), a COPY, an EMPTY or a CUSTOM. */
@@ -26,13 +28,16 @@ export interface ScheduleItem {
 }
 
 /** An item while it is being ordered. */
-interface Draft {
+export interface Draft {
   readonly item: ScheduleItem & { readonly reads: readonly LazyBuffer[] };
   readonly out: LazyBuffer;
 }
 
-/** What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. */
-export function createSchedule(outs: readonly LazyBuffer[]): ScheduleItem[] {
+/**
+ * What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. `since`: no kernel computes
+ * nodes from before this number and newer ones.
+ */
+export function createSchedule(outs: readonly LazyBuffer[], since = 0): ScheduleItem[] {
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
     const plan = cut(wanted);
@@ -48,8 +53,13 @@ export function createSchedule(outs: readonly LazyBuffer[]): ScheduleItem[] {
       if (plan.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, plan.realizes));
     }
     const roots = wanted.map((b) => drafts.get(b)).filter((d) => d !== undefined);
-    const { items, torn } = order(roots, drafts);
-    if (torn.length === 0) return items;
+    const { sorted, before, torn } = order(roots, drafts);
+    if (torn.length === 0) {
+      if (!env.FUSE) return sorted.map((d) => d.item);
+      return groupDrafts(sorted, before, new Set(wanted), since).map(
+        (g) => (g.length === 1 ? (g[0] as Draft) : joined(g, plan.realizes)).item,
+      );
+    }
     // one kernel takes a value from before an assign and one from after it: its old part is stored apart
     const all = new Set(plan.all);
     const parts = torn.flatMap((t) => t.pendingReaders()).filter((b) => all.has(b) && !plan.realizes.has(b));
@@ -144,8 +154,15 @@ function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) 
   const torn = cyclic
     ? sorted.filter((d) => oldReaders(d).some((b) => toposort([b], before).includes(d)))
     : [];
-  return { items: sorted.map((d) => d.item), torn: torn.map((d) => d.out.assigned) };
+  return { sorted, before, torn: torn.map((d) => d.out.assigned) };
 }
+
+/** One item for a group: what its members read of each other is computed, and stored besides. */
+const joined = (group: readonly Draft[], realizes: ReadonlySet<LazyBuffer>): Draft =>
+  new AstBuilder(
+    group.map((d) => d.out),
+    realizes,
+  ).draft();
 
 /** The item that computes one stored node. */
 function draft(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>): Draft {
@@ -158,37 +175,38 @@ function draft(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>): Draft {
     const reads = srcs.map((s) => s.base);
     return { item: { ast, outputs: [out.buffer], inputs, varVals: new Map(), lazies: [out], reads }, out };
   }
-  return new AstBuilder(out, realizes).draft();
+  return new AstBuilder([out], realizes).draft();
 }
 
 /** Builds the AST of one kernel, views pushed down to the loads as far as they go. */
 class AstBuilder {
-  readonly #out: LazyBuffer;
+  readonly #outs: readonly LazyBuffer[];
   readonly #realizes: ReadonlySet<LazyBuffer>;
   readonly #inputs: Buffer[] = [];
   readonly #reads = new Set<LazyBuffer>();
   readonly #varVals = new Map<Variable, number>();
   readonly #memo = new Map<string, LazyOp>();
 
-  constructor(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>) {
-    this.#out = out;
+  constructor(outs: readonly LazyBuffer[], realizes: ReadonlySet<LazyBuffer>) {
+    this.#outs = outs;
     this.#realizes = realizes;
   }
 
   draft(): Draft {
-    const out = this.#out;
-    const st = this.#unbind(out.st);
-    const value = this.#compute(out, out.st);
-    const store = lazyOp("STORE", [value], new MemBuffer(0, out.dtype, st), out.dtype, st.shape);
+    const ast = this.#outs.map((out, i) => {
+      const st = this.#unbind(out.st);
+      const value = this.#see(out, out.st);
+      return lazyOp("STORE", [value], new MemBuffer(i, out.dtype, st), out.dtype, st.shape);
+    });
     const item = {
-      ast: [store],
-      outputs: [out.buffer],
+      ast,
+      outputs: this.#outs.map((out) => out.buffer),
       inputs: this.#inputs,
       varVals: this.#varVals,
-      lazies: [out],
+      lazies: this.#outs,
       reads: [...this.#reads],
     };
-    return { item, out };
+    return { item, out: this.#outs.at(-1) as LazyBuffer };
   }
 
   /** `lb` seen through `st`: a load, a constant, or computed in place. */
@@ -198,7 +216,8 @@ class AstBuilder {
     const key = `${base.id}|${through.key}`;
     return getOrMake(this.#memo, key, () => {
       if (base.op === "CONST") return this.#constant(base.dtype, base.arg as Value, through);
-      if (base.realized !== undefined || this.#realizes.has(base)) return this.#load(base, through);
+      const stored = this.#realizes.has(base) && !this.#outs.includes(base);
+      if (base.realized !== undefined || stored) return this.#load(base, through);
       return this.#compute(base, through);
     });
   }
@@ -213,7 +232,8 @@ class AstBuilder {
     let at = this.#inputs.indexOf(base.buffer);
     if (at < 0) at = this.#inputs.push(base.buffer) - 1;
     const seen = this.#unbind(st);
-    return lazyOp("LOAD", [], new MemBuffer(at + 1, base.dtype, seen), base.dtype, seen.shape);
+    const idx = this.#outs.length + at;
+    return lazyOp("LOAD", [], new MemBuffer(idx, base.dtype, seen), base.dtype, seen.shape);
   }
 
   #compute(base: LazyBuffer, st: ShapeTracker): LazyOp {

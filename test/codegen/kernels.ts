@@ -28,15 +28,15 @@ const rendererOf = (device: string): Renderer => {
 export const lowered = (item: ScheduleItem, opts: readonly OptOp[] = [], target?: Renderer): Kernel =>
   toKernel(item.ast, opts, target ?? rendererOf((item.outputs[0] as Buffer).device));
 
-/** Runs a kernel on the item's inputs and gives what it stored. */
+/** Runs a kernel on the item's inputs and gives what it stored, one output after the other. */
 export async function runKernel(item: ScheduleItem, kernel: Kernel): Promise<Value[]> {
   const like = item.outputs[0] as Buffer;
   const device = Device.get(like.device);
   const program = await device.compile(kernel.name, rendererOf(like.device).render(kernel.name, kernel.uops));
-  const out = new Buffer(like.device, like.size, like.dtype).allocate();
+  const outs = item.outputs.map((b) => new Buffer(b.device, b.size, b.dtype).allocate());
   const runner = new CompiledRunner({ ...kernel, device: like.device, program });
-  runner.exec([out, ...item.inputs], item.varVals);
-  return Array.from<Value>(await out.data());
+  runner.exec([...outs, ...item.inputs], item.varVals);
+  return (await Promise.all(outs.map(async (b) => Array.from<Value>(await b.data())))).flat();
 }
 
 /** The same kernel with every index of the grid as a loop around it, which JS can interpret. */

@@ -1,0 +1,140 @@
+// Which kernels are better one: those that run over the same elements and read one another, or the same large input, at
+// the same places. An optimiser's three assigns, a sum and what is stored on the way to it. In go the drafts of all
+// kernels in an order in which they could run, out come groups in such an order; schedule.ts builds a kernel of each.
+
+import { getOrMake, toposort } from "../helpers.ts";
+import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { isReduceOp } from "../ops.ts";
+import type { Buffer } from "../runtime/buffer.ts";
+import { smax, sprod } from "../shape/symbolic.ts";
+import type { LazyOp } from "./lazyop.ts";
+import type { Draft } from "./schedule.ts";
+
+/** A kernel of more outputs than this keeps too much alive at once, and gains little. */
+const MAX_OUTPUTS = 8;
+/** WebAssembly takes a thousand arguments, a compiler is happier with fewer. */
+const MAX_BUFFERS = 32;
+/** How many groups of one shape are tried before a draft starts its own. */
+const TRIED = 4;
+
+/** A kernel as grouping sees it. */
+interface Candidate {
+  readonly draft: Draft;
+  /** equal for kernels that write the same number of elements in the same way */
+  readonly shape: string;
+  /** equal for kernels that reduce in the same loops; empty where nothing is reduced */
+  readonly loops: string;
+  /** the buffers it reads: at the place it writes only (true), or elsewhere too */
+  readonly reads: ReadonlyMap<Buffer, boolean>;
+  /** what it loads an element of at every turn, and how it sees it */
+  readonly loads: ReadonlyMap<Buffer, ReadonlySet<string>>;
+}
+
+interface Group {
+  readonly members: Draft[];
+  readonly candidates: Candidate[];
+  /** where the first member stands in the given order */
+  readonly first: number;
+}
+
+/** `wanted` nodes were asked for. `since`: nodes that are older, by their number, stay apart from newer ones. */
+export function groupDrafts(
+  sorted: readonly Draft[],
+  before: (d: Draft) => readonly Draft[],
+  wanted: ReadonlySet<LazyBuffer>,
+  since: number,
+): Draft[][] {
+  const readers = new Map<LazyBuffer, number>();
+  for (const d of sorted) for (const r of d.item.reads) readers.set(r, (readers.get(r) ?? 0) + 1);
+  // another device waits for what is copied: it must not wait for more than it needs
+  const copied = new Set(sorted.flatMap((d) => (d.item.ast[0]?.op === "COPY" ? d.item.reads : [])));
+  // what only the next kernel reads would be stored for nobody, and take memory at the same time as its reader
+  const isShared = ({ out }: Draft): boolean =>
+    !copied.has(out) && (out.op === "ASSIGN" || wanted.has(out) || (readers.get(out) ?? 0) > 1);
+  const at = new Map(sorted.map((d, i) => [d, i]));
+  const groupOf = new Map<Draft, Group>();
+  const byShape = new Map<string, Group[]>();
+  /** Whether `d` comes after a member of `g` by way of others. */
+  const detours = (d: Draft, g: Group): boolean => {
+    const seen = new Set<Group>();
+    const todo = before(d).map((b) => groupOf.get(b) as Group);
+    for (let x = todo.pop(); x !== undefined; x = todo.pop()) {
+      if (x === g || seen.has(x)) continue;
+      seen.add(x);
+      for (const m of x.members) {
+        for (const b of before(m)) {
+          const next = groupOf.get(b) as Group;
+          if (next === g) return true;
+          if (next.members.some((n) => (at.get(n) as number) > g.first)) todo.push(next);
+        }
+      }
+    }
+    return false;
+  };
+  for (const [i, draft] of sorted.entries()) {
+    const c = candidate(draft, since);
+    const near = c === undefined ? [] : getOrMake(byShape, c.shape, () => []);
+    const group = near.slice(-TRIED).findLast((g) => fits(c as Candidate, g, isShared) && !detours(draft, g));
+    if (group !== undefined) {
+      group.members.push(draft);
+      group.candidates.push(c as Candidate);
+      groupOf.set(draft, group);
+      continue;
+    }
+    const made: Group = { members: [draft], candidates: c === undefined ? [] : [c], first: i };
+    groupOf.set(draft, made);
+    if (c !== undefined) near.push(made);
+  }
+  const groups = [...new Set(sorted.map((d) => groupOf.get(d) as Group))];
+  const earlier = (g: Group): Group[] =>
+    g.members.flatMap((m) => before(m).map((b) => groupOf.get(b) as Group)).filter((x) => x !== g);
+  return toposort(groups, earlier).map((g) => g.members);
+}
+
+function candidate(draft: Draft, since: number): Candidate | undefined {
+  const { ast, inputs, outputs } = draft.item;
+  const [store] = ast as [LazyOp];
+  if (store.op !== "STORE") return undefined;
+  const turns = smax(sprod(store.shape));
+  const loops = new Set<string>();
+  const reads = new Map<Buffer, boolean>();
+  const loads = new Map<Buffer, Set<string>>();
+  // below a reduce or a view an element is computed from others than its own
+  const nodes = toposort(ast, (x) => x.srcs);
+  const moving = nodes.filter((u) => isReduceOp(u.op) || u.op === "VIEW");
+  const moved = new Set(
+    toposort(
+      moving.flatMap((u) => u.srcs),
+      (x) => x.srcs,
+    ),
+  );
+  for (const u of nodes) {
+    if (isReduceOp(u.op)) loops.add(`${u.srcs[0]?.shape}/${u.arg}`);
+    if (u.op !== "LOAD") continue;
+    const buffer = inputs[u.arg.idx - 1] as Buffer;
+    const here = !moved.has(u) && u.arg.st.contiguous && String(u.arg.st.shape) === String(store.shape);
+    reads.set(buffer, here && reads.get(buffer) !== false);
+    if (buffer.size >= turns) getOrMake(loads, buffer, () => new Set()).add(u.arg.st.key);
+  }
+  const age = draft.out.id < since ? "old" : "new";
+  const shape = [outputs[0]?.device, age, store.shape].join("|");
+  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads };
+}
+
+/** Whether the kernel belongs to the group, as far as the two of them can tell. */
+function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean): boolean {
+  const outputs = new Set([...g.members, c.draft].map((d) => d.item.outputs[0] as Buffer));
+  const inputs = new Set([...g.candidates, c].flatMap((x) => [...x.reads.keys()]));
+  if (outputs.size !== g.members.length + 1 || outputs.size > MAX_OUTPUTS) return false;
+  if (outputs.size + inputs.size > MAX_BUFFERS) return false;
+  // what one of them writes, all of them read only where they write it
+  if ([...g.candidates, c].some((x) => [...x.reads].some(([b, here]) => outputs.has(b) && !here)))
+    return false;
+  const sameLoops = g.candidates.every((x) => x.loops === c.loops);
+  if (g.members.some((m) => c.draft.item.reads.includes(m.out) && isShared(m)))
+    return sameLoops || c.loops === "";
+  return sameLoops && g.candidates.some((x) => sharesLoads(x, c));
+}
+
+const sharesLoads = (a: Candidate, b: Candidate): boolean =>
+  [...a.loads].some(([buffer, views]) => [...(b.loads.get(buffer) ?? [])].some((v) => views.has(v)));

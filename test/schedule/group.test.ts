@@ -1,0 +1,157 @@
+// Kernels with several outputs: which ones become one, that they compute what they did apart (also where one output is the
+// old value of another), and what stays apart.
+
+import { createSchedule, GlobalCounters, Tensor as T, type Tensor, TinyJit, withEnv } from "gradloom";
+import { describe, expect, test } from "vitest";
+import { Random } from "../shape/random.ts";
+import { itemsOf, kernels, opsOf, ready, worst } from "./count.ts";
+
+const x = ready([8, 16]);
+const y = ready([8, 16], {}, 5);
+const outputsOf = (...ts: readonly Tensor[]): number[] =>
+  itemsOf(...ts)
+    .filter((si) => si.ast[0]?.op === "STORE")
+    .map((si) => si.outputs.length);
+
+describe("one kernel", () => {
+  test("for outputs that read the same input at the same places", () => {
+    expect(outputsOf(x.add(1), x.mul(2), x.mul(y))).toEqual([3]);
+    expect(withEnv({ FUSE: 0 }, () => outputsOf(x.add(1), x.mul(2)))).toEqual([1, 1]);
+  });
+  test("for a value that was asked for and what is computed from it", () => {
+    const a = x.add(y);
+    expect(outputsOf(a, a.exp())).toEqual([2]);
+  });
+  test("for reduces of the same input in the same loops: mean and variance", () => {
+    const [mean, variance] = [x.mean(1), x.var(1)];
+    expect(outputsOf(mean, variance)).toEqual([2]);
+    T.realizeSync(mean, variance);
+    expect(
+      worst(
+        mean.dataSync(),
+        withEnv({ FUSE: 0 }, () => x.mean(1).dataSync()),
+      ),
+    ).toBeLessThan(1e-6);
+    expect(
+      worst(
+        variance.dataSync(),
+        withEnv({ FUSE: 0 }, () => x.var(1).dataSync()),
+      ),
+    ).toBeLessThan(1e-5);
+  });
+  test("for a reduce and its epilogues", () => {
+    const sum = x.sum(1, true);
+    expect(outputsOf(sum, sum.add(1), sum.mul(2))).toEqual([3]);
+  });
+});
+
+describe("kernels stay apart", () => {
+  test("with other shapes, other inputs, other loops", () => {
+    expect(outputsOf(x.add(1), x.T.contiguous().add(1)).length).toBeGreaterThan(1);
+    expect(outputsOf(x.add(1), y.add(1))).toEqual([1, 1]);
+    expect(outputsOf(x.sum(1), x.add(1))).toEqual([1, 1]);
+    expect(outputsOf(x.narrow(0, 0, 4).add(1), x.narrow(0, 4, 4).add(1))).toEqual([1, 1]);
+  });
+  test("where one reads the other elsewhere", () => {
+    const a = x.add(1);
+    expect(outputsOf(a, a.flip(1).add(a))).toEqual([1, 1]);
+    expect(outputsOf(a, a.sub(a.sum(1, true))).length).toBeGreaterThan(1);
+  });
+  test("where a third one lies between them", () => {
+    // b needs the sum of a, which is another kernel: a and b cannot be one
+    const a = x.add(1);
+    const b = a.sum(0, true).expand([8, 16]).contiguous().add(a);
+    expect(kernels(a, b)).toBeGreaterThan(1);
+    T.realizeSync(a, b);
+    const want = Array.from({ length: 128 }, (_, i) => {
+      const column = Array.from({ length: 8 }, (_, r) => Number(x.dataSync()[r * 16 + (i % 16)]) + 1);
+      return column.reduce((p, q) => p + q, 0) + Number(x.dataSync()[i]) + 1;
+    });
+    expect(worst(b.dataSync(), want)).toBeLessThan(1e-5);
+  });
+  test("where another device waits for the first", () => {
+    const a = x.add(1);
+    expect(opsOf(a.to("JS"), a.mul(2))).toEqual(["STORE", "COPY", "STORE"]);
+  });
+  test("contiguous() that only one kernel reads is a kernel of its own", () => {
+    expect(kernels(x.add(1).contiguous().mul(2))).toBe(2);
+  });
+});
+
+describe("assigns", () => {
+  test("to two tensors, each from the old value of both", () => {
+    const [a, b] = [ready([40]), ready([40], {}, 7)];
+    const [a0, b0] = [a.dataSync().slice(), b.dataSync().slice()] as [Float32Array, Float32Array];
+    const [na, nb] = [a.add(b), a.mul(b)];
+    a.assign(na);
+    b.assign(nb);
+    T.realizeSync(a, b);
+    expect(
+      worst(
+        a.dataSync(),
+        a0.map((v, i) => v + (b0[i] as number)),
+      ),
+    ).toBeLessThan(1e-6);
+    expect(
+      worst(
+        b.dataSync(),
+        a0.map((v, i) => v * (b0[i] as number)),
+      ),
+    ).toBeLessThan(1e-6);
+  });
+  test("of an optimiser: one kernel, also in a jit", async () => {
+    const [p, m] = [ready([64]), ready([64], {}, 3)];
+    const step = new TinyJit((g: Tensor) => {
+      m.assign(m.mul(0.9).add(g));
+      p.assign(p.sub(m.mul(0.1)));
+      return p;
+    });
+    const model = { p: Array.from(p.dataSync(), Number), m: Array.from(m.dataSync(), Number) };
+    for (let i = 0; i < 5; i++) {
+      GlobalCounters.reset();
+      const g = await ready([64], {}, i).realize();
+      GlobalCounters.reset();
+      await step(g);
+      expect(GlobalCounters.kernelCount).toBe(1);
+      Array.from(g.dataSync(), Number).forEach((v, k) => {
+        model.m[k] = (model.m[k] as number) * 0.9 + v;
+        model.p[k] = (model.p[k] as number) - (model.m[k] as number) * 0.1;
+      });
+    }
+    expect(worst(p.dataSync(), model.p)).toBeLessThan(1e-5);
+    expect(worst(m.dataSync(), model.m)).toBeLessThan(1e-5);
+  });
+});
+
+test("random graphs asked for in many pieces equal the same graphs cut as the seeds do", () => {
+  let joined = 0;
+  for (let seed = 1; seed <= 150; seed++) {
+    const build = (): Tensor[] => {
+      const r = new Random(seed);
+      const nodes: Tensor[] = [ready([6, 8], {}, seed), ready([6, 8], {}, seed + 1)];
+      for (let i = 0; i < 10; i++) {
+        const [a, b] = [r.pick(nodes), r.pick(nodes)];
+        const made = r.pick([
+          () => a.add(b),
+          () => a.mul(b).sub(1),
+          () => a.sub(b.mean(1, true)),
+          () => a.flip(0).add(b),
+          () => a.T.contiguous().T.mul(b),
+          () => a.sum(0, true).add(b),
+          () => a.relu(),
+          () => a.clone().assign(b.mul(0.5)),
+        ])();
+        nodes.push(made);
+      }
+      return nodes.filter((_, i) => i > 1 && i % 2 === seed % 2);
+    };
+    const together = build();
+    joined += createSchedule(together.map((t) => t.lazydata)).filter((si) => si.outputs.length > 1).length;
+    T.realizeSync(...together);
+    const apart = withEnv({ FUSE: 0 }, () => build().map((t) => t.dataSync().slice()));
+    together.forEach(
+      (t, i) => void expect(worst(t.dataSync(), apart[i] as Float32Array), `seed ${seed}`).toBeLessThan(1e-4),
+    );
+  }
+  expect(joined).toBeGreaterThan(100);
+});
