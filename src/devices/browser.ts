@@ -51,6 +51,19 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
   };
 }
 
+/**
+ * Something that is there for all that a call does, also after its awaits, and for nothing else. A page cannot tell
+ * (`exact` is false): it has to take all that happens until the call ends as a part of it.
+ */
+export interface AsyncScope {
+  readonly exact: boolean;
+  run<T>(value: unknown, fn: () => T): T;
+  get(): unknown;
+  /** nobody is inside any more */
+  rest(): void;
+}
+export const asyncScope: AsyncScope = { exact: false, run: (_, fn) => fn(), get() {}, rest() {} };
+
 /** A page has no files: what is written goes to the function that the page put there, if any. */
 type Write = (path: string, data: string | Uint8Array) => MaybePromise<void>;
 const host = globalThis as { GRADLOOM_WRITE?: Write };

@@ -1,5 +1,6 @@
 // The devices of Node: those of the browser, and those that need files, compilers and foreign functions.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { writeFileSync } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -7,7 +8,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { FileError } from "../errors.ts";
-import { registry as everywhere, type Registry, type WorkerHandle } from "./browser.ts";
+import { type AsyncScope, registry as everywhere, type Registry, type WorkerHandle } from "./browser.ts";
 
 export type { WorkerHandle };
 
@@ -34,6 +35,15 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
 }
 
 /** Calls `fn` when the process ends, well or badly. */
+const storage = new AsyncLocalStorage<unknown>();
+export const asyncScope: AsyncScope = {
+  exact: true,
+  run: (value, fn) => storage.run(value, fn),
+  get: () => storage.getStore(),
+  // promises are slower while it is in use
+  rest: () => storage.disable(),
+};
+
 export const atExit = (fn: () => void): void => void process.once("exit", fn);
 
 export const writeText = (path: string, text: string): void => writeFileSync(path, text);

@@ -2,6 +2,7 @@
 // items do not show: which tensors were assigned to, which random numbers were drawn, which values were read on the
 // host. A Trace is the record of one call. What is made of it is decided in steady.ts and capture.ts.
 
+import { asyncScope } from "#devices";
 import { JitError } from "../errors.ts";
 import { toposort } from "../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
@@ -53,6 +54,8 @@ export interface HostRead {
 }
 
 export class Trace {
+  /** what promises made inside remember, long after the call: nothing that has memory */
+  readonly token = {};
   /** nodes from here on were made by this call */
   readonly firstNode = nodesMade();
   endNode = Infinity;
@@ -77,11 +80,18 @@ export class Trace {
 export const isCaptured = (x: TraceItem): boolean => x.isNew && x.runner !== undefined;
 
 class Collector {
-  #trace: Trace | undefined;
+  /** where it cannot be told who does something: the jitted function that runs now */
+  #only: Trace | undefined;
+  readonly #running = new Map<unknown, Trace>();
   stream: Stream = { drawn: 0 };
   readonly #settings = new Map<string, () => unknown>();
 
-  /** Whether a jitted function is running. */
+  /** The jitted function that does what is being done. */
+  get #trace(): Trace | undefined {
+    if (this.#running.size === 0) return undefined;
+    return asyncScope.exact ? this.#running.get(asyncScope.get()) : this.#only;
+  }
+  /** Whether this is inside a jitted function that runs or is captured. */
   get collecting(): boolean {
     return this.#trace !== undefined;
   }
@@ -93,14 +103,19 @@ class Collector {
 
   start(trace: Trace): void {
     trace.stream.from = this.stream.drawn;
-    this.#trace = trace;
+    this.#running.set(trace.token, trace);
+    this.#only = trace;
   }
-  finish(): void {
-    const trace = this.#trace;
-    if (trace === undefined) return;
+  /** Runs something as a part of the jitted function. */
+  within<T>(trace: Trace, fn: () => T): T {
+    return asyncScope.run(trace.token, fn);
+  }
+  finish(trace: Trace): void {
     trace.stream.to = this.stream.drawn;
     trace.endNode = nodesMade();
-    this.#trace = undefined;
+    this.#running.delete(trace.token);
+    this.#only = undefined;
+    if (this.#running.size === 0) asyncScope.rest();
   }
 
   /** Called with every item that has run, before its nodes are marked. */
@@ -136,9 +151,10 @@ class Collector {
     decode: (bytes: Uint8Array) => T,
     plain: T,
   ): T {
-    if (this.#trace === undefined) return plain;
+    const trace = this.#trace;
+    if (trace === undefined) return plain;
     const guarded = guard(what, plain);
-    this.#trace.reads.set(guarded, { buffer, count, decode, plain });
+    trace.reads.set(guarded, { buffer, count, decode, plain });
     return guarded;
   }
 

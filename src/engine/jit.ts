@@ -28,14 +28,14 @@ import { difference, isContainer, type Leaf, putTogether, type Template, takeApa
 
 /** How the parts of a call that may have to wait are done. */
 interface Driver {
-  realize(outs: readonly LazyBuffer[]): Step<void>;
+  realize(outs: readonly LazyBuffer[], within?: <T>(run: () => T) => T): Step<void>;
   /** after whatever async work came before */
   perform(work: () => Step<void>): Step<void>;
   result(x: unknown): Step<unknown>;
 }
 const ASYNC: Driver = {
-  *realize(outs) {
-    yield realize(outs);
+  *realize(outs, within = (run) => run()) {
+    yield within(() => realize(outs));
   },
   *perform(work) {
     yield inTurn(work, true);
@@ -43,9 +43,8 @@ const ASYNC: Driver = {
   result: (x) => settle(x as MaybePromise<unknown>),
 };
 const SYNC: Driver = {
-  // biome-ignore lint/correctness/useYield: a Step that never has to wait
-  *realize(outs) {
-    realizeSync(outs);
+  *realize(outs, within = (run) => run()) {
+    within(() => realizeSync(outs));
   },
   // biome-ignore lint/correctness/useYield: a Step that never has to wait
   *perform(work) {
@@ -181,16 +180,17 @@ class Jit extends Callable {
   ): Step<{ template: Template; leaves: Returned[] }> {
     CacheCollector.start(trace);
     try {
-      const value = yield* driver.result(this.#fn(...args));
+      const value = yield* driver.result(CacheCollector.within(trace, () => this.#fn(...args)));
       const found: Leaf<Returned>[] = [];
       const template = takeApart(value, "the result", (x, path) => returnedLeaf(x, path, trace), found);
       const leaves = found.map((x) => x.leaf);
       const tensors = leaves.flatMap((r) => (r.kind === "tensor" ? [r.tensor] : []));
       const all = new Set([...tensors, ...trace.assigned.keys(), ...inputs]);
-      yield* driver.realize([...all].flatMap((t) => t.lazydata.parts));
+      const nodes = [...all].flatMap((t) => t.lazydata.parts);
+      yield* driver.realize(nodes, (run) => CacheCollector.within(trace, run));
       return { template, leaves };
     } finally {
-      CacheCollector.finish();
+      CacheCollector.finish(trace);
     }
   }
 
@@ -312,7 +312,7 @@ function decorate(method: Method, context: DecoratorContext): Method {
  * Results are new tensors at every call: nothing that you hold is overwritten. They carry no gradient. A tensor that the
  * function makes and does not return cannot be read afterwards. Values may be read on the host inside only to return
  * them: `return t.dot(u).data()` captures the copy, too; `item()` or a look into the array is refused, as is all
- * else that a replay would get wrong. While an async function is captured, nothing else may compute.
+ * else that a replay would get wrong. In a page nothing else may compute while an async function is captured.
  *
  * @example
  * const step = new TinyJit((x) => x.mul(2).sum());

@@ -52,6 +52,26 @@ describe.each([
 });
 
 describe.each([
+  ["isolated", {}],
+  ["not isolated", { isolated: false }],
+])("a captured training step in a page %s", (_, options) => {
+  test("replays with the losses of eager steps, and the page stays responsive", async ({ skip }) => {
+    skip(executablePath === undefined, NO_CHROMIUM);
+    const page = await open(options);
+    const [eager, jitted] = [
+      await page.evaluate(() => gradloomWorkers.training(false, 8)),
+      await page.evaluate(() => gradloomWorkers.training(true, 8)),
+    ];
+    expect(jitted.losses).toEqual(eager.losses);
+    expect(new Set(jitted.losses).size).toBe(8);
+    expect([eager.runs, jitted.runs]).toEqual([8, 2]);
+    if (!(await page.evaluate(() => crossOriginIsolated))) return;
+    expect(jitted.ticks).toBeGreaterThan(6);
+    expect(jitted.longest).toBeLessThan(Math.max(60, jitted.ms / 3));
+  });
+});
+
+describe.each([
   ["not isolated", { isolated: false }, false],
   ["whose policy forbids workers", { policy: "worker-src 'self'" }, true],
 ])("a page %s", (_, options, shared) => {

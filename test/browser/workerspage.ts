@@ -1,6 +1,6 @@
 // What runs inside the page of the workers' test: large kernels while a timer counts, in a page that may share memory.
 
-import { Device, Tensor } from "gradloom";
+import { Device, nn, Tensor, TinyJit } from "gradloom";
 
 interface Hardware {
   readonly memory: { readonly shared: boolean };
@@ -8,36 +8,67 @@ interface Hardware {
 }
 const hardware = (): Hardware => (Device.get("WASM") as unknown as { hardware: Hardware }).hardware;
 
+/** Runs something while a timer counts: how often it fired, and the longest it had to wait. */
+async function timed<T>(run: () => Promise<T>) {
+  let [ticks, longest, last] = [0, 0, performance.now()];
+  const look = () => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  };
+  const timer = setInterval(() => {
+    ticks++;
+    look();
+  }, 4);
+  const start = performance.now();
+  const result = await run();
+  const ms = performance.now() - start;
+  look();
+  clearInterval(timer);
+  return { result, ms, ticks, longest };
+}
+
 const page = {
   /** Products of large matrices; how often a timer fired meanwhile, and the longest it had to wait. */
   async products(n: number, rounds: number) {
     const a = await Tensor.full([n, n], 0.5).contiguous().realize();
     const b = await Tensor.full([n, n], 2).contiguous().realize();
-    let [ticks, longest, last] = [0, 0, performance.now()];
-    const look = () => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
-    };
-    const timer = setInterval(() => {
-      ticks++;
-      look();
-    }, 4);
-    const start = performance.now();
-    const values: number[] = [];
-    for (let i = 0; i < rounds; i++) values.push(Number(await a.matmul(b).sum().item()));
-    const ms = performance.now() - start;
-    look();
-    clearInterval(timer);
+    const { result: values, ...times } = await timed(async () => {
+      const values: number[] = [];
+      for (let i = 0; i < rounds; i++) values.push(Number(await a.matmul(b).sum().item()));
+      return values;
+    });
     const { memory, workers } = hardware();
     return {
       values,
-      ms,
-      ticks,
-      longest,
+      ...times,
       shared: memory.shared,
       workers: workers.ids.length,
       up: workers.present,
     };
+  },
+  /** A training step, eager or captured: the losses, and how the timer fared from the third step on. */
+  async training(jitted: boolean, steps: number) {
+    Tensor.manualSeed(1);
+    const model = new nn.Sequential(new nn.Linear(512, 512), (x) => x.relu(), new nn.Linear(512, 10));
+    const optimizer = new nn.optim.Adam(nn.getParameters(model));
+    let runs = 0;
+    const body = async (x: Tensor, y: Tensor) => {
+      runs++;
+      optimizer.zeroGrad();
+      const loss = model.forward(x).crossEntropy(y).backward();
+      await optimizer.step(loss);
+      return loss;
+    };
+    const step = jitted ? new TinyJit(body) : body;
+    const once = async () =>
+      Number(await (await step(Tensor.rand(256, 512), Tensor.randint(0, 10, [256]))).item());
+    const losses = [await once(), await once()];
+    const { result, ...times } = await timed(async () => {
+      const later: number[] = [];
+      for (let i = 2; i < steps; i++) later.push(await once());
+      return later;
+    });
+    return { losses: [...losses, ...result], runs, ...times };
   },
   /** Two devices, each with work of its own, and a copy between them. */
   async twoDevices() {

@@ -628,6 +628,56 @@ describe("nesting, reset, decorators", () => {
   });
 });
 
+describe("at the same time", () => {
+  const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
+
+  test("what others compute while a function is captured is not part of it", async () => {
+    const [w, other] = [await new Tensor([1]).realize(), await new Tensor([1]).realize()];
+    const f = new TinyJit(async (x: Tensor) => {
+      const y = x.mul(2);
+      await pause();
+      w.assign(w.add(y));
+      await pause();
+      return w.mul(10);
+    });
+    for (let i = 0; i < 5; i++) {
+      const running = f(new Tensor([i]));
+      await pause();
+      // in the middle of it
+      await other.assign(other.add(1)).realize();
+      expect(await other.mul(2).item()).toBe(2 * (i + 2));
+      await running;
+    }
+    expect(f.jitCache.length).toBe(2);
+    expect(await w.item()).toBe(1 + 2 * (0 + 1 + 2 + 3 + 4));
+    expect(await other.item()).toBe(6);
+  });
+  test("two jits, called together", async () => {
+    const make = (k: number) =>
+      new TinyJit(async (x: Tensor) => {
+        await pause();
+        return x.mul(k);
+      });
+    const [f, g] = [make(2), make(3)];
+    for (let i = 0; i < 5; i++) {
+      const [a, b] = await Promise.all([f(new Tensor([i])), g(new Tensor([i]))]);
+      expect([await a.item(), await b.item()]).toEqual([2 * i, 3 * i]);
+    }
+    expect([f.jitCache.length, g.jitCache.length]).toEqual([1, 1]);
+  });
+  test("a jit inside one, after an await", async () => {
+    const inner = new TinyJit((x: Tensor) => x.mul(2));
+    const outer = new TinyJit(async (x: Tensor) => {
+      await pause();
+      const y = await inner(x);
+      await pause();
+      return y.add(1);
+    });
+    for (let i = 0; i < 4; i++) expect(await (await outer(new Tensor([i]))).item()).toBe(2 * i + 1);
+    expect([inner.cnt, outer.jitCache.length]).toEqual([0, 1]);
+  });
+});
+
 describe("memory", () => {
   test("is flat over 1,000 replays", async () => {
     const device = "WASM:20";
