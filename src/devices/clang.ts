@@ -1,91 +1,117 @@
-// CLANG: kernels as C, compiled by clang or gcc and called through koffi. Memory is plain C memory; kernels run at
-// once on the calling thread.
+// CLANG: kernels as C, compiled by clang or gcc and called through koffi. Memory is plain C memory. It has rings like
+// WASM (wasm/), and the same executors, on the caller's thread and on workers, take its commands.
 
+import * as fs from "node:fs";
+import { tmpdir } from "node:os";
+import type { Renderer, Source } from "../codegen/target.ts";
 import { InternalError, OutOfMemoryError } from "../errors.ts";
-import { timestamp } from "../helpers.ts";
+import { chain, type MaybePromise } from "../helpers.ts";
 import { clangRenderer } from "../render/languages.ts";
-import type { Allocator, Compiled } from "../runtime/device.ts";
-import { compile, findCompiler, type Koffi, load, openKoffi, vectorsOf } from "./clang/compiler.ts";
+import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
+import { type CCompiler, compile, findCompiler, type Koffi, openKoffi, vectorsOf } from "./clang/compiler.ts";
+import { Native } from "./clang/native.ts";
+import { RingDevice } from "./wasm/device.ts";
+import { RingProgram } from "./wasm/program.ts";
 
 /** Node cannot show more than this of foreign memory as one array. */
 const WINDOW = 2 ** 31;
 
-class CMemory implements Allocator<bigint> {
-  readonly canTransfer = true;
-  readonly recycles = true;
-  readonly #koffi: Koffi;
-  readonly #device: string;
+interface Block extends HCQCompatAllocRes {
+  readonly vaAddr: bigint;
+}
 
-  constructor(koffi: Koffi, device: string) {
+class CMemory extends HCQCompatAllocator<Block> {
+  declare readonly device: ClangDevice;
+  readonly #koffi: Koffi;
+
+  constructor(device: ClangDevice, koffi: Koffi) {
+    super(device);
     this.#koffi = koffi;
-    this.#device = device;
   }
 
   /** koffi's memory is always zeroed. */
-  alloc(nbytes: number): bigint {
-    let address: bigint | null = null;
+  alloc(nbytes: number): Block {
+    const { device } = this;
+    device.reclaim();
+    let vaAddr: bigint | null = null;
     try {
-      address = this.#koffi.alloc("uint8_t", Math.max(1, nbytes));
+      vaAddr = this.#koffi.alloc("uint8_t", Math.max(1, nbytes));
     } catch (cause) {
       throw this.#full(nbytes, cause);
     }
-    if (!address) throw this.#full(nbytes);
-    return address;
+    if (!vaAddr) throw this.#full(nbytes);
+    return { device, vaAddr, size: nbytes };
   }
-  free(address: bigint): void {
-    this.#koffi.free(address);
+  free({ vaAddr }: Block): void {
+    this.device.retire(() => this.#koffi.free(vaAddr));
   }
-  copyin(dest: bigint, src: Uint8Array): void {
-    for (const [at, window] of this.#windows(dest, src.byteLength)) {
-      window.set(src.subarray(at, at + window.byteLength));
-    }
+  view({ vaAddr }: Block, nbytes: number): Uint8Array | undefined {
+    return nbytes <= WINDOW
+      ? new Uint8Array(this.#koffi.view(vaAddr, Math.max(1, nbytes)), 0, nbytes)
+      : undefined;
   }
-  copyout(dest: Uint8Array, src: bigint): void {
-    for (const [at, window] of this.#windows(src, dest.byteLength)) dest.set(window, at);
+  offset({ device, vaAddr }: Block, size: number, byteOffset: number): Block {
+    return { device, vaAddr: vaAddr + BigInt(byteOffset), size };
   }
-  view(address: bigint, nbytes: number): Uint8Array | undefined {
-    return nbytes <= WINDOW ? new Uint8Array(this.#koffi.view(address, nbytes)) : undefined;
-  }
-  offset(address: bigint, _: number, byteOffset: number): bigint {
-    return address + BigInt(byteOffset);
-  }
-  transfer(dest: bigint, src: bigint, nbytes: number): void {
-    for (const [at, window] of this.#windows(src, nbytes)) {
-      new Uint8Array(this.#koffi.view(dest + BigInt(at), window.byteLength)).set(window);
-    }
+  protected allocHost(nbytes: number): { res: Block; bytes: Uint8Array } {
+    const res = this.alloc(nbytes);
+    return { res, bytes: this.view(res, nbytes) as Uint8Array };
   }
 
-  *#windows(address: bigint, nbytes: number): Generator<[number, Uint8Array]> {
+  /** What cannot be seen at once goes in parts, when the device is idle. */
+  override copyin(dest: Block, src: Uint8Array): MaybePromise<void> {
+    if (src.byteLength <= WINDOW) return super.copyin(dest, src);
+    return chain(this.device.synchronize(), () => {
+      for (const [at, window] of this.#windows(dest, src.byteLength))
+        window.set(src.subarray(at, at + window.byteLength));
+    });
+  }
+  override copyout(dest: Uint8Array, src: Block): MaybePromise<void> {
+    if (dest.byteLength <= WINDOW) return super.copyout(dest, src);
+    return chain(this.device.synchronize(), () => {
+      for (const [at, window] of this.#windows(src, dest.byteLength)) dest.set(window, at);
+    });
+  }
+  *#windows({ vaAddr }: Block, nbytes: number): Generator<[number, Uint8Array]> {
     for (let at = 0; at < nbytes; at += WINDOW) {
       const n = Math.min(WINDOW, nbytes - at);
-      yield [at, new Uint8Array(this.#koffi.view(address + BigInt(at), n))];
+      yield [at, new Uint8Array(this.#koffi.view(vaAddr + BigInt(at), n))];
     }
   }
   #full(nbytes: number, cause?: unknown): OutOfMemoryError {
-    const what = `${this.#device}: the system has no room for ${nbytes} bytes; drop tensors or split this one`;
+    const what = `${this.device.name}: the system has no room for ${nbytes} bytes; drop tensors or split this one`;
     return new OutOfMemoryError(what, { cause });
   }
 }
 
-export async function open(name: string): Promise<Compiled<bigint>> {
+/** One for the host's thread; each worker makes its own. */
+let native: Native | undefined;
+
+class ClangDevice extends RingDevice {
+  readonly nativeMemory = true;
+  readonly allocator: CMemory;
+  readonly renderer: Renderer;
+  readonly #compiler: CCompiler;
+  readonly #native: Native;
+
+  constructor(name: string, koffi: Koffi, compiler: CCompiler) {
+    super(name);
+    this.#compiler = compiler;
+    this.renderer = clangRenderer(vectorsOf(compiler));
+    this.allocator = new CMemory(this, koffi);
+    native ??= new Native({ koffi, fs, folder: tmpdir() });
+    this.#native = native;
+    this.hardware.host.useNative(native);
+  }
+
+  compile(name: string, source: Source): RingProgram {
+    if (typeof source !== "string") throw new InternalError("CLANG compiles C text");
+    const code = compile(this.#compiler, name, source);
+    return new RingProgram(this, name, code, { fn: this.#native.load(code), native: true, words: 0 });
+  }
+}
+
+export async function open(name: string): Promise<ClangDevice> {
   const koffi = await openKoffi();
-  const compiler = findCompiler();
-  return {
-    name,
-    allocator: new CMemory(koffi, name),
-    renderer: clangRenderer(vectorsOf(compiler)),
-    graph: undefined,
-    compile(kernel, source) {
-      if (typeof source !== "string") throw new InternalError("CLANG compiles C text");
-      const loaded = load(koffi, compile(compiler, kernel, source));
-      return {
-        run(handles, { vals, globalSize }, wait) {
-          const start = wait ? timestamp() : 0;
-          loaded.run(handles, [...vals, ...globalSize.flatMap((n) => [0, n])]);
-          return wait ? (timestamp() - start) / 1000 : undefined;
-        },
-      };
-    },
-    synchronize() {},
-  };
+  return new ClangDevice(name, koffi, findCompiler());
 }

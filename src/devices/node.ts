@@ -4,11 +4,12 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { writeFileSync } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { availableParallelism } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { FileError } from "../errors.ts";
 import { type AsyncScope, registry as everywhere, type Registry, type WorkerHandle } from "./browser.ts";
+import { Native } from "./clang/native.ts";
 
 export type { WorkerHandle };
 
@@ -25,16 +26,18 @@ export const availableThreads = (): number => availableParallelism();
 
 /** Runs `source`, which defines `start(data)`, in a new thread that keeps no process alive. `onEnd` hears why it is gone. */
 export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
-  const text = `${source}start(require("node:worker_threads").workerData);\n`;
+  const text = `${source}const Native = ${Native};
+    const { data, koffi, folder } = require("node:worker_threads").workerData;
+    start(data, () => new Native({ koffi: require(koffi), fs: require("node:fs"), folder }));\n`;
+  const workerData = { data, koffi: koffiPath(), folder: tmpdir() };
   // a loader that this process was started with (TypeScript, tests) would cost each worker a start of its own
-  const worker = new Worker(text, { eval: true, workerData: data, execArgv: [], env: {}, name: "gradloom" });
+  const worker = new Worker(text, { eval: true, workerData, execArgv: [], env: {}, name: "gradloom" });
   worker.unref();
   worker.on("error", (e) => onEnd(e.message));
   worker.on("exit", (code) => onEnd(`exit code ${code}`));
   return { terminate: () => void worker.terminate() };
 }
 
-/** Calls `fn` when the process ends, well or badly. */
 const storage = new AsyncLocalStorage<unknown>();
 export const asyncScope: AsyncScope = {
   exact: true,
@@ -44,7 +47,17 @@ export const asyncScope: AsyncScope = {
   rest: () => storage.disable(),
 };
 
+/** Calls `fn` when the process ends, well or badly. */
 export const atExit = (fn: () => void): void => void process.once("exit", fn);
+
+/** Where a worker finds koffi, which it loads when it first meets native code. */
+function koffiPath(): string {
+  try {
+    return createRequire(import.meta.url).resolve("koffi");
+  } catch {
+    return "koffi";
+  }
+}
 
 export const writeText = (path: string, text: string): void => writeFileSync(path, text);
 

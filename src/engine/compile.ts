@@ -10,6 +10,7 @@ import { type Step, settle } from "../helpers.ts";
 import { uopsToCStyle } from "../render/cstyle.ts";
 import { ClangLanguage } from "../render/languages.ts";
 import type { Buffer } from "../runtime/buffer.ts";
+import { HCQCompatCompiled } from "../runtime/hcq/device.ts";
 import { HCQProgram } from "../runtime/hcq/program.ts";
 import { Device, kindOf } from "../runtime/registry.ts";
 import {
@@ -39,8 +40,7 @@ export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
       return yield* kernelRunner(out.device, si.ast, writesWhatItReads(si));
     case "COPY": {
       const src = si.inputs[0] as Buffer;
-      const { canTransfer } = Device.get(out.device).allocator;
-      if (canTransfer && kindOf(out.device) === kindOf(src.device)) return new BufferXfer();
+      if (canTransfer(out.device, src.device)) return new BufferXfer();
       return kindOf(src.device) === "DISK" ? new BufferRead() : new BufferCopy();
     }
     case "CUSTOM":
@@ -56,6 +56,15 @@ export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
 function writesWhatItReads({ outputs, inputs }: ScheduleItem): boolean {
   const memory = (b: Buffer): Buffer => b.base ?? b;
   return outputs.some((o) => inputs.some((i) => memory(i) === memory(o)));
+}
+
+/** Devices of a kind, and devices that wait for each other's signals, copy without the host. */
+function canTransfer(to: string, from: string): boolean {
+  const dest = Device.get(to);
+  const src = Device.isOpen(from) ? Device.get(from) : undefined;
+  if (dest instanceof HCQCompatCompiled && src instanceof HCQCompatCompiled)
+    return dest.signalSpace === src.signalSpace;
+  return dest.allocator.canTransfer && kindOf(to) === kindOf(from);
 }
 
 export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {

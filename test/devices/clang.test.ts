@@ -3,17 +3,17 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { withEnv } from "gradloom";
+import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { cached, keyOf } from "../../src/devices/clang/cache.ts";
 import {
   type CCompiler,
   compile,
   findCompiler,
-  load,
   openKoffi,
   vectorsOf,
 } from "../../src/devices/clang/compiler.ts";
+import { load } from "./native.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -99,7 +99,6 @@ describe("a kernel", () => {
     kernel.run([memory], [10, 5, 8]);
     expect([...ints]).toEqual([-1, -1, 20, 30, 40, 50, 60, 70]);
     koffi.free(memory);
-    kernel.unload();
   });
 });
 
@@ -110,4 +109,69 @@ test("the vectors of a processor, by what its compiler defines", () => {
   expect(of("__AVX2__", "__FMA__")).toEqual({ width: 8, accumulators: 12, fused: true });
   expect(of("__AVX2__", "__FMA__", "__AVX512VL__")).toEqual({ width: 8, accumulators: 24, fused: true });
   expect(of("__aarch64__", "__ARM_NEON")).toEqual({ width: 4, accumulators: 24, fused: true });
+});
+
+describe("the rings of CLANG", () => {
+  const names = ["CLANG:40", "CLANG:41"];
+  const dev = (name: string) => Device.get(name) as unknown as HCQCompatCompiled & WithHardware;
+  interface WithHardware {
+    readonly hardware: { readonly workers: { readonly present: boolean } };
+  }
+  const ready = typeof found === "string" ? Promise.resolve() : Promise.all(names.map((n) => Device.open(n)));
+
+  test("each device has its own timeline, and work on both is right", async ({ skip }) => {
+    skip(typeof found === "string", String(found));
+    await ready;
+    const [a, b] = [dev("CLANG:40"), dev("CLANG:41")] as const;
+    expect(a.timelineSignal).not.toBe(b.timelineSignal);
+    expect(a.signalSpace).toBe(b.signalSpace);
+    const values = [a.timelineValue, b.timelineValue];
+    let t = await new Tensor([1, 2, 3], { device: names[0] as string }).realize();
+    for (let i = 0; i < 20; i++) t = t.add(i).to(names[(i + 1) % 2] as string);
+    expect(await t.tolist()).toEqual([191, 192, 193]);
+    expect(a.timelineValue).toBeGreaterThan(values[0] as number);
+    expect(b.timelineValue).toBeGreaterThan(values[1] as number);
+  });
+
+  test("a product that threads share is the same, also on workers", async ({ skip }) => {
+    skip(typeof found === "string", String(found));
+    await ready;
+    const name = names[0] as string;
+    const n = 256;
+    const a = await Tensor.arange(n * n, { dtype: "float32" })
+      .reshape(n, n)
+      .remainder(7)
+      .to(name)
+      .realize();
+    const there = a.to("WASM");
+    const plain = await there.matmul(there).data();
+    for (let round = 0; round < 20; round++) expect(await a.matmul(a).data()).toEqual(plain);
+    expect(dev(name).hardware.workers.present).toBe(true);
+  });
+
+  test("memory that is freed while it is read, and written by the host in its turn", async ({ skip }) => {
+    skip(typeof found === "string", String(found));
+    await ready;
+    const name = names[1] as string;
+    const n = 256;
+    const ones = await Tensor.full([n, n], 1, { device: name }).contiguous().realize();
+    const sums: Tensor[] = [];
+    for (let i = 0; i < 10; i++) {
+      const x = await new Tensor(new Float32Array(n * n).fill(i)).reshape(n, n).to(name).realize();
+      sums.push(await x.matmul(ones).sum().realize());
+      x.dispose();
+    }
+    expect(await Promise.all(sums.map((s) => s.item()))).toEqual(sums.map((_, i) => i * n ** 3));
+  });
+
+  test("1,000 submissions with the limit at 50", async ({ skip }) => {
+    skip(typeof found === "string", String(found));
+    await Device.open("CLANG:42");
+    const d = dev("CLANG:42");
+    d.timelineLimit = 50;
+    let t = await new Tensor([0], { device: "CLANG:42" }).realize();
+    for (let i = 0; i < 1000; i++) t = await t.add(1).realize();
+    expect(await t.item()).toBe(1000);
+    expect(d.era).toBeGreaterThanOrEqual(19);
+  });
 });

@@ -53,88 +53,94 @@ async function trace(queue: CommandQueue, start?: readonly string[]) {
 }
 const whatOf = (events: readonly { what: string }[]) => events.map((e) => e.what);
 
-/** The seed's METAL computes, its CLANG is the host that gets the result. */
+/**
+ * The seed's METAL computes, its CLANG is the host that gets the result. Where the two wait for each other's signals, the
+ * sync is a signal and no stop, and the copy goes without the host.
+ */
 const ROLES = [
-  { metal: "JS", clang: "JS:1" },
-  { metal: "WASM", clang: "CLANG" },
+  { metal: "JS", clang: "JS:1", sync: "synchronize", copy: "copy" },
+  { metal: "WASM", clang: "CLANG", sync: "signal", copy: "xfer" },
 ];
 
-describe.each(ROLES)("the dot product on EXT, $metal as METAL and $clang as CLANG", ({ metal, clang }) => {
-  const missing = Device.open(clang).then(
-    () => "",
-    (e: Error) => e.message,
-  );
-  const dot = () => {
-    const a = new Tensor([1, 2], { device: metal });
-    const b = new Tensor([3, 4], { device: metal });
-    return a.dot(b).to(clang);
-  };
+describe.each(ROLES)(
+  "the dot product on EXT, $metal as METAL and $clang as CLANG",
+  ({ metal, clang, ...names }) => {
+    const missing = Device.open(clang).then(
+      () => "",
+      (e: Error) => e.message,
+    );
+    const dot = () => {
+      const a = new Tensor([1, 2], { device: metal });
+      const b = new Tensor([3, 4], { device: metal });
+      return a.dot(b).to(clang);
+    };
 
-  test("the queues", async ({ skip }) => {
-    const why = await missing;
-    skip(why !== "", why);
-    const queue = new CommandQueue(schedule(dot()));
-    expect([...queue.q.keys()]).toEqual([metal, "EXT", clang]); // as in the seed: METAL, EXT, CLANG
-    expect(String(queue).split("\n")).toEqual([
-      `${metal}: WAIT(EXT) COPY(${metal} <- EXT) COPY(${metal} <- EXT) STORE(1 out, 2 in) SYNC(${metal})`,
-      "EXT: SYNC(EXT)",
-      `${clang}: WAIT(${metal}) COPY(${clang} <- ${metal})`,
-    ]);
-    const [[wait], [sync]] = [queue.q.get(metal) ?? [], queue.q.get("EXT") ?? []];
-    expect((wait as WaitItem).sync).toBe(sync);
-    const [[result], done] = [queue.q.get(clang) ?? [], queue.q.get(metal)?.at(-1)];
-    expect((result as WaitItem).sync).toBe(done);
-    expect([(sync as SyncItem).waiters, (done as SyncItem).waiters]).toEqual([1, 1]);
-  });
-
-  test("the same order from every starting order", async ({ skip }) => {
-    const why = await missing;
-    skip(why !== "", why);
-    const starts = permutations([metal, "EXT", clang]);
-    expect(starts).toHaveLength(6);
-    for (const start of starts) {
-      resetKernelNames();
-      clearKernelCache();
-      const res = dot();
-      const queue = new CommandQueue(schedule(res));
-      const events = await trace(queue, start);
-      expect(whatOf(events), `from ${start}`).toEqual([
-        "synchronize on EXT",
-        `copy on ${metal}`,
-        `copy on ${metal}`,
-        `r_2 on ${metal}`,
-        `synchronize on ${metal}`,
-        `copy on ${clang}`,
+    test("the queues", async ({ skip }) => {
+      const why = await missing;
+      skip(why !== "", why);
+      const queue = new CommandQueue(schedule(dot()));
+      expect([...queue.q.keys()]).toEqual([metal, "EXT", clang]); // as in the seed: METAL, EXT, CLANG
+      expect(String(queue).split("\n")).toEqual([
+        `${metal}: WAIT(EXT) COPY(${metal} <- EXT) COPY(${metal} <- EXT) STORE(1 out, 2 in) SYNC(${metal})`,
+        "EXT: SYNC(EXT)",
+        `${clang}: WAIT(${metal}) COPY(${clang} <- ${metal})`,
       ]);
-      expect([...queue.q.values()]).toEqual([[], [], []]);
-      expect(await res.item()).toBe(11);
-    }
-  });
+      const [[wait], [sync]] = [queue.q.get(metal) ?? [], queue.q.get("EXT") ?? []];
+      expect((wait as WaitItem).sync).toBe(sync);
+      const [[result], done] = [queue.q.get(clang) ?? [], queue.q.get(metal)?.at(-1)];
+      expect((result as WaitItem).sync).toBe(done);
+      expect([(sync as SyncItem).waiters, (done as SyncItem).waiters]).toEqual([1, 1]);
+    });
 
-  test("the walk through the queues: what is left whenever something runs", async ({ skip }) => {
-    const why = await missing;
-    skip(why !== "", why);
-    const lines = (m: string, ext: string, c: string) => `${metal}: ${m}\nEXT: ${ext}\n${clang}: ${c}`;
-    const copy = `COPY(${metal} <- EXT)`;
-    const rest = `STORE(1 out, 2 in) SYNC(${metal})`;
-    const out = `COPY(${clang} <- ${metal})`;
-    for (const start of permutations([metal, "EXT", clang])) {
-      const events = await trace(new CommandQueue(schedule(dot())), start);
-      expect(
-        events.map((e) => e.left),
-        `from ${start}`,
-      ).toEqual([
-        // both WAITs are taken from their queues before the first SYNC is looked at in earnest
-        lines(`${copy} ${copy} ${rest}`, "", out),
-        lines(`${copy} ${copy} ${rest}`, "", out),
-        lines(`${copy} ${rest}`, "", out),
-        lines(rest, "", out),
-        lines("", "", out),
-        lines("", "", out),
-      ]);
-    }
-  });
-});
+    test("the same order from every starting order", async ({ skip }) => {
+      const why = await missing;
+      skip(why !== "", why);
+      const starts = permutations([metal, "EXT", clang]);
+      expect(starts).toHaveLength(6);
+      for (const start of starts) {
+        resetKernelNames();
+        clearKernelCache();
+        const res = dot();
+        const queue = new CommandQueue(schedule(res));
+        const events = await trace(queue, start);
+        expect(whatOf(events), `from ${start}`).toEqual([
+          "synchronize on EXT",
+          `copy on ${metal}`,
+          `copy on ${metal}`,
+          `r_2 on ${metal}`,
+          `${names.sync} on ${metal}`,
+          `${names.copy} on ${clang}`,
+        ]);
+        expect([...queue.q.values()]).toEqual([[], [], []]);
+        expect(await res.item()).toBe(11);
+      }
+    });
+
+    test("the walk through the queues: what is left whenever something runs", async ({ skip }) => {
+      const why = await missing;
+      skip(why !== "", why);
+      const lines = (m: string, ext: string, c: string) => `${metal}: ${m}\nEXT: ${ext}\n${clang}: ${c}`;
+      const copy = `COPY(${metal} <- EXT)`;
+      const rest = `STORE(1 out, 2 in) SYNC(${metal})`;
+      const out = `COPY(${clang} <- ${metal})`;
+      for (const start of permutations([metal, "EXT", clang])) {
+        const events = await trace(new CommandQueue(schedule(dot())), start);
+        expect(
+          events.map((e) => e.left),
+          `from ${start}`,
+        ).toEqual([
+          // both WAITs are taken from their queues before the first SYNC is looked at in earnest
+          lines(`${copy} ${copy} ${rest}`, "", out),
+          lines(`${copy} ${copy} ${rest}`, "", out),
+          lines(`${copy} ${rest}`, "", out),
+          lines(rest, "", out),
+          lines("", "", out),
+          lines("", "", out),
+        ]);
+      }
+    });
+  },
+);
 
 // ---- building: syncs are shared, waits are not repeated ----
 

@@ -1,7 +1,7 @@
 // Queue streams: what is submitted to the rings of WASM for the dot product, for a copy between two devices, and for
 // a kernel that is shared. Text as `disassemble` gives it; addresses are numbered as they appear.
 
-import { resetKernelNames, Tensor } from "gradloom";
+import { Device, resetKernelNames, Tensor } from "gradloom";
 import { expect, test } from "vitest";
 import { device } from "../devices/wasm/kernels.ts";
 import { recorded } from "../devices/wasm/record.ts";
@@ -81,7 +81,7 @@ test("a busy device: copies in are staged, and what crosses devices waits for si
     "WASM:23 copy:",
     "  wait WASM:23.timeline >= 3",
     "  wait WASM:24.timeline >= 1",
-    "  copy @3 <- @1, 16 bytes", // what the copy was staged in serves the sum: this device goes in order
+    "  copy @3 <- @4, 16 bytes",
     "  signal WASM:23.timeline = 4",
     "WASM:24 compute:",
     "  wait WASM:24.timeline >= 1",
@@ -90,9 +90,35 @@ test("a busy device: copies in are staged, and what crosses devices waits for si
     "WASM:24 compute:",
     "  wait WASM:24.timeline >= 2",
     "  memoryBarrier",
-    "  exec E_4n1 args @4",
+    "  exec E_4n1 args @5",
     "  signal WASM:24.timeline = 3",
   ]);
   d.setSignal(gate, 1);
   expect(await t.tolist()).toEqual([22, 44, 66, 88]);
+});
+
+test("from WASM to CLANG: memories of two kinds, signals of one", async ({ skip }) => {
+  const [from, to] = ["WASM:25", "CLANG:25"];
+  const why = await Device.open(to).then(
+    () => "",
+    (e: Error) => e.message,
+  );
+  skip(why !== "", why);
+  resetKernelNames();
+  const x = await new Tensor([1, 2, 3, 4], { device: from }).realize();
+  const lines = await recorded(device(from), async () => {
+    expect(await x.to(to).add(1).tolist()).toEqual([2, 3, 4, 5]);
+  });
+  expect(lines).toEqual([
+    "WASM:25 copy:",
+    "  wait WASM:25.timeline >= 0",
+    "  wait CLANG:25.timeline >= 0",
+    "  move native @0 <- @1, 16 bytes",
+    "  signal WASM:25.timeline = 1",
+    "CLANG:25 compute:",
+    "  wait CLANG:25.timeline >= 0",
+    "  memoryBarrier",
+    "  exec E_4 args @2",
+    "  signal CLANG:25.timeline = 1",
+  ]);
 });

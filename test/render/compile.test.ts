@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
-import { compile, findCompiler, type Koffi, load, openKoffi } from "../../src/devices/clang/compiler.ts";
+import { compile, findCompiler, type Koffi, openKoffi } from "../../src/devices/clang/compiler.ts";
 import { type DType, dtypes } from "../../src/dtype.ts";
 import { CompileError, DeviceError } from "../../src/errors.ts";
 import { type CStyleLanguage, uopsToCStyle } from "../../src/render/cstyle.ts";
@@ -17,6 +17,7 @@ import {
   MetalLanguage,
   OpenCLLanguage,
 } from "../../src/render/languages.ts";
+import { load } from "../devices/native.ts";
 import {
   allCases,
   aluCase,
@@ -64,7 +65,6 @@ function runC(koffi: Koffi, compiler: string, c: Case): Uint8Array[] {
     return new Uint8Array(koffi.view(outs[i] as bigint, bytes)).slice();
   });
   for (const address of [...outs, ...ins]) koffi.free(address);
-  kernel.unload();
   return results;
 }
 
@@ -104,7 +104,6 @@ describe.each(["gcc", "clang"])("C through %s", (compiler) => {
     kernel.run(Array<bigint>(100).fill(memory), [2]);
     expect(new Int32Array(koffi.view(memory, 16))[0]).toBe(42);
     koffi.free(memory);
-    kernel.unload();
   });
 
   test("a kernel that does not compile", (ctx) => {

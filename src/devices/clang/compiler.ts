@@ -1,13 +1,12 @@
-// C text to a function that Node can call: finds gcc or clang, compiles to a shared object, loads it with koffi.
-// `compile` gives bytes, which are kept for the next process, `load` makes them callable. Buffers are addresses: who owns
-// and frees the memory is the device's business. Temporary files are gone when a function returns.
+// C text to a shared object: finds gcc or clang, and keeps what they gave for the next process. native.ts loads and calls
+// it. Temporary files are gone when a function returns.
 //
 // Memory, measured with koffi 3.3 on Node 20, a kernel of three buffers: addresses as bigint from `koffi.alloc`
 // 45 ns a call, typed arrays 96 ns, the addresses written into a table and the table passed 37 ns. The table also
 // escapes koffi's limit of 64 parameters, so every kernel gets a second entry that takes one.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { env } from "../../env.ts";
@@ -25,9 +24,9 @@ export interface Koffi {
   /** the memory without a copy; owns nothing */
   view(address: bigint, bytes: number): ArrayBuffer;
 }
+export type KoffiFunction = (...args: bigint[]) => void;
 interface KoffiLibrary {
-  func(name: string, result: string, parameters: readonly string[]): (...args: bigint[]) => void;
-  unload(): void;
+  func(name: string, result: string, parameters: readonly string[]): KoffiFunction;
 }
 
 export interface CCompiler {
@@ -35,13 +34,6 @@ export interface CCompiler {
   readonly command: readonly string[];
   /** all it defines for this processor, its own version included */
   readonly macros: string;
-}
-
-export interface LoadedKernel {
-  /** Runs at once: buffer addresses and variables in the kernel's order. */
-  run(buffers: readonly bigint[], vals: readonly number[]): void;
-  /** The code is gone afterwards. */
-  unload(): void;
 }
 
 export async function openKoffi(importer: () => Promise<unknown> = () => import("koffi")): Promise<Koffi> {
@@ -135,54 +127,4 @@ function compileNow(compiler: CCompiler, name: string, source: string, input: st
       `CLANG: ${command} refused the kernel ${name}:\n${words.trim()}\nsource:\n${source}`,
     );
   });
-}
-
-/** Addresses and variables pass through these; kernels run to their end before the next one starts. */
-class ArgumentTable {
-  readonly #koffi: Koffi;
-  #address = 0n;
-  #valsAddress = 0n;
-  #buffers = new BigUint64Array(0);
-  #vals = new Int32Array(0);
-
-  constructor(koffi: Koffi) {
-    this.#koffi = koffi;
-    this.#grow(64);
-  }
-
-  /** Half of it for the buffers, half for the variables. */
-  #grow(entries: number): void {
-    if (this.#address !== 0n) this.#koffi.free(this.#address);
-    this.#address = this.#koffi.alloc("uint8_t", entries * 16);
-    this.#valsAddress = this.#address + BigInt(entries * 8);
-    const memory = this.#koffi.view(this.#address, entries * 16);
-    this.#buffers = new BigUint64Array(memory, 0, entries);
-    this.#vals = new Int32Array(memory, entries * 8, entries);
-  }
-
-  call(fn: (...args: bigint[]) => void, buffers: readonly bigint[], vals: readonly number[]): void {
-    const most = Math.max(buffers.length, vals.length);
-    if (most > this.#buffers.length) this.#grow(most * 2);
-    for (let i = 0; i < buffers.length; i++) this.#buffers[i] = buffers[i] as bigint;
-    for (let i = 0; i < vals.length; i++) this.#vals[i] = vals[i] as number;
-    fn(this.#address, this.#valsAddress);
-  }
-}
-
-const tables = new WeakMap<Koffi, ArgumentTable>();
-
-/** Makes compiled bytes callable. The file may go at once: the mapping keeps its contents. */
-export function load(koffi: Koffi, binary: Uint8Array): LoadedKernel {
-  const table = tables.get(koffi) ?? new ArgumentTable(koffi);
-  tables.set(koffi, table);
-  const library = inTempFolder((folder) => {
-    const path = join(folder, "kernel.so");
-    writeFileSync(path, binary);
-    return koffi.load(path);
-  });
-  const fn = library.func(ENTRY, "void", ["void*", "void*"]);
-  return {
-    run: (buffers, vals) => table.call(fn, buffers, vals),
-    unload: () => library.unload(),
-  };
 }

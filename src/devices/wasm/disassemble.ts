@@ -1,6 +1,6 @@
-// The words of a WASM queue as text: one line a command, with the names that signals and kernels have.
+// The words of a queue as text: one line a command, with the names that signals and kernels have.
 
-import { COMMANDS, type CommandName, WORDS } from "./layout.ts";
+import { COMMANDS, type RingCommand, WORDS } from "./layout.ts";
 
 /** What the addresses in a stream are called. */
 export interface Names {
@@ -23,7 +23,9 @@ export function disassemble(
   const signal = (word: number | undefined): string => signals.get((word ?? 0) >>> 0) ?? hex(word);
   const is = (word: number | undefined): string =>
     memory === undefined ? "" : ` (is ${memory[(word ?? 0) >>> 2]})`;
-  const show: Record<CommandName, (at: number) => string> = {
+  const long = (at: number): string =>
+    `0x${((BigInt(stream[at + 1] ?? 0) << 32n) | BigInt((stream[at] ?? 0) >>> 0)).toString(16)}`;
+  const show: Record<RingCommand, (at: number) => string> = {
     signal: (at) => `signal ${signal(stream[at + 1])} = ${stream[at + 2]}`,
     wait: (at) => `wait ${signal(stream[at + 1])} >= ${stream[at + 2]}${is(stream[at + 1])}`,
     timestamp: (at) => `timestamp ${signal(stream[at + 1])}`,
@@ -35,6 +37,10 @@ export function disassemble(
     },
     copy: (at) =>
       `copy ${hex(stream[at + 1])} <- ${hex(stream[at + 2])}, ${(stream[at + 3] ?? 0) >>> 0} bytes`,
+    move: (at) => {
+      const side = (i: number) => `${stream[at + i] === 0 ? "" : "native "}${long(at + i + 1)}`;
+      return `move ${side(1)} <- ${side(4)}, ${BigInt(long(at + 7))} bytes`;
+    },
   };
   const lines: string[] = [];
   for (let at = 0; at < stream.length; ) {

@@ -7,8 +7,24 @@ import type { Layout } from "./layout.ts";
 type KernelFn = (...args: number[]) => unknown;
 interface Loaded {
   readonly generation: number;
-  readonly fn: KernelFn;
-  readonly args: number;
+  readonly fn: unknown;
+  readonly native: boolean;
+}
+/** How native code is called, where there is any (clang/native.ts). */
+export interface NativeCalls {
+  load(code: Uint8Array): unknown;
+  /** Buffers of two words each and variables stand at word `at`; a range is added unless `begin` is below 0. */
+  call(
+    fn: unknown,
+    words: Int32Array,
+    at: number,
+    buffers: number,
+    vals: number,
+    begin: number,
+    end: number,
+  ): void;
+  /** Native memory as bytes. */
+  view(low: number, high: number, nbytes: number): Uint8Array;
 }
 /** Executes what stands at a word; gives the words it took, or 0 where it has to wait, or -1 where it failed. */
 type Handler = (at: number) => number;
@@ -22,11 +38,20 @@ export class Executor {
   readonly #canBlock: boolean;
   readonly #handlers: readonly Handler[];
   readonly #kernels = new Map<number, Loaded>();
+  readonly #openNative: (() => NativeCalls) | undefined;
+  #native: NativeCalls | undefined;
   #w = new Int32Array(0);
   #bytes = new Uint8Array(0);
   #times = new Float64Array(0);
 
-  constructor(memory: WebAssembly.Memory, layout: Layout, id: number, canBlock: boolean) {
+  constructor(
+    memory: WebAssembly.Memory,
+    layout: Layout,
+    id: number,
+    canBlock: boolean,
+    openNative?: () => NativeCalls,
+  ) {
+    this.#openNative = openNative;
     this.#memory = memory;
     this.#l = layout;
     this.#id = id;
@@ -39,6 +64,7 @@ export class Executor {
       memoryBarrier: () => 1, // signals and waits are sequentially consistent, and kernels run in order
       exec: (at) => this.#exec(at),
       copy: (at) => this.#copy(at),
+      move: (at) => this.#move(at),
     };
     this.#handlers = layout.commands.map((name) => table[name]);
     this.#seeAll();
@@ -97,9 +123,9 @@ export class Executor {
 
   #runRing(ring: number, number: number): boolean {
     let w = this.#w;
-    const { lock, head, tail, at, entries, ringEntries, hostOnly, fault, inRing } = this.#l;
+    const { lock, head, tail, at, entries, ringEntries, fault, inRing } = this.#l;
     if (Atomics.load(w, ring + head) === Atomics.load(w, ring + tail)) return false;
-    if (w[ring + fault] !== 0 || (w[ring + hostOnly] !== 0 && this.#id !== 0)) return false;
+    if (w[ring + fault] !== 0) return false;
     if (Atomics.compareExchange(w, ring + lock, 0, this.#id + 1) !== 0) return false;
     w[this.#me + inRing] = number + 1;
     let busy = false;
@@ -139,6 +165,7 @@ export class Executor {
       if (took === 0) return at;
       if (took < 0) {
         w[ring + faultKernel] = w[this.#me + kernel] as number;
+        w[this.#me + kernel] = 0;
         w[ring + fault] = this.#id + 1;
         Atomics.add(w, faults, 1);
         this.#ring();
@@ -184,6 +211,26 @@ export class Executor {
     this.#bytes.copyWithin(dest, src, src + nbytes);
     return 4;
   }
+  #move(at: number): number {
+    const w = this.#w;
+    try {
+      const word = (i: number) => w[at + i] as number;
+      const nbytes = (word(7) >>> 0) + word(8) * 2 ** 32;
+      const side = (i: number, from: number, n: number): Uint8Array => {
+        const low = (word(i + 1) >>> 0) + from;
+        if (word(i) === 0) return this.#bytes.subarray(low, low + n);
+        return this.#natives().view(low % 2 ** 32, word(i + 2) + Math.floor(low / 2 ** 32), n);
+      };
+      // Node shows no more than 2 GiB of native memory at once
+      for (let from = 0; from < nbytes; from += 2 ** 30) {
+        const n = Math.min(2 ** 30, nbytes - from);
+        side(1, from, n).set(side(4, from, n));
+      }
+    } catch (e) {
+      return this.#fail(e);
+    }
+    return 9;
+  }
   #exec(at: number): number {
     const w = this.#w;
     const record = w[at + 1] as number;
@@ -192,7 +239,7 @@ export class Executor {
     w[this.#me + this.#l.kernel] = record;
     try {
       const kernel = this.#load(record);
-      if (size < 0) this.#call(kernel, args, -1, 0);
+      if (size < 0) this.#call(kernel, record, args, -1, 0);
       else if (!this.#share(kernel, record, args, size)) return -1;
     } catch (e) {
       return this.#fail(e);
@@ -222,34 +269,56 @@ export class Executor {
     return -1;
   }
 
+  #natives(): NativeCalls {
+    this.#native ??= this.#openNative?.();
+    if (this.#native === undefined) throw new Error("this thread cannot call native code");
+    return this.#native;
+  }
+  /** Native calls that this thread has already. */
+  useNative(native: NativeCalls): void {
+    this.#native = native;
+  }
   /** A kernel that this thread has already. */
-  adopt(record: number, generation: number, fn: KernelFn): void {
-    this.#kernels.set(record, { generation, fn, args: fn.length });
+  adopt(record: number, generation: number, fn: unknown): void {
+    this.#kernels.set(record, { generation, fn, native: this.#field(record, this.#l.native) !== 0 });
+  }
+  #field(record: number, field: number): number {
+    if (this.#w.length <= record >>> 2) this.#seeAll();
+    return this.#w[(record >>> 2) + field] as number;
   }
 
   /** Compiles a kernel on first use; the engine shares the machine code of equal bytes between threads. */
   #load(record: number): Loaded {
-    const w = this.#w;
-    const r = record >>> 2;
     const known = this.#kernels.get(record);
-    const generation = w[r + this.#l.generation] as number;
+    const generation = this.#field(record, this.#l.generation);
     if (known !== undefined && known.generation === generation) return known;
-    const { code, codeBytes, args, name, nameBytes } = this.#l;
+    const { code, codeBytes, name, nameBytes } = this.#l;
     const slice = (at: number, n: number): Uint8Array<ArrayBuffer> => {
-      const start = (w[r + at] as number) >>> 0;
-      return this.#bytes.slice(start, start + (w[r + n] as number)) as Uint8Array<ArrayBuffer>;
+      const start = this.#field(record, at) >>> 0;
+      return this.#bytes.slice(start, start + this.#field(record, n)) as Uint8Array<ArrayBuffer>;
     };
-    const module = new WebAssembly.Module(slice(code, codeBytes));
-    const { exports } = new WebAssembly.Instance(module, { env: { memory: this.#memory } });
-    const fn = exports[new TextDecoder().decode(slice(name, nameBytes))] as KernelFn;
-    const loaded = { generation, fn, args: w[r + args] as number };
+    const native = this.#field(record, this.#l.native) !== 0;
+    let fn: unknown;
+    if (native) fn = this.#natives().load(slice(code, codeBytes));
+    else {
+      const module = new WebAssembly.Module(slice(code, codeBytes));
+      const { exports } = new WebAssembly.Instance(module, { env: { memory: this.#memory } });
+      fn = exports[new TextDecoder().decode(slice(name, nameBytes))];
+    }
+    const loaded = { generation, fn, native };
     this.#kernels.set(record, loaded);
     return loaded;
   }
 
   /** `begin` below 0: the kernel takes no range. */
-  #call({ fn, args: n }: Loaded, at: number, begin: number, end: number): unknown {
+  #call(kernel: Loaded, record: number, at: number, begin: number, end: number): unknown {
     const w = this.#w;
+    const n = this.#field(record, this.#l.args);
+    if (kernel.native) {
+      const buffers = this.#field(record, this.#l.buffers);
+      return this.#natives().call(kernel.fn, w, at, buffers, n, begin, end);
+    }
+    const fn = kernel.fn as KernelFn;
     if (begin < 0) {
       // a call with a list of arguments costs several times as much
       if (n === 2) return fn(w[at] as number, w[at + 1] as number);
@@ -270,7 +339,7 @@ export class Executor {
       this.#l;
     const most = Math.min(Atomics.load(w, threads), Atomics.load(w, executorCount), size);
     if (most <= 1) {
-      this.#call(kernel, args, 0, size);
+      this.#call(kernel, record, args, 0, size);
       return true;
     }
     const me = this.#me;
@@ -306,7 +375,8 @@ export class Executor {
 
   #parts(job: number, kernel: Loaded): void {
     const w = this.#w;
-    const { jobArgs, jobSize, jobChunk, jobNext } = this.#l;
+    const { jobKernel, jobArgs, jobSize, jobChunk, jobNext } = this.#l;
+    const record = w[job + jobKernel] as number;
     const [args, size, chunk] = [
       w[job + jobArgs] as number,
       w[job + jobSize] as number,
@@ -315,7 +385,7 @@ export class Executor {
     for (;;) {
       const begin = Atomics.add(w, job + jobNext, chunk);
       if (begin >= size) return;
-      this.#call(kernel, args, begin, Math.min(size, begin + chunk));
+      this.#call(kernel, record, args, begin, Math.min(size, begin + chunk));
       w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
     }
   }

@@ -1,4 +1,4 @@
-// What all WASM devices of a process share: the memory, the rings in it, the host's executor and the workers. Decides
+// What all devices on the rings share: the memory, the rings in it, the host's executor and the workers. Decides
 // who executes a submission, waits for signals, and cleans up after a failure. One instance a process.
 
 import { canBlock } from "#devices";
@@ -97,7 +97,7 @@ export class Hardware {
 
   // ---- submitting
 
-  newRing(label: string, hostOnly: boolean): Ring {
+  newRing(label: string): Ring {
     if (this.#rings.length === MAX_RINGS) {
       throw new DeviceError(`${label}: there are ${MAX_RINGS / 2} devices already; use one of them`);
     }
@@ -105,7 +105,6 @@ export class Hardware {
     const entries = this.alloc(RING_ENTRIES * 8);
     const { words } = this.memory;
     words[at + LAYOUT.entries] = entries >>> 2;
-    words[at + LAYOUT.hostOnly] = hostOnly ? 1 : 0;
     const ring = { label, at };
     this.#rings.push(ring);
     Atomics.store(words, LAYOUT.ringCount, this.#rings.length);

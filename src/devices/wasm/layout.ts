@@ -1,4 +1,4 @@
-// Where things lie at the start of the memory that all WASM devices share, and what the words of a queue mean. Plain
+// Where things lie at the start of the memory that all devices on the rings share, and what the words of a queue mean. Plain
 // data: the executors in the workers get it as a message. Addresses are counted in words of 32 bits.
 
 /** The commands, in the order of their numbers; each is followed by its arguments. */
@@ -9,17 +9,19 @@ export const COMMANDS = [
   "memoryBarrier",
   "exec", // kernel, arguments, global size (-1: whole, by one executor)
   "copy", // destination, source, bytes
+  "move", // destination, source, bytes, where native memory takes part: 0 or 1, then low and high word of an address
 ] as const;
-export type CommandName = (typeof COMMANDS)[number];
+export type RingCommand = (typeof COMMANDS)[number];
 
 /** How many words a command takes, its number included. */
-export const WORDS: Readonly<Record<CommandName, number>> = {
+export const WORDS: Readonly<Record<RingCommand, number>> = {
   signal: 3,
   wait: 3,
   timestamp: 2,
   memoryBarrier: 1,
   exec: 4,
   copy: 4,
+  move: 9,
 };
 
 export const MAX_EXECUTORS = 64;
@@ -87,11 +89,9 @@ export const LAYOUT = {
   /** words already executed of the entry at the head */
   at: 3,
   entries: 4,
-  /** not 0: only the host's executor can run its commands */
-  hostOnly: 5,
   /** the executor (number + 1) on which it failed */
-  fault: 6,
-  faultKernel: 7,
+  fault: 5,
+  faultKernel: 6,
   ringEntries: RING_ENTRIES,
 
   // fields of a signal, which starts on 16 bytes; the timestamp is a double at byte 8
@@ -102,9 +102,13 @@ export const LAYOUT = {
   generation: 0,
   code: 1,
   codeBytes: 2,
+  /** of a module: all its arguments; of native code: the variables, without the two of its range */
   args: 3,
   name: 4,
   nameBytes: 5,
+  /** not 0: the code is a shared object for the processor, and its buffers are addresses of two words */
+  native: 6,
+  buffers: 7,
 
   texts: TEXTS,
   textBytes: TEXT_BYTES,

@@ -1,33 +1,37 @@
-// A kernel on WASM: a module of one function. Its bytes lie in the shared memory too, where each worker that executes it
-// finds them; the record that says where is what an exec command names.
+// A kernel on the rings: its bytes lie in the shared memory, where each worker that executes it finds them; the record
+// that says where is what an exec command names. A kernel is a WebAssembly module, or native code in a shared object.
 
-import { CompileError } from "../../errors.ts";
+import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import { HCQProgram, type KernArgs } from "../../runtime/hcq/program.ts";
-import type { WasmDevice } from "../wasm.ts";
+import type { RingDevice } from "./device.ts";
 import { KERNEL_RECORD_BYTES, LAYOUT } from "./layout.ts";
-
-/** Buffers as their handles: an address in the shared memory. */
-export interface Address {
-  readonly vaAddr: number;
-}
-type KernelFn = (...args: number[]) => void;
 
 /** The stream of an eager launch is shorter than this. */
 const STREAM_BYTES = 256;
 
 let generations = 0;
 
-export class WasmProgram extends HCQProgram<Address> {
+/** A kernel as the host's own executor calls it. */
+export interface HostKernel {
+  /** a function of WebAssembly, or what loading native code gave */
+  readonly fn: unknown;
+  readonly native: boolean;
+  /** its arguments in words, with the two of its range; 0: not known before the first launch */
+  readonly words: number;
+}
+
+export class RingProgram extends HCQProgram<HCQCompatAllocRes> {
   readonly name: string;
-  readonly device: WasmDevice;
+  readonly device: RingDevice;
   /** the first byte of its record */
   readonly at: number;
+  readonly #native: boolean;
 
-  constructor(device: WasmDevice, name: string, code: Uint8Array) {
+  constructor(device: RingDevice, name: string, code: Uint8Array, { fn, native, words }: HostKernel) {
     super();
     this.name = name;
     this.device = device;
-    const fn = instantiate(device, name, code);
+    this.#native = native;
     this.at = device.keepRecord(this);
     const label = new TextEncoder().encode(name);
     const text = device.keep(this, code.byteLength + label.byteLength);
@@ -36,70 +40,73 @@ export class WasmProgram extends HCQProgram<Address> {
     bytes.set(code);
     bytes.set(label, code.byteLength);
     const generation = ++generations;
-    const { words } = memory;
     const record = this.at >>> 2;
-    words[record + LAYOUT.generation] = generation;
-    words[record + LAYOUT.code] = text;
-    words[record + LAYOUT.codeBytes] = code.byteLength;
-    words[record + LAYOUT.args] = fn.length;
-    words[record + LAYOUT.name] = text + code.byteLength;
-    words[record + LAYOUT.nameBytes] = label.byteLength;
+    const fields = {
+      generation,
+      code: text,
+      codeBytes: code.byteLength,
+      args: words,
+      native: native ? 1 : 0,
+    };
+    const named = { name: text + code.byteLength, nameBytes: label.byteLength, buffers: 0 };
+    for (const [field, value] of Object.entries({ ...fields, ...named }))
+      memory.words[record + LAYOUT[field as keyof typeof fields]] = value;
     names.kernels.set(this.at, name);
     host.adopt(this.at, generation, fn);
   }
 
-  allocKernargs(handles: readonly Address[], vals: readonly number[]): KernArgs {
-    const nbytes = Math.max(4, (handles.length + vals.length) * 4);
-    const args = new WasmKernArgs(this.device, this.device.hardware.alloc(nbytes), handles.length, nbytes);
-    args.fill(handles, vals);
-    return args;
+  allocKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): KernArgs {
+    const nbytes = Math.max(4, this.#words(handles, vals) * 4);
+    const at = this.device.hardware.alloc(nbytes);
+    return new RingKernArgs(this.device, this.#native, at, nbytes).fill(handles, vals);
   }
-  protected transientKernargs(handles: readonly Address[], vals: readonly number[]): KernArgs {
-    const at = this.device.transient.alloc((handles.length + vals.length) * 4, STREAM_BYTES);
-    const args = new WasmKernArgs(this.device, at, handles.length, 0);
-    args.fill(handles, vals);
-    return args;
+  protected transientKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): KernArgs {
+    const at = this.device.transient.alloc(this.#words(handles, vals) * 4, STREAM_BYTES);
+    return new RingKernArgs(this.device, this.#native, at, 0).fill(handles, vals);
+  }
+  /** Native code takes addresses of two words, and a table of each: how many there are is known from here on. */
+  #words(handles: readonly unknown[], vals: readonly unknown[]): number {
+    if (!this.#native) return handles.length + vals.length;
+    const { words } = this.device.hardware.memory;
+    words[(this.at >>> 2) + LAYOUT.buffers] = handles.length;
+    words[(this.at >>> 2) + LAYOUT.args] = vals.length;
+    return handles.length * 2 + vals.length;
   }
 }
 
-class WasmKernArgs implements KernArgs {
+class RingKernArgs implements KernArgs {
   readonly at: number;
-  readonly #device: WasmDevice;
-  readonly #buffers: number;
+  readonly #device: RingDevice;
+  readonly #native: boolean;
   readonly #nbytes: number;
+  #vals = 0;
 
-  constructor(device: WasmDevice, at: number, buffers: number, nbytes: number) {
+  constructor(device: RingDevice, native: boolean, at: number, nbytes: number) {
     this.#device = device;
+    this.#native = native;
     this.at = at;
-    this.#buffers = buffers;
     this.#nbytes = nbytes;
   }
-  fill(handles: readonly Address[], vals: readonly number[]): void {
-    const { words } = this.#device.hardware.memory;
-    let i = this.at >>> 2;
-    for (const { vaAddr } of handles) words[i++] = vaAddr;
-    for (const val of vals) words[i++] = val;
+  fill(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): this {
+    this.#vals = handles.length * (this.#native ? 2 : 1);
+    for (let i = 0; i < handles.length; i++) this.setBuffer(i, handles[i]);
+    for (let i = 0; i < vals.length; i++) this.setVal(i, vals[i] as number);
+    return this;
   }
   setBuffer(i: number, handle: unknown): void {
-    this.#device.hardware.memory.words[(this.at >>> 2) + i] = (handle as Address).vaAddr;
+    const { vaAddr } = handle as HCQCompatAllocRes;
+    const { words } = this.#device.hardware.memory;
+    const at = this.at >>> 2;
+    if (this.#native) {
+      words[at + i * 2] = Number(BigInt.asIntN(32, BigInt(vaAddr)));
+      words[at + i * 2 + 1] = Number(BigInt(vaAddr) >> 32n);
+    } else words[at + i] = Number(vaAddr);
   }
   setVal(i: number, value: number): void {
-    this.#device.hardware.memory.words[(this.at >>> 2) + this.#buffers + i] = value;
+    this.#device.hardware.memory.words[(this.at >>> 2) + this.#vals + i] = value;
   }
   free(): void {
     if (this.#nbytes > 0) this.#device.release(this.at, this.#nbytes);
-  }
-}
-
-function instantiate(device: WasmDevice, name: string, code: Uint8Array): KernelFn {
-  try {
-    const module = new WebAssembly.Module(code as Uint8Array<ArrayBuffer>);
-    const { memory } = device.hardware.memory;
-    return new WebAssembly.Instance(module, { env: { memory } }).exports[name] as KernelFn;
-  } catch (cause) {
-    throw new CompileError(`internal: WebAssembly refused kernel ${name}: ${(cause as Error).message}`, {
-      cause,
-    });
   }
 }
 

@@ -1,7 +1,8 @@
-// How WASM spells commands: the words of layout.ts. A bound stream lies in the shared memory until its queue is
+// How commands for the rings are spelt: the words of layout.ts. A bound stream lies in the shared memory until its queue is
 // collected; another is copied into transient memory of the device at each submission.
 
 import { InternalError } from "../../errors.ts";
+import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "../../runtime/hcq/device.ts";
 import type { HCQProgram, KernArgs } from "../../runtime/hcq/program.ts";
 import type {
@@ -12,7 +13,7 @@ import type {
   QueueBackend,
 } from "../../runtime/hcq/queue.ts";
 import { disassemble, type Names } from "./disassemble.ts";
-import { COMMANDS } from "./layout.ts";
+import { COMMANDS, type RingCommand } from "./layout.ts";
 import { HALF, type Transient } from "./transient.ts";
 
 /** A signal, a kernel or arguments in the shared memory: what a command names by the first byte. */
@@ -26,10 +27,12 @@ export interface StreamTarget {
   /** Memory for as long as the owner lives. */
   keep(owner: object, nbytes: number): number;
   readonly words: Int32Array;
+  /** its buffers lie outside of the shared memory */
+  readonly nativeMemory: boolean;
   enqueue(kind: "compute" | "copy", at: number, nwords: number, worth: boolean): void;
 }
 
-const CODE = Object.fromEntries(COMMANDS.map((name, i) => [name, i])) as Record<CommandName, number>;
+const CODE = Object.fromEntries(COMMANDS.map((name, i) => [name, i])) as Record<RingCommand, number>;
 /** Work that takes longer than waking a thread: some 100 µs. */
 const WORTH = 2 ** 18;
 const WHOLE = -1;
@@ -38,9 +41,16 @@ const WHOLE = -1;
 const at = (x: HCQSignal | HCQProgram | KernArgs): number => {
   const { at: address } = x as Partial<Placed>;
   if (address !== undefined) return address | 0;
-  throw new InternalError("a WASM queue got a signal, a program or arguments of another kind of device");
+  throw new InternalError(
+    "a queue of the rings got a signal, a program or arguments of another kind of device",
+  );
 };
-const va = ({ vaAddr }: { vaAddr: number | bigint }): number => Number(vaAddr) | 0;
+/** 0 for the shared memory, 1 for native memory. */
+const space = ({ device }: HCQCompatAllocRes): number => (targetOf(device).nativeMemory ? 1 : 0);
+const pair = (x: number | bigint): [number, number] => [
+  Number(BigInt.asIntN(32, BigInt(x))),
+  Number(BigInt(x) >> 32n),
+];
 
 const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly number[] } = {
   signal: ({ signal, value }) => [CODE.signal, at(signal), value],
@@ -48,7 +58,10 @@ const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly 
   timestamp: ({ signal }) => [CODE.timestamp, at(signal)],
   memoryBarrier: () => [CODE.memoryBarrier],
   exec: ({ program, kernargs, globalSize }) => [CODE.exec, at(program), at(kernargs), globalSize[0] ?? WHOLE],
-  copy: ({ dest, src, nbytes }) => [CODE.copy, va(dest), va(src), nbytes | 0],
+  copy: ({ dest, src, nbytes }) =>
+    space(dest) + space(src) === 0
+      ? [CODE.copy, Number(dest.vaAddr) | 0, Number(src.vaAddr) | 0, nbytes | 0]
+      : [CODE.move, space(dest), ...pair(dest.vaAddr), space(src), ...pair(src.vaAddr), ...pair(nbytes)],
 };
 
 /** The part of the hardware that marks and names come from. */
@@ -57,7 +70,7 @@ export interface Signals {
   allocSignal(value: number, label: string): number;
 }
 
-export class WasmQueueBackend implements QueueBackend {
+export class RingQueueBackend implements QueueBackend {
   readonly #signals: Signals;
   constructor(signals: Signals) {
     this.#signals = signals;
@@ -71,9 +84,9 @@ export class WasmQueueBackend implements QueueBackend {
   encode<K extends CommandName>(name: K, args: CommandArgs[K]): readonly number[] {
     return ENCODE[name](args);
   }
-  bind(device: HCQCompatCompiled, queue: HWCommandQueue): WasmStream {
+  bind(device: HCQCompatCompiled, queue: HWCommandQueue): RingStream {
     const target = targetOf(device);
-    const stream = new WasmStream(target, target.keep(queue, queue.q.length * 4));
+    const stream = new RingStream(target, target.keep(queue, queue.q.length * 4));
     queue.q.forEach((word, i) => {
       stream.patch(i, word);
     });
@@ -82,7 +95,7 @@ export class WasmQueueBackend implements QueueBackend {
   submit(device: HCQCompatCompiled, queue: HWCommandQueue): void {
     const target = targetOf(device);
     const { stream, q, kind } = queue;
-    if (stream instanceof WasmStream) {
+    if (stream instanceof RingStream) {
       target.enqueue(kind, stream.at, q.length, queue.work >= WORTH);
       return;
     }
@@ -96,7 +109,7 @@ export class WasmQueueBackend implements QueueBackend {
   }
 }
 
-class WasmStream implements BoundStream {
+class RingStream implements BoundStream {
   readonly #target: StreamTarget;
   readonly at: number;
   constructor(target: StreamTarget, at: number) {
@@ -112,5 +125,5 @@ class WasmStream implements BoundStream {
 function targetOf(device: HCQCompatCompiled): StreamTarget {
   const target = device as Partial<StreamTarget>;
   if (target.enqueue !== undefined) return target as StreamTarget;
-  throw new InternalError(`a WASM queue was submitted to ${device.name}`);
+  throw new InternalError(`a queue of the rings was submitted to ${device.name}`);
 }

@@ -16,10 +16,11 @@ const MAX_LOSSES = 16;
 export const wantedThreads = (): number =>
   Math.max(1, Math.min(env.THREADS > 0 ? Math.floor(env.THREADS) : availableThreads(), MAX_EXECUTORS - 1));
 
-/** The text of a worker. The bundlers' helper for function names is not there, so it is made. */
+/** The text of a worker: it defines `start(data, native)`. The bundlers' helper for function names is not there, so it is made. */
 export const workerSource = (): string =>
   `const __name = (f) => f;\nconst Executor = ${Executor};\n` +
-  "const start = ({ memory, layout, id, spins }) => new Executor(memory, layout, id, true).loop(spins);\n";
+  "const start = ({ memory, layout, id, spins }, native) =>\n" +
+  "  new Executor(memory, layout, id, true, native).loop(spins);\n";
 
 export class Workers {
   readonly #memory: WasmMemory;

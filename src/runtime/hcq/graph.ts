@@ -163,12 +163,11 @@ export class HCQGraph implements GraphRunner {
     }
     return kernargs;
   }
-  #addCopy({ dest, src, nbytes, from }: GraphCopy, queue: HWCopyQueue): void {
+  #addCopy({ dest, src, nbytes, from, to }: GraphCopy, queue: HWCopyQueue): void {
     const index = queue.length;
-    const standIn = { device: from as HCQCompatCompiled, vaAddr: 0, size: nbytes };
-    const handleOf = (s: number): HCQCompatAllocRes =>
-      (this.#slots[s]?.handle ?? standIn) as HCQCompatAllocRes;
-    queue.copy(handleOf(dest), handleOf(src), nbytes);
+    const handleOf = (s: number, device: unknown): HCQCompatAllocRes =>
+      (this.#slots[s]?.handle ?? { device, vaAddr: 0, size: nbytes }) as HCQCompatAllocRes;
+    queue.copy(handleOf(dest, to), handleOf(src, from), nbytes);
     queue.work += nbytes;
     if (this.#slots[dest]?.handle === undefined)
       this.#place(dest, (h) => queue.updateCopy(index, h as HCQCompatAllocRes));

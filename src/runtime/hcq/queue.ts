@@ -3,7 +3,7 @@
 // name it later. What the words mean, and who executes them, is the backend's business.
 
 import { env } from "../../env.ts";
-import { ArgumentError } from "../../errors.ts";
+import { ArgumentError, InternalError } from "../../errors.ts";
 import { type Marks, profiler } from "../profile.ts";
 import type { HCQCompatAllocRes } from "./allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./device.ts";
@@ -162,7 +162,11 @@ export abstract class HWCommandQueue {
       const value = changes[field];
       if (value !== undefined) args[field] = value;
     }
-    this.backend.encode(name, args).forEach((word, i) => {
+    const words = this.backend.encode(name, args);
+    if (words.length !== command.words) {
+      throw new InternalError(`update of ${name} ${index}: ${words.length} words for ${command.words}`);
+    }
+    words.forEach((word, i) => {
       const at = command.offset + i;
       if (this.q[at] === word) return;
       this.q[at] = word;

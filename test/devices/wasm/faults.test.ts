@@ -6,6 +6,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DeviceError, Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
+import { LAYOUT } from "../../../src/devices/wasm/layout.ts";
 import { device, forever, handles, ints, launch, ramp, scale, spin, trap } from "./kernels.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
@@ -22,11 +23,15 @@ async function wake(name: string): Promise<void> {
   }
   expect(d.hardware.workers.present).toBe(true);
 }
-/** Until a worker is inside a kernel. */
+/** A worker, and not this thread, is inside a kernel. */
+function onWorker(name: string): boolean {
+  const { memory, workers } = device(name).hardware;
+  const kernelOf = (id: number) => memory.words[LAYOUT.executors + id * LAYOUT.executorWords + LAYOUT.kernel];
+  return workers.ids.some((id) => kernelOf(id) !== 0);
+}
 async function inKernel(name: string): Promise<void> {
-  for (let i = 0; i < 500 && !device(name).hardware.computing; i++)
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  expect(device(name).hardware.computing).toBe(true);
+  for (let i = 0; i < 2000 && !onWorker(name); i++) await new Promise((resolve) => setTimeout(resolve, 2));
+  expect(onWorker(name)).toBe(true);
 }
 const works = async (name: string): Promise<void> => {
   expect(await new Tensor([1, 2, 3], { device: name }).add(1).tolist()).toEqual([2, 3, 4]);
@@ -187,14 +192,15 @@ describe("a wait that nothing meets", () => {
 
 describe("a process that ends while work is in flight", () => {
   const PROGRAM = `
-    import { device, forever, ints, launch, spin } from "./test/devices/wasm/kernels.ts";
+    import { LAYOUT } from "../../../src/devices/wasm/layout.ts";
+import { device, forever, ints, launch, spin } from "./test/devices/wasm/kernels.ts";
     const d = device("WASM");
     const x = ints("WASM", [0]);
     launch(spin(d, "warm", 1000), [x]);
     await d.synchronize();
     while (!d.hardware.workers.present) await new Promise((r) => setTimeout(r, 5));
     launch(forever(d, "endless"), [x]);
-    while (!d.hardware.computing) await new Promise((r) => setTimeout(r, 1));
+    for (let i = 0; i < 5000 && !d.hardware.computing; i++) await new Promise((r) => setTimeout(r, 1));
     console.log("in flight");
   `;
   const endings = [

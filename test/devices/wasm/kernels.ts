@@ -1,7 +1,7 @@
 // Hand-made kernels for the tests of WASM's hardware: what they do and how long they take is known to the instruction.
 
-import { Buffer, Device, dtypes } from "gradloom";
-import type { WasmProgram } from "../../../src/devices/wasm/program.ts";
+import { Buffer, Device, dtypes, type HCQCompatAllocRes } from "gradloom";
+import type { RingProgram } from "../../../src/devices/wasm/program.ts";
 import type { WasmDevice } from "../../../src/devices/wasm.ts";
 import { assemble, FunctionBuilder, I32, OP } from "../../../src/render/wasm/assembler.ts";
 
@@ -13,7 +13,7 @@ export function kernel(
   name: string,
   params: number,
   body: (f: FunctionBuilder) => void,
-): WasmProgram {
+): RingProgram {
   const f = new FunctionBuilder({ params: new Array<typeof I32>(params).fill(I32), results: [] });
   body(f);
   const { shared } = dev.hardware.memory;
@@ -41,7 +41,7 @@ function repeat(f: FunctionBuilder, from: number, to: number, body: (i: number) 
 }
 
 /** dst[0] = src[0] * factor + plus */
-export const scale = (dev: WasmDevice, name: string, factor: number, plus: number): WasmProgram =>
+export const scale = (dev: WasmDevice, name: string, factor: number, plus: number): RingProgram =>
   kernel(dev, name, 2, (f) => {
     f.get(0);
     f.get(1);
@@ -54,7 +54,7 @@ export const scale = (dev: WasmDevice, name: string, factor: number, plus: numbe
   });
 
 /** dst[0] += 1, `n` times: 1e9 take the better part of a second. */
-export const spin = (dev: WasmDevice, name: string, n: number): WasmProgram =>
+export const spin = (dev: WasmDevice, name: string, n: number): RingProgram =>
   kernel(dev, name, 1, (f) => {
     const [from, to] = [f.local(I32), f.local(I32)];
     f.i32(n);
@@ -70,7 +70,7 @@ export const spin = (dev: WasmDevice, name: string, n: number): WasmProgram =>
   });
 
 /** Never ends. */
-export const forever = (dev: WasmDevice, name: string): WasmProgram =>
+export const forever = (dev: WasmDevice, name: string): RingProgram =>
   kernel(dev, name, 1, (f) => {
     f.loop();
     f.br(0);
@@ -78,7 +78,7 @@ export const forever = (dev: WasmDevice, name: string): WasmProgram =>
   });
 
 /** dst[i] += i + 1 for a range of i: takes a buffer, and where to begin and end. */
-export const ramp = (dev: WasmDevice, name: string): WasmProgram =>
+export const ramp = (dev: WasmDevice, name: string): RingProgram =>
   kernel(dev, name, 3, (f) => {
     repeat(f, 1, 2, (i) => {
       const address = () => {
@@ -100,7 +100,7 @@ export const ramp = (dev: WasmDevice, name: string): WasmProgram =>
   });
 
 /** Fails. */
-export const trap = (dev: WasmDevice, name: string, params = 1): WasmProgram =>
+export const trap = (dev: WasmDevice, name: string, params = 1): RingProgram =>
   kernel(dev, name, params, (f) => f.op(OP.unreachable));
 
 export function ints(name: string, values: readonly number[]): Buffer {
@@ -108,12 +108,12 @@ export function ints(name: string, values: readonly number[]): Buffer {
   void buffer.copyin(new Uint8Array(Int32Array.from(values).buffer));
   return buffer;
 }
-export const handles = (...buffers: readonly Buffer[]): { vaAddr: number }[] =>
-  buffers.map((b) => b.handle as { vaAddr: number });
+export const handles = (...buffers: readonly Buffer[]): HCQCompatAllocRes[] =>
+  buffers.map((b) => b.handle as HCQCompatAllocRes);
 
 /** Submits one kernel on the device's timeline, as work that is worth a worker; gives the value to wait for. */
 export function launch(
-  program: WasmProgram,
+  program: RingProgram,
   buffers: readonly Buffer[],
   { size = -1, worth = true }: { size?: number; worth?: boolean } = {},
 ): number {

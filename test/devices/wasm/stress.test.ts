@@ -1,5 +1,5 @@
-// 10,000 random graphs of kernels, copies and host writes over one to four WASM devices, executed by workers and by the
-// caller in turns, against the JS device. A failure names its seed; HCQ_TIMEOUT and the test's own limit are the
+// 10,000 random graphs of kernels, copies and host writes over one to four devices (two of WASM, two of CLANG where there
+// is a compiler, else four of WASM), executed by workers and by the caller in turns, against the JS device. A failure names its seed; HCQ_TIMEOUT and the test's own limit are the
 // watchdog.
 
 import {
@@ -8,6 +8,7 @@ import {
   BufferXfer,
   type CompiledRunner,
   createSchedule,
+  Device,
   dtypes,
   Tensor,
   withEnv,
@@ -19,7 +20,11 @@ import { Random } from "../../shape/random.ts";
 import { device, ints, launch, ramp } from "./kernels.ts";
 
 const GRAPHS = 10_000;
-const NAMES = ["WASM:90", "WASM:91", "WASM:92", "WASM:93"];
+const hasClang = await Device.open("CLANG:8").then(
+  () => true,
+  () => false,
+);
+const NAMES = ["WASM:90", "WASM:91", ...(hasClang ? ["CLANG:8", "CLANG:9"] : ["WASM:92", "WASM:93"])];
 const SIZE = 6;
 const BUFFERS = 4;
 
@@ -39,6 +44,7 @@ let ops: readonly Op[] = [];
 const random = new Random(1);
 
 beforeAll(async () => {
+  for (const name of NAMES) await Device.open(name);
   const made: Op[] = [];
   for (const op of OPS) {
     const [a, b] = [0, 1].map(() => new Tensor([1, 2, 3, 4, 5, 6], { device: "JS" }));
@@ -63,7 +69,9 @@ afterAll(() => vi.restoreAllMocks());
 class World {
   readonly wasm = new Map(NAMES.map((n) => [n, Array.from({ length: BUFFERS }, () => blank(n))]));
   readonly js = new Map(NAMES.map((n) => [n, Array.from({ length: BUFFERS }, () => blank("JS"))]));
-  readonly #ramps = new Map(NAMES.map((n) => [n, ramp(device(n), "ramp")]));
+  readonly #ramps = new Map(
+    NAMES.filter((n) => n.startsWith("WASM")).map((n) => [n, ramp(device(n), "ramp")]),
+  );
   readonly #copy = new BufferCopy();
   readonly #xfer = new BufferXfer();
 
@@ -103,7 +111,8 @@ class World {
   #ramp(name: string, k: number): void {
     const [wasm, js] = this.#both(name, k);
     const program = this.#ramps.get(name);
-    if (program !== undefined) launch(program, [wasm], { size: SIZE, worth: false });
+    if (program === undefined) return; // hand-made for WASM
+    launch(program, [wasm], { size: SIZE, worth: false });
     const xs = (js.dataSync() as Int32Array).map((x, i) => (x + i + 1) | 0);
     void js.copyin(new Uint8Array(xs.buffer));
   }

@@ -1,0 +1,203 @@
+// What the devices on the rings have in common (WASM, CLANG): two rings, signals and a timeline in the shared memory,
+// waiting, failing, memory for streams and arguments. A device adds an allocator, a renderer and how kernels are made.
+
+import type { DeviceError } from "../../errors.ts";
+import type { MaybePromise } from "../../helpers.ts";
+import { HCQCompatCompiled, type HCQSignal } from "../../runtime/hcq/device.ts";
+import { HWComputeQueue, HWCopyQueue } from "../../runtime/hcq/queue.ts";
+import { Hardware, type Ring, type Tenant } from "./hardware.ts";
+import { KernelRecords } from "./program.ts";
+import { RingQueueBackend, type StreamTarget } from "./queue.ts";
+import { Transient } from "./transient.ts";
+
+/** Made by the first device. */
+let shared: { hardware: Hardware; backend: RingQueueBackend; records: KernelRecords } | undefined;
+function common(): NonNullable<typeof shared> {
+  if (shared !== undefined) return shared;
+  const hardware = new Hardware();
+  shared = { hardware, backend: new RingQueueBackend(hardware), records: new KernelRecords() };
+  return shared;
+}
+
+/** A signal in the shared memory. */
+interface RingSignal extends HCQSignal {
+  /** its first byte */
+  readonly at: number;
+}
+/** How many submissions each ring of a device had got at some time. */
+interface Mark {
+  readonly compute: number;
+  readonly copy: number;
+}
+interface Retired extends Mark {
+  free(): void;
+}
+
+const collected = new FinalizationRegistry<() => void>((release) => release());
+
+export abstract class RingDevice extends HCQCompatCompiled implements StreamTarget, Tenant {
+  abstract readonly nativeMemory: boolean;
+  readonly hardware: Hardware;
+  readonly transient: Transient;
+  readonly #rings: { readonly compute: Ring; readonly copy: Ring };
+  #failure: DeviceError | undefined;
+  /** what waits to be freed, in the order it was given up */
+  #retired: Retired[] = [];
+
+  constructor(name: string) {
+    const { hardware } = common();
+    const timeline = (n: number): RingSignal => {
+      const label = `${name}.timeline${n === 0 ? "" : n}`;
+      return { label, at: hardware.allocSignal(0, label) };
+    };
+    super(name, [timeline(0), timeline(1)]);
+    this.hardware = hardware;
+    this.#rings = {
+      compute: hardware.newRing(`${name} compute`),
+      copy: hardware.newRing(`${name} copy`),
+    };
+    this.transient = new Transient({
+      alloc: (nbytes) => hardware.alloc(nbytes),
+      mark: () => {
+        const mark = this.#mark();
+        return () => this.#hasPassedMark(mark);
+      },
+      block: (done) => void hardware.block({ done, signal: 0, timeoutMs: hardware.timeoutMs }),
+    });
+    hardware.tenants.add(this);
+  }
+
+  get signalSpace(): unknown {
+    return this.hardware;
+  }
+  get words(): Int32Array {
+    return this.hardware.memory.words;
+  }
+  protected peers(): Iterable<HCQCompatCompiled> {
+    return [...this.hardware.tenants].filter((t) => t instanceof HCQCompatCompiled);
+  }
+
+  computeQueue(): HWComputeQueue {
+    return new HWComputeQueue(common().backend);
+  }
+  copyQueue(): HWCopyQueue {
+    return new HWCopyQueue(common().backend);
+  }
+  enqueue(kind: "compute" | "copy", at: number, nwords: number, worth: boolean): void {
+    this.hardware.submit(this.#rings[kind], at, nwords, worth);
+    this.#throwFailure(); // executed here and now, it may have failed already
+  }
+
+  // ---- signals
+
+  allocSignal(value = 0, label = `${this.name}.signal`): HCQSignal {
+    const signal: RingSignal = { label, at: this.hardware.allocSignal(value, label) };
+    return signal;
+  }
+  freeSignal(signal: HCQSignal): void {
+    this.hardware.freeSignal(placed(signal));
+  }
+  readSignal(signal: HCQSignal): number {
+    return Atomics.load(this.words, placed(signal) >>> 2);
+  }
+  readTimestamp(signal: HCQSignal): number {
+    return this.hardware.memory.times[(placed(signal) >>> 3) + 1] as number;
+  }
+  setSignal(signal: HCQSignal, value: number): void {
+    this.hardware.setSignal(placed(signal) >>> 2, value);
+  }
+  waitSignal(signal: HCQSignal, value: number, timeoutMs = this.hardware.timeoutMs): MaybePromise<void> {
+    this.#throwFailure();
+    return this.hardware.wait({
+      done: () => this.#reached(signal, value),
+      signal: placed(signal) >>> 2,
+      timeoutMs,
+      tenant: this,
+    });
+  }
+  protected blockOn(signal: HCQSignal, value: number): void {
+    const { hardware } = this;
+    const done = () => this.#reached(signal, value);
+    hardware.block({ done, signal: placed(signal) >>> 2, timeoutMs: hardware.timeoutMs, tenant: this });
+  }
+  #reached(signal: HCQSignal, value: number): boolean {
+    this.#throwFailure();
+    return this.readSignal(signal) >= value;
+  }
+  /** Microseconds since 1970 already. */
+  gpu2cpuTime(time: number): number {
+    return time;
+  }
+
+  // ---- failing
+
+  get hasWork(): boolean {
+    return !this.isIdle || !this.#hasPassedMark(this.#mark());
+  }
+  abandon(error: DeviceError): void {
+    this.#failure = error;
+    this.setSignal(this.timelineSignal, this.timelineValue - 1);
+  }
+  forget(error: DeviceError): void {
+    if (this.#failure === error) this.#failure = undefined;
+  }
+  #throwFailure(): void {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure;
+  }
+
+  // ---- memory of its own
+
+  #mark(): Mark {
+    const { compute, copy } = this.#rings;
+    return { compute: this.hardware.submitted(compute), copy: this.hardware.submitted(copy) };
+  }
+  #hasPassedMark({ compute, copy }: Mark): boolean {
+    const { hardware } = this;
+    return hardware.hasDone(this.#rings.compute, compute) && hardware.hasDone(this.#rings.copy, copy);
+  }
+
+  /** Calls `free` now, or when what was submitted so far is done and somebody asks for memory. */
+  retire(free: () => void): void {
+    const mark = this.#mark();
+    if (this.#hasPassedMark(mark)) free();
+    else this.#retired.push({ ...mark, free });
+  }
+  reclaim(): void {
+    const pending = this.#retired.findIndex((r) => !this.#hasPassedMark(r));
+    for (const { free } of this.#retired.splice(0, pending < 0 ? this.#retired.length : pending)) free();
+  }
+  /** Frees all that was given up, which takes as long as the work that uses it. */
+  drain(): void {
+    const last = this.#retired.at(-1);
+    if (last === undefined) return;
+    const { hardware } = this;
+    const done = () => this.#hasPassedMark(last);
+    hardware.block({ done, signal: 0, timeoutMs: hardware.timeoutMs });
+    this.reclaim();
+  }
+
+  /** Memory that is given back when its owner is collected and what was submitted by then is done. */
+  keep(owner: object, nbytes: number): number {
+    const at = this.hardware.alloc(nbytes, false);
+    collected.register(owner, () => this.release(at, nbytes));
+    return at;
+  }
+  keepRecord(owner: object): number {
+    const { records } = common();
+    const at = records.take((nbytes) => this.hardware.alloc(nbytes));
+    collected.register(owner, () =>
+      this.retire(() => {
+        this.hardware.names.kernels.delete(at);
+        records.giveBack(at);
+      }),
+    );
+    return at;
+  }
+  release(at: number, nbytes: number): void {
+    this.retire(() => this.hardware.memory.free(at, nbytes));
+  }
+}
+
+const placed = (signal: HCQSignal): number => (signal as RingSignal).at;
