@@ -7,7 +7,7 @@ import { add, type Sint } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
 import { type Element, showShape } from "./base.ts";
 import { JoinTensor } from "./join.ts";
-import { requirePairs, type ShapeArgs, shapeOf } from "./movement.ts";
+import { requirePairs, requireTensors, type ShapeArgs, shapeOf } from "./movement.ts";
 
 /** What padding is made of: a value, the mirror image, the edge, or the other end. */
 export type PadMode = "constant" | "reflect" | "replicate" | "circular";
@@ -66,6 +66,7 @@ export abstract class ArrangeTensor extends JoinTensor {
    * await new Tensor([[1, 2]]).swapaxes(0, 1).tolist() // => [[1], [2]]
    */
   swapaxes(a: number, b: number): this {
+    for (const d of [a, b]) this.axis("swapaxes", d, Math.max(1, this.ndim));
     return this.ndim === 0 ? this : this.transpose(a, b);
   }
   /**
@@ -136,6 +137,7 @@ export abstract class ArrangeTensor extends JoinTensor {
    * await new Tensor([1]).expandAs(new Tensor([3, 4])).tolist() // => [1, 1]
    */
   expandAs(other: this): this {
+    requireTensors("expandAs", { other });
     return this.expand(other.lazydata.shape);
   }
   /**
@@ -144,6 +146,7 @@ export abstract class ArrangeTensor extends JoinTensor {
    * await new Tensor([1, 2]).reshapeAs(new Tensor([[3], [4]])).tolist() // => [[1], [2]]
    */
   reshapeAs(other: this): this {
+    requireTensors("reshapeAs", { other });
     return this.reshape(other.lazydata.shape);
   }
   /**
@@ -152,6 +155,7 @@ export abstract class ArrangeTensor extends JoinTensor {
    * await new Tensor([1, 2]).viewAs(new Tensor([[3], [4]])).tolist() // => [[1], [2]]
    */
   viewAs(other: this): this {
+    requireTensors("viewAs", { other });
     return this.reshapeAs(other);
   }
   /**

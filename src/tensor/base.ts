@@ -138,6 +138,9 @@ export abstract class TensorBase {
    * new Tensor([1, 2]).placedLike(new Tensor([3, 4], { device: "JS" })).device // => "JS"
    */
   placedLike(like: this): this {
+    if (!(like instanceof TensorBase)) {
+      throw new ArgumentError(`placedLike: got ${typeof like}, expected a Tensor whose place to take`);
+    }
     const placed = copyLike(this.lazydata, like.lazydata);
     return placed === this.lazydata ? this : this.wrap(placed, [this], (g) => [g.placedLike(this)]);
   }

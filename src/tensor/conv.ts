@@ -10,6 +10,7 @@ import type { Interval } from "../shape/view.ts";
 import { showShape } from "./base.ts";
 import { LinalgTensor } from "./linalg.ts";
 import { isNarrow } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 
 /** One number for all spatial dims, or one a dim. */
 export type PerDim = number | readonly number[];
@@ -353,6 +354,7 @@ export abstract class ConvTensor extends LinalgTensor {
    * await new Tensor([[1, 2, 3, 4]]).conv1d(new Tensor([[[1, 10]]])).tolist() // => [[21, 32, 43]]
    */
   conv1d(weight: this, bias?: this | null, options: ConvOptions = {}): this {
+    requireTensors("conv1d", { weight });
     return this.#conv("conv1d", weight, bias, 1, options);
   }
   /**
@@ -362,6 +364,7 @@ export abstract class ConvTensor extends LinalgTensor {
    * await new Tensor([[[1, 2], [3, 4]]]).conv2d(new Tensor([[[[1, 1], [1, 1]]]])).tolist() // => [[[10]]]
    */
   conv2d(weight: this, bias?: this | null, options: ConvOptions = {}): this {
+    requireTensors("conv2d", { weight });
     return this.#conv("conv2d", weight, bias, 2, options);
   }
   /**
@@ -371,6 +374,7 @@ export abstract class ConvTensor extends LinalgTensor {
    * await new Tensor([[[[1, 2]]]]).conv3d(new Tensor([[[[[3]]]]]), new Tensor([1])).tolist() // => [[[[4, 7]]]]
    */
   conv3d(weight: this, bias?: this | null, options: ConvOptions = {}): this {
+    requireTensors("conv3d", { weight });
     return this.#conv("conv3d", weight, bias, 3, options);
   }
   /**
@@ -380,6 +384,7 @@ export abstract class ConvTensor extends LinalgTensor {
    * await new Tensor([[1, 2]]).convTranspose1d(new Tensor([[[1, 10]]]), null, { stride: 2 }).tolist() // => [[1, 10, 2, 20]]
    */
   convTranspose1d(weight: this, bias?: this | null, options: ConvTransposeOptions = {}): this {
+    requireTensors("convTranspose1d", { weight });
     return this.#convTranspose("convTranspose1d", weight, bias, 1, options);
   }
   /**
@@ -389,6 +394,7 @@ export abstract class ConvTensor extends LinalgTensor {
    * await new Tensor([[[2]]]).convTranspose2d(new Tensor([[[[1, 2], [3, 4]]]])).tolist() // => [[[2, 4], [6, 8]]]
    */
   convTranspose2d(weight: this, bias?: this | null, options: ConvTransposeOptions = {}): this {
+    requireTensors("convTranspose2d", { weight });
     return this.#convTranspose("convTranspose2d", weight, bias, 2, options);
   }
   /**
@@ -398,6 +404,7 @@ export abstract class ConvTensor extends LinalgTensor {
    * await new Tensor([[[[2]]]]).convTranspose3d(new Tensor([[[[[1, 3]]]]])).tolist() // => [[[[2, 6]]]]
    */
   convTranspose3d(weight: this, bias?: this | null, options: ConvTransposeOptions = {}): this {
+    requireTensors("convTranspose3d", { weight });
     return this.#convTranspose("convTranspose3d", weight, bias, 3, options);
   }
 }

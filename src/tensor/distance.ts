@@ -6,6 +6,7 @@ import { range } from "../helpers.ts";
 import { type Element, showShape } from "./base.ts";
 import { ImageTensor } from "./image.ts";
 import { toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 
 export abstract class DistanceTensor extends ImageTensor {
   /** The magnitude; the slope at 0 is 0. */
@@ -59,6 +60,7 @@ export abstract class DistanceTensor extends ImageTensor {
    * await new Tensor([[3, 4]]).cosineSimilarity(new Tensor([[4, 3]])).mul(25).round().tolist() // => [24]
    */
   cosineSimilarity(x2: this, { dim = 1, eps = 1e-8 }: { dim?: number; eps?: number } = {}): this {
+    requireTensors("cosineSimilarity", { x2 });
     const [a, b] = this.together("cosineSimilarity", x2);
     const axes = a.dims("cosineSimilarity", dim);
     // divided before the sum: so the lengths and the product are one kernel
@@ -73,6 +75,7 @@ export abstract class DistanceTensor extends ImageTensor {
    * await new Tensor([[1, 1]]).pairwiseDistance(new Tensor([[4, 5]]), { eps: 0 }).tolist() // => [5]
    */
   pairwiseDistance(x2: this, { p = 2, eps = 1e-6, keepdim = false }: PairwiseOptions = {}): this {
+    requireTensors("pairwiseDistance", { x2 });
     const [a, b] = this.together("pairwiseDistance", x2);
     const axes = a.dims("pairwiseDistance", -1);
     return a.sub(b).add(eps).length(p, axes).drop(axes, keepdim);
@@ -85,6 +88,7 @@ export abstract class DistanceTensor extends ImageTensor {
    * await new Tensor([[0, 0], [3, 4]]).cdist(new Tensor([[0, 0]])).tolist() // => [[0], [5]]
    */
   cdist(x2: this, p = 2): this {
+    requireTensors("cdist", { x2 });
     if (this.ndim < 2 || x2.ndim < 2 || this.shape.at(-1) !== x2.shape.at(-1)) {
       throw new ShapeError(
         `cdist: got ${showShape(this.shape)} and ${showShape(x2.shape)}; expected rows of one length in at least 2 dims`,

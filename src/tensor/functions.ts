@@ -5,6 +5,7 @@ import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { type Element, showShape } from "./base.ts";
 import { isNarrow, toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 import { NumberTensor } from "./numbers.ts";
 import type { Typed } from "./reduce.ts";
 
@@ -49,6 +50,7 @@ export abstract class FunctionTensor extends NumberTensor {
    * await new Tensor([-4.0, 2.5]).prelu(new Tensor([0.25])).tolist() // => [-1, 2.5]
    */
   prelu(weight: this): this {
+    requireTensors("prelu", { weight });
     const channels = this.ndim < 2 ? 1 : (this.shape[1] as number);
     if (weight.ndim > 1 || (weight.size !== 1 && weight.size !== channels)) {
       throw new ShapeError(
@@ -283,6 +285,7 @@ export abstract class FunctionTensor extends NumberTensor {
    * await new Tensor([1, 1]).addcmul(new Tensor([2, 3]), new Tensor([4, 5]), { value: 2 }).tolist() // => [17, 31]
    */
   addcmul(a: this, b: this, { value = 1 }: { readonly value?: Element } = {}): this {
+    requireTensors("addcmul", { a, b });
     return this.add(a.mul(b), { alpha: value });
   }
   /**
@@ -291,6 +294,7 @@ export abstract class FunctionTensor extends NumberTensor {
    * await new Tensor([1, 1]).addcdiv(new Tensor([8, 9]), new Tensor([4, 3])).tolist() // => [3, 4]
    */
   addcdiv(a: this, b: this, { value = 1 }: { readonly value?: Element } = {}): this {
+    requireTensors("addcdiv", { a, b });
     return this.add(a.div(b), { alpha: value });
   }
 }

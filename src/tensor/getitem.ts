@@ -11,6 +11,7 @@ import { Buffer } from "../runtime/buffer.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape } from "./base.ts";
 import { toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 import { operandValue } from "./promotion.ts";
 import { ScanTensor } from "./scan.ts";
 
@@ -104,6 +105,7 @@ export abstract class GetTensor extends ScanTensor {
    * await new Tensor([[1, 2], [3, 4]]).gather(1, new Tensor([[1], [0]])).tolist() // => [[2], [3]]
    */
   gather(dim: number, index: this): this {
+    requireTensors("gather", { index });
     return this.#gathered(dim, index, (i) => i);
   }
   #gathered(dim: number, index: this, map: (i: this, n: number) => this): this {
@@ -139,6 +141,7 @@ export abstract class GetTensor extends ScanTensor {
    * await new Tensor([[1, 2], [3, 4]]).takeAlongDim(new Tensor([[1]]), 1).tolist() // => [[2], [4]]
    */
   takeAlongDim(index: this, dim?: number): this {
+    requireTensors("takeAlongDim", { index });
     if (dim === undefined) return this.ravel().#gathered(0, index.ravel(), (i, n) => i.fromEnd(n));
     const at = this.axis("takeAlongDim", dim);
     if (index.ndim !== this.ndim) throw this.#misfit("takeAlongDim", dim, index);
@@ -152,6 +155,7 @@ export abstract class GetTensor extends ScanTensor {
    * await new Tensor([[1, 2], [3, 4]]).indexSelect(0, new Tensor([1, 1])).tolist() // => [[3, 4], [3, 4]]
    */
   indexSelect(dim: number, index: this): this {
+    requireTensors("indexSelect", { index });
     this.indexed("indexSelect", index);
     if (index.ndim > 1) {
       throw new ShapeError(
@@ -167,6 +171,7 @@ export abstract class GetTensor extends ScanTensor {
    * await new Tensor([[1, 2], [3, 4]]).take(new Tensor([0, -1])).tolist() // => [1, 4]
    */
   take(index: this): this {
+    requireTensors("take", { index });
     return this.ravel().pick(0, [this.indexed("take", index)], (i, n) => i.fromEnd(n));
   }
   /**
@@ -175,6 +180,7 @@ export abstract class GetTensor extends ScanTensor {
    * await new Tensor([1, 0]).embedding(new Tensor([[1, 2], [3, 4]])).tolist() // => [[3, 4], [1, 2]]
    */
   embedding(weight: this, options: EmbeddingOptions = {}): this {
+    requireTensors("embedding", { weight });
     this.indexed("embedding", this);
     if (weight.ndim !== 2) {
       throw new ShapeError(
@@ -218,6 +224,7 @@ export abstract class GetTensor extends ScanTensor {
    * await new Tensor([1, 2]).maskedFill(new Tensor([true, false]), 9).tolist() // => [9, 2]
    */
   maskedFill(mask: this, value: this | number | bigint | boolean): this {
+    requireTensors("maskedFill", { mask });
     const filler =
       value instanceof GetTensor
         ? value.cast(this.dtype)
@@ -243,6 +250,7 @@ export abstract class GetTensor extends ScanTensor {
    * await (await new Tensor([1, 2, 3]).maskedSelect(new Tensor([true, false, true]))).tolist() // => [1, 3]
    */
   async maskedSelect(mask: this): Promise<this> {
+    requireTensors("maskedSelect", { mask });
     this.flags("maskedSelect", mask);
     const shape = shapeOfBoth(this.shape, mask.shape);
     const places = await mask.expand(shape).#truePlaces();
@@ -430,6 +438,7 @@ export abstract class GetTensor extends ScanTensor {
    * await new Tensor([1, 4]).bucketize(new Tensor([1, 3, 5])).tolist() // => [0, 2]
    */
   bucketize(boundaries: this, options: { readonly right?: boolean } = {}): this {
+    requireTensors("bucketize", { boundaries });
     return boundaries.searchsorted(this, options);
   }
 }

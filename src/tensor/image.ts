@@ -7,6 +7,7 @@ import type { Sint } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
 import { showShape } from "./base.ts";
 import { type Frame, type PerDim, perDim, places } from "./conv.ts";
+import { requireTensors } from "./movement.ts";
 import { PoolTensor } from "./pool.ts";
 
 export interface WindowOptions {
@@ -229,6 +230,7 @@ export abstract class ImageTensor extends PoolTensor {
    * await new Tensor([[3, 7]]).maxUnpool1d(new Tensor([[1, 2]]), 2).tolist() // => [[0, 3, 7, 0]]
    */
   maxUnpool1d(indices: this, kernelSize: PerDim, options: UnpoolOptions = {}): this {
+    requireTensors("maxUnpool1d", { indices });
     return this.#maxUnpool("maxUnpool1d", 1, indices, kernelSize, options);
   }
   /**
@@ -238,6 +240,7 @@ export abstract class ImageTensor extends PoolTensor {
    * await new Tensor([[[6]]]).maxUnpool2d(new Tensor([[[3]]]), 2).tolist() // => [[[0, 0], [0, 6]]]
    */
   maxUnpool2d(indices: this, kernelSize: PerDim, options: UnpoolOptions = {}): this {
+    requireTensors("maxUnpool2d", { indices });
     return this.#maxUnpool("maxUnpool2d", 2, indices, kernelSize, options);
   }
   /**
@@ -247,6 +250,7 @@ export abstract class ImageTensor extends PoolTensor {
    * await new Tensor([[[[6]]]]).maxUnpool3d(new Tensor([[[[1]]]]), [1, 1, 2]).tolist() // => [[[[0, 6]]]]
    */
   maxUnpool3d(indices: this, kernelSize: PerDim, options: UnpoolOptions = {}): this {
+    requireTensors("maxUnpool3d", { indices });
     return this.#maxUnpool("maxUnpool3d", 3, indices, kernelSize, options);
   }
 }

@@ -9,6 +9,7 @@ import type { Interval } from "../shape/view.ts";
 import { isRecording } from "./autograd.ts";
 import { type Element, showShape } from "./base.ts";
 import { type Cut, type Index, shapeOfBoth, span } from "./getitem.ts";
+import { requireTensors } from "./movement.ts";
 import { ScatterTensor } from "./scatter.ts";
 
 export abstract class IndexTensor extends ScatterTensor {
@@ -20,6 +21,7 @@ export abstract class IndexTensor extends ScatterTensor {
    * await new Tensor([1, 1, 1]).indexAdd(0, new Tensor([2, 2]), new Tensor([5, 6])).tolist() // => [1, 1, 12]
    */
   indexAdd(dim: number, index: this, source: this, { alpha = 1 }: { alpha?: number | boolean } = {}): this {
+    requireTensors("indexAdd", { index, source });
     return this.#slices("indexAdd", dim, index, source, (self, at, i, from) => {
       const scaled = alpha === 1 || alpha === true ? from : from.mul(alpha).cast(self.dtype);
       return self.#accumulated([i], scaled.movedim(at, 0), [at]);
@@ -31,6 +33,7 @@ export abstract class IndexTensor extends ScatterTensor {
    * await new Tensor([1, 1, 1]).indexCopy(0, new Tensor([2]), new Tensor([5])).tolist() // => [1, 1, 5]
    */
   indexCopy(dim: number, index: this, source: this): this {
+    requireTensors("indexCopy", { index, source });
     return this.#slices("indexCopy", dim, index, source, (self, at, i, from) =>
       self.#replaced([i], from.movedim(at, 0), [at], true),
     );
@@ -63,6 +66,7 @@ export abstract class IndexTensor extends ScatterTensor {
    * await new Tensor([1, 1, 1]).indexFill(0, new Tensor([0, -1]), 7).tolist() // => [7, 1, 7]
    */
   indexFill(dim: number, index: this, value: this | Element): this {
+    requireTensors("indexFill", { index });
     this.indexed("indexFill", index);
     if (this.ndim === 0) return this.reshape(1).indexFill(dim, index.reshape(-1), value).reshape([]);
     const at = this.axis("indexFill", dim);
@@ -194,6 +198,7 @@ export abstract class IndexTensor extends ScatterTensor {
    * await new Tensor([[1, 2], [3, 4]]).put(new Tensor([0, -1]), new Tensor([8, 9])).tolist() // => [[8, 2], [3, 9]]
    */
   put(index: this, source: this, { accumulate = false } = {}): this {
+    requireTensors("put", { index, source });
     if (source.size !== index.size) {
       throw new ShapeError(
         `put: the index has shape ${showShape(index.shape)}, the source ${showShape(source.shape)}; expected as many elements`,
@@ -207,6 +212,7 @@ export abstract class IndexTensor extends ScatterTensor {
    * await new Tensor([1, 2, 3]).maskedScatter(new Tensor([true, false, true]), new Tensor([8, 9])).tolist() // => [8, 2, 9]
    */
   maskedScatter(mask: this, source: this): this {
+    requireTensors("maskedScatter", { mask, source });
     const shape = shapeOfBoth(this.shape, mask.shape);
     const flags = this.flags("maskedScatter", mask).expand(shape);
     return flags.where(source.ravel().pick(0, [flags.#ranks()]), this.expand(shape));

@@ -8,6 +8,7 @@ import { concat, startsOf } from "../lazy/concat.ts";
 import { add, type Sint } from "../shape/symbolic.ts";
 import { showShape } from "./base.ts";
 import { FunctionTensor } from "./functions.ts";
+import { describe, requireTensors } from "./movement.ts";
 
 export abstract class JoinTensor extends FunctionTensor {
   // ---- together ----
@@ -324,7 +325,11 @@ export abstract class JoinTensor extends FunctionTensor {
 }
 
 /** At least one tensor, or a complaint. */
-function some<T extends JoinTensor>(method: string, tensors: readonly T[]): readonly [T, ...T[]] {
-  if (tensors.length > 0) return tensors as readonly [T, ...T[]];
+export function some<T extends JoinTensor>(method: string, tensors: readonly T[]): readonly [T, ...T[]] {
+  if (!Array.isArray(tensors)) {
+    throw new ArgumentError(`${method}: got ${describe(tensors)}, expected an array of Tensors`);
+  }
+  requireTensors(method, { ...tensors });
+  if (tensors.length > 0) return tensors as unknown as readonly [T, ...T[]];
   throw new ArgumentError(`${method}: got an empty list; give at least one tensor`);
 }

@@ -5,6 +5,7 @@ import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { showShape } from "./base.ts";
 import { FactorTensor } from "./factor.ts";
+import { requireTensors } from "./movement.ts";
 import type { Axes } from "./reduce.ts";
 
 export type MatrixOrd = "fro" | "nuc" | number;
@@ -147,6 +148,7 @@ export abstract class LinalgTensor extends FactorTensor {
    * await new Tensor([[1, 0], [0, 2], [0, 0]]).lstsq(new Tensor([[1], [2], [3]])).solution.tolist() // => [[1], [1]]
    */
   lstsq(b: this, cutoff: Cutoff = {}): LeastSquares<this> {
+    requireTensors("lstsq", { b });
     const { lead, rows, columns } = this.matrixSizes("lstsq");
     const isVector = b.ndim === this.ndim - 1 && showShape(b.shape) === showShape([...lead, rows]);
     const right = isVector ? b.unsqueeze(-1) : b;

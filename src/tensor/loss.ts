@@ -6,6 +6,7 @@ import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { showShape } from "./base.ts";
 import { DistanceTensor } from "./distance.ts";
 import { isNarrow, toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 
 export type Reduction = "mean" | "sum" | "none";
 export interface LossOptions {
@@ -148,6 +149,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([[0, 0]]).crossEntropy(new Tensor([1])).exp().item() // => 2
    */
   crossEntropy(target: this, options: CrossEntropyOptions<this> = {}): this {
+    requireTensors("crossEntropy", { target });
     const method = "crossEntropy";
     const axis = this.#classAxis(method);
     const { labelSmoothing = 0 } = options;
@@ -169,6 +171,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([[-1, -2]]).nllLoss(new Tensor([1])).item() // => 2
    */
   nllLoss(target: this, options: ClassLossOptions<this> = {}): this {
+    requireTensors("nllLoss", { target });
     const axis = this.#classAxis("nllLoss");
     return this.wide((x) => x.#classLoss("nllLoss", target, axis, options, false));
   }
@@ -179,6 +182,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([[0, 0]]).sparseCategoricalCrossentropy(new Tensor([1])).exp().item() // => 2
    */
   sparseCategoricalCrossentropy(target: this, options: CrossEntropyOptions<this> = {}): this {
+    requireTensors("sparseCategoricalCrossentropy", { target });
     const method = "sparseCategoricalCrossentropy";
     const axis = this.axis(method, -1);
     return this.wide((x) => x.#classLoss(method, target, axis, { ignoreIndex: -1, ...options }, true));
@@ -203,6 +207,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([0.5]).binaryCrossEntropy(new Tensor([1], { dtype: "float32" })).exp().item() // => 2
    */
   binaryCrossEntropy(target: this, { weight, reduction }: WeightedLossOptions<this> = {}): this {
+    requireTensors("binaryCrossEntropy", { target });
     this.#sameShape("binaryCrossEntropy", target);
     const [x, t] = this.together("binaryCrossEntropy", target);
     const [p, goal] = [x.detach(), t.detach()];
@@ -229,6 +234,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([0]).bceWithLogits(new Tensor([1])).exp().item() // => 2
    */
   bceWithLogits(target: this, options: BceOptions<this> = {}): this {
+    requireTensors("bceWithLogits", { target });
     this.#sameShape("bceWithLogits", target);
     const [x, t] = this.together("bceWithLogits", target);
     const { weight, posWeight, reduction } = options;
@@ -243,6 +249,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([0]).binaryCrossEntropyWithLogits(new Tensor([1])).exp().item() // => 2
    */
   binaryCrossEntropyWithLogits(target: this, options: BceOptions<this> = {}): this {
+    requireTensors("binaryCrossEntropyWithLogits", { target });
     return this.bceWithLogits(target, options);
   }
 
@@ -253,6 +260,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([-1, -2]).klDiv(new Tensor([0, 1]), { reduction: "sum" }).item() // => 2
    */
   klDiv(target: this, { reduction = "mean", logTarget = false }: KlDivOptions = {}): this {
+    requireTensors("klDiv", { target });
     const [x, t] = this.together("klDiv", target);
     const loss = logTarget
       ? t.exp().mul(t.sub(x))
@@ -273,6 +281,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1, 2]).mseLoss(new Tensor([1, 4])).item() // => 2
    */
   mseLoss(target: this, { weight, reduction }: WeightedLossOptions<this> = {}): this {
+    requireTensors("mseLoss", { target });
     const [x, t] = this.together("mseLoss", target);
     return x.sub(t).square().#weighted(weight).reduced("mseLoss", reduction);
   }
@@ -283,6 +292,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1, 2]).l1Loss(new Tensor([1, 4])).item() // => 1
    */
   l1Loss(target: this, { weight, reduction }: WeightedLossOptions<this> = {}): this {
+    requireTensors("l1Loss", { target });
     const [x, t] = this.together("l1Loss", target);
     return x.sub(t).magnitude().#weighted(weight).reduced("l1Loss", reduction);
   }
@@ -293,6 +303,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1, 2]).smoothL1Loss(new Tensor([2, 4]), { reduction: "none" }).tolist() // => [0.5, 1.5]
    */
   smoothL1Loss(target: this, { beta = 1, reduction }: LossOptions & { beta?: number } = {}): this {
+    requireTensors("smoothL1Loss", { target });
     if (!(beta >= 0)) throw new ArgumentError(`smoothL1Loss: beta is ${beta}, expected a number from 0 up`);
     if (beta === 0) return this.l1Loss(target, { reduction: reduction ?? "mean" });
     const [x, t] = this.together("smoothL1Loss", target);
@@ -307,6 +318,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1, 2]).huberLoss(new Tensor([2, 4]), { reduction: "none" }).tolist() // => [0.5, 1.5]
    */
   huberLoss(target: this, { delta = 1, reduction }: LossOptions & { delta?: number } = {}): this {
+    requireTensors("huberLoss", { target });
     if (!(delta > 0)) throw new ArgumentError(`huberLoss: delta is ${delta}, expected a number above 0`);
     const [x, t] = this.together("huberLoss", target);
     const far = x.sub(t).magnitude();
@@ -327,6 +339,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([0.5, 0.25]).hingeEmbeddingLoss(new Tensor([1, -1]), { reduction: "none" }).tolist() // => [0.5, 0.75]
    */
   hingeEmbeddingLoss(target: this, { margin = 1, reduction }: MarginOptions = {}): this {
+    requireTensors("hingeEmbeddingLoss", { target });
     const apart = target.ne(1).where(this.neg().add(margin).#hinge(), 0);
     return apart.add(target.ne(-1).where(this, 0)).reduced("hingeEmbeddingLoss", reduction);
   }
@@ -337,6 +350,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1, 3]).marginRankingLoss(new Tensor([2, 2]), new Tensor([1, 1])).item() // => 0.5
    */
   marginRankingLoss(other: this, target: this, { margin = 0, reduction }: MarginOptions = {}): this {
+    requireTensors("marginRankingLoss", { other, target });
     const loss = target.neg().mul(this.sub(other)).add(margin).#hinge();
     return loss.cast(toFloat(loss.dtype)).reduced("marginRankingLoss", reduction);
   }
@@ -347,6 +361,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([[0, 0]]).tripletMarginLoss(new Tensor([[0, 0]]), new Tensor([[3, 4]])).item() // => 0
    */
   tripletMarginLoss(positive: this, negative: this, options: TripletOptions = {}): this {
+    requireTensors("tripletMarginLoss", { positive, negative });
     const { margin = 1, p = 2, eps = 1e-6, swap = false, reduction } = options;
     const near = this.pairwiseDistance(positive, { p, eps });
     const far = this.pairwiseDistance(negative, { p, eps });
@@ -360,6 +375,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([[1, 0]]).cosineEmbeddingLoss(new Tensor([[0, 1]]), new Tensor([1])).item() // => 1
    */
   cosineEmbeddingLoss(other: this, target: this, { margin = 0, reduction }: MarginOptions = {}): this {
+    requireTensors("cosineEmbeddingLoss", { other, target });
     const [a, b] = this.together("cosineEmbeddingLoss", other);
     const squares = (x: this): this => x.square().sum(-1).add(1e-12);
     const cosine = a
@@ -377,6 +393,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([0]).softMarginLoss(new Tensor([1])).exp().item() // => 2
    */
   softMarginLoss(target: this, { reduction }: LossOptions = {}): this {
+    requireTensors("softMarginLoss", { target });
     const [x, t] = this.together("softMarginLoss", target);
     return x.mul(t).#logSigmoid().neg().reduced("softMarginLoss", reduction);
   }
@@ -390,6 +407,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([0]).poissonNllLoss(new Tensor([3])).item() // => 1
    */
   poissonNllLoss(target: this, options: PoissonOptions = {}): this {
+    requireTensors("poissonNllLoss", { target });
     const { logInput = true, full = false, eps = 1e-8, reduction } = options;
     const [x, t] = this.together("poissonNllLoss", target);
     const loss = logInput ? x.exp().sub(t.mul(x)) : x.sub(t.mul(x.add(eps).log()));
@@ -413,6 +431,7 @@ export abstract class LossTensor extends DistanceTensor {
    * await new Tensor([1]).gaussianNllLoss(new Tensor([3]), new Tensor([1])).item() // => 2
    */
   gaussianNllLoss(target: this, variance: this, options: GaussianOptions = {}): this {
+    requireTensors("gaussianNllLoss", { target, variance });
     const { full = false, eps = 1e-6, reduction } = options;
     const [x, t] = this.together("gaussianNllLoss", target);
     // one variance for each row may come without the last dim

@@ -6,6 +6,7 @@ import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { showShape } from "./base.ts";
 import { LossTensor, type MarginOptions, type WeightedLossOptions } from "./loss.ts";
 import { toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 
 export interface MultiMarginOptions<T> extends MarginOptions {
   /** the power of each shortfall: 1 (the default) or 2 */
@@ -50,6 +51,7 @@ export abstract class MarginTensor extends LossTensor {
    * await new Tensor([[1, 2, 0]]).multiMarginLoss(new Tensor([1])).item() // => 0
    */
   multiMarginLoss(target: this, options: MultiMarginOptions<this> = {}): this {
+    requireTensors("multiMarginLoss", { target });
     const method = "multiMarginLoss";
     const { p = 1, margin = 1, weight, reduction } = options;
     if (p !== 1 && p !== 2) throw new ArgumentError(`${method}: p is ${p}, expected 1 or 2`);
@@ -78,6 +80,7 @@ export abstract class MarginTensor extends LossTensor {
    * await new Tensor([[1, 2, 0.5]]).multilabelMarginLoss(new Tensor([[1, -1, 0]])).item() // => 0
    */
   multilabelMarginLoss(target: this, { reduction }: MarginOptions = {}): this {
+    requireTensors("multilabelMarginLoss", { target });
     const method = "multilabelMarginLoss";
     const [x, t] = this.#scores(method, target, true);
     const classes = x.shape.at(-1) as number;
@@ -103,6 +106,7 @@ export abstract class MarginTensor extends LossTensor {
    * await new Tensor([[0, 0]]).multilabelSoftMarginLoss(new Tensor([[1, 0]])).exp().item() // => 2
    */
   multilabelSoftMarginLoss(target: this, { weight, reduction }: WeightedLossOptions<this> = {}): this {
+    requireTensors("multilabelSoftMarginLoss", { target });
     const [x, t] = this.together("multilabelSoftMarginLoss", target);
     const loss = t.mul(x.logsigmoid()).add(t.rsub(1).mul(x.neg().logsigmoid())).neg();
     const scaled = weight == null ? loss : loss.mul(weight);

@@ -22,6 +22,15 @@ export const describe = (x: unknown): string => {
       ? "an object"
       : String(x);
 };
+/** Complains of an argument that is no tensor, by its name. */
+export function requireTensors(method: string, given: Readonly<Record<string, unknown>>): void {
+  for (const [name, x] of Object.entries(given)) {
+    if (x instanceof TensorBase) continue;
+    throw new ArgumentError(
+      `${method}: ${name} is ${describe(x)}, expected a Tensor (wrap an array or a number: new Tensor(…))`,
+    );
+  }
+}
 export function requirePairs(method: string, pairs: unknown, pair: string): void {
   const isPair = (p: unknown): boolean => p === null || (Array.isArray(p) && p.length === 2);
   if (Array.isArray(pairs) && pairs.every(isPair)) return;

@@ -7,6 +7,7 @@ import type { Sint } from "../shape/symbolic.ts";
 import { withRecording } from "./autograd.ts";
 import { showShape } from "./base.ts";
 import { MarginTensor } from "./margin.ts";
+import { requireTensors } from "./movement.ts";
 
 /** Multiplies and shifts what was normalised. */
 export interface AffineOptions<T> {
@@ -67,6 +68,7 @@ export abstract class NeuralTensor extends MarginTensor {
    * await new Tensor([1, 2]).linear(new Tensor([[3, 4], [5, 6]]), new Tensor([10, 20])).tolist() // => [21, 37]
    */
   linear(weight: this, bias?: this | null): this {
+    requireTensors("linear", { weight });
     if (weight.ndim < 1 || weight.ndim > 2 || this.ndim < 1 || this.shape.at(-1) !== weight.shape.at(-1)) {
       throw new ShapeError(
         `linear: input ${showShape(this.shape)} and weight ${showShape(weight.shape)} do not fit; ` +
@@ -305,6 +307,7 @@ export abstract class NeuralTensor extends MarginTensor {
    * await new Tensor([[0]]).scaledDotProductAttention(new Tensor([[1], [1]]), new Tensor([[2], [4]])).tolist() // => [[3]]
    */
   scaledDotProductAttention(key: this, value: this, options: AttentionOptions<this> = {}): this {
+    requireTensors("scaledDotProductAttention", { key, value });
     const method = "scaledDotProductAttention";
     const { attnMask, dropoutP = 0, isCausal = false, scale, enableGqa = false } = options;
     this.#checkAttention(method, key, value, attnMask, isCausal);

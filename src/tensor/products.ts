@@ -5,6 +5,8 @@ import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
 import { showShape } from "./base.ts";
+import { some } from "./join.ts";
+import { requireTensors } from "./movement.ts";
 import { RandomTensor } from "./random.ts";
 
 /** `beta * input + alpha * product` */
@@ -33,6 +35,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([[1, 2]]).mm(new Tensor([[3], [4]])).tolist() // => [[11]]
    */
   mm(mat2: this): this {
+    requireTensors("mm", { mat2 });
     this.#requireDims("mm", [mat2], [2, 2]);
     return this.matmul(mat2);
   }
@@ -42,6 +45,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await Tensor.ones(2, 1, 3).bmm(Tensor.ones(2, 3, 1)).tolist() // => [[[3]], [[3]]]
    */
   bmm(mat2: this): this {
+    requireTensors("bmm", { mat2 });
     this.#requireDims("bmm", [mat2], [3, 3]);
     if (this.shape[0] !== mat2.shape[0]) {
       throw new ShapeError(
@@ -56,6 +60,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([[1, 2], [3, 4]]).mv(new Tensor([1, 1])).tolist() // => [3, 7]
    */
   mv(vec: this): this {
+    requireTensors("mv", { vec });
     this.#requireDims("mv", [vec], [2, 1]);
     return this.matmul(vec);
   }
@@ -65,6 +70,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1, 2]).vdot(new Tensor([3, 4])).item() // => 11
    */
   vdot(other: this): this {
+    requireTensors("vdot", { other });
     this.#requireDims("vdot", [other], [1, 1]);
     return this.matmul(other);
   }
@@ -74,6 +80,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([[1, 2], [3, 4]]).inner(new Tensor([1, 1])).tolist() // => [3, 7]
    */
   inner(other: this): this {
+    requireTensors("inner", { other });
     if (this.ndim === 0 || other.ndim === 0) return this.mul(other);
     if (this.shape.at(-1) !== other.shape.at(-1)) {
       throw new ShapeError(`inner: the last dims of ${shapes(this, other)} differ, expected equal`);
@@ -86,6 +93,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1, 2]).outer(new Tensor([3, 4])).tolist() // => [[3, 4], [6, 8]]
    */
   outer(vec2: this): this {
+    requireTensors("outer", { vec2 });
     this.#requireDims("outer", [vec2], [1, 1]);
     return this.unsqueeze(1).mul(vec2.unsqueeze(0));
   }
@@ -95,6 +103,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1, 2]).ger(new Tensor([3, 4])).tolist() // => [[3, 4], [6, 8]]
    */
   ger(vec2: this): this {
+    requireTensors("ger", { vec2 });
     return this.outer(vec2);
   }
 
@@ -113,6 +122,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1]).addmm(new Tensor([[1, 2]]), new Tensor([[3], [4]]), { alpha: 2 }).tolist() // => [[23]]
    */
   addmm(mat1: this, mat2: this, scales: Scales = {}): this {
+    requireTensors("addmm", { mat1, mat2 });
     return this.#plus(mat1.mm(mat2), scales);
   }
   /**
@@ -121,6 +131,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1, 1]).addmv(new Tensor([[1, 2], [3, 4]]), new Tensor([1, 1])).tolist() // => [4, 8]
    */
   addmv(mat: this, vec: this, scales: Scales = {}): this {
+    requireTensors("addmv", { mat, vec });
     return this.#plus(mat.mv(vec), scales);
   }
   /**
@@ -129,6 +140,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([[1]]).addbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1)).tolist() // => [[7]]
    */
   addbmm(batch1: this, batch2: this, scales: Scales = {}): this {
+    requireTensors("addbmm", { batch1, batch2 });
     return this.#plus(batch1.bmm(batch2).sum(0), scales);
   }
   /**
@@ -137,6 +149,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1]).baddbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1)).tolist() // => [[[4]], [[4]]]
    */
   baddbmm(batch1: this, batch2: this, scales: Scales = {}): this {
+    requireTensors("baddbmm", { batch1, batch2 });
     return this.#plus(batch1.bmm(batch2), scales);
   }
   /**
@@ -145,6 +158,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1]).addr(new Tensor([1, 2]), new Tensor([3, 4])).tolist() // => [[4, 5], [7, 9]]
    */
   addr(vec1: this, vec2: this, scales: Scales = {}): this {
+    requireTensors("addr", { vec1, vec2 });
     const product = vec1.outer(vec2);
     if (this.dtype.kind !== "bool" || product.dtype.kind !== "bool") return this.#plus(product, scales);
     // of truths: "and" for the product, "or" for the sum
@@ -160,6 +174,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([[1, 2], [3, 4]]).tensordot(new Tensor([[1, 0], [0, 1]]), 2).item() // => 5
    */
   tensordot(other: this, dims: number | readonly [readonly number[], readonly number[]] = 2): this {
+    requireTensors("tensordot", { other });
     const pairs =
       typeof dims === "number" ? [range(dims).map((i) => this.ndim - dims + i), range(dims)] : [...dims];
     const [mine, theirs] = [this.axes("tensordot", pairs[0]), other.axes("tensordot", pairs[1])];
@@ -196,6 +211,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([[1, 2]]).kron(new Tensor([[1, 1]])).tolist() // => [[1, 1, 2, 2]]
    */
   kron(other: this): this {
+    requireTensors("kron", { other });
     const n = Math.max(this.ndim, other.ndim);
     const full = (t: this) => [...range(n - t.ndim).map(() => 1), ...t.shape];
     const [a, b] = [full(this), full(other)];
@@ -209,6 +225,7 @@ export abstract class ProductTensor extends RandomTensor {
    * await new Tensor([1, 0, 0]).cross(new Tensor([0, 1, 0])).tolist() // => [0, 0, 1]
    */
   cross(other: this, dim = -1): this {
+    requireTensors("cross", { other });
     const at = this.axis("cross", dim);
     if (this.ndim !== other.ndim || this.shape[at] !== 3 || other.shape[at] !== 3) {
       throw new ShapeError(
@@ -262,10 +279,8 @@ export abstract class ProductTensor extends RandomTensor {
    * await Tensor.multiDot([new Tensor([1, 2]), new Tensor([[1], [1]]), new Tensor([5])]).item() // => 15
    */
   static multiDot<T extends ProductTensor>(tensors: readonly T[]): T {
-    const [first, ...rest] = tensors;
-    if (first === undefined || rest.length === 0) {
-      throw new ArgumentError(`multiDot: got ${tensors.length} tensors, expected two or more`);
-    }
+    const [first, ...rest] = some("multiDot", tensors);
+    if (rest.length === 0) throw new ArgumentError("multiDot: got 1 tensor, expected two or more");
     return first.chainMatmul(...rest);
   }
 

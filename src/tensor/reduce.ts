@@ -6,6 +6,7 @@ import { range } from "../helpers.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import { showShape } from "./base.ts";
 import { isNarrow, MathTensor, toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 
 /** One dim or several; none at all, as in torch, means every dim. */
 export type Axes = number | readonly number[];
@@ -143,13 +144,16 @@ export abstract class ReduceTensor extends MathTensor {
    * await new Tensor([1, 2, 3]).var().item() // => 1
    */
   var(dim?: Axes, keepdim = false, correction = 1): this {
+    return this.#variance("var", dim, keepdim, correction);
+  }
+  #variance(method: string, dim: Axes | undefined, keepdim: boolean, correction: number): this {
     if (isNarrow(this.dtype)) {
-      return this.cast(dtypes.float32).var(dim, keepdim, correction).cast(this.dtype);
+      return this.cast(dtypes.float32).#variance(method, dim, keepdim, correction).cast(this.dtype);
     }
-    this.dims("var", dim);
+    this.dims(method, dim);
     const x = this.cast(toFloat(this.dtype));
     const difference = x.sub(this.mean(dim, true));
-    return difference.square().#average("var", dim, keepdim, correction);
+    return difference.square().#average(method, dim, keepdim, correction);
   }
   /**
    * The standard deviation; `correction` 1 (the default) divides by n - 1.
@@ -157,7 +161,7 @@ export abstract class ReduceTensor extends MathTensor {
    * await new Tensor([1, 2, 3]).std().item() // => 1
    */
   std(dim?: Axes, keepdim = false, correction = 1): this {
-    const variance = this.var(dim, keepdim, correction);
+    const variance = this.#variance("std", dim, keepdim, correction);
     // equal elements have no direction in which to part: 0, where the root has no finite slope
     return this.wrap(variance.lazydata.e("SQRT"), [variance], (g, out) => [
       out.eq(0).where(0, g.div(out.mul(2))),
@@ -214,26 +218,30 @@ export abstract class ReduceTensor extends MathTensor {
    * await new Tensor([1, 2]).dot(new Tensor([3, 4])).item() // => 11
    */
   dot(w: this): this {
+    return this.#product("dot", w);
+  }
+  #product(method: string, w: this): this {
+    requireTensors(method, { w });
     const [n, m] = [this.ndim, w.ndim];
     if (n === 0 || m === 0) {
       throw new ShapeError(
-        `dot: got ${showShape(this.shape)} and ${showShape(w.shape)}; both need at least one dim (mul multiplies scalars)`,
+        `${method}: got ${showShape(this.shape)} and ${showShape(w.shape)}; both need at least one dim (mul multiplies scalars)`,
       );
     }
     const inner = -Math.min(m, 2);
     const [k, kw] = [this.lazydata.shape.at(-1), w.lazydata.shape.at(inner)];
     if (k !== kw) {
       throw new ShapeError(
-        `dot: cannot multiply ${showShape(this.shape)} by ${showShape(w.shape)}; dim -1 of the first is ${k}, dim ${inner} of the second is ${kw}, expected equal`,
+        `${method}: cannot multiply ${showShape(this.shape)} by ${showShape(w.shape)}; dim -1 of the first is ${k}, dim ${inner} of the second is ${kw}, expected equal`,
       );
     }
     if (isNarrow(this.dtype) && isNarrow(w.dtype)) {
       const type = promote(this.dtype, w.dtype);
-      return this.cast(dtypes.float32).dot(w.cast(dtypes.float32)).cast(type);
+      return this.cast(dtypes.float32).#product(method, w.cast(dtypes.float32)).cast(type);
     }
     // small integers and bools multiply in the type that they add up in
     const type = promote(this.dtype, w.dtype);
-    if (sumDType(type) !== type) return this.cast(sumDType(type)).dot(w.cast(sumDType(type)));
+    if (sumDType(type) !== type) return this.cast(sumDType(type)).#product(method, w.cast(sumDType(type)));
     const extra = Math.min(n - 1, m - 1, 1);
     const ones = Array.from({ length: extra }, () => 1);
     const { shape: a } = this.lazydata;
@@ -248,6 +256,6 @@ export abstract class ReduceTensor extends MathTensor {
    * await new Tensor([[1, 2]]).matmul(new Tensor([[3], [4]])).tolist() // => [[11]]
    */
   matmul(w: this): this {
-    return this.dot(w);
+    return this.#product("matmul", w);
   }
 }

@@ -7,6 +7,7 @@ import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { onEach } from "../lazy/multi.ts";
 import type { Element } from "./base.ts";
 import { notBool, type Scaled, toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 import { operandValue } from "./promotion.ts";
 import { ReduceTensor } from "./reduce.ts";
 
@@ -286,6 +287,7 @@ export abstract class RoundingTensor extends ReduceTensor {
    * await new Tensor([1, 2]).isclose(new Tensor([1.000001, 2.1])).tolist() // => [true, false]
    */
   isclose(x: this, { rtol = 1e-5, atol = 1e-8, equalNan = false }: Closeness = {}): this {
+    requireTensors("isclose", { x });
     if (rtol < 0 || atol < 0) {
       throw new ArgumentError(`isclose: rtol ${rtol} and atol ${atol} must not be negative`);
     }
@@ -303,6 +305,7 @@ export abstract class RoundingTensor extends ReduceTensor {
    * await new Tensor([1, 2]).allclose(new Tensor([1.000001, 2])).item() // => true
    */
   allclose(x: this, closeness: Closeness = {}): this {
+    requireTensors("allclose", { x });
     const apart = this.isclose(x, closeness).logicalNot();
     return apart
       .wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim)))
@@ -315,6 +318,7 @@ export abstract class RoundingTensor extends ReduceTensor {
    * await new Tensor([1, 2]).equal(new Tensor([1, 2])).item() // => true
    */
   equal(x: this): this {
+    requireTensors("equal", { x });
     const same = this.shape.join() === x.shape.join();
     if (!same) return this.wrap(LazyBuffer.constant(this.device, [], dtypes.bool, 0));
     const apart = this.ne(x);

@@ -7,6 +7,7 @@ import { ArgumentError, ShapeError } from "../errors.ts";
 import type { Interval } from "../shape/view.ts";
 import { type Element, showShape } from "./base.ts";
 import { GetTensor } from "./getitem.ts";
+import { requireTensors } from "./movement.ts";
 import { operandValue } from "./promotion.ts";
 
 export type ScatterReduce = "sum" | "prod" | "mean" | "amax" | "amin";
@@ -27,6 +28,7 @@ export abstract class ScatterTensor extends GetTensor {
     src: this | Element,
     { reduce }: { reduce?: "add" | "multiply" } = {},
   ): this {
+    requireTensors("scatter", { index });
     const source = src instanceof ScatterTensor ? src : this.filled(index.shape, src);
     if (reduce === "add") return this.scatterAdd(dim, index, source as this);
     if (reduce === "multiply") return this.scatterReduce(dim, index, source as this, "prod");
@@ -139,6 +141,7 @@ export abstract class ScatterTensor extends GetTensor {
    * await new Tensor([1, 1]).scatterAdd(0, new Tensor([0, 0]), new Tensor([2, 3])).tolist() // => [6, 1]
    */
   scatterAdd(dim: number, index: this, src: this): this {
+    requireTensors("scatterAdd", { index, src });
     return this.#along("scatterAdd", dim, index, src, (self, at, i, from) =>
       self.add(self.#sums(at, i, from)),
     );
@@ -156,6 +159,7 @@ export abstract class ScatterTensor extends GetTensor {
     reduce: ScatterReduce,
     { includeSelf = true } = {},
   ): this {
+    requireTensors("scatterReduce", { index, src });
     if (!REDUCTIONS.includes(reduce)) {
       throw new ArgumentError(`scatterReduce: "${reduce}" is not known; expected ${REDUCTIONS.join(", ")}`);
     }

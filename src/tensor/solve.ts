@@ -7,6 +7,7 @@ import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
 import { showShape } from "./base.ts";
+import { requireTensors } from "./movement.ts";
 import { ProductTensor } from "./products.ts";
 
 export abstract class SolveTensor extends ProductTensor {
@@ -91,6 +92,7 @@ export abstract class SolveTensor extends ProductTensor {
    * await new Tensor([[2, 0], [0, 4]]).solve(new Tensor([2, 8])).tolist() // => [1, 2]
    */
   solve(b: this, { left = true } = {}): this {
+    requireTensors("solve", { b });
     const n = this.squareSize("solve");
     const a = this.asFloat();
     const lead = this.shape.slice(0, -1);
@@ -151,6 +153,7 @@ export abstract class SolveTensor extends ProductTensor {
    * await new Tensor([[2, 0], [0, 4]]).inv().tolist() // => [[0.5, 0], [0, 0.25]]
    */
   inv(): this {
+    this.squareSize("inv");
     return this.inverse();
   }
   /**
@@ -240,6 +243,7 @@ export abstract class SolveTensor extends ProductTensor {
    * await new Tensor([[1, 0], [0, 1]]).logdet().item() // => 0
    */
   logdet(): this {
+    this.squareSize("logdet");
     const [sign, log] = this.slogdet();
     return sign.lt(0).where(NaN, log);
   }
@@ -257,6 +261,7 @@ export abstract class SolveTensor extends ProductTensor {
    * await new Tensor([[1, 0], [1, 2]]).solveTriangular(new Tensor([[1], [5]]), { upper: false }).tolist() // => [[1], [2]]
    */
   solveTriangular(b: this, { upper = false, left = true, unitriangular = false } = {}): this {
+    requireTensors("solveTriangular", { b });
     const n = this.squareSize("solveTriangular");
     if (b.ndim < 2 || b.shape.at(left ? -2 : -1) !== n) throw mismatch("solveTriangular", this, b, n);
     if (!left) {

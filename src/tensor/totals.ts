@@ -7,6 +7,7 @@ import { ArrangeTensor } from "./arrange.ts";
 import { isRecording } from "./autograd.ts";
 import { showShape } from "./base.ts";
 import { isNarrow, toFloat } from "./math.ts";
+import { requireTensors } from "./movement.ts";
 import type { Axes, Typed } from "./reduce.ts";
 
 export interface DiffOptions<T> {
@@ -290,6 +291,7 @@ export abstract class TotalTensor extends ArrangeTensor {
    * await new Tensor([1, 1]).dist(new Tensor([4, 5])).item() // => 5
    */
   dist(x: this, p = 2): this {
+    requireTensors("dist", { x });
     return this.sub(x).vectorNorm(p);
   }
 

@@ -293,7 +293,7 @@ describe("cost and bad input", () => {
     );
     expect(() => m.qr("full" as "r")).toThrow('qr: mode "full" is not known');
     expect(() => m.trace().trace()).toThrow("trace: takes a matrix");
-    expect(() => Tensor.multiDot([m])).toThrow("multiDot: got 1 tensors");
+    expect(() => Tensor.multiDot([m])).toThrow("multiDot: got 1 tensor");
     expect(() => Tensor.eye(2).matrixPower(0.5)).toThrow(
       "matrixPower: the power is 0.5, expected an integer",
     );
