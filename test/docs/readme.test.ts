@@ -80,8 +80,22 @@ test.each(samples.map((lines) => [lines[0] as string, lines] as const))("%s", (c
 
 test("the commands are those of package.json and .ci/run", () => {
   const commands = blocks.filter((b) => b.language === "sh").map((b) => b.text.trim());
-  expect(commands).toEqual(["npm install && npm run tour", "npm ci && npm test"]);
+  expect(commands).toEqual(["npm install && npm run mnist", "npm ci && npm test"]);
   expect(readFileSync(join(root, ".ci/run"), "utf8").trimEnd().split("\n").at(-1)).toBe(commands[1]);
+});
+
+test("every script that README names is there, and so is every example", () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
+  const named = [...readme.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name as string);
+  expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+});
+
+test("what README links to is in the package", () => {
+  const { files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { files: string[] };
+  const links = [...readme.matchAll(/\]\(([^)#]+)\)/g)].map(([, path]) => path as string);
+  expect(links.filter((path) => !files.some((f) => path === f || path.startsWith(`${f}/`)))).toEqual([]);
 });
 
 test("every file that README links to is there", () => {
