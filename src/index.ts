@@ -53,3 +53,4 @@ export { ShapeTracker } from "./shape/shapetracker.ts";
 export { type Sint, Variable } from "./shape/symbolic.ts";
 export { View } from "./shape/view.ts";
 export { type CustomGradient, Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";
+export type * from "./tensor/types.ts";

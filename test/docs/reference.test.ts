@@ -30,7 +30,7 @@ test("the pages are up to date: npm run reference writes them", () => {
 });
 
 test("every file with methods of Tensor belongs to a family", () => {
-  const helpers = ["autograd", "promotion", "threefry"];
+  const helpers = ["autograd", "promotion", "threefry", "types"];
   const all = readdirSync("src/tensor").map((f) => f.replace(".ts", ""));
   const listed = files.filter((f) => f.startsWith("tensor/")).map((f) => f.slice("tensor/".length));
   expect(listed.toSorted()).toEqual(all.filter((f) => !helpers.includes(f)).sort());

@@ -61,6 +61,49 @@ test("a convnet with batch norm, 200 steps: it learns, memory and kernels stay f
   expect(average(losses.slice(-20))).toBeLessThan(0.7 * average(losses.slice(0, 20)));
 });
 
+test("the convnet of examples/beautiful_mnist.ts, 200 steps without the jit: device memory is flat after step 3", {
+  timeout: 300_000,
+}, async () => {
+  Tensor.manualSeed(3);
+  const model = new nn.Sequential(
+    (x) => x.cast("float32").div(255),
+    new nn.Conv2d(1, 32, 5),
+    (x) => x.relu(),
+    new nn.Conv2d(32, 32, 5),
+    (x) => x.relu(),
+    new nn.BatchNorm2d(32),
+    (x) => x.maxPool2d(2),
+    new nn.Conv2d(32, 64, 3),
+    (x) => x.relu(),
+    new nn.Conv2d(64, 64, 3),
+    (x) => x.relu(),
+    new nn.BatchNorm2d(64),
+    (x) => x.maxPool2d(2),
+    (x) => x.flatten(1),
+    new nn.Linear(576, 10),
+  );
+  const source = readFileSync(join(root, "examples", "beautiful_mnist.ts"), "utf8");
+  for (const line of source.matchAll(/new nn\.(?:Conv2d|BatchNorm2d|Linear)\([\d, ]+\)/g)) {
+    expect(readFileSync(import.meta.filename, "utf8"), "the same layers as the example").toContain(line[0]);
+  }
+  expect(source).not.toMatch(/\bdispose\b|\busing\b/);
+  const opt = new nn.optim.Adam(nn.getParameters(model));
+  const x = await Tensor.randint(0, 256, [64, 1, 28, 28], { dtype: "uint8" }).realize();
+  const y = await Tensor.randint(0, 10, [64]).realize();
+  const held: number[] = [];
+  for (let step = 1; step <= 200; step++) {
+    // a small batch: what is looked at is the memory, not the learning
+    const batch = nn.datasets.sample({ x, y }, 2);
+    const loss = Tensor.train(() => model.forward(batch.x)).crossEntropy(batch.y);
+    opt.zeroGrad();
+    loss.backward();
+    await opt.step(loss);
+    expect(Number.isFinite(await loss.item())).toBe(true);
+    if (step === 3 || step % 50 === 0) held.push(await collect());
+  }
+  expect(new Set(held).size, `bytes held after steps 3, 50, 100, 150, 200: ${held}`).toBe(1);
+});
+
 function example(name: string, env: Record<string, string>): string {
   const tsx = createRequire(import.meta.url).resolve("tsx/cli");
   const run = spawnSync(process.execPath, [tsx, join("examples", name)], {
