@@ -115,13 +115,17 @@ class Expander {
   }
   /** The first lane of each vector along the axis. */
   #chunks(lane: Lane, wide: number): Lane[] {
-    const { width } = this.#simd as Simd;
+    const width = this.#widthOf(wide);
     return range(this.#size(wide) / width).map((c) => new Map(lane).set(wide, c * width));
   }
   /** The lanes of the vector that starts here. */
   #within(lane: Lane, wide: number): Lane[] {
     const first = lane.get(wide) as number;
-    return range((this.#simd as Simd).width).map((i) => new Map(lane).set(wide, first + i));
+    return range(this.#widthOf(wide)).map((i) => new Map(lane).set(wide, first + i));
+  }
+  /** The widest vectors that fill the lanes of the axis. */
+  #widthOf(id: number): number {
+    return this.#simd?.widths.find((w) => this.#size(id) % w === 0) ?? 1;
   }
   #wideOf(u: UOp): number | undefined {
     return this.#deps.get(u)?.find((id) => this.#wide.has(id));
@@ -135,12 +139,13 @@ class Expander {
     const simd = this.#simd;
     const found: { id: number; score: number }[] = [];
     for (const id of this.#ranges.keys()) {
-      if (simd === undefined || this.#axes[id]?.kind === "unroll" || this.#size(id) % simd.width !== 0)
-        continue;
+      if (simd === undefined || this.#axes[id]?.kind === "unroll" || this.#widthOf(id) === 1) continue;
       let score = 0;
       for (const u of this.#deps.keys()) {
         if ((u.op === "LOAD" || u.op === "STORE") && this.#depends(u, id))
           score += this.#isNext(u, id) ? 4 : -1;
+        // a sum is many operations: even operands that are put together pay
+        else if (u.op === "REDUCE" && this.#depends(u, id) && simd.has(u)) score += 3;
       }
       if (score > 0) found.push({ id, score });
     }
@@ -189,7 +194,8 @@ class Expander {
   }
   #vectorNew(u: UOp, lane: Lane, wide: number): UOp {
     const a = this.#arena;
-    const { width, has } = this.#simd as Simd;
+    const { has } = this.#simd as Simd;
+    const width = this.#widthOf(wide);
     const type = valueType(u).vec(width);
     if (!this.#depends(u, wide)) {
       const one = this.#scalar(u, lane);
@@ -266,7 +272,7 @@ class Expander {
     });
     const total = this.#combine(u.arg, totals);
     if (across === undefined) return total;
-    const lanes = range((this.#simd as Simd).width).map((i) => this.#gep(total, i));
+    const lanes = range(this.#widthOf(across)).map((i) => this.#gep(total, i));
     return this.#combine(u.arg, lanes);
   }
   /** In pairs, so that no chain is longer than it must be. */

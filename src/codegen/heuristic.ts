@@ -68,7 +68,7 @@ class Heuristic {
     const hot = this.#scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
     if (hot.turns < MIN_TURNS) return opts;
     if (simd !== undefined) {
-      for (const axis of this.#wideAxes(simd.width)) opts.push(...this.#tile(axis, hot, simd.width));
+      for (const axis of this.#wideAxes()) opts.push(...this.#tile(axis, hot));
       opts.push(...this.#unrolled(hot, opts));
     }
     return [...opts, ...this.#threads(opts)];
@@ -111,6 +111,10 @@ class Heuristic {
     if (typeof size !== "number" || this.#divides(id, n)) return this.#divides(id, n);
     return kind === "output" && !this.#inPlace && n <= size && this.#waste(id, n) <= MAX_WASTE;
   }
+  /** The widest vectors that fit the axis. */
+  #widthOf(id: number): number {
+    return this.#target.simd?.widths.find((w) => this.#fits(id, w)) ?? 1;
+  }
   #waste(id: number, n: number): number {
     return (Math.ceil(this.#size(id) / n) * n) / this.#size(id);
   }
@@ -132,10 +136,12 @@ class Heuristic {
   // ---- vectors ----
 
   /** Axes along which vectors save most, no two of them in one scope. */
-  #wideAxes(width: number): number[] {
-    const candidates = [...this.#ranges.keys()].filter((id) => this.#fits(id, width));
-    const gains = candidates
-      .map((id) => ({ id, gain: this.#gain(id) / this.#waste(id, width) }))
+  #wideAxes(): number[] {
+    const gains = [...this.#ranges.keys()]
+      .map((id) => {
+        const width = this.#widthOf(id);
+        return { id, gain: ((width - 1) * this.#gain(id)) / this.#waste(id, width) };
+      })
       .filter(({ gain }) => gain > 0);
     const chosen: number[] = [];
     for (const { id } of gains.sort((a, b) => b.gain - a.gain)) {
@@ -144,7 +150,7 @@ class Heuristic {
     }
     return chosen;
   }
-  /** What four lanes at once save of a turn: a load and an operation do for four, a jump gains nothing and is put together. */
+  /** What vectors save of a turn: a load and an operation do for all lanes, a jump gains nothing and is put together. */
   #gain(id: number): number {
     let gain = 0;
     for (const s of this.#scopes) {
@@ -158,7 +164,8 @@ class Heuristic {
   }
 
   /** How many vectors along the axis, and beside them how many lanes of other output axes, are computed at once. */
-  #tile(wide: number, hot: Scope, width: number): OptOp[] {
+  #tile(wide: number, hot: Scope): OptOp[] {
+    const width = this.#widthOf(wide);
     const isOutput = this.#axes[wide]?.kind === "output";
     const op = isOutput ? "UPCAST" : "GROUP";
     const axis = this.#number(wide);
@@ -227,9 +234,9 @@ class Heuristic {
     const sum = hot.reduce;
     const isProduct = sum?.srcs[0]?.op === "ALU" && sum.srcs[0].arg === "MUL";
     const { simd } = this.#target;
-    const fused = isProduct && simd?.fuses(valueType(sum).vec(simd.width)) === true;
+    const fused = isProduct && simd?.fuses(valueType(sum).vec(this.#widthOf(wide))) === true;
     const alus = accumulators * (hot.alus.length + (fused ? 0 : 1));
-    const waste = this.#waste(wide, (tile.get(wide) as number) * (simd?.width ?? 1));
+    const waste = this.#waste(wide, (tile.get(wide) as number) * this.#widthOf(wide));
     return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1)) / accumulators;
   }
 

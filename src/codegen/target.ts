@@ -12,9 +12,10 @@ import type { UOp, UOpGraph } from "./uops.ts";
  */
 export type Support = "native" | "storage" | "bits" | "none";
 
-/** What a target can do on vectors of `width` values at once. */
+/** What a target can do on vectors. */
 export interface Simd {
-  readonly width: number;
+  /** lanes of a vector, the widest first */
+  readonly widths: readonly number[];
   /** vectors of results that stay in registers while their operands come and go */
   readonly accumulators: number;
   /** elements of this buffer are loaded and stored as vectors */

@@ -18,6 +18,7 @@ import {
   vectorMake,
   vectorMemory,
   vectorRead,
+  vectorUnsigned,
   vectorWritten,
 } from "./vectors.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
@@ -131,14 +132,17 @@ class KernelText extends KernelWriter {
       return lanesOf(u) > 1 ? vectorFma(valueType(u), ...xs) : `__builtin_fmaf(${xs.join(",")})`;
     }
     const [condition] = u.srcs;
+    const unsigned = this.#unsigned.has(u);
     const whole = this.whole(u, (d, ...xs) =>
-      u.arg === "WHERE" && lanesOf(condition) === 1
-        ? `(${xs[0]}?${xs[1]}:${xs[2]})`
-        : vectorAlu(u.arg, d, ...xs),
+      unsigned
+        ? vectorUnsigned(u.arg, d, ...xs)
+        : u.arg === "WHERE" && lanesOf(condition) === 1
+          ? `(${xs[0]}?${xs[1]}:${xs[2]})`
+          : vectorAlu(u.arg, d, ...xs),
     );
     if (whole !== undefined) return whole;
     const spell = this.language.codeForOp[u.arg];
-    if (!this.#unsigned.has(u)) return this.perLane(valueType(u), u.srcs, (...xs) => spell(type, ...xs));
+    if (!unsigned) return this.perLane(valueType(u), u.srcs, (...xs) => spell(type, ...xs));
     const { typeName } = this.language;
     const twin = type.itemsize === 8 ? dtypes.uint64 : dtypes.uint32;
     const cast = (x: string, i: number): string =>

@@ -111,9 +111,10 @@ export const ClangLanguage: CStyleLanguage = {
   bitcastHelper: noHelper,
   hasVectors: true,
   fused: false,
-  wrapsSigned: true,
+  // -fwrapv would make an index of what might wrap: the compiler could no longer count addresses up
+  wrapsSigned: false,
   // two buffers of different types may be one memory
-  flags: ["-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing"],
+  flags: ["-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing"],
   preamble: ({ scalars, body }) => [
     ...(usesMath(body) ? ["#include <math.h>"] : []),
     ...(scalars.has(dtypes.float16) ? [HALF] : []),

@@ -4,7 +4,7 @@
 // plain; so do values that are only summed, multiplied and stored, where every compiler wraps.
 
 import { type UOp, valueType } from "../codegen/uops.ts";
-import type { DType } from "../dtype.ts";
+import { type DType, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
 import { OVERFLOWS } from "./spelling.ts";
 
@@ -43,8 +43,12 @@ function rangeOf(u: UOp, known: ReadonlyMap<UOp, Range>): Range | undefined {
   return a !== undefined && b !== undefined ? RANGE_OF[u.arg]?.(a, b) : undefined;
 }
 
+/** Narrow values are computed in ints, which hold the result; narrow lanes are not. */
 const isSignedALU = (u: UOp): u is UOp<"ALU"> =>
-  u.op === "ALU" && OVERFLOWS.has(u.arg) && valueType(u).kind === "int" && valueType(u).itemsize >= 4;
+  u.op === "ALU" &&
+  OVERFLOWS.has(u.arg) &&
+  valueType(u).kind === "int" &&
+  (valueType(u).count > 1 || valueType(u).itemsize >= 4);
 
 /** Does this user look at more than the low bits of its source? */
 function looksAtAll(user: UOp, src: UOp): boolean {
@@ -58,7 +62,7 @@ export function overflowing(uops: readonly UOp[]): Set<UOp> {
   const ranges = new Map<UOp, Range>();
   for (const u of uops) {
     const r = rangeOf(u, ranges);
-    if (r !== undefined && valueType(u).isInt && fits(valueType(u), r)) ranges.set(u, r);
+    if (r !== undefined && valueType(u).isInt && fits(scalarOf(valueType(u)), r)) ranges.set(u, r);
   }
   // backwards, so that every user is judged before its sources
   const seen = new Set<UOp>();

@@ -10,8 +10,8 @@ import { isCount, operand } from "./spelling.ts";
 
 /** What a processor has. */
 export interface Vectors {
-  /** lanes of 32 bits */
-  readonly width: number;
+  /** lanes of 32 bits, the widest first */
+  readonly widths: readonly number[];
   /** vectors that fit into its registers beside their operands */
   readonly accumulators: number;
   /** a product is added in one instruction */
@@ -44,6 +44,12 @@ const INTS: Readonly<Record<number, DType>> = {
   2: dtypes.int16,
   4: dtypes.int32,
   8: dtypes.int64,
+};
+const UINTS: Readonly<Record<number, DType>> = {
+  1: dtypes.uint8,
+  2: dtypes.uint16,
+  4: dtypes.uint32,
+  8: dtypes.uint64,
 };
 /** The lanes in which C answers a comparison of values of this type. */
 const maskOf = (d: DType): DType => (INTS[scalarOf(d).itemsize] as DType).vec(d.count);
@@ -80,8 +86,9 @@ const ALU: Readonly<Record<AluOp, Row>> = {
   SUB: [infix("^"), infix("-"), infix("-")],
   MUL: [infix("&"), infix("*"), infix("*")],
   DIV: [undefined, undefined, infix("/")],
-  IDIV: NONE,
-  MOD: NONE,
+  // compilers take these apart by themselves, and nothing else of the kernel
+  IDIV: [infix("&"), infix("/"), undefined],
+  MOD: [undefined, infix("%"), undefined],
   MAX: [infix("|"), call("max"), call("max")],
   CMPLT: [(_, a, b) => `(~${a}&${b})`, compare("<"), compare("<")],
   CMPEQ: same(compare("==")),
@@ -108,6 +115,13 @@ const spellingOf = (op: AluOp, d: DType): Spell | undefined =>
 /** The op on whole vectors; `d` is the type of the last source. Undefined: lane by lane. */
 export const vectorAlu = (op: AluOp, d: DType, ...xs: string[]): string | undefined =>
   spellingOf(op, d)?.(d, ...xs);
+
+/** The same in unsigned arithmetic, which wraps. */
+export function vectorUnsigned(op: AluOp, d: DType, ...xs: string[]): string | undefined {
+  const twin = (UINTS[scalarOf(d).itemsize] as DType).vec(d.count);
+  const text = vectorAlu(op, twin, ...xs.map((x) => `(${nameOf(twin)})${x}`));
+  return text === undefined ? undefined : `((${nameOf(d)})${text})`;
+}
 
 /** `a * b + c`, rounded once. */
 export const vectorFma = call("fma");
@@ -138,8 +152,8 @@ export function vectorBitcast(to: DType, from: DType, x: string): string | undef
 }
 
 /** What expand.ts may make vectors of: the node is still on scalars. */
-export const vectorSimd = ({ width, accumulators, fused }: Vectors): Simd => ({
-  width,
+export const vectorSimd = ({ widths, accumulators, fused }: Vectors): Simd => ({
+  widths,
   accumulators,
   fuses: (d) => fused && scalarOf(d) === dtypes.float32,
   memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),

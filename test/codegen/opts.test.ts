@@ -26,7 +26,7 @@ const EVERY = { JS: 1, WASM: 1, CLANG: 4 } as const;
 const TARGETS = {
   JS: undefined,
   WASM: undefined,
-  CLANG: clangRenderer({ width: 4, accumulators: 12, fused: true }),
+  CLANG: clangRenderer({ widths: [4], accumulators: 12, fused: true }),
 };
 
 const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });

@@ -26,6 +26,7 @@ import {
   differences,
   encode,
   groupCase,
+  overflowCase,
   widened,
 } from "./kernels.ts";
 import { METAL_STDLIB } from "./metalstub.ts";
@@ -71,6 +72,7 @@ function runC(koffi: Koffi, compiler: string, c: Case): Uint8Array[] {
 const C_CASES = allCases(without(float16, bfloat16), without(bfloat16));
 
 const VECTOR_CASES = [
+  ...[dtypes.int8, dtypes.int32, dtypes.int64].map((d) => overflowCase(d)),
   ...without(float16, bfloat16).map((d) => aluCase(d)),
   ...without(bfloat16).map((d) => castCase(d, without(bfloat16))),
 ];

@@ -265,7 +265,7 @@ export function widened(c: Case, width: number): Case {
       made.set(u, g.add("ALU", dtypes.int32, [loop, int(width)], "MUL"));
     } else if (u.op === "ENDLOOP") {
       g.add("ENDLOOP", undefined, (srcs[0] as UOp).srcs.slice(0, 1));
-    } else if (u.dtype instanceof DType && u.op !== "CONST") {
+    } else if (u.dtype instanceof DType) {
       made.set(u, g.add(u.op, u.dtype.vec(width), srcs, u.arg as never));
     } else made.set(u, g.add(u.op, u.dtype, srcs, u.arg as never));
   }

@@ -74,10 +74,10 @@ export function findCompiler(
 /** The vectors of this processor: 128 bits are everywhere, with AVX2 there are 256. */
 export function vectorsOf({ macros }: CCompiler): Vectors {
   const has = (name: string): boolean => new RegExp(`^#define ${name} `, "m").test(macros);
-  const width = has("__AVX2__") ? 8 : 4;
+  const widths = has("__AVX2__") ? [8, 4] : [4];
   // 16 registers or 32, of which some hold operands; vectors of 512 bits measured no faster than twice 256
   const accumulators = has("__AVX512VL__") || has("__aarch64__") ? 24 : 12;
-  return { width, accumulators, fused: has("__FMA__") || has("__aarch64__") };
+  return { widths, accumulators, fused: has("__FMA__") || has("__aarch64__") };
 }
 
 /** The entry that takes a table of buffers and a table of variables. */

@@ -88,7 +88,7 @@ export function shiftOf(u: UOp): number | undefined {
 
 /** What expand.ts may make vectors of: the node is still on scalars. */
 export const simd = (relaxed: boolean): Simd => ({
-  width: WIDTH,
+  widths: [WIDTH],
   // they share 16 registers with the operands
   accumulators: 12,
   fuses: (d) => relaxed && d.isFloat && isV128(d),
