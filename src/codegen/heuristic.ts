@@ -16,6 +16,8 @@ const MAX_WASTE = 1.4;
 const MAX_BODY = 72;
 /** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
 const MIN_TURNS = 64;
+/** What was read is still near if it was not more than this since. */
+const CACHE = 1 << 19;
 /** Less work than this is done before a second thread would have woken up. */
 const THREAD_WORK = 1 << 16;
 
@@ -71,7 +73,7 @@ class Heuristic {
       for (const axis of this.#wideAxes()) opts.push(...this.#tile(axis, hot));
       opts.push(...this.#unrolled(hot, opts));
     }
-    return [...opts, ...this.#threads(opts)];
+    return [...opts, ...this.#threads(opts, hot)];
   }
 
   // ---- the kernel seen from its loops ----
@@ -256,8 +258,8 @@ class Heuristic {
     return amount === 1 ? [] : [{ op: "UNROLL", axis: this.#number(id), amount }];
   }
 
-  /** The outermost loop that is long enough to be shared, in kernels with enough to do. */
-  #threads(opts: readonly OptOp[]): OptOp[] {
+  /** A loop that is long enough to be shared, in kernels with enough to do; it becomes the outermost. */
+  #threads(opts: readonly OptOp[], hot: Scope): OptOp[] {
     const work = this.#scopes.reduce((n, s) => n + s.turns * (1 + s.alus.length), 0);
     if (!this.#target.hasThreads || work < THREAD_WORK) return [];
     const left = (a: Axis): number => {
@@ -269,8 +271,19 @@ class Heuristic {
     // a reduce that does not depend on the loop would be computed again in every part of it
     const everywhere = (a: Axis): boolean => this.#scopes.every((s) => s.axes.has(a.id));
     const outputs = this.#order.filter((a) => a.kind === "output" && left(a) > 1 && everywhere(a));
-    const axis = outputs.find((a) => left(a) >= 16) ?? outputs.sort((a, b) => left(b) - left(a))[0];
+    const long = outputs.filter((a) => left(a) >= 16);
+    const read = (a: Axis): number => this.#readAgain(a, left(a), hot);
+    const axis = long.sort((a, b) => read(a) - read(b))[0] ?? outputs.sort((a, b) => left(b) - left(a))[0];
     return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, amount: 1 }];
+  }
+  /** Bytes that come from memory if this loop of so many turns is around all others: what it does not move along, each turn. */
+  #readAgain(a: Axis, turns: number, hot: Scope): number {
+    return hot.memory.reduce((sum, u) => {
+      const axes = this.#free.get(u) as ReadonlySet<number>;
+      const { itemsize } = valueType((u.op === "LOAD" ? u : u.srcs[2]) as UOp);
+      const bytes = [...axes].reduce((n, id) => n * this.#size(id), itemsize);
+      return axes.has(a.id) || bytes <= CACHE ? sum : sum + bytes * turns;
+    }, 0);
   }
   #number(id: number): number {
     return (this.#axes[id] as Axis).of;

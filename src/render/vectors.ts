@@ -131,7 +131,7 @@ export const vectorAll = call("all");
 
 export function vectorMake(d: DType, lanes: readonly string[]): string {
   if (isLane(d) && lanes.every((l) => l === lanes[0])) return vectorAll(d, lanes[0] as string);
-  return `(${nameOf(d)}){${lanes.map((l) => (isBool(d) ? `-(${l})` : l)).join(",")}}`;
+  return `(${nameOf(d)}){${lanes.map((l) => (isBool(d) ? `-((${l})!=0)` : l)).join(",")}}`;
 }
 export const vectorLane = (d: DType, x: string, lane: number): string =>
   isBool(d) ? `(${x}[${lane}]&1)` : `${x}[${lane}]`;
@@ -197,7 +197,7 @@ const X86_FMA: Readonly<Record<number, string>> = {
 
 const HELPERS: Readonly<Record<Helper, (d: DType, scalar: string) => string>> = {
   all: (d, scalar) =>
-    `${nameOf(d)}_all(${scalar} x) { return (${nameOf(d)})${lanesOf(d, () => (isBool(d) ? "-x" : "x"))}; }`,
+    `${nameOf(d)}_all(${scalar} x) { return (${nameOf(d)})${lanesOf(d, () => (isBool(d) ? "-(x!=0)" : "x"))}; }`,
   where: (d) => {
     const [v, bits, mask] = [nameOf(d), nameOf(maskOf(d)), nameOf(dtypes.bool.vec(d.count))];
     if (isBool(d)) return `${v}_where(${v} c, ${v} a, ${v} b) { return (a&c)|(b&~c); }`;

@@ -7,6 +7,7 @@ import { chooseOpts } from "../../src/codegen/heuristic.ts";
 import { type Kernel, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
 import { lower } from "../../src/codegen/lower.ts";
 import type { OptOpName } from "../../src/codegen/opts.ts";
+import { clangRenderer } from "../../src/render/languages.ts";
 import { hasRelaxedSimd, WASMRenderer, type WasmRenderer, wasmRenderer } from "../../src/render/wasm/wasm.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import type { LazyOp } from "../../src/schedule/lazyop.ts";
@@ -65,6 +66,26 @@ describe("what it chooses", () => {
     const x = empty(64, 32, 400);
     const k = kernelOf(x.sub(x.mean([0, 2], true)));
     expect(k.globalSize.length === 0 || k.opts.at(-1)?.axis === 1).toBe(true);
+  });
+  test("threads share the loop that leaves least to be read again", () => {
+    const outermost = (t: Tensor): number | undefined =>
+      kernelOf(t).opts.find((o) => o.op === "THREAD")?.axis;
+    // both matrices are large: tiles of columns are wider than tiles of rows are high
+    expect(outermost(empty(1024, 1024).matmul(empty(1024, 1024)))).toBe(1);
+    // the second matrix stays in the cache
+    expect(outermost(empty(1024, 64).matmul(empty(64, 1024)))).toBe(0);
+    // every matrix of a batch is read once
+    expect(outermost(empty(32, 512, 512).matmul(empty(32, 512, 512)))).toBe(0);
+  });
+  test("where eight do not fit, vectors of four", () => {
+    const renderer = clangRenderer({ widths: [8, 4], accumulators: 24, fused: true });
+    const stored = (t: Tensor): string[] =>
+      opsIn(toFastKernel(astOf(t), renderer, false), "STORE").map((u) => String(u.srcs[2]?.dtype));
+    expect(new Set(stored(empty(64, 16).T.contiguous().add(1)))).toEqual(new Set(["dtypes.float8"]));
+    // two of eight would be a waste of 60 %, three of four are one of 20 %
+    expect(new Set(stored(empty(64, 10).add(empty(64, 1))))).toEqual(new Set(["dtypes.float4"]));
+    const sums = toFastKernel(astOf(empty(64, 20).sum(1)), renderer, false);
+    expect(new Set(opsIn(sums, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float4"]));
   });
   test("where four does not divide the size, the last vector overlaps the one before", () => {
     const ast = astOf(empty(37, 41).add(1));
