@@ -9,6 +9,10 @@ export const SETTINGS = {
   DEV: ["WASM", "the default device: WASM, JS, CLANG, NULL, or one with a number (WASM:1)"],
   DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
   NOOPT: [0, "1: kernels are plain loops, without vectors, tiles and threads"],
+  BEAM: [
+    0,
+    "n: measure lists of OptOps on the device, keeping the n best, in place of the heuristic; kept in CACHE",
+  ],
   FUSE: [1, "0: cut kernels as the seeds do, one reduce a kernel"],
   MEMCACHE: [256, "megabytes of freed memory that a device keeps for the next buffer of the same size"],
   JIT: [1, "0: TinyJit captures nothing, 2: it replays item by item, without a graph"],
@@ -24,7 +28,7 @@ export const SETTINGS = {
   THREADS: [0, "how many threads share a kernel on WASM; 0: as many as the machine has"],
   HCQ_TIMEOUT: [30, "seconds that a wait for a device may see no progress before it fails"],
   CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
-  CACHE: ["", "where compiled C is kept for the next process; empty: .cache/gradloom at home; 0: nowhere"],
+  CACHE: ["", "where compiled C and what BEAM found are kept; empty: .cache/gradloom at home; 0: nowhere"],
   NO_COLOR: ["", "set: no colours, whatever reads the output"],
 } as const satisfies Record<string, readonly [string | number, string]>;
 

@@ -46,7 +46,8 @@ export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: bo
   return finish(ast, opts.length === 0 ? plain : prepare(ast, opts, target), opts, target);
 }
 
-function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
+/** The graph of the kernel with the axes that OptOps name, before anything is written out. */
+export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
   const lowered = lower(ast, opts, target);
   if (env.SPEC) checkGraph(lowered.sink, "lower");
   const sink = pickOneHot(lowered.sink, lowered.arena);

@@ -1,6 +1,7 @@
 // The devices of a browser build, one line each. EXT and WASM load with the package, since every program uses
 // them; the rest on first use.
 
+import { env } from "../env.ts";
 import { DeviceError, FileError } from "../errors.ts";
 import type { MaybePromise } from "../helpers.ts";
 import type { Compiled } from "../runtime/device.ts";
@@ -19,6 +20,39 @@ export const registry: Registry = {
   NULL: () => import("./null.ts"),
   EXT: () => ext,
 };
+
+/** A page has the features that its browser has. */
+export function enableRelaxedSimd(): void {}
+
+// ---- what a search found, for the next visit: IndexedDB ----
+
+const STORE = "opts";
+let database: Promise<IDBDatabase | undefined> | undefined;
+const answered = <T>(request: IDBRequest<T>): Promise<T | undefined> =>
+  new Promise((done) => {
+    request.onsuccess = () => done(request.result);
+    request.onerror = () => done(undefined); // a private window may refuse: nothing is kept then
+  });
+function openDatabase(): Promise<IDBDatabase | undefined> {
+  database ??= (() => {
+    if (env.CACHE === "0" || globalThis.indexedDB === undefined) return Promise.resolve(undefined);
+    const request = indexedDB.open("gradloom", 1);
+    request.onupgradeneeded = () => void request.result.createObjectStore(STORE);
+    return answered(request);
+  })();
+  return database;
+}
+export async function recall(key: string): Promise<string | undefined> {
+  const db = await openDatabase();
+  return db && answered(db.transaction(STORE).objectStore(STORE).get(key) as IDBRequest<string>);
+}
+export async function remember(key: string, text: string): Promise<void> {
+  const db = await openDatabase();
+  if (db) await answered(db.transaction(STORE, "readwrite").objectStore(STORE).put(text, key));
+}
+
+/** Nobody waits at a terminal. */
+export function showProgress(_: string): void {}
 
 /** A page must not block its thread. */
 export const canBlock = false;

@@ -6,18 +6,38 @@ import { open, rename, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { FileError } from "../errors.ts";
 import { type AsyncScope, registry as everywhere, type Registry, type WorkerHandle } from "./browser.ts";
 import { Native } from "./clang/native.ts";
+import { keep, kept, keyOf } from "./store.ts";
 
 export type { WorkerHandle };
+
+/** What a search found, for the next process: a file each (store.ts). */
+export const recall = (key: string): string | undefined => {
+  const bytes = kept("opts", keyOf(key));
+  return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
+};
+export const remember = (key: string, text: string): void =>
+  keep("opts", keyOf(key), new TextEncoder().encode(text));
+
+/** Shows how far something is to a person who waits at a terminal; an empty text takes it away. */
+export function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
 
 export const registry: Registry = {
   ...everywhere,
   CLANG: () => import("./clang.ts"),
   DISK: () => import("./disk.ts"),
 };
+
+/** Node 20 has relaxed SIMD behind a flag, which may be set as long as no module was compiled that uses it. */
+export function enableRelaxedSimd(): void {
+  if (Number.parseInt(process.versions.node, 10) < 22) setFlagsFromString("--experimental-wasm-relaxed-simd");
+}
 
 /** Waiting may block the thread: nobody looks at it. */
 export const canBlock = true;

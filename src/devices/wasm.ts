@@ -1,6 +1,7 @@
 // WASM: the default device, in Node and in a page. Its kernels are modules of one function on the memory that holds the
 // rings too (wasm/), executed by workers and by the calling thread.
 
+import { enableRelaxedSimd } from "#devices";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { CompileError, InternalError, OutOfMemoryError } from "../errors.ts";
 import { hasRelaxedSimd, wasmRenderer } from "../render/wasm/wasm.ts";
@@ -20,6 +21,7 @@ export class WasmDevice extends RingDevice {
 
   constructor(name: string) {
     super(name);
+    enableRelaxedSimd();
     this.allocator = new WasmAllocator(this);
     this.renderer = wasmRenderer({ shared: this.hardware.memory.shared, relaxed: hasRelaxedSimd() });
   }

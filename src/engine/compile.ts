@@ -23,6 +23,7 @@ import {
 } from "../runtime/runner.ts";
 import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
+import { searchKernel } from "./search.ts";
 
 const compiled = new Map<string, CompiledRunner>();
 /** A program whose shapes never repeat must not keep every kernel it ever had: the oldest goes. */
@@ -68,7 +69,7 @@ function canTransfer(to: string, from: string): boolean {
 }
 
 export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
-  const key = `${name}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
+  const key = `${name}|${env.NOOPT}|${env.BEAM}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
   const known = compiled.get(key);
   if (known !== undefined) return known;
   const device = yield* Device.opened(name);
@@ -77,8 +78,13 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
       `${name} holds data and cannot compute; move the tensor first: t.to("${Device.DEFAULT}")`,
     );
   }
-  const kernel = env.NOOPT ? toKernel(ast, [], device.renderer) : toFastKernel(ast, device.renderer, inPlace);
-  const source = render(device.renderer, kernel);
+  const { renderer } = device;
+  const kernel = env.NOOPT
+    ? toKernel(ast, [], renderer)
+    : env.BEAM > 0
+      ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)
+      : toFastKernel(ast, renderer, inPlace);
+  const source = render(renderer, kernel);
   const program = yield* settle(device.compile(kernel.name, source));
   if (program instanceof HCQProgram) program.cost = { ops: kernel.ops, bytes: kernel.bytes };
   const runner = new CompiledRunner({ ...kernel, device: name, program });

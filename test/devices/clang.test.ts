@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { cached, keyOf } from "../../src/devices/clang/cache.ts";
+import { cached, keyOf } from "../../src/devices/store.ts";
 import {
   type CCompiler,
   compile,

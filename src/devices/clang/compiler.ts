@@ -13,7 +13,7 @@ import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
 import { ClangLanguage } from "../../render/languages.ts";
 import type { Vectors } from "../../render/vectors.ts";
-import { cached, keyOf } from "./cache.ts";
+import { cached, keyOf } from "../store.ts";
 
 /** The part of koffi that we use; the package is optional, so its types must not reach ours. */
 export interface Koffi {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { env } from "../../env.ts";
+import { env } from "../env.ts";
 
 /** More files than this and the older half goes. */
 const MAX_FILES = 8192;
@@ -23,15 +23,20 @@ export const keyOf = (...parts: readonly string[]): string =>
 
 const counted = new Set<string>();
 
-/** What was kept under the key, or else made now and kept. */
-export function cached(kind: string, key: string, make: () => Uint8Array): Uint8Array {
+/** What was kept under the key. */
+export function kept(kind: string, key: string): Uint8Array | undefined {
   const folder = folderOf(kind);
-  if (folder === undefined) return make();
-  const file = join(folder, key);
   try {
-    return readFileSync(file);
-  } catch {}
-  const bytes = make();
+    return folder === undefined ? undefined : readFileSync(join(folder, key));
+  } catch {
+    return undefined;
+  }
+}
+
+export function keep(kind: string, key: string, bytes: Uint8Array): void {
+  const folder = folderOf(kind);
+  if (folder === undefined) return;
+  const file = join(folder, key);
   try {
     // what is kept here is run as code: nobody else may write it
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -41,6 +46,14 @@ export function cached(kind: string, key: string, make: () => Uint8Array): Uint8
     writeFileSync(draft, bytes);
     renameSync(draft, file);
   } catch {}
+}
+
+/** What was kept under the key, or else made now and kept. */
+export function cached(kind: string, key: string, make: () => Uint8Array): Uint8Array {
+  const known = kept(kind, key);
+  if (known !== undefined) return known;
+  const bytes = make();
+  keep(kind, key, bytes);
   return bytes;
 }
 

@@ -1,0 +1,192 @@
+// BEAM=n: the list of OptOps for a kernel, found by measuring on the device. From the n best lists so far every op that
+// fits is tried; it ends when nothing gets faster, or time is up. What was found is kept for the next process, or the
+// next visit of a page. Without BEAM the heuristic decides (codegen/heuristic.ts), which is also where the search starts.
+
+import { recall, remember, showProgress } from "#devices";
+import { isLane } from "../codegen/expand.ts";
+import { type Kernel, prepare, toFastKernel, toKernel } from "../codegen/kernel.ts";
+import { type OptOp, showOpts } from "../codegen/opts.ts";
+import type { Renderer } from "../codegen/target.ts";
+import { ArgumentError } from "../errors.ts";
+import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
+import { Buffer } from "../runtime/buffer.ts";
+import type { Compiled } from "../runtime/device.ts";
+import { kindOf } from "../runtime/registry.ts";
+import { astKey, type LazyOp } from "../schedule/lazyop.ts";
+import { evaluate, type Variable } from "../shape/symbolic.ts";
+
+/** A kernel is searched no longer than this. */
+const MAX_MS = 20_000;
+/** Longer lists of UOps take longer to compile than they could win. */
+const MAX_UOPS = 4000;
+/** The runs of one candidate; the fastest counts. */
+const RUNS = 4;
+/** A round that gains less than this is the last. */
+const LEAST_GAIN = 0.02;
+
+interface Candidate {
+  readonly kernel: Kernel;
+  readonly seconds: number;
+}
+
+/** The kernel with the fastest list that `width` many alternatives at a time lead to. */
+export function* searchKernel(
+  ast: readonly LazyOp[],
+  device: Compiled,
+  renderer: Renderer,
+  inPlace: boolean,
+  width: number,
+): Step<Kernel> {
+  const key = keyOf(ast, device, renderer, inPlace, width);
+  const known = yield* settle(recall(key));
+  const list = known === undefined ? undefined : parse(known);
+  if (list !== undefined) {
+    const kernel = attempt(ast, list, renderer);
+    if (kernel !== undefined) return kernel;
+  }
+  const found = yield* new Search(ast, device, renderer, inPlace).run(width);
+  yield* settle(remember(key, JSON.stringify(found.opts)));
+  return found;
+}
+
+function keyOf(
+  ...[ast, device, renderer, inPlace, width]: [readonly LazyOp[], Compiled, Renderer, boolean, number]
+) {
+  const { simd } = renderer;
+  const facts = [kindOf(device.name), renderer.name, simd?.width, inPlace, width];
+  return `gradloom 1|${facts.join("|")}|${astKey(ast)}`;
+}
+
+/** A list as it was kept; undefined where it is none. */
+function parse(text: string): OptOp[] | undefined {
+  try {
+    const list: unknown = JSON.parse(text);
+    const isOpt = (o: unknown): o is OptOp => typeof o === "object" && o !== null && "op" in o;
+    return Array.isArray(list) && list.every(isOpt) ? list : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** undefined: the list does not fit the kernel. */
+function attempt(ast: readonly LazyOp[], opts: readonly OptOp[], renderer: Renderer): Kernel | undefined {
+  try {
+    return toKernel(ast, opts, renderer);
+  } catch (e) {
+    if (e instanceof ArgumentError) return undefined;
+    throw e;
+  }
+}
+
+class Search {
+  readonly #ast: readonly LazyOp[];
+  readonly #device: Compiled;
+  readonly #renderer: Renderer;
+  readonly #inPlace: boolean;
+  readonly #buffers: readonly Buffer[];
+  readonly #actions: readonly OptOp[];
+  readonly #seen = new Set<string>();
+  readonly #start = timestamp();
+  #tried = 0;
+
+  constructor(ast: readonly LazyOp[], device: Compiled, renderer: Renderer, inPlace: boolean) {
+    this.#ast = ast;
+    this.#device = device;
+    this.#renderer = renderer;
+    this.#inPlace = inPlace;
+    this.#buffers = scratch(ast, device.name);
+    this.#actions = this.#allActions();
+  }
+
+  *run(width: number): Step<Kernel> {
+    let best: Candidate[] = [];
+    const starts = [toFastKernel(this.#ast, this.#renderer, this.#inPlace).opts, []];
+    for (const opts of starts) best.push(...(yield* this.#measure(opts, best)));
+    for (;;) {
+      best = best.sort((a, b) => a.seconds - b.seconds).slice(0, width);
+      const [first] = best as [Candidate];
+      const next: Candidate[] = [];
+      for (const { kernel } of best) {
+        for (const action of this.#actions) {
+          if (this.#isLate()) break;
+          next.push(...(yield* this.#measure([...kernel.opts, action], [...best, ...next])));
+        }
+      }
+      const fastest = Math.min(...next.map((c) => c.seconds));
+      best.push(...next);
+      if (this.#isLate() || !(fastest < first.seconds * (1 - LEAST_GAIN))) break;
+    }
+    showProgress("");
+    return best.reduce((a, b) => (b.seconds < a.seconds ? b : a)).kernel;
+  }
+  #isLate(): boolean {
+    return timestamp() - this.#start > MAX_MS;
+  }
+
+  /** Compiles and times a list; nothing comes of one that does not fit or that made the same kernel before. */
+  *#measure(opts: readonly OptOp[], others: readonly Candidate[]): Step<Candidate[]> {
+    const kernel = attempt(this.#ast, opts, this.#renderer);
+    if (kernel === undefined || kernel.uops.uops.length > MAX_UOPS) return [];
+    const text = `${kernel.globalSize}|${kernel.uops}`;
+    if (this.#seen.has(text)) return [];
+    this.#seen.add(text);
+    const best = Math.min(...others.map((c) => c.seconds));
+    const took = ((timestamp() - this.#start) / 1000).toFixed(0);
+    showProgress(
+      `BEAM ${kernel.name}: ${++this.#tried} lists in ${took} s, best ${(best * 1e6).toFixed(0)} µs, ${showOpts(opts)}`,
+    );
+    const program = yield* settle(
+      this.#device.compile(kernel.name, this.#renderer.render(kernel.name, kernel.uops)),
+    );
+    const vals = new Map<Variable, number>(kernel.vars.map((v) => [v, v.max]));
+    const launch = {
+      globalSize: kernel.globalSize.map((s) => evaluate(s, vals)),
+      localSize: kernel.localSize,
+      vals: [...vals.values()],
+      work: kernel.ops + kernel.bytes,
+    };
+    const handles = kernel.globals.map((i) => (this.#buffers[i] as Buffer).handle);
+    let seconds = Infinity;
+    for (let i = 0; i < RUNS; i++) {
+      const time = yield* settle(program.run(handles, launch, true));
+      seconds = Math.min(seconds, time ?? Infinity);
+      // the first run is slower than the others, but not by this much
+      if (seconds > 4 * best) break;
+    }
+    return [{ kernel, seconds }];
+  }
+
+  /** Every op on every axis with amounts that divide it. */
+  #allActions(): OptOp[] {
+    const { axes } = prepare(this.#ast, [], this.#renderer);
+    const { hasThreads, hasLocal } = this.#renderer;
+    const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
+    return axes.flatMap(({ of: axis, size, kind }): OptOp[] => {
+      if (typeof size !== "number" || isLane({ id: 0, size, kind, of: axis })) return [];
+      const amounts = [2, 3, 4, 5, 8, 16].filter((n) => size % n === 0);
+      const with_ = (op: OptOp["op"]): OptOp[] => amounts.map((amount) => ({ op, axis, amount }));
+      if (kind === "reduce") return [...with_("UNROLL"), ...with_("GROUP")];
+      const swaps = outputs.filter((o) => o > axis).map((amount): OptOp => ({ op: "SWAP", axis, amount }));
+      const pads =
+        size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, amount: 4 } as const] : [];
+      const threads = hasThreads ? [{ op: "THREAD", axis, amount: 1 } as const] : [];
+      return [...with_("UPCAST"), ...(hasLocal ? with_("LOCAL") : []), ...pads, ...threads, ...swaps];
+    });
+  }
+}
+
+/** Buffers as large as the kernel touches them, for nothing but running it. */
+function scratch(ast: readonly LazyOp[], device: string): Buffer[] {
+  const made = new Map<number, Buffer>();
+  for (const u of toposort(ast, (x) => x.srcs)) {
+    if (u.op !== "LOAD" && u.op !== "STORE") continue;
+    const { idx, dtype, st } = u.arg;
+    const before = made.get(idx);
+    if (before === undefined || before.size < st.realSize())
+      made.set(idx, new Buffer(device, st.realSize(), dtype));
+  }
+  return range(Math.max(...made.keys()) + 1).map((i) => {
+    const buffer = getOrMake(made, i, () => new Buffer(device, 1, (ast[0] as LazyOp).dtype));
+    return buffer.allocate();
+  });
+}
