@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { cached, keyOf } from "../../src/devices/store.ts";
 import {
   type CCompiler,
   compile,
@@ -13,6 +12,7 @@ import {
   openKoffi,
   vectorsOf,
 } from "../../src/devices/clang/compiler.ts";
+import { cached, keyOf } from "../../src/devices/store.ts";
 import { load } from "./native.ts";
 
 let folder = "";
