@@ -28,6 +28,8 @@ export interface Kernel {
   /** positions of the buffers it takes: folding may leave an input that nothing reads */
   readonly globals: readonly number[];
   readonly vars: readonly Variable[];
+  /** some elements are computed twice (PADTO): no output may lie where an input does */
+  readonly repeats: boolean;
   /** arithmetic on values, all loops counted; addresses do not count */
   readonly ops: number;
   /** each buffer's part that is touched, once */
@@ -70,7 +72,9 @@ function finish(ast: readonly LazyOp[], lowered: Lowered, opts: readonly OptOp[]
   const name = kernelName(reducing ? "r" : "E", [...order, ...reduces, ...axes.filter(isLane)]);
   const ops = countOps(uops, [...globalSize, ...localSize]);
   const globals = uops.globals().map((u) => u.arg[0]);
-  return { name, uops, opts, globalSize, localSize, globals, vars: uops.vars(), ops, bytes: countBytes(ast) };
+  const repeats = opts.some((o) => o.op === "PADTO");
+  const sizes = { globalSize, localSize };
+  return { name, uops, opts, ...sizes, globals, vars: uops.vars(), repeats, ops, bytes: countBytes(ast) };
 }
 
 const used = new Map<string, number>();

@@ -53,7 +53,7 @@ function keyOf(
   ...[ast, device, renderer, inPlace, width]: [readonly LazyOp[], Compiled, Renderer, boolean, number]
 ) {
   const { simd } = renderer;
-  const facts = [kindOf(device.name), renderer.name, simd?.width, inPlace, width];
+  const facts = [kindOf(device.name), renderer.name, simd?.widths.join(), inPlace, width];
   return `gradloom 1|${facts.join("|")}|${astKey(ast)}`;
 }
 

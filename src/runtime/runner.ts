@@ -37,6 +37,8 @@ export interface CompiledKernel {
   /** which of the buffers the program takes */
   readonly globals: readonly number[];
   readonly vars: readonly Variable[];
+  /** some elements are computed twice: no output may lie where an input does */
+  readonly repeats: boolean;
   readonly ops: number;
   readonly bytes: number;
 }
