@@ -1,6 +1,7 @@
 // `npm run bench -- cpu`: the works of cpu/works.ts on gradloom (WASM, CLANG), beside peers and beside what the machine
 // allows. An engine is a process that does one work at a time; all take turns, so that what disturbs one disturbs all. Then
-// whole processes, from their start to their first result. `--busy` counts processor time instead of the clock's.
+// whole processes, from their start to their first result. `--busy` counts processor time instead of the clock's,
+// `--only=matmul,start` measures less.
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -40,7 +41,8 @@ const engines = (limits: string | undefined): EngineSpec[] => [
     : [1, 2].map((n) => ({ name: `limit ${n} t`, command: [limits, String(n)] }))),
   { name: "WASM 1 t", command: child("gradloom.ts"), env: { DEV: "WASM", THREADS: "1" } },
   { name: "WASM 2 t", command: child("gradloom.ts"), env: { DEV: "WASM", THREADS: "2" } },
-  { name: "CLANG", command: child("gradloom.ts"), env: { DEV: "CLANG" } },
+  { name: "CLANG 1 t", command: child("gradloom.ts"), env: { DEV: "CLANG", THREADS: "1" } },
+  { name: "CLANG 2 t", command: child("gradloom.ts"), env: { DEV: "CLANG", THREADS: "2" } },
   { name: "jax-js", command: child("jax.mjs"), needs: "@jax-js/jax" },
   { name: "tfjs", command: child("tfjs.mjs"), needs: "@tensorflow/tfjs" },
   ...[1, 2].map((n) => ({
@@ -109,11 +111,16 @@ export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
       }
     }
     const rows: Row[] = [];
-    for (const name of Object.keys(WORKS) as WorkName[]) {
+    const only = [...flags]
+      .find((f) => f.startsWith("--only="))
+      ?.slice("--only=".length)
+      .split(",");
+    const wanted = (name: string): boolean => only === undefined || only.includes(name);
+    for (const name of (Object.keys(WORKS) as WorkName[]).filter(wanted)) {
       rows.push(...(await measure(name, open, flags.has("--busy"), skipped)));
     }
     for (const engine of open) engine.close();
-    return { title: "cpu", rows: [...rows, ...(await startRows(folder))], skipped };
+    return { title: "cpu", rows: [...rows, ...(wanted("start") ? await startRows(folder) : [])], skipped };
   } finally {
     for (const engine of open) engine.close();
     rmSync(folder, { recursive: true });
