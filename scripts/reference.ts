@@ -90,6 +90,7 @@ export const FAMILIES: readonly Family[] = [
     "Classes with parameters; all of them are in `nn`.",
     ["nn/layers", "nn/norms", "nn/recurrent", "nn/attention"],
   ],
+  ["names", "Other names", "torch's other names for methods of the pages above.", ["tensor/names"]],
   [
     "optim",
     "nn.optim: optimisers and schedules",

@@ -25,7 +25,7 @@ import type { Shape } from "../shape/view.ts";
 import { abandon, gradients, leavesOf, withRecording } from "./autograd.ts";
 import { type Element, type NestedArray, showShape, TensorBase } from "./base.ts";
 import { checkShape, commonType, type TensorOptions } from "./creation.ts";
-import { NeuralTensor } from "./neural.ts";
+import { NameTensor } from "./names.ts";
 import { operandValue } from "./promotion.ts";
 import { state as randomState } from "./threefry.ts";
 
@@ -55,7 +55,7 @@ export interface CustomGradient<A extends readonly Tensor[]> {
  * const c = new Tensor([1, 2]).dot(new Tensor([3, 4]));
  * await c.item(); // 11
  */
-export class Tensor extends NeuralTensor {
+export class Tensor extends NameTensor {
   constructor(data: TensorData | LazyBuffer, options: TensorOptions = {}) {
     super(data instanceof LazyBuffer ? data : fromData(data, options));
     this.requiresGrad = options.requiresGrad ?? false;

@@ -35,6 +35,32 @@ const RENAMED: Readonly<Record<string, string>> = {
   smoothL1Loss: "nn.functional.smooth_l1_loss",
 };
 
+/** Other names of methods in these tables, called with the same arguments. */
+const ALIASES: Readonly<Record<string, (x: Tensor) => readonly [alias: Tensor, own: Tensor]>> = {
+  absolute: (x) => [x.absolute(), x.abs()],
+  bfloat16: (x) => [x.bfloat16(), x.cast("bfloat16")],
+  clip: (x) => [x.clip(-1, 1), x.clamp(-1, 1)],
+  divide: (x) => [x.divide(2, { roundingMode: "floor" }), x.div(2, { roundingMode: "floor" })],
+  double: (x) => [x.double(), x.cast("float64")],
+  float: (x) => [x.float(), x.cast("float32")],
+  fold: (x) => [x.reshape(1, 3, 1).fold([1, 3], [1, 3]), x.reshape(1, 3, 1).imFold([1, 3], [1, 3])],
+  greater: (x) => [x.greater(0), x.gt(0)],
+  greaterEqual: (x) => [x.greaterEqual(0.2), x.ge(0.2)],
+  half: (x) => [x.half(), x.cast("float16")],
+  int: (x) => [x.int(), x.cast("int32")],
+  less: (x) => [x.less(0), x.lt(0)],
+  lessEqual: (x) => [x.lessEqual(0.2), x.le(0.2)],
+  long: (x) => [x.long(), x.cast("int64")],
+  bool: (x) => [x.bool(), x.cast("bool")],
+  multiply: (x) => [x.multiply(3), x.mul(3)],
+  negative: (x) => [x.negative(), x.neg()],
+  notEqual: (x) => [x.notEqual(0.2), x.ne(0.2)],
+  subtract: (x) => [x.subtract(1, { alpha: 2 }), x.sub(1, { alpha: 2 })],
+  trueDivide: (x) => [x.trueDivide(3), x.div(3)],
+  "Tensor.concat": (x) => [Tensor.concat([x, x]), Tensor.cat([x, x])],
+  "Tensor.where": (x) => [Tensor.where(x.gt(0), x, 0), x.gt(0).where(x, 0)],
+};
+
 /** Values are whole, or steps, or a name for something else: nothing flows. */
 const FLAT = words(`
   all allclose any argmax argmin argsort bitcast bitwiseAnd bitwiseLeftShift bitwiseNot bitwiseOr bitwiseRightShift
@@ -65,7 +91,7 @@ const SOURCES = words(`
 /** About values, places and the graph itself. Gradients through custom, checkpoint, shard: autograd.test, shard.test. */
 const OTHER = words(`
   Tensor.checkpoint Tensor.custom Tensor.customOp Tensor.manualSeed Tensor.noGrad Tensor.realize Tensor.realizeSync
-  Tensor.train Tensor.training assign backward data dataSync detach device devices dispose dtype item itemSync ndim
+  Tensor.train Tensor.training assign backward data dataSync detach device devices dim dispose dtype item itemSync ndim numel
   placedLike realize realizeSync shape shard shardDim shard_ size toString tolist tolistSync
 `);
 
@@ -335,7 +361,15 @@ const CHECKED: Readonly<Record<string, Case>> = {
 test("every public method is in exactly one table", () => {
   const all = allEntries().filter((e) => /Tensor(Base)?$/.test(e.owner ?? "") && e.kind !== "field");
   const names = [...new Set(all.map((e) => (e.isStatic ? `Tensor.${e.name}` : e.name)))];
-  const tables = [SAMPLED, FLAT, Object.keys(ZERO), SOURCES, OTHER, Object.keys(CHECKED)].flat();
+  const tables = [
+    SAMPLED,
+    FLAT,
+    Object.keys(ALIASES),
+    Object.keys(ZERO),
+    SOURCES,
+    OTHER,
+    Object.keys(CHECKED),
+  ].flat();
   expect(
     tables.filter((n, i) => tables.indexOf(n) !== i),
     "in two tables",
@@ -360,6 +394,16 @@ describe("against central differences", () => {
     });
     await gradcheck(f, inputs);
   });
+});
+
+test.each(Object.entries(ALIASES))("%s is another name", async (_, f) => {
+  const x = new Tensor([-1.7, 0.2, 2.6], { requiresGrad: true });
+  const [alias, own] = f(x);
+  expect([alias.dtype, alias.requiresGrad, await alias.tolist()]).toEqual([
+    own.dtype,
+    own.requiresGrad,
+    await own.tolist(),
+  ]);
 });
 
 test.each(Object.entries(ZERO))("%s passes nothing on", async (_, f) => {
