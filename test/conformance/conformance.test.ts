@@ -11,8 +11,7 @@ import { readSamples, type Sample } from "./sample.ts";
 const file =
   process.env.CONFORMANCE ??
   fileURLToPath(new URL("../../../shared/conformance/opinfo-open.jsonl.gz", import.meta.url));
-const there = existsSync(file);
-if (!there) console.log(`conformance: skipped, there is no file ${file}; set CONFORMANCE to one of the form`);
+const MISSING = `there is no file ${file}; CONFORMANCE names one of the form`;
 
 const expectToAgree = (report: Report): void => {
   expect(share(report.value), describe(report)).toBeGreaterThanOrEqual(0.98);
@@ -20,31 +19,32 @@ const expectToAgree = (report: Report): void => {
 };
 const samples = (): readonly Sample[] => readSamples(file);
 
-it.skipIf(!there)("WASM agrees with torch", { timeout: 150_000 }, async () => {
+it("WASM agrees with torch", { timeout: 150_000 }, async ({ skip }) => {
+  skip(!existsSync(file), MISSING);
   const report = await runSamples(samples(), { device: "WASM" });
   expectToAgree(report);
   const silent = [...report.ops].filter(([, t]) => t.value.passed === 0).map(([op]) => op);
   expect(silent, "operators without a sample that passes").toEqual([]);
 });
 
-it.skipIf(!there)("JS agrees with torch on a tenth", { timeout: 150_000 }, async () => {
+it("JS agrees with torch on a tenth", { timeout: 150_000 }, async ({ skip }) => {
+  skip(!existsSync(file), MISSING);
   const tenth = samples().filter((_, i) => i % 10 === 0);
   expectToAgree(await runSamples(tenth, { device: "JS" }));
 });
 
-it.skipIf(!there)(
-  "two devices agree with torch on a tenth, or say what they refuse",
-  { timeout: 150_000 },
-  async () => {
-    const tenth = samples().filter((_, i) => i % 10 === 5);
-    const devices = ["WASM", "WASM:1"];
-    for (const dim of [0, 1]) {
-      const place = (t: Tensor) => t.shard(devices, (t.shape[dim] ?? 0) >= devices.length ? dim : null);
-      const report = await runSamples(tenth, { device: "WASM", place });
-      const reasons = [...report.value.reasons.keys(), ...report.gradient.reasons.keys()];
-      const odd = reasons.filter((why) => !/^unsupported|is sharded along dim \d/.test(why));
-      expect(odd, describe(report)).toEqual([]);
-      expect(share(report.value), describe(report)).toBeGreaterThanOrEqual(dim === 0 ? 0.97 : 0.9);
-    }
-  },
-);
+it("two devices agree with torch on a tenth, or say what they refuse", { timeout: 150_000 }, async ({
+  skip,
+}) => {
+  skip(!existsSync(file), MISSING);
+  const tenth = samples().filter((_, i) => i % 10 === 5);
+  const devices = ["WASM", "WASM:1"];
+  for (const dim of [0, 1]) {
+    const place = (t: Tensor) => t.shard(devices, (t.shape[dim] ?? 0) >= devices.length ? dim : null);
+    const report = await runSamples(tenth, { device: "WASM", place });
+    const reasons = [...report.value.reasons.keys(), ...report.gradient.reasons.keys()];
+    const odd = reasons.filter((why) => !/^unsupported|is sharded along dim \d/.test(why));
+    expect(odd, describe(report)).toEqual([]);
+    expect(share(report.value), describe(report)).toBeGreaterThanOrEqual(dim === 0 ? 0.97 : 0.9);
+  }
+});
