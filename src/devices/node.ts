@@ -7,7 +7,6 @@ import { createRequire } from "node:module";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setFlagsFromString } from "node:v8";
-import { Worker } from "node:worker_threads";
 import { FileError } from "../errors.ts";
 import { type AsyncScope, registry as everywhere, type Registry, type WorkerHandle } from "./browser.ts";
 import { Native } from "./clang/native.ts";
@@ -39,6 +38,8 @@ export function enableRelaxedSimd(): void {
   if (Number.parseInt(process.versions.node, 10) < 22) setFlagsFromString("--experimental-wasm-relaxed-simd");
 }
 
+const here = createRequire(import.meta.url);
+
 /** Waiting may block the thread: nobody looks at it. */
 export const canBlock = true;
 
@@ -50,6 +51,8 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
     const { data, koffi, folder } = require("node:worker_threads").workerData;
     start(data, () => new Native({ koffi: require(koffi), fs: require("node:fs"), folder }));\n`;
   const workerData = { data, koffi: koffiPath(), folder: tmpdir() };
+  // loaded with the first worker: most programs have none, and it takes milliseconds
+  const { Worker } = here("node:worker_threads") as typeof import("node:worker_threads");
   // a loader that this process was started with (TypeScript, tests) would cost each worker a start of its own
   const worker = new Worker(text, { eval: true, workerData, execArgv: [], env: {}, name: "gradloom" });
   worker.unref();
@@ -73,7 +76,7 @@ export const atExit = (fn: () => void): void => void process.once("exit", fn);
 /** Where a worker finds koffi, which it loads when it first meets native code. */
 function koffiPath(): string {
   try {
-    return createRequire(import.meta.url).resolve("koffi");
+    return here.resolve("koffi");
   } catch {
     return "koffi";
   }
