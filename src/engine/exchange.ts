@@ -59,6 +59,12 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
     if (newest !== node) captured.external.set(buffer, newest);
     if (newest.realized === undefined) pending.push(newest);
     if (!buffer.isAllocated) throw new JitError(`TinyJit: ${buffer}, which was captured, ${GONE}`);
+    if (node.left || newest.left) {
+      throw new JitError(
+        `TinyJit: a tensor of shape [${newest.shape}] that the function uses has other memory by now than when it was captured, ` +
+          "because another name of it was assigned to; reset() the jit",
+      );
+    }
   }
   const written = captured.writtenInputs.flatMap((i) => basesOf(given.tensors[i] as TensorLike));
   for (const { tensor, buffers, line } of captured.assigned) {
@@ -77,14 +83,17 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
     });
   }
   pending.push(...waitingOn(written));
-  if (pending.length > 0) yield* realizeSteps(pending);
+  if (pending.length > 0) {
+    yield* realizeSteps(pending);
+    given.unrealized(); // an assign that waited may have overwritten an input
+  }
   requireApart(captured, given);
 }
 const basesOf = (t: TensorLike): LazyBuffer[] => t.lazydata.parts.map((p) => p.base);
 const GONE = "was disposed of; reset() the jit";
 
 /** An input that is written must not be the memory of anything else in the call. */
-function requireApart(captured: Captured, given: Arguments): void {
+export function requireApart(captured: Captured, given: Arguments): void {
   for (const i of captured.writtenInputs) {
     const own = new Set(buffersOf([given.tensors[i] as TensorLike]).map(rootOf));
     const meets = (b: Buffer): boolean => own.has(rootOf(b));

@@ -20,7 +20,7 @@ import {
   seal,
 } from "./capture.ts";
 import { CacheCollector, type HostRead, type TensorLike, Trace } from "./collector.ts";
-import { giveBack, like, outputsOf, prepare, Results, renew, standIn } from "./exchange.ts";
+import { giveBack, like, outputsOf, prepare, Results, renew, requireApart, standIn } from "./exchange.ts";
 import { atOnce, inTurn, realize, realizeSync } from "./realize.ts";
 import { Replay } from "./replay.ts";
 import { isWithin, requireSteady, Summary } from "./steady.ts";
@@ -209,6 +209,7 @@ class Jit extends Callable {
     const summary = new Summary(trace);
     const trusted = trust(earlier, this.#ready, summary, given.bound);
     const { captured, results } = capture(trace, standIns, done.leaves, new Set(given.bound.keys()));
+    requireApart(captured, given);
     const outputs = outputsOf(captured, done.leaves, results);
     seal(trace, standIns, new Set(outputs.values()));
     for (const { tensor } of captured.assigned) renew(tensor);

@@ -145,11 +145,11 @@ function computedIn(trace: Trace): WeakSet<Buffer> {
   const fixed = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
   for (const { item, isNew } of trace.items) {
     const varies = item.inputs.some((b) => computed.has(b) || draws.has(b) || !(written.has(b) || fixed(b)));
-    for (const out of item.outputs) {
-      if (isNew && !written.has(out) && item.lazies[0]?.op !== "ASSIGN") made.add(out);
+    item.outputs.forEach((out, k) => {
+      if (isNew && !written.has(out) && item.lazies[k]?.op !== "ASSIGN") made.add(out);
       written.add(out);
       if (made.has(out) && varies) computed.add(out);
-    }
+    });
   }
   return new WeakSet(computed);
 }

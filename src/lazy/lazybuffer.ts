@@ -45,6 +45,8 @@ export class LazyBuffer {
   stale: string | undefined;
   /** set when a kernel that has run computed this node on its way, without storing it, and where nobody will ask for it */
   consumed = false;
+  /** set when a tensor that looked at this memory got other memory by an assign */
+  left = false;
   /** the assign to this node, where there is one: this node's memory is the assign's from then on */
   successor: LazyBuffer | undefined;
   #buffer: Buffer | undefined;
@@ -389,7 +391,10 @@ export class LazyBuffer {
   /** What a tensor of this node is after an assign: a node that writes here, or `value` where there is no memory yet. */
   replacedBy(value: LazyBuffer): LazyBuffer {
     // nothing is overwritten either where the memory belongs to another tensor by now
-    if (!this.isWhole || this.base.overwritten || !this.hasMemory) return value;
+    if (!this.isWhole || this.base.overwritten || !this.hasMemory) {
+      this.base.left = true;
+      return value;
+    }
     return this.assign(value.base === this.base && !value.st.contiguous ? value.contiguous() : value);
   }
   #sharing(target: LazyBuffer): this {

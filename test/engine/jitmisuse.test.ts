@@ -661,6 +661,51 @@ const MEMORY: Record<string, Case> = {
     message: /assigns to input 0, and input 1 lies in the same memory; pass a copy/,
     at: 2,
   },
+  "an input that is written and passed twice, at the capture": {
+    make: () => {
+      const f = new TinyJit((x: Tensor, y: Tensor) => {
+        x.assign(x.add(1));
+        return y.mul(2);
+      });
+      return () => {
+        const x = floats(1, 2).realizeSync();
+        return f(x, x);
+      };
+    },
+    message: /assigns to input 0, and input 1 lies in the same memory; pass a copy/,
+    at: 1,
+  },
+  "a weight that got other memory because another name of it was assigned to": {
+    make: () => {
+      const w = floats(1, 2).realizeSync();
+      const f = new TinyJit((x: Tensor) => x.mul(w));
+      return (i) => {
+        if (i === 2) {
+          const other = w.detach();
+          other.assign(other.add(1));
+          w.assign(floats(5, 6));
+        }
+        return f(floats(1, 1));
+      };
+    },
+    message: /has other memory by now than when it was captured, because another name of it was assigned to/,
+    at: 2,
+  },
+  "an input that an assign overwrites before the replay": {
+    make: () => {
+      const w = floats(1, 2).realizeSync();
+      const f = new TinyJit((x: Tensor) => x.mul(w));
+      return (i) => {
+        if (i < 2) return f(floats(1, 1));
+        const old = w.detach();
+        w.assign(w.add(1));
+        return f(old);
+      };
+    },
+    message: /an assign has overwritten/,
+    at: 2,
+    error: StaleError,
+  },
   "an input that is written and used besides": {
     make: () => {
       const w = floats(1, 2).realizeSync();

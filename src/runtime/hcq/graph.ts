@@ -198,8 +198,20 @@ export class HCQGraph implements GraphRunner {
       if (end !== undefined)
         lane.queue.updateSignal(end, lane.device.timelineSignal, values.get(lane.device) as number);
     }
-    for (const { queue, device } of this.#lanes) queue.submit(device);
     this.#holdings.last = this.#devices.map((d) => d.fence());
+    this.#submit();
+  }
+  /** What is executed at once may fail at once; the other queues still have values to signal. */
+  #submit(): void {
+    const failures: unknown[] = [];
+    for (const { queue, device } of this.#lanes) {
+      try {
+        queue.submit(device);
+      } catch (e) {
+        failures.push(e);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   }
 }
 
