@@ -1,8 +1,9 @@
 // `npm run bench -- jit`: what a captured step costs. (a) 200 tiny kernels, each on the result of the one before: what the
 // host pays to submit them, and how long until they are done, beside jax-js in the same run; (b) the training step of
-// examples/beautiful_mnist.ts: the host's share of it; (c) its memory, with and without the planner.
+// examples/beautiful_mnist.ts: the host's share of it; (c) its memory, with and without the planner; (d) two devices: how
+// much of the time of copies the trace shows beside kernels.
 
-import { Device, nn, Tensor, TinyJit } from "../src/index.ts";
+import { Device, nn, profiler, type Span, Tensor, TinyJit, withEnv } from "../src/index.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
 
 const KERNELS = 200;
@@ -11,14 +12,9 @@ const BATCH = 128;
 
 export async function jit(): Promise<Report> {
   const skipped: string[] = [];
-  return { title: "jit", rows: [...(await chain(skipped)), ...(await mnist())], skipped };
+  return { title: "jit", rows: [...(await chain(skipped)), ...(await mnist()), await overlap()], skipped };
 }
 
-const ms = async (fn: () => unknown): Promise<number> => {
-  const start = performance.now();
-  await fn();
-  return performance.now() - start;
-};
 const matrix = (seed: number): number[][] =>
   Array.from({ length: SIDE }, (_, i) =>
     Array.from({ length: SIDE }, (_, j) => ((i * SIDE + j + seed) % 7) / 14),
@@ -140,47 +136,50 @@ async function mnist(): Promise<Row[]> {
   Tensor.manualSeed(1);
   const model = convnet();
   const optimizer = new nn.optim.Adam(nn.getParameters(model));
-  const step = new TinyJit(async (x: Tensor, y: Tensor) => {
+  const body = async (x: Tensor, y: Tensor) => {
     const loss = Tensor.train(() => model.forward(x)).crossEntropy(y);
     optimizer.zeroGrad();
     loss.backward();
     await optimizer.step(loss);
     return loss;
-  });
+  };
+  const step = new TinyJit(body);
+  const device = Device.get(Device.DEFAULT);
   const batch = async (): Promise<[Tensor, Tensor]> => {
     const [x, y] = [Tensor.rand(BATCH, 1, 28, 28), Tensor.randint(0, 10, [BATCH])];
     await Tensor.realize(x, y);
+    await device.synchronize();
     return [x, y];
   };
-  const eager = [
-    await ms(async () => step(...(await batch()))),
-    await ms(async () => step(...(await batch()))),
-  ];
-  const device = Device.get(Device.DEFAULT);
-  const [host, all]: [number[], number[]] = [[], []];
-  for (let i = 0; i < 6; i++) {
+  /** Milliseconds until the host is free again, and until the device is. */
+  const timed = async (run: (x: Tensor, y: Tensor) => unknown): Promise<[host: number, all: number]> => {
     const args = await batch();
-    await device.synchronize();
     const start = performance.now();
-    step.sync(...args);
-    host.push(performance.now() - start);
+    await run(...args);
+    const host = performance.now() - start;
     await device.synchronize();
-    all.push(performance.now() - start);
+    return [host, performance.now() - start];
+  };
+  const first = [await timed(step), await timed(step)].map(([, all]) => all);
+  const [eager, replays]: [[number, number][], [number, number][]] = [[], []];
+  for (let i = 0; i < 6; i++) {
+    eager.push(await timed(body));
+    replays.push(await timed(step));
   }
   const { memory } = step;
   if (memory === undefined) throw new Error("nothing was captured");
-  const [h, a] = [summarize(host), summarize(all)];
+  const part = (runs: [number, number][], i: 0 | 1) => summarize(runs.map((r) => r[i]));
+  const [h, a] = [part(replays, 0), part(replays, 1)];
   const share = (100 * memory.totalPlanned) / memory.totalApart;
   const mb = (n: number): string => `${(n / 1e6).toFixed(1)} MB`;
+  const what = `(b) MNIST step, batch ${BATCH}`;
   return [
+    { what: `${what}: call 0, call 1`, ...summarize(first), note: "compiles; captures" },
+    { what: `${what}: eager`, ...part(eager, 1) },
+    { what: `${what}: a replay`, ...a, note: `${step.jitCache.length} kernels` },
+    { what: `${what}: the host's part, eager`, ...part(eager, 0) },
     {
-      what: `(b) MNIST step, batch ${BATCH}: call 0, call 1`,
-      ...summarize(eager),
-      note: "compiling; capturing",
-    },
-    { what: `(b) MNIST step, batch ${BATCH}: a replay`, ...a, note: `${step.jitCache.length} kernels` },
-    {
-      what: `(b) MNIST step, batch ${BATCH}: the host's part of it`,
+      what: `${what}: the host's part of a replay`,
       ...h,
       limit: Number((0.03 * a.median).toPrecision(3)),
       note: `${((100 * h.median) / a.median).toFixed(2)} %`,
@@ -192,4 +191,57 @@ async function mnist(): Promise<Row[]> {
       limit: 45,
     },
   ];
+}
+
+/** Time in which a span ran beside one of the others, in microseconds. */
+function beside(span: Span, others: readonly Span[]): number {
+  const parts = others
+    .map((o) => [Math.max(o.start, span.start), Math.min(o.end, span.end)] as const)
+    .filter(([from, to]) => to > from)
+    .sort(([a], [b]) => a - b);
+  let [total, until] = [0, 0];
+  for (const [from, to] of parts) {
+    total += Math.max(0, to - Math.max(from, until));
+    until = Math.max(until, to);
+  }
+  return total;
+}
+
+/** Each of two devices multiplies matrices while weights for its next turn come from the other. */
+async function overlap(): Promise<Row> {
+  process.stderr.write("two devices\n");
+  const devices = ["WASM", "WASM:1"];
+  const side = 384;
+  const weights = await Promise.all(devices.map((device) => Tensor.rand(4 * 2 ** 20, { device }).realize()));
+  const step = new TinyJit((a: Tensor, b: Tensor) =>
+    [a, b].map((x, i) => {
+      const moved = (weights[1 - i] as Tensor).to(devices[i] as string);
+      let y = x;
+      for (let k = 0; k < 3; k++) y = y.dot(x).contiguous();
+      return y.sum().add(moved.sum());
+    }),
+  );
+  const shares: number[] = [];
+  await withEnv({ PROFILE: 1 }, async () => {
+    const inputs = devices.map((device) => Tensor.rand(side, side, { device }));
+    await Tensor.realize(...inputs);
+    for (let i = 0; i < 23; i++) {
+      profiler.reset();
+      step.sync(...(inputs as [Tensor, Tensor]));
+      for (const d of devices) await Device.get(d).synchronize();
+      if (i < 3) continue;
+      const { spans } = profiler;
+      const copies = spans.filter((s) => s.kind === "copy" && s.device !== "host");
+      const kernels = spans.filter((s) => s.kind === "kernel");
+      const all = copies.reduce((sum, s) => sum + s.end - s.start, 0);
+      shares.push((100 * copies.reduce((sum, s) => sum + beside(s, kernels), 0)) / all);
+    }
+    profiler.reset();
+  });
+  return {
+    what: "(d) two devices: the part of the copies' time with kernels beside it, from the trace",
+    ...summarize(shares),
+    unit: "%",
+    note: "copies of 16 MB, products of 384 × 384",
+  };
 }
