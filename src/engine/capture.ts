@@ -3,14 +3,11 @@
 // somebody holds is never overwritten), or fixed. Fixed are the memory of tensors that were there before (weights),
 // host data, and what only the items see, which is planned into one arena a device. Nothing here runs anything.
 
-import { type DType, dtypes } from "../dtype.ts";
+import type { DType } from "../dtype.ts";
 import { InternalError, JitError } from "../errors.ts";
-import { getOrMake } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { Buffer } from "../runtime/buffer.ts";
-import { kindOf } from "../runtime/registry.ts";
+import type { Buffer } from "../runtime/buffer.ts";
 import type { Runner } from "../runtime/runner.ts";
-import { type Life, orderForMemory, planMemory } from "../schedule/memory.ts";
 import { buildOn } from "../schedule/schedule.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
@@ -23,6 +20,7 @@ import {
   type Trace,
   type TraceItem,
 } from "./collector.ts";
+import { arrange, holds, type MemoryReport, plan, type Use, usesOf } from "./plan.ts";
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
@@ -72,18 +70,6 @@ export type Part =
 
 export type TensorClass = new (lb: LazyBuffer) => TensorLike;
 
-export interface MemoryReport {
-  /** bytes of what only the items see, side by side and as planned */
-  readonly apart: number;
-  readonly planned: number;
-  /** how many buffers share how many arenas */
-  readonly buffers: number;
-  readonly arenas: number;
-  /** bytes of all buffers of the step, weights, inputs and outputs too, without and with the plan */
-  readonly totalApart: number;
-  readonly totalPlanned: number;
-}
-
 /** A tensor from before that the function assigns to, and its memory: one buffer a device. */
 export interface AssignedMemory {
   readonly tensor: TensorLike;
@@ -119,85 +105,6 @@ export interface StandIn {
 export const buffersOf = (tensors: readonly TensorLike[]): Buffer[] =>
   tensors.flatMap((t) => t.lazydata.parts.map((p) => p.base.buffer));
 
-/** Where a buffer comes from, seen from the items alone. */
-interface Use {
-  readonly buffer: Buffer;
-  /** made by the items, not there before */
-  readonly local: boolean;
-  first: number;
-  last: number;
-  written: boolean;
-}
-
-/** Every buffer of the trace in order of its first use. */
-function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, Use> {
-  const uses = new Map<Buffer, Use>();
-  items.forEach(({ item, isNew }, i) => {
-    if (!isNew) return;
-    const touch = (buffer: Buffer, local: boolean): Use => {
-      const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
-      use.last = i;
-      return use;
-    };
-    for (const b of item.inputs) touch(b, false);
-    item.outputs.forEach((b, k) => {
-      const node = item.lazies[k];
-      const made = node === undefined || (node.op !== "ASSIGN" && node.id >= firstNode);
-      touch(b, made).written = true;
-    });
-  });
-  return uses;
-}
-
-/**
- * The order of a replay. Copies of host data go first and copies to the host go last where nothing speaks against it: they
- * would cut the run of kernels between them in two. Between them the order is the one that needs the least memory.
- */
-function arrange(trace: Trace, returned: readonly Returned[]): TraceItem[] {
-  const items = trace.items.filter((x) => x.isNew);
-  const places = placesOf(items);
-  const at = (place: number): TraceItem[] => items.filter((_, i) => places[i] === place);
-  const kept = new Set<Buffer | undefined>(returned.flatMap(memoryOf));
-  const uses = usesOf(items, trace.firstNode);
-  const numbers = new Map([...uses.keys()].map((b, i) => [b, i]));
-  const bytes = [...uses.values()].map(({ buffer, local }) =>
-    local && !holds(buffer) && !kept.has(buffer) ? buffer.nbytes : 0,
-  );
-  const middle = at(0);
-  const number = (b: Buffer): number => numbers.get(b) as number;
-  const steps = middle.map(({ item }) => ({
-    reads: item.inputs.map(number),
-    writes: item.outputs.map(number),
-  }));
-  return [...at(-1), ...orderForMemory(steps, bytes).map((i) => middle[i] as TraceItem), ...at(1)];
-}
-
-/** -1: may be first, 1: may be last. */
-function placesOf(items: readonly TraceItem[]): (-1 | 0 | 1)[] {
-  const firstUse = new Map<Buffer, number>();
-  const lastUse = new Map<Buffer, number>();
-  const lastWrite = new Map<Buffer, number>();
-  items.forEach(({ item }, i) => {
-    for (const b of [...item.inputs, ...item.outputs]) {
-      if (!firstUse.has(b)) firstUse.set(b, i);
-      lastUse.set(b, i);
-    }
-    for (const b of item.outputs) lastWrite.set(b, i);
-  });
-  return items.map(({ item }, i) => {
-    const [dest, src] = [item.outputs[0], item.inputs[0]];
-    if (item.ast[0]?.op !== "COPY" || dest === undefined || src === undefined) return 0;
-    if (holds(src) && !holds(dest) && !lastWrite.has(src) && firstUse.get(dest) === i) return -1;
-    return holds(dest) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
-  });
-}
-
-/** The memory of a leaf that the function returned. */
-const memoryOf = (r: Returned): (Buffer | undefined)[] =>
-  r.kind === "host" ? [r.read.buffer] : r.tensor.lazydata.parts.map((p) => p.base.realized);
-
-const holds = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
-
 /** The slots of one capture while they are given out. */
 class Slots {
   readonly list: Slot[] = [];
@@ -222,6 +129,10 @@ export type Returned =
   | { readonly kind: "tensor"; readonly tensor: TensorLike }
   | { readonly kind: "host"; readonly read: HostRead };
 
+/** The memory of a leaf that the function returned. */
+const memoryOf = (r: Returned): (Buffer | undefined)[] =>
+  r.kind === "host" ? [r.read.buffer] : r.tensor.lazydata.parts.map((p) => p.base.realized);
+
 /** Makes of a trace what can be replayed, and of each returned leaf where it comes from. */
 export function capture(
   trace: Trace,
@@ -229,7 +140,8 @@ export function capture(
   returned: readonly Returned[],
   given: ReadonlySet<Variable>,
 ): { captured: Captured; results: Result[] } {
-  const ordered = arrange(trace, returned);
+  const wanted = new Set(returned.flatMap(memoryOf));
+  const ordered = arrange(trace, wanted);
   const items = ordered.filter(isCaptured);
   if (items.length === 0)
     throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
@@ -240,16 +152,13 @@ export function capture(
   const slots = new Slots();
   const aliases = inputs.flatMap((i) => i.aliases);
   for (const [index, alias] of aliases.entries()) slots.add(alias, { kind: "input", index });
-  const wanted = new Set(returned.flatMap(memoryOf));
   for (const { buffer, local } of uses.values()) {
     if (!local || !wanted.has(buffer)) continue;
     const { device, size, dtype } = buffer;
     slots.add(buffer, { kind: "output", device, size, dtype });
   }
-  const { memory, planned } = plan(
-    [...uses.values()].filter((u) => !slots.has(u.buffer)),
-    uses,
-  );
+  const free = new Set([...uses.keys()].filter((b) => !slots.has(b)));
+  const { memory, planned } = plan(ordered, uses, free);
   for (const [buffer, place] of planned) slots.add(buffer, { kind: "fixed", buffer: place });
   for (const { buffer } of uses.values()) {
     if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
@@ -400,40 +309,6 @@ function externalsOf(
     }
   }
   return external;
-}
-
-/** One arena a device for what only the items see. */
-function plan(
-  free: readonly Use[],
-  uses: ReadonlyMap<Buffer, Use>,
-): { memory: MemoryReport; planned: Map<Buffer, Buffer> } {
-  const planned = new Map<Buffer, Buffer>();
-  const byDevice = new Map<string, Use[]>();
-  for (const use of free) {
-    if (use.local && !holds(use.buffer)) getOrMake(byDevice, use.buffer.device, () => []).push(use);
-  }
-  let [apart, bytes] = [0, 0];
-  for (const [device, list] of byDevice) {
-    const lives = list.map(({ buffer, first, last }): Life => ({ nbytes: buffer.nbytes, first, last }));
-    const { offsets, nbytes, apart: sum } = planMemory(lives);
-    apart += sum;
-    bytes += nbytes;
-    const arena = new Buffer(device, nbytes, dtypes.uint8);
-    list.forEach(({ buffer: { size, dtype }, buffer }, i) => {
-      planned.set(buffer, new Buffer(device, size, dtype, arena, offsets[i]));
-    });
-  }
-  let others = 0;
-  for (const { buffer } of uses.values()) if (!planned.has(buffer) && !holds(buffer)) others += buffer.nbytes;
-  const memory = {
-    apart,
-    planned: bytes,
-    buffers: planned.size,
-    arenas: byDevice.size,
-    totalApart: others + apart,
-    totalPlanned: others + bytes,
-  };
-  return { memory, planned };
 }
 
 const STALE =

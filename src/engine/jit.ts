@@ -10,17 +10,10 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { Arguments, type Expected, expectedOf, isTensor, mismatch } from "./arguments.ts";
-import {
-  buffersOf,
-  type Captured,
-  capture,
-  type MemoryReport,
-  type Result,
-  type Returned,
-  seal,
-} from "./capture.ts";
+import { buffersOf, type Captured, capture, type Result, type Returned, seal } from "./capture.ts";
 import { CacheCollector, type HostRead, type TensorLike, Trace } from "./collector.ts";
 import { giveBack, like, outputsOf, prepare, Results, renew, requireApart, standIn } from "./exchange.ts";
+import type { MemoryReport } from "./plan.ts";
 import { atOnce, inTurn, realize, realizeSync } from "./realize.ts";
 import { Replay } from "./replay.ts";
 import { isWithin, requireSteady, Summary } from "./steady.ts";

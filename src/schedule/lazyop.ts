@@ -4,7 +4,7 @@
 import type { DType, Value } from "../dtype.ts";
 import { toposort } from "../helpers.ts";
 import type { CustomFn } from "../lazy/lazybuffer.ts";
-import type { AluOp, ReduceOp } from "../ops.ts";
+import { type AluOp, isReduceOp, type ReduceOp } from "../ops.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Shape } from "../shape/view.ts";
 
@@ -104,6 +104,30 @@ function keyWith(ast: readonly LazyOp[], show: (u: LazyOp) => string): string {
 /** The constants of a kernel, in order. */
 export const constantsIn = (ast: readonly LazyOp[]): Value[] =>
   toposort(ast, (x) => x.srcs).flatMap((u) => (u.op === "CONST" ? [u.arg.val] : []));
+
+/**
+ * The buffers that a kernel reads only at the element that it writes, by their numbers: its result may take their place. Below
+ * a reduce or a view an element is computed from others than its own.
+ */
+export function readInPlace(store: LazyOp): number[] {
+  if (store.op !== "STORE" || !store.arg.st.contiguous) return [];
+  const nodes = toposort<LazyOp>([store], (x) => x.srcs);
+  const moving = nodes.filter((u) => u.op === "VIEW" || isReduceOp(u.op));
+  const moved = new Set(
+    toposort(
+      moving.flatMap((u) => u.srcs),
+      (x) => x.srcs,
+    ),
+  );
+  const shape = String(store.shape);
+  const places = new Map<number, boolean>();
+  for (const u of nodes) {
+    if (u.op !== "LOAD") continue;
+    const here = !moved.has(u) && u.arg.st.contiguous && String(u.arg.st.shape) === shape;
+    places.set(u.arg.idx, here && places.get(u.arg.idx) !== false);
+  }
+  return [...places].flatMap(([idx, here]) => (here ? [idx] : []));
+}
 
 /** The tree as text, for DEBUG=3; a node with several users is written out once and called by number after that. */
 export function showAst(root: LazyOp): string {

@@ -27,34 +27,55 @@ interface Placed extends Life {
   readonly size: number;
 }
 
+/** In which order values are placed: by size, by how long they live, by both, by when they begin. */
+const ORDERS: readonly ((l: Life) => number)[] = [
+  (l) => -l.nbytes,
+  (l) => -l.nbytes * (l.last - l.first + 1),
+  (l) => l.first - l.last,
+  (l) => l.first,
+  (l) => -l.last,
+];
+
 /**
- * The largest first, each in the tightest gap between those that live at the same time. No order is best for all graphs;
- * this one is close to the lower bound (the most bytes alive at one step) on training steps.
+ * Each value in a gap between those that live at the same time. No order of placing is best for all graphs, so several are
+ * tried, until one needs no more than the most bytes that are alive at one step.
  */
 export function planMemory(lives: readonly Life[]): Plan {
-  const order = lives.map((_, i) => i);
-  const life = (i: number): Life => lives[i] as Life;
-  order.sort((a, b) => life(b).nbytes - life(a).nbytes || life(a).first - life(b).first || a - b);
+  const least = mostAlive(lives);
+  const apart = lives.reduce((sum, l) => sum + rounded(l.nbytes), 0);
+  let best: Plan = { offsets: [], nbytes: Infinity, apart };
+  for (const weight of ORDERS) {
+    for (const tight of [true, false]) {
+      if (best.nbytes === least) return best;
+      const made = place(lives, weight, tight);
+      if (made.nbytes < best.nbytes) best = { ...made, apart };
+    }
+  }
+  return best;
+}
+
+function place(
+  lives: readonly Life[],
+  weight: (l: Life) => number,
+  tight: boolean,
+): { offsets: readonly number[]; nbytes: number } {
+  const order = lives.map((l, i) => ({ i, l, w: weight(l) }));
+  order.sort((a, b) => a.w - b.w || b.l.nbytes - a.l.nbytes || a.l.first - b.l.first || a.i - b.i);
   const offsets: number[] = lives.map(() => 0);
   // by address, so that one pass over those in the way finds the gaps between them
   const placed: Placed[] = [];
-  for (const i of order) {
-    const { nbytes, first, last } = life(i);
-    const size = rounded(nbytes);
-    const at = lowestGap(placed, size, first, last);
+  for (const { i, l } of order) {
+    const size = rounded(l.nbytes);
+    const at = gapFor(placed, size, l, tight);
     offsets[i] = at;
     const after = placed.findIndex((p) => p.at > at);
-    placed.splice(after < 0 ? placed.length : after, 0, { nbytes, first, last, at, size });
+    placed.splice(after < 0 ? placed.length : after, 0, { ...l, at, size });
   }
-  return {
-    offsets,
-    nbytes: placed.reduce((top, p) => Math.max(top, p.at + p.size), 0),
-    apart: lives.reduce((sum, l) => sum + rounded(l.nbytes), 0),
-  };
+  return { offsets, nbytes: placed.reduce((top, p) => Math.max(top, p.at + p.size), 0) };
 }
 
-/** The tightest gap that is large enough, else above all that is in the way. */
-function lowestGap(placed: readonly Placed[], size: number, first: number, last: number): number {
+/** The tightest gap that is large enough, or the lowest; else above all that is in the way. */
+function gapFor(placed: readonly Placed[], size: number, { first, last }: Life, tight: boolean): number {
   let top = 0;
   let best = -1;
   let room = Infinity;
@@ -63,7 +84,7 @@ function lowestGap(placed: readonly Placed[], size: number, first: number, last:
     const gap = p.at - top;
     if (gap >= size && gap < room) {
       best = top;
-      room = gap;
+      room = tight ? gap : 0;
     }
     top = Math.max(top, p.at + p.size);
   }

@@ -1,0 +1,177 @@
+// Where the values of a captured step lie, and in which order its items run. In: the items as they were executed. Out: the
+// order that needs the least memory, and for what only the items see a place in one arena a device: values that live at
+// different times share it, and a result may take the very place of an operand that nobody reads any more.
+
+import { dtypes } from "../dtype.ts";
+import { getOrMake } from "../helpers.ts";
+import { Buffer } from "../runtime/buffer.ts";
+import { Device, kindOf } from "../runtime/registry.ts";
+import { readInPlace } from "../schedule/lazyop.ts";
+import { orderForMemory, planMemory } from "../schedule/memory.ts";
+import type { Trace, TraceItem } from "./collector.ts";
+
+export interface MemoryReport {
+  /** bytes of what only the items see, side by side and as planned */
+  readonly apart: number;
+  readonly planned: number;
+  /** how many buffers share how many arenas */
+  readonly buffers: number;
+  readonly arenas: number;
+  /** bytes of all buffers of the step, weights, inputs and outputs too, without and with the plan */
+  readonly totalApart: number;
+  readonly totalPlanned: number;
+}
+
+export const holds = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
+
+/** Where a buffer comes from, seen from the items alone. */
+export interface Use {
+  readonly buffer: Buffer;
+  /** made by the items, not there before */
+  readonly local: boolean;
+  first: number;
+  last: number;
+  written: boolean;
+}
+
+/** Every buffer of the trace in order of its first use. */
+export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, Use> {
+  const uses = new Map<Buffer, Use>();
+  items.forEach(({ item, isNew }, i) => {
+    if (!isNew) return;
+    const touch = (buffer: Buffer, local: boolean): Use => {
+      const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
+      use.last = i;
+      return use;
+    };
+    for (const b of item.inputs) touch(b, false);
+    item.outputs.forEach((b, k) => {
+      const node = item.lazies[k];
+      const made = node === undefined || (node.op !== "ASSIGN" && node.id >= firstNode);
+      touch(b, made).written = true;
+    });
+  });
+  return uses;
+}
+
+/**
+ * The order of a replay. Copies of host data go first and copies to the host go last where nothing speaks against it: they
+ * would cut the run of kernels between them in two. Between them the order is the one that needs the least memory.
+ */
+export function arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): TraceItem[] {
+  const items = trace.items.filter((x) => x.isNew);
+  const places = placesOf(items);
+  const at = (place: number): TraceItem[] => items.filter((_, i) => places[i] === place);
+  const uses = usesOf(items, trace.firstNode);
+  const numbers = new Map([...uses.keys()].map((b, i) => [b, i]));
+  const bytes = [...uses.values()].map(({ buffer, local }) =>
+    local && !holds(buffer) && !kept.has(buffer) ? buffer.nbytes : 0,
+  );
+  const middle = at(0);
+  const number = (b: Buffer): number => numbers.get(b) as number;
+  const steps = middle.map(({ item }) => ({
+    reads: item.inputs.map(number),
+    writes: item.outputs.map(number),
+  }));
+  return [...at(-1), ...orderForMemory(steps, bytes).map((i) => middle[i] as TraceItem), ...at(1)];
+}
+
+/** -1: may be first, 1: may be last. */
+function placesOf(items: readonly TraceItem[]): (-1 | 0 | 1)[] {
+  const firstUse = new Map<Buffer, number>();
+  const lastUse = new Map<Buffer, number>();
+  const lastWrite = new Map<Buffer, number>();
+  items.forEach(({ item }, i) => {
+    for (const b of [...item.inputs, ...item.outputs]) {
+      if (!firstUse.has(b)) firstUse.set(b, i);
+      lastUse.set(b, i);
+    }
+    for (const b of item.outputs) lastWrite.set(b, i);
+  });
+  return items.map(({ item }, i) => {
+    const [dest, src] = [item.outputs[0], item.inputs[0]];
+    if (item.ast[0]?.op !== "COPY" || dest === undefined || src === undefined) return 0;
+    if (holds(src) && !holds(dest) && !lastWrite.has(src) && firstUse.get(dest) === i) return -1;
+    return holds(dest) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
+  });
+}
+
+/** One place in an arena, for one value after the other. */
+interface Place {
+  readonly values: Use[];
+  readonly nbytes: number;
+  readonly first: number;
+  last: number;
+}
+
+/** A result goes where an operand of its size was that is read for the last time, and only at the same element. */
+function placesFor(
+  items: readonly TraceItem[],
+  uses: ReadonlyMap<Buffer, Use>,
+  free: ReadonlySet<Buffer>,
+): Place[] {
+  const places = new Map<Buffer, Place>();
+  const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holds(b);
+  items.forEach(({ item, isNew }, i) => {
+    if (!isNew) return;
+    for (const b of item.outputs) {
+      const use = uses.get(b) as Use;
+      if (!isFree(b) || use.first !== i || places.has(b)) continue;
+      const from = operandsInPlace(item).find(
+        (x) => places.get(x)?.last === i && x.nbytes === b.nbytes && x.dtype.itemsize === b.dtype.itemsize,
+      );
+      const place = from === undefined ? undefined : places.get(from);
+      if (place === undefined) places.set(b, { values: [use], nbytes: b.nbytes, first: i, last: use.last });
+      else {
+        place.values.push(use);
+        place.last = use.last;
+        places.set(b, place);
+      }
+    }
+  });
+  return [...new Set(places.values())];
+}
+
+/** Operands that a kernel of one output reads at the very element it writes. Where threads share an element: none. */
+function operandsInPlace({ ast, outputs, inputs }: TraceItem["item"]): Buffer[] {
+  const [out] = outputs;
+  if (ast.length !== 1 || ast[0]?.op !== "STORE" || out === undefined) return [];
+  if (Device.get(out.device).renderer?.hasLocal !== false) return [];
+  return readInPlace(ast[0]).map((idx) => inputs[idx - 1] as Buffer);
+}
+
+/** Plans what is in `free`, of the values that the items make. */
+export function plan(
+  items: readonly TraceItem[],
+  uses: ReadonlyMap<Buffer, Use>,
+  free: ReadonlySet<Buffer>,
+): { memory: MemoryReport; planned: Map<Buffer, Buffer> } {
+  const planned = new Map<Buffer, Buffer>();
+  const byDevice = new Map<string, Place[]>();
+  for (const place of placesFor(items, uses, free))
+    getOrMake(byDevice, (place.values[0] as Use).buffer.device, () => []).push(place);
+  let bytes = 0;
+  for (const [device, places] of byDevice) {
+    const { offsets, nbytes } = planMemory(places);
+    bytes += nbytes;
+    const arena = new Buffer(device, nbytes, dtypes.uint8);
+    places.forEach(({ values }, i) => {
+      for (const { buffer } of values)
+        planned.set(buffer, new Buffer(device, buffer.size, buffer.dtype, arena, offsets[i]));
+    });
+  }
+  let [apart, others] = [0, 0];
+  for (const { buffer } of uses.values()) {
+    if (planned.has(buffer)) apart += buffer.nbytes;
+    else if (!holds(buffer)) others += buffer.nbytes;
+  }
+  const memory = {
+    apart,
+    planned: bytes,
+    buffers: planned.size,
+    arenas: byDevice.size,
+    totalApart: others + apart,
+    totalPlanned: others + bytes,
+  };
+  return { memory, planned };
+}
