@@ -87,7 +87,6 @@ export interface Captured {
   readonly writtenInputs: readonly number[];
   /** random draws, by their place in what the function takes of the stream: `length` numbers */
   readonly random: { readonly draws: readonly Draw[]; readonly from: number; readonly length: number };
-  readonly variables: ReadonlySet<Variable>;
   readonly memory: MemoryReport;
 }
 
@@ -147,7 +146,7 @@ export function capture(
     throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
   const uses = usesOf(ordered, trace.firstNode);
   requireSeen(trace, uses, inputs);
-  const variables = requireGiven(items, given);
+  requireGiven(items, given);
 
   const slots = new Slots();
   const aliases = inputs.flatMap((i) => i.aliases);
@@ -185,7 +184,6 @@ export function capture(
       input.aliases.some((a) => uses.get(a)?.written === true) ? [i] : [],
     ),
     random: { draws: trace.draws, from: trace.stream.from, length: trace.stream.to - trace.stream.from },
-    variables,
     memory,
   };
   return { captured, results };
@@ -210,7 +208,7 @@ function requireSeen(trace: Trace, uses: ReadonlyMap<Buffer, Use>, inputs: reado
   }
 }
 
-function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>): Set<Variable> {
+function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>): void {
   const variables = new Set(items.flatMap(({ item }) => [...item.varVals.keys()]));
   for (const v of variables) {
     if (given.has(v)) continue;
@@ -226,7 +224,6 @@ function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>)
         "(t.shape gives numbers; use the Variable itself), or it is not needed, then leave it out",
     );
   }
-  return variables;
 }
 
 function requireUsed(
