@@ -6,6 +6,7 @@ import { dtypes } from "../dtype.ts";
 import { getOrMake } from "../helpers.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { Device, kindOf } from "../runtime/registry.ts";
+import { CompiledRunner } from "../runtime/runner.ts";
 import { readInPlace } from "../schedule/lazyop.ts";
 import { orderForMemory, planMemory } from "../schedule/memory.ts";
 import type { Trace, TraceItem } from "./collector.ts";
@@ -112,12 +113,13 @@ function placesFor(
 ): Place[] {
   const places = new Map<Buffer, Place>();
   const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holds(b);
-  items.forEach(({ item, isNew }, i) => {
+  items.forEach((traced, i) => {
+    const { item, isNew } = traced;
     if (!isNew) return;
     for (const b of item.outputs) {
       const use = uses.get(b) as Use;
       if (!isFree(b) || use.first !== i || places.has(b)) continue;
-      const from = operandsInPlace(item).find(
+      const from = operandsInPlace(traced).find(
         (x) => places.get(x)?.last === i && x.nbytes === b.nbytes && x.dtype.itemsize === b.dtype.itemsize,
       );
       const place = from === undefined ? undefined : places.get(from);
@@ -133,7 +135,8 @@ function placesFor(
 }
 
 /** Operands that a kernel of one output reads at the very element it writes. Where threads share an element: none. */
-function operandsInPlace({ ast, outputs, inputs }: TraceItem["item"]): Buffer[] {
+function operandsInPlace({ runner, item: { ast, outputs, inputs } }: TraceItem): Buffer[] {
+  if (runner instanceof CompiledRunner && runner.kernel.repeats) return [];
   const [out] = outputs;
   if (ast.length !== 1 || ast[0]?.op !== "STORE" || out === undefined) return [];
   if (Device.get(out.device).renderer?.hasLocal !== false) return [];

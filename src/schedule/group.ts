@@ -7,7 +7,7 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
-import type { LazyOp } from "./lazyop.ts";
+import { type LazyOp, readInPlace } from "./lazyop.ts";
 import type { Draft } from "./schedule.ts";
 
 /** A kernel of more outputs than this keeps too much alive at once, and gains little. */
@@ -99,21 +99,12 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   const loops = new Set<string>();
   const reads = new Map<Buffer, boolean>();
   const loads = new Map<Buffer, Set<string>>();
-  // below a reduce or a view an element is computed from others than its own
-  const nodes = toposort(ast, (x) => x.srcs);
-  const moving = nodes.filter((u) => isReduceOp(u.op) || u.op === "VIEW");
-  const moved = new Set(
-    toposort(
-      moving.flatMap((u) => u.srcs),
-      (x) => x.srcs,
-    ),
-  );
-  for (const u of nodes) {
+  const here = new Set(readInPlace(store));
+  for (const u of toposort(ast, (x) => x.srcs)) {
     if (isReduceOp(u.op)) loops.add(`${u.srcs[0]?.shape}/${u.arg}`);
     if (u.op !== "LOAD") continue;
     const buffer = inputs[u.arg.idx - 1] as Buffer;
-    const here = !moved.has(u) && u.arg.st.contiguous && String(u.arg.st.shape) === String(store.shape);
-    reads.set(buffer, here && reads.get(buffer) !== false);
+    reads.set(buffer, here.has(u.arg.idx));
     if (buffer.size >= turns) getOrMake(loads, buffer, () => new Set()).add(u.arg.st.key);
   }
   const age = draft.out.id < since ? "old" : "new";

@@ -735,6 +735,19 @@ describe("memory", () => {
     expect(GlobalCounters.memUsedOn(device)).toBeLessThanOrEqual(start);
     expect(peak).toBeLessThan(64 * 2 ** 20); // the inputs alone are 16 KiB each
   });
+  test("a kernel that computes elements twice never writes where it reads", async () => {
+    // 1,517 is no multiple of four: the last vector overlaps the one before, and would double what is doubled already
+    const f = new TinyJit((x: Tensor) => {
+      let y = x.add(1).contiguous();
+      for (let i = 0; i < 6; i++) y = y.mul(2).contiguous();
+      return y.add(0);
+    });
+    const want = Array.from({ length: 1517 }, (_, i) => 64 * (i + 1));
+    for (let i = 0; i < 4; i++) {
+      const y = await f(Tensor.arange(1517).cast("float32"));
+      expect(Array.from(await y.data(), Number)).toEqual(want);
+    }
+  });
   test("what only the items see shares an arena; the rest of the call's memory is given back", async () => {
     const device = "WASM:21";
     const f = new TinyJit((x: Tensor) => {
