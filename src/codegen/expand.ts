@@ -138,16 +138,24 @@ class Expander {
   #chooseWide(): ReadonlySet<number> {
     const simd = this.#simd;
     const found: { id: number; score: number }[] = [];
+    const reduces = [...this.#deps.keys()].filter((u) => u.op === "REDUCE");
+    // what a sum reads, it reads many times
+    const often = new Set(
+      toposort(
+        reduces.map((r) => r.srcs[0] as UOp),
+        (x) => x.srcs,
+      ),
+    );
     for (const id of this.#ranges.keys()) {
       if (simd === undefined || this.#axes[id]?.kind === "unroll" || this.#widthOf(id) === 1) continue;
       let score = 0;
       for (const u of this.#deps.keys()) {
         if ((u.op === "LOAD" || u.op === "STORE") && this.#depends(u, id))
-          score += this.#isNext(u, id) ? 4 : -1;
-        // a sum is many operations: even operands that are put together pay
-        else if (u.op === "REDUCE" && this.#depends(u, id) && simd.has(u)) score += 3;
+          score += (this.#isNext(u, id) ? 4 : -1) * (often.has(u) ? 8 : 1);
       }
-      if (score > 0) found.push({ id, score });
+      // a sum is many operations: even operands that are put together pay, if nothing better is there
+      const sums = reduces.some((r) => this.#depends(r, id) && simd.has(r));
+      if (score > 0 || sums) found.push({ id, score });
     }
     const chosen = new Set<number>();
     for (const { id } of found.sort((a, b) => b.score - a.score)) {

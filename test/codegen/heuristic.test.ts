@@ -52,6 +52,15 @@ describe("what it chooses", () => {
     expect(amountOf(k, "GROUP", 2) % 4).toBe(0);
     expect(amountOf(k, "UPCAST", 0) * amountOf(k, "UPCAST", 1)).toBeGreaterThanOrEqual(8);
   });
+  test("what a sum reads decides over what is done with it: a bias changes nothing", () => {
+    const product = empty(128, 256).matmul(empty(64, 256).T);
+    const biased = product.add(empty(64)).mul(empty(64)).relu();
+    const types = (t: Tensor) => opsIn(kernelOf(t), "DEFINE_ACC").map((u) => String(u.dtype));
+    expect(new Set(types(product))).toEqual(new Set(["dtypes.float4"]));
+    expect(types(biased)).toEqual(types(product));
+    const loads = opsIn(kernelOf(biased), "LOAD").filter((u) => String(u.dtype) === "dtypes.float4");
+    expect(loads.length).toBeGreaterThanOrEqual(6);
+  });
   test("a sum of columns: vectors along the columns; a sum of rows: along the sum", () => {
     expect(amountOf(kernelOf(empty(64, 64).sum(0)), "UPCAST", 0) % 4).toBe(0);
     expect(amountOf(kernelOf(empty(64, 64).sum(1)), "GROUP", 1)).toBeGreaterThanOrEqual(4);
