@@ -42,7 +42,7 @@ describe("QR", () => {
     // a column that has nothing to reflect keeps its sign
     expect(await new Tensor(rows("2 1; 0 -3")).qr()[1].tolist()).toEqual(rows("2 1; 0 -3"));
   });
-  test("gradients", async () => {
+  test("gradients", { timeout: 120_000 }, async () => {
     for (const [m, n] of [
       [3, 3],
       [4, 2],
@@ -138,7 +138,7 @@ describe("singular values and eigenvalues", () => {
     }
     await near(new Tensor(rows("2 1; 1 2")).eigvalsh(), new Tensor([1, 3]), 5);
   });
-  test("gradients", async () => {
+  test("gradients", { timeout: 120_000 }, async () => {
     for (const [m, n] of [
       [3, 3],
       [4, 2],
@@ -151,7 +151,7 @@ describe("singular values and eigenvalues", () => {
     await gradcheck((x) => x.pinv(), [f64(2, 3)], 4);
     await gradcheck((x, y) => x.lstsq(y).solution, [f64(4, 2), f64(4, 1)], 4);
   });
-  test("gradients of gradients", async () => {
+  test("gradients of gradients", { timeout: 120_000 }, async () => {
     const square = (f: (x: Tensor) => Tensor) => (x: Tensor) => {
       const leaf = x.requiresGrad ? x : x.detach();
       leaf.requiresGrad = true;
