@@ -3,6 +3,7 @@
 // examples/beautiful_mnist.ts: the host's share of it; (c) its memory, with and without the planner; (d) two devices: how
 // much of the time of copies the trace shows beside kernels.
 
+import { Convnet } from "../examples/convnet.ts";
 import { Device, nn, profiler, type Span, Tensor, TinyJit, withEnv } from "../src/index.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
 
@@ -113,28 +114,10 @@ async function chain(skipped: string[]): Promise<Row[]> {
   });
 }
 
-const convnet = () =>
-  new nn.Sequential(
-    new nn.Conv2d(1, 32, 5),
-    (x) => x.relu(),
-    new nn.Conv2d(32, 32, 5),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(32),
-    (x) => x.maxPool2d(2),
-    new nn.Conv2d(32, 64, 3),
-    (x) => x.relu(),
-    new nn.Conv2d(64, 64, 3),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(64),
-    (x) => x.maxPool2d(2),
-    (x) => x.flatten(1),
-    new nn.Linear(576, 10),
-  );
-
 async function mnist(): Promise<Row[]> {
   process.stderr.write("the training step\n");
   Tensor.manualSeed(1);
-  const model = convnet();
+  const model = new Convnet();
   const optimizer = new nn.optim.Adam(nn.getParameters(model));
   const body = async (x: Tensor, y: Tensor) => {
     const loss = Tensor.train(() => model.forward(x)).crossEntropy(y);
@@ -146,7 +129,10 @@ async function mnist(): Promise<Row[]> {
   const step = new TinyJit(body);
   const device = Device.get(Device.DEFAULT);
   const batch = async (): Promise<[Tensor, Tensor]> => {
-    const [x, y] = [Tensor.rand(BATCH, 1, 28, 28), Tensor.randint(0, 10, [BATCH])];
+    const [x, y] = [
+      Tensor.randint(0, 256, [BATCH, 1, 28, 28], { dtype: "uint8" }),
+      Tensor.randint(0, 10, [BATCH]),
+    ];
     await Tensor.realize(x, y);
     await device.synchronize();
     return [x, y];

@@ -4,6 +4,7 @@
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { Convnet } from "../examples/convnet.ts";
 import { FileError, GlobalCounters, nn, Tensor } from "../src/index.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
 
@@ -15,7 +16,7 @@ const MODELS = {
     steps: 11,
     make: () =>
       new nn.Sequential(
-        (x) => x.flatten(1),
+        (x) => x.flatten(1).cast("float32").div(255),
         new nn.Linear(784, 512),
         (x) => x.relu(),
         new nn.Linear(512, 512),
@@ -27,23 +28,7 @@ const MODELS = {
     what: "MNIST convnet",
     processes: 1,
     steps: 6,
-    make: () =>
-      new nn.Sequential(
-        new nn.Conv2d(1, 32, 5),
-        (x) => x.relu(),
-        new nn.Conv2d(32, 32, 5),
-        (x) => x.relu(),
-        new nn.BatchNorm2d(32),
-        (x) => x.maxPool2d(2),
-        new nn.Conv2d(32, 64, 3),
-        (x) => x.relu(),
-        new nn.Conv2d(64, 64, 3),
-        (x) => x.relu(),
-        new nn.BatchNorm2d(64),
-        (x) => x.maxPool2d(2),
-        (x) => x.flatten(1),
-        new nn.Linear(576, 10),
-      ),
+    make: () => new Convnet(),
   },
 } as const;
 type ModelName = keyof typeof MODELS;
@@ -115,7 +100,7 @@ async function measure(name: ModelName, steps: number): Promise<Run> {
   let last = NaN;
   for (let i = 0; i < steps; i++) {
     const batch = nn.datasets.sample(all, BATCH);
-    const [x, y] = [batch.x.cast("float32").div(255).contiguous(), batch.y.contiguous()];
+    const [x, y] = [batch.x.contiguous(), batch.y.contiguous()];
     await Tensor.realize(x, y);
     GlobalCounters.reset();
     const start = performance.now();

@@ -3,6 +3,7 @@
 // JIT=0 trains without the jit, with the same losses.
 
 import { Device, GlobalCounters, nn, Tensor, TinyJit } from "gradloom";
+import { Convnet } from "./convnet.ts";
 
 const setting = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
 const STEPS = setting("STEPS", 300);
@@ -10,32 +11,8 @@ const BATCH = setting("BATCH", 128);
 const TESTS = setting("TESTS", 10_000);
 const SAVE = process.env.SAVE ?? "beautiful_mnist.safetensors";
 
-// A model is a plain class: its tensors are found wherever they are.
-class Model {
-  layers = new nn.Sequential(
-    (x) => x.cast("float32").div(255),
-    new nn.Conv2d(1, 32, 5),
-    (x) => x.relu(),
-    new nn.Conv2d(32, 32, 5),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(32),
-    (x) => x.maxPool2d(2),
-    new nn.Conv2d(32, 64, 3),
-    (x) => x.relu(),
-    new nn.Conv2d(64, 64, 3),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(64),
-    (x) => x.maxPool2d(2),
-    (x) => x.flatten(1),
-    new nn.Linear(576, 10),
-  );
-  forward(x: Tensor): Tensor {
-    return this.layers.forward(x);
-  }
-}
-
 /** The part of `x` that the model names as `y` says, in batches of 500. */
-async function accuracy(model: Model, x: Tensor, y: Tensor): Promise<number> {
+async function accuracy(model: Convnet, x: Tensor, y: Tensor): Promise<number> {
   let right = 0;
   for (const batch of nn.datasets.batches({ x, y }, 500, { shuffle: false })) {
     const guess = Tensor.noGrad(() => model.forward(batch.x).argmax(1));
@@ -56,7 +33,7 @@ console.log(
   `${xTrain.shape[0]} digits to learn from, ${xTest.shape[0]} to be tested on; device ${Device.DEFAULT}`,
 );
 
-const model = new Model();
+const model = new Convnet();
 const optimizer = new nn.optim.Adam(nn.getParameters(model));
 // captured at its second call; from the third on its kernels run again without this function
 const train = new TinyJit(async () => {
@@ -93,6 +70,6 @@ const [x, y] = [xTest.narrow(0, 0, n), yTest.narrow(0, 0, n)];
 console.log(`test accuracy on ${n} digits: ${(await accuracy(model, x, y)).toFixed(2)} %`);
 
 await nn.safeSave(nn.getStateDict(model), SAVE, { model: "beautiful_mnist" });
-const again = new Model();
+const again = new Convnet();
 await nn.loadStateDict(again, await nn.safeLoad(SAVE));
 console.log(`saved to ${SAVE} and loaded: ${(await accuracy(again, x, y)).toFixed(2)} %`);

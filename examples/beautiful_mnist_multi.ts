@@ -3,6 +3,7 @@
 // DEVICES names them; STEPS, BATCH, TESTS and SAVE are those of beautiful_mnist.ts; SEED starts the random numbers.
 
 import { GlobalCounters, nn, Tensor } from "gradloom";
+import { Convnet } from "./convnet.ts";
 
 const setting = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
 const DEVICES = (process.env.DEVICES ?? "WASM:0,WASM:1").split(",");
@@ -11,31 +12,8 @@ const BATCH = setting("BATCH", 128);
 const TESTS = setting("TESTS", 10_000);
 const SAVE = process.env.SAVE ?? "beautiful_mnist.safetensors";
 
-class Model {
-  layers = new nn.Sequential(
-    (x) => x.cast("float32").div(255),
-    new nn.Conv2d(1, 32, 5),
-    (x) => x.relu(),
-    new nn.Conv2d(32, 32, 5),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(32),
-    (x) => x.maxPool2d(2),
-    new nn.Conv2d(32, 64, 3),
-    (x) => x.relu(),
-    new nn.Conv2d(64, 64, 3),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(64),
-    (x) => x.maxPool2d(2),
-    (x) => x.flatten(1),
-    new nn.Linear(576, 10),
-  );
-  forward(x: Tensor): Tensor {
-    return this.layers.forward(x);
-  }
-}
-
 /** The part of `x` that the model names as `y` says, in batches of 500 that all devices share. */
-async function accuracy(model: Model, x: Tensor, y: Tensor): Promise<number> {
+async function accuracy(model: Convnet, x: Tensor, y: Tensor): Promise<number> {
   let right = 0;
   for (const batch of nn.datasets.batches({ x, y }, 500, { shuffle: false })) {
     const guess = Tensor.noGrad(() => model.forward(batch.x.shard(DEVICES, 0)).argmax(1));
@@ -47,7 +25,7 @@ async function accuracy(model: Model, x: Tensor, y: Tensor): Promise<number> {
 Tensor.manualSeed(setting("SEED", 42));
 const { xTrain, yTrain, xTest, yTest } = await nn.datasets.mnist();
 // Without a dim: a copy on each device. The running statistics of the batch norms are part of the state, so they go too.
-const model = new Model();
+const model = new Convnet();
 for (const t of [xTrain, yTrain, ...Object.values(nn.getStateDict(model))]) t.shard_(DEVICES);
 console.log(`${xTrain.shape[0]} digits to learn from; devices ${xTrain.device}`);
 
@@ -79,7 +57,7 @@ console.log(`test accuracy on ${n} digits: ${(await accuracy(model, x, y)).toFix
 
 // What was trained on several devices is saved, and loaded, as if it were on one.
 await nn.safeSave(nn.getStateDict(model), SAVE, { model: "beautiful_mnist" });
-const again = new Model();
+const again = new Convnet();
 for (const t of Object.values(nn.getStateDict(again))) t.shard_(DEVICES);
 await nn.loadStateDict(again, await nn.safeLoad(SAVE));
 console.log(`saved to ${SAVE} and loaded: ${(await accuracy(again, x, y)).toFixed(2)} %`);

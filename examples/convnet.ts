@@ -1,0 +1,27 @@
+// The small convnet of the MNIST examples, of the benchmarks and of the tests: bytes of digits in, ten scores out.
+
+import { nn, type Tensor } from "gradloom";
+
+/** A model is a plain class: its tensors are found wherever they are. */
+export class Convnet {
+  layers = new nn.Sequential(
+    (x) => x.cast("float32").div(255),
+    new nn.Conv2d(1, 32, 5),
+    (x) => x.relu(),
+    new nn.Conv2d(32, 32, 5),
+    (x) => x.relu(),
+    new nn.BatchNorm2d(32),
+    (x) => x.maxPool2d(2),
+    new nn.Conv2d(32, 64, 3),
+    (x) => x.relu(),
+    new nn.Conv2d(64, 64, 3),
+    (x) => x.relu(),
+    new nn.BatchNorm2d(64),
+    (x) => x.maxPool2d(2),
+    (x) => x.flatten(1),
+    new nn.Linear(576, 10),
+  );
+  forward(x: Tensor): Tensor {
+    return this.layers.forward(x);
+  }
+}
