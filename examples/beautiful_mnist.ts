@@ -34,7 +34,8 @@ console.log(
 );
 
 const model = new Convnet();
-const optimizer = new nn.optim.Adam(nn.getParameters(model));
+const optimizer = new nn.optim.Adam(nn.getParameters(model), { lr: 0.002 });
+const rates = new nn.optim.CosineAnnealingLR(optimizer, { tMax: STEPS });
 // captured at its second call; from the third on its kernels run again without this function
 const train = new TinyJit(async () => {
   const { x, y } = nn.datasets.sample({ x: xTrain, y: yTrain }, BATCH);
@@ -50,6 +51,7 @@ let start = performance.now();
 for (let step = 1; step <= STEPS; step++) {
   GlobalCounters.reset();
   const { loss, right } = await train();
+  rates.step();
   const [l, r] = [Number(await loss.item()), Number(await right.item())];
   const rate = ((step === 1 ? 1 : step - 1) * 1000) / (performance.now() - start);
   const speed = `${rate.toFixed(2)} steps/s  ${GlobalCounters.kernelCount} kernels`;

@@ -13,6 +13,7 @@ export {
   promote,
   type TypedArray,
 } from "./dtype.ts";
+export { CacheCollector } from "./engine/collector.ts";
 export { CommandQueue, CopyItem, SyncItem, showItem, WaitItem } from "./engine/commandqueue.ts";
 export { clearKernelCache } from "./engine/compile.ts";
 export { TinyJit } from "./engine/jit.ts";
@@ -42,6 +43,7 @@ export { Buffer } from "./runtime/buffer.ts";
 export { GlobalCounters } from "./runtime/counters.ts";
 export { HCQCompatAllocator, type HCQCompatAllocRes } from "./runtime/hcq/allocator.ts";
 export { HCQCompatCompiled, type HCQSignal } from "./runtime/hcq/device.ts";
+export { HCQGraph } from "./runtime/hcq/graph.ts";
 export { HCQProgram, type KernArgs } from "./runtime/hcq/program.ts";
 export { HWCommandQueue, HWComputeQueue, HWCopyQueue, hcqCommand } from "./runtime/hcq/queue.ts";
 export { profiler, type Span } from "./runtime/profile.ts";

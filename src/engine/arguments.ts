@@ -8,7 +8,7 @@ import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import { keyOf, type Sint, Sym, unbind, type Variable, vars } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
-import type { TensorLike } from "./collector.ts";
+import { CacheCollector, type TensorLike } from "./collector.ts";
 import { difference, type Leaf, type LeafOf, putTogether, type Template, takeApart } from "./structure.ts";
 
 export const isTensor = (x: unknown): x is TensorLike =>
@@ -29,6 +29,8 @@ const leafOf: LeafOf<TensorLike | Sym> = (x, path) => {
 export class Arguments {
   readonly template: Template;
   readonly #leaves: Leaf<TensorLike | Sym>[] = [];
+  /** when the call was made, in assigns */
+  readonly #made = CacheCollector.assigns;
   readonly tensors: readonly TensorLike[];
   /** what to call each of the tensors in a message */
   readonly paths: readonly string[];
@@ -83,6 +85,20 @@ export class Arguments {
       const { leaf } = this.#leaves[i] as Leaf<TensorLike | Sym>;
       return leaf instanceof Sym ? leaf : tensors[next++];
     }) as unknown[];
+  }
+
+  /** A call sees what there was when it was made, not what was assigned while it waited for its turn. */
+  requireUnchanged(others: () => readonly object[] = () => []): void {
+    if (CacheCollector.assigns === this.#made) return;
+    const changed = (x: object): boolean => CacheCollector.changedSince(this.#made, x);
+    const i = this.tensors.findIndex(
+      (t) => changed(t) || t.lazydata.parts.some((p) => changed(p.base.buffer)),
+    );
+    if (i < 0 && !others().some(changed)) return;
+    const what = i < 0 ? "a tensor that the function uses" : this.paths[i];
+    throw new JitError(
+      `TinyJit: ${what} was assigned to after this call was made and before it ran; await the call first`,
+    );
   }
 
   /** The nodes that have no value yet. */

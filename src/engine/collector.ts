@@ -85,6 +85,9 @@ class Collector {
   readonly #running = new Map<unknown, Trace>();
   stream: Stream = { drawn: 0 };
   readonly #settings = new Map<string, () => unknown>();
+  /** how many assigns there were outside of jitted functions, and which was the last one to a tensor or its memory */
+  assigns = 0;
+  readonly #changed = new WeakMap<object, number>();
 
   /** The jitted function that does what is being done. */
   get #trace(): Trace | undefined {
@@ -129,7 +132,12 @@ class Collector {
   /** Called after an assign; `before` is what the tensor was. */
   assign(tensor: TensorLike, before: LazyBuffer): void {
     const trace = this.#trace;
-    if (trace === undefined) return;
+    if (trace === undefined) {
+      const memory = before.parts.flatMap((p) => (p.base.overwritten ? [p.base.buffer] : []));
+      this.assigns++;
+      for (const x of [tensor, ...memory]) this.#changed.set(x, this.assigns);
+      return;
+    }
     const now = tensor.lazydata.parts;
     const inPlace = before.parts.every((p, i) => p.base.successor === now[i]?.base);
     const known = trace.assigned.get(tensor);
@@ -137,6 +145,11 @@ class Collector {
     // a tensor that the function made itself is nobody's business
     else if (before.parts.some((p) => p.base.id < trace.firstNode))
       trace.assigned.set(tensor, { tensor, inPlace, line: callerLine() });
+  }
+
+  /** Whether somebody outside of jitted functions assigned to a tensor, or to memory, when `assigns` had gone beyond this. */
+  changedSince(assigns: number, x: object): boolean {
+    return this.assigns > assigns && (this.#changed.get(x) ?? 0) > assigns;
   }
 
   draw(draw: Draw): void {

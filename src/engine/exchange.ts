@@ -53,6 +53,7 @@ export function renew(t: TensorLike): void {
 
 /** Computes what an eager call would have computed first, and refuses memory that is not what it was. */
 export function* prepare(captured: Captured, given: Arguments): Step<void> {
+  given.requireUnchanged(() => [...captured.external.keys(), ...captured.assigned.flatMap((a) => a.buffers)]);
   const pending: LazyBuffer[] = given.unrealized();
   for (const [buffer, node] of captured.external) {
     const { newest } = node;
@@ -92,18 +93,24 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
 const basesOf = (t: TensorLike): LazyBuffer[] => t.lazydata.parts.map((p) => p.base);
 const GONE = "was disposed of; reset() the jit";
 
-/** An input that is written must not be the memory of anything else in the call. */
+/** Memory that is written must not be that of anything else in the call: an input's, or that of a tensor from before. */
 export function requireApart(captured: Captured, given: Arguments): void {
-  for (const i of captured.writtenInputs) {
-    const own = new Set(buffersOf([given.tensors[i] as TensorLike]).map(rootOf));
-    const meets = (b: Buffer): boolean => own.has(rootOf(b));
-    const twin = given.tensors.findIndex((t, j) => j !== i && buffersOf([t]).some(meets));
-    const others = [...captured.external.keys(), ...captured.assigned.flatMap((a) => a.buffers)];
-    if (twin < 0 && !others.some(meets)) continue;
-    const shared = twin < 0 ? "a tensor that the function uses besides" : given.paths[twin];
+  const refuse = (writes: string, shared: string | undefined): never => {
     throw new JitError(
-      `TinyJit: the function assigns to ${given.paths[i]}, and ${shared} lies in the same memory; pass a copy: x.clone()`,
+      `TinyJit: the function assigns to ${writes}, and ${shared} lies in the same memory; pass a copy: x.clone()`,
     );
+  };
+  const roots = given.tensors.map((t) => new Set(buffersOf([t]).map(rootOf)));
+  const meets = (i: number, b: Buffer): boolean => roots[i]?.has(rootOf(b)) ?? false;
+  for (const { tensor, buffers, line } of captured.assigned) {
+    const i = roots.findIndex((_, at) => buffers.some((b) => meets(at, b)));
+    if (i >= 0) refuse(`a tensor of shape [${tensor.lazydata.shape}]${at(line)}`, given.paths[i]);
+  }
+  for (const i of captured.writtenInputs) {
+    const twin = given.tensors.findIndex((t, j) => j !== i && buffersOf([t]).some((b) => meets(i, b)));
+    if (twin >= 0) refuse(given.paths[i] as string, given.paths[twin]);
+    if ([...captured.external.keys()].some((b) => meets(i, b)))
+      refuse(given.paths[i] as string, "a tensor that the function uses besides");
   }
 }
 const rootOf = (b: Buffer): Buffer => (b.base === undefined ? b : rootOf(b.base));

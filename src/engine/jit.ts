@@ -84,6 +84,8 @@ class Jit extends Callable {
   #earlier: Earlier | undefined;
   #ready: Ready | undefined;
   #last: Promise<unknown> = Promise.resolve();
+  /** async calls that have not ended */
+  #pending = 0;
 
   constructor(fn: Fn) {
     if (typeof fn !== "function")
@@ -116,21 +118,24 @@ class Jit extends Callable {
   call(args: unknown[]): Promise<unknown> {
     // inside another jitted function it is an ordinary function: what it does is part of that capture
     if (CacheCollector.collecting) return (async () => this.#fn(...args))();
-    const mine = this.#last.then(() => runAsync(this.#call(args, ASYNC)));
+    const made = (async () => new Arguments(args))();
+    const mine = this.#last.then(async () => runAsync(this.#call(await made, ASYNC)));
+    made.catch(() => {}); // mine tells of it
+    this.#pending++;
     // not the result itself, which would be kept until the next call
-    this.#last = mine.then(
-      () => {},
-      () => {},
-    );
+    const ended = (): void => void this.#pending--;
+    this.#last = mine.then(ended, ended);
     return mine;
   }
   sync(...args: unknown[]): unknown {
     if (CacheCollector.collecting) return this.#fn(...args);
-    return runSync(this.#call(args, SYNC), "TinyJit.sync");
+    if (this.#pending > 0)
+      throw new JitError("TinyJit.sync: an async call of this jit is still running; await it first");
+    return runSync(this.#call(new Arguments(args), SYNC), "TinyJit.sync");
   }
 
-  *#call(args: unknown[], driver: Driver): Step<unknown> {
-    const given = new Arguments(args);
+  *#call(given: Arguments, driver: Driver): Step<unknown> {
+    given.requireUnchanged();
     const [ready, earlier] = [this.#ready, this.#earlier];
     let value: unknown;
     if (env.JIT !== 0 && ready !== undefined && !isNews(ready, given))
@@ -225,7 +230,10 @@ class Jit extends Callable {
 
   *#replay({ captured, replay, results, returned }: Ready, given: Arguments, driver: Driver): Step<unknown> {
     const outputs = new Map<number, Buffer>();
+    // what has begun must not begin again where memory runs out: assigns would be made twice
+    let failed: unknown;
     yield* driver.perform(function* () {
+      if (failed !== undefined) throw failed;
       yield* prepare(captured, given);
       captured.slots.forEach((slot, i) => {
         if (slot.kind === "output" && !outputs.has(i))
@@ -235,7 +243,12 @@ class Jit extends Callable {
       const { stream } = CacheCollector;
       for (const d of draws) d.redraw(stream.drawn + d.at - from);
       stream.drawn += length;
-      yield* replay.run(buffersOf(given.tensors), outputs, given.bound);
+      try {
+        yield* replay.run(buffersOf(given.tensors), outputs, given.bound);
+      } catch (e) {
+        failed = e;
+        throw e;
+      }
       for (const { tensor } of captured.assigned) renew(tensor);
       for (const i of captured.writtenInputs) renew(given.tensors[i] as TensorLike);
     });

@@ -198,7 +198,7 @@ describe("replays equal eager calls", () => {
   }
 
   for (const device of ["JS", "CLANG"]) {
-    test(`${device}: item by item, without a graph, with the same result`, async ({ skip }) => {
+    test(`${device}: the same result as without the jit`, async ({ skip }) => {
       const why = await Device.open(device).then(
         () => "",
         (e: Error) => e.message,
