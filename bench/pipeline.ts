@@ -2,11 +2,11 @@
 // bundled and runs it in plain node: `pipeline.mjs PART ROUNDS` prints the samples as JSON, in milliseconds, the
 // first of each from a cold process. Sizes and constants differ every time, so no kernel is ever met twice.
 
-import { toKernel } from "../src/codegen/kernel.ts";
+import { toFastKernel } from "../src/codegen/kernel.ts";
+import type { Renderer } from "../src/codegen/target.ts";
 import { runnerFor } from "../src/engine/compile.ts";
 import { runSync, toposort } from "../src/helpers.ts";
 import { createSchedule, Device, type LazyBuffer, type ScheduleItem, Tensor } from "../src/index.ts";
-import { WASMRenderer } from "../src/render/wasm/wasm.ts";
 
 /** Milliseconds by name, one entry a round. */
 export type Samples = Record<string, number[]>;
@@ -41,13 +41,14 @@ const KERNELS: Record<string, (i: number) => Tensor> = {
 function kernels(kind: string, rounds: number): void {
   const build = KERNELS[kind] as (i: number) => Tensor;
   const device = Device.get("WASM");
+  const renderer = device.renderer as Renderer;
   for (let i = 0; i < rounds; i++) {
     const whole = build(2 * i).lazydata;
     timed("all", () => runSync(runnerFor(only(createSchedule([whole]))), "bench"));
     const staged = build(2 * i + 1).lazydata;
     const item = timed("schedule", () => only(createSchedule([staged])));
-    const kernel = timed("lower", () => toKernel(item.ast, [], WASMRenderer));
-    const code = timed("render", () => WASMRenderer.render(kernel.name, kernel.uops));
+    const kernel = timed("lower", () => toFastKernel(item.ast, renderer, false));
+    const code = timed("render", () => renderer.render(kernel.name, kernel.uops));
     timed("compile", () => device.compile(kernel.name, code));
   }
 }
@@ -80,10 +81,11 @@ const countNodes = (out: LazyBuffer): number =>
   toposort([out.base], (x) => (x.srcs ?? []).map((s) => s.base)).length;
 
 function graphs(rounds: number): void {
+  const renderer = Device.get("WASM").renderer as Renderer;
   for (let i = 0; i < rounds; i++) {
     const out = deepNetwork(56, i);
     const items = timed("schedule", () => createSchedule([out]));
-    timed("lower", () => items.map((si) => toKernel(si.ast, [], WASMRenderer)));
+    timed("lower", () => items.map((si) => toFastKernel(si.ast, renderer, false)));
     note("nodes", countNodes(out));
     note("kernels", items.length);
   }

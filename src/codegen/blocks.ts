@@ -46,8 +46,10 @@ export function blockSums({ sink, arena, axes }: Lowered): UOp {
       const inside = substitute(body, split.range, split.at, split.there, arena);
       body = arena.alu("WHERE", split.there, inside, arena.constant(valueType(u), 0));
     }
-    const block = arena.make("REDUCE", u.dtype, [body, ...inner, ...groups], "SUM");
-    return outer.length === 0 ? block : arena.make("REDUCE", u.dtype, [block, ...outer], "SUM");
+    // the lanes of a group meet once, after all blocks
+    if (outer.length === 0) return arena.make("REDUCE", u.dtype, [body, ...inner, ...groups], "SUM");
+    const block = arena.make("REDUCE", u.dtype, [body, ...inner], "SUM");
+    return arena.make("REDUCE", u.dtype, [block, ...outer, ...groups], "SUM");
   });
 }
 
