@@ -49,6 +49,15 @@ console.log(GlobalCounters.kernelCount);`;
   expect(output(counted).trimEnd().split("\n").at(-1)).toBe("3");
 });
 
+test("the jit's example prints what its comment says", () => {
+  const code = blocks.find((b) => b.text.includes("new TinyJit"))?.text ?? "";
+  const [, said] = /console\.log\(.*\); \/\/ (.*)/.exec(code) ?? [];
+  // plain JavaScript there, a module of TypeScript here
+  const printed = output(`import { nn, Tensor, TinyJit } from "gradloom";\n${code}`);
+  expect(said).toBeDefined();
+  expect(printed.trimEnd()).toBe(said);
+});
+
 const samples = blocks.filter((b) => b.language === "console").map((b) => b.text.split(/\n/).slice(0, -1));
 
 /** Times and rates differ from run to run; colours are off where no terminal reads. */
