@@ -14,6 +14,8 @@ import { type UOp, valueType } from "./uops.ts";
 const MAX_WASTE = 1.4;
 /** Vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
+/** A body of so many vector operations hides what its loop costs. */
+const BUSY_BODY = 16;
 /** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
 const MIN_TURNS = 64;
 /** What was read is still near if it was not more than this since. */
@@ -247,14 +249,20 @@ class Heuristic {
     if (hot.reduce === undefined) return [];
     const last = hot.reduce.srcs.at(-1) as UOp;
     const amounts = opts.filter((o) => o.op === "UPCAST").map((o) => o.amount);
-    const body = (hot.alus.length + 1) * amounts.reduce((n, x) => n * x, 1) * (amounts.length > 0 ? 0.25 : 1);
+    // lanes of a vector are one operation; where the sum has the vectors, the tile has none
+    const summed = opts.some((o) => o.op === "GROUP");
+    const lanes = summed || amounts.length === 0 ? 1 : (this.#target.simd?.widths[0] ?? 1);
+    const body = ((hot.alus.length + 1) * amounts.reduce((n, x) => n * x, 1)) / lanes;
     const id = last.arg as number;
     const { size, kind } = this.#axes[id] ?? { size: 0, kind: "reduce" };
     if (kind !== "reduce" || typeof size !== "number") return [];
     const grouped = opts.find((o) => o.op === "GROUP" && o.axis === this.#number(id))?.amount ?? 1;
     const left = size / grouped;
     const most = Math.max(1, Math.floor(MAX_BODY / body));
-    const amount = left <= Math.min(8, most) ? left : ([4, 2].find((n) => n <= most && left % n === 0) ?? 1);
+    // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone altogether
+    const busy = body >= BUSY_BODY;
+    const some = busy ? undefined : [4, 2].find((n) => n <= most && left % n === 0);
+    const amount = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
     return amount === 1 ? [] : [{ op: "UNROLL", axis: this.#number(id), amount }];
   }
 
