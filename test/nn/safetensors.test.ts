@@ -238,7 +238,7 @@ describe("refused", () => {
     const path = join(folder, "bad.safetensors");
     writeFileSync(path, bytes);
     await expect(nn.safeLoad(path)).rejects.toThrow(message);
-    expect(GlobalCounters.memUsed).toBe(before);
+    expect(GlobalCounters.memUsed).toBeLessThanOrEqual(before); // less: what earlier tests left was collected
   });
 
   test("a nested header does not overflow the stack", async () => {
