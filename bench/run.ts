@@ -16,9 +16,13 @@ const args = process.argv.slice(2);
 const flags = new Set(args.filter((a) => a.startsWith("--")));
 const [name = ""] = args.filter((a) => !a.startsWith("--"));
 const benchmark = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined;
+const FLAGS = name === "cpu" ? ["--json", "--write", "--busy", "--only=NAME"] : ["--json", "--write"];
+const isKnown = (flag: string): boolean => FLAGS.some((f) => f.split("=")[0] === flag.split("=")[0]);
 
-if (benchmark === undefined) {
-  console.error(`usage: npm run bench -- ${Object.keys(BENCHMARKS).join("|")} [--json] [--write]`);
+if (benchmark === undefined || ![...flags].every(isKnown)) {
+  console.error(
+    `usage: npm run bench -- ${Object.keys(BENCHMARKS).join("|")} ${FLAGS.map((f) => `[${f}]`).join(" ")}`,
+  );
   process.exitCode = 2;
 } else {
   const facts = machine();

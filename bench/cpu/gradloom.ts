@@ -1,6 +1,7 @@
 // gradloom's way to do the works, on the device that DEV names. Single functions are built and realised each time, as a
 // user's line of code would; steps of training and of a model go through TinyJit.
 
+import { Convnet } from "../../examples/convnet.ts";
 import { Device, nn, Tensor, TinyJit } from "../../src/index.ts";
 import { type Engine, GPT2, numbers, type Work } from "./works.ts";
 
@@ -32,7 +33,7 @@ const work = (f: () => Tensor): Work => ({ run: () => finish(f()) });
 const rows = (): Promise<Tensor> => tensor(1, 4096, 1024);
 
 /** A step of training on one batch, again and again. */
-async function training(model: nn.Sequential, shape: readonly number[]): Promise<Work> {
+async function training(model: { forward(x: Tensor): Tensor }, shape: readonly number[]): Promise<Work> {
   Tensor.manualSeed(1);
   const optimizer = new nn.optim.Adam(nn.getParameters(model));
   const [x, y] = [await tensor(1, ...shape), Tensor.randint(0, 10, [shape[0] as number]).contiguous()];
@@ -55,24 +56,6 @@ export const mlp = (): nn.Sequential =>
     (x) => x.relu(),
     new nn.Linear(512, 10),
   );
-export const convnet = (): nn.Sequential =>
-  new nn.Sequential(
-    new nn.Conv2d(1, 32, 5),
-    (x) => x.relu(),
-    new nn.Conv2d(32, 32, 5),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(32),
-    (x) => x.maxPool2d(2),
-    new nn.Conv2d(32, 64, 3),
-    (x) => x.relu(),
-    new nn.Conv2d(64, 64, 3),
-    (x) => x.relu(),
-    new nn.BatchNorm2d(64),
-    (x) => x.maxPool2d(2),
-    (x) => x.flatten(1),
-    new nn.Linear(576, 10),
-  );
-
 // ---- GPT-2 ----
 
 const { layers, dim, heads, vocab, positions, keys } = GPT2;
@@ -155,6 +138,6 @@ export const engine: Engine = {
     return work(() => x.conv2d(w, undefined, { padding: 1 }));
   },
   mlp: () => training(mlp(), [128, 784]),
-  mnist: () => training(convnet(), [128, 1, 28, 28]),
+  mnist: () => training(new Convnet(), [128, 1, 28, 28]),
   gpt2,
 };

@@ -181,15 +181,19 @@ describe("many runs", () => {
 
 // ---- random programs ----
 
+/** Two values of one device: beside each other, one turned around, one summed up. */
+const BINARY = ["add", "add", "mul", "turn", "total"] as const;
+type Binary = (typeof BINARY)[number];
 type Op =
-  | { readonly kind: "add"; readonly a: number; readonly b: number }
-  | { readonly kind: "mul"; readonly a: number; readonly b: number }
-  | { readonly kind: "shift"; readonly a: number; readonly by: number }
+  | { readonly kind: Binary; readonly a: number; readonly b: number; readonly stored: boolean }
+  | { readonly kind: "shift"; readonly a: number; readonly by: number; readonly stored: boolean }
   | { readonly kind: "to"; readonly a: number; readonly device: number }
   | { readonly kind: "assign"; readonly state: number; readonly a: number };
 
-const SIZE = 3;
+/** Less than a vector, several of them with a rest, several without. */
+const SIZES = [3, 70, 64] as const;
 interface Program {
+  readonly size: number;
   readonly devices: number;
   readonly ops: readonly Op[];
   /** values 0 and 1 are inputs, then one state a device; on which device each value is */
@@ -214,12 +218,15 @@ function program(seed: number): Program {
   for (let i = 2 + roll(7); i > 0; i--) {
     const a = some();
     const kind = roll(8);
+    // what is not stored may be fused, or come out of one kernel with others
+    const stored = roll(3) > 0;
     if (kind < 3) {
       const mates = where.flatMap((d, v) => (d === where[a] ? [v] : []));
-      ops.push({ kind: kind < 2 ? "add" : "mul", a, b: mates[roll(mates.length)] as number });
+      const b = mates[roll(mates.length)] as number;
+      ops.push({ kind: BINARY[roll(BINARY.length)] as Binary, a, b, stored });
       where.push(where[a] as number);
     } else if (kind < 4) {
-      ops.push({ kind: "shift", a, by: roll(2) + 1 });
+      ops.push({ kind: "shift", a, by: roll(2) + 1, stored });
       where.push(where[a] as number);
     } else if (kind < 7 && devices > 1) {
       const device = (((where[a] as number) + 1 + roll(devices - 1)) % devices) as number;
@@ -231,7 +238,7 @@ function program(seed: number): Program {
     }
   }
   const results = Array.from({ length: 1 + roll(2) }, () => 2 + devices + roll(ops.length));
-  return { devices, ops, where, results };
+  return { size: SIZES[roll(SIZES.length)] as number, devices, ops, where, results };
 }
 
 /** The program on plain arrays; states are changed in place. */
@@ -239,13 +246,19 @@ function plain({ ops, results }: Program, inputs: Int32Array[], states: Int32Arr
   const values = [...inputs, ...states];
   const zip = (a: number, b: number, f: (x: number, y: number) => number) =>
     (values[a] as Int32Array).map((x, i) => f(x, (values[b] as Int32Array)[i] as number));
+  const at = (i: number): Int32Array => values[i] as Int32Array;
+  const compute: Record<Binary, (a: number, b: number) => Int32Array> = {
+    add: (a, b) => zip(a, b, (x, y) => (x + y) | 0),
+    mul: (a, b) => zip(a, b, (x, y) => Math.imul(x, y)),
+    turn: (a, b) => at(b).map((y, i) => (y + (at(a).at(-1 - i) as number)) | 0),
+    total: (a, b) => at(b).map((y) => at(a).reduce((p, q) => (p + q) | 0, y)),
+  };
   for (const op of ops) {
-    if (op.kind === "add") values.push(zip(op.a, op.b, (x, y) => (x + y) | 0));
-    else if (op.kind === "mul") values.push(zip(op.a, op.b, (x, y) => Math.imul(x, y)));
-    else if (op.kind === "shift") values.push((values[op.a] as Int32Array).map((x) => (x + op.by) | 0));
-    else if (op.kind === "to") values.push((values[op.a] as Int32Array).slice());
+    if (op.kind === "shift") values.push(at(op.a).map((x) => (x + op.by) | 0));
+    else if (op.kind === "to") values.push(at(op.a).slice());
+    else if (op.kind !== "assign") values.push(compute[op.kind](op.a, op.b));
     else {
-      const next = zip(op.a, op.state, (x, y) => (x + y) | 0);
+      const next = compute.add(op.a, op.state);
       values.push(next);
       values[op.state] = next;
     }
@@ -256,16 +269,26 @@ function plain({ ops, results }: Program, inputs: Int32Array[], states: Int32Arr
   return results.map((r) => values[r] as Int32Array);
 }
 
-function lazy({ ops, results }: Program, inputs: readonly Tensor[], states: readonly Tensor[]): Tensor[] {
+const COMPUTE: Record<Binary, (a: Tensor, b: Tensor) => Tensor> = {
+  add: (a, b) => a.add(b),
+  mul: (a, b) => a.mul(b),
+  turn: (a, b) => a.flip(0).add(b),
+  total: (a, b) => a.sum(0, true, { dtype: "int32" }).add(b),
+};
+function lazy(
+  { ops, results }: Program,
+  names: readonly string[],
+  inputs: readonly Tensor[],
+  states: readonly Tensor[],
+): Tensor[] {
   const values = [...inputs, ...states];
   const at = (i: number): Tensor => values[i] as Tensor;
   for (const op of ops) {
-    // each step is stored: this is about queues, not about fusion
-    if (op.kind === "add") values.push(at(op.a).add(at(op.b)).contiguous());
-    else if (op.kind === "mul") values.push(at(op.a).mul(at(op.b)).contiguous());
-    else if (op.kind === "shift") values.push(at(op.a).add(op.by).contiguous());
-    else if (op.kind === "to") values.push(at(op.a).to(NAMES[op.device] as string));
-    else {
+    if (op.kind === "to") values.push(at(op.a).to(names[op.device] as string));
+    else if (op.kind !== "assign") {
+      const made = op.kind === "shift" ? at(op.a).add(op.by) : COMPUTE[op.kind](at(op.a), at(op.b));
+      values.push(op.stored ? made.contiguous() : made);
+    } else {
       const state = at(op.state);
       // values that were taken from the state before stay what they were
       for (let v = 0; v < values.length; v++)
@@ -278,20 +301,22 @@ function lazy({ ops, results }: Program, inputs: readonly Tensor[], states: read
 }
 
 const CALLS = 4;
-function check(seed: number, jitted: boolean): void {
+/** The devices of the graph, or as many of the oracle. */
+const ORACLE = ["JS", "JS:1", "JS:2", "JS:3"];
+function check(seed: number, jitted: boolean, names: readonly string[] = NAMES): void {
   const p = program(seed);
   const roll = dice(seed + 1e6);
-  const ints = () => Int32Array.from({ length: SIZE }, () => roll(1000));
+  const ints = () => Int32Array.from({ length: p.size }, () => roll(1000));
   const model = Array.from({ length: p.devices }, ints);
-  const states = model.map((s, d) => new Tensor(s, { device: NAMES[d] as string }));
+  const states = model.map((s, d) => new Tensor(s, { device: names[d] as string }));
   Tensor.realizeSync(...states);
   // an input that nothing uses is refused, so each is used by something
-  const fn = (x: Tensor, y: Tensor) => [...lazy(p, [x, y], states), x.add(0), y.add(0)];
+  const fn = (x: Tensor, y: Tensor) => [...lazy(p, names, [x, y], states), x.add(0), y.add(0)];
   const jit = new TinyJit(fn);
   for (let call = 0; call < CALLS; call++) {
     const inputs = [ints(), ints()];
     const [x, y] = inputs.map(
-      (data, i) => new Tensor(data, { device: NAMES[p.where[i] as number] as string }),
+      (data, i) => new Tensor(data, { device: names[p.where[i] as number] as string }),
     ) as [Tensor, Tensor];
     const got = jitted ? jit.sync(x, y) : fn(x, y);
     if (!jitted) Tensor.realizeSync(...got, ...states);
@@ -306,9 +331,11 @@ function check(seed: number, jitted: boolean): void {
 }
 
 // a wait that is never met throws after HCQ_TIMEOUT, so that nothing hangs silently
-test(`2,500 programs of random kernels and copies over one to four devices, ${CALLS} calls each, jit on and off, give what plain arrays give`, async () => {
+test(`2,500 programs of random kernels and copies over one to four devices, ${CALLS} calls each, jit on and off, give what JS and plain arrays give`, async () => {
+  for (const name of ORACLE) await Device.open(name);
   for (let seed = 0; seed < 2500; seed++) {
     for (const jitted of [true, false]) check(seed, jitted);
+    check(seed, false, ORACLE);
     // finalisers run between tasks only
     if (seed % 25 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
   }
