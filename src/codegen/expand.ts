@@ -41,6 +41,19 @@ export function strideOf(
   return stride;
 }
 
+/** Whether a LOAD or STORE goes to neighbours in memory along the axis, for all lanes or for none: one vector. */
+export function isNext(
+  u: UOp,
+  axis: UOp,
+  simd: Simd | undefined,
+  known: Map<UOp, number | undefined> = new Map(),
+): boolean {
+  const [buffer, index] = u.srcs as [UOp, UOp];
+  const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
+  const steady = gate === undefined || strideOf(gate, axis, known) === 0;
+  return steady && simd?.memory(buffer) === true && strideOf(index, axis, known) === 1;
+}
+
 /** Which lane of each axis is meant, by the axis' id. */
 type Lane = ReadonlyMap<number, number>;
 
@@ -166,14 +179,9 @@ class Expander {
     }
     return chosen;
   }
-  /** Whether a LOAD or STORE goes to neighbours in memory, all of them or none. */
   #isNext(u: UOp, id: number): boolean {
-    const [buffer, index] = u.srcs as [UOp, UOp];
-    const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
-    if (gate !== undefined && this.#depends(gate, id)) return false;
-    if (this.#simd?.memory(buffer) !== true) return false;
     const known = getOrMake(this.#strides, id, () => new Map<UOp, number | undefined>());
-    return strideOf(index, this.#ranges.get(id) as UOp, known) === 1;
+    return isNext(u, this.#ranges.get(id) as UOp, this.#simd, known);
   }
 
   // ---- one lane ----

@@ -2,9 +2,9 @@
 // in registers, what is unrolled, what threads share. In goes the kernel lowered without any, out comes the list. All
 // it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
 
-import { getOrMake, toposort } from "../helpers.ts";
+import { getOrMake, prod, toposort } from "../helpers.ts";
 import { smax } from "../shape/symbolic.ts";
-import { strideOf } from "./expand.ts";
+import { isNext } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
 import type { Target } from "./target.ts";
@@ -33,6 +33,10 @@ interface Scope {
   readonly alus: readonly UOp[];
   readonly turns: number;
 }
+
+/** Lanes of an axis worth trying. */
+const AMOUNTS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
+const sizeOf = (tile: ReadonlyMap<number, number>): number => prod([...tile.values()]);
 
 /** How an access meets an axis: it stays where it is, goes to the neighbour, or jumps. */
 type Step = "stays" | "next" | "jumps";
@@ -123,18 +127,11 @@ class Heuristic {
     return (Math.ceil(this.#size(id) / n) * n) / this.#size(id);
   }
   #step(u: UOp, id: number): Step {
-    return getOrMake(
-      getOrMake(this.#steps, u, () => new Map<number, Step>()),
-      id,
-      () => {
-        if (!this.#free.get(u)?.has(id)) return "stays";
-        const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
-        if (gate !== undefined && this.#free.get(gate)?.has(id)) return "jumps";
-        const axis = this.#ranges.get(id) as UOp;
-        if (strideOf(u.srcs[1] as UOp, axis) !== 1) return "jumps";
-        return this.#target.simd?.memory(u.srcs[0] as UOp) === true ? "next" : "jumps";
-      },
-    );
+    const known = getOrMake(this.#steps, u, () => new Map<number, Step>());
+    return getOrMake(known, id, () => {
+      if (!this.#free.get(u)?.has(id)) return "stays";
+      return isNext(u, this.#ranges.get(id) as UOp, this.#target.simd) ? "next" : "jumps";
+    });
   }
 
   // ---- vectors ----
@@ -190,40 +187,29 @@ class Heuristic {
     const others = [...hot.axes].filter((id) => id !== wide && this.#axes[id]?.kind === "output");
     // a load that stays along an axis is what a tile of that axis saves
     const reused = others.filter((id) => hot.memory.some((u) => this.#step(u, id) === "stays"));
-    const most = this.#target.simd?.accumulators ?? 1;
-    let best = { tile: new Map<number, number>([[wide, 1]]), cost: Infinity };
-    const attempt = (tile: Map<number, number>): void => {
-      const cost = this.#cost(tile, wide, hot);
-      if (cost < best.cost - 1e-9) best = { tile, cost };
-    };
-    for (const v of [1, 2, 3, 4, 5, 6, 7, 8].filter((n) => this.#fits(wide, n * width))) {
-      for (const a of [undefined, ...reused]) {
-        for (const n of a === undefined ? [1] : this.#factors(a)) {
-          if (v * n > most) continue;
-          const tile = new Map([[wide, v]]);
-          if (a !== undefined) tile.set(a, n);
-          attempt(tile);
-          for (const b of a === undefined ? [] : reused.filter((id) => id > a)) {
-            for (const m of this.#factors(b)) {
-              if (m > 1 && v * n * m <= most) attempt(new Map(tile).set(b, m));
-            }
-          }
-        }
-      }
-    }
-    return [...best.tile].flatMap(([id, n]): OptOp[] => {
-      if (id === wide) return lanes(n);
-      return n === 1 ? [] : [{ op: "UPCAST", axis: this.#number(id), amount: n }];
-    });
+    const costs = this.#tiles(wide, reused).map((tile) => ({ tile, cost: this.#cost(tile, wide, hot) }));
+    const { tile } = costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
+    return [...tile].flatMap(([id, n]): OptOp[] =>
+      id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#number(id), amount: n }],
+    );
   }
-  /** Amounts worth trying. */
-  #factors(id: number): number[] {
-    return [1, 2, 3, 4, 5, 6, 7, 8].filter((n) => this.#divides(id, n));
+  /** Vectors along the wide axis, and lanes of at most two others, as many as there are registers for. */
+  #tiles(wide: number, others: readonly number[]): ReadonlyMap<number, number>[] {
+    const most = this.#target.simd?.accumulators ?? 1;
+    const width = this.#widthOf(wide);
+    const vectors = (t: ReadonlyMap<number, number>): number => t.get(wide) as number;
+    let tiles = AMOUNTS.filter((n) => this.#fits(wide, n * width)).map((n) => new Map([[wide, n]]));
+    for (const id of others) {
+      const amounts = AMOUNTS.filter((n) => n > 1 && this.#divides(id, n));
+      const narrow = tiles.filter((t) => t.size < 3);
+      tiles = [...tiles, ...narrow.flatMap((t) => amounts.map((n) => new Map(t).set(id, n)))];
+    }
+    // of tiles that cost the same the first is taken: the one with the fewest vectors
+    return tiles.filter((t) => sizeOf(t) <= most).sort((a, b) => vectors(a) - vectors(b));
   }
   /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
   #cost(tile: ReadonlyMap<number, number>, wide: number, hot: Scope): number {
-    let accumulators = 1;
-    for (const n of tile.values()) accumulators *= n;
+    const accumulators = sizeOf(tile);
     let loads = 0;
     for (const u of hot.memory) {
       let n = 1;
