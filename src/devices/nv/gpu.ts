@@ -1,0 +1,76 @@
+// What the NV device sees of a GPU: memory with an address, two channels that fetch words, and what the hardware is. The
+// kernel driver (driver.ts) gives the real one and the tests a mock; what the words say is the business of those above.
+// Types only. Every address is below 2^40, where all of the hardware's pointers reach, so a number holds it.
+
+/**
+ * Where memory lies. `device`: only the GPU reaches it. `visible`: the GPU's memory with a window for the host, which is
+ * write-combined: made for writing whole words in order, a read of it takes about a microsecond. `host`: the host's own
+ * memory, cached, which the GPU reads and writes across the bus: signals, staging.
+ */
+export type NVPlace = "device" | "visible" | "host";
+
+export interface NVMemory {
+  /** the address as the GPU sees it: a multiple of 4 KiB, of 2 MiB for large blocks on the GPU */
+  readonly va: number;
+  /** what was asked for, rounded up to whole pages */
+  readonly size: number;
+  readonly place: NVPlace;
+  /** the host's window on all of it; undefined for `device`. Dead after `free`. */
+  readonly bytes: Uint8Array | undefined;
+}
+
+/** A ring that the GPU fetches from. The entries run in order; channels run beside each other. */
+export interface NVChannel {
+  readonly kind: "compute" | "copy";
+  /** how many entries the ring has; one is always left empty */
+  readonly entries: number;
+  /** Entries that were handed over and not fetched yet. */
+  pending(): number;
+  /** What the GPU says it stumbled over; undefined while the channel is well. It never gets well again. */
+  fault(): string | undefined;
+}
+
+/** The classes of the engines, as the driver numbers them. Hopper: c86f, cbc0, c8b5. */
+export interface NVClasses {
+  readonly channel: number;
+  readonly compute: number;
+  readonly copy: number;
+}
+
+export interface NVGpu {
+  /** as its maker calls it */
+  readonly name: string;
+  /** the compute capability without the point: 90 */
+  readonly arch: number;
+  readonly classes: NVClasses;
+  /** multiprocessors that work; the GPCs, TPCs and SMs below count those that do not too, as local memory has to */
+  readonly smCount: number;
+  readonly gpcs: number;
+  readonly tpcsPerGpc: number;
+  readonly smsPerTpc: number;
+  readonly maxWarpsPerSM: number;
+  /** bytes of the GPU's memory, whoever uses it */
+  readonly totalBytes: number;
+  /** 4 GiB of addresses each that no memory gets: where kernels see shared and local memory */
+  readonly sharedWindow: number;
+  readonly localWindow: number;
+
+  readonly compute: NVChannel;
+  readonly copy: NVChannel;
+
+  /** New memory, all zeros for `host`; throws OutOfMemoryError where there is none. */
+  alloc(nbytes: number, place: NVPlace): NVMemory;
+  /** At once: the caller knows that nothing in flight uses it. */
+  free(memory: NVMemory): void;
+  /**
+   * Hands `dwords` words at `va` to the channel and returns: a ring entry, the new end of the ring, a barrier (what was
+   * written to any memory before is seen), the doorbell. Waits only where the ring is full; throws the channel's fault.
+   */
+  submit(channel: NVChannel, va: number, dwords: number): void;
+  /** Nanoseconds of the GPU's clock, the one of the timestamps in semaphores. */
+  time(): bigint;
+  /** Bytes of the GPU's memory that nobody uses. */
+  freeBytes(): number;
+  /** Gives everything back: memory, channels, files. What is still running is dropped. */
+  close(): void;
+}
