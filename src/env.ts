@@ -28,7 +28,11 @@ export const SETTINGS = {
   THREADS: [0, "how many threads share a kernel on WASM; 0: as many as the machine has"],
   HCQ_TIMEOUT: [30, "seconds that a wait for a device may see no progress before it fails"],
   CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
-  CACHE: ["", "where compiled C and what BEAM found are kept; empty: .cache/gradloom at home; 0: nowhere"],
+  CUDA_PATH: ["", "the folder of the CUDA toolkit, or of NVRTC's library; empty: the usual places"],
+  CACHE: [
+    "",
+    "where compiled kernels and what BEAM found are kept; empty: .cache/gradloom at home; 0: nowhere",
+  ],
   NO_COLOR: ["", "set: no colours, whatever reads the output"],
 } as const satisfies Record<string, readonly [string | number, string]>;
 

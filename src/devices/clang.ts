@@ -8,8 +8,9 @@ import { InternalError, OutOfMemoryError } from "../errors.ts";
 import { chain, type MaybePromise } from "../helpers.ts";
 import { clangRenderer } from "../render/languages.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
-import { type CCompiler, compile, findCompiler, type Koffi, openKoffi, vectorsOf } from "./clang/compiler.ts";
+import { type CCompiler, compile, findCompiler, vectorsOf } from "./clang/compiler.ts";
 import { Native } from "./clang/native.ts";
+import { type Koffi, openKoffi } from "./koffi.ts";
 import { RingDevice } from "./wasm/device.ts";
 import { RingProgram } from "./wasm/program.ts";
 
@@ -112,6 +113,6 @@ class ClangDevice extends RingDevice {
 }
 
 export async function open(name: string): Promise<ClangDevice> {
-  const koffi = await openKoffi();
+  const koffi = await openKoffi("CLANG");
   return new ClangDevice(name, koffi, findCompiler());
 }

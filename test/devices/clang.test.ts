@@ -5,13 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  type CCompiler,
-  compile,
-  findCompiler,
-  openKoffi,
-  vectorsOf,
-} from "../../src/devices/clang/compiler.ts";
+import { type CCompiler, compile, findCompiler, vectorsOf } from "../../src/devices/clang/compiler.ts";
+import { openKoffi } from "../../src/devices/koffi.ts";
 import { cached, keyOf } from "../../src/devices/store.ts";
 import { load } from "./native.ts";
 
@@ -90,7 +85,7 @@ describe("a kernel", () => {
   });
   test("of a grid does the part it is given", async ({ skip }) => {
     if (typeof found === "string") return skip(found);
-    const koffi = await openKoffi();
+    const koffi = await openKoffi("CLANG");
     const kernel = load(koffi, compile(found, "E_8", source("E_8", "gidx0*n")));
     const memory = koffi.alloc("uint8_t", 32);
     const ints = new Int32Array(koffi.view(memory, 32)).fill(-1);

@@ -2,8 +2,8 @@
 
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
-import type { Koffi } from "../../src/devices/clang/compiler.ts";
 import { Native } from "../../src/devices/clang/native.ts";
+import type { Koffi } from "../../src/devices/koffi.ts";
 
 export function load(koffi: Koffi, code: Uint8Array) {
   const native = new Native({ koffi, fs, folder: tmpdir() });

@@ -6,7 +6,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
-import { compile, findCompiler, type Koffi, openKoffi } from "../../src/devices/clang/compiler.ts";
+import { compile, findCompiler } from "../../src/devices/clang/compiler.ts";
+import { type Koffi, openKoffi } from "../../src/devices/koffi.ts";
 import { type DType, dtypes } from "../../src/dtype.ts";
 import { CompileError, DeviceError } from "../../src/errors.ts";
 import { type CStyleLanguage, uopsToCStyle } from "../../src/render/cstyle.ts";
@@ -80,14 +81,14 @@ const VECTOR_CASES = [
 describe.each(["gcc", "clang"])("C through %s", (compiler) => {
   test("every op, cast and constant agrees with ops.ts", async (ctx) => {
     if (!isThere(compiler)) skip(ctx, `${compiler} is not installed`);
-    const koffi = await openKoffi();
+    const koffi = await openKoffi("CLANG");
     const wrong = C_CASES.flatMap((c) => differences(c, runC(koffi, compiler, c)));
     expect(wrong).toEqual([]);
   });
 
   test.for([4, 8])("every op and cast on vectors of %d agrees with ops.ts", async (width, ctx) => {
     if (!isThere(compiler)) skip(ctx, `${compiler} is not installed`);
-    const koffi = await openKoffi();
+    const koffi = await openKoffi("CLANG");
     const wrong = VECTOR_CASES.flatMap((c) => {
       const wide = widened(c, width);
       return differences(wide, runC(koffi, compiler, wide));
@@ -97,7 +98,7 @@ describe.each(["gcc", "clang"])("C through %s", (compiler) => {
 
   test("a kernel of a hundred buffers", async (ctx) => {
     if (!isThere(compiler)) skip(ctx, `${compiler} is not installed`);
-    const koffi = await openKoffi();
+    const koffi = await openKoffi("CLANG");
     const args = Array.from({ length: 100 }, (_, i) => `int* data${i}`).join(", ");
     const source = `void many(${args}, const int n) {\n  data0[0] = data99[1]+n;\n}`;
     const kernel = load(koffi, compile(findCompiler([compiler]), "many", source));
@@ -120,9 +121,11 @@ describe.each(["gcc", "clang"])("C through %s", (compiler) => {
 test("no compiler, no koffi: the message says what to install", async () => {
   expect(() => findCompiler(["no-such-cc", "no-such-gcc"])).toThrow(DeviceError);
   expect(() => findCompiler(["no-such-cc"])).toThrow(/tried no-such-cc.*install clang or gcc/);
-  const missing = openKoffi(() => Promise.reject(new Error("Cannot find package 'koffi'")));
+  const missing = openKoffi("CLANG", () => Promise.reject(new Error("Cannot find package 'koffi'")));
   await expect(missing).rejects.toThrow(DeviceError);
-  await expect(openKoffi(() => Promise.reject(new Error("gone")))).rejects.toThrow(/npm install koffi/);
+  await expect(openKoffi("CLANG", () => Promise.reject(new Error("gone")))).rejects.toThrow(
+    /npm install koffi/,
+  );
 });
 
 // ---- OpenCL ----

@@ -1,6 +1,6 @@
 // A small OpenCL host for the tests: opens the first device through koffi, builds a program, runs one case of it.
 
-import { openKoffi } from "../../src/devices/clang/compiler.ts";
+import { openKoffi } from "../../src/devices/koffi.ts";
 import { type Case, encode } from "./kernels.ts";
 
 type Fn = (...args: unknown[]) => number & bigint;
@@ -52,7 +52,7 @@ export class OpenCL {
   }
 
   static async open(): Promise<OpenCL> {
-    const koffi = (await openKoffi()) as unknown as { load(path: string): Library };
+    const koffi = (await openKoffi("OPENCL")) as unknown as { load(path: string): Library };
     const library = LIBRARIES.map((path) => {
       try {
         return koffi.load(path);

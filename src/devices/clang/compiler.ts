@@ -15,40 +15,11 @@ import { ClangLanguage } from "../../render/languages.ts";
 import type { Vectors } from "../../render/vectors.ts";
 import { cached, keyOf } from "../store.ts";
 
-/** The part of koffi that we use; the package is optional, so its types must not reach ours. */
-export interface Koffi {
-  load(path: string): KoffiLibrary;
-  /** zeroed memory outside of V8's heap; it stays where it is until `free` */
-  alloc(type: "uint8_t", length: number): bigint;
-  free(address: bigint): void;
-  /** the memory without a copy; owns nothing */
-  view(address: bigint, bytes: number): ArrayBuffer;
-}
-export type KoffiFunction = (...args: bigint[]) => void;
-interface KoffiLibrary {
-  func(name: string, result: string, parameters: readonly string[]): KoffiFunction;
-}
-
 export interface CCompiler {
   /** the command and its first arguments */
   readonly command: readonly string[];
   /** all it defines for this processor, its own version included */
   readonly macros: string;
-}
-
-export async function openKoffi(importer: () => Promise<unknown> = () => import("koffi")): Promise<Koffi> {
-  try {
-    const loaded = (await importer()) as { default: Koffi };
-    return loaded.default;
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);
-    throw new DeviceError(
-      `CLANG: cannot load koffi, which calls C from Node (${why}); run npm install koffi`,
-      {
-        cause,
-      },
-    );
-  }
 }
 
 const CANDIDATES = ["clang", "gcc", "cc"];
