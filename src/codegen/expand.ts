@@ -3,6 +3,7 @@
 // one, and what cannot be is taken apart where it stands. Between decompose and linearize; no RANGE of a lane is left.
 
 import { dtypes, scalarOf } from "../dtype.ts";
+import { ArgumentError } from "../errors.ts";
 import { getOrMake, range, toposort } from "../helpers.ts";
 import { REDUCE, type ReduceOp } from "../ops.ts";
 import type { Axis, Lowered } from "./lower.ts";
@@ -54,38 +55,73 @@ export function isNext(
   return steady && simd?.memory(buffer) === true && strideOf(index, axis, known) === 1;
 }
 
-/** Which lane of each axis is meant, by the axis' id. */
-type Lane = ReadonlyMap<number, number>;
+/** Which lane of each axis is meant: a field of bits for each axis of lanes. */
+type Lane = number;
+
+/** An axis of lanes, and where its number stands in a Lane. */
+interface Field {
+  readonly axis: Axis;
+  readonly size: number;
+  readonly range: UOp;
+  readonly shift: number;
+  /** the bits of the field */
+  readonly mask: number;
+}
+
+/** What lanes make of a node. */
+interface Spread {
+  /** the fields of the lanes it depends on; 0: only something below it does */
+  readonly mask: number;
+  /** what it is for each lane, and for each vector by its first lane */
+  readonly scalars: Map<Lane, UOp>;
+  readonly vectors: Map<Lane, UOp>;
+}
+
+/** How the lanes and loops of a reduce are gone through. */
+interface Turns {
+  /** ranges that stay loops */
+  readonly loops: readonly UOp[];
+  /** combined in every turn */
+  readonly unrolled: readonly Field[];
+  /** with accumulators of their own */
+  readonly groups: readonly Field[];
+  /** the one of these whose accumulators are vectors */
+  readonly across: Field | undefined;
+}
 
 class Expander {
   readonly #arena: UOpArena;
   readonly #axes: readonly Axis[];
   readonly #sink: UOp;
   readonly #simd: Simd | undefined;
-  /** the lanes a node depends on; undefined: there are none below it either, it stays as it is */
-  readonly #deps = new Map<UOp, readonly number[] | undefined>();
-  readonly #ranges = new Map<number, UOp>();
-  readonly #scalars = new Map<UOp, Map<string, UOp>>();
-  readonly #vectors = new Map<UOp, Map<string, UOp>>();
-  readonly #strides = new Map<number, Map<UOp, number | undefined>>();
+  /** by the id of their axis */
+  readonly #fields = new Map<number, Field>();
+  /** of each node that has lanes below it; the others stay as they are */
+  readonly #spreads = new Map<UOp, Spread>();
+  readonly #turns = new Map<UOp, Turns>();
+  readonly #strides = new Map<Field, Map<UOp, number | undefined>>();
   /** the axes that become vectors; no node depends on two of them */
-  readonly #wide: ReadonlySet<number>;
+  readonly #wide: readonly Field[];
 
   constructor({ sink, arena, axes }: Lowered, target: Target) {
     this.#arena = arena;
     this.#axes = axes;
     this.#sink = sink;
     this.#simd = target.simd;
-    for (const u of toposort([sink], (x) => x.srcs)) this.#deps.set(u, this.#depsOf(u));
-    this.#wide = this.#chooseWide();
+    const nodes = toposort([sink], (x) => x.srcs);
+    for (const u of nodes) {
+      const mask = this.#maskOf(u);
+      if (mask !== undefined) this.#spreads.set(u, { mask, scalars: new Map(), vectors: new Map() });
+    }
+    this.#wide = this.#chooseWide(nodes);
   }
 
   run(): UOp {
     const a = this.#arena;
     const stores = this.#sink.srcs.flatMap((s) => {
-      const lanes = this.#deps.get(s) ?? [];
-      const wide = this.#wideOf(s);
-      return this.#lanes(lanes.filter((id) => id !== wide)).flatMap((lane) =>
+      const wide = this.#wide.find((f) => this.#depends(s, f));
+      const others = [...this.#fields.values()].filter((f) => f !== wide && this.#depends(s, f));
+      return this.#lanes(others, 0).flatMap((lane) =>
         wide === undefined
           ? [this.#scalar(s, lane)]
           : this.#chunks(lane, wide).flatMap((l) => this.#store(s, l, wide)),
@@ -96,62 +132,67 @@ class Expander {
 
   // ---- which lanes ----
 
-  #depsOf(u: UOp): readonly number[] | undefined {
-    if (u.op === "RANGE") {
-      if (!isLane(this.#axis(u))) return undefined;
-      this.#ranges.set(u.arg, u);
-      return [u.arg];
+  /** undefined: no lanes below it. */
+  #maskOf(u: UOp): number | undefined {
+    if (u.op === "RANGE") return this.#field(u)?.mask;
+    let mask: number | undefined;
+    for (let i = 0; i < u.srcs.length; i++) {
+      const below = this.#spreads.get(u.srcs[i]!);
+      if (below !== undefined) mask = (mask ?? 0) | below.mask;
     }
-    let deps: readonly number[] | undefined;
-    for (const s of u.srcs) {
-      const below = this.#deps.get(s);
-      if (below === undefined) continue;
-      deps = deps === undefined || deps.length === 0 ? below : [...new Set([...deps, ...below])];
-    }
-    if (u.op !== "REDUCE" || deps === undefined) return deps;
-    const own = u.srcs.slice(1).map((r) => r.arg);
-    return deps.filter((id) => !own.includes(id));
+    if (u.op !== "REDUCE" || mask === undefined) return mask;
+    for (const r of u.srcs.slice(1)) mask &= ~(this.#field(r)?.mask ?? 0);
+    return mask;
   }
-  #axis(r: UOp): Axis {
+  /** The lanes that a range stands for; undefined: it is a loop. */
+  #field(r: UOp): Field | undefined {
+    const known = this.#fields.get(r.arg as number);
+    if (known !== undefined) return known;
     // ranges that blockSums made are numbered beyond the kernel's own, and are no lanes
-    return this.#axes[r.arg as number] ?? { id: r.arg as number, size: 0, kind: "reduce", of: -1 };
-  }
-  #size(id: number): number {
-    return (this.#axes[id] as Axis).size as number;
+    const axis = this.#axes[r.arg as number];
+    if (axis === undefined || !isLane(axis)) return undefined;
+    const size = axis.size as number;
+    const shift = [...this.#fields.values()].reduce((n, f) => n + bits(f.size), 0);
+    if (shift + bits(size) > 31) {
+      throw new ArgumentError(
+        `UPCAST, UNROLL and GROUP: a kernel cannot have ${size} lanes more; use smaller amounts`,
+      );
+    }
+    const field = { axis, size, range: r, shift, mask: (2 ** bits(size) - 1) << shift };
+    this.#fields.set(axis.id, field);
+    return field;
   }
   /** Every combination of the lanes of these axes. */
-  #lanes(ids: readonly number[], from: Lane = new Map()): Lane[] {
-    return ids.reduce<Lane[]>(
-      (all, id) => all.flatMap((lane) => range(this.#size(id)).map((n) => new Map(lane).set(id, n))),
-      [from],
-    );
+  #lanes(fields: readonly Field[], from: Lane): Lane[] {
+    let all = [from];
+    for (const f of fields) all = all.flatMap((lane) => range(f.size).map((n) => at(lane, f, n)));
+    return all;
   }
   /** The first lane of each vector along the axis. */
-  #chunks(lane: Lane, wide: number): Lane[] {
+  #chunks(lane: Lane, wide: Field): Lane[] {
     const width = this.#widthOf(wide);
-    return range(this.#size(wide) / width).map((c) => new Map(lane).set(wide, c * width));
+    return range(wide.size / width).map((c) => at(lane, wide, c * width));
   }
   /** The lanes of the vector that starts here. */
-  #within(lane: Lane, wide: number): Lane[] {
-    const first = lane.get(wide) as number;
-    return range(this.#widthOf(wide)).map((i) => new Map(lane).set(wide, first + i));
+  #within(lane: Lane, wide: Field): Lane[] {
+    const first = laneOf(lane, wide);
+    return range(this.#widthOf(wide)).map((i) => at(lane, wide, first + i));
   }
   /** The widest vectors that fill the lanes of the axis. */
-  #widthOf(id: number): number {
-    return this.#simd?.widths.find((w) => this.#size(id) % w === 0) ?? 1;
+  #widthOf({ size }: Field): number {
+    return this.#simd?.widths.find((w) => size % w === 0) ?? 1;
   }
-  #wideOf(u: UOp): number | undefined {
-    return this.#deps.get(u)?.find((id) => this.#wide.has(id));
-  }
-  #depends(u: UOp, id: number): boolean {
-    return this.#deps.get(u)?.includes(id) === true;
+  #depends(u: UOp, { mask }: Field): boolean {
+    return ((this.#spreads.get(u)?.mask ?? 0) & mask) !== 0;
   }
 
   /** The axes along which most of the memory is next to each other, the best first, as far as they never meet. */
-  #chooseWide(): ReadonlySet<number> {
+  #chooseWide(nodes: readonly UOp[]): readonly Field[] {
     const simd = this.#simd;
-    const found: { id: number; score: number }[] = [];
-    const reduces = [...this.#deps.keys()].filter((u) => u.op === "REDUCE");
+    if (simd === undefined) return [];
+    const found: { field: Field; score: number }[] = [];
+    const reduces = nodes.filter((u) => u.op === "REDUCE");
+    const memory = nodes.filter((u) => u.op === "LOAD" || u.op === "STORE");
     // what a sum reads, it reads many times
     const often = new Set(
       toposort(
@@ -159,64 +200,71 @@ class Expander {
         (x) => x.srcs,
       ),
     );
-    for (const id of this.#ranges.keys()) {
-      if (simd === undefined || this.#axes[id]?.kind === "unroll" || this.#widthOf(id) === 1) continue;
+    for (const field of this.#fields.values()) {
+      if (field.axis.kind === "unroll" || this.#widthOf(field) === 1) continue;
       let score = 0;
-      for (const u of this.#deps.keys()) {
-        if ((u.op === "LOAD" || u.op === "STORE") && this.#depends(u, id))
-          score += (this.#isNext(u, id) ? 4 : -1) * (often.has(u) ? 8 : 1);
+      for (const u of memory) {
+        if (this.#depends(u, field)) score += (this.#isNext(u, field) ? 4 : -1) * (often.has(u) ? 8 : 1);
       }
       // a sum is many operations: even operands that are put together pay, if nothing better is there
-      const sums = reduces.some((r) => this.#depends(r, id) && simd.has(r));
-      if (score > 0 || sums) found.push({ id, score });
+      const sums = reduces.some((r) => this.#depends(r, field) && simd.has(r));
+      if (score > 0 || sums) found.push({ field, score });
     }
-    const chosen = new Set<number>();
-    for (const { id } of found.sort((a, b) => b.score - a.score)) {
-      const meets = [...this.#deps.values()].some(
-        (d) => d?.includes(id) && d.some((other) => chosen.has(other)),
-      );
-      if (!meets) chosen.add(id);
+    const chosen: Field[] = [];
+    for (const { field } of found.sort((a, b) => b.score - a.score)) {
+      const others = chosen.reduce((mask, f) => mask | f.mask, 0);
+      const meets = ({ mask }: Spread): boolean => (mask & field.mask) !== 0 && (mask & others) !== 0;
+      if (![...this.#spreads.values()].some(meets)) chosen.push(field);
     }
     return chosen;
   }
-  #isNext(u: UOp, id: number): boolean {
-    const known = getOrMake(this.#strides, id, () => new Map<UOp, number | undefined>());
-    return isNext(u, this.#ranges.get(id) as UOp, this.#simd, known);
+  #isNext(u: UOp, field: Field): boolean {
+    const known = getOrMake(this.#strides, field, () => new Map<UOp, number | undefined>());
+    return isNext(u, field.range, this.#simd, known);
   }
 
   // ---- one lane ----
 
-  #key(u: UOp, lane: Lane): string {
-    return (this.#deps.get(u) ?? []).map((id) => lane.get(id)).join();
-  }
   #scalar(u: UOp, lane: Lane): UOp {
-    if (this.#deps.get(u) === undefined) return u;
-    const known = getOrMake(this.#scalars, u, () => new Map<string, UOp>());
-    return getOrMake(known, this.#key(u, lane), () => {
-      if (u.op === "RANGE") return this.#arena.constant(dtypes.int32, lane.get(u.arg) as number);
-      if (u.op === "REDUCE") return this.#reduce(u, lane, undefined);
-      return this.#arena.withSrcs(
-        u,
-        u.srcs.map((s) => this.#scalar(s, lane)),
-      );
-    });
+    const spread = this.#spreads.get(u);
+    if (spread === undefined) return u;
+    const key = lane & spread.mask;
+    const known = spread.scalars.get(key);
+    if (known !== undefined) return known;
+    const made = this.#scalarNew(u, lane);
+    spread.scalars.set(key, made);
+    return made;
+  }
+  #scalarNew(u: UOp, lane: Lane): UOp {
+    if (u.op === "RANGE") return this.#arena.constant(dtypes.int32, laneOf(lane, this.#field(u) as Field));
+    if (u.op === "REDUCE") return this.#reduce(u, lane, undefined);
+    return this.#arena.withSrcs(
+      u,
+      u.srcs.map((s) => this.#scalar(s, lane)),
+    );
   }
 
   // ---- vectors: `lane` names the first of them on the axis `wide` ----
 
-  #vector(u: UOp, lane: Lane, wide: number): UOp {
-    const known = getOrMake(this.#vectors, u, () => new Map<string, UOp>());
-    return getOrMake(known, this.#key(u, lane), () => this.#vectorNew(u, lane, wide));
+  #vector(u: UOp, lane: Lane, wide: Field): UOp {
+    const spread = this.#spreads.get(u);
+    if (spread === undefined) return this.#splat(u, u, wide);
+    const key = lane & spread.mask;
+    const known = spread.vectors.get(key);
+    if (known !== undefined) return known;
+    const made = this.#vectorNew(u, lane, wide);
+    spread.vectors.set(key, made);
+    return made;
   }
-  #vectorNew(u: UOp, lane: Lane, wide: number): UOp {
+  /** One value in all lanes. */
+  #splat(u: UOp, one: UOp, wide: Field): UOp {
+    return this.#join(u, new Array<UOp>(this.#widthOf(wide)).fill(one));
+  }
+  #vectorNew(u: UOp, lane: Lane, wide: Field): UOp {
     const a = this.#arena;
     const { has } = this.#simd as Simd;
-    const width = this.#widthOf(wide);
-    const type = valueType(u).vec(width);
-    if (!this.#depends(u, wide)) {
-      const one = this.#scalar(u, lane);
-      return this.#join(u, new Array<UOp>(width).fill(one));
-    }
+    if (!this.#depends(u, wide)) return this.#splat(u, this.#scalar(u, lane), wide);
+    const type = valueType(u).vec(this.#widthOf(wide));
     if (u.op === "LOAD" && this.#isNext(u, wide)) {
       const [buffer, index, gate, alt] = u.srcs as [UOp, UOp, UOp?, UOp?];
       const at = [buffer, this.#scalar(index, lane)];
@@ -233,8 +281,10 @@ class Expander {
       const srcs = u.srcs.map((s) => this.#vector(s, lane, wide));
       return a.make(u.op, type, srcs, u.arg as never);
     }
-    const lanes = this.#within(lane, wide).map((l) => this.#scalar(u, l));
-    return this.#join(u, lanes);
+    return this.#join(
+      u,
+      this.#within(lane, wide).map((l) => this.#scalar(u, l)),
+    );
   }
   #join(u: UOp, lanes: readonly UOp[]): UOp {
     const type = valueType(u).vec(lanes.length);
@@ -243,7 +293,7 @@ class Expander {
     return this.#arena.make("VECTORIZE", type, lanes, undefined);
   }
 
-  #store(u: UOp, lane: Lane, wide: number): UOp[] {
+  #store(u: UOp, lane: Lane, wide: Field): UOp[] {
     const [buffer, index, value, gate] = u.srcs as [UOp, UOp, UOp, UOp?];
     const vector = this.#vector(value, lane, wide);
     const store = (l: Lane, what: UOp): UOp => {
@@ -263,28 +313,35 @@ class Expander {
 
   // ---- reduces ----
 
+  #turnsOf(u: UOp<"REDUCE">): Turns {
+    const ranges = u.srcs.slice(1);
+    const fields = ranges.flatMap((r) => this.#field(r) ?? []);
+    const groups = fields.filter((f) => f.axis.kind === "group");
+    return {
+      loops: ranges.filter((r) => this.#field(r) === undefined),
+      unrolled: fields.filter((f) => f.axis.kind === "unroll"),
+      groups,
+      across: this.#simd?.has(u) === true ? groups.find((f) => this.#wide.includes(f)) : undefined,
+    };
+  }
   /** Lanes of UNROLL are combined in every turn, those of GROUP have accumulators of their own. */
-  #reduce(u: UOp<"REDUCE">, lane: Lane, wide: number | undefined): UOp {
-    const [body, ...ranges] = u.srcs as [UOp, ...UOp[]];
-    const rest = ranges.filter((r) => !isLane(this.#axis(r)));
-    const own = (kind: Axis["kind"]) =>
-      ranges.map((r) => this.#axis(r)).flatMap((x) => (x.kind === kind ? [x.id] : []));
-    const groups = own("group");
-    const across = this.#simd?.has(u) === true ? groups.find((id) => this.#wide.has(id)) : undefined;
+  #reduce(u: UOp<"REDUCE">, lane: Lane, wide: Field | undefined): UOp {
+    const body = u.srcs[0] as UOp;
+    const { loops, unrolled, groups, across } = getOrMake(this.#turns, u, () => this.#turnsOf(u));
     const vector = wide ?? across;
     const firsts = this.#lanes(
-      groups.filter((id) => id !== across),
+      groups.filter((f) => f !== across),
       lane,
     ).flatMap((l) => (across === undefined ? [l] : this.#chunks(l, across)));
     const totals = firsts.map((l) => {
-      const turns = this.#lanes(own("unroll"), l).map((t) =>
+      const turns = this.#lanes(unrolled, l).map((t) =>
         vector === undefined ? this.#scalar(body, t) : this.#vector(body, t, vector),
       );
       const turn = this.#combine(u.arg, turns);
       // the first sum of a loop is 0 + x, which is 0 for an x of -0
-      if (rest.length === 0 && u.arg === "SUM")
+      if (loops.length === 0 && u.arg === "SUM")
         return this.#arena.alu("ADD", turn, this.#arena.constant(valueType(turn), 0));
-      return rest.length === 0 ? turn : this.#arena.make("REDUCE", turn.dtype, [turn, ...rest], u.arg);
+      return loops.length === 0 ? turn : this.#arena.make("REDUCE", turn.dtype, [turn, ...loops], u.arg);
     });
     const total = this.#combine(u.arg, totals);
     if (across === undefined) return total;
@@ -304,3 +361,9 @@ class Expander {
     return left[0] as UOp;
   }
 }
+
+/** Bits that hold the numbers below n. */
+const bits = (n: number): number => 32 - Math.clz32(n - 1);
+/** The lane with number `n` on this axis. */
+const at = (lane: Lane, { mask, shift }: Field, n: number): Lane => (lane & ~mask) | (n << shift);
+const laneOf = (lane: Lane, { mask, shift }: Field): number => (lane & mask) >>> shift;
