@@ -2,7 +2,15 @@
 // kernels with several axes, fused reduces and padded reads, give what the empty list gives, on JS, WASM and CLANG. One
 // that does not fit is refused.
 
-import { ArgumentError, createSchedule, type DeviceError, dtypes, runSchedule, type Tensor } from "gradloom";
+import {
+  ArgumentError,
+  createSchedule,
+  type DeviceError,
+  dtypes,
+  runSchedule,
+  type ScheduleItem,
+  Tensor,
+} from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
 import type { Value } from "../../src/dtype.ts";
@@ -331,6 +339,12 @@ describe("what they do", () => {
     const item = await matmul();
     expect(() => lowered(item, [o])).toThrow(ArgumentError);
     expect(() => lowered(item, [o])).toThrow(`${o.op}(${o.axis}, ${o.amount})`);
+  });
+  test("more lanes than could ever be written out are refused", () => {
+    const item = createSchedule([Tensor.empty([33_000, 33_000]).T.add(1).lazydata]).at(-1) as ScheduleItem;
+    const all = [0, 1].map((axis) => opt("UPCAST", axis, 33_000));
+    expect(() => lowered(item, all)).toThrow(ArgumentError);
+    expect(() => lowered(item, all)).toThrow("use smaller amounts");
   });
   test("what is left is what counts", async () => {
     const item = await matmul();
