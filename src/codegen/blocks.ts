@@ -9,7 +9,7 @@ import { mapGraph } from "./rewrite.ts";
 import { largest, type UOp, type UOpArena, valueType } from "./uops.ts";
 
 /** As many floats are added one by one to one accumulator; more are added in blocks of the root of their number. */
-const MAX_RUN = 4096;
+export const MAX_RUN = 4096;
 /** Ranges made here are numbered from here: no kernel has as many axes of its own. */
 const FIRST_ID = 1000;
 

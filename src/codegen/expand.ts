@@ -117,17 +117,18 @@ class Expander {
   }
 
   run(): UOp {
-    const a = this.#arena;
-    const stores = this.#sink.srcs.flatMap((s) => {
-      const wide = this.#wide.find((f) => this.#depends(s, f));
-      const others = [...this.#fields.values()].filter((f) => f !== wide && this.#depends(s, f));
-      return this.#lanes(others, 0).flatMap((lane) =>
-        wide === undefined
-          ? [this.#scalar(s, lane)]
-          : this.#chunks(lane, wide).flatMap((l) => this.#store(s, l, wide)),
-      );
-    });
-    return a.make("SINK", undefined, stores, undefined);
+    const stores = this.#sink.srcs.flatMap((s) => this.#stores(s));
+    return this.#arena.make("SINK", undefined, stores, undefined);
+  }
+  /** A STORE for each lane or vector of lanes. */
+  #stores(s: UOp): UOp[] {
+    const wide = this.#wide.find((f) => this.#depends(s, f));
+    const others = [...this.#fields.values()].filter((f) => f !== wide && this.#depends(s, f));
+    return this.#lanes(others, 0).flatMap((lane) =>
+      wide === undefined
+        ? [this.#scalar(s, lane)]
+        : this.#chunks(lane, wide).flatMap((l) => this.#store(s, l, wide)),
+    );
   }
 
   // ---- which lanes ----
@@ -140,7 +141,10 @@ class Expander {
       const below = this.#spreads.get(u.srcs[i]!);
       if (below !== undefined) mask = (mask ?? 0) | below.mask;
     }
-    if (u.op !== "REDUCE" || mask === undefined) return mask;
+    if (mask === undefined) return undefined;
+    // an array is one for all lanes, which have parts of it
+    if (u.op === "STAGE") return 0;
+    if (u.op !== "REDUCE") return mask;
     for (const r of u.srcs.slice(1)) mask &= ~(this.#field(r)?.mask ?? 0);
     return mask;
   }
@@ -238,6 +242,7 @@ class Expander {
   #scalarNew(u: UOp, lane: Lane): UOp {
     if (u.op === "RANGE") return this.#arena.constant(dtypes.int32, laneOf(lane, this.#field(u) as Field));
     if (u.op === "REDUCE") return this.#reduce(u, lane, undefined);
+    if (u.op === "STAGE") return this.#stage(u);
     return this.#arena.withSrcs(
       u,
       u.srcs.map((s) => this.#scalar(s, lane)),
@@ -267,7 +272,7 @@ class Expander {
     const type = valueType(u).vec(this.#widthOf(wide));
     if (u.op === "LOAD" && this.#isNext(u, wide)) {
       const [buffer, index, gate, alt] = u.srcs as [UOp, UOp, UOp?, UOp?];
-      const at = [buffer, this.#scalar(index, lane)];
+      const at = [this.#scalar(buffer, lane), this.#scalar(index, lane)];
       if (gate === undefined || alt === undefined) return a.make("LOAD", type, at, undefined);
       return a.make(
         "LOAD",
@@ -311,7 +316,17 @@ class Expander {
     return this.#arena.make("GEP", type, [vector], lane);
   }
 
-  // ---- reduces ----
+  // ---- arrays and reduces ----
+
+  /** Filled by all lanes, in the loops that are left. */
+  #stage(u: UOp<"STAGE">): UOp {
+    const [array, ...rest] = u.srcs as [UOp, ...UOp[]];
+    const srcs = rest.flatMap((s) => {
+      if (s.op === "STORE") return this.#stores(s);
+      return this.#field(s) === undefined ? [s] : [];
+    });
+    return this.#arena.make("STAGE", u.dtype, [array, ...srcs], undefined);
+  }
 
   #turnsOf(u: UOp<"REDUCE">): Turns {
     const ranges = u.srcs.slice(1);

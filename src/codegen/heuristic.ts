@@ -3,10 +3,13 @@
 // it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
 
 import { getOrMake, prod, toposort } from "../helpers.ts";
+import type { LazyOp } from "../schedule/lazyop.ts";
 import { smax } from "../shape/symbolic.ts";
+import { MAX_RUN } from "./blocks.ts";
 import { isNext } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
+import { costOf, STAGE_COST, type Stage } from "./stage.ts";
 import type { Target } from "./target.ts";
 import { type UOp, valueType } from "./uops.ts";
 
@@ -20,6 +23,8 @@ const BUSY_BODY = 16;
 const MIN_TURNS = 64;
 /** What was read is still near if it was not more than this since. */
 const CACHE = 1 << 19;
+/** An array that a row is kept in may be as large: it stays in the nearest cache, or next to it. */
+const STAGE_BYTES = 1 << 16;
 /** Less work than this is done before a second thread would have woken up. */
 const THREAD_WORK = 1 << 16;
 
@@ -54,11 +59,13 @@ class Heuristic {
   readonly #inPlace: boolean;
   readonly #free = new Map<UOp, ReadonlySet<number>>();
   readonly #scopes: readonly Scope[];
+  readonly #stages: readonly Stage[];
   readonly #steps = new Map<UOp, Map<number, Step>>();
 
-  constructor({ sink, axes, order }: Lowered, target: Target, inPlace: boolean) {
+  constructor({ sink, axes, order, stages }: Lowered, target: Target, inPlace: boolean) {
     this.#inPlace = inPlace;
     this.#axes = axes;
+    this.#stages = stages;
     this.#order = order;
     this.#target = target;
     const nodes = toposort([sink], (x) => x.srcs);
@@ -79,7 +86,7 @@ class Heuristic {
       for (const axis of this.#wideAxes()) opts.push(...this.#tile(axis, hot));
       opts.push(...this.#unrolled(hot, opts));
     }
-    return [...opts, ...this.#threads(opts, hot)];
+    return [...opts, ...this.#staged(opts), ...this.#threads(opts, hot)];
   }
 
   // ---- the kernel seen from its loops ----
@@ -250,6 +257,31 @@ class Heuristic {
     const some = busy ? undefined : [4, 2].find((n) => n <= most && left % n === 0);
     const amount = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
     return amount === 1 ? [] : [{ op: "UNROLL", axis: this.#number(id), amount }];
+  }
+
+  /** What is cheaper kept than computed again, as long as it stays near: each value in the first loop that has it. */
+  #staged(opts: readonly OptOp[]): OptOp[] {
+    let room = Math.min(STAGE_BYTES, this.#target.sharedMax);
+    const kept = new Set<LazyOp>();
+    const axes = new Set<number>();
+    return this.#stages.flatMap(({ home, value, elements }): OptOp[] => {
+      const own = home.ranges.map((r) => this.#number(r.arg as number));
+      const amounts = (op: OptOp["op"], of: readonly number[]): number =>
+        prod(opts.filter((o) => o.op === op && of.includes(o.axis)).map((o) => o.amount));
+      // a longer sum goes in blocks, which are other loops
+      const isCut = elements / amounts("GROUP", own) > MAX_RUN;
+      if (axes.has(home.axis) || isCut || costOf(value, kept) <= STAGE_COST) return [];
+      const around = this.#free.get(home.place.done.get(value) as UOp) ?? this.#ranges.keys();
+      const lanes = amounts(
+        "UPCAST",
+        [...around].map((id) => this.#number(id)),
+      );
+      room -= elements * lanes * value.dtype.itemsize;
+      if (room < 0) return [];
+      axes.add(home.axis);
+      kept.add(value);
+      return [{ op: "STAGE", axis: home.axis, amount: elements }];
+    });
   }
 
   /** A loop that is long enough to be shared, in kernels with enough to do; it becomes the outermost. */

@@ -1,6 +1,6 @@
 // The graph becomes a list: every node is placed in the outermost loop it can stand in, RANGE nodes become LOOPs (or
-// SPECIALs where the target runs a grid), a REDUCE becomes an accumulator, its loops and a PHI. Comes after
-// everything that changes the graph; renderers read the result from top to bottom.
+// SPECIALs where the target runs a grid), a REDUCE becomes an accumulator, its loops and a PHI, a STAGE the loops that fill
+// an array. Comes after everything that changes the graph; renderers read the result from top to bottom.
 
 import { dtypes, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
@@ -33,7 +33,11 @@ function union(a: Axes, b: Axes): Axes {
   if (a.length === 0 || covers(b, a)) return b;
   return covers(a, b) ? a : [...new Set([...a, ...b])];
 }
-const rangesOf = (reduce: UOp): readonly UOp[] => reduce.srcs.slice(1);
+/** What runs in loops of its own. */
+type Looping = UOp<"REDUCE" | "STAGE">;
+const isReduce = (u: Looping): u is UOp<"REDUCE"> => u.op === "REDUCE";
+const rangesOf = (u: Looping): readonly UOp[] =>
+  u.srcs.slice(1).filter((s) => s.op === "RANGE" || isReduce(u));
 const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
 
 class Linearizer {
@@ -46,7 +50,7 @@ class Linearizer {
   readonly #free = new Map<UOp, Axes>();
   readonly #ranges = new Map<number, UOp>();
   /** by the ranges they run over */
-  readonly #reduces = new Map<string, UOp<"REDUCE">[]>();
+  readonly #looping = new Map<string, Looping[]>();
   /** graph node -> list node; what was placed inside a loop is forgotten when the loop closes */
   readonly #placed = new Map<UOp, UOp>();
   readonly #scopes: UOp[][] = [[]];
@@ -65,10 +69,10 @@ class Linearizer {
       if (u.op === "RANGE") {
         free = union(free, [u.arg]);
         this.#ranges.set(u.arg, u);
-      } else if (u.op === "REDUCE") {
+      } else if (u.op === "REDUCE" || u.op === "STAGE") {
         const ranges = rangesOf(u);
         free = free.filter((axis) => !ranges.some((r) => r.arg === axis));
-        getOrMake(this.#reduces, keyOf(ranges), () => []).push(u);
+        getOrMake(this.#looping, keyOf(ranges), () => []).push(u);
       }
       this.#free.set(u, free);
     }
@@ -80,7 +84,8 @@ class Linearizer {
     const vars = nodes
       .filter((u) => u.op === "DEFINE_VAR")
       .sort((a, b) => (a.arg.name < b.arg.name ? -1 : 1));
-    for (const u of [...globals, ...vars]) this.#put(u, u);
+    const arrays = nodes.filter((u) => u.op === "DEFINE_LOCAL");
+    for (const u of [...globals, ...vars, ...arrays]) this.#put(u, u);
     const stores = this.#lowered.sink.srcs;
     const { grid, loops } = this.#arrange();
     if (grid.length > 0 && !this.#target.hasLocal) this.#hoist(stores);
@@ -102,8 +107,8 @@ class Linearizer {
    */
   #arrange(): { grid: readonly Axis[]; loops: readonly Axis[] } {
     const { order } = this.#lowered;
-    const reduces = [...this.#reduces.values()].flat();
-    const everywhere = (a: Axis): boolean => reduces.every((r) => this.#free.get(r)?.includes(a.id));
+    const looping = [...this.#looping.values()].flat();
+    const everywhere = (a: Axis): boolean => looping.every((r) => this.#free.get(r)?.includes(a.id));
     const outer = order.filter(everywhere);
     const inner = order.filter((a) => !everywhere(a));
     if (this.#target.hasLocal) return { grid: outer, loops: inner };
@@ -139,7 +144,7 @@ class Linearizer {
     const known = this.#placed.get(u);
     if (known !== undefined) return known;
     if (u.op === "RANGE") throw new InternalError(`axis ${u.arg} is used outside its loop`);
-    if (u.op === "REDUCE") return this.#placeReduces(u);
+    if (u.op === "REDUCE" || u.op === "STAGE") return this.#placeLooping(u);
     // a STORE reads best value first: the accumulator and its loop, then the address
     if (u.op === "STORE") this.#place(u.srcs[2] as UOp);
     const srcs = changedSrcs(u, (s) => this.#place(s));
@@ -159,12 +164,13 @@ class Linearizer {
     for (const r of roots) visit(r);
   }
 
-  /** A reduce, and with it those that run over the same ranges: one set of loops, an accumulator each. */
-  #placeReduces(first: UOp): UOp {
+  /** A reduce, and with it what runs over the same ranges: one set of loops, an accumulator or an array each. */
+  #placeLooping(first: Looping): UOp {
     const ranges = rangesOf(first);
-    const together = this.#reduces.get(keyOf(ranges)) ?? [];
-    const ready = together.filter((r) => !this.#placed.has(r) && this.#isReady(r));
-    const accs = ready.map((r) => {
+    const ready = this.#together(first);
+    const reduces = ready.filter(isReduce);
+    const stages = ready.filter((r) => !isReduce(r));
+    const accs = reduces.map((r) => {
       const acc = this.#lowered.arena.make(
         "DEFINE_ACC",
         r.dtype,
@@ -174,22 +180,36 @@ class Linearizer {
       this.#list.push(acc);
       return acc;
     });
-    const bodies = ready.map((r) => r.srcs[0] as UOp);
+    const bodies = reduces.map((r) => r.srcs[0] as UOp);
+    const stores = stages.flatMap((r) => r.srcs.filter((s) => s.op === "STORE"));
     const loops = ranges.map((r) => {
-      this.#hoist([...bodies, ...ranges]);
+      this.#hoist([...bodies, ...stores, ...ranges]);
       return this.#openLoop(r);
     });
-    const phis = ready.map((r, i) => {
+    // before the sums: a product that is stored is not fused into one of them
+    for (const s of stores) this.#place(s);
+    const phis = reduces.map((r, i) => {
       const acc = accs[i] as UOp;
       const next = this.#accumulate(r, bodies[i] as UOp, acc);
       return this.#list.add("PHI", r.dtype, [acc, next, ...loops]);
     });
     for (const loop of [...loops].reverse()) this.#close(loop);
-    ready.forEach((r, i) => {
-      this.#placed.set(r, phis[i] as UOp);
+    ready.forEach((r) => {
+      const made = isReduce(r) ? phis[reduces.indexOf(r)] : this.#placed.get(r.srcs[0] as UOp);
+      this.#placed.set(r, made as UOp);
       this.#scopes.at(-1)?.push(r);
     });
     return this.#placed.get(first) as UOp;
+  }
+  /** What can run in the loops of `first`; not what waits for an array that these loops fill, or fills one that they read. */
+  #together(first: Looping): Looping[] {
+    const all = this.#looping.get(keyOf(rangesOf(first))) ?? [];
+    const ready = all.filter((r) => r === first || (!this.#placed.has(r) && this.#isReady(r)));
+    if (ready.every(isReduce)) return ready;
+    const needs = (a: UOp, b: UOp): boolean => toposort([a], (x) => x.srcs).includes(b);
+    const chosen = [first];
+    for (const r of ready) if (!chosen.some((c) => c === r || needs(c, r) || needs(r, c))) chosen.push(r);
+    return chosen;
   }
 
   /** The accumulator after one turn. Where the target can, each product of a sum is added to it in one step. */

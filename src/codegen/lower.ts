@@ -12,6 +12,7 @@ import { add, and, fold, mul, type Sint, sprod, sub, Variable, type Visitor } fr
 import { type Shape, unflatten } from "../shape/view.ts";
 import { mergeDims } from "./merge.ts";
 import { axisOrder, type OptOp, requireKnown, showOpts, splitAxis } from "./opts.ts";
+import { findStages, type Home, keepStages, type Stage } from "./stage.ts";
 import { requireSupport, type Target } from "./target.ts";
 import { type UOp, UOpArena } from "./uops.ts";
 
@@ -35,6 +36,8 @@ export interface Lowered {
   readonly axes: readonly Axis[];
   /** the output and local axes, outermost first */
   readonly order: readonly Axis[];
+  /** values that STAGE could keep */
+  readonly stages: readonly Stage[];
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
@@ -42,7 +45,7 @@ export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Ta
 }
 
 /** Where an op is evaluated: an index for each of its dims, and whether the result is looked at at all. */
-interface Place {
+export interface Place {
   readonly idx: readonly Sint[];
   readonly gate: Sint;
   readonly done: Map<LazyOp, UOp>;
@@ -64,6 +67,7 @@ class Lowering {
   /** what each symbolic integer became */
   readonly #indexes = new Map<Sint, UOp>();
   readonly #reduceLoops = new Map<LazyOp, readonly Loops[]>();
+  readonly #homes: Home[] = [];
   readonly #ast: readonly LazyOp[];
   readonly #opts: readonly OptOp[];
   readonly #target: Target;
@@ -92,12 +96,11 @@ class Lowering {
     if (stray !== undefined) {
       throw new ArgumentError(`${showOpts([stray])}: this kernel has the axes 0 to ${this.#numbered - 1}`);
     }
-    return {
-      sink: this.#arena.make("SINK", undefined, stores, undefined),
-      arena: this.#arena,
-      axes: this.#axes,
-      order,
-    };
+    const sink = this.#arena.make("SINK", undefined, stores, undefined);
+    const [arena, axes, target] = [this.#arena, this.#axes, this.#target];
+    const stages = findStages(this.#homes, this.#places);
+    const staging = { arena, axes, target, index: (x: Sint) => this.#index(x) };
+    return { sink: keepStages(sink, stages, this.#opts, staging), arena, axes, order, stages };
   }
 
   /** Rest axes in the order that SWAP leaves, then the local ones. */
@@ -172,8 +175,14 @@ class Lowering {
     const idx = [...place.idx];
     const fresh = indexes(loops, src.shape);
     for (const d of op.arg) idx[d] = fresh[d] as Sint;
-    const value = this.#lower(src, this.#place(idx, place.gate));
+    const inner = this.#place(idx, place.gate);
+    const value = this.#lower(src, inner);
     const ranges = loops.flatMap((l) => l.ranges);
+    const [first] = ranges;
+    if (first !== undefined) {
+      const axis = (this.#axes[first.arg as number] as Axis).of;
+      this.#homes.push({ dims: op.arg, axis, ranges, place: inner });
+    }
     return ranges.length === 0 ? value : this.#arena.make("REDUCE", op.dtype, [value, ...ranges], op.op);
   }
 

@@ -10,16 +10,17 @@ import type { Sint } from "../shape/symbolic.ts";
  * makes `amount` neighbours of an output axis one workgroup. THREAD makes the loop over an output axis the grid of a
  * kernel that otherwise has none: parts of it run on different threads, at least `amount` turns each. PADTO rounds an
  * output axis up to a multiple of `amount`: the last turn starts so much earlier, and computes what the one before it did
- * once more. Not for a kernel that writes what it reads.
+ * once more. Not for a kernel that writes what it reads. STAGE keeps what the loop over a reduce axis computes and a later loop
+ * needs again, in an array of `amount` elements (stage.ts).
  */
-export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "GROUP" | "LOCAL" | "THREAD" | "PADTO";
+export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "GROUP" | "LOCAL" | "THREAD" | "PADTO" | "STAGE";
 
 /** One step of a kernel's optimisation. */
 export interface OptOp {
   readonly op: OptOpName;
   /** output axes count from 0, outermost first; reduce axes go on from there, in the order of the AST */
   readonly axis: number;
-  /** the other axis of SWAP, the least part of THREAD, else a factor that divides the axis */
+  /** the other axis of SWAP, the least part of THREAD, the elements of STAGE, else a factor that divides the axis */
   readonly amount: number;
 }
 
@@ -32,6 +33,7 @@ const PARTS: Readonly<Record<OptOpName, { output: boolean; part?: "local" | "lan
   LOCAL: { output: true, part: "local" },
   UNROLL: { output: false, part: "lanes" },
   GROUP: { output: false, part: "group" },
+  STAGE: { output: false },
 };
 
 const EXPECTED: Readonly<Record<OptOpName, string>> = {
@@ -42,6 +44,7 @@ const EXPECTED: Readonly<Record<OptOpName, string>> = {
   LOCAL: "a divisor of what is left",
   UNROLL: "a divisor of what is left",
   GROUP: "a divisor of what is left",
+  STAGE: "the number of its elements",
 };
 
 export const showOpts = (opts: readonly OptOp[]): string =>

@@ -17,6 +17,10 @@ const element = (u: UOp | undefined): DType | undefined =>
 const scalar = (d: UOp["dtype"], of: DType | undefined): boolean =>
   d !== undefined && !(d instanceof Pointer) && of !== undefined && (d === of || d === of.vec(d.count));
 
+/** STOREs, then nothing but the op. */
+const isTail = (us: readonly UOp[], op: UOpName): boolean =>
+  us.slice(us.findLastIndex((u) => u.op === "STORE") + 1).every((u) => u.op === op);
+
 /** Exhaustive: a new op must say what it looks like. */
 const SPEC: Record<UOpName, Check> = {
   DEFINE_GLOBAL: (u) => isPointer(u) && u.srcs.length === 0,
@@ -64,11 +68,17 @@ const SPEC: Record<UOpName, Check> = {
   RANGE: (u) => index(u) && u.srcs.length === 2 && u.srcs.every(index),
   REDUCE: (u) =>
     u.srcs[0]?.dtype === u.dtype && u.srcs.length > 1 && u.srcs.slice(1).every((r) => r.op === "RANGE"),
+  STAGE: (u) => {
+    const [array, ...rest] = u.srcs;
+    const stores = rest.filter((s) => s.op === "STORE");
+    const filled = stores.length > 0 && stores.every((s) => s.srcs[0] === array);
+    return array?.op === "DEFINE_LOCAL" && array.dtype === u.dtype && filled && isTail(rest, "RANGE");
+  },
   SINK: (u) => u.srcs.every((s) => s.op === "STORE"),
 };
 
 /** Linearize turns these into others: none of them may be left in a list. */
-const GRAPH_ONLY: ReadonlySet<UOpName> = new Set<UOpName>(["RANGE", "REDUCE", "SINK"]);
+const GRAPH_ONLY: ReadonlySet<UOpName> = new Set<UOpName>(["RANGE", "REDUCE", "STAGE", "SINK"]);
 /** These say where something happens, which a graph does not know. */
 const LIST_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
   "LOOP",

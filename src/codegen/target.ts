@@ -36,6 +36,7 @@ export interface Target {
   readonly hasThreads: boolean;
   readonly globalMax: readonly number[];
   readonly localMax: readonly number[];
+  /** bytes that a workgroup, or a thread where there are none, has for arrays of its own */
   readonly sharedMax: number;
   support(dtype: DType): Support;
   /** the op can be spelt for this type; otherwise it is decomposed */

@@ -37,10 +37,12 @@ export interface UOpArgs {
   GEP: number;
   /** lanes from scalars */
   VECTORIZE: undefined;
-  // in the graph only: linearize turns RANGE into LOOP or SPECIAL, and REDUCE into an accumulator and loops
+  // in the graph only: linearize turns RANGE into LOOP or SPECIAL, REDUCE into an accumulator and loops, STAGE into loops
   /** the number of its axis in the kernel, which says how it is run */
   RANGE: number;
   REDUCE: ReduceOp;
+  /** an array (DEFINE_LOCAL) after the STOREs into it have run in all turns of the ranges */
+  STAGE: undefined;
   SINK: undefined;
 }
 
@@ -82,6 +84,7 @@ export const UOps = names(
   "VECTORIZE",
   "RANGE",
   "REDUCE",
+  "STAGE",
   "SINK",
 );
 

@@ -26,7 +26,7 @@ export const JSRenderer: Renderer = {
   hasThreads: false,
   globalMax: [],
   localMax: [],
-  sharedMax: 0,
+  sharedMax: 1 << 16,
   support: () => "native",
   has: () => true,
   saturatingCast: true,
@@ -153,11 +153,15 @@ const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
   VECTORIZE: (_, { i, at }) => set(i, (cells) => at.map((k) => cells[k] as Value)),
   // filled in for each work item
   SPECIAL: () => goOn,
+  DEFINE_LOCAL: (u, { i }) => {
+    const array = new DataView(new ArrayBuffer(u.arg[1] * (u.dtype as Pointer).base.itemsize));
+    return set(i, () => array);
+  },
   // JS has no workgroups, and linearize leaves no op of the graph in a list
-  DEFINE_LOCAL: unsupported,
   BARRIER: unsupported,
   RANGE: unsupported,
   REDUCE: unsupported,
+  STAGE: unsupported,
   SINK: unsupported,
 };
 

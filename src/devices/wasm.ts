@@ -30,8 +30,8 @@ export class WasmDevice extends RingDevice {
     if (!(code instanceof Uint8Array)) throw new InternalError("WASM compiles binary modules");
     try {
       const module = new WebAssembly.Module(code as Uint8Array<ArrayBuffer>);
-      const { memory } = this.hardware.memory;
-      const fn = new WebAssembly.Instance(module, { env: { memory } }).exports[name] as () => void;
+      const { imports } = this.hardware.host;
+      const fn = new WebAssembly.Instance(module, imports).exports[name] as () => void;
       return new RingProgram(this, name, code, { fn, native: false, words: fn.length });
     } catch (cause) {
       if (!(cause instanceof WebAssembly.CompileError || cause instanceof WebAssembly.LinkError)) throw cause;

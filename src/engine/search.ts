@@ -158,14 +158,17 @@ class Search {
 
   /** Every op on every axis with amounts that divide it. */
   #allActions(): OptOp[] {
-    const { axes } = prepare(this.#ast, [], this.#renderer);
+    const { axes, stages } = prepare(this.#ast, [], this.#renderer);
+    const kept = new Map(stages.map((s) => [s.home.axis, s.elements]));
     const { hasThreads, hasLocal } = this.#renderer;
     const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
     return axes.flatMap(({ of: axis, size, kind }): OptOp[] => {
       if (typeof size !== "number" || isLane({ id: 0, size, kind, of: axis })) return [];
       const amounts = [2, 3, 4, 5, 8, 16].filter((n) => size % n === 0);
       const with_ = (op: OptOp["op"]): OptOp[] => amounts.map((amount) => ({ op, axis, amount }));
-      if (kind === "reduce") return [...with_("UNROLL"), ...with_("GROUP")];
+      const elements = kept.get(axis);
+      const stage = elements === undefined ? [] : [{ op: "STAGE", axis, amount: elements } as const];
+      if (kind === "reduce") return [...with_("UNROLL"), ...with_("GROUP"), ...stage];
       const swaps = outputs.filter((o) => o > axis).map((amount): OptOp => ({ op: "SWAP", axis, amount }));
       const pads =
         size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, amount: 4 } as const] : [];

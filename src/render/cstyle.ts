@@ -264,6 +264,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
     ),
   RANGE: refuseUOp,
   REDUCE: refuseUOp,
+  STAGE: refuseUOp,
   SINK: refuseUOp,
 };
 

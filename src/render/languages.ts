@@ -94,7 +94,7 @@ export const ClangLanguage: CStyleLanguage = {
   kernelPrefix: "",
   bufferPrefix: "",
   smemPrefix: "",
-  smemAlign: "",
+  smemAlign: "__attribute__((aligned(64))) ",
   prefixForCast: false,
   argIntPrefix: "const int",
   barrier: "",
@@ -364,7 +364,7 @@ const GRID = 2 ** 31 - 1;
 /** C of the host, as loops, one value at a time. */
 export const ClangRenderer: Renderer = renderer(
   ClangLanguage,
-  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 0 },
+  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 1 << 16 },
   { float16: "storage", bfloat16: "bits" },
 );
 

@@ -282,6 +282,7 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   },
   RANGE: refuseUOp,
   REDUCE: refuseUOp,
+  STAGE: refuseUOp,
   SINK: refuseUOp,
 };
 

@@ -69,7 +69,24 @@ describe("what it chooses", () => {
     const k = kernelOf(empty(512, 1024).softmax());
     expect([named(k, "UPCAST"), named(k, "GROUP")]).toEqual([1, 2]);
     expect(k.globalSize).toEqual([512]);
+    expect(k.opts).toContainEqual({ op: "STAGE", axis: 3, amount: 1024 });
     expect(new Set(opsIn(k, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float4"]));
+  });
+  test("what is costly is kept between loops, once, while it stays near", () => {
+    const stages = (t: Tensor): number[] =>
+      kernelOf(t).opts.flatMap((o) => (o.op === "STAGE" ? [o.axis] : []));
+    expect(stages(empty(64, 1 << 14).softmax())).toEqual([3]);
+    expect(stages(empty(64, 1 << 15).softmax())).toEqual([]); // 128 KB
+    expect(stages(empty(512, 64).softmax(0))).toEqual([3]); // a part for each column of a vector
+    expect(stages(empty(1 << 13, 64).softmax(0))).toEqual([]);
+    expect(stages(empty(64, 1024).logSoftmax())).toEqual([]); // x - max is cheap
+    expect(stages(empty(64, 1024).var(1))).toEqual([]);
+    const e = empty(64, 1024).exp();
+    const centred = e.sub(e.mean(1, true));
+    // the exp in the first sum; once it is kept, its distance from the mean is cheap
+    expect(stages(centred.mul(centred.square().mean(1, true).add(1e-5).rsqrt()))).toEqual([2]);
+    // a sum that goes in blocks has other loops than the array
+    expect(stages(empty(64, 5003).softmax())).toEqual([]);
   });
   test("threads share no loop that a reduce does not depend on: it would run again for each of them", () => {
     const x = empty(64, 32, 400);

@@ -19,7 +19,7 @@ export async function lastItem(t: Tensor): Promise<ScheduleItem> {
   return item;
 }
 
-const rendererOf = (device: string): Renderer => {
+export const rendererOf = (device: string): Renderer => {
   const { renderer } = Device.get(device);
   if (renderer === undefined) throw new Error(`${device} has no renderer`);
   return renderer;
@@ -70,6 +70,7 @@ export const gridTarget = (): Renderer => ({
   hasLocal: true,
   globalMax: [65535, 65535, 65535],
   localMax: [256, 256, 64],
+  sharedMax: 1 << 14,
 });
 
 /** JS as if it had float16 and bfloat16 only so far. */

@@ -12,6 +12,7 @@ import {
   Tensor,
 } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
+import { prepare } from "../../src/codegen/kernel.ts";
 import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
 import type { Value } from "../../src/dtype.ts";
 import { clangRenderer } from "../../src/render/languages.ts";
@@ -19,7 +20,16 @@ import { Device } from "../../src/runtime/registry.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { makeProgram } from "../device/program.ts";
 import { Random } from "../shape/random.ts";
-import { gridAsLoops, gridTarget, lastItem, lowered, opsIn, runKernel, trips } from "./kernels.ts";
+import {
+  gridAsLoops,
+  gridTarget,
+  lastItem,
+  lowered,
+  opsIn,
+  rendererOf,
+  runKernel,
+  trips,
+} from "./kernels.ts";
 
 const { int32, float32 } = dtypes;
 const DEVICES = ["JS", "WASM", "CLANG"] as const;
@@ -53,6 +63,10 @@ interface Case {
   readonly reduces: readonly number[];
   /** a float sum in another order */
   readonly ulps?: number;
+  /** the reduce axes whose values a later loop needs again, and how many those are */
+  readonly stages?: Readonly<Record<number, number>>;
+  /** it is the same value in all of them */
+  readonly oneValue?: boolean;
 }
 const CASES: Readonly<Record<string, Case>> = {
   "a transposed sum of two": {
@@ -109,6 +123,46 @@ const CASES: Readonly<Record<string, Case>> = {
     outputs: [4, 6],
     reduces: [6, 6],
     ulps: 4,
+    stages: { 3: 6 },
+  },
+  "a softmax over the middle axis": {
+    make: (d) => floats(d, [2, 6, 4], 12).softmax(1),
+    outputs: [2, 6, 4],
+    reduces: [6, 6],
+    ulps: 4,
+    stages: { 4: 6 },
+  },
+  "a softmax over two axes that are not neighbours": {
+    make: (d) => {
+      const e = floats(d, [2, 3, 4], 13).mul(0.1).exp();
+      return e.div(e.sum([0, 2], true));
+    },
+    outputs: [2, 3, 4],
+    reduces: [2, 4],
+    ulps: 4,
+    stages: { 3: 8 },
+  },
+  "a value that two sums and the result need": {
+    make: (d) => {
+      const e = floats(d, [3, 5], 14).mul(0.1).exp();
+      const centred = e.sub(e.mean(1, true));
+      return centred.mul(centred.square().sum(1, true).add(1).rsqrt());
+    },
+    outputs: [3, 5],
+    reduces: [5, 5],
+    ulps: 64,
+    stages: { 2: 5, 3: 5 },
+  },
+  "a sum of what another sum divides": {
+    make: (d) => {
+      const e = floats(d, [4, 6], 15).mul(0.1).exp2();
+      return e.mul(e.div(e.sum(1, true)).log2()).sum(1);
+    },
+    outputs: [4],
+    reduces: [6, 6],
+    ulps: 64,
+    stages: { 1: 6, 2: 6 },
+    oneValue: true,
   },
   "a variance, a reduce inside a reduce": {
     make: (d) => floats(d, [4, 8], 10).var(1),
@@ -120,13 +174,16 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 /** Whether a list fits, by the book: what is left of each axis, and which kind takes which op. */
-function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
+function fits(opts: readonly OptOp[], { outputs, reduces, stages = {}, oneValue }: Case): boolean {
   const sizes = [...outputs, ...reduces];
+  const staged = opts.filter((o) => o.op === "STAGE").map((o) => o.axis);
+  if ((oneValue ? Math.min(1, staged.length) : new Set(staged).size) < staged.length) return false;
   const left = [...sizes];
   return opts.every(({ op, axis, amount }) => {
     const isOutput = axis < outputs.length;
     if (op === "SWAP") return isOutput && amount >= 0 && amount < outputs.length;
     const size = left[axis];
+    if (op === "STAGE") return stages[axis] === amount;
     const wantsOutput = op !== "UNROLL" && op !== "GROUP";
     if (size === undefined || isOutput !== wantsOutput || amount < 1) return false;
     if (op === "THREAD") return true;
@@ -144,19 +201,22 @@ function fits(opts: readonly OptOp[], { outputs, reduces }: Case): boolean {
 /** Every op on every axis with every amount that could make sense, fitting or not. */
 function singles({ outputs, reduces }: Case): OptOp[] {
   const sizes = [...outputs, ...reduces];
-  const names = ["SWAP", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "PADTO"] as const;
+  const names = ["SWAP", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "PADTO", "STAGE"] as const;
   return sizes.flatMap((size, axis) =>
     names.flatMap((op) => {
-      const amounts = op === "SWAP" ? sizes.map((_, i) => i) : Array.from({ length: size }, (_, i) => i + 1);
+      const amounts =
+        op === "SWAP" ? sizes.map((_, i) => i) : Array.from({ length: size + 6 }, (_, i) => i + 1);
       return amounts.map((amount) => opt(op, axis, amount));
     }),
   );
 }
 
-function randomList(r: Random, { outputs, reduces }: Case): OptOp[] {
+function randomList(r: Random, { outputs, reduces, stages = {} }: Case): OptOp[] {
   const axes = outputs.length + reduces.length;
   return Array.from({ length: r.int(2, 4) }, () => {
     const axis = r.int(0, axes - 1);
+    const elements = stages[axis];
+    if (elements !== undefined && r.chance(50)) return opt("STAGE", axis, elements);
     if (outputs.length > 1 && r.chance(25))
       return opt("SWAP", r.int(0, outputs.length - 1), r.int(0, outputs.length - 1));
     return opt(
@@ -204,6 +264,16 @@ describe.each(DEVICES)("%s", (device) => {
   }
 });
 
+/** What fits; a list that does not is refused and no more. */
+function attempt<T>(f: () => T): T | undefined {
+  try {
+    return f();
+  } catch (e) {
+    if (e instanceof ArgumentError) return undefined;
+    throw e;
+  }
+}
+
 describe("random kernels", () => {
   /** A list of OptOps out of the sizes in a kernel's name; whether it fits is not known. */
   const guess = (r: Random, name: string): OptOp[] => {
@@ -247,15 +317,60 @@ describe("random kernels", () => {
     }
     expect(ran).toBeGreaterThan(100 / EVERY[device]);
   });
-  /** What fits; a list that does not is refused and no more. */
-  const attempt = <T>(f: () => T): T | undefined => {
-    try {
-      return f();
-    } catch (e) {
-      if (e instanceof ArgumentError) return undefined;
-      throw e;
+});
+
+describe("STAGE on random kernels", () => {
+  /** Sums of something costly over some axes, which come back to what they are sums of. */
+  const program = (r: Random, device: string): Tensor => {
+    const shape = [r.int(1, 3), r.int(2, 9), r.int(2, 8)];
+    const axes = r.pick([[0], [1], [2], [1, 2], [0, 2], [0, 1, 2]]);
+    let t = floats(device, shape, r.int(1, 1000)).mul(0.1);
+    const costly = [
+      (x: Tensor) => x.exp2(),
+      (x: Tensor) => x.square().add(1).log2(),
+      (x: Tensor) => x.sin().exp2(),
+    ];
+    for (let i = 0; i < r.int(1, 2); i++) {
+      const e = r.pick(costly)(t);
+      const total = r.chance(50) ? e.sum(axes, true) : e.square().max(axes, true);
+      t = r.pick([() => e.sub(total), () => e.div(total.add(3)), () => e.mul(e.sub(total)).add(t)])();
     }
+    const end = r.int(0, 3);
+    return end === 0 ? t.sum(axes) : end === 1 ? t.pad([null, [1, 2], null]).add(1) : t;
   };
+  test.for(DEVICES)("on %s, and on JS as a grid", async (device, { skip }) => {
+    skip(closed.has(device), closed.get(device));
+    let ran = 0;
+    for (let seed = 1; seed <= 120; seed += EVERY[device] ** 2) {
+      const r = new Random(seed);
+      const item = await lastItem(program(r, device));
+      const target = TARGETS[device] ?? rendererOf(device);
+      const { axes, stages } = prepare(item.ast, [], target);
+      const want = await runKernel(item, lowered(item));
+      for (let k = 0; k < 4; k++) {
+        const { home, elements } = stages.length === 0 ? {} : r.pick(stages);
+        if (home === undefined || elements === undefined) break;
+        const others = Array.from({ length: r.int(0, 3) }, () => {
+          const { of, size, kind } = r.pick(axes);
+          const factors = [2, 3, 4].filter((f) => Number(size) % f === 0);
+          const op =
+            kind === "reduce" ? (["UNROLL", "GROUP"] as const) : (["UPCAST", "LOCAL", "THREAD"] as const);
+          return opt(r.pick(op), of, factors.length === 0 ? 1 : r.pick(factors));
+        });
+        const opts = [...others, opt("STAGE", home.axis, elements)];
+        const kernels = attempt(() => [
+          lowered(item, opts, target),
+          ...(device === "JS" ? [gridAsLoops(lowered(item, opts, gridTarget()))] : []),
+        ]);
+        for (const kernel of kernels ?? []) {
+          ran++;
+          const what = `seed ${seed}: ${kernel.name} with ${showOpts(opts)}`;
+          expectValues(float32, await runKernel(item, kernel), want, what, { ulps: 64 });
+        }
+      }
+    }
+    expect(ran).toBeGreaterThan(device === "CLANG" ? 5 : 100);
+  });
 });
 
 describe("what they do", () => {
@@ -311,6 +426,38 @@ describe("what they do", () => {
     const item = await matmul();
     expect(trips(lowered(item, [opt("SWAP", 0, 1)]))).toEqual([6, 8, 12]);
     expect(trips(lowered(item, [opt("SWAP", 0, 1), opt("SWAP", 1, 0)]))).toEqual([8, 6, 12]);
+  });
+  test("STAGE computes what two loops need once, into an array that the later one reads", async () => {
+    const item = await lastItem(floats("JS", [4, 6], 9).softmax());
+    const count = (kernel: ReturnType<typeof lowered>, op: string): number =>
+      opsIn(kernel, "ALU").filter((u) => u.arg === op).length;
+    const [plain, staged] = [lowered(item), lowered(item, [opt("STAGE", 3, 6)])];
+    expect([count(plain, "EXP2"), count(staged, "EXP2")]).toEqual([2, 1]);
+    expect([trips(plain), trips(staged)]).toEqual([
+      [4, 6, 6, 6],
+      [4, 6, 6, 6],
+    ]);
+    const [array] = opsIn(staged, "DEFINE_LOCAL");
+    expect(array?.arg).toEqual(["temp0", 6]);
+    expect(opsIn(staged, "STORE").filter((u) => u.srcs[0] === array)).toHaveLength(1);
+    expect(opsIn(staged, "LOAD").filter((u) => u.srcs[0] === array)).toHaveLength(1);
+    // the rows of a tile have parts of their own, and a workgroup's members too
+    const tile = lowered(item, [opt("STAGE", 3, 6), opt("UPCAST", 0, 2), opt("LOCAL", 0, 2)], gridTarget());
+    expect(opsIn(tile, "DEFINE_LOCAL")[0]?.arg).toEqual(["temp0", 24]);
+  });
+  test("STAGE is refused where there is no room", async () => {
+    const item = await lastItem(floats("JS", [4, 6], 9).softmax());
+    const target = (sharedMax: number) => ({ ...gridTarget(), sharedMax });
+    expect(() => lowered(item, [opt("STAGE", 3, 6)], target(64))).not.toThrow();
+    expect(() => lowered(item, [opt("STAGE", 3, 6)], target(63))).toThrow(/room for 63 bytes/);
+    expect(() => lowered(item, [opt("STAGE", 3, 6), opt("UPCAST", 0, 4)], target(64))).toThrow(ArgumentError);
+  });
+  test("STAGE has nothing to keep where all that is shared is cheap", async () => {
+    for (const t of [floats("JS", [4, 8], 10).var(1), floats("JS", [4, 8], 10).logSoftmax()]) {
+      const item = await lastItem(t);
+      for (const axis of [1, 2, 3])
+        expect(() => lowered(item, [opt("STAGE", axis, 8)])).toThrow(ArgumentError);
+    }
   });
   test("LOCAL is an inner loop where there is no grid", async () => {
     expect(trips(lowered(await matmul(), [opt("LOCAL", 0, 4)]))).toEqual([2, 6, 4, 12]);

@@ -70,6 +70,12 @@ export class Executor {
     this.#seeAll();
   }
 
+  /** What kernels import that this thread runs. */
+  get imports(): { readonly env: { readonly memory: WebAssembly.Memory; readonly scratch: number } } {
+    const scratch = this.#l.scratch * 4 + this.#id * this.#l.scratchBytes;
+    return { env: { memory: this.#memory, scratch } };
+  }
+
   /** A worker's life: work, watch the bell for a while, sleep on it. */
   loop(spins: number): never {
     const { bell, state, awake } = this.#l;
@@ -302,7 +308,7 @@ export class Executor {
     if (native) fn = this.#natives().load(slice(code, codeBytes));
     else {
       const module = new WebAssembly.Module(slice(code, codeBytes));
-      const { exports } = new WebAssembly.Instance(module, { env: { memory: this.#memory } });
+      const { exports } = new WebAssembly.Instance(module, this.imports);
       fn = exports[new TextDecoder().decode(slice(name, nameBytes))];
     }
     const loaded = { generation, fn, native };

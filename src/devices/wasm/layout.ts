@@ -1,6 +1,8 @@
 // Where things lie at the start of the memory that all devices on the rings share, and what the words of a queue mean. Plain
 // data: the executors in the workers get it as a message. Addresses are counted in words of 32 bits.
 
+import { SCRATCH_BYTES } from "../../render/wasm/wasm.ts";
+
 /** The commands, in the order of their numbers; each is followed by its arguments. */
 export const COMMANDS = [
   "signal", // signal, value
@@ -37,7 +39,8 @@ const EXECUTOR_WORDS = 32;
 const RINGS = EXECUTORS + MAX_EXECUTORS * EXECUTOR_WORDS;
 const RING_WORDS = 16;
 const TEXTS = RINGS + MAX_RINGS * RING_WORDS;
-const END = TEXTS + (MAX_EXECUTORS * TEXT_BYTES) / 4;
+const SCRATCH = TEXTS + (MAX_EXECUTORS * TEXT_BYTES) / 4;
+const END = SCRATCH + (MAX_EXECUTORS * SCRATCH_BYTES) / 4;
 
 export const LAYOUT = {
   commands: COMMANDS,
@@ -112,6 +115,10 @@ export const LAYOUT = {
 
   texts: TEXTS,
   textBytes: TEXT_BYTES,
+
+  /** what each executor has for the arrays of the kernel that it runs */
+  scratch: SCRATCH,
+  scratchBytes: SCRATCH_BYTES,
 
   /** what `state` says */
   absent: 0,

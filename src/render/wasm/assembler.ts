@@ -17,7 +17,7 @@ export type BlockType = ValType | typeof VOID;
 export const OP = {
   unreachable: 0x00, nop: 0x01, block: 0x02, loop: 0x03, if: 0x04, else: 0x05, end: 0x0b, br: 0x0c,
   br_if: 0x0d, return: 0x0f, call: 0x10, drop: 0x1a, select: 0x1b, "local.get": 0x20, "local.set": 0x21,
-  "local.tee": 0x22,
+  "local.tee": 0x22, "global.get": 0x23,
 
   "i32.load": 0x28, "i64.load": 0x29, "f32.load": 0x2a, "f64.load": 0x2b, "i32.load8_s": 0x2c,
   "i32.load8_u": 0x2d, "i32.load16_s": 0x2e, "i32.load16_u": 0x2f, "i32.store": 0x36, "i64.store": 0x37,
@@ -229,6 +229,10 @@ export class FunctionBuilder {
     this.code.byte(OP.br_if);
     this.code.uleb(depth);
   }
+  globalGet(index: number): void {
+    this.code.byte(OP["global.get"]);
+    this.code.uleb(index);
+  }
   call(fn: number): void {
     this.code.byte(OP.call);
     this.code.uleb(fn);
@@ -259,6 +263,8 @@ export class FunctionBuilder {
 export interface ModuleSpec {
   /** `env.memory`, in pages of 64 KiB */
   readonly memory: { readonly min: number; readonly max: number; readonly shared: boolean };
+  /** a constant i32 is imported too, as global 0: `env.scratch` */
+  readonly scratch?: boolean;
   readonly functions: readonly FunctionBuilder[];
   /** names of the first functions, in order */
   readonly exports: readonly string[];
@@ -266,7 +272,7 @@ export interface ModuleSpec {
 
 const SECTION = { type: 1, import: 2, function: 3, export: 7, code: 10 } as const;
 
-/** The module as bytes: one imported memory, the functions, the exports. */
+/** The module as bytes: one imported memory, maybe a number, the functions, the exports. */
 export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
   const out = new ByteWriter();
   out.raw(HEADER);
@@ -289,13 +295,19 @@ export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
     }
   });
   section(SECTION.import, (w) => {
-    w.uleb(1);
+    w.uleb(spec.scratch ? 2 : 1);
     w.name("env");
     w.name("memory");
     w.byte(2);
     w.byte(spec.memory.shared ? 3 : 1);
     w.uleb(spec.memory.min);
     w.uleb(spec.memory.max);
+    if (!spec.scratch) return;
+    w.name("env");
+    w.name("scratch");
+    w.byte(3);
+    w.byte(I32);
+    w.byte(0);
   });
   section(SECTION.function, (w) => {
     w.uleb(spec.functions.length);

@@ -37,7 +37,7 @@ const STATEMENTS: ReadonlySet<UOpName> = new Set([
   "BARRIER",
 ]);
 /** What needs no place of its own to be read again: constants and parameters. */
-const FREE: ReadonlySet<UOpName> = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR"]);
+const FREE: ReadonlySet<UOpName> = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_LOCAL", "DEFINE_VAR"]);
 /** Deeper expressions are cut into locals: the emitter and the engine's validator recurse. */
 const MAX_DEPTH = 100;
 

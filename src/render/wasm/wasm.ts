@@ -1,6 +1,7 @@
 // The WASM renderer: linear UOps in, the bytes of a module out. The module imports `env.memory` and exports
 // one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable, then for
-// a kernel with a grid the part of it to do: begin and end.
+// a kernel with a grid the part of it to do: begin and end. A kernel with arrays of its own (DEFINE_LOCAL) also imports
+// `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
 import type { Renderer } from "../../codegen/target.ts";
@@ -51,11 +52,16 @@ export function hasRelaxedSimd(): boolean {
   return WebAssembly.validate(assemble({ memory: { ...PAGES, shared: false }, functions: [f], exports: [] }));
 }
 
+/** What a thread has for the arrays of a kernel. */
+export const SCRATCH_BYTES = 1 << 16;
+
 const PAGES = { min: 1, max: 65536 } as const;
 
 /** Writes one kernel. Values are asked for by lane; a scalar gives its one value to every lane. */
 class Emitter implements Context {
   readonly f: FunctionBuilder;
+  /** the kernel has arrays of its own */
+  readonly usesScratch: boolean;
   readonly #plan: Plan;
   /** the first local of a value */
   readonly #locals = new Map<UOp, number>();
@@ -75,6 +81,19 @@ class Emitter implements Context {
     if (grid.length > 1) throw new InternalError("WASM: a grid has one dimension here, the others are loops");
     const params = this.#begin + 2 * grid.length;
     this.f = new FunctionBuilder({ params: new Array<ValType>(params).fill(I32), results: [] });
+    let offset = 0;
+    for (const u of graph.uops) {
+      if (u.op !== "DEFINE_LOCAL") continue;
+      const at = this.f.local(I32);
+      this.f.globalGet(0);
+      this.f.i32(offset);
+      this.f.op(OP["i32.add"]);
+      this.f.set(at);
+      this.#params.set(u, at);
+      // vectors start where they may
+      offset += Math.ceil((u.arg[1] * (u.dtype as Pointer).base.itemsize) / 64) * 64;
+    }
+    this.usesScratch = offset > 0;
   }
 
   readonly helper = (name: Helper): number => {
@@ -275,6 +294,7 @@ const VALUE: Record<UOpName, Emit> = {
   BARRIER: refuse,
   RANGE: refuse,
   REDUCE: refuse,
+  STAGE: refuse,
   SINK: refuse,
 };
 
@@ -367,6 +387,7 @@ const STATEMENT: Record<UOpName, Run> = {
   VECTORIZE: noStatement,
   RANGE: noStatement,
   REDUCE: noStatement,
+  STAGE: noStatement,
   SINK: noStatement,
 };
 
@@ -380,14 +401,17 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   hasThreads: true,
   globalMax: [],
   localMax: [],
-  sharedMax: 0,
+  sharedMax: SCRATCH_BYTES,
   saturatingCast: true,
   safeDivision: true,
   simd: simd(relaxed),
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize === 2 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
-  render: (name, uops) =>
-    assemble({ memory: { ...PAGES, shared }, functions: new Emitter(uops).functions(), exports: [name] }),
+  render(name, uops) {
+    const e = new Emitter(uops);
+    const memory = { ...PAGES, shared };
+    return assemble({ memory, scratch: e.usesScratch, functions: e.functions(), exports: [name] });
+  },
 });
 
 /** On a memory of one thread. */
