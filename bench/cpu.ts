@@ -1,10 +1,9 @@
 // `npm run bench -- cpu`: the works of cpu/works.ts on gradloom (WASM, CLANG), beside peers and beside what the machine
 // allows. An engine is a process that does one work at a time; all take turns, so that what disturbs one disturbs all. Then
-// whole processes, from their start to their first result. `--busy` counts processor time instead of the clock's,
-// `--only=matmul,start` measures less.
+// whole processes, from their start to their first result. Which works and engines, and how time is counted: FLAGS.
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
@@ -20,6 +19,21 @@ const ROUNDS = 5;
 /** A work that takes longer is done less often. */
 const LONG_MS = 700;
 
+/** For the usage text: `npm run bench -- cpu --help`. */
+export const CPU_FLAGS: Readonly<Record<string, string>> = {
+  "--only=WORK,…": `only these works: ${[...Object.keys(WORKS), "start"].join(", ")}`,
+  "--engines=NAME,…":
+    "only engines whose name starts so: limit, WASM, CLANG, jax-js, tfjs, ort-node, ort-web",
+  "--nodes=this|current|both":
+    "gradloom on this Node, on the one of bench/package.json, or on both (the default)",
+  "--busy": "count processor time, not the clock's: for a machine that has other work",
+};
+const listOf = (flags: ReadonlySet<string>, name: string): string[] | undefined =>
+  [...flags]
+    .find((f) => f.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
+    .split(",");
+
 interface EngineSpec {
   readonly name: string;
   readonly command: readonly string[];
@@ -27,22 +41,46 @@ interface EngineSpec {
   /** a package of bench/package.json */
   readonly needs?: string;
 }
-const child = (file: string): string[] => [
-  process.execPath,
+const child = (file: string, node: string = process.execPath): string[] => [
+  node,
   "--expose-gc",
   "--import",
   "tsx",
   join(here, "child.ts"),
   file,
 ];
-const engines = (limits: string | undefined): EngineSpec[] => [
+
+/** The package that holds a current Node for this machine; npm's own `node` would fetch it in an install script. */
+const NODE_PACKAGE = `node-${process.platform === "win32" ? "win" : process.platform}-${process.arch}`;
+
+/** gradloom on both devices, with one thread and with two. */
+const ours = (node: string, suffix: string, needs?: string): EngineSpec[] =>
+  ["WASM", "CLANG"].flatMap((DEV) =>
+    [1, 2].map((n) => ({
+      name: `${DEV} ${n} t${suffix}`,
+      command: child("gradloom.ts", node),
+      env: { DEV, THREADS: String(n) },
+      ...(needs === undefined ? {} : { needs }),
+    })),
+  );
+function onNodes(which: string): EngineSpec[] {
+  const at = join(here, "../node_modules", NODE_PACKAGE);
+  const file = join(at, process.platform === "win32" ? "bin/node.exe" : "bin/node");
+  const { version = "" } = isInstalled(NODE_PACKAGE)
+    ? (JSON.parse(readFileSync(join(at, "package.json"), "utf8")) as { version: string })
+    : {};
+  const major = version === "" ? "current" : version.split(".")[0];
+  return [
+    ...(which === "current" ? [] : ours(process.execPath, "")),
+    ...(which === "this" ? [] : ours(file, `, Node ${major}`, NODE_PACKAGE)),
+  ];
+}
+
+const engines = (limits: string | undefined, nodes: string): EngineSpec[] => [
   ...(limits === undefined
     ? []
     : [1, 2].map((n) => ({ name: `limit ${n} t`, command: [limits, String(n)] }))),
-  { name: "WASM 1 t", command: child("gradloom.ts"), env: { DEV: "WASM", THREADS: "1" } },
-  { name: "WASM 2 t", command: child("gradloom.ts"), env: { DEV: "WASM", THREADS: "2" } },
-  { name: "CLANG 1 t", command: child("gradloom.ts"), env: { DEV: "CLANG", THREADS: "1" } },
-  { name: "CLANG 2 t", command: child("gradloom.ts"), env: { DEV: "CLANG", THREADS: "2" } },
+  ...onNodes(nodes),
   { name: "jax-js", command: child("jax.mjs"), needs: "@jax-js/jax" },
   { name: "tfjs", command: child("tfjs.mjs"), needs: "@tensorflow/tfjs" },
   ...[1, 2].map((n) => ({
@@ -51,6 +89,7 @@ const engines = (limits: string | undefined): EngineSpec[] => [
     env: { THREADS: String(n) },
     needs: "onnxruntime-node",
   })),
+  { name: "ort-web 2 t", command: child("ortweb.mjs"), env: { THREADS: "2" }, needs: "onnxruntime-web" },
 ];
 
 /** A process that answers each line with a line of JSON. */
@@ -96,8 +135,10 @@ export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
   const skipped: string[] = [];
   const open: Engine[] = [];
   try {
-    const specs = engines(compileLimits(folder, skipped));
-    for (const spec of specs) {
+    const starts = listOf(flags, "--engines");
+    const [nodes = "both"] = listOf(flags, "--nodes") ?? [];
+    const specs = engines(compileLimits(folder, skipped), nodes);
+    for (const spec of specs.filter((e) => starts?.some((s) => e.name.startsWith(s)) ?? true)) {
       if (spec.needs !== undefined && !isInstalled(spec.needs)) {
         skipped.push(`${spec.name}: ${spec.needs} ${SKIP}`);
         continue;
@@ -111,10 +152,7 @@ export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
       }
     }
     const rows: Row[] = [];
-    const only = [...flags]
-      .find((f) => f.startsWith("--only="))
-      ?.slice("--only=".length)
-      .split(",");
+    const only = listOf(flags, "--only");
     const wanted = (name: string): boolean => only === undefined || only.includes(name);
     for (const name of (Object.keys(WORKS) as WorkName[]).filter(wanted)) {
       rows.push(...(await measure(name, open, flags.has("--busy"), skipped)));
@@ -186,7 +224,7 @@ function rate(name: WorkName, ms: number): string {
   return bytes > 0 ? `${(bytes / ms / 1e6).toFixed(1)} GB/s` : "";
 }
 function share(engine: string, medians: Medians): string {
-  const limit = medians[/ 2 t$/.test(engine) ? "limit 2 t" : "limit 1 t"];
+  const limit = medians[/ 2 t(,|$)/.test(engine) ? "limit 2 t" : "limit 1 t"];
   const own = medians[engine];
   if (limit === undefined || own === undefined || engine.startsWith("limit")) return "";
   return `${((100 * limit) / own).toFixed(0)} % of the limit`;

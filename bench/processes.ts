@@ -23,7 +23,7 @@ export function buildIfStale(): void {
 
 /** Whether bench/package.json's package is there to be measured beside. */
 export const isInstalled = (name: string): boolean => existsSync(join(root, "bench/node_modules", name));
-export const SKIP = "is not installed: npm install --prefix bench";
+export const SKIP = "is not installed: npm install --prefix bench --ignore-scripts";
 
 export interface Program {
   readonly name: string;

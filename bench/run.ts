@@ -1,35 +1,63 @@
 // `npm run bench -- NAME [--json] [--write]` runs one benchmark and shows its rows, as a table for people or as JSON
-// for machines. `--write` also replaces the benchmark's section of bench/RESULTS.md.
+// for machines. `--write` also replaces the benchmark's section of bench/RESULTS.md, `--help` says what else there is.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cpu } from "./cpu.ts";
+import { BEAM_FLAGS, beam } from "./beam.ts";
+import { CPU_FLAGS, cpu } from "./cpu.ts";
 import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
 
-type Benchmark = (flags: ReadonlySet<string>) => Promise<Report>;
-const BENCHMARKS: Record<string, Benchmark> = { cpu, jit, overhead, train };
+interface Benchmark {
+  readonly run: (flags: ReadonlySet<string>) => Promise<Report>;
+  readonly what: string;
+  /** its own flags and what they do */
+  readonly flags?: Readonly<Record<string, string>>;
+}
+const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
+  beam: { run: beam, what: "the heuristic's kernels beside what BEAM=4 finds", flags: BEAM_FLAGS },
+  cpu: { run: cpu, what: "kernels and models beside peers and the machine's limits", flags: CPU_FLAGS },
+  jit: { run: jit, what: "what a captured step costs: time of the host, of the device, memory" },
+  overhead: { run: overhead, what: "what the compiler costs" },
+  train: { run: train, what: "steps of training" },
+};
+const COMMON: Readonly<Record<string, string>> = {
+  "--json": "JSON in place of a table",
+  "--write": "also replace the section of bench/RESULTS.md",
+  "--help": "this text",
+};
 
 const args = process.argv.slice(2);
 const flags = new Set(args.filter((a) => a.startsWith("--")));
 const [name = ""] = args.filter((a) => !a.startsWith("--"));
 const benchmark = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined;
-const FLAGS = name === "cpu" ? ["--json", "--write", "--busy", "--only=NAME"] : ["--json", "--write"];
-const isKnown = (flag: string): boolean => FLAGS.some((f) => f.split("=")[0] === flag.split("=")[0]);
+const isKnown = (flag: string): boolean =>
+  Object.keys({ ...COMMON, ...benchmark?.flags }).some((f) => f.split("=")[0] === flag.split("=")[0]);
 
-if (benchmark === undefined || ![...flags].every(isKnown)) {
-  console.error(
-    `usage: npm run bench -- ${Object.keys(BENCHMARKS).join("|")} ${FLAGS.map((f) => `[${f}]`).join(" ")}`,
-  );
+if (flags.has("--help")) console.log(usage());
+else if (benchmark === undefined || ![...flags].every(isKnown)) {
+  console.error(usage());
   process.exitCode = 2;
 } else {
   const facts = machine();
-  const report = await benchmark(flags);
+  const report = await benchmark.run(flags);
   const text = toMarkdown(report, facts);
   console.log(flags.has("--json") ? JSON.stringify({ machine: facts, ...report }) : text);
   if (flags.has("--write")) write(report.title, text);
+}
+
+function usage(): string {
+  const table = (rows: Readonly<Record<string, string>>): string[] =>
+    Object.entries(rows).map(([left, right]) => `  ${left.padEnd(28)}${right}`);
+  const names = benchmark === undefined ? Object.entries(BENCHMARKS) : [[name, benchmark] as const];
+  return [
+    "usage: npm run bench -- NAME [FLAGS]",
+    ...table(Object.fromEntries(names.map(([n, b]) => [n, b.what]))),
+    "flags:",
+    ...table({ ...COMMON, ...benchmark?.flags }),
+  ].join("\n");
 }
 
 /** Sections start with `## title`; the others stay as they are. */

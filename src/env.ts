@@ -13,6 +13,7 @@ export const SETTINGS = {
     0,
     "n: measure lists of OptOps on the device, keeping the n best, in place of the heuristic; kept in CACHE",
   ],
+  BEAM_SECONDS: [20, "a kernel is searched no longer than this"],
   FUSE: [1, "0: cut kernels as the seeds do, one reduce a kernel"],
   MEMCACHE: [256, "megabytes of freed memory that a device keeps for the next buffer of the same size"],
   JIT: [1, "0: TinyJit captures nothing, 2: it replays item by item, without a graph"],

@@ -51,7 +51,7 @@ export const TARGETS: readonly Target[] = [
   within(1.7, " (PyTorch, 2 t)")("layernorm", "CLANG 2 t"),
   times(1, "jax-js")("var", "WASM 1 t"),
   within(1.8, " (2 × tinygrad)")("var", "CLANG 2 t"),
-  within(26, " (ort-web, 2 t)")("conv", "WASM 2 t"),
+  times(1, "ort-web 2 t")("conv", "WASM 2 t"),
   within(13.6, " (PyTorch, 2 t)")("conv", "CLANG 2 t"),
   times(1.43, "jax-js")("mlp", "WASM 1 t"),
   within(11.6, " (1.3 × PyTorch, 2 t)")("mlp", "CLANG 2 t"),

@@ -3,8 +3,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { clearKernelCache, Device, Tensor, withEnv } from "gradloom";
+import { clearKernelCache, createSchedule, Device, Tensor, withEnv } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Renderer } from "../../src/codegen/target.ts";
+import { searchKernel } from "../../src/engine/search.ts";
+import { runAsync } from "../../src/helpers.ts";
 
 let folder: string;
 let device: Awaited<ReturnType<typeof Device.open>>;
@@ -56,6 +59,56 @@ describe("BEAM", () => {
     clearKernelCache();
     expect(await withEnv({ BEAM: 1, CACHE: folder }, product)).toEqual(want);
     for (const f of lists()) expect(readFileSync(f, "utf8")).not.toBe(text);
+  });
+  test("stops when time is up, with the best list so far", async () => {
+    const compiled = async (seconds: number): Promise<number> => {
+      clearKernelCache();
+      const compile = vi.spyOn(device, "compile");
+      expect(await withEnv({ BEAM: 4, BEAM_SECONDS: seconds, CACHE: "0" }, product)).toEqual(want);
+      const { length } = compile.mock.calls;
+      compile.mockRestore();
+      return length;
+    };
+    const want = await withEnv({ NOOPT: 1 }, product);
+    // the heuristic's list and the empty one are measured in any case, then the winner is compiled
+    expect(await compiled(0)).toBe(3);
+    expect(await compiled(20)).toBeGreaterThan(10);
+  });
+  test("stops when a round gains nothing", async () => {
+    const fixed = { run: async () => 0.001 } as unknown as Awaited<ReturnType<typeof device.compile>>;
+    const { renderer } = device;
+    const x = Tensor.empty([24, 40]).matmul(Tensor.empty([40, 12]));
+    const ast = createSchedule([x.lazydata]).at(-1)?.ast ?? [];
+    const compile = vi.spyOn(device, "compile").mockReturnValue(fixed);
+    const search = searchKernel(ast, device, renderer as Renderer, false, 1);
+    await withEnv({ CACHE: "0", BEAM_SECONDS: 1000 }, () => runAsync(search));
+    const lists = new Set(compile.mock.calls.map(([, source]) => String(source)));
+    compile.mockRestore();
+    // two starts, then one round of single ops on the best of them
+    expect(lists.size).toBeGreaterThan(10);
+    expect(lists.size).toBeLessThan(2 + 40);
+  });
+  test("shows a person at a terminal how far it is, and clears the line", async () => {
+    const isTTY = process.stderr.isTTY;
+    const written: string[] = [];
+    const write = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      written.push(String(text));
+      return true;
+    });
+    try {
+      process.stderr.isTTY = true;
+      await withEnv({ BEAM: 1, BEAM_SECONDS: 0, CACHE: "0" }, product);
+      expect(written.some((t) => /BEAM r_\S+: \d+ lists in \d+ s, best \S+ µs/.test(t))).toBe(true);
+      expect(written.at(-1)).toBe("\r\x1b[K");
+      const { length } = written;
+      process.stderr.isTTY = false;
+      clearKernelCache();
+      await withEnv({ BEAM: 1, BEAM_SECONDS: 0, CACHE: "0" }, product);
+      expect(written).toHaveLength(length);
+    } finally {
+      process.stderr.isTTY = isTTY;
+      write.mockRestore();
+    }
   });
   test("CACHE=0 keeps nothing", async () => {
     await withEnv({ BEAM: 1, CACHE: "0" }, product);

@@ -1,0 +1,8 @@
+// onnxruntime-web's way to do the works, on its wasm backend with as many threads as THREADS says.
+
+import { env, InferenceSession, Tensor } from "onnxruntime-web";
+import { models } from "./models.mjs";
+
+env.wasm.numThreads = Number(process.env.THREADS ?? 1);
+const options = { executionProviders: ["wasm"], graphOptimizationLevel: "all" };
+export const engine = models((bytes) => InferenceSession.create(bytes, options), Tensor);
