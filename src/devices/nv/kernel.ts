@@ -1,0 +1,103 @@
+// What of the operating system the driver uses: files, ioctl, mmap, memory that stays where it is, a barrier. An interface, so
+// that tests put a kernel of their own in its place; `openKernel()` gives the real one, libc through koffi.
+//
+// Memory is seen through an ArrayBuffer on its address (koffi.view): a store by JS is a store to the device. The barrier
+// needs no call either: V8 makes Atomics.store an exchange, which on x64 empties the write-combining buffers like a fence
+// (25 ns; a call through koffi takes 100 and more). Elsewhere it would not, so other processors are refused.
+
+import { DeviceError } from "../../errors.ts";
+import { type Koffi, openKoffi } from "../koffi.ts";
+
+/** Memory outside of V8's heap: its address does not change. */
+export interface Native {
+  readonly address: bigint;
+  readonly bytes: Uint8Array;
+}
+
+export interface Kernel {
+  /** A file for reading and writing that child processes do not get; below 0 it is the number of an error. */
+  open(path: string): number;
+  close(fd: number): void;
+  /** 0, or the number of an error below 0. */
+  ioctl(fd: number, request: number, args: bigint): number;
+  /** Memory of a file, or with fd -1 new, zeroed memory of the host; undefined where there is no room. */
+  mmap(nbytes: number, fd: number): bigint | undefined;
+  munmap(address: bigint, nbytes: number): void;
+  /** Zeroed memory. */
+  alloc(nbytes: number): Native;
+  free(memory: Native): void;
+  /** Mapped memory as bytes; owns nothing, and is dead when it is unmapped. */
+  view(address: bigint, nbytes: number): Uint8Array;
+  /** What was written before is in memory before what is written after. */
+  barrier(): void;
+}
+
+interface KoffiWithErrno extends Koffi {
+  errno(): number;
+}
+
+const [O_RDWR, O_CLOEXEC] = [0x2, 0x80000];
+const [PROT_READ_WRITE, MAP_SHARED, MAP_ANONYMOUS] = [0x3, 0x1, 0x20];
+const MAP_FAILED = 2n ** 64n - 1n;
+/** An interrupted call, and one that asks to come again. */
+const AGAIN: readonly number[] = [4, 11];
+
+export async function openKernel(): Promise<Kernel> {
+  if (process.platform !== "linux" || process.arch !== "x64") {
+    throw new DeviceError(
+      `NV: drives the GPU through the Linux kernel on x64, and this is ${process.platform} on ${process.arch}; ` +
+        `set DEV to another device`,
+    );
+  }
+  return libcKernel((await openKoffi("NV")) as KoffiWithErrno);
+}
+
+function libcKernel(koffi: KoffiWithErrno): Kernel {
+  const libc = koffi.load("libc.so.6");
+  const open = libc.func<(path: string, flags: number) => number>("open", "int", ["str", "int"]);
+  const close = libc.func<(fd: number) => number>("close", "int", ["int"]);
+  const ioctl = libc.func<(fd: number, request: number, args: bigint) => number>("ioctl", "int", [
+    "int",
+    "unsigned long",
+    "void*",
+  ]);
+  const mmap = libc.func<(...args: (bigint | number | null)[]) => bigint>("mmap", "void*", [
+    "void*",
+    "size_t",
+    "int",
+    "int",
+    "int",
+    "int64_t",
+  ]);
+  const munmap = libc.func<(address: bigint, nbytes: number) => number>("munmap", "int", ["void*", "size_t"]);
+  const view = (address: bigint, nbytes: number) => new Uint8Array(koffi.view(address, nbytes));
+  const order = new Int32Array(1);
+  return {
+    open(path) {
+      const fd = open(path, O_RDWR | O_CLOEXEC);
+      return fd < 0 ? -koffi.errno() : fd;
+    },
+    close: (fd) => void close(fd),
+    ioctl(fd, request, args) {
+      for (;;) {
+        if (ioctl(fd, request, args) >= 0) return 0;
+        const why = koffi.errno();
+        if (!AGAIN.includes(why)) return -why;
+      }
+    },
+    mmap(nbytes, fd) {
+      // shared, also for new memory: a child that is forked must not make copies of pages that the GPU writes
+      const flags = MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0);
+      const address = mmap(null, nbytes, PROT_READ_WRITE, flags, fd, 0);
+      return address === MAP_FAILED ? undefined : address;
+    },
+    munmap: (address, nbytes) => void munmap(address, nbytes),
+    alloc(nbytes) {
+      const address = koffi.alloc("uint8_t", nbytes);
+      return { address, bytes: view(address, nbytes) };
+    },
+    free: ({ address }) => koffi.free(address),
+    view,
+    barrier: () => void Atomics.store(order, 0, 1),
+  };
+}
