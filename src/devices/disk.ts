@@ -96,6 +96,7 @@ export function open(name: string): Compiled<Part> {
     name,
     allocator: new File(path),
     renderer: undefined,
+    keepsTime: false,
     graph: undefined,
     compile() {
       throw new DeviceError(`${name} is a file and cannot compute; move the tensor first: t.to("WASM")`);

@@ -29,6 +29,7 @@ export const open = (name: string): Compiled<Uint8Array> => ({
   name,
   allocator: hostAllocator(name),
   renderer: undefined,
+  keepsTime: false,
   graph: undefined,
   compile() {
     throw new DeviceError(`${name} holds data and cannot compute; move the tensor first: t.to("WASM")`);

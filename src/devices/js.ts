@@ -231,6 +231,7 @@ export const open = (name: string): Compiled<Uint8Array> => ({
   name,
   allocator: hostAllocator(name),
   renderer: JSRenderer,
+  keepsTime: false,
   graph: undefined,
   compile(_, source) {
     if (!(source instanceof UOpGraph)) throw new InternalError("JS runs lists of UOps");

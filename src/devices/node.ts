@@ -30,6 +30,7 @@ export function showProgress(text: string): void {
 export const registry: Registry = {
   ...everywhere,
   CLANG: () => import("./clang.ts"),
+  CUDA: () => import("./cuda.ts"),
   DISK: () => import("./disk.ts"),
 };
 

@@ -29,6 +29,7 @@ export const open = (name: string): Compiled<null> => ({
     transfer() {},
   },
   renderer: { ...ClangRenderer, name },
+  keepsTime: false,
   graph: undefined,
   compile: (kernel, source) => ({
     run(handles, launch) {

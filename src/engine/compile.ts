@@ -11,7 +11,6 @@ import { uopsToCStyle } from "../render/cstyle.ts";
 import { ClangLanguage } from "../render/languages.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { HCQCompatCompiled } from "../runtime/hcq/device.ts";
-import { HCQProgram } from "../runtime/hcq/program.ts";
 import { Device, kindOf } from "../runtime/registry.ts";
 import {
   BufferCopy,
@@ -86,7 +85,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
       : toFastKernel(ast, renderer, inPlace);
   const source = render(renderer, kernel);
   const program = yield* settle(device.compile(kernel.name, source));
-  if (program instanceof HCQProgram) program.cost = { ops: kernel.ops, bytes: kernel.bytes };
+  program.cost = { ops: kernel.ops, bytes: kernel.bytes };
   const runner = new CompiledRunner({ ...kernel, device: name, program });
   compiled.set(key, runner);
   if (compiled.size > MAX_KERNELS) compiled.delete(compiled.keys().next().value as string);

@@ -36,6 +36,8 @@ export interface Launch {
 
 /** A compiled kernel. */
 export interface Program<H = Handle> {
+  /** operations and bytes of a launch, for those who measure; set by whoever compiled it */
+  cost?: { readonly ops: number; readonly bytes: number } | undefined;
   /** Enqueues; with `wait` it returns the seconds that the kernel took. */
   run(handles: readonly H[], launch: Launch, wait: boolean): MaybePromise<number | undefined>;
 }
@@ -92,6 +94,8 @@ export interface Compiled<H = Handle> {
   readonly allocator: Allocator<H>;
   /** undefined: the device holds data and cannot compute */
   readonly renderer: Renderer | undefined;
+  /** PROFILE=1: it notes when things ran by its own clock; false: what `run` enqueues is done when it returns */
+  readonly keepsTime: boolean;
   /** undefined: captured items are executed one by one */
   readonly graph: GraphSupport | undefined;
   compile(name: string, source: Source): MaybePromise<Program<H>>;

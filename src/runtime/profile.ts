@@ -45,6 +45,7 @@ class Profiler {
   #spans: Span[] = [];
   #pending: Pending[] = [];
   #asked = false;
+  readonly #collectors: (() => void)[] = [];
 
   get spans(): readonly Span[] {
     this.collect();
@@ -86,8 +87,14 @@ class Profiler {
     if (this.#pending.length % LOOK === 0) this.collect();
   }
 
+  /** For devices that keep spans of their own: called when those that are done are wanted. */
+  onCollect(collect: () => void): void {
+    this.#collectors.push(collect);
+  }
+
   /** Reads the stamps of what is done. */
   collect(): void {
+    for (const collect of this.#collectors) collect();
     this.#pending = this.#pending.filter((p) => !this.#read(p));
   }
   #read({ device, kind, commands, before, once }: Pending): boolean {

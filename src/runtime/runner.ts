@@ -8,8 +8,6 @@ import { runSync, type Step, settle, timestamp } from "../helpers.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";
 import type { Program } from "./device.ts";
-import { HCQCompatCompiled } from "./hcq/device.ts";
-import { HCQProgram } from "./hcq/program.ts";
 import { clock, profiler } from "./profile.ts";
 import { Device } from "./registry.ts";
 import { updateStats } from "./stats.ts";
@@ -69,8 +67,7 @@ export class CompiledRunner extends Runner {
     const { name, device, ops, bytes } = kernel;
     const start = env.PROFILE ? clock() : 0;
     const seconds = yield* settle(kernel.program.run(handles, launch, wait));
-    // an HCQ device keeps its own time; others have done it by now
-    if (env.PROFILE && !(kernel.program instanceof HCQProgram)) {
+    if (env.PROFILE && !Device.get(device).keepsTime) {
       const args = { FLOP: ops, bytes };
       profiler.add({ device, track: "compute", name, kind: "kernel", start, end: clock(), args });
     }
@@ -132,7 +129,7 @@ export class BufferXfer extends BufferCopy {
     return "xfer";
   }
   protected override byHost(dest: Buffer): boolean {
-    return !(Device.get(dest.device) instanceof HCQCompatCompiled);
+    return !Device.get(dest.device).keepsTime;
   }
   // biome-ignore lint/correctness/useYield: a Step that never has to wait
   protected override *copy(dest: Buffer, src: Buffer): Step<void> {

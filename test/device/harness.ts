@@ -10,7 +10,7 @@ import { Buffer } from "../../src/runtime/buffer.ts";
 import { Device } from "../../src/runtime/registry.ts";
 
 /** Every device that computes in this build; those that are missing here are skipped with the reason. */
-export const DEVICES = ["JS", "WASM", "CLANG"] as const;
+export const DEVICES = ["JS", "WASM", "CLANG", "CUDA"] as const;
 export type DeviceName = (typeof DEVICES)[number];
 
 async function whyClosed(name: DeviceName): Promise<string | undefined> {

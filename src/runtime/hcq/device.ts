@@ -74,6 +74,7 @@ export abstract class HCQCompatCompiled implements Compiled {
   /** The devices that share `signalSpace`, this one among them. */
   protected abstract peers(): Iterable<HCQCompatCompiled>;
 
+  readonly keepsTime = true;
   get graph(): GraphSupport {
     return { space: this.signalSpace, make: (items, slots) => new HCQGraph(items, slots) };
   }

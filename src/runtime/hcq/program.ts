@@ -18,7 +18,6 @@ export interface KernArgs {
 export abstract class HCQProgram<H = Handle> implements Program<H> {
   abstract readonly name: string;
   abstract readonly device: HCQCompatCompiled;
-  /** operations and bytes of a launch, for those who measure */
   cost: { readonly ops: number; readonly bytes: number } | undefined;
 
   /** Arguments that stay until freed: for queues that are submitted many times. */

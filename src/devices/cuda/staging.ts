@@ -1,0 +1,116 @@
+// The way between arrays of the host and a GPU: a ring of pinned memory, which the GPU's copy engine reads and writes by
+// itself. A copy goes in chunks; while the engine moves one, the host fills or empties the next. An event after each chunk
+// says when its place in the ring may be used again.
+
+import type { CudaContext } from "./context.ts";
+import { CUDA } from "./driver.ts";
+
+const RING = 16 << 20;
+export const CHUNK = 2 << 20;
+/** How far reading runs ahead: less than the ring, so that no chunk is overwritten before it was read. */
+const AHEAD = 4;
+const ALIGN = 256;
+
+interface Chunk {
+  readonly from: number;
+  readonly to: number;
+  readonly event: number;
+}
+
+export class Staging {
+  readonly #context: CudaContext;
+  #address = 0;
+  #bytes = new Uint8Array(0);
+  /** where the next chunk goes */
+  #head = 0;
+  /** in the order in which they were enqueued */
+  readonly #flying: Chunk[] = [];
+  readonly #events: number[] = [];
+
+  constructor(context: CudaContext) {
+    this.#context = context;
+  }
+
+  /** A copy of this size waits for nothing. */
+  fits(nbytes: number): boolean {
+    if (nbytes > RING / 2) return false;
+    while (this.#flying[0] !== undefined && this.#isDone(this.#flying[0])) this.#land();
+    const used = this.#flying.reduce((n, c) => n + c.to - c.from, 0);
+    return used + nbytes + CHUNK <= RING;
+  }
+
+  send(address: number, src: Uint8Array): void {
+    const context = this.#context;
+    for (let at = 0; at < src.byteLength; at += CHUNK) {
+      const part = src.subarray(at, at + CHUNK);
+      const from = this.#room(part.byteLength);
+      this.#bytes.set(part, from);
+      context.call(
+        "cuMemcpyHtoDAsync_v2",
+        address + at,
+        this.#address + from,
+        part.byteLength,
+        context.stream,
+      );
+      this.#launch(from, part.byteLength);
+    }
+  }
+
+  /** Returns when all bytes are there. */
+  fetch(dest: Uint8Array, address: number): void {
+    const context = this.#context;
+    const asked: { chunk: Chunk; at: number; nbytes: number }[] = [];
+    const take = (): void => {
+      const next = asked.shift();
+      if (next === undefined) return;
+      context.call("cuEventSynchronize", next.chunk.event);
+      const { from } = next.chunk;
+      dest.set(this.#bytes.subarray(from, from + next.nbytes), next.at);
+    };
+    for (let at = 0; at < dest.byteLength; at += CHUNK) {
+      if (asked.length === AHEAD) take();
+      const nbytes = Math.min(CHUNK, dest.byteLength - at);
+      const from = this.#room(nbytes);
+      context.call("cuMemcpyDtoHAsync_v2", this.#address + from, address + at, nbytes, context.stream);
+      asked.push({ chunk: this.#launch(from, nbytes), at, nbytes });
+    }
+    while (asked.length > 0) take();
+  }
+
+  /** A place in the ring that nothing in flight uses. */
+  #room(nbytes: number): number {
+    if (this.#address === 0) this.#open();
+    if (this.#head + nbytes > RING) this.#head = 0;
+    const [from, to] = [this.#head, this.#head + nbytes];
+    while (this.#flying.some((c) => c.from < to && from < c.to)) {
+      this.#context.call("cuEventSynchronize", (this.#flying[0] as Chunk).event);
+      this.#land();
+    }
+    return from;
+  }
+  #open(): void {
+    this.#address = this.#context.make("cuMemHostAlloc", RING, 0);
+    this.#bytes = new Uint8Array(this.#context.driver.memory.view(this.#address, RING));
+  }
+  #launch(from: number, nbytes: number): Chunk {
+    const context = this.#context;
+    const event = this.#events.pop() ?? context.newEvent();
+    context.call("cuEventRecord", event, context.stream);
+    const to = from + Math.ceil(nbytes / ALIGN) * ALIGN;
+    const chunk = { from, to, event };
+    this.#flying.push(chunk);
+    this.#head = to;
+    return chunk;
+  }
+  #isDone({ event }: Chunk): boolean {
+    this.#context.enter();
+    const status = this.#context.driver.cuEventQuery(event);
+    if (status === CUDA.NOT_READY) return false;
+    if (status !== CUDA.SUCCESS) throw this.#context.failure("cuEventQuery", status);
+    return true;
+  }
+  #land(): void {
+    const chunk = this.#flying.shift();
+    if (chunk !== undefined) this.#events.push(chunk.event);
+  }
+}

@@ -1,0 +1,89 @@
+// NVRTC for the fake driver: its "machine code" is the kernel's text, and what the text does is known from the uops that it
+// was rendered from, which the JS device interprets. Comes with the renderer that remembers them.
+
+import type { Renderer } from "../../../src/codegen/target.ts";
+import type { UOpGraph } from "../../../src/codegen/uops.ts";
+import type { Compilation, Nvrtc } from "../../../src/devices/cuda/nvrtc.ts";
+import { open } from "../../../src/devices/js.ts";
+import { CUDARenderer } from "../../../src/render/languages.ts";
+import type { Program } from "../../../src/runtime/device.ts";
+import { demand } from "./fake.ts";
+
+export interface FakeKernel {
+  readonly name: string;
+  /** false: the kernel fails as one that writes where it may not */
+  run(
+    params: Uint8Array,
+    grid: readonly number[],
+    block: readonly number[],
+    bytesAt: (address: number) => Uint8Array,
+  ): boolean;
+}
+
+const HEAD = /\b([Er]_\w+)(?=\()/;
+const nameless = (text: string): string => text.replace(HEAD, "kernel");
+
+export class FakeKernels {
+  readonly #uops = new Map<string, UOpGraph | "fails">();
+
+  /** The CUDA renderer, which also keeps what each text was made of. */
+  readonly renderer: Renderer = {
+    ...CUDARenderer,
+    render: (name, uops) => {
+      const text = CUDARenderer.render(name, uops) as string;
+      this.#uops.set(nameless(text), uops);
+      return text;
+    },
+  };
+
+  readonly nvrtc: Nvrtc = {
+    version: "fake",
+    archs: [80, 90],
+    compile: (source, options, kind): Compilation => {
+      demand(
+        options.some((o) => o.startsWith("--gpu-architecture=")),
+        "nvrtc: no architecture",
+      );
+      if (!this.#uops.has(nameless(source)))
+        return { ok: false, log: "kernel.cu(1): error: nobody rendered this" };
+      return { ok: true, code: new TextEncoder().encode(`${kind}\n${source}`) };
+    },
+  };
+
+  /** The text of a kernel that fails when it runs. */
+  failing(name: string): string {
+    const text = `extern "C" __global__ void ${name}(int* data0) { data0[1 << 30] = 1; }`;
+    this.#uops.set(nameless(text), "fails");
+    return text;
+  }
+
+  ofImage(image: Uint8Array): FakeKernel | undefined {
+    const text = new TextDecoder().decode(image).replace(/^(cubin|ptx)\n/, "");
+    const uops = this.#uops.get(nameless(text));
+    const name = text.match(HEAD)?.[1];
+    if (uops === undefined || name === undefined) return undefined;
+    return uops === "fails" ? { name, run: () => false } : interpreted(name, uops);
+  }
+}
+
+function interpreted(name: string, uops: UOpGraph): FakeKernel {
+  const program = open("JS").compile(name, uops) as Program<Uint8Array>;
+  const buffers = uops.globals().length;
+  const vars = uops.vars().length;
+  return {
+    name,
+    run(params, grid, block, bytesAt) {
+      demand(
+        params.byteLength === 8 * buffers + 4 * vars,
+        `${name}: ${params.byteLength} bytes of arguments`,
+      );
+      const view = new DataView(params.buffer, params.byteOffset, params.byteLength);
+      const handles = Array.from({ length: buffers }, (_, i) =>
+        bytesAt(Number(view.getBigUint64(8 * i, true))),
+      );
+      const vals = Array.from({ length: vars }, (_, i) => view.getInt32(8 * buffers + 4 * i, true));
+      program.run(handles, { globalSize: grid, localSize: block, vals }, false);
+      return true;
+    },
+  };
+}
