@@ -11,10 +11,12 @@ import { blockSums } from "./blocks.ts";
 import { decompose } from "./decompose.ts";
 import { expand, isLane } from "./expand.ts";
 import { chooseOpts } from "./heuristic.ts";
+import { chooseGpuOpts } from "./heuristicgpu.ts";
 import { linearize } from "./linearize.ts";
 import { type Axis, type Lowered, lower } from "./lower.ts";
 import { pickOneHot } from "./onehot.ts";
 import type { OptOp } from "./opts.ts";
+import { pack } from "./pack.ts";
 import { checkGraph, checkList } from "./spec.ts";
 import type { Target } from "./target.ts";
 import { largest, type UOp, type UOpGraph } from "./uops.ts";
@@ -44,7 +46,8 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
 /** The same with the OptOps that the heuristic chooses. `inPlace`: one of its inputs is its output. */
 export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel {
   const plain = prepare(ast, [], target);
-  const opts = chooseOpts(plain, target, inPlace);
+  const opts =
+    target.gpu === undefined ? chooseOpts(plain, target, inPlace) : chooseGpuOpts(plain, target, target.gpu);
   return finish(ast, opts.length === 0 ? plain : prepare(ast, opts, target), opts, target);
 }
 
@@ -62,8 +65,10 @@ function finish(ast: readonly LazyOp[], lowered: Lowered, opts: readonly OptOp[]
   if (env.SPEC) checkGraph(blocked, "blockSums");
   const sink = decompose(blocked, target, lowered.arena);
   if (env.SPEC) checkGraph(sink, "decompose");
-  const written = expand({ ...lowered, sink }, target);
-  if (env.SPEC) checkGraph(written, "expand");
+  const expanded = expand({ ...lowered, sink }, target);
+  if (env.SPEC) checkGraph(expanded, "expand");
+  const written = target.gpu === undefined ? expanded : pack(expanded, lowered.arena, target.gpu);
+  if (env.SPEC) checkGraph(written, "pack");
   const { uops, globalSize, localSize } = linearize({ ...lowered, sink: written }, opts, target);
   if (env.SPEC) checkList(uops);
   const reducing = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op));

@@ -3,15 +3,17 @@
 // an array. Comes after everything that changes the graph; renderers read the result from top to bottom.
 
 import { dtypes, scalarOf } from "../dtype.ts";
-import { InternalError } from "../errors.ts";
+import { ArgumentError, InternalError } from "../errors.ts";
 import { getOrMake, toposort } from "../helpers.ts";
 import { REDUCE } from "../ops.ts";
-import { type Sint, smax } from "../shape/symbolic.ts";
-import type { Axis, Lowered } from "./lower.ts";
+import { type Sint, smax, sprod } from "../shape/symbolic.ts";
+import { strideOf } from "./expand.ts";
+import { type Axis, isItem, type Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
 import { changedSrcs } from "./rewrite.ts";
-import type { Target } from "./target.ts";
+import { fusesProducts, type Target } from "./target.ts";
 import { makeUOp, type UOp, UOpGraph, valueType } from "./uops.ts";
+import { combineItems, type Workgroup } from "./workgroup.ts";
 
 export interface Linear {
   readonly uops: UOpGraph;
@@ -57,6 +59,10 @@ class Linearizer {
   readonly #open = new Set<number>();
   readonly #global: Sint[] = [];
   readonly #local: number[] = [];
+  /** the indexes of an item in its workgroup, lidx0 first */
+  readonly #specials: UOp[] = [];
+  /** how many axes are open that are no loops */
+  #gridAxes = 0;
 
   constructor(lowered: Lowered, opts: readonly OptOp[], target: Target) {
     this.#lowered = lowered;
@@ -106,13 +112,15 @@ class Linearizer {
    * elements; there they are loops even where the target has a grid.
    */
   #arrange(): { grid: readonly Axis[]; loops: readonly Axis[] } {
-    const { order } = this.#lowered;
+    // a reduce that folded away leaves nothing for its items
+    const order = this.#lowered.order.filter((a) => a.kind !== "top" || this.#ranges.has(a.id));
     const looping = [...this.#looping.values()].flat();
     const everywhere = (a: Axis): boolean => looping.every((r) => this.#free.get(r)?.includes(a.id));
-    const outer = order.filter(everywhere);
-    const inner = order.filter((a) => !everywhere(a));
-    if (this.#target.hasLocal) return { grid: outer, loops: inner };
-    const loops = [...outer, ...inner];
+    if (this.#target.hasLocal) {
+      const grid = order.filter((a) => isItem(a) || everywhere(a));
+      return { grid, loops: order.filter((a) => !grid.includes(a)) };
+    }
+    const loops = [...order.filter(everywhere), ...order.filter((a) => !everywhere(a))];
     const threads = loops.filter((a) => a.of === this.#thread && a.kind === "output");
     return { grid: threads, loops: loops.filter((a) => !threads.includes(a)) };
   }
@@ -167,6 +175,7 @@ class Linearizer {
   /** A reduce, and with it what runs over the same ranges: one set of loops, an accumulator or an array each. */
   #placeLooping(first: Looping): UOp {
     const ranges = rangesOf(first);
+    if (isReduce(first) && this.#isShared(first)) return this.#placeShared(first);
     const ready = this.#together(first);
     const reduces = ready.filter(isReduce);
     const stages = ready.filter((r) => !isReduce(r));
@@ -212,6 +221,41 @@ class Linearizer {
     return chosen;
   }
 
+  #isShared(reduce: UOp<"REDUCE">): boolean {
+    return rangesOf(reduce).some((r) => isItem(this.#lowered.axes[r.arg as number]));
+  }
+  /** Reduces over the items of the workgroup, those that can be done at once together: they wait for each other once. */
+  #placeShared(first: UOp<"REDUCE">): UOp {
+    const ranges = rangesOf(first);
+    // what it needs may be another reduce over the same items
+    this.#place(first.srcs[0] as UOp);
+    const ready = (this.#looping.get(keyOf(ranges)) ?? [])
+      .filter(isReduce)
+      .filter((r) => !this.#placed.has(r) && this.#isReady(r) && this.#isNear(r, first));
+    const values = ready.map((r) => this.#place(r.srcs[0] as UOp));
+    const group: Workgroup = {
+      items: this.#specials.map((special) => ({ special, shares: this.#shares(special, ranges) })),
+      gpu: this.#target.gpu,
+      again: this.#open.size > this.#gridAxes,
+      list: this.#list,
+    };
+    combineItems(ready, values, group).forEach((total, i) => {
+      this.#placed.set(ready[i] as UOp, total);
+      this.#scopes.at(-1)?.push(ready[i] as UOp);
+    });
+    return this.#placed.get(first) as UOp;
+  }
+  /** A reduce that needs another, or more loops than are open, comes later. */
+  #isNear(r: UOp, first: UOp): boolean {
+    if (r === first) return true;
+    return !toposort([r.srcs[0] as UOp], (u) => (this.#placed.has(u) ? [] : u.srcs)).some(
+      (u) => u.op === "REDUCE" && this.#isShared(u) && !this.#placed.has(u),
+    );
+  }
+  #shares(special: UOp, ranges: readonly UOp[]): boolean {
+    return ranges.some((r) => this.#placed.get(r) === special);
+  }
+
   /** The accumulator after one turn. Where the target can, each product of a sum is added to it in one step. */
   #accumulate(r: UOp<"REDUCE">, body: UOp, acc: UOp): UOp {
     const { arena } = this.#lowered;
@@ -219,8 +263,10 @@ class Linearizer {
       this.#list.push(u);
       return u;
     };
-    const fuses = r.arg === "SUM" && this.#target.simd?.fuses(valueType(r)) === true;
-    const terms = fuses ? this.#terms(body) : [body];
+    const fuses = r.arg === "SUM" && fusesProducts(this.#target, valueType(r));
+    const all = fuses ? this.#terms(body) : [body];
+    // sums of anything else than products stay in pairs, which wait less for each other
+    const terms = all.some((t) => t.op === "ALU" && t.arg === "MUL") ? all : [body];
     return terms.reduce((sum, t) => {
       if (fuses && t.op === "ALU" && t.arg === "MUL" && !this.#placed.has(t)) {
         return push(arena.alu("MULACC", this.#place(t.srcs[0] as UOp), this.#place(t.srcs[1] as UOp), sum));
@@ -253,34 +299,52 @@ class Linearizer {
     }
   }
 
-  /** Output axes as the dimensions of a grid, innermost first; more than three share one and are taken apart. */
+  /** Axes as the dimensions of a grid, innermost first; those that have no dimension of their own are taken apart. */
   #openGrid(axes: readonly Axis[]): void {
-    const kinds = { output: ["gidx", this.#global], local: ["lidx", this.#local] } as const;
-    for (const [kind, [name, sizes]] of Object.entries(kinds)) {
-      const mine = axes.filter((a) => a.kind === kind);
-      const kept = mine.length <= 3 ? mine : mine.slice(-2);
-      const packed = mine.length <= 3 ? [] : mine.slice(0, -2);
-      kept.reverse().forEach((a, dim) => {
-        (sizes as Sint[]).push(a.size);
-        this.#bind(a, this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(a.size)]));
-      });
-      if (packed.length > 0) this.#unpack(packed, name, sizes as Sint[]);
+    const groups = axes.filter((a) => !isItem(a));
+    const items = axes.filter(isItem).sort((a, b) => this.#distance(b) - this.#distance(a));
+    const { globalMax, localMax } = this.#target;
+    this.#openDims(groups, "gidx", this.#global, globalMax);
+    this.#openDims(items, "lidx", this.#local, localMax);
+    const width = items.reduce((n, a) => n * smax(a.size), 1);
+    const most = Math.max(...localMax);
+    if (items.length > 0 && width > most) {
+      throw new ArgumentError(
+        `LOCAL: workgroups of ${width} items; ${this.#target.name} takes up to ${most}`,
+      );
     }
+    this.#gridAxes = axes.length;
   }
-  #unpack(axes: readonly Axis[], name: string, sizes: Sint[]): void {
-    const { arena } = this.#lowered;
-    const total = axes.reduce((n, a) => n * smax(a.size), 1);
-    sizes.push(total);
-    let rest = this.#list.add("SPECIAL", dtypes.int32, [], [2, `${name}2`, total]);
-    for (const a of [...axes].reverse()) {
-      const size = arena.constant(dtypes.int32, smax(a.size));
-      this.#list.push(size);
-      const index = arena.alu("MOD", rest, size);
-      this.#list.push(index);
-      this.#bind(a, index);
-      rest = arena.alu("IDIV", rest, size);
-      this.#list.push(rest);
+  /** How far apart neighbours along this axis read and write: those that are nearest should be in one warp. */
+  #distance(a: Axis): number {
+    const range = this.#rangeOf(a);
+    const strides = [...this.#free.keys()]
+      .filter((u) => u.op === "LOAD" || u.op === "STORE")
+      .map((u) => Math.abs(strideOf(u.srcs[1] as UOp, range) ?? 0));
+    return Math.min(...strides.filter((s) => s > 0), Number.MAX_SAFE_INTEGER);
+  }
+  #openDims(axes: readonly Axis[], name: string, sizes: Sint[], limits: readonly number[]): void {
+    const inner = axes.toReversed();
+    const dims = inner.length <= 3 ? inner.map((a) => [a]) : [[inner[0]!], [inner[1]!], inner.slice(2)];
+    const fits = dims.every((d, i) => d.reduce((n, a) => n * smax(a.size), 1) <= (limits[i] ?? Infinity));
+    (fits || inner.length === 0 ? dims : [inner]).forEach((members, dim) => {
+      const size = sprod(members.map((a) => a.size));
+      sizes.push(size);
+      const special = this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
+      if (name === "lidx") this.#specials.push(special);
+      this.#unpack(members, special);
+    });
+  }
+  /** The indexes of axes, innermost first, out of one number. */
+  #unpack(axes: readonly Axis[], all: UOp): void {
+    let rest = all;
+    const last = axes.at(-1) as Axis;
+    for (const a of axes.slice(0, -1)) {
+      const size = this.#place(this.#rangeOf(a).srcs[1] as UOp);
+      this.#bind(a, this.#list.add("ALU", dtypes.int32, [rest, size], "MOD"));
+      rest = this.#list.add("ALU", dtypes.int32, [rest, size], "IDIV");
     }
+    this.#bind(last, rest);
   }
   #bind(axis: Axis, index: UOp): void {
     this.#placed.set(this.#rangeOf(axis), index);

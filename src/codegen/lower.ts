@@ -5,10 +5,23 @@
 import { type DType, dtypes, PtrDType } from "../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../errors.ts";
 import { arraysEqual, getOrMake, range } from "../helpers.ts";
-import { isAluOp, type ReduceOp } from "../ops.ts";
+import { isAluOp, REDUCE, type ReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
-import { add, and, fold, mul, type Sint, sprod, sub, Variable, type Visitor } from "../shape/symbolic.ts";
+import {
+  add,
+  and,
+  fold,
+  idiv,
+  mentions,
+  mul,
+  type Sint,
+  sprod,
+  sub,
+  Variable,
+  type Visitor,
+  vars,
+} from "../shape/symbolic.ts";
 import { type Shape, unflatten } from "../shape/view.ts";
 import { mergeDims } from "./merge.ts";
 import { axisOrder, type OptOp, requireKnown, showOpts, splitAxis } from "./opts.ts";
@@ -17,24 +30,27 @@ import { requireSupport, type Target } from "./target.ts";
 import { type UOp, UOpArena } from "./uops.ts";
 
 /**
- * A loop of the kernel. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE. The others are no
- * loops in the end, expand.ts writes them out: `upcast` lanes of the result, and of a reduce those that are combined
- * in every turn (`unroll`) or after the last one (`group`).
+ * A loop of the kernel. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE, and `top` axes are
+ * the items of a workgroup that share a REDUCE. The others are no loops in the end, expand.ts writes them out: `upcast`
+ * lanes of the result, and of a reduce those that are combined in every turn (`unroll`) or after the last one (`group`).
  */
 export interface Axis {
   readonly id: number;
   readonly size: Sint;
-  readonly kind: "output" | "local" | "reduce" | "upcast" | "unroll" | "group";
+  readonly kind: "output" | "local" | "top" | "reduce" | "upcast" | "unroll" | "group";
   /** the axis of the kernel, as OptOps number them, that this is a part of */
   readonly of: number;
 }
+
+/** Whether the axis is an index of the workgroup. A REDUCE over one combines what the items have. */
+export const isItem = (a: Axis | undefined): boolean => a?.kind === "local" || a?.kind === "top";
 
 export interface Lowered {
   readonly sink: UOp;
   readonly arena: UOpArena;
   /** by their id */
   readonly axes: readonly Axis[];
-  /** the output and local axes, outermost first */
+  /** the output, local and top axes, outermost first */
   readonly order: readonly Axis[];
   /** values that STAGE could keep */
   readonly stages: readonly Stage[];
@@ -57,6 +73,23 @@ interface Loops {
   /** the index, in the variables of the loops, and their ranges */
   readonly at: Sint;
   readonly ranges: readonly UOp[];
+  /** the part of them that is items of a workgroup */
+  readonly items: readonly UOp[];
+  /** false beyond the end of an axis that workgroups do not divide */
+  readonly there: UOp | undefined;
+}
+/** Items of a workgroup, and whose: an index that mentions one of `users` depends on them. */
+interface Items {
+  readonly size: number;
+  readonly variable: Variable;
+  readonly range: UOp;
+  readonly users: Variable[];
+}
+
+/** Where a reduce is looked at, and the items that share it already, along another of its axes. */
+interface Reduce {
+  readonly place: Place;
+  readonly busy: readonly UOp[];
 }
 
 class Lowering {
@@ -68,6 +101,9 @@ class Lowering {
   readonly #indexes = new Map<Sint, UOp>();
   readonly #reduceLoops = new Map<LazyOp, readonly Loops[]>();
   readonly #homes: Home[] = [];
+  readonly #items: Items[] = [];
+  /** of an index that may be beyond the end: whether it is not */
+  readonly #guards = new Map<Variable, UOp>();
   readonly #ast: readonly LazyOp[];
   readonly #opts: readonly OptOp[];
   readonly #target: Target;
@@ -81,18 +117,20 @@ class Lowering {
   }
 
   run(): Lowered {
-    requireKnown(this.#opts);
+    requireKnown(this.#opts, this.#target.hasLocal);
     const { shape } = this.#ast[0] as LazyOp;
     const loops = mergeDims(this.#ast).map((dims) =>
-      this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), true),
+      this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), undefined),
     );
-    const order = this.#outputOrder(loops);
+    const outputs = this.#outputOrder(loops);
     const place = this.#place(indexes(loops, shape), 1);
     const stores = this.#ast.map((store) => {
       if (store.op !== "STORE") throw new InternalError(`a kernel starts with STORE, not ${store.op}`);
       return this.#store(store, place);
     });
-    const stray = this.#opts.find((o) => o.op !== "SWAP" && !range(this.#numbered).includes(o.axis));
+    const stray = this.#opts.find(
+      (o) => o.op !== "SWAP" && o.op !== "NOLOCALS" && !range(this.#numbered).includes(o.axis),
+    );
     if (stray !== undefined) {
       throw new ArgumentError(`${showOpts([stray])}: this kernel has the axes 0 to ${this.#numbered - 1}`);
     }
@@ -100,6 +138,7 @@ class Lowering {
     const [arena, axes, target] = [this.#arena, this.#axes, this.#target];
     const stages = findStages(this.#homes, this.#places);
     const staging = { arena, axes, target, index: (x: Sint) => this.#index(x) };
+    const order = [...outputs, ...axes.filter((a) => a.kind === "top")];
     return { sink: keepStages(sink, stages, this.#opts, staging), arena, axes, order, stages };
   }
 
@@ -114,7 +153,10 @@ class Lowering {
   #store(store: LazyOp<"STORE">, place: Place): UOp {
     const value = this.#lower(store.srcs[0] as LazyOp, place);
     const { index } = store.arg.st.expr(place.idx);
-    return this.#arena.make("STORE", undefined, [this.#buffer(store), this.#index(index), value], undefined);
+    const there = this.#there(index);
+    const gate = there === undefined ? [] : [there];
+    const srcs = [this.#buffer(store), this.#index(index), value, ...gate];
+    return this.#arena.make("STORE", undefined, srcs, undefined);
   }
 
   #lower(op: LazyOp, place: Place): UOp {
@@ -161,58 +203,108 @@ class Lowering {
     const zero = this.#arena.constant(op.dtype, 0);
     if (gate === 0) return zero;
     const at = [this.#buffer(op), this.#index(index)];
-    const srcs = gate === 1 ? at : [...at, this.#index(gate), zero];
-    return this.#arena.make("LOAD", op.dtype, srcs, undefined);
+    const there = this.#there(index);
+    if (gate === 1 && there === undefined) return this.#arena.make("LOAD", op.dtype, at, undefined);
+    const wanted = this.#index(gate);
+    const both = there === undefined ? wanted : gate === 1 ? there : this.#arena.alu("AND", wanted, there);
+    return this.#arena.make("LOAD", op.dtype, [...at, both, zero], undefined);
+  }
+  /** Whether an index is not beyond the end of its axes; undefined where it never is. */
+  #there(index: Sint): UOp | undefined {
+    if (this.#guards.size === 0) return undefined;
+    const guards = [...vars(index)].flatMap((v) => this.#guards.get(v) ?? []);
+    return guards.length === 0 ? undefined : guards.reduce((x, y) => this.#arena.alu("AND", x, y));
   }
 
   #reduce(op: LazyOp<ReduceOp>, place: Place): UOp {
+    const a = this.#arena;
     const src = op.srcs[0] as LazyOp;
-    const loops = getOrMake(this.#reduceLoops, op, () =>
-      mergeDims([src], op.arg).map((dims) =>
-        this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), false),
-      ),
-    );
+    const loops = getOrMake(this.#reduceLoops, op, () => {
+      const busy: UOp[] = [];
+      return mergeDims([src], op.arg).map((dims) => {
+        const made = this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), { place, busy });
+        busy.push(...made.items);
+        return made;
+      });
+    });
     const idx = [...place.idx];
     const fresh = indexes(loops, src.shape);
     for (const d of op.arg) idx[d] = fresh[d] as Sint;
     const inner = this.#place(idx, place.gate);
-    const value = this.#lower(src, inner);
-    const ranges = loops.flatMap((l) => l.ranges);
+    let value = this.#lower(src, inner);
+    for (const { there } of loops) {
+      if (there !== undefined)
+        value = a.alu("WHERE", there, value, a.constant(op.dtype, REDUCE[op.op].identity(op.dtype)));
+    }
+    const items = loops.flatMap((l) => l.items);
+    this.#requireFree(items, place);
+    const ranges = loops.flatMap((l) => l.ranges).filter((r) => !items.includes(r));
     const [first] = ranges;
-    if (first !== undefined) {
+    if (first !== undefined && items.length === 0) {
       const axis = (this.#axes[first.arg as number] as Axis).of;
       this.#homes.push({ dims: op.arg, axis, ranges, place: inner });
     }
-    return ranges.length === 0 ? value : this.#arena.make("REDUCE", op.dtype, [value, ...ranges], op.op);
+    const own = ranges.length === 0 ? value : a.make("REDUCE", op.dtype, [value, ...ranges], op.op);
+    return items.length === 0 ? own : a.make("REDUCE", op.dtype, [own, ...items], op.op);
+  }
+  /** Where a reduce is looked at may not depend on the items that share it. */
+  #requireFree(items: readonly UOp[], { idx }: Place): void {
+    const taken = this.#items.find((t) => items.includes(t.range) && idx.some((i) => mentions(i, t.users)));
+    if (taken === undefined) return;
+    throw new ArgumentError(
+      `GROUPTOP: a reduce is shared by ${taken.size} items of a workgroup, but each of them needs another; use GROUP`,
+    );
   }
 
-  /** Loops for merged dims of the given size. A size of 1 needs none. */
-  #loops(dims: readonly number[], size: Sint, output: boolean): Loops {
-    if (size === 1) return { dims, at: 0, ranges: [] };
+  /** Loops for merged dims of the given size, of the output or of a reduce at a place. A size of 1 needs none. */
+  #loops(dims: readonly number[], size: Sint, reduce: Reduce | undefined): Loops {
+    if (size === 1) return { dims, at: 0, ranges: [], items: [], there: undefined };
     const of = this.#numbered++;
-    const { rest, padded, ...parts } = splitAxis(this.#opts, of, size, output);
-    const kinds = {
-      local: "local",
-      lanes: output ? "upcast" : "unroll",
-      group: "group",
-    } as const satisfies Record<keyof typeof parts, Axis["kind"]>;
+    const output = reduce === undefined;
+    const { rest, padded, ragged, ...parts } = splitAxis(this.#opts, of, size, output, this.#target.hasLocal);
+    const lanes = output ? "upcast" : "unroll";
     let at: Sint = 0;
     const ranges: UOp[] = [];
-    const nest = (n: Sint, kind: Axis["kind"]): void => {
-      if (n === 1) return;
-      const { variable, range } = this.#range(n, kind, of);
-      at = add(at, variable);
+    const users: Variable[] = [];
+    const nest = (n: Sint, { variable, range }: { variable: Variable; range: UOp }): void => {
+      at = add(mul(at, n), variable);
+      users.push(variable);
       ranges.push(range);
     };
-    nest(rest, output ? "output" : "reduce");
-    at = mul(at, parts.local);
-    nest(parts.local, kinds.local);
+    if (rest !== 1) nest(1, this.#range(rest, output ? "output" : "reduce", of));
+    if (parts.far !== 1) nest(parts.far, this.#range(parts.far, lanes, of));
+    const items = parts.local === 1 ? undefined : this.#workgroup(parts.local, reduce, of);
+    if (items !== undefined) nest(parts.local, items);
+    const inner = parts.lanes * parts.group;
+    const even = typeof size === "number" && size % inner === 0;
+    let there: UOp | undefined;
+    const guard = (end: Sint): void => {
+      const variable = Variable(`b${of}`, 0, sub(end, 1));
+      const index = this.#index(at);
+      there = this.#arena.alu("CMPLT", index, this.#index(end));
+      this.#ranges.set(variable, index);
+      this.#guards.set(variable, there);
+      users.push(variable);
+      at = variable;
+    };
+    if (ragged && even) guard(idiv(size, inner));
     if (padded) at = this.#stopped(at, parts.lanes, size as number, of);
     else at = mul(at, parts.lanes);
-    nest(parts.lanes, kinds.lanes);
-    at = mul(at, parts.group);
-    nest(parts.group, kinds.group);
-    return { dims, at, ranges };
+    if (parts.lanes !== 1) nest(1, this.#range(parts.lanes, lanes, of));
+    if (parts.group !== 1) nest(parts.group, this.#range(parts.group, "group", of));
+    if (ragged && !even) guard(size);
+    items?.users.push(...users);
+    return { dims, at, ranges, items: items === undefined ? [] : [items.range], there };
+  }
+  /** Items of a workgroup: those of an output axis or of a reduce serve every reduce that does not depend on them. */
+  #workgroup(size: number, reduce: Reduce | undefined, of: number): Items {
+    const isIdle = (t: Items): boolean =>
+      reduce?.busy.includes(t.range) === false && !reduce.place.idx.some((i) => mentions(i, t.users));
+    const idle = this.#items.find((t) => t.size === size && isIdle(t));
+    if (idle !== undefined) return idle;
+    const made = { size, users: [], ...this.#range(size, reduce === undefined ? "local" : "top", of) };
+    this.#items.push(made);
+    return made;
   }
   /** The first of `lanes` elements at turn `turn`, never so far that the last is beyond `size`. */
   #stopped(turn: Sint, lanes: number, size: number, of: number): Sint {

@@ -2,35 +2,50 @@
 // value that lowering takes as input, that can be stored, searched and shown. Here: the axes they act on and how.
 
 import { ArgumentError } from "../errors.ts";
-import type { Sint } from "../shape/symbolic.ts";
+import { add, idiv, type Sint } from "../shape/symbolic.ts";
 
 /**
  * SWAP exchanges two output axes. UPCAST computes `amount` neighbours of an output axis side by side, UNROLL of a
  * reduce axis. GROUP gives `amount` neighbours of a reduce axis an accumulator each; they are combined at the end. LOCAL
- * makes `amount` neighbours of an output axis one workgroup. THREAD makes the loop over an output axis the grid of a
- * kernel that otherwise has none: parts of it run on different threads, at least `amount` turns each. PADTO rounds an
- * output axis up to a multiple of `amount`: the last turn starts so much earlier, and computes what the one before it did
- * once more. Not for a kernel that writes what it reads. STAGE keeps what the loop over a reduce axis computes and a later loop
- * needs again, in an array of `amount` elements (stage.ts).
+ * makes `amount` neighbours of an output axis one workgroup, GROUPTOP gives a reduce axis to `amount` items of a workgroup,
+ * which combine what they have at the end; where the target runs a grid neither has to divide its axis, the items beyond
+ * its end do nothing. What UPCAST or UNROLL take after them lies as far apart as the workgroup is wide. NOLOCALS refuses
+ * workgroups. THREAD makes the loop over an output axis the grid of a kernel that otherwise has none: parts of it run on
+ * different threads, at least `amount` turns each. PADTO rounds an output axis up to a multiple of `amount`: the last turn
+ * starts so much earlier, and computes what the one before it did once more. Not for a kernel that writes what it reads.
+ * STAGE keeps what the loop over a reduce axis computes and a later loop needs again, in an array of `amount` elements
+ * (stage.ts).
  */
-export type OptOpName = "SWAP" | "UPCAST" | "UNROLL" | "GROUP" | "LOCAL" | "THREAD" | "PADTO" | "STAGE";
+export type OptOpName =
+  | "SWAP"
+  | "UPCAST"
+  | "UNROLL"
+  | "GROUP"
+  | "LOCAL"
+  | "GROUPTOP"
+  | "NOLOCALS"
+  | "THREAD"
+  | "PADTO"
+  | "STAGE";
 
 /** One step of a kernel's optimisation. */
 export interface OptOp {
   readonly op: OptOpName;
   /** output axes count from 0, outermost first; reduce axes go on from there, in the order of the AST */
   readonly axis: number;
-  /** the other axis of SWAP, the least part of THREAD, the elements of STAGE, else a factor that divides the axis */
+  /** the other axis of SWAP, the least part of THREAD, the elements of STAGE, nothing for NOLOCALS, else a factor of the axis */
   readonly amount: number;
 }
 
 /** What each op does to the axis it names: it multiplies a part of its split, or none. */
 const PARTS: Readonly<Record<OptOpName, { output: boolean; part?: "local" | "lanes" | "group" }>> = {
   SWAP: { output: true },
+  NOLOCALS: { output: true },
   THREAD: { output: true },
   PADTO: { output: true },
   UPCAST: { output: true, part: "lanes" },
   LOCAL: { output: true, part: "local" },
+  GROUPTOP: { output: false, part: "local" },
   UNROLL: { output: false, part: "lanes" },
   GROUP: { output: false, part: "group" },
   STAGE: { output: false },
@@ -38,10 +53,12 @@ const PARTS: Readonly<Record<OptOpName, { output: boolean; part?: "local" | "lan
 
 const EXPECTED: Readonly<Record<OptOpName, string>> = {
   SWAP: "another output axis",
+  NOLOCALS: "no amount",
   THREAD: "a positive amount",
   PADTO: "an amount up to its size, before any other op on it",
   UPCAST: "a divisor of what is left",
   LOCAL: "a divisor of what is left",
+  GROUPTOP: "a divisor of what is left",
   UNROLL: "a divisor of what is left",
   GROUP: "a divisor of what is left",
   STAGE: "the number of its elements",
@@ -50,38 +67,65 @@ const EXPECTED: Readonly<Record<OptOpName, string>> = {
 export const showOpts = (opts: readonly OptOp[]): string =>
   opts.map((o) => `${o.op}(${o.axis}, ${o.amount})`).join(" ");
 
-/** A list that was stored, or written in plain JavaScript, may hold anything. */
-export function requireKnown(opts: readonly OptOp[]): void {
+const isWorkgroup = (o: OptOp): boolean => o.op === "LOCAL" || o.op === "GROUPTOP";
+
+/** A list that was stored, or written in plain JavaScript, may hold anything. `grid`: the target has workgroups. */
+export function requireKnown(opts: readonly OptOp[], grid: boolean): void {
   const other = opts.find((o) => !Object.hasOwn(PARTS, o.op));
-  if (other === undefined) return;
-  throw new ArgumentError(
-    `OptOp ${showOpts([other])}: there is no such op; expected one of ${Object.keys(PARTS).join(", ")}`,
-  );
+  if (other !== undefined) {
+    throw new ArgumentError(
+      `OptOp ${showOpts([other])}: there is no such op; expected one of ${Object.keys(PARTS).join(", ")}`,
+    );
+  }
+  const group = opts.find(isWorkgroup);
+  if (group !== undefined && opts.some((o) => o.op === "NOLOCALS")) {
+    throw new ArgumentError(`${showOpts([group])}: NOLOCALS is in the list, so there are no workgroups`);
+  }
+  const shared = opts.find((o) => o.op === "GROUPTOP");
+  if (shared !== undefined && !grid) {
+    throw new ArgumentError(`${showOpts([shared])}: this target has no workgroups; use GROUP`);
+  }
 }
 
-/** How one axis of the kernel is split: its size is `rest * local * lanes * group`, the last the innermost. */
+/** How one axis of the kernel is split: its size is `rest * far * local * lanes * group`, the last the innermost. */
 export interface Split {
   /** that is more than the axis has: the last turns start earlier */
   readonly padded: boolean;
+  /** that is more than the axis has: what lies beyond the end is left out */
+  readonly ragged: boolean;
   readonly rest: Sint;
+  /** lanes of UPCAST or UNROLL that lie a workgroup apart */
+  readonly far: number;
+  /** items of a workgroup */
   readonly local: number;
   readonly lanes: number;
   readonly group: number;
 }
 
-/** The split of axis `axis` of the given size. `output` says whether it is an output or a reduce axis. */
-export function splitAxis(opts: readonly OptOp[], axis: number, size: Sint, output: boolean): Split {
+/** How often `amount` fits into what is left of an axis, rounded up. */
+const shares = (rest: Sint, amount: number): Sint => idiv(add(rest, amount - 1), amount);
+
+/** The split of axis `axis` of the given size. `output`: an output axis. `grid`: workgroups may be wider than what is left. */
+export function splitAxis(
+  opts: readonly OptOp[],
+  axis: number,
+  size: Sint,
+  output: boolean,
+  grid: boolean,
+): Split {
   let rest = size;
-  let padded = false;
-  const parts = { local: 1, lanes: 1, group: 1 };
+  let [padded, ragged] = [false, false];
+  const parts = { far: 1, local: 1, lanes: 1, group: 1 };
   for (const o of opts) {
-    if (o.axis !== axis || o.op === "SWAP") continue;
+    if (o.axis !== axis || o.op === "SWAP" || o.op === "NOLOCALS") continue;
     const { output: wanted, part } = PARTS[o.op];
     const whole = Number.isInteger(o.amount) && o.amount > 0;
     // only a whole axis is padded, and by less than a turn
     const pads = rest === size && typeof rest === "number" && o.amount <= rest;
     const divides = typeof rest === "number" && rest % o.amount === 0;
-    const fits = o.op === "PADTO" ? pads : part === undefined || divides;
+    const fills = typeof rest !== "number" || o.amount <= rest;
+    const overhangs = grid && fills && !padded && (ragged || isWorkgroup(o));
+    const fits = o.op === "PADTO" ? pads && !ragged : part === undefined || divides || overhangs;
     if (!whole || !fits || output !== wanted) {
       throw new ArgumentError(
         `${o.op}(${o.axis}, ${o.amount}): axis ${axis} is ${output ? "an output" : "a reduce"} axis with ${rest} left; ` +
@@ -93,10 +137,11 @@ export function splitAxis(opts: readonly OptOp[], axis: number, size: Sint, outp
       padded = true;
     }
     if (part === undefined) continue;
-    rest = (rest as number) / o.amount;
-    parts[part] *= o.amount;
+    ragged ||= !divides;
+    rest = shares(rest, o.amount);
+    parts[part === "lanes" && parts.local > 1 ? "far" : part] *= o.amount;
   }
-  return { rest, padded, ...parts };
+  return { rest, padded, ragged, ...parts };
 }
 
 /** The order of `n` output axes after all SWAPs, outermost first. */

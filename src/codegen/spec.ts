@@ -56,7 +56,8 @@ const SPEC: Record<UOpName, Check> = {
     u.srcs[0]?.op === "DEFINE_ACC" &&
     u.srcs[1]?.dtype === u.dtype &&
     u.srcs.slice(2).every((l) => l.op === "LOOP"),
-  BARRIER: (u) => u.dtype === undefined,
+  BARRIER: (u) => u.dtype === undefined && u.srcs.length === 0,
+  SHFL: (u) => u.op === "SHFL" && u.srcs.length === 1 && u.srcs[0]?.dtype === u.dtype && u.arg > 0,
   GEP: (u) => {
     const from = valueType(u.srcs[0] as UOp);
     return u.op === "GEP" && u.arg >= 0 && u.arg < from.count && u.dtype === scalarOf(from);
@@ -88,6 +89,8 @@ const LIST_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
   "SPECIAL",
   "IF",
   "ENDIF",
+  "BARRIER",
+  "SHFL",
 ]);
 
 /** Checks every node below a SINK; `pass` is the pass that made it. */

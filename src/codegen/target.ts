@@ -26,6 +26,18 @@ export interface Simd {
   fuses(dtype: DType): boolean;
 }
 
+/** What a target with workgroups is good at; heuristicgpu.ts chooses by it. */
+export interface Gpu {
+  /** items that exchange values without memory (SHFL); 1: none do */
+  readonly warp: number;
+  /** the widest load or store of one item, in bytes */
+  readonly vectorBytes: number;
+  /** workgroups that run side by side: with fewer a part of the machine is idle */
+  readonly units: number;
+  /** a product is added to an accumulator of this type in one step: MULACC */
+  fuses(dtype: DType): boolean;
+}
+
 /** The limits of a place where kernels run, and what it lacks. */
 export interface Target {
   /** the device this renders for, as in DEV */
@@ -47,7 +59,13 @@ export interface Target {
   readonly safeDivision: boolean;
   /** undefined: one value at a time */
   readonly simd: Simd | undefined;
+  /** undefined: nothing is known about its workgroups, if it has any */
+  readonly gpu: Gpu | undefined;
 }
+
+/** Whether products of this type are added to a sum in one step. */
+export const fusesProducts = (target: Target, dtype: DType): boolean =>
+  (target.simd ?? target.gpu)?.fuses(dtype) === true;
 
 /** Text, machine code, or (for the interpreter) the list itself, as the device's compiler wants it. */
 export type Source = string | Uint8Array | UOpGraph;

@@ -32,7 +32,10 @@ export interface UOpArgs {
   CAST: undefined;
   BITCAST: undefined;
   PHI: undefined;
+  /** all items of the workgroup come by before any goes on; what they wrote to shared memory can be read after it */
   BARRIER: undefined;
+  /** the value that the item has whose place in the warp differs in these bits; all items of the warp come by */
+  SHFL: number;
   /** lane */
   GEP: number;
   /** lanes from scalars */
@@ -80,6 +83,7 @@ export const UOps = names(
   "BITCAST",
   "PHI",
   "BARRIER",
+  "SHFL",
   "GEP",
   "VECTORIZE",
   "RANGE",
@@ -117,6 +121,7 @@ const UNIQUE: ReadonlySet<UOpName> = new Set([
   "STORE",
   "PHI",
   "BARRIER",
+  "SHFL",
   "SINK",
 ]);
 
@@ -276,6 +281,13 @@ function showArg(u: UOp): string {
   if (u.op === "REDUCE") return `ReduceOps.${u.arg}`;
   if (u.op === "DEFINE_VAR") return u.arg.name;
   return Array.isArray(u.arg) ? `(${u.arg.map(show).join(", ")})` : show(u.arg);
+}
+
+/** The type of the elements that a LOAD or STORE moves. */
+export function elementOf(access: UOp): DType {
+  const { dtype } = access.srcs[0] as UOp;
+  if (dtype instanceof Pointer) return dtype.base;
+  throw new InternalError(`${access.op} of something that is no memory`);
 }
 
 /** Lanes of a value: 1 for a scalar. */

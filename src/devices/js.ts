@@ -19,6 +19,7 @@ import { timestamp } from "../helpers.ts";
 import { opRecord } from "../ops.ts";
 import type { Compiled, Program } from "../runtime/device.ts";
 import { hostAllocator } from "./ext.ts";
+import { type Cell, MEETINGS, type Meeting, runGroup, Shared, type Step } from "./jsgroup.ts";
 
 export const JSRenderer: Renderer = {
   name: "JS",
@@ -32,12 +33,9 @@ export const JSRenderer: Renderer = {
   saturatingCast: true,
   safeDivision: true,
   simd: undefined,
+  gpu: undefined,
   render: (_, uops) => uops,
 };
-
-/** A scalar, or one value a lane. */
-type Cell = Value | readonly Value[] | DataView | undefined;
-type Step = (cells: Cell[], pc: number) => number;
 
 const lanes = (c: Cell, n: number): readonly Value[] => {
   if (Array.isArray(c)) return c;
@@ -153,12 +151,11 @@ const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
   VECTORIZE: (_, { i, at }) => set(i, (cells) => at.map((k) => cells[k] as Value)),
   // filled in for each work item
   SPECIAL: () => goOn,
-  DEFINE_LOCAL: (u, { i }) => {
-    const array = new DataView(new ArrayBuffer(u.arg[1] * (u.dtype as Pointer).base.itemsize));
-    return set(i, () => array);
-  },
-  // JS has no workgroups, and linearize leaves no op of the graph in a list
-  BARRIER: unsupported,
+  // filled in for each workgroup; its items meet at the others (jsgroup.ts)
+  DEFINE_LOCAL: () => goOn,
+  BARRIER: () => goOn,
+  SHFL: () => goOn,
+  // linearize leaves no op of the graph in a list
   RANGE: unsupported,
   REDUCE: unsupported,
   STAGE: unsupported,
@@ -181,22 +178,48 @@ function memory(buf: UOp, value: UOp): { type: DType; count: number } {
   return { type: buf.dtype.base, count: valueType(value).count };
 }
 function read(cells: Cell[], at: readonly number[], type: DType, count: number): Cell {
-  const [view, index] = [cells[at[0] as number] as DataView, cells[at[1] as number] as number];
+  const [view, index] = [cells[at[0] as number] as DataView | Shared, cells[at[1] as number] as number];
+  if (view instanceof Shared) {
+    return count === 1 ? view.read(index) : Array.from({ length: count }, (_, l) => view.read(index + l));
+  }
   if (count === 1) return readValue(view, index * type.itemsize, type);
   return Array.from({ length: count }, (_, l) => readValue(view, (index + l) * type.itemsize, type));
 }
 function write(cells: Cell[], at: readonly number[], type: DType, count: number): void {
-  const [view, index] = [cells[at[0] as number] as DataView, cells[at[1] as number] as number];
+  const [view, index] = [cells[at[0] as number] as DataView | Shared, cells[at[1] as number] as number];
+  if (view instanceof Shared) {
+    lanes(cells[at[2] as number], count).forEach((x, l) => void view.write(index + l, x));
+    return;
+  }
   lanes(cells[at[2] as number], count).forEach(
     (x, l) => void writeValue(view, (index + l) * type.itemsize, type, x),
   );
+}
+
+/** The values of the specials, one combination after the other; the last of them is the fastest. */
+function* combinations(sizes: readonly number[]): Generator<readonly number[]> {
+  const [size, ...rest] = sizes;
+  if (size === undefined) return yield [];
+  for (let at = 0; at < size; at++) for (const others of combinations(rest)) yield [at, ...others];
 }
 
 function interpreter(list: UOpGraph): Program<Uint8Array> {
   const program = steps(list);
   const globals = list.globals().sort((a, b) => a.arg[0] - b.arg[0]);
   const vars = list.uops.flatMap((u, i) => (u.op === "DEFINE_VAR" ? [i] : []));
-  const specials = list.uops.flatMap((u, i) => (u.op === "SPECIAL" ? [{ i, arg: u.arg }] : []));
+  // gidx0 is the fastest, as on a GPU
+  const specials = (letter: string): { i: number; dim: number }[] =>
+    list.uops
+      .flatMap((u, i) => (u.op === "SPECIAL" && u.arg[1].startsWith(letter) ? [{ i, dim: u.arg[0] }] : []))
+      .sort((a, b) => b.dim - a.dim);
+  const [groups, items] = [specials("g"), specials("l")];
+  const locals = list.uops.flatMap((u, i) => (u.op === "DEFINE_LOCAL" ? [{ u, i }] : []));
+  const meetings = new Map<number, Meeting>();
+  list.uops.forEach((u, i) => {
+    const make = MEETINGS[u.op] as ((u: UOp, i: number, at: readonly number[]) => Meeting) | undefined;
+    const at = u.srcs.map((s) => list.indexOf(s));
+    if (make !== undefined) meetings.set(i, make(u, i, at));
+  });
   return {
     run(handles, { vals, globalSize, localSize }, wait) {
       const start = timestamp();
@@ -208,20 +231,25 @@ function interpreter(list: UOpGraph): Program<Uint8Array> {
       vars.forEach((i, k) => {
         cells[i] = vals[k];
       });
-      const runFrom = (k: number): void => {
-        const special = specials[k];
-        if (special === undefined) {
-          for (let pc = 0; pc < program.length; ) pc = (program[pc] as Step)(cells, pc);
-          return;
-        }
-        const [dim, name] = special.arg;
-        const size = (name.startsWith("g") ? globalSize : localSize)[dim] as number;
-        for (let at = 0; at < size; at++) {
-          cells[special.i] = at;
-          runFrom(k + 1);
-        }
-      };
-      runFrom(0);
+      const inGroup = [...combinations(items.map(({ dim }) => localSize[dim] as number))];
+      for (const group of combinations(groups.map(({ dim }) => globalSize[dim] as number))) {
+        groups.forEach(({ i }, k) => {
+          cells[i] = group[k];
+        });
+        const shared = locals.map(({ u, i }) => {
+          const made = new Shared((u.dtype as Pointer).base, u.arg[1]);
+          cells[i] = made;
+          return made;
+        });
+        const each = inGroup.map((item) => {
+          const own = inGroup.length === 1 ? cells : [...cells];
+          items.forEach(({ i }, k) => {
+            own[i] = item[k];
+          });
+          return own;
+        });
+        runGroup(program, meetings, each, shared);
+      }
       return wait ? (timestamp() - start) / 1000 : undefined;
     },
   };

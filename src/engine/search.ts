@@ -176,12 +176,22 @@ class Search {
       const with_ = (op: OptOp["op"]): OptOp[] => amounts.map((amount) => ({ op, axis, amount }));
       const elements = kept.get(axis);
       const stage = elements === undefined ? [] : [{ op: "STAGE", axis, amount: elements } as const];
-      if (kind === "reduce") return [...with_("UNROLL"), ...with_("GROUP"), ...stage];
+      const groups = hasLocal ? [32, 64, 128, 256].filter((n) => n <= size) : [];
+      const shared = groups.map(
+        (amount): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, amount }),
+      );
+      if (kind === "reduce") return [...with_("UNROLL"), ...with_("GROUP"), ...stage, ...shared];
       const swaps = outputs.filter((o) => o > axis).map((amount): OptOp => ({ op: "SWAP", axis, amount }));
       const pads =
         size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, amount: 4 } as const] : [];
       const threads = hasThreads ? [{ op: "THREAD", axis, amount: 1 } as const] : [];
-      return [...with_("UPCAST"), ...(hasLocal ? with_("LOCAL") : []), ...pads, ...threads, ...swaps];
+      return [
+        ...with_("UPCAST"),
+        ...(hasLocal ? [...with_("LOCAL"), ...shared] : []),
+        ...pads,
+        ...threads,
+        ...swaps,
+      ];
     });
   }
 }

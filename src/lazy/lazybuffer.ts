@@ -27,6 +27,9 @@ export const nodesMade = (): number => nextId;
 const MIN_SPLIT = 1 << 17;
 const MAX_KEPT = 16;
 const PARTS = [64, 32, 48, 16, 40, 24, 20, 12, 10, 8] as const;
+/** From so many elements on there may be a machine with many units, and more parts cost nothing. */
+const MANY_SPLIT = 1 << 24;
+const MANY_PARTS = [1024, 960, 768, 512, 640, 384, 256, ...PARTS] as const;
 
 /** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
@@ -292,8 +295,9 @@ export class LazyBuffer {
     const total = sizes.reduce<number>((n, s) => n * (typeof s === "number" ? s : NaN), 1);
     const few = typeof this.size === "number" ? this.size / total : NaN;
     if (!env.FUSE || !(total >= MIN_SPLIT) || !(few <= MAX_KEPT) || this.#counts(8)) return undefined;
+    const counts = total >= MANY_SPLIT ? MANY_PARTS : PARTS;
     for (const axis of axes) {
-      const count = PARTS.find((n) => (this.shape[axis] as number) % n === 0 && this.shape[axis] !== n);
+      const count = counts.find((n) => (this.shape[axis] as number) % n === 0 && this.shape[axis] !== n);
       if (count !== undefined) return { axis, count };
     }
     return undefined;

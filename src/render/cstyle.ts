@@ -41,6 +41,10 @@ export interface CStyleLanguage extends Words {
   readonly prefixForCast: boolean;
   readonly argIntPrefix: string;
   readonly barrier: string;
+  /** the value of the item whose place in the warp differs by these bits; undefined where items exchange nothing */
+  readonly shuffle: ((x: string, mask: number) => string) | undefined;
+  /** what stands between `void` and the name of a kernel with so many items a workgroup */
+  readonly launchBounds: (items: number) => string;
   /** how a float4 is made; other vectors replace the name in it */
   readonly float4: string;
   readonly vectorBrackets: readonly [string, string];
@@ -73,6 +77,8 @@ class KernelText extends KernelWriter {
   readonly language: CStyleLanguage;
   /** what follows runs for a part of a loop, from begin to end */
   part = false;
+  /** of a workgroup */
+  items = 1;
   readonly #unsigned: ReadonlySet<UOp>;
 
   constructor(language: CStyleLanguage, uops: readonly UOp[]) {
@@ -200,6 +206,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   SPECIAL: (k, u) => {
     const [dim, name, size] = u.arg;
     k.set(u, name);
+    if (name.startsWith("l")) k.items *= size;
     const code = k.language.codeForWorkitem?.[name.startsWith("g") ? "g" : "l"];
     if (code !== undefined) k.line(`int ${name} = ${code(dim)}; /* ${size} */`);
     else if (name !== "gidx0" || k.part) {
@@ -252,6 +259,11 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   BARRIER: (k) => {
     if (k.language.barrier !== "") k.line(k.language.barrier);
   },
+  SHFL: (k, u) => {
+    const { shuffle } = k.language;
+    if (shuffle === undefined) throw new InternalError("SHFL: this language has no exchange between items");
+    k.set(u, k.declare(u, "val", shuffle(k.text(u.srcs[0]), u.arg)));
+  },
   GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
   VECTORIZE: (k, u) =>
     k.value(
@@ -290,6 +302,7 @@ export function uopsToCStyle(
   const k = new KernelText(language, [...uops]);
   const body = k.lines.join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
-  const head = `${language.kernelPrefix}void ${name}(${parameters(k)}) {`;
+  const bounds = k.items > 1 ? language.launchBounds(k.items) : "";
+  const head = `${language.kernelPrefix}void ${bounds}${name}(${parameters(k)}) {`;
   return `${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`;
 }

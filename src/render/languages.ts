@@ -98,6 +98,8 @@ export const ClangLanguage: CStyleLanguage = {
   prefixForCast: false,
   argIntPrefix: "const int",
   barrier: "",
+  shuffle: undefined,
+  launchBounds: () => "",
   float4: "(float4)",
   vectorBrackets: ["{", "}"],
   usesPtrArithmetic: false,
@@ -143,6 +145,8 @@ export const MetalLanguage: CStyleLanguage = {
   prefixForCast: true,
   argIntPrefix: "constant int&",
   barrier: "threadgroup_barrier(mem_flags::mem_threadgroup);",
+  shuffle: undefined,
+  launchBounds: () => "",
   float4: "float4",
   vectorBrackets: ["(", ")"],
   usesPtrArithmetic: true,
@@ -169,6 +173,8 @@ const cudaWords: Words = {
   nan: "__int_as_float(0x7fc00000)",
   suffix: LL,
 };
+
+const cudaOps = cstyleOps(cudaWords);
 
 /** CUDA has vectors up to four lanes, and none of half or bool: the others are structs. */
 const cudaVector = (d: DType): string => {
@@ -198,12 +204,17 @@ export const CUDALanguage: CStyleLanguage = {
   prefixForCast: false,
   argIntPrefix: "const int",
   barrier: "__syncthreads();",
+  shuffle: (x, mask) => `__shfl_xor_sync(0xffffffffu,${x},${mask})`,
+  launchBounds: (items) => `__launch_bounds__(${items}) `,
   float4: "make_float4",
   vectorBrackets: ["(", ")"],
   usesPtrArithmetic: false,
   extraArgs: [],
   codeForWorkitem: { g: (dim) => `blockIdx.${XYZW[dim]}`, l: (dim) => `threadIdx.${XYZW[dim]}` },
-  codeForOp: cstyleOps(cudaWords),
+  codeForOp: {
+    ...cudaOps,
+    MULACC: (d, ...xs) => (isFused(d) ? libm("fma", d, ...xs) : cudaOps.MULACC(d, ...xs)),
+  },
   lane: (v, i) => `${v}.${cudaLaneName(i)}`,
   bitcast: (to, _, x) => `bitcast<${cudaWords.typeName(to)}>(${x})`,
   bitcastHelper: () => CUDA_BITCAST,
@@ -264,6 +275,8 @@ export const HIPLanguage: CStyleLanguage = {
   argIntPrefix: "const int",
   barrier:
     '__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");',
+  shuffle: undefined,
+  launchBounds: () => "",
   float4: "(float4)",
   vectorBrackets: ["{", "}"],
   usesPtrArithmetic: false,
@@ -323,6 +336,8 @@ export const OpenCLLanguage: CStyleLanguage = {
   prefixForCast: true,
   argIntPrefix: "const int",
   barrier: "barrier(CLK_LOCAL_MEM_FENCE);",
+  shuffle: undefined,
+  launchBounds: () => "",
   float4: "(float4)",
   vectorBrackets: ["(", ")"],
   usesPtrArithmetic: false,
@@ -356,6 +371,7 @@ const renderer = (
   safeDivision: false,
   hasThreads: false,
   simd: undefined,
+  gpu: undefined,
   render: (name, uops) => uopsToCStyle(language, name, uops),
 });
 
@@ -393,17 +409,24 @@ export const MetalRenderer: Renderer = renderer(
   },
   { bfloat16: "bits", float64: "none" },
 );
-export const CUDARenderer: Renderer = renderer(
-  CUDALanguage,
-  {
-    name: "CUDA",
-    hasLocal: true,
-    globalMax: [GRID, 65535, 65535],
-    localMax: [1024, 1024, 64],
-    sharedMax: 49152,
-  },
-  { bfloat16: "bits" },
-);
+const isFused = (d: DType): boolean => d === dtypes.float32 || d === dtypes.float64;
+
+/** NVIDIA's GPUs from Ampere on. A MULACC of the user rounds twice; those that round once come from linearize, into sums. */
+export const CUDARenderer: Renderer = {
+  ...renderer(
+    CUDALanguage,
+    {
+      name: "CUDA",
+      hasLocal: true,
+      globalMax: [GRID, 65535, 65535],
+      localMax: [1024, 1024, 64],
+      sharedMax: 49152,
+    },
+    { bfloat16: "bits" },
+  ),
+  gpu: { warp: 32, vectorBytes: 16, units: 132, fuses: isFused },
+  has: (op, d) => op !== "MULACC" || !isFused(scalarOf(d)),
+};
 export const HIPRenderer: Renderer = renderer(
   HIPLanguage,
   {

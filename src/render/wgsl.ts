@@ -275,6 +275,8 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
     k.set(u, k.text(acc));
   },
   BARRIER: (k) => k.line("workgroupBarrier();"),
+  // the target says that its items exchange nothing
+  SHFL: refuseUOp,
   GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
   VECTORIZE: (k, u) => {
     const lanes = u.srcs.map((s) => k.text(s)).join(",");
@@ -340,6 +342,7 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer => {
     saturatingCast: true,
     safeDivision: false,
     simd: undefined,
+    gpu: undefined,
     render: uopsToWGSL,
   };
 };

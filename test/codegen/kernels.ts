@@ -73,6 +73,15 @@ export const gridTarget = (): Renderer => ({
   sharedMax: 1 << 14,
 });
 
+/** JS as if it were a GPU whose warps are this wide. */
+export const gpuTarget = (warp: number): Renderer => ({
+  ...gridTarget(),
+  name: `GPU${warp}`,
+  localMax: [1024, 1024, 64],
+  sharedMax: 49152,
+  gpu: { warp, vectorBytes: 16, units: 4, fuses: () => false },
+});
+
 /** JS as if it had float16 and bfloat16 only so far. */
 export const narrowTarget = (support: Support): Renderer => ({
   ...rendererOf("JS"),

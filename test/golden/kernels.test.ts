@@ -136,7 +136,7 @@ test("matmul", () => {
       for (int ridx0 = 0; ridx0 < 4; ridx0++) {
         float val0 = data1[alu0+ridx0];
         float val1 = data2[gidx0+(ridx0*4)];
-        acc0 = ((val0*val1)+acc0);
+        acc0 = fmaf(val0,val1,acc0);
       }
       data0[alu0+gidx0] = acc0;
     }"

@@ -292,6 +292,7 @@ const VALUE: Record<UOpName, Emit> = {
   STORE: refuse,
   PHI: refuse,
   BARRIER: refuse,
+  SHFL: refuse,
   RANGE: refuse,
   REDUCE: refuse,
   STAGE: refuse,
@@ -374,6 +375,7 @@ const STATEMENT: Record<UOpName, Run> = {
   },
   ENDIF: (e) => e.f.end(),
   BARRIER: () => {}, // one work item a group: nobody to wait for
+  SHFL: (e, u) => refuse(e, u, 0),
   DEFINE_GLOBAL: noStatement,
   DEFINE_LOCAL: noStatement,
   DEFINE_VAR: noStatement,
@@ -405,6 +407,7 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   saturatingCast: true,
   safeDivision: true,
   simd: simd(relaxed),
+  gpu: undefined,
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize === 2 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
   render(name, uops) {

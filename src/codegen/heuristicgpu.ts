@@ -1,0 +1,266 @@
+// A list of OptOps for a target with workgroups (Target.gpu): which items read neighbours in memory, who shares a reduce, how
+// many results an item keeps in registers. In goes the kernel lowered without any, out comes the list. It looks at how far
+// each load and store moves along each axis, and at how many workgroups there would be.
+
+import { getOrMake, prod, toposort } from "../helpers.ts";
+import { smax } from "../shape/symbolic.ts";
+import { strideOf } from "./expand.ts";
+import type { Axis, Lowered } from "./lower.ts";
+import type { OptOp, OptOpName } from "./opts.ts";
+import type { Gpu, Target } from "./target.ts";
+import { elementOf, type UOp } from "./uops.ts";
+
+/** Items of a workgroup where nothing speaks for another number. */
+const ITEMS = 256;
+/** Items that hide each other's waiting for memory on one unit. */
+const BUSY = 1024;
+/** Elements of a row that an item keeps in registers from one pass to the next. */
+const MAX_KEPT = 16;
+/** Results that an item keeps in registers: products of rows and columns. */
+const TILE = 8;
+
+const powerBelow = (n: number): number => 2 ** Math.floor(Math.log2(Math.max(1, n)));
+const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n)));
+
+export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp[] {
+  return new GpuHeuristic(lowered, target, gpu).choose();
+}
+
+class GpuHeuristic {
+  readonly #target: Target;
+  readonly #gpu: Gpu;
+  readonly #axes: readonly Axis[];
+  readonly #ranges = new Map<number, UOp>();
+  readonly #free = new Map<UOp, ReadonlySet<number>>();
+  readonly #memory: readonly UOp[];
+  readonly #reduces: readonly UOp<"REDUCE">[];
+  readonly #strides = new Map<number, Map<UOp, number | undefined>>();
+  /** output axes that everything depends on: they are the grid */
+  readonly #outer: readonly Axis[];
+  /** output axes that some reduce does not depend on: loops, or items that share the reduce */
+  readonly #inner: readonly Axis[];
+  readonly #opts: OptOp[] = [];
+  readonly #left = new Map<number, number>();
+  #items = 1;
+
+  constructor({ sink, axes, order }: Lowered, target: Target, gpu: Gpu) {
+    this.#target = target;
+    this.#gpu = gpu;
+    this.#axes = axes;
+    const nodes = toposort([sink], (x) => x.srcs);
+    for (const u of nodes) this.#free.set(u, this.#freeOf(u));
+    this.#reduces = nodes.filter((u) => u.op === "REDUCE");
+    this.#memory = nodes.filter((u) => u.op === "LOAD" || u.op === "STORE");
+    const everywhere = (a: Axis): boolean => this.#reduces.every((r) => this.#free.get(r)?.has(a.id));
+    this.#outer = order.filter(everywhere);
+    this.#inner = order.filter((a) => !everywhere(a));
+  }
+
+  choose(): OptOp[] {
+    if (this.#reduces.length === 0) this.#elementwise();
+    else if (!this.#tiles()) this.#rows();
+    return this.#opts;
+  }
+
+  // ---- the kernel seen from its axes ----
+
+  #freeOf(u: UOp): ReadonlySet<number> {
+    if (u.op === "RANGE") {
+      this.#ranges.set(u.arg, u);
+      return new Set([u.arg]);
+    }
+    const free = new Set<number>();
+    for (const s of u.srcs) for (const id of this.#free.get(s) as ReadonlySet<number>) free.add(id);
+    if (u.op === "REDUCE") for (const r of u.srcs.slice(1)) free.delete(r.arg as number);
+    return free;
+  }
+  #size(id: number): number {
+    return smax((this.#axes[id] as Axis).size);
+  }
+  /** Elements between one turn of the axis and the next; 0 where it stays, undefined where it jumps about. */
+  #stride(u: UOp, id: number): number | undefined {
+    const known = getOrMake(this.#strides, id, () => new Map<UOp, number | undefined>());
+    return strideOf(u.srcs[1] as UOp, this.#ranges.get(id) as UOp, known);
+  }
+  /** Bytes of all accesses that go to the neighbour along this axis, each counted as often as it happens. */
+  #near(id: number): number {
+    return this.#memory
+      .filter((u) => this.#stride(u, id) === 1)
+      .reduce((n, u) => n + elementOf(u).itemsize * this.#turns(u), 0);
+  }
+  #turns(u: UOp): number {
+    return prod([...(this.#free.get(u) as ReadonlySet<number>)].map((id) => this.#size(id)));
+  }
+  /** The axis of these along which most memory is side by side; the last of several. */
+  #nearest(axes: readonly Axis[]): Axis | undefined {
+    let best: Axis | undefined;
+    let most = -1;
+    for (const a of axes) {
+      const near = this.#near(a.id);
+      if (near >= most) [best, most] = [a, near];
+    }
+    return best;
+  }
+
+  // ---- the list ----
+
+  #add(op: OptOpName, { id, of: axis }: Axis, amount: number): void {
+    if (amount <= 1) return;
+    this.#opts.push({ op, axis, amount });
+    this.#left.set(id, Math.ceil(this.#rest(id) / amount));
+    if (op === "LOCAL" || op === "GROUPTOP") this.#items *= amount;
+  }
+  #rest(id: number): number {
+    return this.#left.get(id) ?? this.#size(id);
+  }
+  #isStatic(a: Axis): boolean {
+    return typeof a.size === "number";
+  }
+  /** As many lanes of the axis as one load or store moves; 1 where they would not lie side by side. */
+  #vector(a: Axis): number {
+    const near = this.#memory.filter((u) => this.#stride(u, a.id) === 1);
+    if (!this.#isStatic(a) || near.length === 0) return 1;
+    const widest = Math.max(...near.map((u) => elementOf(u).itemsize));
+    for (let width = this.#gpu.vectorBytes / widest; width > 1; width /= 2) {
+      const aligned = near.filter((u) => this.#isAligned(u, a.id, width));
+      if (this.#size(a.id) % width === 0 && aligned.length > 0) return width;
+    }
+    return 1;
+  }
+  /** The access starts at a multiple of `width` whatever the other axes are. */
+  #isAligned(u: UOp, id: number, width: number): boolean {
+    const others = [...(this.#free.get(u.srcs[1] as UOp) as ReadonlySet<number>)].filter((x) => x !== id);
+    return others.every((x) => (this.#stride(u, x) ?? 1) % width === 0);
+  }
+
+  /** Neighbours in memory go to neighbours in a workgroup, a vector each. */
+  #elementwise(): void {
+    const near = this.#nearest(this.#outer);
+    if (near === undefined) return;
+    this.#add("UPCAST", near, this.#vector(near));
+    this.#fill(near, ITEMS);
+  }
+  /** Items along the axis, and along others where it is short. */
+  #fill(first: Axis, items: number): void {
+    for (const a of [first, ...this.#outer.toReversed().filter((x) => x !== first)]) {
+      const room = powerBelow(items / this.#items);
+      if (room > 1) this.#add("LOCAL", a, Math.min(room, this.#rest(a.id), this.#limit()));
+    }
+  }
+  #limit(): number {
+    return Math.max(...this.#target.localMax);
+  }
+
+  /** Products that are used again along two output axes: an item computes a tile of results. */
+  #tiles(): boolean {
+    const hot = this.#reduces.reduce((x, y) => (this.#work(y) > this.#work(x) ? y : x));
+    const loads = toposort([hot.srcs[0] as UOp], (u) => u.srcs).filter((u) => u.op === "LOAD");
+    const reused = (a: Axis): boolean => loads.some((u) => !this.#free.get(u)?.has(a.id));
+    const axes = this.#outer.filter((a) => reused(a) && this.#isStatic(a) && this.#size(a.id) >= 4);
+    const near = this.#nearest(axes);
+    const other = axes
+      .filter(
+        (a) =>
+          a !== near &&
+          loads.some(
+            (u) => !this.#free.get(u)?.has(a.id) && near !== undefined && this.#free.get(u)?.has(near.id),
+          ),
+      )
+      .sort((a, b) => this.#size(a.id) - this.#size(b.id))
+      .at(-1);
+    if (near === undefined || other === undefined) return false;
+    const groups = prod(this.#outer.map((a) => this.#size(a.id))) / (ITEMS * TILE * TILE);
+    const most = groups >= this.#gpu.units ? TILE : groups * 4 >= this.#gpu.units ? TILE / 2 : 2;
+    const lanes = (a: Axis): number => [8, 4, 2, 1].find((n) => n <= most && this.#size(a.id) % n === 0) ?? 1;
+    this.#add("UPCAST", near, Math.min(4, lanes(near)));
+    this.#add("UPCAST", other, lanes(other));
+    const side = Math.sqrt(ITEMS);
+    this.#add("LOCAL", near, Math.min(side, powerBelow(this.#rest(near.id))));
+    this.#add("LOCAL", other, Math.min(side, powerBelow(this.#rest(other.id))));
+    this.#fill(near, ITEMS);
+    const last = this.#axes[hot.srcs.at(-1)?.arg as number] as Axis;
+    const turns = [4, 2].find((n) => this.#isStatic(last) && this.#size(last.id) % n === 0) ?? 1;
+    this.#add("UNROLL", last, this.#size(last.id) <= 4 && this.#isStatic(last) ? this.#size(last.id) : turns);
+    return true;
+  }
+  #work(r: UOp<"REDUCE">): number {
+    return prod([...(this.#free.get(r.srcs[0] as UOp) as ReadonlySet<number>)].map((id) => this.#size(id)));
+  }
+
+  /** Reduces whose operands are read once: by items side by side along the rows, or along the results. */
+  #rows(): void {
+    const outs = prod(this.#outer.map((a) => this.#size(a.id)));
+    const reduced = [...new Set(this.#reduces.flatMap((r) => r.srcs.slice(1)))].map(
+      (r) => this.#axes[r.arg as number] as Axis,
+    );
+    const along = this.#nearest([...reduced, ...this.#inner, ...this.#outer]) as Axis;
+    if (this.#outer.includes(along)) this.#columns(along, reduced, outs);
+    else this.#shared(along, reduced, outs);
+  }
+
+  /** Items side by side along the results; where these are few, several share a sum. */
+  #columns(along: Axis, reduced: readonly Axis[], outs: number): void {
+    const wanted = this.#gpu.units * BUSY;
+    const vector = this.#vector(along);
+    if (outs / vector >= wanted) this.#add("UPCAST", along, vector);
+    const turns = Math.max(...reduced.map((a) => this.#size(a.id)));
+    const helpers = outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), 32, powerBelow(turns / 4));
+    this.#fill(along, helpers > 1 ? 32 : ITEMS);
+    for (const a of reduced) {
+      const room = powerBelow(this.#limit() / this.#items);
+      if (this.#isStatic(a)) this.#add("GROUPTOP", a, Math.min(helpers, room, powerBelow(this.#size(a.id))));
+      this.#unroll(a);
+    }
+  }
+
+  /** The items of a workgroup share a row: what each of them read stays in its registers for the next pass. */
+  #shared(along: Axis, reduced: readonly Axis[], outs: number): void {
+    const size = this.#size(along.id);
+    const same = (a: Axis): boolean =>
+      this.#size(a.id) === size && this.#isStatic(a) && this.#isStatic(along);
+    const row = [...reduced, ...this.#inner].filter((a) => a === along || same(a));
+    const vector = Math.min(...row.map((a) => this.#vector(a)).filter((v) => v > 1), this.#vector(along));
+    const vectors = Math.ceil(size / vector);
+    const kept = Math.max(1, MAX_KEPT / vector);
+    const enough = row.length > 1 ? powerAbove(vectors / kept) : Math.min(ITEMS, powerAbove(vectors / kept));
+    const many = outs * enough >= this.#gpu.units * BUSY;
+    const items = Math.min(many ? enough : powerAbove(vectors), this.#limit(), powerBelow(vectors));
+    const far = Math.ceil(vectors / items);
+    for (const a of row) {
+      const isOutput = a.kind === "output";
+      const lanes: OptOpName = isOutput ? "UPCAST" : "UNROLL";
+      const count = this.#items;
+      if (this.#isStatic(a)) this.#add(lanes, a, vector);
+      this.#add(isOutput ? "LOCAL" : "GROUPTOP", a, items);
+      // all axes of the row have the same items
+      this.#items = count === 1 ? items : count;
+      if (this.#isStatic(a))
+        this.#add(lanes, a, far <= kept ? far : ([4, 2].find((n) => far % n === 0) ?? 1));
+    }
+    this.#alongside(row, reduced, outs);
+  }
+  /** Other axes: more items for a sum where rows are few and short, more rows where a row is short. */
+  #alongside(row: readonly Axis[], reduced: readonly Axis[], outs: number): void {
+    const wanted = this.#gpu.units * BUSY;
+    for (const a of reduced.filter((x) => !row.includes(x))) {
+      const lacking = powerBelow(wanted / (outs * this.#items));
+      const room = powerBelow(this.#limit() / this.#items);
+      if (this.#isStatic(a) && row.length === 1)
+        this.#add("GROUPTOP", a, Math.min(lacking, room, powerBelow(this.#size(a.id))));
+      this.#unroll(a);
+    }
+    const last = this.#outer.at(-1);
+    if (last !== undefined && this.#items < ITEMS / 2)
+      this.#add(
+        "LOCAL",
+        last,
+        Math.min(powerBelow(ITEMS / 2 / this.#items), powerBelow(this.#rest(last.id))),
+      );
+  }
+  /** A short loop is written out, a longer one in parts: loads that do not wait for each other. */
+  #unroll(a: Axis): void {
+    const left = this.#rest(a.id);
+    if (!this.#isStatic(a)) return;
+    this.#add("UNROLL", a, left <= 8 ? left : ([4, 2].find((n) => left % n === 0) ?? 1));
+  }
+}
