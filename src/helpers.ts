@@ -93,7 +93,7 @@ export const inspect: unique symbol = Symbol.for("nodejs.util.inspect.custom");
 export type Step<T> = Generator<PromiseLike<unknown>, T, unknown>;
 export type MaybePromise<T> = T | PromiseLike<T>;
 
-const isPromise = <T>(x: MaybePromise<T>): x is PromiseLike<T> =>
+export const isPromise = <T>(x: MaybePromise<T>): x is PromiseLike<T> =>
   typeof (x as PromiseLike<T> | undefined)?.then === "function";
 
 /** A promise that a synchronous caller can also sit out. */
@@ -109,6 +109,21 @@ export function chain<T, U>(x: MaybePromise<T>, f: (value: T) => U): MaybePromis
   const { waitSync } = x as Partial<Waitable<T>>;
   const then = Promise.resolve(x).then(f);
   return waitSync === undefined ? then : waitable(then, () => f(waitSync()));
+}
+
+/** Until all have settled, well or badly; can be sat out where each of them can. */
+export function together(xs: readonly PromiseLike<unknown>[]): PromiseLike<unknown> {
+  const all = Promise.allSettled(xs);
+  const waits = xs.map((x) => (x as Partial<Waitable<unknown>>).waitSync);
+  if (!waits.every((w) => w !== undefined)) return all;
+  return waitable(all, () => {
+    for (const wait of waits) {
+      try {
+        wait();
+      } catch {} // whoever asks for its value hears of it
+    }
+    return [];
+  });
 }
 
 /** Inside a Step: the value of `x`, waiting only when it is a promise. */

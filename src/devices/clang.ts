@@ -8,7 +8,8 @@ import { InternalError, OutOfMemoryError } from "../errors.ts";
 import { chain, type MaybePromise } from "../helpers.ts";
 import { clangRenderer } from "../render/languages.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
-import { type CCompiler, compile, findCompiler, vectorsOf } from "./clang/compiler.ts";
+import { compileTogether } from "./clang/batch.ts";
+import { type CCompiler, findCompiler, vectorsOf } from "./clang/compiler.ts";
 import { Native } from "./clang/native.ts";
 import { type Koffi, openKoffi } from "./koffi.ts";
 import { RingDevice } from "./wasm/device.ts";
@@ -90,6 +91,7 @@ let native: Native | undefined;
 
 class ClangDevice extends RingDevice {
   readonly nativeMemory = true;
+  override readonly compilesAside = true;
   readonly allocator: CMemory;
   readonly renderer: Renderer;
   readonly #compiler: CCompiler;
@@ -105,10 +107,12 @@ class ClangDevice extends RingDevice {
     this.hardware.host.useNative(native);
   }
 
-  compile(name: string, source: Source): RingProgram {
+  compile(name: string, source: Source): MaybePromise<RingProgram> {
     if (typeof source !== "string") throw new InternalError("CLANG compiles C text");
-    const code = compile(this.#compiler, name, source);
-    return new RingProgram(this, name, code, { fn: this.#native.load(code), native: true, words: 0 });
+    return chain(
+      compileTogether(this.#compiler, name, source),
+      (code) => new RingProgram(this, name, code, { fn: this.#native.load(code), native: true, words: 0 }),
+    );
   }
 }
 

@@ -98,6 +98,7 @@ export function open(name: string): Compiled<Part> {
     renderer: undefined,
     keepsTime: false,
     graph: undefined,
+    compilesAside: false,
     compile() {
       throw new DeviceError(`${name} is a file and cannot compute; move the tensor first: t.to("WASM")`);
     },

@@ -31,6 +31,7 @@ export const open = (name: string): Compiled<Uint8Array> => ({
   renderer: undefined,
   keepsTime: false,
   graph: undefined,
+  compilesAside: false,
   compile() {
     throw new DeviceError(`${name} holds data and cannot compute; move the tensor first: t.to("WASM")`);
   },

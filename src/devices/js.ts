@@ -261,6 +261,7 @@ export const open = (name: string): Compiled<Uint8Array> => ({
   renderer: JSRenderer,
   keepsTime: false,
   graph: undefined,
+  compilesAside: false,
   compile(_, source) {
     if (!(source instanceof UOpGraph)) throw new InternalError("JS runs lists of UOps");
     return interpreter(source);

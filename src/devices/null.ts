@@ -31,6 +31,7 @@ export const open = (name: string): Compiled<null> => ({
   renderer: { ...ClangRenderer, name },
   keepsTime: false,
   graph: undefined,
+  compilesAside: false,
   compile: (kernel, source) => ({
     run(handles, launch) {
       if (recorded.length === MAX_RECORDED) recorded.shift();

@@ -11,7 +11,7 @@ import { Device } from "../runtime/registry.ts";
 import { updateStats } from "../runtime/stats.ts";
 import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
 import { CacheCollector } from "./collector.ts";
-import { runnerFor } from "./compile.ts";
+import { compileAhead, runnerFor } from "./compile.ts";
 
 /** A point in a device's queue that others wait for. */
 export class SyncItem {
@@ -57,6 +57,8 @@ export class CommandQueue {
   readonly #copiers = new Map<Buffer, Set<string>>();
   /** when each item was queued, over all devices */
   readonly #order = new Map<QueueItem, number>();
+  /** devices whose kernels were looked at ahead of their turn */
+  readonly #compiled = new Set<string>();
 
   constructor(schedule: readonly ScheduleItem[]) {
     for (const si of schedule) this.#add(si);
@@ -159,12 +161,23 @@ export class CommandQueue {
           active.delete(device);
         }
       } else {
-        yield* executeItem(isItem(si) ? si : si.item);
+        const item = isItem(si) ? si : si.item;
+        yield* this.#prepare(item);
+        yield* executeItem(item);
         queue.shift(); // afterwards: what failed stays in the queue
       }
     }
     const stuck = [...this.q].filter(([, items]) => items.length > 0);
     if (stuck.length > 0) throw new InternalError(`the queue stopped with work left:\n${this}`);
+  }
+
+  /** Opens the devices of an item; with the first kernel of a device all that follow on it are compiled. */
+  *#prepare({ ast, outputs, inputs }: ScheduleItem): Step<void> {
+    for (const b of [...outputs, ...inputs]) yield* Device.opened(b.device);
+    const { device } = outputs[0] as Buffer;
+    if (ast[0]?.op !== "STORE" || this.#compiled.has(device)) return;
+    this.#compiled.add(device);
+    yield* compileAhead(Device.get(device), this.#queue(device).filter(isItem));
   }
 
   /** The active device whose first item came first in the schedule; one that would sync only if all others would too. */
@@ -229,7 +242,6 @@ function waitOn(device: string, fence: Fence | undefined): void {
 /** Allocates the outputs, runs, and marks the nodes: a failure leaves the graph as it was. */
 function* executeItem(si: ScheduleItem): Step<void> {
   const buffers = [...si.outputs, ...si.inputs];
-  for (const b of buffers) yield* Device.opened(b.device);
   const runner = si.outputs.every((b) => b.size > 0) ? yield* runnerFor(si) : undefined;
   for (const out of si.outputs) out.ensureAllocated();
   if (runner !== undefined) yield* runner.run(buffers, si.varVals, env.DEBUG >= 2);

@@ -6,10 +6,11 @@ import { showOpts } from "../codegen/opts.ts";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
-import { type Step, settle } from "../helpers.ts";
+import { chain, getOrMake, isPromise, type MaybePromise, type Step, settle, together } from "../helpers.ts";
 import { uopsToCStyle } from "../render/cstyle.ts";
 import { ClangLanguage } from "../render/languages.ts";
 import type { Buffer } from "../runtime/buffer.ts";
+import type { Compiled } from "../runtime/device.ts";
 import { HCQCompatCompiled } from "../runtime/hcq/device.ts";
 import { Device, kindOf } from "../runtime/registry.ts";
 import {
@@ -27,6 +28,8 @@ import { searchKernel } from "./search.ts";
 const compiled = new Map<string, CompiledRunner>();
 /** A program whose shapes never repeat must not keep every kernel it ever had: the oldest goes. */
 const MAX_KERNELS = 4096;
+/** Those that wait for their turn must not push each other out. */
+const MAX_AHEAD = MAX_KERNELS / 2;
 
 /** Forgets all compiled kernels, so that the next run compiles again (for measuring). */
 export const clearKernelCache = (): void => compiled.clear();
@@ -67,29 +70,63 @@ function canTransfer(to: string, from: string): boolean {
   return dest.allocator.canTransfer && kindOf(to) === kindOf(from);
 }
 
+/** What a kernel depends on besides its device. */
+const keyOf = (name: string, ast: readonly LazyOp[], inPlace: boolean): string =>
+  `${name}|${env.NOOPT}|${env.BEAM}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
+
 export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
-  const key = `${name}|${env.NOOPT}|${env.BEAM}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
+  const key = keyOf(name, ast, inPlace);
   const known = compiled.get(key);
   if (known !== undefined) return known;
   const device = yield* Device.opened(name);
-  if (device.renderer === undefined) {
-    throw new DeviceError(
-      `${name} holds data and cannot compute; move the tensor first: t.to("${Device.DEFAULT}")`,
-    );
-  }
-  const { renderer } = device;
-  const kernel = env.NOOPT
-    ? toKernel(ast, [], renderer)
-    : env.BEAM > 0
+  const renderer = rendererOf(device);
+  const kernel =
+    env.BEAM > 0 && !env.NOOPT
       ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)
-      : toFastKernel(ast, renderer, inPlace);
-  const source = render(renderer, kernel);
-  const program = yield* settle(device.compile(kernel.name, source));
-  program.cost = { ops: kernel.ops, bytes: kernel.bytes };
-  const runner = new CompiledRunner({ ...kernel, device: name, program });
-  compiled.set(key, runner);
-  if (compiled.size > MAX_KERNELS) compiled.delete(compiled.keys().next().value as string);
-  return runner;
+      : optimized(ast, renderer, inPlace);
+  return yield* settle(compile(key, kernel, device));
+}
+
+/**
+ * Starts all kernels of these items that are new, where the device compiles beside the host, and waits for them together. A
+ * kernel that fails is left out: it is compiled again when its turn comes, and says then what is wrong.
+ */
+export function* compileAhead(device: Compiled, items: readonly ScheduleItem[]): Step<void> {
+  // a search measures: nothing else may run
+  if (!device.compilesAside || env.BEAM > 0) return;
+  const started = new Map<string, PromiseLike<CompiledRunner>>();
+  for (const si of items) {
+    if (si.ast[0]?.op !== "STORE" || si.outputs.some((b) => b.size === 0)) continue;
+    const inPlace = writesWhatItReads(si);
+    const key = keyOf(device.name, si.ast, inPlace);
+    if (compiled.has(key) || started.has(key) || started.size >= MAX_AHEAD) continue;
+    try {
+      const runner = compile(key, optimized(si.ast, rendererOf(device), inPlace), device);
+      if (isPromise(runner)) started.set(key, runner);
+    } catch {}
+  }
+  if (started.size > 0) yield together([...started.values()]);
+}
+
+function rendererOf({ name, renderer }: Compiled): Renderer {
+  if (renderer !== undefined) return renderer;
+  throw new DeviceError(
+    `${name} holds data and cannot compute; move the tensor first: t.to("${Device.DEFAULT}")`,
+  );
+}
+
+const optimized = (ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel =>
+  env.NOOPT ? toKernel(ast, [], renderer) : toFastKernel(ast, renderer, inPlace);
+
+function compile(key: string, kernel: Kernel, device: Compiled): MaybePromise<CompiledRunner> {
+  const source = render(rendererOf(device), kernel);
+  return chain(device.compile(kernel.name, source), (program) =>
+    getOrMake(compiled, key, () => {
+      program.cost = { ops: kernel.ops, bytes: kernel.bytes };
+      if (compiled.size >= MAX_KERNELS) compiled.delete(compiled.keys().next().value as string);
+      return new CompiledRunner({ ...kernel, device: device.name, program });
+    }),
+  );
 }
 
 function render(renderer: Renderer, kernel: Kernel) {

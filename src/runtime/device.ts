@@ -98,6 +98,8 @@ export interface Compiled<H = Handle> {
   readonly keepsTime: boolean;
   /** undefined: captured items are executed one by one */
   readonly graph: GraphSupport | undefined;
+  /** compiling goes on beside the host: the kernels of a schedule are started together before any of them runs */
+  readonly compilesAside: boolean;
   compile(name: string, source: Source): MaybePromise<Program<H>>;
   synchronize(): MaybePromise<void>;
 }

@@ -15,6 +15,7 @@ import { Timing } from "./timing.ts";
 export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   readonly name: string;
   readonly keepsTime = true;
+  readonly compilesAside = false;
   readonly context: CudaContext;
   readonly timing: Timing;
   readonly allocator: CudaAllocator;

@@ -32,6 +32,7 @@ export abstract class HCQCompatCompiled implements Compiled {
   readonly name: string;
   abstract readonly allocator: HCQCompatAllocator;
   abstract readonly renderer: Renderer;
+  readonly compilesAside: boolean = false;
   /** devices with the same one can wait for each other's signals */
   abstract readonly signalSpace: unknown;
 

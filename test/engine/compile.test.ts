@@ -1,0 +1,121 @@
+// How often kernels are compiled: once for each structure, shapes included, whatever the tensors; together where the device
+// compiles beside the host; and who hears of a kernel that does not compile.
+
+import { CompileError, createSchedule, Device, nn, runSchedule, Tensor } from "gradloom";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Source } from "../../src/codegen/target.ts";
+import { clearKernelCache } from "../../src/engine/compile.ts";
+import type { MaybePromise } from "../../src/helpers.ts";
+import type { Compiled, Program } from "../../src/runtime/device.ts";
+
+type Compile = (name: string, source: Source) => MaybePromise<Program>;
+/** A device that is asked instead of WASM's own compiler. */
+const wasm = Device.get("WASM") as Compiled & { compile: Compile; compilesAside: boolean };
+const own: Compile = wasm.compile.bind(wasm);
+
+beforeEach(clearKernelCache);
+afterEach(() => {
+  vi.restoreAllMocks();
+  wasm.compilesAside = false;
+});
+
+describe("the same structure is compiled once", () => {
+  const count = () => vi.spyOn(wasm, "compile").mockImplementation(own);
+
+  test("a second layer of the same shape costs nothing", async () => {
+    const compile = count();
+    const x = await Tensor.ones([4, 16]).contiguous().realize();
+    const [a, b, c] = [new nn.Linear(16, 16), new nn.Linear(16, 16), new nn.Linear(16, 8)];
+    await Tensor.realize(...nn.getParameters([a, b, c]));
+    compile.mockClear();
+    const first = await a.forward(x).relu().realize();
+    const kernels = compile.mock.calls.length;
+    expect(kernels).toBeGreaterThan(0);
+    const second = await b.forward(first).relu().realize();
+    expect(compile.mock.calls.length).toBe(kernels);
+    await c.forward(second).relu().realize();
+    expect(compile.mock.calls.length).toBe(2 * kernels);
+  });
+  test("a second step of training costs nothing", async () => {
+    const compile = count();
+    const layer = new nn.Linear(6, 3);
+    const optimizer = new nn.optim.Adam(nn.getParameters(layer));
+    const counts: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const loss = Tensor.train(() => layer.forward(Tensor.ones([5, 6])))
+        .square()
+        .mean();
+      optimizer.zeroGrad();
+      loss.backward();
+      await optimizer.step(loss);
+      counts.push(compile.mock.calls.length);
+    }
+    expect(counts[0]).toBeGreaterThan(0);
+    expect(counts[2]).toBe(counts[1]);
+  });
+  test("within one graph too", async () => {
+    const compile = count();
+    let x = await Tensor.ones([8, 8]).contiguous().realize();
+    const weights = await Promise.all([1, 2, 3, 4].map((n) => Tensor.full([8, 8], n).contiguous().realize()));
+    compile.mockClear();
+    for (const w of weights) x = x.matmul(w).relu();
+    await x.realize();
+    expect(compile).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("a device that compiles beside the host", () => {
+  /** Compiles when asked to, all that was asked for so far. */
+  function later(fails: (name: string) => boolean = () => false) {
+    const log: string[] = [];
+    wasm.compilesAside = true;
+    vi.spyOn(wasm, "compile").mockImplementation((name, source) => {
+      log.push("start");
+      return new Promise((resolve, reject) =>
+        setTimeout(() => {
+          log.push("end");
+          if (fails(name)) reject(new CompileError(`no ${name}`));
+          else resolve(own(name, source));
+        }, 1),
+      );
+    });
+    return log;
+  }
+  /** Kernels of different shapes, each reading what the one before stored. */
+  const steps = (): Tensor[] => {
+    const list = [Tensor.ones([2]).contiguous()];
+    for (let i = 3; i < 6; i++)
+      list.push(
+        (list.at(-1) as Tensor)
+          .pad([[0, 1]])
+          .add(1)
+          .contiguous(),
+      );
+    return list;
+  };
+
+  test("starts all kernels before it waits for the first", async () => {
+    const log = later();
+    const list = steps();
+    await Tensor.realize(...list);
+    expect(log.join(" ")).toBe("start start start start end end end end");
+    expect(await list[3]?.tolist()).toEqual([4, 4, 3, 2, 1]);
+  });
+  test("a kernel that fails fails in its turn: what came before stays, what comes after is not touched", async () => {
+    const list = steps();
+    const log = later((name) => name.startsWith("E_4"));
+    await expect(Tensor.realize(...list)).rejects.toThrow(/no E_4/);
+    expect(log.filter((x) => x === "start").length).toBe(5); // four together, and the one that failed once more
+    expect(list.map((t) => t.lazydata.base.realized !== undefined)).toEqual([true, true, false, false]);
+  });
+  test("refuses to be waited for without await, as before", () => {
+    later();
+    expect(() => Tensor.ones([7]).contiguous().realizeSync()).toThrow(/async/);
+  });
+  test("runs what one CommandQueue has on several devices", async () => {
+    later();
+    const there = Tensor.ones([9]).contiguous().to("JS").add(1);
+    await runSchedule(createSchedule([there.lazydata]));
+    expect(await there.tolist()).toEqual(new Array(9).fill(2));
+  });
+});
