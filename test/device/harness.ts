@@ -8,9 +8,10 @@ import { LazyBuffer } from "../../src/lazy/lazybuffer.ts";
 import { type AluOp, OPS } from "../../src/ops.ts";
 import { Buffer } from "../../src/runtime/buffer.ts";
 import { Device } from "../../src/runtime/registry.ts";
+import { MOCK } from "../devices/nv/register.ts";
 
 /** Every device that computes in this build; those that are missing here are skipped with the reason. */
-export const DEVICES = ["JS", "WASM", "CLANG", "CUDA"] as const;
+export const DEVICES = ["JS", "WASM", "CLANG", "CUDA", MOCK] as const;
 export type DeviceName = (typeof DEVICES)[number];
 
 async function whyClosed(name: DeviceName): Promise<string | undefined> {

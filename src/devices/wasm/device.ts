@@ -5,10 +5,10 @@ import type { DeviceError } from "../../errors.ts";
 import type { MaybePromise } from "../../helpers.ts";
 import { HCQCompatCompiled, type HCQSignal } from "../../runtime/hcq/device.ts";
 import { HWComputeQueue, HWCopyQueue } from "../../runtime/hcq/queue.ts";
+import { Transient } from "../../runtime/hcq/transient.ts";
 import { Hardware, type Ring, type Tenant } from "./hardware.ts";
 import { KernelRecords } from "./program.ts";
 import { RingQueueBackend, type StreamTarget } from "./queue.ts";
-import { Transient } from "./transient.ts";
 
 /** Made by the first device. */
 let shared: { hardware: Hardware; backend: RingQueueBackend; records: KernelRecords } | undefined;
@@ -57,6 +57,8 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
       copy: hardware.newRing(`${name} copy`),
     };
     this.transient = new Transient({
+      half: 1 << 16,
+      align: 8,
       alloc: (nbytes) => hardware.alloc(nbytes),
       mark: () => {
         const mark = this.#mark();

@@ -12,9 +12,9 @@ import type {
   HWCommandQueue,
   QueueBackend,
 } from "../../runtime/hcq/queue.ts";
+import type { Transient } from "../../runtime/hcq/transient.ts";
 import { disassemble, type Names } from "./disassemble.ts";
 import { COMMANDS, type RingCommand } from "./layout.ts";
-import { HALF, type Transient } from "./transient.ts";
 
 /** A signal, a kernel or arguments in the shared memory: what a command names by the first byte. */
 export interface Placed {
@@ -100,7 +100,8 @@ export class RingQueueBackend implements QueueBackend {
       return;
     }
     const nbytes = q.length * 4;
-    const start = nbytes > HALF ? target.keep(queue, nbytes) : target.transient.alloc(nbytes);
+    const start =
+      nbytes > target.transient.half ? target.keep(queue, nbytes) : target.transient.alloc(nbytes);
     target.words.set(q, start >>> 2);
     target.enqueue(kind, start, q.length, queue.work >= WORTH);
   }

@@ -64,7 +64,7 @@ export function hcqCommand<Q extends HWCommandQueue>(
 ): Q {
   queue.requireOpen(name);
   const marks = env.PROFILE && TIMED.includes(name) ? queue.backend.allocMarks() : undefined;
-  const stamp = (signal: HCQSignal) => queue.q.push(...queue.backend.encode("timestamp", { signal }));
+  const stamp = (signal: HCQSignal) => queue.q.push(...queue.spell("timestamp", { signal }, undefined));
   if (marks !== undefined) stamp(marks.start);
   const offset = queue.q.length;
   encode(queue);
@@ -146,9 +146,20 @@ export abstract class HWCommandQueue {
     return this;
   }
 
+  /**
+   * The words of a command that is added. A backend whose launches can do more than start a kernel puts part of it
+   * there and returns what is left; `index` is what an update will name it by, if one can.
+   */
+  spell<K extends CommandName>(name: K, args: CommandArgs[K], _index: number | undefined): readonly number[] {
+    return this.backend.encode(name, args);
+  }
+  /** The words of a command that is there already, with other arguments: as many as before. */
+  protected respell<K extends CommandName>(_: number, name: K, args: CommandArgs[K]): readonly number[] {
+    return this.backend.encode(name, args);
+  }
+
   protected add<K extends CommandName>(name: K, args: CommandArgs[K]): this {
-    const words = this.backend.encode(name, args);
-    return hcqCommand(this, name, ({ q }) => q.push(...words), args);
+    return hcqCommand(this, name, ({ q }) => q.push(...this.spell(name, args, this.length)), args);
   }
   /** Encodes a command again with some of what it takes changed; words that stay the same are not touched. */
   protected update<K extends CommandName>(
@@ -162,7 +173,7 @@ export abstract class HWCommandQueue {
       const value = changes[field];
       if (value !== undefined) args[field] = value;
     }
-    const words = this.backend.encode(name, args);
+    const words = this.respell(index, name, args);
     if (words.length !== command.words) {
       throw new InternalError(`update of ${name} ${index}: ${words.length} words for ${command.words}`);
     }

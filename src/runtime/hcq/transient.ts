@@ -3,11 +3,13 @@
 
 import { InternalError } from "../../errors.ts";
 
-export const HALF = 1 << 16;
-
 /** What transient memory asks of its device. */
 export interface TransientHost {
   alloc(nbytes: number): number;
+  /** the bytes of a half */
+  readonly half: number;
+  /** what every address is a multiple of: a power of two */
+  readonly align: number;
   /** a point that all submissions so far come before */
   mark(): () => boolean;
   block(done: () => boolean): void;
@@ -16,26 +18,33 @@ export interface TransientHost {
 export class Transient {
   readonly #host: TransientHost;
   #start = 0;
-  #used = HALF;
+  #used: number;
   #half = 1;
   /** whether the work of each half is done */
   readonly #passed: (() => boolean)[] = [() => true, () => true];
 
   constructor(host: TransientHost) {
     this.#host = host;
+    this.#used = host.half;
+  }
+
+  /** The most that can be had at once. */
+  get half(): number {
+    return this.#host.half;
   }
 
   /** `more`: what will be asked for next lies in the same half, if it is no larger than this. */
   alloc(nbytes: number, more = 0): number {
-    const size = (nbytes + 7) & ~7;
-    if (size + more > HALF) throw new InternalError(`${nbytes} bytes of transient memory, of ${HALF}`);
-    if (this.#used + size + more > HALF) this.#turn();
-    const at = this.#start + this.#half * HALF + this.#used;
+    const { half, align } = this.#host;
+    const size = (nbytes + align - 1) & -align;
+    if (size + more > half) throw new InternalError(`${nbytes} bytes of transient memory, of ${half}`);
+    if (this.#used + size + more > half) this.#turn();
+    const at = this.#start + this.#half * half + this.#used;
     this.#used += size;
     return at;
   }
   #turn(): void {
-    if (this.#start === 0) this.#start = this.#host.alloc(2 * HALF);
+    if (this.#start === 0) this.#start = this.#host.alloc(2 * this.half);
     else this.#passed[this.#half] = this.#host.mark();
     this.#half = 1 - this.#half;
     const passed = this.#passed[this.#half] as () => boolean;

@@ -1,0 +1,158 @@
+// Memory of an NV device. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and out go through
+// memory of the host that the GPU reaches, in parts, so that one part is filled or emptied while another moves.
+
+import { OutOfMemoryError } from "../../errors.ts";
+import { chain, type MaybePromise } from "../../helpers.ts";
+import { GlobalCounters } from "../../runtime/counters.ts";
+import { HCQCompatAllocator, type HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
+import type { Fence } from "../../runtime/hcq/device.ts";
+import { Transient } from "../../runtime/hcq/transient.ts";
+import type { NVDevice } from "./device.ts";
+import type { NVMemory } from "./gpu.ts";
+import { type Piece, Pool } from "./pool.ts";
+
+export interface NVBlock extends HCQCompatAllocRes {
+  readonly vaAddr: number;
+  /** what it was cut from, or what it is; a part of another block has neither */
+  readonly piece: Piece | undefined;
+  readonly memory: NVMemory | undefined;
+}
+
+/** From here on a buffer has memory of its own. */
+const LARGE = 1 << 20;
+const CHUNK = 1 << 25;
+/** The bytes of a copy that are staged at once; there is room for some of them. */
+const [PART, STAGED] = [1 << 21, 1 << 23];
+
+export class NVAllocator extends HCQCompatAllocator<NVBlock> {
+  declare readonly device: NVDevice;
+  readonly #small: Pool;
+  readonly #staging: Transient;
+  #staged: NVMemory | undefined;
+
+  constructor(device: NVDevice) {
+    super(device);
+    this.#small = new Pool(device.gpu, "device", CHUNK);
+    this.#staging = new Transient({
+      half: STAGED / 2,
+      align: 256,
+      alloc: (nbytes) => {
+        this.#staged = device.gpu.alloc(nbytes, "host");
+        return this.#staged.va;
+      },
+      mark: () => device.mark(),
+      block: (done) => device.block(done),
+    });
+  }
+
+  alloc(nbytes: number, zeroed: boolean): NVBlock {
+    const { device } = this;
+    device.reclaim();
+    const block = nbytes < LARGE ? this.#smallBlock(nbytes) : this.#largeBlock(nbytes);
+    if (zeroed) this.#zero(block, nbytes);
+    return block;
+  }
+  #smallBlock(size: number): NVBlock {
+    const piece = this.#orMakeRoom(size, () => this.#small.alloc(size));
+    return { device: this.device, vaAddr: piece.va, size, piece, memory: undefined };
+  }
+  #largeBlock(size: number): NVBlock {
+    const memory = this.allocDevice(size);
+    return { device: this.device, vaAddr: memory.va, size, piece: undefined, memory };
+  }
+  /** Memory of the GPU for the device's own use. */
+  allocDevice(size: number): NVMemory {
+    return this.#orMakeRoom(size, () => this.device.gpu.alloc(size, "device"));
+  }
+  /** Where there is no room, there may be some when all that was given up is free. */
+  #orMakeRoom<T>(nbytes: number, alloc: () => T): T {
+    try {
+      return alloc();
+    } catch (e) {
+      if (!(e instanceof OutOfMemoryError)) throw e;
+    }
+    const { device } = this;
+    device.drain();
+    this.#small.trim();
+    try {
+      return alloc();
+    } catch (cause) {
+      if (!(cause instanceof OutOfMemoryError)) throw cause;
+      const { gpu, name } = device;
+      throw new OutOfMemoryError(
+        `${name}: no room for ${nbytes} bytes; ${GlobalCounters.memUsedOn(name)} are in use here and ${gpu.freeBytes()} of ` +
+          `${gpu.totalBytes} are free on the GPU. Drop tensors that are no longer needed, or split this one`,
+        { cause },
+      );
+    }
+  }
+  #zero(block: NVBlock, nbytes: number): void {
+    const { device } = this;
+    const value = device.nextTimelineValue();
+    device
+      .copyQueue()
+      .wait(device.timelineSignal, value - 1)
+      .zero(block, Math.ceil(nbytes / 4) * 4)
+      .signal(device.timelineSignal, value)
+      .submit(device);
+  }
+
+  /** A small block can be had again at once: what this device does with it later comes later. */
+  free({ piece, memory }: NVBlock): void {
+    if (piece !== undefined) this.#small.free(piece);
+    if (memory !== undefined) this.device.retire(() => this.device.gpu.free(memory));
+  }
+  view(): undefined {
+    return undefined;
+  }
+  offset({ device, vaAddr }: NVBlock, size: number, byteOffset: number): NVBlock {
+    return { device, vaAddr: vaAddr + byteOffset, size, piece: undefined, memory: undefined };
+  }
+
+  protected allocHost(nbytes: number): { res: NVBlock; bytes: Uint8Array } {
+    const vaAddr = this.#staging.alloc(nbytes);
+    const { va, bytes } = this.#staged as NVMemory;
+    const at = vaAddr - va;
+    const res = { device: this.device, vaAddr, size: nbytes, piece: undefined, memory: undefined };
+    return { res, bytes: (bytes as Uint8Array).subarray(at, at + nbytes) };
+  }
+
+  override copyin(dest: NVBlock, src: Uint8Array): void {
+    for (let at = 0; at < src.byteLength; at += PART) {
+      const part = src.subarray(at, at + PART);
+      const { res, bytes } = this.allocHost(part.byteLength);
+      bytes.set(part);
+      this.#copy(this.offset(dest, part.byteLength, at), res, part.byteLength);
+    }
+  }
+  /** Waits for what is queued, then the parts follow each other quickly: one is read while the next one comes. */
+  override copyout(dest: Uint8Array, src: NVBlock): MaybePromise<void> {
+    return chain(this.device.synchronize(), () => this.#copyParts(dest, src));
+  }
+  #copyParts(dest: Uint8Array, src: NVBlock): void {
+    let pending: (() => void) | undefined;
+    for (let at = 0; at < dest.byteLength; at += PART) {
+      const part = dest.subarray(at, at + PART);
+      const { res, bytes } = this.allocHost(part.byteLength);
+      const done = this.#copy(res, this.offset(src, part.byteLength, at), part.byteLength);
+      pending?.();
+      pending = () => {
+        this.device.block(() => this.device.hasPassed(done));
+        part.set(bytes);
+      };
+    }
+    pending?.();
+  }
+  /** The point of the timeline at which it is done. */
+  #copy(dest: NVBlock, src: NVBlock, nbytes: number): Fence {
+    const { device } = this;
+    const value = device.nextTimelineValue();
+    device
+      .copyQueue()
+      .wait(device.timelineSignal, value - 1)
+      .copy(dest, src, nbytes)
+      .signal(device.timelineSignal, value)
+      .submit(device);
+    return device.fence();
+  }
+}

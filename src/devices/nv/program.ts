@@ -1,0 +1,156 @@
+// A kernel on the GPU: its image in the GPU's memory, the QMD that every launch begins with, and its arguments in constant
+// bank 0, behind the words that the driver would put there (sizes, windows of shared and local memory).
+
+import { DeviceError, InternalError } from "../../errors.ts";
+import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
+import { HCQProgram, type KernArgs } from "../../runtime/hcq/program.ts";
+import type { Cubin } from "./cubin.ts";
+import type { NVDevice } from "./device.ts";
+import type { Piece } from "./pool.ts";
+import { type Qmd, qmdFor } from "./qmd.ts";
+import { high, low } from "./words.ts";
+
+/** Words of bank 0 that compiled code reads: sizes of block and grid, windows, the end of the stack. */
+const BANK0 = { block: 0, grid: 3, sharedWindow: 6, localWindow: 8, stack: 10 } as const;
+const STACK_END = 0xfffdc0;
+/** Of a block's shared memory, for the system. Since Hopper the compiler counts it. */
+const RESERVED_SHARED = 1024;
+const SHARED_STEP = 128;
+const REGISTERS_OF_SM = 65536;
+const MAX_THREADS = 1024;
+
+type Size = [number, number, number];
+
+export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
+  readonly name: string;
+  readonly device: NVDevice;
+  readonly cubin: Cubin;
+  readonly #template: Qmd;
+  /** bank 0 without arguments */
+  readonly bank0: Int32Array;
+
+  constructor(device: NVDevice, name: string, cubin: Cubin) {
+    super();
+    this.name = name;
+    this.device = device;
+    this.cubin = cubin;
+    const local = Math.ceil(cubin.local / 16) * 16;
+    const code = device.keep(this, cubin.image.byteLength);
+    cubin.relocate(code.va);
+    code.words.set(new Int32Array(padded(cubin.image).buffer));
+    const { arch } = device.gpu;
+    const shared = arch >= 90 ? Math.max(RESERVED_SHARED, cubin.shared) : RESERVED_SHARED + cubin.shared;
+    this.#template = qmdFor({
+      va: code.va + cubin.entry,
+      codeBytes: cubin.codeBytes,
+      registers: cubin.registers,
+      barriers: cubin.barriers,
+      shared: Math.ceil(shared / SHARED_STEP) * SHARED_STEP,
+      local,
+      localLimit: device.growLocal(local),
+      arch,
+    });
+    for (const [bank, { offset, size }] of cubin.banks) this.#template.constant(bank, code.va + offset, size);
+    this.bank0 = new Int32Array(padded(cubin.constant0).buffer);
+    const { sharedWindow, localWindow } = device.gpu;
+    const head = new Int32Array([low(sharedWindow), high(sharedWindow), low(localWindow), high(localWindow)]);
+    this.bank0.set(head, BANK0.sharedWindow);
+    this.bank0[BANK0.stack] = STACK_END;
+  }
+
+  /** The QMD of a launch with these arguments, which has no size yet. */
+  qmd(kernargs: NVKernArgs): Qmd {
+    const qmd = this.#template.copy();
+    qmd.constant(0, kernargs.va, this.bank0.byteLength);
+    return qmd;
+  }
+  setSize(qmd: Qmd, kernargs: NVKernArgs, globalSize: readonly number[], localSize: readonly number[]): void {
+    const [grid, block] = [threeOf(globalSize), threeOf(localSize)];
+    const threads = block[0] * block[1] * block[2];
+    const { registers, maxThreads = MAX_THREADS } = this.cubin;
+    const perThread = Math.ceil(registers / 8) * 8;
+    const most = Math.min(maxThreads, Math.floor(REGISTERS_OF_SM / perThread / 32) * 32);
+    if (threads > most || threads === 0) {
+      throw new DeviceError(
+        `${this.device.name}: kernel ${this.name} takes blocks of 1 to ${most} threads (${registers} registers each), ` +
+          `not of ${block.join(" × ")}; a smaller local size is needed`,
+      );
+    }
+    qmd.size(grid, block);
+    kernargs.set(BANK0.block, block);
+    kernargs.set(BANK0.grid, grid);
+  }
+
+  allocKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): NVKernArgs {
+    const piece = this.device.constants.alloc(this.bank0.byteLength);
+    return this.#fill(new NVKernArgs(this, piece.va, piece.words as Int32Array, piece), handles, vals);
+  }
+  protected transientKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): NVKernArgs {
+    const { transient } = this.device;
+    // what the launch itself takes is asked for next
+    const va = transient.alloc(this.bank0.byteLength, 2048);
+    const words = this.device.transientWords(va, this.bank0.length);
+    return this.#fill(new NVKernArgs(this, va, words, undefined), handles, vals);
+  }
+  #fill(args: NVKernArgs, handles: readonly HCQCompatAllocRes[], vals: readonly number[]): NVKernArgs {
+    const { parameters } = this.cubin;
+    if (handles.length + vals.length !== parameters.length) {
+      throw new InternalError(
+        `kernel ${this.name} takes ${parameters.length} arguments, not ${handles.length} buffers and ${vals.length} values`,
+      );
+    }
+    args.fill(handles, vals);
+    return args;
+  }
+}
+
+/** Bank 0 of one launch. */
+export class NVKernArgs implements KernArgs {
+  readonly va: number;
+  readonly #program: NVProgram;
+  readonly #words: Int32Array;
+  readonly #piece: Piece | undefined;
+  #buffers = 0;
+
+  constructor(program: NVProgram, va: number, words: Int32Array, piece: Piece | undefined) {
+    this.#program = program;
+    this.va = va;
+    this.#words = words;
+    this.#piece = piece;
+  }
+  fill(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): void {
+    this.#buffers = handles.length;
+    this.#words.set(this.#program.bank0);
+    for (let i = 0; i < handles.length; i++) this.setBuffer(i, handles[i] as HCQCompatAllocRes);
+    for (let i = 0; i < vals.length; i++) this.setVal(i, vals[i] as number);
+  }
+  set(at: number, words: readonly number[]): void {
+    this.#words.set(words, at);
+  }
+  setBuffer(i: number, handle: unknown): void {
+    const vaAddr = Number((handle as HCQCompatAllocRes).vaAddr);
+    const at = this.#at(i);
+    this.#words[at] = vaAddr | 0;
+    this.#words[at + 1] = high(vaAddr);
+  }
+  setVal(i: number, value: number): void {
+    this.#words[this.#at(this.#buffers + i)] = value;
+  }
+  #at(parameter: number): number {
+    return (this.#program.cubin.parameters[parameter] as { offset: number }).offset >>> 2;
+  }
+  free(): void {
+    const piece = this.#piece;
+    const { device } = this.#program;
+    if (piece !== undefined) device.retire(() => device.constants.free(piece));
+  }
+}
+
+const threeOf = ([x = 1, y = 1, z = 1]: readonly number[]): Size => [x, y, z];
+
+/** A whole number of 16 bytes, what constant banks are measured in. */
+function padded(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(Math.ceil(bytes.byteLength / 16) * 16);
+  whole.set(bytes);
+  return whole;
+}

@@ -1,0 +1,382 @@
+// How commands are spelt for the GPU's own rings. Kernels that follow each other become a chain of QMDs: the first is sent
+// by the stream, each starts the next when it is done, and what comes right after a kernel (a signal, a timestamp) is one
+// of its QMD's releases. Only what is left of a command is words for the host class.
+
+import { ArgumentError, InternalError } from "../../errors.ts";
+import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
+import type { HCQCompatCompiled, HCQSignal } from "../../runtime/hcq/device.ts";
+import {
+  type BoundStream,
+  type CommandArgs,
+  type CommandName,
+  type HWCommandQueue,
+  HWComputeQueue,
+  HWCopyQueue,
+  hcqCommand,
+  type QueueBackend,
+} from "../../runtime/hcq/queue.ts";
+import type { Transient } from "../../runtime/hcq/transient.ts";
+import type { Marks } from "../../runtime/profile.ts";
+import { COMPUTE, COPY, HOST } from "./classes.ts";
+import { NVKernArgs, NVProgram } from "./program.ts";
+import { QMD_ALIGN, type Qmd } from "./qmd.ts";
+import { high, low, method, pack, show } from "./words.ts";
+
+/** A signal in memory of the host: its value, and 16 bytes later a second semaphore whose time is the timestamp. */
+export interface NVSignal extends HCQSignal {
+  readonly va: number;
+}
+const STAMP = 16;
+
+/** A kernel of a queue. */
+export interface Launch {
+  readonly program: NVProgram;
+  readonly qmd: Qmd;
+  /** the word of the stream that sends it; undefined: the launch before starts it */
+  readonly sentAt: number | undefined;
+  next: Launch | undefined;
+  releases: number;
+}
+
+/** The part of a device that streams go to. */
+export interface NVTarget {
+  readonly transient: Transient;
+  /** the host's window on a piece of transient memory, from this address on */
+  transientWords(va: number, count: number): Int32Array;
+  /** Memory for as long as the owner lives. */
+  keep(owner: object, nbytes: number): { readonly va: number; readonly words: Int32Array };
+  allocSignal(value: number, label: string): HCQSignal;
+  enqueue(kind: "compute" | "copy", va: number, dwords: number, launches: readonly Launch[]): void;
+}
+
+/** A copy in one command moves at most this. */
+const LONGEST_COPY = 2 ** 31;
+
+const acquire = (va: number, value: number): number[] =>
+  method(
+    "HOST",
+    HOST.SEM_ADDR_LO,
+    low(va),
+    high(va),
+    low(value),
+    high(value),
+    pack(HOST.SEM_EXECUTE, { OPERATION: "ACQ_CIRC_GEQ", PAYLOAD_SIZE: "64BIT", ACQUIRE_SWITCH_TSG: "EN" }),
+  );
+const release = (va: number, value: number): number[] =>
+  method(
+    "HOST",
+    HOST.SEM_ADDR_LO,
+    low(va),
+    high(va),
+    low(value),
+    high(value),
+    pack(HOST.SEM_EXECUTE, {
+      OPERATION: "RELEASE",
+      RELEASE_WFI: "EN",
+      PAYLOAD_SIZE: "64BIT",
+      RELEASE_TIMESTAMP: "EN",
+    }),
+  );
+const copyRelease = (va: number, value: number): number[] => [
+  ...method("COPY", COPY.SET_SEMAPHORE_A, high(va), low(va), low(value), high(value)),
+  ...method(
+    "COPY",
+    COPY.LAUNCH_DMA,
+    pack(COPY.LAUNCH_DMA, {
+      DATA_TRANSFER_TYPE: "NONE",
+      FLUSH_ENABLE: "TRUE",
+      SEMAPHORE_TYPE: "RELEASE_FOUR_WORD_SEMAPHORE",
+      SEMAPHORE_PAYLOAD_SIZE: "TWO_WORD",
+    }),
+  ),
+];
+/** Caches hold no older code, data or constants afterwards. */
+const invalidate = (): number[] =>
+  method(
+    "COMPUTE",
+    COMPUTE.INVALIDATE_SHADER_CACHES_NO_WFI,
+    pack(COMPUTE.INVALIDATE_SHADER_CACHES_NO_WFI, {
+      INSTRUCTION: "TRUE",
+      GLOBAL_DATA: "TRUE",
+      CONSTANT: "TRUE",
+    }),
+  );
+/** Sends a QMD when what was sent before it is done; its address, which is not known yet, is the fourth word. */
+const send = (): number[] => [
+  ...method("COMPUTE", COMPUTE.WAIT_FOR_IDLE, 0),
+  ...method("COMPUTE", COMPUTE.SEND_PCAS_A, 0),
+  ...method(
+    "COMPUTE",
+    COMPUTE.SEND_SIGNALING_PCAS2_B,
+    pack(COMPUTE.SEND_SIGNALING_PCAS2_B, { PCAS_ACTION: "PREFETCH_SCHEDULE" }),
+  ),
+];
+const SENT_ADDRESS = 3;
+
+const LINEAR = { SRC_MEMORY_LAYOUT: "PITCH", DST_MEMORY_LAYOUT: "PITCH" } as const;
+
+function copy(dest: number, src: number, nbytes: number): number[] {
+  const words: number[] = [];
+  for (let at = 0; at < nbytes; at += LONGEST_COPY) {
+    const [to, from] = [dest + at, src + at];
+    words.push(
+      ...method("COPY", COPY.OFFSET_IN_UPPER, high(from), low(from), high(to), low(to)),
+      ...method("COPY", COPY.LINE_LENGTH_IN, Math.min(LONGEST_COPY, nbytes - at)),
+      ...method(
+        "COPY",
+        COPY.LAUNCH_DMA,
+        pack(COPY.LAUNCH_DMA, { DATA_TRANSFER_TYPE: "NON_PIPELINED", ...LINEAR }),
+      ),
+    );
+  }
+  return words;
+}
+
+/** Words of four bytes, all of the same value. */
+function fill(dest: number, count: number, value: number): number[] {
+  const words = [
+    ...method("COPY", COPY.SET_REMAP_CONST_A, value),
+    ...method(
+      "COPY",
+      COPY.SET_REMAP_COMPONENTS,
+      pack(COPY.SET_REMAP_COMPONENTS, {
+        DST_X: "CONST_A",
+        DST_Y: "NO_WRITE",
+        DST_Z: "NO_WRITE",
+        DST_W: "NO_WRITE",
+        COMPONENT_SIZE: "FOUR",
+        NUM_SRC_COMPONENTS: "ONE",
+        NUM_DST_COMPONENTS: "ONE",
+      }),
+    ),
+  ];
+  const longest = LONGEST_COPY / 4;
+  for (let at = 0; at < count; at += longest) {
+    const to = dest + at * 4;
+    words.push(
+      ...method("COPY", COPY.OFFSET_OUT_UPPER, high(to), low(to)),
+      ...method("COPY", COPY.LINE_LENGTH_IN, Math.min(longest, count - at)),
+      ...method(
+        "COPY",
+        COPY.LAUNCH_DMA,
+        pack(COPY.LAUNCH_DMA, { DATA_TRANSFER_TYPE: "NON_PIPELINED", REMAP_ENABLE: "TRUE", ...LINEAR }),
+      ),
+    );
+  }
+  return words;
+}
+
+const va = (signal: HCQSignal): number => {
+  const { va: found } = signal as Partial<NVSignal>;
+  if (found !== undefined) return found;
+  throw new InternalError("an NV queue got a signal of another kind of device");
+};
+const address = (res: HCQCompatAllocRes): number => {
+  if (typeof res.vaAddr === "number") return res.vaAddr;
+  throw new InternalError("an NV queue got memory of another kind of device");
+};
+
+type Spelling = { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly number[] };
+
+const WAITS: Pick<Spelling, "wait"> = { wait: ({ signal, value }) => acquire(va(signal), value) };
+const COMPUTE_WORDS: Spelling = {
+  ...WAITS,
+  signal: ({ signal, value }) => release(va(signal), value),
+  timestamp: ({ signal }) => release(va(signal) + STAMP, 0),
+  memoryBarrier: invalidate,
+  exec: send,
+  copy: () => {
+    throw new InternalError("a compute queue does not copy");
+  },
+};
+const COPY_WORDS: Spelling = {
+  ...WAITS,
+  signal: ({ signal, value }) => copyRelease(va(signal), value),
+  timestamp: ({ signal }) => copyRelease(va(signal) + STAMP, 0),
+  memoryBarrier: () => [],
+  exec: () => {
+    throw new InternalError("a copy queue starts no kernels");
+  },
+  copy: ({ dest, src, nbytes }) => copy(address(dest), address(src), nbytes),
+};
+
+/** Spells the commands of one kind of queue and hands streams to a device. */
+export class NVBackend implements QueueBackend {
+  readonly #target: NVTarget;
+  readonly #words: Spelling;
+
+  constructor(target: NVTarget, kind: "compute" | "copy") {
+    this.#target = target;
+    this.#words = kind === "compute" ? COMPUTE_WORDS : COPY_WORDS;
+  }
+  encode<K extends CommandName>(name: K, args: CommandArgs[K]): readonly number[] {
+    return this.#words[name](args);
+  }
+  allocMarks(): Marks {
+    const mark = (label: string) => this.#target.allocSignal(0, label);
+    return { start: mark("start"), end: mark("end") };
+  }
+
+  bind(device: HCQCompatCompiled, queue: HWCommandQueue): BoundStream {
+    this.#requireOwn(device);
+    const { qmds, nbytes } = sizesOf(queue);
+    const kept = this.#target.keep(queue, nbytes);
+    const { words } = kept;
+    place(queue, kept.va, words, true);
+    return new NVStream(kept.va + qmds, words.subarray(qmds >>> 2));
+  }
+  submit(device: HCQCompatCompiled, queue: HWCommandQueue): void {
+    this.#requireOwn(device);
+    const { q, kind, stream } = queue;
+    if (q.length === 0) return;
+    const at = stream instanceof NVStream ? stream.va : this.#placeOnce(queue);
+    this.#target.enqueue(kind, at, q.length, launchesOf(queue));
+  }
+  /** Where the stream lies for one submission. */
+  #placeOnce(queue: HWCommandQueue): number {
+    const target = this.#target;
+    const { qmds, nbytes } = sizesOf(queue);
+    if (nbytes > target.transient.half) {
+      const kept = target.keep(queue, nbytes);
+      place(queue, kept.va, kept.words, false);
+      return kept.va + qmds;
+    }
+    const at = target.transient.alloc(nbytes);
+    place(queue, at, target.transientWords(at, nbytes >>> 2), false);
+    return at + qmds;
+  }
+  /** Addresses in a stream are those of one device. */
+  #requireOwn(device: HCQCompatCompiled): void {
+    if ((device as unknown) !== this.#target)
+      throw new ArgumentError(`${device.name}: the queue is of another device; build one for each`);
+  }
+
+  show(queue: HWCommandQueue): string {
+    const lines = queue.commands.flatMap(({ name, offset, words }) => [
+      `${name}:`,
+      ...show(queue.q.slice(offset, offset + words)).map((l) => `  ${l}`),
+    ]);
+    const qmds = launchesOf(queue).map(({ program, qmd }, i) => `QMD ${i} ${program.name}: ${qmd}`);
+    return [...lines, ...qmds].join("\n");
+  }
+}
+
+const launchesOf = (queue: HWCommandQueue): readonly Launch[] =>
+  queue instanceof NVComputeQueue ? queue.launches : [];
+
+/** The QMDs come first, each where QMDs can lie, the stream after them. */
+function sizesOf(queue: HWCommandQueue): { qmds: number; nbytes: number } {
+  const qmds = launchesOf(queue).reduce((n, { qmd }) => n + strideOf(qmd), 0);
+  return { qmds, nbytes: qmds + queue.q.length * 4 };
+}
+const strideOf = ({ words }: Qmd): number => Math.ceil(words.byteLength / QMD_ALIGN) * QMD_ALIGN;
+
+/** Writes QMDs and stream to where they lie from now on, each knowing where the others are. */
+function place(queue: HWCommandQueue, start: number, words: Int32Array, stays: boolean): void {
+  const launches = launchesOf(queue);
+  const places = new Map<Launch, number>();
+  let at = start;
+  for (const launch of launches) {
+    places.set(launch, at);
+    at += strideOf(launch.qmd);
+  }
+  for (const [launch, own] of places) {
+    const { qmd, next, sentAt } = launch;
+    if (next !== undefined) qmd.chain(places.get(next) as number);
+    if (sentAt !== undefined) queue.q[sentAt] = low(own / QMD_ALIGN);
+    const first = (own - start) >>> 2;
+    words.set(qmd.words, first);
+    if (stays) qmd.home = words.subarray(first, first + qmd.words.length);
+  }
+  words.set(queue.q, (at - start) >>> 2);
+}
+
+class NVStream implements BoundStream {
+  readonly va: number;
+  readonly #words: Int32Array;
+  constructor(at: number, words: Int32Array) {
+    this.va = at;
+    this.#words = words;
+  }
+  patch(offset: number, word: number): void {
+    this.#words[offset] = word;
+  }
+}
+
+/** Where a command went that is not, or not only, words of the stream. */
+interface Home {
+  readonly launch: Launch;
+  /** undefined: the launch itself */
+  readonly slot: number | undefined;
+}
+
+export class NVComputeQueue extends HWComputeQueue {
+  readonly launches: Launch[] = [];
+  /** the launch that the next command can be made a part of */
+  #open: Launch | undefined;
+  readonly #homes = new Map<number, Home>();
+
+  override spell<K extends CommandName>(
+    name: K,
+    args: CommandArgs[K],
+    index: number | undefined,
+  ): readonly number[] {
+    if (name === "exec") return this.#launch(args as CommandArgs["exec"], index);
+    const open = this.#open;
+    if (
+      open !== undefined &&
+      (name === "signal" || name === "timestamp") &&
+      open.releases < open.qmd.releases
+    ) {
+      const slot = open.releases++;
+      if (index !== undefined) this.#homes.set(index, { launch: open, slot });
+      setRelease(open, slot, name, args as CommandArgs["signal"]);
+      return [];
+    }
+    this.#open = undefined;
+    return super.spell(name, args, index);
+  }
+  #launch(args: CommandArgs["exec"], index: number | undefined): readonly number[] {
+    const { program, kernargs } = args;
+    if (!(program instanceof NVProgram) || !(kernargs instanceof NVKernArgs))
+      throw new InternalError("an NV queue got a program or arguments of another kind of device");
+    const before = this.#open;
+    const words = before === undefined ? super.spell("exec", args, index) : [];
+    const sentAt = before === undefined ? this.q.length + SENT_ADDRESS : undefined;
+    const launch: Launch = { program, qmd: program.qmd(kernargs), sentAt, next: undefined, releases: 0 };
+    program.setSize(launch.qmd, kernargs, args.globalSize, args.localSize);
+    if (before !== undefined) before.next = launch;
+    this.#open = launch;
+    this.launches.push(launch);
+    if (index !== undefined) this.#homes.set(index, { launch, slot: undefined });
+    return words;
+  }
+
+  protected override respell<K extends CommandName>(
+    index: number,
+    name: K,
+    args: CommandArgs[K],
+  ): readonly number[] {
+    const home = this.#homes.get(index);
+    if (home === undefined) return super.respell(index, name, args);
+    const { launch, slot } = home;
+    if (slot === undefined) {
+      const { kernargs, globalSize, localSize } = args as CommandArgs["exec"];
+      launch.program.setSize(launch.qmd, kernargs as NVKernArgs, globalSize, localSize);
+    } else setRelease(launch, slot, name, args as CommandArgs["signal"]);
+    const { offset, words } = this.commands[index] as { offset: number; words: number };
+    return this.q.slice(offset, offset + words);
+  }
+}
+
+function setRelease({ qmd }: Launch, slot: number, name: CommandName, args: CommandArgs["signal"]): void {
+  if (name === "timestamp") qmd.release(slot, va(args.signal) + STAMP, 0);
+  else qmd.release(slot, va(args.signal), args.value);
+}
+
+export class NVCopyQueue extends HWCopyQueue {
+  /** Sets memory, a multiple of 4 bytes, to zeros. */
+  zero(dest: HCQCompatAllocRes, nbytes: number): this {
+    return hcqCommand(this, "zero", ({ q }) => q.push(...fill(address(dest), nbytes / 4, 0)));
+  }
+}
