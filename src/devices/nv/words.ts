@@ -105,11 +105,11 @@ export function unpack({ to, name, method: { fields }, data }: Sent): Record<str
 /** One line a word of data: `COMPUTE.SEND_PCAS_A QMD_ADDRESS_SHIFTED8=0x4000`. */
 export function show(words: ArrayLike<number>): string[] {
   return [...parse(words)].map((sent) => {
-    const fields = Object.entries(unpack(sent)).flatMap(([name, value]) => {
-      const { values } = sent.method.fields[name] as Field;
-      // where values have names 0 is what happens anyway
-      if (value === 0 && Object.keys(values).length > 0) return [];
-      const known = Object.entries(values).find(([, v]) => v === value)?.[0];
+    const values = Object.entries(unpack(sent));
+    const fields = values.flatMap(([name, value]) => {
+      if (value === 0 && values.length > 1) return [];
+      const { values: names } = sent.method.fields[name] as Field;
+      const known = Object.entries(names).find(([, v]) => v === value)?.[0];
       return [`${name}=${known ?? `0x${value.toString(16)}`}`];
     });
     return `${sent.to}.${sent.name} ${fields.join(" ")}`.trimEnd();

@@ -14,7 +14,7 @@ import { parse, type Sent, unpack } from "../../../src/devices/nv/words.ts";
 import { OutOfMemoryError } from "../../../src/errors.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
-import { buildCubin, PARAMETERS_AT, parameterOffsets } from "./elf.ts";
+import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./elf.ts";
 
 const PAGE = 4096;
 const ARCH = 90;
@@ -106,6 +106,8 @@ export class MockGpu implements NVGpu {
   #used = 0;
   #pumping = false;
   kernelsRun = 0;
+  /** what the next kernels that are compiled say of themselves */
+  facts: Partial<TestCubin> = {};
 
   constructor({ when = "submit", totalBytes = 2 ** 31 }: MockOptions = {}) {
     this.#when = when;
@@ -137,8 +139,10 @@ export class MockGpu implements NVGpu {
   bytes(va: number, nbytes: number, what: string): Uint8Array {
     const m = this.#mappings.find((x) => va >= x.va && va < x.va + x.size);
     if (m === undefined) throw new Fault(`${what}: ${hex(va)} is not mapped`);
-    must(va + nbytes <= m.va + m.size, () =>
-      `${what}: ${nbytes} bytes at ${hex(va)} run over the end of its memory`);
+    must(
+      va + nbytes <= m.va + m.size,
+      () => `${what}: ${nbytes} bytes at ${hex(va)} run over the end of its memory`,
+    );
     return m.data.subarray(va - m.va);
   }
   words(va: number, count: number, what: string): Uint32Array {
@@ -219,8 +223,10 @@ export class MockGpu implements NVGpu {
   #execute(c: MockChannel, sent: Sent): boolean {
     const { to, name, data } = sent;
     const fields = unpack(sent);
-    must(to === "HOST" || to === (c.kind === "copy" ? "COPY" : "COMPUTE"), () =>
-      `${to}.${name} on a ${c.kind} channel`);
+    must(
+      to === "HOST" || to === (c.kind === "copy" ? "COPY" : "COMPUTE"),
+      () => `${to}.${name} on a ${c.kind} channel`,
+    );
     if (to !== "HOST" && name !== "SET_OBJECT")
       must(c.state.has("SET_OBJECT"), () => `${to}.${name} before the channel was given its class`);
     c.state.set(name, data);
@@ -235,8 +241,7 @@ export class MockGpu implements NVGpu {
         return true;
       case "SEND_SIGNALING_PCAS2_B":
         must(fields.PCAS_ACTION === 9, () => `PCAS action ${fields.PCAS_ACTION}`);
-        must(c.sent.length === 0, () =>
-          "a QMD is sent while another may run, with no WAIT_FOR_IDLE between");
+        must(c.sent.length === 0, () => "a QMD is sent while another may run, with no WAIT_FOR_IDLE between");
         c.sent.push(c.get("SEND_PCAS_A") * 256);
         return true;
       case "LAUNCH_DMA":
@@ -287,8 +292,7 @@ export class MockGpu implements NVGpu {
       const to = c.address("OFFSET_OUT_UPPER", "OFFSET_OUT_LOWER");
       if (f.REMAP_ENABLE === 1) {
         const remap = unpack({ ...REMAP, data: c.get("SET_REMAP_COMPONENTS") });
-        must(remap.DST_X === 4 && remap.COMPONENT_SIZE === 3, () =>
-          "a remap other than words of constant A");
+        must(remap.DST_X === 4 && remap.COMPONENT_SIZE === 3, () => "a remap other than words of constant A");
         this.words(to, count, "fill").fill(c.get("SET_REMAP_CONST_A"));
       } else {
         const from = c.address("OFFSET_IN_UPPER", "OFFSET_IN_LOWER");
@@ -346,21 +350,30 @@ export class MockGpu implements NVGpu {
     const grid = [get("GRID_WIDTH"), get("GRID_HEIGHT"), get("GRID_DEPTH")];
     const threads = block.reduce((a, b) => a * b);
     must(threads >= 1 && threads <= 1024 && (block[2] as number) <= 64, () => `QMD: a block of ${block}`);
-    must(grid.every((n) => n >= 1), () => `QMD: a grid of ${grid}`);
+    must(
+      grid.every((n) => n >= 1),
+      () => `QMD: a grid of ${grid}`,
+    );
     const registers = get("REGISTER_COUNT");
     must(registers >= 1 && registers <= 255, () => `QMD: ${registers} registers`);
-    must(Math.ceil(registers / 8) * 8 * threads <= 65536, () =>
-      `QMD: ${threads} threads of ${registers} registers`);
+    must(
+      Math.ceil(registers / 8) * 8 * threads <= 65536,
+      () => `QMD: ${threads} threads of ${registers} registers`,
+    );
     const shared = get("SHARED_MEMORY_SIZE");
     const config = (get("TARGET_SM_CONFIG_SHARED_MEM_SIZE") - 1) * 4096;
     must(shared >= 1024 && shared % 128 === 0, () => `QMD: ${shared} bytes of shared memory`);
-    must(shared <= config && config <= 228 * 1024, () =>
-      `QMD: ${shared} bytes of shared memory of ${config}`);
+    must(
+      shared <= config && config <= 228 * 1024,
+      () => `QMD: ${shared} bytes of shared memory of ${config}`,
+    );
     const local = get("SHADER_LOCAL_MEMORY_LOW_SIZE");
     must(local % 16 === 0, () => `QMD: ${local} bytes of local memory`);
     const needed = local * 32 * this.maxWarpsPerSM * this.smsPerTpc;
-    must(needed <= this.#localPerTpc(c), () =>
-      `QMD: ${local} bytes of local memory a thread were not set up`);
+    must(
+      needed <= this.#localPerTpc(c),
+      () => `QMD: ${local} bytes of local memory a thread were not set up`,
+    );
     for (const name of ["SET_SHADER_SHARED_MEMORY_WINDOW_A", "SET_SHADER_LOCAL_MEMORY_WINDOW_A"]) c.get(name);
     this.#call(kernel, get, grid, block);
     this.kernelsRun++;
@@ -378,12 +391,15 @@ export class MockGpu implements NVGpu {
     const bank = this.bytes(shifted * 64, size, "constant bank 0");
     const view = new DataView(bank.buffer, bank.byteOffset, size);
     const dims = Array.from({ length: 6 }, (_, i) => view.getUint32(i * 4, true));
-    must(dims.join() === [...block, ...grid].join(), () =>
-      `bank 0 of ${kernel.name} has the sizes ${dims}`);
-    must(Number(view.getBigUint64(0x18, true)) === this.sharedWindow, () =>
-      "bank 0: the window of shared memory");
-    must(Number(view.getBigUint64(0x20, true)) === this.localWindow, () =>
-      "bank 0: the window of local memory");
+    must(dims.join() === [...block, ...grid].join(), () => `bank 0 of ${kernel.name} has the sizes ${dims}`);
+    must(
+      Number(view.getBigUint64(0x18, true)) === this.sharedWindow,
+      () => "bank 0: the window of shared memory",
+    );
+    must(
+      Number(view.getBigUint64(0x20, true)) === this.localWindow,
+      () => "bank 0: the window of local memory",
+    );
     const { buffers, vals } = kernel;
     const offsets = parameterOffsets([...Array(buffers).fill(8), ...Array(vals).fill(4)]);
     const need = PARAMETERS_AT + (offsets.at(-1) ?? 0) + (vals > 0 ? 4 : 8);
@@ -409,7 +425,7 @@ export class MockGpu implements NVGpu {
         const id = this.#kernels.push({ name, program, buffers, vals }) - 1;
         const code = new Uint8Array(new Uint32Array([CODE_MAGIC, id, 0, 0]).buffer);
         const parameters = [...Array<number>(buffers).fill(8), ...Array<number>(vals).fill(4)];
-        return { code: buildCubin({ name, code, parameters }), entry: name };
+        return { code: buildCubin({ name, code, parameters, ...this.facts }), entry: name };
       },
     };
   }

@@ -1,0 +1,50 @@
+// Hand-made kernels and buffers for the tests of NV's queues, as lists of uops: the device's own renderer spells them.
+
+import { UOpGraph } from "../../../src/codegen/uops.ts";
+import type { NVAllocator, NVBlock } from "../../../src/devices/nv/allocator.ts";
+import type { NVDevice } from "../../../src/devices/nv/device.ts";
+import type { NVProgram } from "../../../src/devices/nv/program.ts";
+import { dtypes, Pointer } from "../../../src/dtype.ts";
+import { Variable } from "../../../src/shape/symbolic.ts";
+
+const pointer = new Pointer(dtypes.int32, false);
+
+/** data0[i] = data1[i] * factor + plus, one element a block. */
+export function scaleUops(factor: number, plus: number): UOpGraph {
+  const list = new UOpGraph();
+  const out = list.add("DEFINE_GLOBAL", pointer, [], [0, "data0", true]);
+  const from = list.add("DEFINE_GLOBAL", pointer, [], [1, "data1", false]);
+  const i = list.add("SPECIAL", dtypes.int32, [], [0, "gidx0", 2 ** 20]);
+  const x = list.add("LOAD", dtypes.int32, [from, i]);
+  const by = list.add("CONST", dtypes.int32, [], factor);
+  const product = list.add("ALU", dtypes.int32, [x, by], "MUL");
+  const sum = list.add("ALU", dtypes.int32, [product, list.add("CONST", dtypes.int32, [], plus)], "ADD");
+  list.add("STORE", undefined, [out, i, sum]);
+  return list;
+}
+/** data0[0] = n */
+export function storeUops(): UOpGraph {
+  const list = new UOpGraph();
+  const out = list.add("DEFINE_GLOBAL", pointer, [], [0, "data0", true]);
+  const n = list.add("DEFINE_VAR", dtypes.int32, [], Variable("n", 0, 1000));
+  list.add("STORE", undefined, [out, list.add("CONST", dtypes.int32, [], 0), n]);
+  return list;
+}
+
+export const compile = (device: NVDevice, name: string, list: UOpGraph): NVProgram =>
+  device.compile(name, device.renderer.render(name, list)) as NVProgram;
+export const scale = (device: NVDevice, name: string, factor: number, plus: number): NVProgram =>
+  compile(device, name, scaleUops(factor, plus));
+
+/** Memory with these numbers in it. */
+export function ints(device: NVDevice, values: readonly number[]): NVBlock {
+  const { allocator } = device as { allocator: NVAllocator };
+  const block = allocator.alloc(values.length * 4, false);
+  allocator.copyin(block, new Uint8Array(new Int32Array(values).buffer));
+  return block;
+}
+export async function read(block: NVBlock): Promise<number[]> {
+  const bytes = new Uint8Array(block.size);
+  await (block.device as NVDevice).allocator.copyout(bytes, block);
+  return [...new Int32Array(bytes.buffer)];
+}
