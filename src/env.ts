@@ -6,7 +6,7 @@ import { restoring } from "./helpers.ts";
 
 /** name -> [default, what it does]. README's table of settings is checked against this one. */
 export const SETTINGS = {
-  DEV: ["WASM", "the default device: WASM, JS, CLANG, CUDA, NULL, or one with a number (WASM:1)"],
+  DEV: ["WASM", "the default device: WASM, JS, CLANG, CUDA, NV, NULL, or one with a number (WASM:1)"],
   DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
   NOOPT: [0, "1: kernels are plain loops, without vectors, tiles and threads"],
   BEAM: [

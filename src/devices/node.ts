@@ -32,6 +32,7 @@ export const registry: Registry = {
   CLANG: () => import("./clang.ts"),
   CUDA: () => import("./cuda.ts"),
   DISK: () => import("./disk.ts"),
+  NV: () => import("./nv.ts"),
 };
 
 /** Node 20 has relaxed SIMD behind a flag, which may be set as long as no module was compiled that uses it. */

@@ -7,7 +7,7 @@ import { type DeviceName, deviceTest } from "./harness.ts";
 import { runProgram } from "./program.ts";
 
 /** A compiler takes its time for each kernel, an interpreter for each element. */
-const PROGRAMS: Record<DeviceName, number> = { WASM: 600, JS: 250, CLANG: 12, CUDA: 40, MOCKNV: 100 };
+const PROGRAMS: Record<DeviceName, number> = { WASM: 600, JS: 250, CLANG: 12, CUDA: 40, NV: 40, MOCKNV: 100 };
 
 describe("random programs", () => {
   deviceTest("as they come", async (device) => {

@@ -257,11 +257,13 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     for (;;) {
       for (let i = 0; i < LOOKS; i++) if (done()) return true;
       this.#throwFaults();
+      const waited = performance.now() - start;
+      if (waited <= WATCH_MS) continue;
+      // asking the channels how far they are takes microseconds
       const still = watch.look();
       if (still > 0) throw this.#stuck(still);
-      const waited = performance.now() - start;
       if (waited > limitMs) return false;
-      if (waited > WATCH_MS) Atomics.wait(nap, 0, 0, NAP_MS);
+      Atomics.wait(nap, 0, 0, NAP_MS);
     }
   }
   async #await(done: () => boolean, watch: Watch): Promise<void> {

@@ -1,0 +1,38 @@
+// NV: an NVIDIA GPU that we drive ourselves (nv/): kernels are CUDA C++ compiled by NVRTC, everything after that is ioctls
+// and words in the GPU's own rings. `NV:1` is the second GPU.
+
+import { DeviceError, InternalError } from "../errors.ts";
+import { CUDARenderer } from "../render/languages.ts";
+import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
+import { openKoffi } from "./koffi.ts";
+import { type NVCompiler, NVDevice } from "./nv/device.ts";
+import { openGpu } from "./nv/driver.ts";
+import { openKernel } from "./nv/kernel.ts";
+
+export async function open(name: string): Promise<NVDevice> {
+  const kernel = await openKernel();
+  const nvrtc = openNvrtc(await openKoffi(name), name);
+  const gpu = openGpu(kernel, Number(name.split(":")[1] ?? 0));
+  try {
+    return new NVDevice(name, gpu, cubins(new CudaCompiler(nvrtc, gpu.arch, name), name, gpu.arch));
+  } catch (e) {
+    gpu.close();
+    throw e;
+  }
+}
+
+/** Only machine code will do: what would compile PTX is a part of the driver that we do not load. */
+function cubins(compiler: CudaCompiler, name: string, arch: number): NVCompiler {
+  if (compiler.kind !== "cubin") {
+    throw new DeviceError(
+      `${name}: NVRTC is older than this GPU and makes no code for sm_${arch}; install a newer CUDA toolkit, or use DEV=CUDA`,
+    );
+  }
+  return {
+    renderer: { ...CUDARenderer, name: "NV" },
+    compile(kernel, source) {
+      if (typeof source !== "string") throw new InternalError("NV compiles CUDA C++");
+      return compiler.compile(kernel, source);
+    },
+  };
+}
