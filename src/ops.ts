@@ -12,6 +12,8 @@ export interface Algebra<T> {
   cast(x: T, dtype: DType): T;
   bitcast(x: T, dtype: DType): T;
   dtypeOf(x: T): DType;
+  /** a MULACC of this type is one step, and rounds once; absent: none is */
+  fuses?(dtype: DType): boolean;
 }
 
 export type UnaryOp = "NEG" | "EXP2" | "LOG2" | "SIN" | "SQRT" | "RECIP" | "TRUNC";

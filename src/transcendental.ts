@@ -13,7 +13,6 @@ interface Format {
   readonly bias: number;
   /** 1.5 * 2^mantissa: adding it rounds to an integer, whose bits are then the low ones of the sum */
   readonly magic: number;
-  readonly magicBits: number | bigint;
   /** where exp2 is surely 0 and surely infinite */
   readonly exp2Range: readonly [number, number];
   /** 2^x = 1 + x p(x) for |x| <= 1/2 */
@@ -30,7 +29,6 @@ const FLOAT32: Format = {
   mantissa: 23,
   bias: 127,
   magic: 1.5 * 2 ** 23,
-  magicBits: 0x4b400000,
   exp2Range: [-160, 130],
   // degree 5, relative error of 2^x 2^-28.9, 2^-25.9 with rounded coefficients
   exp2: [
@@ -48,7 +46,6 @@ const FLOAT64: Format = {
   mantissa: 52,
   bias: 1023,
   magic: 1.5 * 2 ** 52,
-  magicBits: 0x4338000000000000n,
   exp2Range: [-1100, 1030],
   // degree 10, relative error of 2^x 2^-58.0, 2^-55.0 with rounded coefficients
   exp2: [
@@ -111,16 +108,21 @@ function notation<T>(a: Algebra<T>, d: DType) {
   const float = (x: T | number): T => (is(x) ? a.constant(d, x) : x);
   const op = (name: AluOp) => (x: T | number, y: T | number) => a.alu(name, float(x), float(y));
   const [add, mul] = [op("ADD"), op("MUL")];
+  const fuses = a.fuses?.(d) === true;
+  /** x y + z */
+  const mulAdd = (x: T | number, y: T | number, z: T | number): T =>
+    fuses ? a.alu("MULACC", float(x), float(y), float(z)) : add(mul(x, y), z);
   return {
     add,
     mul,
+    mulAdd,
     sub: op("SUB"),
     div: op("DIV"),
     less: op("CMPLT"),
     where: (c: T, x: T | number, y: T | number) => a.alu("WHERE", c, float(x), float(y)),
     /** c[0] + c[1] x + … by Horner's rule */
     polynomial: (x: T, c: readonly number[]) =>
-      float(c.slice(0, -1).reduceRight<T | number>((sum, k) => add(mul(sum, x), k), c.at(-1) ?? 0)),
+      float(c.slice(0, -1).reduceRight<T | number>((sum, k) => mulAdd(sum, x, k), c.at(-1) ?? 0)),
   };
 }
 type Notation<T> = ReturnType<typeof notation<T>>;
@@ -134,23 +136,25 @@ const integers =
 
 /**
  * 2^x = 2^n 2^f with n the nearest integer. NaN goes through the polynomial. The power 2^n is multiplied in
- * two halves, so that neither leaves the format and a subnormal result is rounded once.
+ * two halves, so that neither leaves the format and a subnormal result is rounded once. Adding `magic` and twice the
+ * bias leaves n + 2 bias in the low bits: half of it and the rest are the exponents; shifting drops all above.
  */
 export function exp2<T>(a: Algebra<T>, x: T): T {
   const d = a.dtypeOf(x);
   const format = formatOf(d);
-  const { add, sub, mul, less, where, polynomial } = notation(a, d);
+  const { add, sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
   const int = integers(a, format.int);
   const [low, high] = format.exp2Range;
+  const magic = format.magic + 2 * format.bias;
 
   const upper = where(less(high, x), high, x);
   const y = where(less(upper, low), low, upper);
-  const shifted = add(y, format.magic);
-  const f = sub(y, sub(shifted, format.magic));
-  const n = a.alu("SUB", a.bitcast(shifted, format.int), int(format.magicBits));
+  const shifted = add(y, magic);
+  const f = sub(y, sub(shifted, magic));
+  const n = a.bitcast(shifted, format.int);
   const half = a.alu("SHR", n, int(1));
-  const power = (k: T) => a.bitcast(a.alu("SHL", a.alu("ADD", k, int(format.bias)), int(format.mantissa)), d);
-  const root = add(mul(f, polynomial(f, format.exp2)), 1);
+  const power = (k: T) => a.bitcast(a.alu("SHL", k, int(format.mantissa)), d);
+  const root = mulAdd(f, polynomial(f, format.exp2), 1);
   return mul(mul(root, power(half)), power(a.alu("SUB", n, half)));
 }
 

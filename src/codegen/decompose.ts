@@ -4,7 +4,7 @@
 
 import { bounds, type DType, floatToIntVia } from "../dtype.ts";
 import { DTypeError } from "../errors.ts";
-import { opRecord } from "../ops.ts";
+import { type Algebra, opRecord } from "../ops.ts";
 import { emulate } from "./emulate.ts";
 import { graphRewrite, mapGraph, RuleTable, rule } from "./rewrite.ts";
 import type { Target } from "./target.ts";
@@ -23,12 +23,14 @@ const tables = new WeakMap<Target, RuleTable>();
 function missingOps(target: Target): RuleTable {
   let table = tables.get(target);
   if (table === undefined) {
-    const isMissing = (u: UOp): boolean => u.op === "ALU" && !target.has(u.arg, operandType(u));
+    const functions = new Functions(target);
+    const isMissing = (u: UOp): boolean =>
+      u.op === "ALU" && !target.has(u.arg, operandType(u)) && !functions.fused.has(u);
     table = new RuleTable([
       rule(`what ${target.name} lacks`, { op: "ALU", where: isMissing }, (_, arena, u) => {
         if (u.op !== "ALU") return undefined;
         const how = opRecord(u.arg).decompose;
-        if (how !== undefined) return how(arena, ...u.srcs);
+        if (how !== undefined) return how(functions.on(arena), ...u.srcs);
         throw new DTypeError(
           `${u.arg}: ${target.name} cannot do it on ${operandType(u).name}; cast the operands first`,
         );
@@ -37,6 +39,36 @@ function missingOps(target: Target): RuleTable {
     tables.set(target, table);
   }
   return table;
+}
+
+/**
+ * Decompositions add products in one step where vectors of the target can: they round better for it. A MULACC of the user
+ * rounds twice everywhere, so those made here are remembered.
+ */
+class Functions {
+  readonly fused = new WeakSet<UOp>();
+  readonly #target: Target;
+
+  constructor(target: Target) {
+    this.#target = target;
+  }
+  on(arena: UOpArena): Algebra<UOp> {
+    const { simd } = this.#target;
+    const [width] = simd?.widths ?? [];
+    if (simd === undefined || width === undefined) return arena;
+    return {
+      alu: (op, ...srcs) => {
+        const made = arena.alu(op, ...srcs);
+        if (op === "MULACC") this.fused.add(made);
+        return made;
+      },
+      constant: (dtype, value) => arena.constant(dtype, value),
+      cast: (x, dtype) => arena.cast(x, dtype),
+      bitcast: (x, dtype) => arena.bitcast(x, dtype),
+      dtypeOf: (x) => arena.dtypeOf(x),
+      fuses: (dtype) => simd.fuses(dtype.vec(width)),
+    };
+  }
 }
 const operandType = (u: UOp): DType => valueType(u.srcs.at(-1) as UOp);
 

@@ -3,13 +3,14 @@
 // it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
 
 import { getOrMake, prod, toposort } from "../helpers.ts";
+import type { AluOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import { smax } from "../shape/symbolic.ts";
 import { MAX_RUN } from "./blocks.ts";
 import { isNext } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
-import { costOf, STAGE_COST, type Stage } from "./stage.ts";
+import { costOf, opCost, STAGE_COST, type Stage } from "./stage.ts";
 import type { Target } from "./target.ts";
 import { type UOp, valueType } from "./uops.ts";
 
@@ -36,6 +37,8 @@ interface Scope {
   /** LOADs and STOREs */
   readonly memory: readonly UOp[];
   readonly alus: readonly UOp[];
+  /** the operations that these are */
+  readonly weight: number;
   readonly turns: number;
 }
 
@@ -103,15 +106,28 @@ class Heuristic {
   }
   #scope(reduce: UOp | undefined, roots: readonly UOp[]): Scope {
     const inner = toposort(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
+    const alus = inner.filter((u) => u.op === "ALU" && valueType(u.srcs.at(-1) as UOp).isFloat);
     const axes = new Set(roots.flatMap((r) => [...(this.#free.get(r) as ReadonlySet<number>)]));
     for (const r of reduce?.srcs.slice(1) ?? []) axes.add(r.arg as number);
     return {
       reduce,
       axes,
       memory: inner.filter((u) => u.op === "LOAD" || u.op === "STORE"),
-      alus: inner.filter((u) => u.op === "ALU" && valueType(u.srcs.at(-1) as UOp).isFloat),
+      alus,
+      weight: this.#weight(reduce, roots),
       turns: [...axes].reduce((n, id) => n * this.#size(id), 1),
     };
+  }
+  /** Operations of a turn. What is kept by an earlier loop counts there. */
+  #weight(reduce: UOp | undefined, roots: readonly UOp[]): number {
+    const kept = new Set(this.#stages.flatMap((s) => s.later.map((p) => p.done.get(s.value))));
+    const isHere = (u: UOp): boolean => u.op !== "REDUCE" && !kept.has(u);
+    const alus = toposort(roots, (u) => (isHere(u) ? u.srcs : [])).filter(
+      (u) => u.op === "ALU" && isHere(u) && valueType(u.srcs.at(-1) as UOp).isFloat,
+    );
+    // vectors have no instruction for a maximum that keeps NaN
+    const combine = reduce?.arg === "REDUCE_MAX" && valueType(reduce).isFloat ? 2 : 0;
+    return alus.reduce((n, u) => n + opCost(u.arg as AluOp), combine);
   }
   #size(id: number): number {
     return smax((this.#axes[id] as Axis).size);
@@ -129,6 +145,10 @@ class Heuristic {
   /** The widest vectors that fit the axis. */
   #widthOf(id: number): number {
     return this.#target.simd?.widths.find((w) => this.#fits(id, w)) ?? 1;
+  }
+  get #registers(): number {
+    // the accumulators of a tile leave a quarter of them to its operands
+    return ((this.#target.simd?.accumulators ?? 0) * 4) / 3;
   }
   #waste(id: number, n: number): number {
     return (Math.ceil(this.#size(id) / n) * n) / this.#size(id);
@@ -187,14 +207,18 @@ class Heuristic {
     if (hot.reduce === undefined || !hot.axes.has(wide)) {
       const body = this.#scopes
         .filter((s) => s.axes.has(wide))
-        .reduce((n, s) => n + s.alus.length + s.memory.length, 0);
+        .reduce((n, s) => n + s.weight + s.memory.length, 0);
       const vectors = [4, 2].find((v) => v * body <= MAX_BODY && this.#divides(wide, v * width)) ?? 1;
       return lanes(vectors);
     }
     const others = [...hot.axes].filter((id) => id !== wide && this.#axes[id]?.kind === "output");
     // a load that stays along an axis is what a tile of that axis saves
     const reused = others.filter((id) => hot.memory.some((u) => this.#step(u, id) === "stays"));
-    const costs = this.#tiles(wide, reused).map((tile) => ({ tile, cost: this.#cost(tile, wide, hot) }));
+    // nothing is shared: each vector takes registers for its sum, what it loads and what it makes of it
+    const most =
+      reused.length > 0 || isOutput ? Infinity : this.#registers / (1 + hot.memory.length + hot.weight);
+    const tiles = this.#tiles(wide, reused).filter((t) => sizeOf(t) <= Math.max(1, most));
+    const costs = tiles.map((tile) => ({ tile, cost: this.#cost(tile, wide, hot) }));
     const { tile } = costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
     return [...tile].flatMap(([id, n]): OptOp[] =>
       id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#number(id), amount: n }],
@@ -232,7 +256,7 @@ class Heuristic {
     const isProduct = sum?.srcs[0]?.op === "ALU" && sum.srcs[0].arg === "MUL";
     const { simd } = this.#target;
     const fused = isProduct && simd?.fuses(valueType(sum).vec(this.#widthOf(wide))) === true;
-    const alus = accumulators * (hot.alus.length + (fused ? 0 : 1));
+    const alus = accumulators * (hot.weight + (fused ? 0 : 1));
     const waste = this.#waste(wide, (tile.get(wide) as number) * this.#widthOf(wide));
     return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1)) / accumulators;
   }
@@ -242,14 +266,17 @@ class Heuristic {
     if (hot.reduce === undefined) return [];
     const last = hot.reduce.srcs.at(-1) as UOp;
     const amounts = opts.filter((o) => o.op === "UPCAST").map((o) => o.amount);
-    // lanes of a vector are one operation; where the sum has the vectors, the tile has none
-    const summed = opts.some((o) => o.op === "GROUP");
-    const lanes = summed || amounts.length === 0 ? 1 : (this.#target.simd?.widths[0] ?? 1);
-    const body = ((hot.alus.length + 1) * amounts.reduce((n, x) => n * x, 1)) / lanes;
     const id = last.arg as number;
     const { size, kind } = this.#axes[id] ?? { size: 0, kind: "reduce" };
     if (kind !== "reduce" || typeof size !== "number") return [];
     const grouped = opts.find((o) => o.op === "GROUP" && o.axis === this.#number(id))?.amount ?? 1;
+    // lanes of a vector are one operation; where the sum has the vectors, the tile has none
+    const summed = opts.some((o) => o.op === "GROUP");
+    const lanes = summed || amounts.length === 0 ? 1 : (this.#target.simd?.widths[0] ?? 1);
+    // a tile shares what it loads, a plain sum loads for each of its vectors
+    const vectors = amounts.length === 0 ? grouped / this.#widthOf(id) : 1;
+    const loads = amounts.length === 0 ? hot.memory.length : 0;
+    const body = ((hot.weight + 1 + loads) * vectors * prod(amounts)) / lanes;
     const left = size / grouped;
     const most = Math.max(1, Math.floor(MAX_BODY / body));
     // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone altogether

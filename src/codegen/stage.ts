@@ -33,7 +33,7 @@ export interface Stage {
   readonly elements: number;
 }
 
-/** Operations that one op is made of, where there are several. */
+/** Operations that one op is made of, or takes the time of, where there are several. */
 const COSTS: Partial<Record<AluOp, number>> = {
   EXP2: 16,
   LOG2: 24,
@@ -44,6 +44,7 @@ const COSTS: Partial<Record<AluOp, number>> = {
   IDIV: 10,
   MOD: 10,
 };
+export const opCost = (op: AluOp): number => COSTS[op] ?? 1;
 /** Writing an element and reading it again is worth so many operations. */
 export const STAGE_COST = 6;
 
@@ -81,7 +82,7 @@ const isSameButFor = (dims: readonly number[], a: readonly Sint[], b: readonly S
 export function costOf(value: LazyOp, kept: ReadonlySet<LazyOp> = new Set()): number {
   const isHere = (u: LazyOp): boolean => !kept.has(u) && (isAluOp(u.op) || u.op === "CAST");
   const nodes = toposort([value], (u) => (isHere(u) ? u.srcs : []));
-  return nodes.reduce((n, u) => n + (isHere(u) && isAluOp(u.op) ? (COSTS[u.op] ?? 1) : 0), 0);
+  return nodes.reduce((n, u) => n + (isHere(u) && isAluOp(u.op) ? opCost(u.op) : 0), 0);
 }
 
 /** What staging needs of a kernel that was lowered. */

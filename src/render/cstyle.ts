@@ -6,6 +6,7 @@ import { type UOp, type UOpGraph, type UOpName, valueType } from "../codegen/uop
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
+import { extremeOf } from "./extreme.ts";
 import { overflowing } from "./overflow.ts";
 import { literal, type Spell, spellCast, type Words } from "./spelling.ts";
 import {
@@ -13,6 +14,7 @@ import {
   vectorAlu,
   vectorBitcast,
   vectorCast,
+  vectorExtreme,
   vectorFma,
   vectorLane,
   vectorMake,
@@ -138,6 +140,9 @@ class KernelText extends KernelWriter {
       return lanesOf(u) > 1 ? vectorFma(valueType(u), ...xs) : `__builtin_fmaf(${xs.join(",")})`;
     }
     const [condition] = u.srcs;
+    const extreme = this.language.hasVectors && lanesOf(u) > 1 && type.isFloat ? extremeOf(u) : undefined;
+    if (extreme !== undefined && !isByLane(u))
+      return vectorExtreme(extreme.largest)(valueType(u), ...extreme.of.map((x) => this.text(x)));
     const unsigned = this.#unsigned.has(u);
     const whole = this.whole(u, (d, ...xs) =>
       unsigned

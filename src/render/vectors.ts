@@ -126,6 +126,9 @@ export function vectorUnsigned(op: AluOp, d: DType, ...xs: string[]): string | u
 /** `a * b + c`, rounded once. */
 export const vectorFma = call("fma");
 
+/** The larger or the smaller of two, as extreme.ts says. */
+export const vectorExtreme = (largest: boolean): Spell => call(largest ? "pmax" : "pmin");
+
 /** One value in all lanes. */
 export const vectorAll = call("all");
 
@@ -180,8 +183,8 @@ export const vectorWritten = (d: DType, x: string): string =>
 
 // ---- what stands before the kernel ----
 
-const CALLS = /\b([a-z]+)(\d+)_(all|where|max|sqrt|trunc|fma)\(/g;
-type Helper = "all" | "where" | "max" | "sqrt" | "trunc" | "fma";
+const CALLS = /\b([a-z]+)(\d+)_(all|where|max|pmax|pmin|sqrt|trunc|fma)\(/g;
+type Helper = "all" | "where" | "max" | "pmax" | "pmin" | "sqrt" | "trunc" | "fma";
 const byAlias = new Map(dtypes.all.map((d) => [d.alias, d]));
 const TYPES = new RegExp(`\\b(${[...byAlias.keys()].join("|")})(\\d+)(?![a-z\\d])`, "gi");
 
@@ -195,6 +198,23 @@ const X86_FMA: Readonly<Record<number, string>> = {
   8: "__builtin_ia32_vfmaddps256(a,b,c)",
 };
 
+const X86_MAX: Readonly<
+  Record<number, { readonly when: string; readonly max: string; readonly min: string }>
+> = {
+  4: { when: "__SSE__", max: "__builtin_ia32_maxps", min: "__builtin_ia32_minps" },
+  8: { when: "__AVX__", max: "__builtin_ia32_maxps256", min: "__builtin_ia32_minps256" },
+};
+/** As extreme.ts has them: the first operand where a comparison fails, which for the instruction is the second. */
+function extremes(d: DType, name: "pmax" | "pmin"): string {
+  const [v, bits] = [nameOf(d), nameOf(maskOf(d))];
+  const x86 = scalarOf(d) === dtypes.float32 ? X86_MAX[d.count] : undefined;
+  const first = name === "pmax" ? "a<b" : "b<a";
+  const plain = `${bits} m = ${first}; return (${v})(((${bits})b&m)|((${bits})a&~m));`;
+  const head = `${v}_${name}(${v} a, ${v} b) {`;
+  if (x86 === undefined) return `${head} ${plain} }`;
+  return `${head}\n#if ${x86.when}\n  return ${name === "pmax" ? x86.max : x86.min}(b,a);\n#else\n  ${plain}\n#endif\n}`;
+}
+
 const HELPERS: Readonly<Record<Helper, (d: DType, scalar: string) => string>> = {
   all: (d, scalar) =>
     `${nameOf(d)}_all(${scalar} x) { return (${nameOf(d)})${lanesOf(d, () => (isBool(d) ? "-(x!=0)" : "x"))}; }`,
@@ -206,9 +226,18 @@ const HELPERS: Readonly<Record<Helper, (d: DType, scalar: string) => string>> = 
   },
   max: (d) => {
     const [v, bits] = [nameOf(d), nameOf(maskOf(d))];
-    const first = d.isFloat ? "(a>b)|(a!=a)" : "a>b";
-    return `${v}_max(${v} a, ${v} b) { ${bits} m = ${first}; return (${v})(((${bits})a&m)|((${bits})b&~m)); }`;
+    const x86 = X86_MAX[d.count];
+    const head = `${v}_max(${v} a, ${v} b) {`;
+    const choose = (m: string, c: string, b: string): string =>
+      `${bits} ${m} = ${c}; return (${v})(((${bits})a&${m})|((${bits})${b}&~${m}));`;
+    if (!d.isFloat) return `${head} ${choose("m", "a>b", "b")} }`;
+    if (scalarOf(d) !== dtypes.float32 || x86 === undefined)
+      return `${head} ${choose("m", "(a>b)|(a!=a)", "b")} }`;
+    // the instruction gives b where one is no number
+    return `${head}\n#if ${x86.when}\n  ${v} x = ${x86.max}(a,b); ${choose("m", "a!=a", "x")}\n#else\n  ${choose("m", "(a>b)|(a!=a)", "b")}\n#endif\n}`;
   },
+  pmax: (d) => extremes(d, "pmax"),
+  pmin: (d) => extremes(d, "pmin"),
   sqrt: (d) =>
     `${nameOf(d)}_sqrt(${nameOf(d)} x) { return (${nameOf(d)})${lanesOf(d, (i) => `__builtin_sqrt${suffix(d)}(x[${i}])`)}; }`,
   trunc: (d) =>

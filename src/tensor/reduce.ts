@@ -176,7 +176,8 @@ export abstract class ReduceTensor extends MathTensor {
   softmax(dim = -1, { dtype }: Typed = {}): this {
     return this.#normalized("softmax", dim, dtype, (x, axes) => {
       const e = x.detach().#shifted(axes).#expSmall();
-      return this.wrap(e.div(e.reduceSum(axes)).lazydata, [x], (g, out) => [
+      // one division a row: the sum is at least 1, so its reciprocal loses next to nothing
+      return this.wrap(e.mul(e.reduceSum(axes).reciprocal()).lazydata, [x], (g, out) => [
         out.mul(g.sub(g.mul(out).reduceSum(axes))),
       ]);
     });

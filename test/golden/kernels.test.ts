@@ -255,10 +255,11 @@ test("softmax of rows", () => {
           float val1 = data1[alu0+ridx2];
           acc1 = (exp2f(((val1-acc0)*1.4426950408889634f))+acc1);
         }
+        float alu1 = (1.0f/acc1);
         for (int ridx3 = 0; ridx3 < 4; ridx3++) {
-          int alu1 = (alu0+ridx3);
-          float val2 = data1[alu1];
-          data0[alu1] = (exp2f(((val2-acc0)*1.4426950408889634f))/acc1);
+          int alu2 = (alu0+ridx3);
+          float val2 = data1[alu2];
+          data0[alu2] = (exp2f(((val2-acc0)*1.4426950408889634f))*alu1);
         }
       }
     }"
@@ -279,10 +280,11 @@ test("softmax of rows", () => {
         float val1 = *(data1+alu0+ridx1);
         acc1 = (precise::exp2(((val1-acc0)*1.4426950408889634f))+acc1);
       }
+      float alu1 = (1.0f/acc1);
       for (int ridx2 = 0; ridx2 < 4; ridx2++) {
-        int alu1 = (alu0+ridx2);
-        float val2 = *(data1+alu1);
-        *(data0+alu1) = (precise::exp2(((val2-acc0)*1.4426950408889634f))/acc1);
+        int alu2 = (alu0+ridx2);
+        float val2 = *(data1+alu2);
+        *(data0+alu2) = (precise::exp2(((val2-acc0)*1.4426950408889634f))*alu1);
       }
     }"
   `);
@@ -300,10 +302,11 @@ test("softmax of rows", () => {
         float val1 = data1[alu0+ridx1];
         acc1 = (exp2f(((val1-acc0)*1.4426950408889634f))+acc1);
       }
+      float alu1 = (1.0f/acc1);
       for (int ridx2 = 0; ridx2 < 4; ridx2++) {
-        int alu1 = (alu0+ridx2);
-        float val2 = data1[alu1];
-        data0[alu1] = (exp2f(((val2-acc0)*1.4426950408889634f))/acc1);
+        int alu2 = (alu0+ridx2);
+        float val2 = data1[alu2];
+        data0[alu2] = (exp2f(((val2-acc0)*1.4426950408889634f))*alu1);
       }
     }"
   `);
@@ -322,10 +325,11 @@ test("softmax of rows", () => {
         float val1 = data1[alu0+ridx1];
         acc1 = (exp2(((val1-acc0)*1.4426950408889634f))+acc1);
       }
+      float alu1 = (1.0f/acc1);
       for (int ridx2 = 0; ridx2 < 4; ridx2++) {
-        int alu1 = (alu0+ridx2);
-        float val2 = data1[alu1];
-        data0[alu1] = (exp2(((val2-acc0)*1.4426950408889634f))/acc1);
+        int alu2 = (alu0+ridx2);
+        float val2 = data1[alu2];
+        data0[alu2] = (exp2(((val2-acc0)*1.4426950408889634f))*alu1);
       }
     }"
   `);
@@ -361,10 +365,11 @@ test("softmax of rows", () => {
         let val1 = data1[alu0+ridx1];
         acc1 = (nan_exp2(((val1-acc0)*1.4426950408889634f))+acc1);
       }
+      let alu1 = (1.0f/acc1);
       for (var ridx2: i32 = 0; ridx2 < 4; ridx2++) {
-        let alu1 = (alu0+ridx2);
-        let val2 = data1[alu1];
-        data0[alu1] = (nan_exp2(((val2-acc0)*1.4426950408889634f))/acc1);
+        let alu2 = (alu0+ridx2);
+        let val2 = data1[alu2];
+        data0[alu2] = (nan_exp2(((val2-acc0)*1.4426950408889634f))*alu1);
       }
     }"
   `);

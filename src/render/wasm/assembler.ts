@@ -68,7 +68,7 @@ export const OP = {
   "i32x4.shr_u": 0xfd00ad, "i32x4.add": 0xfd00ae, "i32x4.sub": 0xfd00b1, "i32x4.mul": 0xfd00b5,
   "i32x4.max_s": 0xfd00b8, "i32x4.max_u": 0xfd00b9, "f32x4.neg": 0xfd00e1, "f32x4.sqrt": 0xfd00e3,
   "f32x4.add": 0xfd00e4, "f32x4.sub": 0xfd00e5, "f32x4.mul": 0xfd00e6, "f32x4.div": 0xfd00e7,
-  "f32x4.max": 0xfd00e9, "i32x4.trunc_sat_f32x4_s": 0xfd00f8, "f32x4.convert_i32x4_s": 0xfd00fa,
+  "f32x4.pmin": 0xfd00ea, "f32x4.pmax": 0xfd00eb, "i32x4.trunc_sat_f32x4_s": 0xfd00f8, "f32x4.convert_i32x4_s": 0xfd00fa,
   "f32x4.convert_i32x4_u": 0xfd00fb, "f32x4.relaxed_madd": 0xfd0105,
 } as const;
 export type Opcode = (typeof OP)[keyof typeof OP];

@@ -8,6 +8,7 @@ import type { Renderer } from "../../codegen/target.ts";
 import { type UOp, type UOpGraph, type UOpName, valueType } from "../../codegen/uops.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
+import { extremeOf } from "../extreme.ts";
 import {
   buildHelper,
   type Context,
@@ -235,6 +236,11 @@ const emitOp: Emit = (e, u, lane) => {
   const [a, b, c] = u.srcs;
   const type = valueType(u.srcs.at(-1) as UOp);
   const shift = isV128(type) ? shiftOf(u) : undefined;
+  const extreme = isV128(type) && type.isFloat ? extremeOf(u) : undefined;
+  if (extreme !== undefined) {
+    for (const s of extreme.of) e.push(s, lane);
+    return e.f.op(OP[extreme.largest ? "f32x4.pmax" : "f32x4.pmin"]);
+  }
   if (u.arg === "WHERE") {
     e.push(b as UOp, lane); // `select` takes the condition last
     e.push(c as UOp, lane);
@@ -242,6 +248,12 @@ const emitOp: Emit = (e, u, lane) => {
   } else if (shift !== undefined) {
     e.push(a as UOp, lane);
     e.f.i32(shift);
+  } else if (u.arg === "MULACC" && !isV128(type)) {
+    e.push(a as UOp, lane);
+    e.push(b as UOp, lane);
+    emitAlu(e, "MUL", scalarOf(type), undefined);
+    e.push(c as UOp, lane);
+    return emitAlu(e, "ADD", scalarOf(type), undefined);
   } else for (const s of u.srcs) e.push(s, lane);
   // one condition for all lanes chooses between vectors as between any two values
   if (isV128(type) && valueType(a as UOp).count > 1) emitVectorAlu(e.f, u.arg, scalarOf(type));
