@@ -5,6 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BEAM_FLAGS, beam } from "./beam.ts";
 import { CPU_FLAGS, cpu } from "./cpu.ts";
+import { GPU_FLAGS, gpu } from "./gpu.ts";
 import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
@@ -19,6 +20,7 @@ interface Benchmark {
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   beam: { run: beam, what: "the heuristic's kernels beside what BEAM=4 finds", flags: BEAM_FLAGS },
   cpu: { run: cpu, what: "kernels and models beside peers and the machine's limits", flags: CPU_FLAGS },
+  gpu: { run: gpu, what: "works on an NVIDIA GPU, through CUDA and NV, beside PyTorch", flags: GPU_FLAGS },
   jit: { run: jit, what: "what a captured step costs: time of the host, of the device, memory" },
   overhead: { run: overhead, what: "what the compiler costs" },
   train: { run: train, what: "steps of training" },

@@ -25,6 +25,8 @@ export interface Report {
   readonly rows: readonly Row[];
   /** what could not be measured, and why */
   readonly skipped: readonly string[];
+  /** of the machine, beside those that `machine()` knows */
+  readonly facts?: Readonly<Record<string, string>>;
 }
 
 export function summarize(samples: readonly number[]): Summary {
@@ -47,7 +49,7 @@ export function machine(): Readonly<Record<string, string>> {
 }
 
 export function toMarkdown(
-  { title, rows, skipped }: Report,
+  { title, rows, skipped, facts: more = {} }: Report,
   facts: Readonly<Record<string, string>>,
 ): string {
   const head = ["what", "median ms", "p10", "p90", "samples", "limit", "target", ""];
@@ -61,7 +63,7 @@ export function toMarkdown(
     r.target === undefined ? "" : String(r.target),
     verdict(r),
   ]);
-  const machine = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
+  const machine = Object.entries({ ...facts, ...more }).map(([name, value]) => `${name} ${value}`);
   return [
     `## ${title}`,
     `\`npm run bench -- ${title} --write\`; ${machine.join(", ")}.`,

@@ -7,7 +7,7 @@ import { InternalError, ShapeError, SymbolicError } from "../errors.ts";
 import { runSync, type Step, settle, timestamp } from "../helpers.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";
-import type { Program } from "./device.ts";
+import type { Compiled, Program } from "./device.ts";
 import { clock, profiler } from "./profile.ts";
 import { Device } from "./registry.ts";
 import { updateStats } from "./stats.ts";
@@ -118,8 +118,15 @@ export class BufferCopy extends Runner {
     const args = { bytes: dest.nbytes };
     profiler.add({ device: "host", track: "copy", name, kind: "copy", start, end: clock(), args });
   }
+  /** Where the host sees only the memory that is written, the bytes go straight there. */
   protected *copy(dest: Buffer, src: Buffer): Step<void> {
-    yield* settle(dest.copyin(yield* src.read(true)));
+    const [to, from] = [Device.get(dest.device), Device.get(src.device)];
+    const isSeen = ({ allocator }: Compiled, b: Buffer) => allocator.view(b.handle, b.nbytes) !== undefined;
+    if (isSeen(from, src) || !isSeen(to, dest)) return yield* settle(dest.copyin(yield* src.read(true)));
+    // what is queued may still use this memory
+    for (const device of [to, from]) yield* settle(device.synchronize());
+    const window = to.allocator.view(dest.handle, dest.nbytes) as Uint8Array;
+    yield* settle(from.allocator.copyout(window, src.handle));
   }
 }
 
@@ -139,18 +146,10 @@ export class BufferXfer extends BufferCopy {
   }
 }
 
-/** From a file straight into the memory of a device that lives on the host, else through a host array. */
+/** From a file. */
 export class BufferRead extends BufferCopy {
   override get name(): string {
     return "read";
-  }
-  protected override *copy(dest: Buffer, src: Buffer): Step<void> {
-    const { allocator } = Device.get(dest.device);
-    if (allocator.view(dest.handle, dest.nbytes) === undefined) return yield* super.copy(dest, src);
-    // what is queued may still use this memory
-    yield* settle(Device.get(dest.device).synchronize());
-    const window = allocator.view(dest.handle, dest.nbytes) as Uint8Array;
-    yield* settle(Device.get(src.device).allocator.copyout(window, src.handle));
   }
 }
 

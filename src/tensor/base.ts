@@ -243,7 +243,7 @@ export abstract class TensorBase {
   async data(): Promise<TypedArray> {
     const host = this.#onHost();
     await realize([host]);
-    return this.#decoded(host, await runAsync(host.buffer.read()));
+    return this.#decoded(host, await runAsync(host.buffer.read(true)));
   }
   /**
    * `data` where the device can be waited for.
@@ -253,12 +253,15 @@ export abstract class TensorBase {
   dataSync(): TypedArray {
     const host = this.#onHost();
     realizeSync([host]);
-    return this.#decoded(host, runSync(host.buffer.read(), "dataSync"));
+    return this.#decoded(host, runSync(host.buffer.read(true), "dataSync"));
   }
   #decoded(host: LazyBuffer, bytes: Uint8Array): TypedArray {
     const { dtype } = this;
     const decode = (b: Uint8Array): TypedArray => decodeArray(dtype, b);
-    const plain = decode(bytes.slice(0, this.size * dtype.itemsize));
+    const length = this.size * dtype.itemsize;
+    // a copy that was made for this call is nobody else's; what a jit captures, or the tensor's own array, is
+    const isOwn = !this.lazydata.gathered.onlyHolds && !CacheCollector.collecting;
+    const plain = decode(isOwn ? bytes.subarray(0, length) : bytes.slice(0, length));
     return CacheCollector.read("data", host.buffer, this.lazydata.size, decode, plain);
   }
   /**

@@ -1,4 +1,4 @@
-// npm run conformance -- FILE [--device WASM] [--op name] [--limit n] [--every n] [--verbose]
+// npm run conformance -- FILE [--device WASM] [--op name] [--limit n] [--every n] [--share i/n] [--verbose]
 // Runs a file of torch's own samples and says what agrees. Exits with 1 unless 98 % of the values and 97 % of the
 // gradients do.
 
@@ -14,6 +14,7 @@ const { values, positionals } = parseArgs({
     op: { type: "string", multiple: true },
     limit: { type: "string" },
     every: { type: "string", default: "1" },
+    share: { type: "string", default: "0/1" },
     verbose: { type: "boolean", default: false },
   },
 });
@@ -25,9 +26,11 @@ if (file === undefined) {
   process.exit(2);
 }
 const every = Number(values.every);
+const [part, parts] = values.share.split("/").map(Number) as [number, number];
 const samples = readSamples(file)
   .filter((s) => values.op === undefined || values.op.includes(s.op))
   .filter((_, i) => i % every === 0)
+  .filter((_, i) => i % parts === part)
   .slice(0, values.limit === undefined ? undefined : Number(values.limit));
 
 const started = performance.now();
