@@ -7,7 +7,7 @@ import type { AluOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import { smax } from "../shape/symbolic.ts";
 import { MAX_RUN } from "./blocks.ts";
-import { isNext } from "./expand.ts";
+import { isNext, strideOf } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
 import { costOf, opCost, STAGE_COST, type Stage } from "./stage.ts";
@@ -26,6 +26,14 @@ const MIN_TURNS = 64;
 const CACHE = 1 << 19;
 /** An array that a row is kept in may be as large: it stays in the nearest cache, or next to it. */
 const STAGE_BYTES = 1 << 16;
+/** A loop with fewer turns than this does not pay for packing before it. */
+const PACK_TURNS = 16;
+/** Operands that are not larger stay in the nearest cache wherever they lie. */
+const NEAR_BYTES = 1 << 14;
+/** Cycles that a turn waits for an operand that jumps as far, in bytes, and how far that is. */
+const FAR = { bytes: 1024, cycles: 2 } as const;
+/** A loop that threads share has at least so many turns for each part to be of the same size. */
+const SHARED_TURNS = 8;
 /** Less work than this is done before a second thread would have woken up. */
 const THREAD_WORK = 1 << 16;
 
@@ -42,9 +50,19 @@ interface Scope {
   readonly turns: number;
 }
 
+/** Operands that are copied before the loop over an output axis (operands.ts). */
+interface Packing {
+  /** the axis of that loop */
+  readonly axis: number;
+  /** all that the sum reads again in every turn of it */
+  readonly loads: ReadonlySet<UOp>;
+}
+/** Lanes of each axis, of the wide one vectors. */
+type Tile = ReadonlyMap<number, number>;
+
 /** Lanes of an axis worth trying. */
 const AMOUNTS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
-const sizeOf = (tile: ReadonlyMap<number, number>): number => prod([...tile.values()]);
+const sizeOf = (tile: Tile): number => prod([...tile.values()]);
 
 /** How an access meets an axis: it stays where it is, goes to the neighbour, or jumps. */
 type Step = "stays" | "next" | "jumps";
@@ -64,6 +82,10 @@ class Heuristic {
   readonly #scopes: readonly Scope[];
   readonly #stages: readonly Stage[];
   readonly #steps = new Map<UOp, Map<number, Step>>();
+  /** bytes that are left for arrays */
+  #room: number;
+  /** what was chosen to be packed before, if anything */
+  #packed: Packing | undefined;
 
   constructor({ sink, axes, order, stages }: Lowered, target: Target, inPlace: boolean) {
     this.#inPlace = inPlace;
@@ -71,6 +93,7 @@ class Heuristic {
     this.#stages = stages;
     this.#order = order;
     this.#target = target;
+    this.#room = target.sharedMax;
     const nodes = toposort([sink], (x) => x.srcs);
     for (const u of nodes) this.#free.set(u, this.#freeOf(u));
     const reduces = nodes.filter((u) => u.op === "REDUCE");
@@ -86,7 +109,7 @@ class Heuristic {
     const hot = this.#scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
     if (hot.turns < MIN_TURNS) return opts;
     if (simd !== undefined) {
-      for (const axis of this.#wideAxes()) opts.push(...this.#tile(axis, hot));
+      for (const axis of this.#wideAxes(hot)) opts.push(...this.#tile(axis, hot));
       opts.push(...this.#unrolled(hot, opts));
     }
     return [...opts, ...this.#staged(opts), ...this.#threads(opts, hot)];
@@ -146,10 +169,6 @@ class Heuristic {
   #widthOf(id: number): number {
     return this.#target.simd?.widths.find((w) => this.#fits(id, w)) ?? 1;
   }
-  get #registers(): number {
-    // the accumulators of a tile leave a quarter of them to its operands
-    return ((this.#target.simd?.accumulators ?? 0) * 4) / 3;
-  }
   #waste(id: number, n: number): number {
     return (Math.ceil(this.#size(id) / n) * n) / this.#size(id);
   }
@@ -164,11 +183,11 @@ class Heuristic {
   // ---- vectors ----
 
   /** Axes along which vectors save most, no two of them in one scope. */
-  #wideAxes(): number[] {
+  #wideAxes(hot: Scope): number[] {
     const gains = [...this.#ranges.keys()]
       .map((id) => {
         const width = this.#widthOf(id);
-        return { id, gain: ((width - 1) * this.#gain(id)) / this.#waste(id, width) };
+        return { id, gain: ((width - 1) * this.#gain(id, hot)) / this.#waste(id, width) };
       })
       .filter(({ gain }) => gain > 0);
     const chosen: number[] = [];
@@ -179,12 +198,13 @@ class Heuristic {
     return chosen;
   }
   /** What vectors save of a turn: a load and an operation do for all lanes, a jump gains nothing and is put together. */
-  #gain(id: number): number {
+  #gain(id: number, hot: Scope): number {
+    const packing = this.#packing(id, hot);
+    const saved = { stays: 3, next: 3, jumps: -3 } as const;
     let gain = 0;
     for (const s of this.#scopes) {
       if (!s.axes.has(id)) continue;
-      const saved = { stays: 3, next: 3, jumps: -3 } as const;
-      const memory = s.memory.reduce((n, u) => n + saved[this.#step(u, id)], 0);
+      const memory = s.memory.reduce((n, u) => n + saved[this.#stepIn(u, id, packing)], 0);
       const alus = s.alus.filter((u) => this.#free.get(u)?.has(id)).length;
       gain += s.turns * (memory + alus);
     }
@@ -216,19 +236,32 @@ class Heuristic {
     const reused = others.filter((id) => hot.memory.some((u) => this.#step(u, id) === "stays"));
     // nothing is shared: each vector takes registers for its sum, what it loads and what it makes of it
     const most =
-      reused.length > 0 || isOutput ? Infinity : this.#registers / (1 + hot.memory.length + hot.weight);
+      reused.length > 0 || isOutput
+        ? Infinity
+        : (this.#target.simd?.registers ?? 1) / (1 + hot.memory.length + hot.weight);
     const tiles = this.#tiles(wide, reused).filter((t) => sizeOf(t) <= Math.max(1, most));
-    const costs = tiles.map((tile) => ({ tile, cost: this.#cost(tile, wide, hot) }));
-    const { tile } = costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
-    return [...tile].flatMap(([id, n]): OptOp[] =>
+    const found = this.#packing(wide, hot);
+    const ways = tiles.map((tile) => ({ tile, packing: undefined as Packing | undefined }));
+    if (found !== undefined) {
+      const fitting = tiles.filter((t) => this.#packedBytes(t, wide, found, hot) <= this.#room);
+      // long runs are copied faster than short ones
+      ways.push(...fitting.reverse().map((tile) => ({ tile, packing: found })));
+    }
+    const costs = ways.map((way) => ({ ...way, cost: this.#cost(way.tile, wide, hot, way.packing) }));
+    const { tile, packing } = costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
+    const opts = [...tile].flatMap(([id, n]): OptOp[] =>
       id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#number(id), amount: n }],
     );
+    if (packing === undefined) return opts;
+    this.#packed = packing;
+    this.#room -= this.#packedBytes(tile, wide, packing, hot);
+    return [...opts, { op: "STAGE", axis: this.#number(packing.axis), amount: 1 }];
   }
   /** Vectors along the wide axis, and lanes of at most two others, as many as there are registers for. */
-  #tiles(wide: number, others: readonly number[]): ReadonlyMap<number, number>[] {
+  #tiles(wide: number, others: readonly number[]): Tile[] {
     const most = this.#target.simd?.accumulators ?? 1;
     const width = this.#widthOf(wide);
-    const vectors = (t: ReadonlyMap<number, number>): number => t.get(wide) as number;
+    const vectors = (t: Tile): number => t.get(wide) as number;
     let tiles = AMOUNTS.filter((n) => this.#fits(wide, n * width)).map((n) => new Map([[wide, n]]));
     for (const id of others) {
       const amounts = AMOUNTS.filter((n) => n > 1 && this.#divides(id, n));
@@ -239,18 +272,25 @@ class Heuristic {
     return tiles.filter((t) => sizeOf(t) <= most).sort((a, b) => vectors(a) - vectors(b));
   }
   /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
-  #cost(tile: ReadonlyMap<number, number>, wide: number, hot: Scope): number {
+  #cost(tile: Tile, wide: number, hot: Scope, packing: Packing | undefined): number {
     const accumulators = sizeOf(tile);
     let loads = 0;
+    let waits = 0;
     for (const u of hot.memory) {
       let n = 1;
+      const isPacked = packing?.loads.has(u) === true;
       for (const [id, lanes] of tile) {
-        const step = this.#step(u, id);
+        const step = this.#stepIn(u, id, packing);
         // one value for all lanes is loaded and spread, values that jump are loaded and put together
         if (id === wide) n *= { stays: 1.3, next: lanes, jumps: 6 * lanes }[step];
         else if (step !== "stays") n *= lanes;
       }
       loads += n;
+      if (packing !== undefined && isPacked) {
+        // it is read and written, one by one where it is put together, once for all turns of the loop
+        const each = this.#step(u, wide) === "jumps" ? 2 * this.#widthOf(wide) : 2;
+        waits += (each * n * (tile.get(packing.axis) ?? 1)) / this.#size(packing.axis);
+      } else waits += this.#wait(u, hot);
     }
     const sum = hot.reduce;
     const isProduct = sum?.srcs[0]?.op === "ALU" && sum.srcs[0].arg === "MUL";
@@ -258,12 +298,82 @@ class Heuristic {
     const fused = isProduct && simd?.fuses(valueType(sum).vec(this.#widthOf(wide))) === true;
     const alus = accumulators * (hot.weight + (fused ? 0 : 1));
     const waste = this.#waste(wide, (tile.get(wide) as number) * this.#widthOf(wide));
-    return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1)) / accumulators;
+    return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1 + waits)) / accumulators;
+  }
+
+  // ---- packing ----
+
+  #stepIn(u: UOp, id: number, packing: Packing | undefined): Step {
+    const step = this.#step(u, id);
+    return step === "jumps" && packing?.loads.has(u) ? "next" : step;
+  }
+  /** For an operand whose next element is far away, or found by several loops inside each other. */
+  #wait(u: UOp, hot: Scope): number {
+    const loops = hot.reduce?.srcs.slice(1) ?? [];
+    const stride = strideOf(u.srcs[1] as UOp, loops.at(-1) as UOp);
+    const isFar = Math.abs(stride ?? 0) * valueType(u).itemsize >= FAR.bytes;
+    const nested = loops.filter((r) => this.#free.get(u)?.has(r.arg as number)).length > 1;
+    return this.#bytes(u) > NEAR_BYTES && (isFar || nested) ? FAR.cycles : 0;
+  }
+  /**
+   * The longest loop of results that does not move along operands with vectors of the axis in them. One sum is all there is in
+   * the kernel: another one could be computed again in every turn, as the loops change places.
+   */
+  #packing(wide: number, hot: Scope): Packing | undefined {
+    const { hasLocal, hasThreads } = this.#target;
+    const sums = hot.reduce?.srcs.slice(1).map((r) => r.arg as number) ?? [];
+    const isConstant = (id: number): boolean => typeof this.#axes[id]?.size === "number";
+    if (sums.length === 0 || this.#inPlace || hasLocal || this.#scopes.length !== 2) return undefined;
+    if (this.#axes[wide]?.kind !== "output" || ![...sums, wide].every(isConstant)) return undefined;
+    const outputs = [...hot.axes].filter((id) => this.#axes[id]?.kind === "output" && isConstant(id));
+    // threads share another loop: the one after the packing is theirs each
+    const isShared = (id: number): boolean =>
+      this.#size(id) / (id === wide ? 4 * this.#widthOf(id) : 1) >= SHARED_TURNS;
+    const found = outputs
+      .filter((id) => id !== wide && this.#size(id) >= PACK_TURNS)
+      .filter(
+        (id) => !hasThreads || this.#work() < THREAD_WORK || outputs.some((o) => o !== id && isShared(o)),
+      )
+      .map((axis): Packing => {
+        const loads = hot.memory.filter((u) => {
+          const free = this.#free.get(u) as ReadonlySet<number>;
+          return !free.has(axis) && sums.some((id) => free.has(id));
+        });
+        return { axis, loads: new Set(loads) };
+      })
+      .filter(({ loads }) =>
+        [...loads].some((u) => this.#free.get(u)?.has(wide) && this.#bytes(u) > NEAR_BYTES),
+      );
+    return found.reduce<Packing | undefined>(
+      (a, b) => (a === undefined || this.#size(b.axis) > this.#size(a.axis) ? b : a),
+      undefined,
+    );
+  }
+  /** What the arrays take that a tile reads from. */
+  #packedBytes(tile: Tile, wide: number, { loads }: Packing, hot: Scope): number {
+    const sum = hot.reduce as UOp;
+    const lanes = (id: number): number => (tile.get(id) ?? 1) * (id === wide ? this.#widthOf(id) : 1);
+    return [...loads].reduce((bytes, u) => {
+      const axes = [...(this.#free.get(u) as ReadonlySet<number>)];
+      const sizes = axes.map((id) => (this.#axes[id]?.kind === "output" ? lanes(id) : this.#size(id)));
+      // it may be packed as the wider type that it is cast to
+      const itemsize = Math.max(valueType(u).itemsize, valueType(sum).itemsize);
+      return bytes + Math.ceil((prod(sizes) * itemsize) / 64) * 64;
+    }, 0);
+  }
+  /** The part of a buffer that is read or written. */
+  #bytes(u: UOp): number {
+    const { itemsize } = valueType((u.op === "LOAD" ? u : u.srcs[2]) as UOp);
+    return [...(this.#free.get(u) as ReadonlySet<number>)].reduce((n, id) => n * this.#size(id), itemsize);
+  }
+  #work(): number {
+    return this.#scopes.reduce((n, s) => n + s.turns * (1 + s.alus.length), 0);
   }
 
   /** The innermost reduce loop, where its body is small enough to be written several times. */
   #unrolled(hot: Scope, opts: readonly OptOp[]): OptOp[] {
-    if (hot.reduce === undefined) return [];
+    // what is packed is read in one long loop
+    if (hot.reduce === undefined || this.#packed !== undefined) return [];
     const last = hot.reduce.srcs.at(-1) as UOp;
     const amounts = opts.filter((o) => o.op === "UPCAST").map((o) => o.amount);
     const id = last.arg as number;
@@ -288,7 +398,7 @@ class Heuristic {
 
   /** What is cheaper kept than computed again, as long as it stays near: each value in the first loop that has it. */
   #staged(opts: readonly OptOp[]): OptOp[] {
-    let room = Math.min(STAGE_BYTES, this.#target.sharedMax);
+    let room = Math.min(STAGE_BYTES, this.#room);
     const kept = new Set<LazyOp>();
     const axes = new Set<number>();
     return this.#stages.flatMap(({ home, value, elements }): OptOp[] => {
@@ -313,8 +423,7 @@ class Heuristic {
 
   /** A loop that is long enough to be shared, in kernels with enough to do; it becomes the outermost. */
   #threads(opts: readonly OptOp[], hot: Scope): OptOp[] {
-    const work = this.#scopes.reduce((n, s) => n + s.turns * (1 + s.alus.length), 0);
-    if (!this.#target.hasThreads || work < THREAD_WORK) return [];
+    if (!this.#target.hasThreads || this.#work() < THREAD_WORK) return [];
     const left = (a: Axis): number => {
       const taken = opts
         .filter((o) => o.axis === a.of && o.op === "UPCAST")
@@ -323,7 +432,9 @@ class Heuristic {
     };
     // a reduce that does not depend on the loop would be computed again in every part of it
     const everywhere = (a: Axis): boolean => this.#scopes.every((s) => s.axes.has(a.id));
-    const outputs = this.#order.filter((a) => a.kind === "output" && left(a) > 1 && everywhere(a));
+    const outputs = this.#order.filter(
+      (a) => a.kind === "output" && left(a) > 1 && everywhere(a) && a.id !== this.#packed?.axis,
+    );
     const long = outputs.filter((a) => left(a) >= 16);
     const read = (a: Axis): number => this.#readAgain(a, left(a), hot);
     const axis = long.sort((a, b) => read(a) - read(b))[0] ?? outputs.sort((a, b) => left(b) - left(a))[0];
@@ -332,10 +443,8 @@ class Heuristic {
   /** Bytes that come from memory if this loop of so many turns is around all others: what it does not move along, each turn. */
   #readAgain(a: Axis, turns: number, hot: Scope): number {
     return hot.memory.reduce((sum, u) => {
-      const axes = this.#free.get(u) as ReadonlySet<number>;
-      const { itemsize } = valueType((u.op === "LOAD" ? u : u.srcs[2]) as UOp);
-      const bytes = [...axes].reduce((n, id) => n * this.#size(id), itemsize);
-      return axes.has(a.id) || bytes <= CACHE ? sum : sum + bytes * turns;
+      const bytes = this.#bytes(u);
+      return this.#free.get(u)?.has(a.id) || bytes <= CACHE ? sum : sum + bytes * turns;
     }, 0);
   }
   #number(id: number): number {

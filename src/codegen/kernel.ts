@@ -15,6 +15,7 @@ import { chooseGpuOpts } from "./heuristicgpu.ts";
 import { linearize } from "./linearize.ts";
 import { type Axis, type Lowered, lower } from "./lower.ts";
 import { pickOneHot } from "./onehot.ts";
+import { packOperands } from "./operands.ts";
 import type { OptOp } from "./opts.ts";
 import { pack } from "./pack.ts";
 import { checkGraph, checkList } from "./spec.ts";
@@ -55,8 +56,10 @@ export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: bo
 export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
   const lowered = lower(ast, opts, target);
   if (env.SPEC) checkGraph(lowered.sink, "lower");
-  const sink = pickOneHot(lowered.sink, lowered.arena);
-  if (env.SPEC) checkGraph(sink, "pickOneHot");
+  const picked = pickOneHot(lowered.sink, lowered.arena);
+  if (env.SPEC) checkGraph(picked, "pickOneHot");
+  const sink = packOperands({ ...lowered, sink: picked }, opts, target);
+  if (env.SPEC) checkGraph(sink, "packOperands");
   return { ...lowered, sink };
 }
 

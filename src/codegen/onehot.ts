@@ -70,8 +70,9 @@ function chosen(u: UOp, ranges: readonly UOp[]): { range: UOp; index: UOp } | un
 /** The expression with `at` for the range; what it loads is gated, since `at` may lie outside. */
 export function substitute(root: UOp, range: UOp, at: UOp, there: UOp, a: UOpArena): UOp {
   const done = new Map<UOp, UOp>();
-  for (const u of toposort([root], (x) => x.srcs)) {
-    const srcs = u.srcs.map((s) => done.get(s) as UOp);
+  // an array was filled before, in loops of its own
+  for (const u of toposort([root], (x) => (x.op === "STAGE" ? [] : x.srcs))) {
+    const srcs = u.op === "STAGE" ? u.srcs : u.srcs.map((s) => done.get(s) as UOp);
     const changed = srcs.some((s, i) => s !== u.srcs[i]);
     if (u === range) done.set(u, at);
     else if (!changed) done.set(u, u);

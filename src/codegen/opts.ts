@@ -14,7 +14,8 @@ import { add, idiv, type Sint } from "../shape/symbolic.ts";
  * different threads, at least `amount` turns each. PADTO rounds an output axis up to a multiple of `amount`: the last turn
  * starts so much earlier, and computes what the one before it did once more. Not for a kernel that writes what it reads.
  * STAGE keeps what the loop over a reduce axis computes and a later loop needs again, in an array of `amount` elements
- * (stage.ts).
+ * (stage.ts); on an output axis, with an amount of 1, it copies what sums read in every turn of its loop before that loop
+ * (operands.ts).
  */
 export type OptOpName =
   | "SWAP"
@@ -33,12 +34,12 @@ export interface OptOp {
   readonly op: OptOpName;
   /** output axes count from 0, outermost first; reduce axes go on from there, in the order of the AST */
   readonly axis: number;
-  /** the other axis of SWAP, the least part of THREAD, the elements of STAGE, nothing for NOLOCALS, else a factor of the axis */
+  /** the other axis of SWAP, the least part of THREAD, the elements of STAGE or 1, nothing for NOLOCALS, else a factor of the axis */
   readonly amount: number;
 }
 
 /** What each op does to the axis it names: it multiplies a part of its split, or none. */
-const PARTS: Readonly<Record<OptOpName, { output: boolean; part?: "local" | "lanes" | "group" }>> = {
+const PARTS: Readonly<Record<OptOpName, { output?: boolean; part?: "local" | "lanes" | "group" }>> = {
   SWAP: { output: true },
   NOLOCALS: { output: true },
   THREAD: { output: true },
@@ -48,7 +49,7 @@ const PARTS: Readonly<Record<OptOpName, { output: boolean; part?: "local" | "lan
   GROUPTOP: { output: false, part: "local" },
   UNROLL: { output: false, part: "lanes" },
   GROUP: { output: false, part: "group" },
-  STAGE: { output: false },
+  STAGE: {},
 };
 
 const EXPECTED: Readonly<Record<OptOpName, string>> = {
@@ -61,7 +62,7 @@ const EXPECTED: Readonly<Record<OptOpName, string>> = {
   GROUPTOP: "a divisor of what is left",
   UNROLL: "a divisor of what is left",
   GROUP: "a divisor of what is left",
-  STAGE: "the number of its elements",
+  STAGE: "the number of its elements, or 1",
 };
 
 export const showOpts = (opts: readonly OptOp[]): string =>
@@ -126,10 +127,10 @@ export function splitAxis(
     const fills = typeof rest !== "number" || o.amount <= rest;
     const overhangs = grid && fills && !padded && (ragged || isWorkgroup(o));
     const fits = o.op === "PADTO" ? pads && !ragged : part === undefined || divides || overhangs;
-    if (!whole || !fits || output !== wanted) {
+    if (!whole || !fits || output !== (wanted ?? output)) {
       throw new ArgumentError(
         `${o.op}(${o.axis}, ${o.amount}): axis ${axis} is ${output ? "an output" : "a reduce"} axis with ${rest} left; ` +
-          `${o.op} takes ${wanted ? "an output" : "a reduce"} axis and ${EXPECTED[o.op]}`,
+          `${o.op} takes ${wanted === false ? "a reduce" : "an output"} axis and ${EXPECTED[o.op]}`,
       );
     }
     if (o.op === "PADTO" && !divides) {

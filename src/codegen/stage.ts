@@ -3,7 +3,7 @@
 // evaluated the kernel's ops, out come what could be kept (for heuristic.ts to choose from) and the graph in which it is:
 // a STAGE is the array after the loop that fills it. Each thread, lane and member of a workgroup has a part of its own.
 
-import { PtrDType } from "../dtype.ts";
+import { type Pointer, PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { getOrMake, prod, toposort } from "../helpers.ts";
 import { type AluOp, isAluOp } from "../ops.ts";
@@ -100,7 +100,7 @@ export function keepStages(sink: UOp, all: readonly Stage[], opts: readonly OptO
   const loads = new Map<UOp, UOp>();
   let room = s.target.sharedMax;
   for (const o of opts) {
-    if (o.op !== "STAGE") continue;
+    if (o.op !== "STAGE" || isOutput(o.axis, s.axes)) continue; // operands.ts has those of output axes
     const named = all.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
     const refuse = (why: string): never => {
       throw new ArgumentError(`${showOpts([o])}: ${why}; STAGE takes the axis of a reduce and its elements`);
@@ -115,6 +115,9 @@ export function keepStages(sink: UOp, all: readonly Stage[], opts: readonly OptO
   }
   return loads.size === 0 ? sink : replace(sink, loads, s.arena);
 }
+
+const isOutput = (of: number, axes: readonly Axis[]): boolean =>
+  axes.some((a) => a.of === of && (a.kind === "output" || a.kind === "local" || a.kind === "upcast"));
 
 /** Makes the LOADs that stand for the value where it is needed later; gives the bytes of the array. */
 function keep(
@@ -145,8 +148,13 @@ function keep(
     const load = arena.make("LOAD", dtype, [filled, at(place), ...gate], undefined);
     loads.set(place.done.get(value) as UOp, load);
   }
-  // arrays start on cache lines
-  return Math.ceil((size * dtype.itemsize) / 64) * 64;
+  return arrayBytes(array as UOp<"DEFINE_LOCAL">);
+}
+
+/** What an array takes; each starts on a cache line. */
+export function arrayBytes(array: UOp<"DEFINE_LOCAL">): number {
+  const { itemsize } = (array.dtype as Pointer).base;
+  return Math.ceil((array.arg[1] * itemsize) / 64) * 64;
 }
 
 /** Which element of the array a place means: its dims of the reduce, the last one the innermost. */

@@ -18,6 +18,8 @@ export interface Simd {
   readonly widths: readonly number[];
   /** vectors of results that stay in registers while their operands come and go */
   readonly accumulators: number;
+  /** vectors that registers hold in all */
+  readonly registers: number;
   /** elements of this buffer are loaded and stored as vectors */
   memory(buffer: UOp): boolean;
   /** a node on scalars has a twin on vectors: an ALU, a cast, or an accumulator of this type */

@@ -185,11 +185,13 @@ class Search {
       const pads =
         size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, amount: 4 } as const] : [];
       const threads = hasThreads ? [{ op: "THREAD", axis, amount: 1 } as const] : [];
+      const pack = hasLocal ? [] : [{ op: "STAGE", axis, amount: 1 } as const];
       return [
         ...with_("UPCAST"),
         ...(hasLocal ? [...with_("LOCAL"), ...shared] : []),
         ...pads,
         ...threads,
+        ...pack,
         ...swaps,
       ];
     });

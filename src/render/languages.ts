@@ -380,7 +380,7 @@ const GRID = 2 ** 31 - 1;
 /** C of the host, as loops, one value at a time. */
 export const ClangRenderer: Renderer = renderer(
   ClangLanguage,
-  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 1 << 16 },
+  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 1 << 18 },
   { float16: "storage", bfloat16: "bits" },
 );
 

@@ -14,6 +14,7 @@ export interface Vectors {
   readonly widths: readonly number[];
   /** vectors that fit into its registers beside their operands */
   readonly accumulators: number;
+  readonly registers: number;
   /** a product is added in one instruction */
   readonly fused: boolean;
 }
@@ -155,9 +156,10 @@ export function vectorBitcast(to: DType, from: DType, x: string): string | undef
 }
 
 /** What expand.ts may make vectors of: the node is still on scalars. */
-export const vectorSimd = ({ widths, accumulators, fused }: Vectors): Simd => ({
+export const vectorSimd = ({ widths, accumulators, registers, fused }: Vectors): Simd => ({
   widths,
   accumulators,
+  registers,
   fuses: (d) => fused && scalarOf(d) === dtypes.float32,
   memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
   has(u) {

@@ -59,7 +59,7 @@ describe("what it chooses", () => {
     expect(new Set(types(product))).toEqual(new Set(["dtypes.float4"]));
     expect(types(biased)).toEqual(types(product));
     const loads = opsIn(kernelOf(biased), "LOAD").filter((u) => String(u.dtype) === "dtypes.float4");
-    expect(loads.length).toBeGreaterThanOrEqual(6);
+    expect(loads.length).toBeGreaterThanOrEqual(4);
   });
   test("a sum of columns: vectors along the columns; a sum of rows: along the sum", () => {
     expect(amountOf(kernelOf(empty(64, 64).sum(0)), "UPCAST", 0) % 4).toBe(0);
@@ -94,8 +94,10 @@ describe("what it chooses", () => {
     expect(k.globalSize.length === 0 || k.opts.at(-1)?.axis === 1).toBe(true);
   });
   test("threads share the loop that leaves least to be read again", () => {
+    // without packing, which has a loop of its own
     const outermost = (t: Tensor): number | undefined =>
-      kernelOf(t).opts.find((o) => o.op === "THREAD")?.axis;
+      toFastKernel(astOf(t), { ...WASMRenderer, sharedMax: 0 }, false).opts.find((o) => o.op === "THREAD")
+        ?.axis;
     // both matrices are large: tiles of columns are wider than tiles of rows are high
     expect(outermost(empty(1024, 1024).matmul(empty(1024, 1024)))).toBe(1);
     // the second matrix stays in the cache
@@ -104,7 +106,7 @@ describe("what it chooses", () => {
     expect(outermost(empty(32, 512, 512).matmul(empty(32, 512, 512)))).toBe(0);
   });
   test("where eight do not fit, vectors of four", () => {
-    const renderer = clangRenderer({ widths: [8, 4], accumulators: 24, fused: true });
+    const renderer = clangRenderer({ widths: [8, 4], accumulators: 24, registers: 32, fused: true });
     const stored = (t: Tensor): string[] =>
       opsIn(toFastKernel(astOf(t), renderer, false), "STORE").map((u) => String(u.srcs[2]?.dtype));
     expect(new Set(stored(empty(64, 16).T.contiguous().add(1)))).toEqual(new Set(["dtypes.float8"]));

@@ -44,7 +44,7 @@ const EVERY = { JS: 1, WASM: 1, CLANG: 4 } as const;
 const TARGETS = {
   JS: undefined,
   WASM: undefined,
-  CLANG: clangRenderer({ widths: [4], accumulators: 12, fused: true }),
+  CLANG: clangRenderer({ widths: [4], accumulators: 12, registers: 16, fused: true }),
 };
 
 const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
@@ -65,6 +65,8 @@ interface Case {
   readonly ulps?: number;
   /** the reduce axes whose values a later loop needs again, and how many those are */
   readonly stages?: Readonly<Record<number, number>>;
+  /** the output axes that operands of its sum do not depend on */
+  readonly packs?: readonly number[];
   /** it is the same value in all of them */
   readonly oneValue?: boolean;
 }
@@ -78,6 +80,22 @@ const CASES: Readonly<Record<string, Case>> = {
     make: (d) => ints(d, [8, 12], 3).dot(ints(d, [12, 6], 4)),
     outputs: [8, 6],
     reduces: [12],
+    packs: [0, 1],
+  },
+  "a product of three with a batch": {
+    make: (d) =>
+      ints(d, [2, 3, 8], 21)
+        .matmul(ints(d, [8, 6], 22))
+        .mul(ints(d, [6], 23)),
+    outputs: [6, 6],
+    reduces: [8],
+    packs: [0, 1],
+  },
+  "a convolution": {
+    make: (d) => ints(d, [2, 3, 6, 7], 24).conv2d(ints(d, [4, 3, 3, 2], 25)),
+    outputs: [2, 4, 4, 6],
+    reduces: [3, 3, 2],
+    packs: [0, 1, 2, 3],
   },
   "a sum over two axes that are not neighbours": {
     make: (d) => ints(d, [2, 6, 4], 5).sum([0, 2]),
@@ -174,16 +192,19 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 /** Whether a list fits, by the book: what is left of each axis, and which kind takes which op. */
-function fits(opts: readonly OptOp[], { outputs, reduces, stages = {}, oneValue }: Case): boolean {
+function fits(
+  opts: readonly OptOp[],
+  { outputs, reduces, stages = {}, packs = [], oneValue }: Case,
+): boolean {
   const sizes = [...outputs, ...reduces];
   const staged = opts.filter((o) => o.op === "STAGE").map((o) => o.axis);
   if ((oneValue ? Math.min(1, staged.length) : new Set(staged).size) < staged.length) return false;
   const left = [...sizes];
-  return opts.every(({ op, axis, amount }) => {
+  const fit = opts.every(({ op, axis, amount }) => {
     const isOutput = axis < outputs.length;
     if (op === "SWAP") return isOutput && amount >= 0 && amount < outputs.length;
     const size = left[axis];
-    if (op === "STAGE") return stages[axis] === amount;
+    if (op === "STAGE") return stages[axis] === amount || (packs.includes(axis) && amount === 1);
     const wantsOutput = op !== "UNROLL" && op !== "GROUP";
     if (size === undefined || isOutput !== wantsOutput || amount < 1) return false;
     if (op === "THREAD") return true;
@@ -196,6 +217,9 @@ function fits(opts: readonly OptOp[], { outputs, reduces, stages = {}, oneValue 
     left[axis] = size / amount;
     return true;
   });
+  // what is written out whole has no loop to pack for
+  const loops = left.slice(outputs.length).some((n) => n > 1);
+  return fit && (loops || !staged.some((axis) => packs.includes(axis)));
 }
 
 /** Every op on every axis with every amount that could make sense, fitting or not. */
@@ -211,12 +235,13 @@ function singles({ outputs, reduces }: Case): OptOp[] {
   );
 }
 
-function randomList(r: Random, { outputs, reduces, stages = {} }: Case): OptOp[] {
+function randomList(r: Random, { outputs, reduces, stages = {}, packs = [] }: Case): OptOp[] {
   const axes = outputs.length + reduces.length;
   return Array.from({ length: r.int(2, 4) }, () => {
     const axis = r.int(0, axes - 1);
     const elements = stages[axis];
     if (elements !== undefined && r.chance(50)) return opt("STAGE", axis, elements);
+    if (packs.includes(axis) && r.chance(30)) return opt("STAGE", axis, 1);
     if (outputs.length > 1 && r.chance(25))
       return opt("SWAP", r.int(0, outputs.length - 1), r.int(0, outputs.length - 1));
     return opt(

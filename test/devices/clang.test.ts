@@ -100,14 +100,20 @@ describe("a kernel", () => {
 test("the vectors of a processor, by what its compiler defines", () => {
   const of = (...names: string[]) =>
     vectorsOf({ command: ["cc"], macros: names.map((n) => `#define ${n} 1\n`).join("") });
-  expect(of("__SSE2__")).toEqual({ widths: [4], accumulators: 12, fused: false });
-  expect(of("__AVX2__", "__FMA__")).toEqual({ widths: [8, 4], accumulators: 12, fused: true });
+  expect(of("__SSE2__")).toEqual({ widths: [4], accumulators: 12, registers: 16, fused: false });
+  expect(of("__AVX2__", "__FMA__")).toEqual({ widths: [8, 4], accumulators: 12, registers: 16, fused: true });
   expect(of("__AVX2__", "__FMA__", "__AVX512VL__")).toEqual({
     widths: [8, 4],
-    accumulators: 24,
+    accumulators: 16,
+    registers: 32,
     fused: true,
   });
-  expect(of("__aarch64__", "__ARM_NEON")).toEqual({ widths: [4], accumulators: 24, fused: true });
+  expect(of("__aarch64__", "__ARM_NEON")).toEqual({
+    widths: [4],
+    accumulators: 16,
+    registers: 32,
+    fused: true,
+  });
 });
 
 describe("the rings of CLANG", () => {

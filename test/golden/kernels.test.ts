@@ -506,7 +506,7 @@ test("sum of a symbolic size", () => {
 
 // how C spells OptOps: lanes that lie side by side are one vector, threads share a loop
 const inVectors = (t: Tensor, opts: readonly OptOp[]): string => {
-  const renderer = clangRenderer({ widths: [4], accumulators: 12, fused: true });
+  const renderer = clangRenderer({ widths: [4], accumulators: 12, registers: 16, fused: true });
   resetKernelNames();
   const { name, uops } = toKernel(createSchedule([t.lazydata]).at(-1)?.ast ?? [], opts, renderer);
   return renderer.render(name, uops) as string;

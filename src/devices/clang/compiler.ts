@@ -50,9 +50,10 @@ export function findCompiler(
 export function vectorsOf({ macros }: CCompiler): Vectors {
   const has = (name: string): boolean => new RegExp(`^#define ${name} `, "m").test(macros);
   const widths = has("__AVX2__") ? [8, 4] : [4];
-  // 16 registers or 32, of which some hold operands; vectors of 512 bits were not tried
-  const accumulators = has("__AVX512VL__") || has("__aarch64__") ? 24 : 12;
-  return { widths, accumulators, fused: has("__FMA__") || has("__aarch64__") };
+  const registers = has("__AVX512VL__") || has("__aarch64__") ? 32 : 16;
+  // with 24 of 32 compilers run out of them
+  const accumulators = registers === 32 ? 16 : 12;
+  return { widths, accumulators, registers, fused: has("__FMA__") || has("__aarch64__") };
 }
 
 /** The entry that takes a table of buffers and a table of variables. */

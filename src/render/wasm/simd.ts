@@ -100,8 +100,9 @@ export function shiftOf(u: UOp): number | undefined {
 /** What expand.ts may make vectors of: the node is still on scalars. */
 export const simd = (relaxed: boolean): Simd => ({
   widths: [WIDTH],
-  // they share 16 registers with the operands
-  accumulators: 12,
+  // they share 16 registers with their operands; engines leave more than eight in memory
+  accumulators: 8,
+  registers: 16,
   fuses: (d) => relaxed && d.isFloat && isV128(d),
   memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
   has(u) {

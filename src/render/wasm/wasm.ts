@@ -54,7 +54,7 @@ export function hasRelaxedSimd(): boolean {
 }
 
 /** What a thread has for the arrays of a kernel. */
-export const SCRATCH_BYTES = 1 << 16;
+export const SCRATCH_BYTES = 1 << 18;
 
 const PAGES = { min: 1, max: 65536 } as const;
 
