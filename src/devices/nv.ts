@@ -10,10 +10,10 @@ import { openGpu } from "./nv/driver.ts";
 import { openKernel } from "./nv/kernel.ts";
 
 export async function open(name: string): Promise<NVDevice> {
-  const kernel = await openKernel();
-  const nvrtc = openNvrtc(await openKoffi(name), name);
-  const gpu = openGpu(kernel, Number(name.split(":")[1] ?? 0));
+  const koffi = await openKoffi(name);
+  const gpu = openGpu(await openKernel(), Number(name.split(":")[1] ?? 0));
   try {
+    const nvrtc = openNvrtc(koffi, name);
     return new NVDevice(name, gpu, cubins(new CudaCompiler(nvrtc, gpu.arch, name), name, gpu.arch));
   } catch (e) {
     gpu.close();

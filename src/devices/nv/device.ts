@@ -73,6 +73,8 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   #transientMemory: { readonly va: number; readonly words: Int32Array } | undefined;
   #local: { readonly memory: NVMemory; readonly perThread: number } | undefined;
   #inFlight: InFlight[] = [];
+  /** so many before those that are done are looked for */
+  #look = 64;
   #failure: DeviceError | undefined;
   /** the GPU's clock when the device was opened, and the host's in microseconds */
   readonly #epoch: { readonly gpu: bigint; readonly host: number };
@@ -137,10 +139,9 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     ]);
   }
 
-  /** Makes sure that every thread there can be has this much local memory; says how much it has. */
-  growLocal(perThread: number): number {
-    const had = this.#local?.perThread ?? 0;
-    if (perThread <= had) return had;
+  /** Makes sure that every thread there can be has this much local memory. */
+  growLocal(perThread: number): void {
+    if (perThread <= (this.#local?.perThread ?? 0)) return;
     const { gpcs, tpcsPerGpc, smsPerTpc, maxWarpsPerSM } = this.gpu;
     const round = (x: number, step: number) => Math.ceil(x / step) * step;
     const perWarp = round(perThread * 32, WARP_STEP);
@@ -156,7 +157,6 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     const old = this.#local?.memory;
     if (old !== undefined) this.retire(() => this.gpu.free(old));
     this.#local = { memory, perThread };
-    return perThread;
   }
 
   // ---- submitting
@@ -205,9 +205,11 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   #note(launches: readonly Launch[]): void {
     const value = this.timelineValue - 1;
     this.#inFlight.push({ value, launches });
-    if (this.#inFlight.length % 64 !== 0) return;
+    if (this.#inFlight.length < this.#look) return;
     const done = this.readSignal(this.timelineSignal);
+    // values above the last one are of the timeline before this one
     this.#inFlight = this.#inFlight.filter((f) => f.value > done && f.value <= value);
+    this.#look = 2 * this.#inFlight.length + 64;
   }
 
   // ---- signals
@@ -300,12 +302,12 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     );
     return this.#failure;
   }
-  /** The kernels of the first submission that is not done. */
+  /** The kernels of the first submission that is not done; of the last one if none is known to be that. */
   #suspects(): string {
     const done = this.readSignal(this.timelineSignal);
-    const first = this.#inFlight.find((f) => f.value > done)?.launches ?? [];
+    const first = (this.#inFlight.find((f) => f.value > done) ?? this.#inFlight.at(-1))?.launches ?? [];
     const names = [...new Set(first.map((l) => l.program.name))];
-    if (names.length === 0) return "no kernel: a copy or a wait";
+    if (names.length === 0) return "a copy or a wait";
     if (names.length === 1) return `kernel ${names[0]}`;
     const more = names.length > 8 ? ` and ${names.length - 8} more` : "";
     return `one of the kernels ${names.slice(0, 8).join(", ")}${more}`;

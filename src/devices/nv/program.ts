@@ -13,6 +13,8 @@ import { high, low } from "./words.ts";
 /** Words of bank 0 that compiled code reads: sizes of block and grid, windows, the end of the stack. */
 const BANK0 = { block: 0, grid: 3, sharedWindow: 6, localWindow: 8, stack: 10 } as const;
 const STACK_END = 0xfffdc0;
+/** The stack grows down from there; what is above it, to the end of the 16 MiB that a thread can address, is the system's. */
+const BEHIND_STACK = 2 ** 24 - STACK_END;
 /** Of a block's shared memory, for the system. Since Hopper the compiler counts it. */
 const RESERVED_SHARED = 1024;
 const SHARED_STEP = 128;
@@ -34,7 +36,8 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
     this.name = name;
     this.device = device;
     this.cubin = cubin;
-    const local = Math.ceil(cubin.local / 16) * 16;
+    const local = cubin.local === 0 ? 0 : Math.ceil((cubin.local + BEHIND_STACK) / 16) * 16;
+    device.growLocal(local);
     const code = device.keep(this, cubin.image.byteLength);
     cubin.relocate(code.va);
     code.words.set(new Int32Array(padded(cubin.image).buffer));
@@ -47,7 +50,6 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
       barriers: cubin.barriers,
       shared: Math.ceil(shared / SHARED_STEP) * SHARED_STEP,
       local,
-      localLimit: device.growLocal(local),
       arch,
     });
     for (const [bank, { offset, size }] of cubin.banks) this.#template.constant(bank, code.va + offset, size);

@@ -17,9 +17,8 @@ export interface QmdProgram {
   readonly barriers: number;
   /** bytes of shared memory a block, with what the hardware reserves */
   readonly shared: number;
-  /** bytes of local memory a thread that the code uses, and that the device has set up */
+  /** bytes of local memory a thread */
   readonly local: number;
-  readonly localLimit: number;
   /** compute capability without the point */
   readonly arch: number;
 }
@@ -70,8 +69,9 @@ export abstract class Qmd<F extends Fields = Fields> {
   abstract chain(va: number): void;
 
   get(name: keyof F & string, i = 0): number {
-    const [word, shift, mask] = this.#place(name, i);
-    return (((this.words[word] as number) >>> shift) & mask) >>> 0;
+    const [top, bottom, step] = this.#fields[name] as Fields[string];
+    const first = bottom + i * step;
+    return (((this.words[first >>> 5] as number) >>> (first & 31)) & ones(top - bottom + 1)) >>> 0;
   }
   /** The fields that are set, for people. */
   toString(): string {
@@ -85,7 +85,9 @@ export abstract class Qmd<F extends Fields = Fields> {
     return lines.join(" ");
   }
   protected put(name: keyof F & string, value: number, i = 0): void {
-    const [word, shift, mask] = this.#place(name, i);
+    const [top, bottom, step] = this.#fields[name] as Fields[string];
+    const first = bottom + i * step;
+    const [word, shift, mask] = [first >>> 5, first & 31, ones(top - bottom + 1)];
     if (value < 0 || value > mask || !Number.isInteger(value))
       throw new InternalError(`QMD: ${value} does not fit ${name}, which ends at ${mask}`);
     const kept = (this.words[word] as number) & ~(mask << shift);
@@ -95,13 +97,10 @@ export abstract class Qmd<F extends Fields = Fields> {
   protected putAll(values: { readonly [K in keyof F & string]?: number }): void {
     for (const [name, value] of Object.entries(values)) this.put(name, value as number);
   }
-  #place(name: keyof F & string, i: number): [word: number, shift: number, mask: number] {
-    const [top, bottom, step] = this.#fields[name] as Fields[string];
-    const first = bottom + i * step;
-    // 32 ones as a number without a sign
-    return [first >>> 5, first & 31, 2 ** (top - bottom + 1) - 1];
-  }
 }
+
+/** So many bits that are set, as a number without a sign. */
+const ones = (bits: number): number => 0xffffffff >>> (32 - bits);
 
 class Qmd4 extends Qmd<typeof QMD4> {
   constructor(words: Uint32Array = new Uint32Array(96)) {
@@ -128,8 +127,7 @@ class Qmd4 extends Qmd<typeof QMD4> {
       MIN_SM_CONFIG_SHARED_MEM_SIZE: smallest,
       TARGET_SM_CONFIG_SHARED_MEM_SIZE: smallest,
       MAX_SM_CONFIG_SHARED_MEM_SIZE: largest,
-      SHADER_LOCAL_MEMORY_LOW_SIZE: p.local,
-      SHADER_LOCAL_MEMORY_HIGH_SIZE: p.localLimit,
+      SHADER_LOCAL_MEMORY_HIGH_SIZE: p.local,
       PROGRAM_ADDRESS_LOWER: low(p.va),
       PROGRAM_ADDRESS_UPPER: high(p.va),
       PROGRAM_PREFETCH_ADDR_LOWER_SHIFTED: low(p.va / 256),
@@ -142,8 +140,12 @@ class Qmd4 extends Qmd<typeof QMD4> {
     [gx, gy, gz]: readonly [number, number, number],
     [bx, by, bz]: readonly [number, number, number],
   ): void {
-    this.putAll({ GRID_WIDTH: gx, GRID_HEIGHT: gy, GRID_DEPTH: gz });
-    this.putAll({ CTA_THREAD_DIMENSION0: bx, CTA_THREAD_DIMENSION1: by, CTA_THREAD_DIMENSION2: bz });
+    this.put("GRID_WIDTH", gx);
+    this.put("GRID_HEIGHT", gy);
+    this.put("GRID_DEPTH", gz);
+    this.put("CTA_THREAD_DIMENSION0", bx);
+    this.put("CTA_THREAD_DIMENSION1", by);
+    this.put("CTA_THREAD_DIMENSION2", bz);
   }
   constant(bank: number, va: number, size: number): void {
     this.put("CONSTANT_BUFFER_VALID", 1, bank);
@@ -195,8 +197,7 @@ class Qmd3 extends Qmd<typeof QMD3> {
       MIN_SM_CONFIG_SHARED_MEM_SIZE: smallest,
       TARGET_SM_CONFIG_SHARED_MEM_SIZE: smallest,
       MAX_SM_CONFIG_SHARED_MEM_SIZE: largest,
-      SHADER_LOCAL_MEMORY_LOW_SIZE: p.local,
-      SHADER_LOCAL_MEMORY_HIGH_SIZE: p.localLimit,
+      SHADER_LOCAL_MEMORY_HIGH_SIZE: p.local,
       PROGRAM_ADDRESS_LOWER: low(p.va),
       PROGRAM_ADDRESS_UPPER: high(p.va),
       PROGRAM_PREFETCH_ADDR_LOWER_SHIFTED: low(p.va / 256),
@@ -209,8 +210,12 @@ class Qmd3 extends Qmd<typeof QMD3> {
     [gx, gy, gz]: readonly [number, number, number],
     [bx, by, bz]: readonly [number, number, number],
   ): void {
-    this.putAll({ CTA_RASTER_WIDTH: gx, CTA_RASTER_HEIGHT: gy, CTA_RASTER_DEPTH: gz });
-    this.putAll({ CTA_THREAD_DIMENSION0: bx, CTA_THREAD_DIMENSION1: by, CTA_THREAD_DIMENSION2: bz });
+    this.put("CTA_RASTER_WIDTH", gx);
+    this.put("CTA_RASTER_HEIGHT", gy);
+    this.put("CTA_RASTER_DEPTH", gz);
+    this.put("CTA_THREAD_DIMENSION0", bx);
+    this.put("CTA_THREAD_DIMENSION1", by);
+    this.put("CTA_THREAD_DIMENSION2", bz);
   }
   constant(bank: number, va: number, size: number): void {
     this.put("CONSTANT_BUFFER_VALID", 1, bank);

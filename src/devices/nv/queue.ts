@@ -3,8 +3,10 @@
 // of its QMD's releases. Only what is left of a command is words for the host class.
 
 import { ArgumentError, InternalError } from "../../errors.ts";
+import { getOrMake } from "../../helpers.ts";
 import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "../../runtime/hcq/device.ts";
+import type { KernArgs } from "../../runtime/hcq/program.ts";
 import {
   type BoundStream,
   type CommandArgs,
@@ -52,57 +54,48 @@ export interface NVTarget {
 /** A copy in one command moves at most this. */
 const LONGEST_COPY = 2 ** 31;
 
+const { SEM_EXECUTE } = HOST;
+const { LAUNCH_DMA, SET_REMAP_COMPONENTS } = COPY;
+const ACQUIRE = pack(SEM_EXECUTE, {
+  OPERATION: "ACQ_CIRC_GEQ",
+  PAYLOAD_SIZE: "64BIT",
+  ACQUIRE_SWITCH_TSG: "EN",
+});
+const RELEASE = pack(SEM_EXECUTE, {
+  OPERATION: "RELEASE",
+  RELEASE_WFI: "EN",
+  PAYLOAD_SIZE: "64BIT",
+  RELEASE_TIMESTAMP: "EN",
+});
 const acquire = (va: number, value: number): number[] =>
-  method(
-    "HOST",
-    HOST.SEM_ADDR_LO,
-    low(va),
-    high(va),
-    low(value),
-    high(value),
-    pack(HOST.SEM_EXECUTE, { OPERATION: "ACQ_CIRC_GEQ", PAYLOAD_SIZE: "64BIT", ACQUIRE_SWITCH_TSG: "EN" }),
-  );
+  method("HOST", HOST.SEM_ADDR_LO, low(va), high(va), low(value), high(value), ACQUIRE);
 const release = (va: number, value: number): number[] =>
-  method(
-    "HOST",
-    HOST.SEM_ADDR_LO,
-    low(va),
-    high(va),
-    low(value),
-    high(value),
-    pack(HOST.SEM_EXECUTE, {
-      OPERATION: "RELEASE",
-      RELEASE_WFI: "EN",
-      PAYLOAD_SIZE: "64BIT",
-      RELEASE_TIMESTAMP: "EN",
-    }),
-  );
+  method("HOST", HOST.SEM_ADDR_LO, low(va), high(va), low(value), high(value), RELEASE);
+
+/** A launch of the copy engine that moves nothing: when what was launched before is done, it sets a semaphore. */
+const COPY_RELEASE = pack(LAUNCH_DMA, {
+  DATA_TRANSFER_TYPE: "NONE",
+  FLUSH_ENABLE: "TRUE",
+  SEMAPHORE_TYPE: "RELEASE_FOUR_WORD_SEMAPHORE",
+  SEMAPHORE_PAYLOAD_SIZE: "TWO_WORD",
+});
 const copyRelease = (va: number, value: number): number[] => [
   ...method("COPY", COPY.SET_SEMAPHORE_A, high(va), low(va), low(value), high(value)),
-  ...method(
-    "COPY",
-    COPY.LAUNCH_DMA,
-    pack(COPY.LAUNCH_DMA, {
-      DATA_TRANSFER_TYPE: "NONE",
-      FLUSH_ENABLE: "TRUE",
-      SEMAPHORE_TYPE: "RELEASE_FOUR_WORD_SEMAPHORE",
-      SEMAPHORE_PAYLOAD_SIZE: "TWO_WORD",
-    }),
-  ),
+  ...method("COPY", LAUNCH_DMA, COPY_RELEASE),
 ];
+
 /** Caches hold no older code, data or constants afterwards. */
-const invalidate = (): number[] =>
-  method(
-    "COMPUTE",
-    COMPUTE.INVALIDATE_SHADER_CACHES_NO_WFI,
-    pack(COMPUTE.INVALIDATE_SHADER_CACHES_NO_WFI, {
-      INSTRUCTION: "TRUE",
-      GLOBAL_DATA: "TRUE",
-      CONSTANT: "TRUE",
-    }),
-  );
+const INVALIDATE = method(
+  "COMPUTE",
+  COMPUTE.INVALIDATE_SHADER_CACHES_NO_WFI,
+  pack(COMPUTE.INVALIDATE_SHADER_CACHES_NO_WFI, {
+    INSTRUCTION: "TRUE",
+    GLOBAL_DATA: "TRUE",
+    CONSTANT: "TRUE",
+  }),
+);
 /** Sends a QMD when what was sent before it is done; its address, which is not known yet, is the fourth word. */
-const send = (): number[] => [
+const SEND = [
   ...method("COMPUTE", COMPUTE.WAIT_FOR_IDLE, 0),
   ...method("COMPUTE", COMPUTE.SEND_PCAS_A, 0),
   ...method(
@@ -113,7 +106,23 @@ const send = (): number[] => [
 ];
 const SENT_ADDRESS = 3;
 
-const LINEAR = { SRC_MEMORY_LAYOUT: "PITCH", DST_MEMORY_LAYOUT: "PITCH" } as const;
+const LINEAR = {
+  DATA_TRANSFER_TYPE: "NON_PIPELINED",
+  SRC_MEMORY_LAYOUT: "PITCH",
+  DST_MEMORY_LAYOUT: "PITCH",
+} as const;
+const MOVE = pack(LAUNCH_DMA, LINEAR);
+const FILL = pack(LAUNCH_DMA, { ...LINEAR, REMAP_ENABLE: "TRUE" });
+/** What is written are words, all of them constant A. */
+const CONSTANT_WORDS = pack(SET_REMAP_COMPONENTS, {
+  DST_X: "CONST_A",
+  DST_Y: "NO_WRITE",
+  DST_Z: "NO_WRITE",
+  DST_W: "NO_WRITE",
+  COMPONENT_SIZE: "FOUR",
+  NUM_SRC_COMPONENTS: "ONE",
+  NUM_DST_COMPONENTS: "ONE",
+});
 
 function copy(dest: number, src: number, nbytes: number): number[] {
   const words: number[] = [];
@@ -122,11 +131,7 @@ function copy(dest: number, src: number, nbytes: number): number[] {
     words.push(
       ...method("COPY", COPY.OFFSET_IN_UPPER, high(from), low(from), high(to), low(to)),
       ...method("COPY", COPY.LINE_LENGTH_IN, Math.min(LONGEST_COPY, nbytes - at)),
-      ...method(
-        "COPY",
-        COPY.LAUNCH_DMA,
-        pack(COPY.LAUNCH_DMA, { DATA_TRANSFER_TYPE: "NON_PIPELINED", ...LINEAR }),
-      ),
+      ...method("COPY", LAUNCH_DMA, MOVE),
     );
   }
   return words;
@@ -136,19 +141,7 @@ function copy(dest: number, src: number, nbytes: number): number[] {
 function fill(dest: number, count: number, value: number): number[] {
   const words = [
     ...method("COPY", COPY.SET_REMAP_CONST_A, value),
-    ...method(
-      "COPY",
-      COPY.SET_REMAP_COMPONENTS,
-      pack(COPY.SET_REMAP_COMPONENTS, {
-        DST_X: "CONST_A",
-        DST_Y: "NO_WRITE",
-        DST_Z: "NO_WRITE",
-        DST_W: "NO_WRITE",
-        COMPONENT_SIZE: "FOUR",
-        NUM_SRC_COMPONENTS: "ONE",
-        NUM_DST_COMPONENTS: "ONE",
-      }),
-    ),
+    ...method("COPY", SET_REMAP_COMPONENTS, CONSTANT_WORDS),
   ];
   const longest = LONGEST_COPY / 4;
   for (let at = 0; at < count; at += longest) {
@@ -156,11 +149,7 @@ function fill(dest: number, count: number, value: number): number[] {
     words.push(
       ...method("COPY", COPY.OFFSET_OUT_UPPER, high(to), low(to)),
       ...method("COPY", COPY.LINE_LENGTH_IN, Math.min(longest, count - at)),
-      ...method(
-        "COPY",
-        COPY.LAUNCH_DMA,
-        pack(COPY.LAUNCH_DMA, { DATA_TRANSFER_TYPE: "NON_PIPELINED", REMAP_ENABLE: "TRUE", ...LINEAR }),
-      ),
+      ...method("COPY", LAUNCH_DMA, FILL),
     );
   }
   return words;
@@ -183,8 +172,8 @@ const COMPUTE_WORDS: Spelling = {
   ...WAITS,
   signal: ({ signal, value }) => release(va(signal), value),
   timestamp: ({ signal }) => release(va(signal) + STAMP, 0),
-  memoryBarrier: invalidate,
-  exec: send,
+  memoryBarrier: () => INVALIDATE,
+  exec: () => SEND,
   copy: () => {
     throw new InternalError("a compute queue does not copy");
   },
@@ -315,6 +304,8 @@ export class NVComputeQueue extends HWComputeQueue {
   /** the launch that the next command can be made a part of */
   #open: Launch | undefined;
   readonly #homes = new Map<number, Home>();
+  /** by arguments: the launches that have them, and their sizes */
+  readonly #sizes = new Map<KernArgs, Map<Launch, string>>();
 
   override spell<K extends CommandName>(
     name: K,
@@ -344,12 +335,27 @@ export class NVComputeQueue extends HWComputeQueue {
     const words = before === undefined ? super.spell("exec", args, index) : [];
     const sentAt = before === undefined ? this.q.length + SENT_ADDRESS : undefined;
     const launch: Launch = { program, qmd: program.qmd(kernargs), sentAt, next: undefined, releases: 0 };
-    program.setSize(launch.qmd, kernargs, args.globalSize, args.localSize);
+    this.#setSize(launch, args);
     if (before !== undefined) before.next = launch;
     this.#open = launch;
     this.launches.push(launch);
     if (index !== undefined) this.#homes.set(index, { launch, slot: undefined });
     return words;
+  }
+
+  /** Kernels find their sizes among their arguments, so launches that share arguments have to share sizes. */
+  #setSize(launch: Launch, { kernargs, globalSize, localSize }: CommandArgs["exec"]): void {
+    const { program, qmd } = launch;
+    const size = `${globalSize.join()}|${localSize.join()}`;
+    const sharers = getOrMake(this.#sizes, kernargs, () => new Map<Launch, string>()).set(launch, size);
+    for (const other of sharers.values()) {
+      if (other === size) continue;
+      throw new ArgumentError(
+        `exec of ${program.name}: its arguments are those of another exec of this queue, with another size; ` +
+          "allocate arguments for each",
+      );
+    }
+    program.setSize(qmd, kernargs as NVKernArgs, globalSize, localSize);
   }
 
   protected override respell<K extends CommandName>(
@@ -360,10 +366,8 @@ export class NVComputeQueue extends HWComputeQueue {
     const home = this.#homes.get(index);
     if (home === undefined) return super.respell(index, name, args);
     const { launch, slot } = home;
-    if (slot === undefined) {
-      const { kernargs, globalSize, localSize } = args as CommandArgs["exec"];
-      launch.program.setSize(launch.qmd, kernargs as NVKernArgs, globalSize, localSize);
-    } else setRelease(launch, slot, name, args as CommandArgs["signal"]);
+    if (slot === undefined) this.#setSize(launch, args as CommandArgs["exec"]);
+    else setRelease(launch, slot, name, args as CommandArgs["signal"]);
     const { offset, words } = this.commands[index] as { offset: number; words: number };
     return this.q.slice(offset, offset + words);
   }

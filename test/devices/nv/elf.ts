@@ -5,6 +5,8 @@ export interface TestCubin {
   readonly name: string;
   readonly arch?: number;
   readonly code: Uint8Array;
+  /** its size with padding, if it is to be larger */
+  readonly codeBytes?: number;
   /** sizes of the parameters in bytes */
   readonly parameters: readonly number[];
   readonly registers?: number;
@@ -78,6 +80,8 @@ export function buildCubin(c: TestCubin): Uint8Array {
   const offsets = parameterOffsets(parameters);
   const end = parameters.reduce((n, size, i) => Math.max(n, (offsets[i] as number) + size), 0);
   const KERNEL = 1; // its symbol
+  const code = new Uint8Array(Math.max(c.codeBytes ?? 0, c.code.byteLength));
+  code.set(c.code);
   const info = new Writer().u8(4, 0x2f).u16(8).u32(KERNEL, registers).u8(4, 0x12).u16(8).u32(KERNEL, local);
   const own = new Writer();
   parameters.forEach((size, i) => {
@@ -95,14 +99,14 @@ export function buildCubin(c: TestCubin): Uint8Array {
   const names = strings([name]);
   const parts: Part[] = [
     { name: "", type: 0, flags: 0, bytes: new Uint8Array(0) },
-    { name: `.text.${name}`, type: PROGBITS, flags: ALLOC | EXEC, bytes: c.code, align: 128 },
+    { name: `.text.${name}`, type: PROGBITS, flags: ALLOC | EXEC, bytes: code, align: 128 },
     { name: ".strtab", type: STRTAB, flags: 0, bytes: names.bytes },
     {
       name: ".symtab",
       type: SYMTAB,
       flags: 0,
       link: 2,
-      bytes: new Writer().u64(0, 0, 0).u32(names.at(name)).u8(0x12, 0).u16(1).u64(0, c.code.byteLength).bytes,
+      bytes: new Writer().u64(0, 0, 0).u32(names.at(name)).u8(0x12, 0).u16(1).u64(0, code.byteLength).bytes,
     },
     { name: ".nv.info", type: NVINFO, flags: 0, bytes: info.bytes },
     { name: `.nv.info.${name}`, type: NVINFO, flags: 0, bytes: own.bytes },

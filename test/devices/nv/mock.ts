@@ -81,6 +81,10 @@ export interface MockOptions {
   /** submit: what can be executed is, at once; poll: when somebody waits, so that the host runs ahead */
   readonly when?: "submit" | "poll";
   readonly totalBytes?: number;
+  /** the addresses that memory gets, in order, where another GPU's words are to be compared */
+  readonly addresses?: readonly number[];
+  readonly sharedWindow?: number;
+  readonly localWindow?: number;
 }
 
 export class MockGpu implements NVGpu {
@@ -93,8 +97,8 @@ export class MockGpu implements NVGpu {
   readonly smsPerTpc = 2;
   readonly maxWarpsPerSM = 64;
   readonly totalBytes: number;
-  readonly sharedWindow = 0xfe00000000;
-  readonly localWindow = 0xff00000000;
+  readonly sharedWindow: number;
+  readonly localWindow: number;
   readonly compute = new MockChannel(this, "compute");
   readonly copy = new MockChannel(this, "copy");
   /** every submission so far: its words, as they were when it was handed over */
@@ -109,9 +113,15 @@ export class MockGpu implements NVGpu {
   /** what the next kernels that are compiled say of themselves */
   facts: Partial<TestCubin> = {};
 
-  constructor({ when = "submit", totalBytes = 2 ** 31 }: MockOptions = {}) {
+  readonly #addresses: number[];
+
+  constructor(options: MockOptions = {}) {
+    const { when = "submit", totalBytes = 2 ** 31, addresses = [] } = options;
     this.#when = when;
     this.totalBytes = totalBytes;
+    this.#addresses = [...addresses];
+    this.sharedWindow = options.sharedWindow ?? 0xfe00000000;
+    this.localWindow = options.localWindow ?? 0xff00000000;
   }
 
   // ---- memory
@@ -123,7 +133,8 @@ export class MockGpu implements NVGpu {
     if (place !== "host") this.#used += size;
     const data = new Uint8Array(size);
     if (place !== "host") data.fill(GARBAGE);
-    const mapping = { va: this.#next, size, place, bytes: place === "device" ? undefined : data, data };
+    const va = this.#addresses.shift() ?? this.#next;
+    const mapping = { va, size, place, bytes: place === "device" ? undefined : data, data };
     // a gap after each, and no address twice: what runs over the end or comes too late meets nothing
     this.#next += Math.ceil(size / 2 ** 21 + 1) * 2 ** 21;
     this.#mappings.push(mapping);
@@ -367,7 +378,7 @@ export class MockGpu implements NVGpu {
       shared <= config && config <= 228 * 1024,
       () => `QMD: ${shared} bytes of shared memory of ${config}`,
     );
-    const local = get("SHADER_LOCAL_MEMORY_LOW_SIZE");
+    const local = get("SHADER_LOCAL_MEMORY_HIGH_SIZE");
     must(local % 16 === 0, () => `QMD: ${local} bytes of local memory`);
     const needed = local * 32 * this.maxWarpsPerSM * this.smsPerTpc;
     must(
@@ -456,7 +467,6 @@ const KNOWN: readonly (readonly [keyof typeof QMD4, number])[] = [
       "MIN_SM_CONFIG_SHARED_MEM_SIZE",
       "TARGET_SM_CONFIG_SHARED_MEM_SIZE",
       "MAX_SM_CONFIG_SHARED_MEM_SIZE",
-      "SHADER_LOCAL_MEMORY_LOW_SIZE",
       "SHADER_LOCAL_MEMORY_HIGH_SIZE",
       "PROGRAM_ADDRESS_LOWER",
       "PROGRAM_ADDRESS_UPPER",

@@ -162,6 +162,17 @@ describe("a launch", () => {
       /double takes 2 arguments, not 1 buffers and 0 values/,
     );
   });
+  test("refuses arguments that two launches of different sizes share", () => {
+    const x = ints(dev, [1]);
+    const args = double.allocKernargs([x, x], []);
+    const queue = dev.computeQueue().exec(double, args, [1], [1]).exec(double, args, [1], [1]);
+    expect(() => queue.updateExec(1, [2], [1])).toThrow(
+      /exec of double: its arguments are those of another exec/,
+    );
+    expect(() => dev.computeQueue().exec(double, args, [1], [1]).exec(double, args, [2], [1])).toThrow(
+      /with another size; allocate arguments for each/,
+    );
+  });
   test("a queue is of one device", () => {
     const { device: other } = mockDevice("MOCKNV:8");
     const s = dev.allocSignal();
@@ -173,7 +184,7 @@ describe("a launch", () => {
     const x = ints(dev, [1]);
     const args = double.allocKernargs([x, x], []);
     const text = String(
-      dev.computeQueue().memoryBarrier().exec(double, args, [3], [1]).exec(double, args, [4], [1]),
+      dev.computeQueue().memoryBarrier().exec(double, args, [3], [1]).exec(double, args, [3], [1]),
     );
     expect(text.replaceAll(/0x\w+/g, "@").split("\n").slice(0, 8)).toEqual([
       "memoryBarrier:",

@@ -68,7 +68,6 @@ describe("QMDs", () => {
     barriers: 1,
     shared: 2048,
     local: 400,
-    localLimit: 512,
     arch: 90,
   };
   /** Bits of the words, by the numbers of the header. */
