@@ -48,7 +48,10 @@ test("examples/beautiful_mnist_multi.ts, small: two devices have the losses of o
   rmSync(folder, { recursive: true });
   expect(two.out).toContain("devices WASM,WASM:1");
   expect(one.losses.length).toBe(3);
-  one.losses.forEach((loss, i) => void expect(Math.abs((two.losses[i] as number) - loss)).toBeLessThan(1e-4));
+  // Adam makes a whole step of a gradient that is almost 0, to either side: sums in another order grow apart
+  one.losses.forEach(
+    (loss, i) => void expect(Math.abs((two.losses[i] as number) - loss)).toBeLessThan(1e-5 * 10 ** i),
+  );
   expect(one.losses[2]!).toBeLessThan(0.8 * one.losses[0]!);
   // the accuracy before saving and after loading, the same on both
   expect(new Set([...one.percents, ...two.percents]).size).toBe(1);
