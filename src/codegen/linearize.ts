@@ -59,8 +59,8 @@ class Linearizer {
   readonly #open = new Set<number>();
   readonly #global: Sint[] = [];
   readonly #local: number[] = [];
-  /** the indexes of an item in its workgroup, lidx0 first */
-  readonly #specials: UOp[] = [];
+  /** the axes of the workgroup, the innermost first */
+  readonly #items: Axis[] = [];
   /** how many axes are open that are no loops */
   #gridAxes = 0;
 
@@ -234,7 +234,11 @@ class Linearizer {
       .filter((r) => !this.#placed.has(r) && this.#isReady(r) && this.#isNear(r, first));
     const values = ready.map((r) => this.#place(r.srcs[0] as UOp));
     const group: Workgroup = {
-      items: this.#specials.map((special) => ({ special, shares: this.#shares(special, ranges) })),
+      items: this.#items.map((a) => ({
+        index: this.#place(this.#rangeOf(a)),
+        size: a.size as number,
+        shares: ranges.includes(this.#rangeOf(a)),
+      })),
       gpu: this.#target.gpu,
       again: this.#open.size > this.#gridAxes,
       list: this.#list,
@@ -251,9 +255,6 @@ class Linearizer {
     return !toposort([r.srcs[0] as UOp], (u) => (this.#placed.has(u) ? [] : u.srcs)).some(
       (u) => u.op === "REDUCE" && this.#isShared(u) && !this.#placed.has(u),
     );
-  }
-  #shares(special: UOp, ranges: readonly UOp[]): boolean {
-    return ranges.some((r) => this.#placed.get(r) === special);
   }
 
   /** The accumulator after one turn. Where the target can, each product of a sum is added to it in one step. */
@@ -306,6 +307,7 @@ class Linearizer {
     const { globalMax, localMax } = this.#target;
     this.#openDims(groups, "gidx", this.#global, globalMax);
     this.#openDims(items, "lidx", this.#local, localMax);
+    this.#items.push(...items.toReversed());
     const width = items.reduce((n, a) => n * smax(a.size), 1);
     const most = Math.max(...localMax);
     if (items.length > 0 && width > most) {
@@ -331,7 +333,6 @@ class Linearizer {
       const size = sprod(members.map((a) => a.size));
       sizes.push(size);
       const special = this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
-      if (name === "lidx") this.#specials.push(special);
       this.#unpack(members, special);
     });
   }

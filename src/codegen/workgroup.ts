@@ -3,7 +3,6 @@
 // has the list and the items' indexes; every item must come by, so nothing of this stands under a condition.
 
 import { type DType, dtypes, PtrDType, scalarOf } from "../dtype.ts";
-import { ArgumentError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import { type AluOp, REDUCE, type ReduceOp } from "../ops.ts";
 import type { Gpu } from "./target.ts";
@@ -17,10 +16,18 @@ import {
   valueType,
 } from "./uops.ts";
 
+/** An axis of the workgroup. Several may stand in one lidx, of which `index` is then a part. */
+export interface ItemAxis {
+  readonly index: UOp;
+  readonly size: number;
+  /** the reduce is over it */
+  readonly shares: boolean;
+}
+
 /** The workgroup that a list is for, and what it is allowed. */
 export interface Workgroup {
-  /** lidx0 first, and whether the reduce is over it */
-  readonly items: readonly { readonly special: UOp; readonly shares: boolean }[];
+  /** the innermost first: neighbours along it are neighbours in a warp */
+  readonly items: readonly ItemAxis[];
   readonly gpu: Gpu | undefined;
   /** inside a loop: what is in shared memory may still be read by items that are a turn behind */
   readonly again: boolean;
@@ -46,8 +53,8 @@ export function combineItems(
 class Combination {
   readonly #list: UOpGraph;
   readonly #again: boolean;
-  /** lidx0, if it is one of those that share */
-  readonly #lane: UOp | undefined;
+  /** the innermost axis, if it is one of those that share */
+  readonly #lane: ItemAxis | undefined;
   /** neighbours that exchange values by SHFL */
   readonly #width: number;
   /** which of those that share this item is, and of how many */
@@ -61,17 +68,13 @@ class Combination {
     this.#list = list;
     this.#again = again;
     const shared = items.filter((i) => i.shares);
-    if (shared.length === 0)
-      throw new ArgumentError("GROUPTOP: too many axes of the workgroup; use fewer LOCALs");
-    this.#lane = items[0]?.shares ? items[0].special : undefined;
-    const warp = gpu?.warp ?? 1;
-    const width = this.#lane === undefined ? 1 : sizeOf(this.#lane);
-    this.#width = largestPower(width, warp);
+    this.#lane = items[0]?.shares ? items[0] : undefined;
+    this.#width = largestPower(this.#lane?.size ?? 1, gpu?.warp ?? 1);
     this.#count = product(shared);
     const rest = items.filter((i) => !i.shares);
     this.#rows = product(rest);
-    this.#position = this.#number(shared.map((i) => i.special));
-    this.#others = this.#number(rest.map((i) => i.special));
+    this.#position = this.#number(shared);
+    this.#others = this.#number(rest);
   }
 
   run(ops: readonly ReduceOp[], values: readonly UOp[]): UOp[] {
@@ -176,22 +179,21 @@ class Combination {
   #test(op: AluOp, x: UOp, n: number): UOp {
     return this.#add("ALU", dtypes.bool, [x, this.#const(n)], op);
   }
-  /** lidx0 modulo n, where n divides its size or is the whole of it. */
+  /** The innermost index modulo n, where n divides its size or is the whole of it. */
   #mod(n: number): UOp {
-    const lane = this.#lane as UOp;
-    return sizeOf(lane) === n ? lane : this.#add("ALU", int32, [lane, this.#const(n)], "MOD");
+    const { index, size } = this.#lane as ItemAxis;
+    return size === n ? index : this.#add("ALU", int32, [index, this.#const(n)], "MOD");
   }
   /** One number out of several indexes, the first the innermost. */
-  #number(specials: readonly UOp[]): UOp {
-    return specials.reduceRight<UOp>(
-      (outer, s) => this.#int("ADD", this.#int("MUL", outer, this.#const(sizeOf(s))), s),
+  #number(items: readonly ItemAxis[]): UOp {
+    return items.reduceRight<UOp>(
+      (outer, i) => this.#int("ADD", this.#int("MUL", outer, this.#const(i.size)), i.index),
       this.#const(0),
     );
   }
 }
 
-const sizeOf = (special: UOp): number => (special as UOp<"SPECIAL">).arg[2];
-const product = (items: Workgroup["items"]): number => items.reduce((n, i) => n * sizeOf(i.special), 1);
+const product = (items: readonly ItemAxis[]): number => items.reduce((n, i) => n * i.size, 1);
 /** The largest power of two that divides n, at most `most`. */
 const largestPower = (n: number, most: number): number => {
   let power = 1;

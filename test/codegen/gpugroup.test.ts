@@ -102,6 +102,19 @@ describe("items share a reduce", () => {
       opt("UNROLL", 2, 2),
     ]);
   });
+  test("four axes and more stand in three indexes", async () => {
+    const windows = () => ints([2, 6, 6, 6], 30).unfold(1, 3, 2).unfold(2, 3, 2).unfold(3, 3, 2);
+    const shared = [4, 5, 6].map((axis) => opt("GROUPTOP", axis, 2));
+    for (const warp of [1, 32]) {
+      const kernel = await check(windows().max([4, 5, 6]), [...shared, opt("LOCAL", 3, 2)], warp);
+      expect(kernel.localSize, "the third index has two axes").toEqual([2, 2, 4]);
+      await check(
+        windows().sum([4, 5, 6]),
+        [...shared, opt("LOCAL", 0, 2), opt("LOCAL", 2, 2), opt("LOCAL", 3, 2)],
+        warp,
+      );
+    }
+  });
   test("inside a loop everyone waits before memory is used again", async () => {
     // the columns are a loop around the second sum
     const x = floats([3, 4, 64], 11);

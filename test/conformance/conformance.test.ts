@@ -1,10 +1,11 @@
-// torch's own samples: the open file whole on WASM, a tenth of it on JS and on two devices. Skipped, with the reason, where it is absent;
-// CONFORMANCE names another file of the form.
+// torch's own samples: the open file whole on WASM, a tenth of it on JS, on two devices, and on kernels as a GPU gets them.
+// Skipped, with the reason, where it is absent; CONFORMANCE names another file of the form.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Tensor } from "gradloom";
+import { CUDARenderer, type Tensor } from "gradloom";
 import { expect, it } from "vitest";
+import { registerOracle } from "../devices/oracle.ts";
 import { describe, type Report, runSamples, share } from "./runner.ts";
 import { readSamples, type Sample } from "./sample.ts";
 
@@ -31,6 +32,16 @@ it("JS agrees with torch on a tenth", { timeout: 150_000 }, async ({ skip }) => 
   skip(!existsSync(file), MISSING);
   const tenth = samples().filter((_, i) => i % 10 === 0);
   expectToAgree(await runSamples(tenth, { device: "JS" }));
+});
+
+it("CUDA's kernels, which JS executes, agree with torch on a tenth", { timeout: 150_000 }, async ({
+  skip,
+}) => {
+  skip(!existsSync(file), MISSING);
+  const tenth = samples().filter((s, i) => i % 10 === 3 || s.op === "nn.functional.max_pool3d");
+  const report = await runSamples(tenth, { device: registerOracle("GPU", CUDARenderer) });
+  expectToAgree(report);
+  expect([report.value.failed, report.gradient.failed], describe(report)).toEqual([0, 0]);
 });
 
 it("two devices agree with torch on a tenth, or say what they refuse", { timeout: 150_000 }, async ({
