@@ -32,6 +32,8 @@ const PACK_TURNS = 16;
 const NEAR_BYTES = 1 << 14;
 /** Cycles that a turn waits for an operand that jumps as far, in bytes, and how far that is. */
 const FAR = { bytes: 1024, cycles: 2 } as const;
+/** How a matrix is read row by row: lanes at once, rows at once, and parts of the columns for threads to share. */
+const STREAM = { lanes: [16, 8], rows: [8, 6, 4], parts: [4, 6, 5, 8, 3, 10, 12] } as const;
 /** A loop that threads share has at least so many turns for each part to be of the same size. */
 const SHARED_TURNS = 8;
 /** Less work than this is done before a second thread would have woken up. */
@@ -108,7 +110,9 @@ class Heuristic {
     const opts: OptOp[] = [];
     const hot = this.#scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
     if (hot.turns < MIN_TURNS) return opts;
-    if (simd !== undefined) {
+    const streamed = simd === undefined ? undefined : this.#streamed(hot);
+    if (streamed !== undefined) opts.push(...streamed);
+    else if (simd !== undefined) {
       for (const axis of this.#wideAxes(hot)) opts.push(...this.#tile(axis, hot));
       opts.push(...this.#unrolled(hot, opts));
     }
@@ -360,6 +364,37 @@ class Heuristic {
       const itemsize = Math.max(valueType(u).itemsize, valueType(sum).itemsize);
       return bytes + Math.ceil((prod(sizes) * itemsize) / 64) * 64;
     }, 0);
+  }
+  /**
+   * A row times a matrix that is read from memory once: rows of the matrix one after the other, several at a time, with all
+   * sums of a part of the columns in an array. Undefined: it is no such thing.
+   */
+  #streamed(hot: Scope): OptOp[] | undefined {
+    const { hasLocal, hasThreads } = this.#target;
+    const outputs = [...hot.axes].filter((id) => this.#axes[id]?.kind === "output");
+    const [wide] = outputs;
+    const sums = hot.reduce?.srcs.slice(1) ?? [];
+    const last = sums.at(-1);
+    if (outputs.length !== 1 || wide === undefined || last === undefined || sums.length !== 1)
+      return undefined;
+    if (this.#inPlace || hasLocal || this.#scopes.length !== 2) return undefined;
+    const isFar = (u: UOp): boolean =>
+      this.#step(u, wide) === "next" && this.#wait(u, hot) > 0 && this.#bytes(u) > CACHE;
+    const lanes = STREAM.lanes.find((n) => n % this.#widthOf(wide) === 0 && this.#divides(wide, n));
+    const rows = STREAM.rows.find((n) => this.#divides(last.arg as number, n));
+    if (!hot.memory.some(isFar) || lanes === undefined || rows === undefined) return undefined;
+    const turns = this.#size(wide) / lanes;
+    const parts = hasThreads ? STREAM.parts.find((n) => turns % n === 0 && turns > n) : 1;
+    if (parts === undefined || this.#size(last.arg as number) / rows > MAX_RUN) return undefined;
+    const bytes = (this.#size(wide) / parts) * valueType(hot.reduce as UOp).itemsize;
+    if (bytes > Math.min(STAGE_BYTES, this.#room)) return undefined;
+    const [axis, sum] = [this.#number(wide), this.#number(last.arg as number)];
+    return [
+      { op: "UPCAST", axis, amount: lanes },
+      ...(parts === 1 ? [] : [{ op: "LOCAL", axis, amount: turns / parts } as const]),
+      { op: "UNROLL", axis: sum, amount: rows },
+      { op: "SWAP", axis, amount: sum },
+    ];
   }
   /** The part of a buffer that is read or written. */
   #bytes(u: UOp): number {

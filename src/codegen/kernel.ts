@@ -19,6 +19,7 @@ import { packOperands } from "./operands.ts";
 import type { OptOp } from "./opts.ts";
 import { pack } from "./pack.ts";
 import { checkGraph, checkList } from "./spec.ts";
+import { swapSums } from "./sums.ts";
 import type { Target } from "./target.ts";
 import { largest, type UOp, type UOpGraph } from "./uops.ts";
 
@@ -58,8 +59,10 @@ export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: 
   if (env.SPEC) checkGraph(lowered.sink, "lower");
   const picked = pickOneHot(lowered.sink, lowered.arena);
   if (env.SPEC) checkGraph(picked, "pickOneHot");
-  const sink = packOperands({ ...lowered, sink: picked }, opts, target);
-  if (env.SPEC) checkGraph(sink, "packOperands");
+  const packed = packOperands({ ...lowered, sink: picked }, opts, target);
+  if (env.SPEC) checkGraph(packed, "packOperands");
+  const sink = swapSums({ ...lowered, sink: packed }, opts, target);
+  if (env.SPEC) checkGraph(sink, "swapSums");
   return { ...lowered, sink };
 }
 

@@ -69,6 +69,7 @@ class Linearizer {
     this.#thread = opts.findLast((o) => o.op === "THREAD")?.axis;
     this.#target = target;
     this.#list = new UOpGraph(lowered.arena);
+    const filled = new Map<UOp, UOp>();
     for (const u of toposort([lowered.sink], (x) => x.srcs)) {
       let free = NONE;
       for (let i = 0; i < u.srcs.length; i++) free = union(free, this.#free.get(u.srcs[i]!) as Axes);
@@ -79,6 +80,11 @@ class Linearizer {
         const ranges = rangesOf(u);
         free = free.filter((axis) => !ranges.some((r) => r.arg === axis));
         getOrMake(this.#looping, keyOf(ranges), () => []).push(u);
+        // an array that is filled again is emptied before, each time: the zeros of a sum belong into the same loops
+        const array = u.srcs[0] as UOp;
+        const before = u.op === "STAGE" ? filled.get(array) : undefined;
+        if (before !== undefined) this.#free.set(before, union(this.#free.get(before) as Axes, free));
+        if (u.op === "STAGE") filled.set(array, u);
       }
       this.#free.set(u, free);
     }

@@ -9,13 +9,12 @@ import { isLane, isNext, strideOf } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { changedSrcs, mapGraph } from "./rewrite.ts";
-import { arrayBytes } from "./stage.ts";
+import { arrayBytes, isOutput } from "./stage.ts";
 import type { Target } from "./target.ts";
 import { type UOp, type UOpArena, valueType } from "./uops.ts";
 
 export function packOperands(lowered: Lowered, opts: readonly OptOp[], target: Target): UOp {
-  const outputs = new Set(lowered.order.map((a) => a.of));
-  const ops = opts.filter((o) => o.op === "STAGE" && outputs.has(o.axis));
+  const ops = opts.filter((o) => o.op === "STAGE" && isOutput(o.axis, lowered.axes));
   return ops.reduce(
     (sink, o, i) => new Packer({ ...lowered, sink }, o, target).run(`pack${i}_`),
     lowered.sink,

@@ -5,7 +5,7 @@ import { ArgumentError } from "../errors.ts";
 import { add, idiv, type Sint } from "../shape/symbolic.ts";
 
 /**
- * SWAP exchanges two output axes. UPCAST computes `amount` neighbours of an output axis side by side, UNROLL of a
+ * SWAP exchanges two output axes, or puts the loop of a reduce axis around that of an output axis (sums.ts). UPCAST computes `amount` neighbours of an output axis side by side, UNROLL of a
  * reduce axis. GROUP gives `amount` neighbours of a reduce axis an accumulator each; they are combined at the end. LOCAL
  * makes `amount` neighbours of an output axis one workgroup, GROUPTOP gives a reduce axis to `amount` items of a workgroup,
  * which combine what they have at the end; where the target runs a grid neither has to divide its axis, the items beyond
@@ -53,7 +53,7 @@ const PARTS: Readonly<Record<OptOpName, { output?: boolean; part?: "local" | "la
 };
 
 const EXPECTED: Readonly<Record<OptOpName, string>> = {
-  SWAP: "another output axis",
+  SWAP: "another axis",
   NOLOCALS: "no amount",
   THREAD: "a positive amount",
   PADTO: "an amount up to its size, before any other op on it",
@@ -145,12 +145,13 @@ export function splitAxis(
   return { rest, padded, ragged, ...parts };
 }
 
-/** The order of `n` output axes after all SWAPs, outermost first. */
+/** The order of `n` output axes after all SWAPs of two of them, outermost first. */
 export function axisOrder(opts: readonly OptOp[], n: number): number[] {
   const order = Array.from({ length: n }, (_, i) => i);
   for (const o of opts) {
     if (o.op !== "SWAP") continue;
     const [a, b] = [order.indexOf(o.axis), order.indexOf(o.amount)];
+    if (a >= 0 && o.amount >= n) continue; // with a reduce axis: sums.ts
     if (a < 0 || b < 0) {
       throw new ArgumentError(`SWAP(${o.axis}, ${o.amount}): this kernel has the output axes 0 to ${n - 1}`);
     }

@@ -116,7 +116,8 @@ export function keepStages(sink: UOp, all: readonly Stage[], opts: readonly OptO
   return loads.size === 0 ? sink : replace(sink, loads, s.arena);
 }
 
-const isOutput = (of: number, axes: readonly Axis[]): boolean =>
+/** Whether OptOps mean an output axis by this number. */
+export const isOutput = (of: number, axes: readonly Axis[]): boolean =>
   axes.some((a) => a.of === of && (a.kind === "output" || a.kind === "local" || a.kind === "upcast"));
 
 /** Makes the LOADs that stand for the value where it is needed later; gives the bytes of the array. */

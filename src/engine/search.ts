@@ -170,6 +170,7 @@ class Search {
     const kept = new Map(stages.map((s) => [s.home.axis, s.elements]));
     const { hasThreads, hasLocal } = this.#renderer;
     const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
+    const reduces = axes.filter((a) => a.kind === "reduce").map((a) => a.of);
     return axes.flatMap(({ of: axis, size, kind }): OptOp[] => {
       if (typeof size !== "number" || isLane({ id: 0, size, kind, of: axis })) return [];
       const amounts = [2, 3, 4, 5, 8, 16].filter((n) => size % n === 0);
@@ -181,14 +182,16 @@ class Search {
         (amount): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, amount }),
       );
       if (kind === "reduce") return [...with_("UNROLL"), ...with_("GROUP"), ...stage, ...shared];
-      const swaps = outputs.filter((o) => o > axis).map((amount): OptOp => ({ op: "SWAP", axis, amount }));
+      const others = [...outputs.filter((o) => o > axis), ...(hasLocal ? [] : reduces)];
+      const swaps = others.map((amount): OptOp => ({ op: "SWAP", axis, amount }));
       const pads =
         size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, amount: 4 } as const] : [];
       const threads = hasThreads ? [{ op: "THREAD", axis, amount: 1 } as const] : [];
       const pack = hasLocal ? [] : [{ op: "STAGE", axis, amount: 1 } as const];
       return [
         ...with_("UPCAST"),
-        ...(hasLocal ? [...with_("LOCAL"), ...shared] : []),
+        ...with_("LOCAL"),
+        ...(hasLocal ? shared : []),
         ...pads,
         ...threads,
         ...pack,
