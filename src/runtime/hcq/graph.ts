@@ -62,7 +62,38 @@ function sweep(): void {
   });
 }
 
+/** So many runs of a graph are in flight before the host waits for one: while one runs, the next lies ready. */
+const DEPTH = 2;
+
 export class HCQGraph implements GraphRunner {
+  readonly #make: () => Instance;
+  readonly #instances: Instance[];
+  #turn = 0;
+
+  constructor(items: readonly GraphItem[], slots: readonly GraphSlot[]) {
+    this.#make = () => new Instance(items, slots);
+    this.#instances = [this.#make()];
+  }
+  /** The queues, for people. */
+  toString(): string {
+    return String(this.#instances[0]);
+  }
+
+  /** What a device may still read is not changed: a run that comes while the one before is in flight has its own words. */
+  *run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
+    const instances = this.#instances;
+    if (instances.length < DEPTH && instances[this.#turn]?.isInFlight) {
+      this.#turn = instances.length;
+      instances.push(this.#make());
+    }
+    const instance = instances[this.#turn] as Instance;
+    this.#turn = (this.#turn + 1) % instances.length;
+    yield* instance.run(handles, varVals);
+  }
+}
+
+/** The queues of a graph, for one run at a time. */
+class Instance {
   readonly #slots: readonly GraphSlot[];
   readonly #devices: readonly HCQCompatCompiled[];
   readonly #lanes: readonly Lane[];
@@ -96,7 +127,9 @@ export class HCQGraph implements GraphRunner {
     collected.register(this, this.#holdings);
   }
 
-  /** The queues, for people. */
+  get isInFlight(): boolean {
+    return this.#holdings.last.some((fence) => !fence.device.hasPassed(fence));
+  }
   toString(): string {
     return this.#lanes.map((l) => `${l.device.name} ${l.queue.kind}:\n${l.queue}`).join("\n");
   }

@@ -453,6 +453,7 @@ const EXPECTED: readonly (readonly [keyof typeof QMD4, number])[] = [
   ["SASS_VERSION", 0x90],
   ["INVALIDATE_SHADER_DATA_CACHE", 1],
   ["CWD_MEMBAR_TYPE", 3],
+  ["CWD_MEMBAR_TASK_CHASING_ENABLE", 1],
 ];
 /** Fields that the mock looks at or knows to be harmless, and how often each occurs. */
 const KNOWN: readonly (readonly [keyof typeof QMD4, number])[] = [
@@ -495,6 +496,7 @@ const KNOWN: readonly (readonly [keyof typeof QMD4, number])[] = [
   ["RELEASE_MEMBAR_TYPE", 3],
   ["CONSTANT_BUFFER_VALID", 8],
   ["CONSTANT_BUFFER_INVALIDATE", 8],
+  ["CONSTANT_BUFFER_PREFETCH", 8],
   ["CONSTANT_BUFFER_ADDR_LOWER_SHIFTED6", 8],
   ["CONSTANT_BUFFER_ADDR_UPPER_SHIFTED6", 8],
   ["CONSTANT_BUFFER_SIZE_SHIFTED4", 8],
