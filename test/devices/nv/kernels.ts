@@ -31,6 +31,20 @@ export function storeUops(): UOpGraph {
   return list;
 }
 
+/** data0[0] = data1[2^29]: two GiB behind a buffer. */
+export function strayUops(): UOpGraph {
+  const list = new UOpGraph();
+  const out = list.add("DEFINE_GLOBAL", pointer, [], [0, "data0", true]);
+  const from = list.add("DEFINE_GLOBAL", pointer, [], [1, "data1", false]);
+  const far = list.add("CONST", dtypes.int32, [], 2 ** 29);
+  list.add("STORE", undefined, [
+    out,
+    list.add("CONST", dtypes.int32, [], 0),
+    list.add("LOAD", dtypes.int32, [from, far]),
+  ]);
+  return list;
+}
+
 export const compile = (device: NVDevice, name: string, list: UOpGraph): NVProgram =>
   device.compile(name, device.renderer.render(name, list)) as NVProgram;
 export const scale = (device: NVDevice, name: string, factor: number, plus: number): NVProgram =>

@@ -1,0 +1,64 @@
+// What only a GPU can show, and the same on the mock as far as it goes: random work in large numbers without a leak, and a
+// kernel that reads where no memory is, which must be told and must not end the process.
+
+import { Device } from "gradloom";
+import { describe, expect, test } from "vitest";
+import type { NVDevice } from "../../../src/devices/nv/device.ts";
+import { open } from "../../../src/devices/nv.ts";
+import { strayUops } from "./kernels.ts";
+import { mockDevice } from "./register.ts";
+import { Stress } from "./stress.ts";
+
+async function gpuOrWhy(): Promise<NVDevice | string> {
+  try {
+    return (await Device.open("NV")) as NVDevice;
+  } catch (e) {
+    return (e as Error).message;
+  }
+}
+const gpu = await gpuOrWhy();
+
+describe("random work", () => {
+  test.each([1, 2, 3])("1,000 submissions on the mock, seed %i", async (seed) => {
+    const { device, gpu } = mockDevice("MOCKNV:1", { when: "poll" });
+    const stress = new Stress(device, seed);
+    await stress.run(1000);
+    expect(stress.checks).toBeGreaterThan(12);
+    await stress.end();
+    const before = gpu.freeBytes();
+    const again = new Stress(device, seed + 100);
+    await again.run(300);
+    await again.end();
+    expect(gpu.freeBytes()).toBe(before);
+  });
+
+  test("100,000 submissions on the GPU", { timeout: 120_000 }, async ({ skip }) => {
+    if (typeof gpu === "string") return skip(gpu);
+    const first = new Stress(gpu, 1);
+    await first.run(1000);
+    await first.end();
+    const before = gpu.gpu.freeBytes();
+    const stress = new Stress(gpu, 2);
+    await stress.run(100_000);
+    await stress.end();
+    expect(gpu.gpu.freeBytes()).toBe(before);
+  });
+});
+
+test("a kernel that reads where no memory is", { timeout: 30_000 }, async ({ skip }) => {
+  if (typeof gpu === "string") return skip(gpu);
+  // a device of its own: it takes no more work afterwards
+  const device = await open("NV");
+  const name = "stray";
+  const program = await device.compile(name, device.renderer.render(name, strayUops()));
+  const block = device.allocator.alloc(64, true);
+  await device.synchronize();
+  program.run([block, block], { globalSize: [1], localSize: [1], vals: [] }, false);
+  const told = /kernel stray: NV: the compute channel stopped: an access to an address where no memory is/;
+  await expect(async () => device.synchronize()).rejects.toThrow(told);
+  await expect(async () => device.synchronize()).rejects.toThrow(told);
+  device.gpu.close();
+  const stress = new Stress(gpu, 3);
+  await stress.run(100);
+  await stress.end();
+});
