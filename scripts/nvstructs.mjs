@@ -18,10 +18,10 @@ const HEADERS = [
   "nvtypes.h nvos.h nvgputypes.h nvstatus.h nv_escape.h nv-ioctl-numbers.h nv-ioctl.h uvm_linux_ioctl.h",
   "nv-unix-nvos-params-wrappers.h alloc/alloc_channel.h class/cl0000.h class/cl0002.h class/cl003e.h class/cl0040.h",
   "class/cl0041.h class/cl0071.h class/cl0080.h class/cl2080.h class/cl83de.h class/cl9067.h",
-  "class/cl90f1.h class/cla06c.h class/clc361.h class/clc561.h class/clc661.h class/clc56f.h",
+  "class/cl90f1.h class/cla06c.h class/clb0b5sw.h class/clc361.h class/clc561.h class/clc661.h class/clc56f.h",
   "class/clc86f.h class/clc6c0.h class/clc7c0.h class/clc9c0.h class/clcbc0.h class/clc6b5.h class/clc7b5.h",
   "class/clc8b5.h class/cl2080_notification.h class/cla06f.h ctrl/ctrl0000/ctrl0000gpu.h ctrl/ctrl0080/ctrl0080gpu.h",
-  "ctrl/ctrl0080/ctrl0080gr.h ctrl/ctrl2080/ctrl2080fb.h ctrl/ctrl2080/ctrl2080gpu.h ctrl/ctrl83de/ctrl83dedebug.h",
+  "ctrl/ctrl0080/ctrl0080gr.h ctrl/ctrl2080/ctrl2080ce.h ctrl/ctrl2080/ctrl2080fb.h ctrl/ctrl2080/ctrl2080gpu.h ctrl/ctrl83de/ctrl83dedebug.h",
   "ctrl/ctrla06c.h ctrl/ctrlc36f.h",
 ].flatMap((line) => line.split(" "));
 
@@ -43,10 +43,11 @@ const STRUCTS = {
   NV0080_ALLOC_PARAMETERS: "deviceId hClientShare vaMode",
   NV2080_ALLOC_PARAMETERS: "subDeviceId",
   NV_VASPACE_ALLOCATION_PARAMETERS: "flags vaSize vaBase",
-  NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS: "engineType",
+  NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS: "hVASpace engineType",
   NV_CTXSHARE_ALLOCATION_PARAMETERS: "hVASpace flags",
   NV_CHANNEL_ALLOC_PARAMS:
-    "hObjectError hObjectBuffer gpFifoOffset gpFifoEntries flags hContextShare hUserdMemory userdOffset engineType",
+    "hObjectError hObjectBuffer gpFifoOffset gpFifoEntries flags hContextShare hUserdMemory userdOffset",
+  NVB0B5_ALLOCATION_PARAMETERS: "version engineType",
   NV_MEMORY_ALLOCATION_PARAMS: "owner type flags attr attr2 size alignment limit",
   NV83DE_ALLOC_PARAMETERS: "hAppClient hClass3dObject",
   // what RM_CONTROL takes, by command
@@ -58,6 +59,8 @@ const STRUCTS = {
   NV2080_CTRL_FB_INFO: "index data",
   NV2080_CTRL_GPU_GET_GID_INFO_PARAMS: "flags length data",
   NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS: "gpuNameString.ascii",
+  NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS: "capsTbl present",
+  NV2080_CTRL_CE_GET_CE_PCE_MASK_PARAMS: "ceEngineType pceMask",
   NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS: "bEnable",
   NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS: "workSubmitToken",
   NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS: "mmuFaultInfoList count",
@@ -95,6 +98,8 @@ const NUMBERS = [
   "AMPERE_DMA_COPY_A AMPERE_DMA_COPY_B HOPPER_DMA_COPY_A",
   "NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2 NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2 NV0080_CTRL_CMD_GR_GET_INFO_V2",
   "NV2080_CTRL_CMD_FB_GET_INFO_V2 NV2080_CTRL_CMD_GPU_GET_GID_INFO NV2080_CTRL_CMD_GPU_GET_NAME_STRING",
+  "NV2080_CTRL_CMD_CE_GET_ALL_CAPS NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK NV2080_CTRL_MAX_CES",
+  "NVB0B5_ALLOCATION_PARAMETERS_VERSION_1",
   "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN",
   "NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO",
   "NV0080_CTRL_GR_INFO_INDEX_SHADER_PIPE_SUB_COUNT NV0080_CTRL_GR_INFO_INDEX_SM_VERSION",
@@ -103,7 +108,8 @@ const NUMBERS = [
   "NV2080_CTRL_FB_INFO_INDEX_HEAP_SIZE NV2080_CTRL_FB_INFO_INDEX_HEAP_FREE",
   "NV_DEVICE_ALLOCATION_VAMODE_OPTIONAL_MULTIPLE_VASPACES",
   "NV_VASPACE_ALLOCATION_FLAGS_IS_EXTERNALLY_OWNED NV_VASPACE_ALLOCATION_FLAGS_ENABLE_PAGE_FAULTING",
-  "NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC NV2080_ENGINE_TYPE_GRAPHICS NV2080_ENGINE_TYPE_COPY0",
+  "NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC NV2080_ENGINE_TYPE_GRAPHICS",
+  "NV2080_ENGINE_TYPE_COPY0 NV2080_ENGINE_TYPE_COPY9",
   "NVOS32_TYPE_IMAGE NVOS32_TYPE_NOTIFIER NVOS32_ALLOC_FLAGS_IGNORE_BANK_PLACEMENT NVOS32_ALLOC_FLAGS_ALIGNMENT_FORCE",
   "NVOS32_ALLOC_FLAGS_MAP_NOT_REQUIRED NVOS32_ALLOC_FLAGS_PERSISTENT_VIDMEM",
   "NV2080_GPU_CMD_GPU_GET_GID_FLAGS_FORMAT_BINARY",
@@ -129,6 +135,9 @@ const PLACED = [
   "NVOS33_FLAGS_CACHING_TYPE CACHED",
 ];
 
+// Bits of tables of capabilities, which stand there as BYTE:BIT: the bit.
+const CAPABILITIES = ["NV2080_CTRL_CE_CAPS_CE_GRCE"];
+
 /** A program that prints the tables as JSON. */
 function program() {
   const lines = HEADERS.map((h) => `#include "${h}"`);
@@ -149,6 +158,7 @@ function program() {
     // 31:30 is the middle of a conditional: with 0 in front it gives the lowest bit
     numbers.push([`${field}_${value}`, `((${field}_${value}) << (0 ? ${field}))`]);
   }
+  for (const name of CAPABILITIES) numbers.push([name, `(0 ? ${name})`]);
   numbers.forEach(([name, value], i) => {
     lines.push(`printf("${i ? "," : ""}\\"${name}\\":%llu", (unsigned long long)(unsigned)${value});`);
   });

@@ -16,7 +16,7 @@ const SUBROUTINE = 1 << 9;
 /** The errors that a wrong program meets, in words; the driver's names follow. */
 const WORDS: Readonly<Record<number, string>> = {
   11: "a method that its class does not have",
-  13: "an instruction of a kernel failed",
+  13: "an instruction failed, by a misaligned or impossible address or by being none (dmesg says which)",
   31: "an access to an address where no memory is",
   32: "words that are no commands",
 };

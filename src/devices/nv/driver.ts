@@ -3,31 +3,19 @@
 // CUDA library takes part. Work itself makes no system call: it is words in memory and one store to the doorbell.
 
 import { DeviceError } from "../../errors.ts";
-import { Channel, ENTRY_BYTES } from "./channel.ts";
+import type { Channel } from "./channel.ts";
 import type { NVChannel, NVClasses, NVGpu, NVMemory, NVPlace } from "./gpu.ts";
-import { N, STRUCTS } from "./ioctls.ts";
+import { type Channels, CLASSES, type ClassNames, type Ground, makeChannels } from "./group.ts";
+import { N } from "./ioctls.ts";
 import type { Kernel } from "./kernel.ts";
 import { LAYOUT, Memory, type Owner } from "./memory.ts";
 import { ResourceManager } from "./rm.ts";
-import { element, encode, sizeOf } from "./struct.ts";
+import { element, encode } from "./struct.ts";
 
-/** Entries of a ring; with USERD behind it a channel takes a MiB. */
-const ENTRIES = 2 ** 16;
-const CHANNEL_BYTES = 2 ** 20;
-/** Addresses in which the unified memory module maps what a channel needs for itself. */
-const CHANNEL_RANGE = 64 * 2 ** 20;
 /** The GPU's addresses, of which LAYOUT uses the low ones. */
 const VA_START = 0x1000;
 const VA_SIZE = 2 ** 49 - 0x5000000;
 const UUID_BYTES = 16;
-
-/** Newest first: the first that the GPU has is taken. */
-const USERMODE = ["HOPPER_USERMODE_A", "AMPERE_USERMODE_A"] as const;
-const CLASSES = {
-  channel: ["HOPPER_CHANNEL_GPFIFO_A", "AMPERE_CHANNEL_GPFIFO_A"],
-  compute: ["HOPPER_COMPUTE_A", "ADA_COMPUTE_A", "AMPERE_COMPUTE_B", "AMPERE_COMPUTE_A"],
-  copy: ["HOPPER_DMA_COPY_A", "AMPERE_DMA_COPY_B", "AMPERE_DMA_COPY_A"],
-} as const;
 
 /** The index-th GPU that this process may open. */
 export function openGpu(kernel: Kernel, index: number): NVGpu {
@@ -74,12 +62,12 @@ function bringUp(rm: ResourceManager, index: number, undo: (() => void)[]): NVGp
   const subdevice = rm.alloc(device, "NV20_SUBDEVICE_0", "NV2080_ALLOC_PARAMETERS").handle;
   const owner: Owner = { device, subdevice, file, minor, uuid: uuidOf(rm, subdevice) };
   const memory = new Memory(rm, owner);
-  const known = classesOf(rm, device);
-  const doorbell = mapDoorbell(rm, memory, subdevice, known.usermode, undo);
+  const classes = classesOf(rm, device);
+  const registers = mapRegisters(rm, memory, subdevice, classes.usermode, undo);
   const vaspace = makeAddressSpace(rm, owner, undo);
   undo.push(() => memory.freeAll());
-  const channels = makeChannels(rm, owner, memory, vaspace, known, doorbell, undo);
-  return new Gpu(rm, owner, memory, known, doorbell, channels, undo);
+  const ground = { rm, owner, memory, vaspace, classes, registers };
+  return new Gpu(ground, makeChannels(ground, undo), undo);
 }
 
 /** Cards that are listed but may not be opened belong to others. */
@@ -110,36 +98,34 @@ function uuidOf(rm: ResourceManager, subdevice: number): Uint8Array {
   return info.raw("data").slice(0, UUID_BYTES);
 }
 
-type Known = NVClasses & { readonly usermode: (typeof USERMODE)[number] };
-
-function classesOf(rm: ResourceManager, device: number): Known {
+function classesOf(rm: ResourceManager, device: number): ClassNames {
   const list = rm.ask(
     device,
     "NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2",
     "NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS",
   );
   const all = new Uint32Array(list.raw("classList").buffer, 0, list.get("numClasses"));
-  const first = <T extends keyof typeof N>(what: string, names: readonly T[]): T => {
+  const first = <T extends keyof typeof N>(kind: string, names: readonly T[]): T => {
     const found = names.find((name) => all.includes(N[name]));
     if (found !== undefined) return found;
     throw new DeviceError(
-      `NV: this GPU has no ${what} class that is known here (${names.join(", ")}); use DEV=CUDA`,
+      `NV: this GPU has no ${kind} class that is known here (${names.join(", ")}); use DEV=CUDA`,
     );
   };
   return {
-    usermode: first("usermode", USERMODE),
-    channel: N[first("channel", CLASSES.channel)],
-    compute: N[first("compute", CLASSES.compute)],
-    copy: N[first("copy", CLASSES.copy)],
+    usermode: first("usermode", CLASSES.usermode),
+    channel: first("channel", CLASSES.channel),
+    compute: first("compute", CLASSES.compute),
+    copy: first("copy", CLASSES.copy),
   };
 }
 
 /** Registers that a process may touch: the doorbell and the clock. */
-function mapDoorbell(
+function mapRegisters(
   rm: ResourceManager,
   memory: Memory,
   subdevice: number,
-  name: Known["usermode"],
+  name: ClassNames["usermode"],
   undo: (() => void)[],
 ): Uint32Array {
   const { handle } = rm.alloc(subdevice, name);
@@ -168,107 +154,6 @@ function makeAddressSpace(rm: ResourceManager, { device, uuid }: Owner, undo: ((
   return handle;
 }
 
-/** Both in one group on the engine for compute, which has a copy engine of its own. */
-function makeChannels(
-  rm: ResourceManager,
-  owner: Owner,
-  memory: Memory,
-  vaspace: number,
-  known: Known,
-  doorbell: Uint32Array,
-  undo: (() => void)[],
-): { readonly compute: Channel; readonly copy: Channel } {
-  const { device } = owner;
-  const group = rm.alloc(device, "KEPLER_CHANNEL_GROUP_A", "NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS", {
-    engineType: N.NV2080_ENGINE_TYPE_GRAPHICS,
-  }).handle;
-  undo.push(() => rm.free(device, group));
-  const share = rm.alloc(group, "FERMI_CONTEXT_SHARE_A", "NV_CTXSHARE_ALLOCATION_PARAMETERS", {
-    hVASpace: vaspace,
-    flags: N.NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC,
-  }).handle;
-  const area = memory.alloc(2 * CHANNEL_BYTES, "visible", true);
-  const make = (kind: NVChannel["kind"], i: number): Channel => {
-    const offset = i * CHANNEL_BYTES;
-    const notifier = memory.notifier(sizeOf("NvNotification"), undo);
-    const channel = rm.alloc(
-      group,
-      CLASSES.channel[0],
-      "NV_CHANNEL_ALLOC_PARAMS",
-      {
-        hObjectError: notifier.handle,
-        hObjectBuffer: memory.handleOf(area),
-        gpFifoOffset: area.va + offset,
-        gpFifoEntries: ENTRIES,
-        hContextShare: share,
-        hUserdMemory: words32(memory.handleOf(area)),
-        userdOffset: words64(offset + ENTRIES * ENTRY_BYTES),
-      },
-      known.channel,
-    ).handle;
-    undo.push(() => rm.free(group, channel));
-    const engine = rm.alloc(channel, CLASSES[kind][0], undefined, {}, known[kind]).handle;
-    const token = rm
-      .ask(
-        channel,
-        "NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN",
-        "NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS",
-        { workSubmitToken: -1 },
-      )
-      .get("workSubmitToken");
-    const place = { gpuUuid: owner.uuid, hClient: rm.client, hChannel: channel };
-    rm.uvm("UVM_REGISTER_CHANNEL", {
-      ...place,
-      rmCtrlFd: rm.control,
-      base: LAYOUT.channels + i * CHANNEL_RANGE,
-      length: CHANNEL_RANGE,
-    });
-    undo.push(() => rm.uvm("UVM_UNREGISTER_CHANNEL", place));
-    return new Channel({
-      kind,
-      entries: ENTRIES,
-      bytes: (area.bytes as Uint8Array).subarray(offset, offset + CHANNEL_BYTES),
-      doorbell: doorbell.subarray(N.NVC361_NOTIFY_CHANNEL_PENDING / 4),
-      token,
-      notifier: notifier.bytes,
-      kernel: rm.kernel,
-      explain: () => (kind === "compute" ? explainFault(rm, device, engine) : ""),
-    });
-  };
-  const channels = { compute: make("compute", 0), copy: make("copy", 1) };
-  rm.ask(group, "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS", { bEnable: 1 });
-  return channels;
-}
-
-const words32 = (value: number): Uint8Array => new Uint8Array(new Uint32Array([value]).buffer);
-const words64 = (value: number): Uint8Array => new Uint8Array(new BigUint64Array([BigInt(value)]).buffer);
-
-/** What the driver noted about accesses that met no memory; nothing where it noted none. */
-function explainFault(rm: ResourceManager, device: number, engine: number): string {
-  const [entry, list] = ["NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_ENTRY", "mmuFaultInfoList"] as const;
-  try {
-    const session = rm.alloc(device, "GT200_DEBUGGER", "NV83DE_ALLOC_PARAMETERS", {
-      hAppClient: rm.client,
-      hClass3dObject: engine,
-    }).handle;
-    const info = rm.ask(
-      session,
-      "NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO",
-      "NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS",
-    );
-    const count = Math.min(info.get("count"), STRUCTS[info.name].fields[list][1] / sizeOf(entry));
-    const faults = info.raw(list);
-    rm.free(device, session);
-    return Array.from({ length: count }, (_, i) => {
-      const fault = element(entry, faults, i);
-      const address = `0x${fault.get("faultAddress").toString(16)}`;
-      return `; address ${address} (access ${fault.get("accessType")}, fault ${fault.get("faultType")})`;
-    }).join("");
-  } catch (e) {
-    return `; no address is known (${(e as Error).message})`;
-  }
-}
-
 class Gpu implements NVGpu {
   readonly name: string;
   readonly arch: number;
@@ -283,28 +168,16 @@ class Gpu implements NVGpu {
   readonly localWindow = LAYOUT.localWindow;
   readonly compute: Channel;
   readonly copy: Channel;
-  readonly #rm: ResourceManager;
-  readonly #owner: Owner;
-  readonly #memory: Memory;
-  readonly #registers: Uint32Array;
+  readonly #ground: Ground;
   readonly #undo: (() => void)[];
 
-  constructor(
-    rm: ResourceManager,
-    owner: Owner,
-    memory: Memory,
-    classes: NVClasses,
-    registers: Uint32Array,
-    channels: { readonly compute: Channel; readonly copy: Channel },
-    undo: (() => void)[],
-  ) {
-    this.#rm = rm;
-    this.#owner = owner;
-    this.#memory = memory;
-    this.#registers = registers;
+  constructor(ground: Ground, { compute, copy }: Channels, undo: (() => void)[]) {
+    const { rm, owner, classes } = ground;
+    this.#ground = ground;
     this.#undo = undo;
-    this.classes = { channel: classes.channel, compute: classes.compute, copy: classes.copy };
-    ({ compute: this.compute, copy: this.copy } = channels);
+    this.compute = compute;
+    this.copy = copy;
+    this.classes = { channel: N[classes.channel], compute: N[classes.compute], copy: N[classes.copy] };
     this.name = rm
       .ask(owner.subdevice, "NV2080_CTRL_CMD_GPU_GET_NAME_STRING", "NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS")
       .text("gpuNameString");
@@ -320,9 +193,9 @@ class Gpu implements NVGpu {
 
   #hardware(what: Extract<keyof typeof N, `NV0080_CTRL_GR_INFO_INDEX_${string}`>): number {
     const asked = { grInfoListSize: 1, grInfoList: encode("NV0080_CTRL_GR_INFO", { index: N[what] }) };
-    const { device } = this.#owner;
-    const info = this.#rm.ask(
-      device,
+    const { rm, owner } = this.#ground;
+    const info = rm.ask(
+      owner.device,
       "NV0080_CTRL_CMD_GR_GET_INFO_V2",
       "NV0080_CTRL_GR_GET_INFO_V2_PARAMS",
       asked,
@@ -331,9 +204,9 @@ class Gpu implements NVGpu {
   }
   #kilobytes(what: Extract<keyof typeof N, `NV2080_CTRL_FB_INFO_INDEX_${string}`>): number {
     const asked = { fbInfoListSize: 1, fbInfoList: encode("NV2080_CTRL_FB_INFO", { index: N[what] }) };
-    const { subdevice } = this.#owner;
-    const info = this.#rm.ask(
-      subdevice,
+    const { rm, owner } = this.#ground;
+    const info = rm.ask(
+      owner.subdevice,
       "NV2080_CTRL_CMD_FB_GET_INFO_V2",
       "NV2080_CTRL_FB_GET_INFO_V2_PARAMS",
       asked,
@@ -342,22 +215,23 @@ class Gpu implements NVGpu {
   }
 
   alloc(nbytes: number, place: NVPlace): NVMemory {
-    return this.#memory.alloc(nbytes, place);
+    return this.#ground.memory.alloc(nbytes, place);
   }
   free(memory: NVMemory): void {
-    this.#memory.free(memory);
+    this.#ground.memory.free(memory);
   }
   submit(channel: NVChannel, va: number, dwords: number): void {
     (channel as Channel).submit(va, dwords);
   }
 
   time(): bigint {
+    const { registers } = this.#ground;
     const [low, high] = [N.NVC361_TIME_0 / 4, N.NVC361_TIME_1 / 4];
     // the high word must not have changed while the low one was read
     for (;;) {
-      const before = this.#registers[high] as number;
-      const ns = this.#registers[low] as number;
-      if (this.#registers[high] === before) return (BigInt(before) << 32n) | BigInt(ns);
+      const before = registers[high] as number;
+      const ns = registers[low] as number;
+      if (registers[high] === before) return (BigInt(before) << 32n) | BigInt(ns);
     }
   }
   freeBytes(): number {

@@ -70,7 +70,7 @@ export const STRUCTS = {
   NV0080_ALLOC_PARAMETERS: { bytes: 56, fields: { deviceId: [0, 4], hClientShare: [4, 4], vaMode: [48, 4] } },
   NV2080_ALLOC_PARAMETERS: { bytes: 4, fields: { subDeviceId: [0, 4] } },
   NV_VASPACE_ALLOCATION_PARAMETERS: { bytes: 56, fields: { flags: [4, 4], vaSize: [8, 8], vaBase: [40, 8] } },
-  NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS: { bytes: 20, fields: { engineType: [12, 4] } },
+  NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS: { bytes: 20, fields: { hVASpace: [8, 4], engineType: [12, 4] } },
   NV_CTXSHARE_ALLOCATION_PARAMETERS: { bytes: 12, fields: { hVASpace: [0, 4], flags: [4, 4] } },
   NV_CHANNEL_ALLOC_PARAMS: {
     bytes: 368,
@@ -83,9 +83,9 @@ export const STRUCTS = {
       hContextShare: [24, 4],
       hUserdMemory: [32, 32],
       userdOffset: [64, 64],
-      engineType: [128, 4],
     },
   },
+  NVB0B5_ALLOCATION_PARAMETERS: { bytes: 8, fields: { version: [0, 4], engineType: [4, 4] } },
   NV_MEMORY_ALLOCATION_PARAMS: {
     bytes: 128,
     fields: {
@@ -117,6 +117,8 @@ export const STRUCTS = {
     fields: { flags: [4, 4], length: [8, 4], data: [12, 256] },
   },
   NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS: { bytes: 132, fields: { gpuNameString: [4, 64] } },
+  NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS: { bytes: 136, fields: { capsTbl: [0, 128], present: [128, 8] } },
+  NV2080_CTRL_CE_GET_CE_PCE_MASK_PARAMS: { bytes: 8, fields: { ceEngineType: [0, 4], pceMask: [4, 4] } },
   NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS: { bytes: 3, fields: { bEnable: [0, 1] } },
   NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS: { bytes: 4, fields: { workSubmitToken: [0, 4] } },
   NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS: {
@@ -226,6 +228,10 @@ export const N = {
   NV2080_CTRL_CMD_FB_GET_INFO_V2: 0x20801303,
   NV2080_CTRL_CMD_GPU_GET_GID_INFO: 0x2080014a,
   NV2080_CTRL_CMD_GPU_GET_NAME_STRING: 0x20800110,
+  NV2080_CTRL_CMD_CE_GET_ALL_CAPS: 0x20802a0a,
+  NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK: 0x20802a02,
+  NV2080_CTRL_MAX_CES: 0x40,
+  NVB0B5_ALLOCATION_PARAMETERS_VERSION_1: 1,
   NVA06C_CTRL_CMD_GPFIFO_SCHEDULE: 0xa06c0101,
   NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN: 0xc36f0108,
   NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO: 0x83de0328,
@@ -243,6 +249,7 @@ export const N = {
   NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC: 1,
   NV2080_ENGINE_TYPE_GRAPHICS: 1,
   NV2080_ENGINE_TYPE_COPY0: 9,
+  NV2080_ENGINE_TYPE_COPY9: 0x12,
   NVOS32_TYPE_IMAGE: 0,
   NVOS32_TYPE_NOTIFIER: 0xd,
   NVOS32_ALLOC_FLAGS_IGNORE_BANK_PLACEMENT: 1,
@@ -269,6 +276,7 @@ export const N = {
   NVOS33_FLAGS_CACHING_TYPE_WRITECOMBINED: 0x1000000,
   NVOS33_FLAGS_CACHING_TYPE_UNCACHED: 0x800000,
   NVOS33_FLAGS_CACHING_TYPE_CACHED: 0,
+  NV2080_CTRL_CE_CAPS_CE_GRCE: 1,
 } as const;
 
 /** What the driver answers. */

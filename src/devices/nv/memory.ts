@@ -100,6 +100,18 @@ export class Memory {
     return block.handle;
   }
 
+  /** In words: what lies at an address, or what it comes after. */
+  whereabouts(va: number): string {
+    let before: NVMemory | undefined;
+    for (const block of this.#blocks.keys()) {
+      if (block.va <= va && block.va > (before?.va ?? -1)) before = block;
+    }
+    if (before === undefined) return "before all memory";
+    const behind = va - before.va - before.size;
+    const block = `the ${before.size} bytes at 0x${before.va.toString(16)}`;
+    return behind < 0 ? `inside ${block}` : `${behind} bytes behind ${block}`;
+  }
+
   /** On the GPU. */
   #local(size: number, place: NVPlace, huge: boolean, contiguous: boolean, undo: (() => void)[]): Block {
     const rm = this.#rm;

@@ -36,7 +36,7 @@ export class ResourceManager {
   readonly #uvm: number;
   /** a second file of the same module, which says that this process lives */
   readonly #alive: number;
-  /** the structure of an ioctl, and the one that it points to */
+  /** the structure of an ioctl, and the one that it points to; room for the largest */
   readonly #args: Native;
   readonly #params: Native;
   #handles = 0;
@@ -45,7 +45,7 @@ export class ResourceManager {
   constructor(kernel: Kernel) {
     this.kernel = kernel;
     this.#args = kernel.alloc(sizeOf("UVM_MAP_EXTERNAL_ALLOCATION_PARAMS"));
-    this.#params = kernel.alloc(4096);
+    this.#params = kernel.alloc(sizeOf("NV2080_CTRL_FB_GET_INFO_V2_PARAMS"));
     const files: number[] = [];
     const open = (path: string): number => {
       const fd = openFile(kernel, path);
@@ -147,7 +147,6 @@ export class ResourceManager {
     name: keyof typeof N,
     struct?: S,
     values: Values<S> = {},
-    classId: number = N[name],
   ): { readonly handle: number; readonly params: Struct<S> | undefined } {
     const handle = this.newHandle();
     const params = struct && new Struct(struct, this.#params).fill(values);
@@ -155,7 +154,7 @@ export class ResourceManager {
       hRoot: this.client,
       hObjectParent: parent,
       hObjectNew: handle,
-      hClass: classId,
+      hClass: N[name],
       pAllocParms: params?.address ?? 0,
       paramsSize: struct === undefined ? 0 : sizeOf(struct),
     };

@@ -27,17 +27,18 @@ describe("bring-up", () => {
   test("goes in the order that the hardware was tried with", () => {
     const { kernel, gpu } = open();
     const window = ["open /dev/nvidia0", "REGISTER_FD", "RM_MAP_MEMORY", "mmap"];
-    const channel = [
+    const channel = (engine: string) => [
       "RM_ALLOC NV01_MEMORY_SYSTEM",
       "open /dev/nvidiactl",
       "RM_MAP_MEMORY",
       "mmap",
       "RM_ALLOC HOPPER_CHANNEL_GPFIFO_A",
-      "RM_ALLOC HOPPER",
+      `RM_ALLOC ${engine}`,
       "RM_CONTROL NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN",
       "UVM_REGISTER_CHANNEL",
+      "RM_CONTROL NVA06C_CTRL_CMD_GPFIFO_SCHEDULE",
     ];
-    expect(kernel.names.map((name) => name.replace(/HOPPER_(COMPUTE|DMA_COPY)_A/, "HOPPER"))).toEqual([
+    expect(kernel.names).toEqual([
       "open /dev/nvidiactl",
       "CHECK_VERSION",
       "open /dev/nvidia-uvm",
@@ -58,15 +59,17 @@ describe("bring-up", () => {
       "RM_ALLOC FERMI_VASPACE_A",
       "UVM_REGISTER_GPU",
       "UVM_REGISTER_GPU_VASPACE",
-      "RM_ALLOC KEPLER_CHANNEL_GROUP_A",
-      "RM_ALLOC FERMI_CONTEXT_SHARE_A",
       "RM_ALLOC NV01_MEMORY_LOCAL_USER",
       ...window,
       "UVM_CREATE_EXTERNAL_RANGE",
       "UVM_MAP_EXTERNAL_ALLOCATION",
-      ...channel,
-      ...channel,
-      "RM_CONTROL NVA06C_CTRL_CMD_GPFIFO_SCHEDULE",
+      "RM_ALLOC KEPLER_CHANNEL_GROUP_A",
+      "RM_ALLOC FERMI_CONTEXT_SHARE_A",
+      ...channel("HOPPER_COMPUTE_A"),
+      "RM_CONTROL NV2080_CTRL_CMD_CE_GET_ALL_CAPS",
+      ...Array(3).fill("RM_CONTROL NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK"),
+      "RM_ALLOC KEPLER_CHANNEL_GROUP_A",
+      ...channel("HOPPER_DMA_COPY_A"),
       "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_NAME_STRING",
       ...Array(6).fill("RM_CONTROL NV0080_CTRL_CMD_GR_GET_INFO_V2"),
       "RM_CONTROL NV2080_CTRL_CMD_FB_GET_INFO_V2",
@@ -118,6 +121,21 @@ describe("bring-up", () => {
       [4160 * MiB, 64 * MiB],
     ]);
     gpu.close();
+  });
+
+  test("takes the copy engine with the most units, and none of the graphics engine", () => {
+    const { kernel, gpu } = open();
+    const [compute, copy] = kernel.find("RM_ALLOC KEPLER_CHANNEL_GROUP_A");
+    expect([compute?.engineType, copy?.engineType]).toEqual([
+      N.NV2080_ENGINE_TYPE_GRAPHICS,
+      N.NV2080_ENGINE_TYPE_COPY0 + 4,
+    ]);
+    const [object] = kernel.find("RM_ALLOC HOPPER_DMA_COPY_A");
+    expect([object?.version, object?.engineType]).toEqual([1, N.NV2080_ENGINE_TYPE_COPY0 + 4]);
+    gpu.close();
+    kernel.copyEngines = [{ graphics: true, units: 0xff }];
+    expect(() => openGpu(kernel, 0)).toThrow("gives this process no copy engine of its own");
+    expect(kernel.left()).toEqual({});
   });
 
   test("keeps the GPU off the pages of this process", () => {
@@ -427,11 +445,16 @@ describe("faults", () => {
   test("are read from the channel's notifier, with the address that the driver noted", () => {
     const { kernel, gpu } = open();
     expect([gpu.compute.fault(), gpu.copy.fault()]).toEqual([undefined, undefined]);
-    kernel.mmuFaults = [{ faultAddress: 0x1234567000, accessType: 1, faultType: 2 }];
+    const { va, size } = gpu.alloc(4096, "device");
+    kernel.mmuFaults = [
+      { faultAddress: va + size + 8192, accessType: 1, faultType: 2 },
+      { faultAddress: 0x1000, accessType: 0, faultType: 0 },
+    ];
     fail(kernel, 0, 31);
     const words =
       "NV: the compute channel stopped: an access to an address where no memory is, FIFO_ERROR_MMU_ERR_FLT (Xid 31); " +
-      "address 0x1234567000 (access 1, fault 2)";
+      `0x${(va + size + 8192).toString(16)} was written, 8192 bytes behind the 65536 bytes at 0x${va.toString(16)}; ` +
+      "0x1000 was read, before all memory";
     expect([gpu.compute.fault(), gpu.copy.fault()]).toEqual([words, undefined]);
     const calls = kernel.calls.length;
     expect([gpu.compute.fault(), kernel.calls.length]).toEqual([words, calls]);

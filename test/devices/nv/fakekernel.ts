@@ -46,6 +46,7 @@ const PARAMS: Record<string, StructName> = {
   HOPPER_CHANNEL_GPFIFO_A: "NV_CHANNEL_ALLOC_PARAMS",
   NV01_MEMORY_LOCAL_USER: "NV_MEMORY_ALLOCATION_PARAMS",
   NV01_MEMORY_SYSTEM: "NV_MEMORY_ALLOCATION_PARAMS",
+  HOPPER_DMA_COPY_A: "NVB0B5_ALLOCATION_PARAMETERS",
   GT200_DEBUGGER: "NV83DE_ALLOC_PARAMETERS",
 };
 const CONTROLS: Record<string, StructName> = {
@@ -53,6 +54,8 @@ const CONTROLS: Record<string, StructName> = {
   NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2: "NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS",
   NV0080_CTRL_CMD_GR_GET_INFO_V2: "NV0080_CTRL_GR_GET_INFO_V2_PARAMS",
   NV2080_CTRL_CMD_FB_GET_INFO_V2: "NV2080_CTRL_FB_GET_INFO_V2_PARAMS",
+  NV2080_CTRL_CMD_CE_GET_ALL_CAPS: "NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS",
+  NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK: "NV2080_CTRL_CE_GET_CE_PCE_MASK_PARAMS",
   NV2080_CTRL_CMD_GPU_GET_GID_INFO: "NV2080_CTRL_GPU_GET_GID_INFO_PARAMS",
   NV2080_CTRL_CMD_GPU_GET_NAME_STRING: "NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS",
   NVA06C_CTRL_CMD_GPFIFO_SCHEDULE: "NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS",
@@ -89,6 +92,14 @@ export class FakeKernel implements Kernel {
   refuse: (name: string) => string | undefined = () => undefined;
   readonly calls: Call[] = [];
   readonly barriers: (() => void)[] = [];
+  /** copy engines as an H200 has them: whether each is one of the graphics engine, and its units */
+  copyEngines: { readonly graphics: boolean; readonly units: number }[] = [
+    { graphics: true, units: 0x5000 },
+    { graphics: true, units: 0xa000 },
+    { graphics: false, units: 0x5000 },
+    { graphics: false, units: 0xa000 },
+    { graphics: false, units: 0xfff },
+  ];
   /** what the driver noted about faults */
   mmuFaults: { faultAddress: number; accessType: number; faultType: number }[] = [];
   /** objects that only the end of the client freed */
@@ -104,6 +115,8 @@ export class FakeKernel implements Kernel {
   readonly #mapped = new Map<bigint, { readonly handle: number; readonly bytes: number }>();
   readonly #ranges = new Map<number, { readonly length: number; handle: number | undefined }>();
   readonly #registered = new Set<string>();
+  /** groups of channels -> their engine */
+  readonly #engines = new Map<number, number>();
   readonly #shown = new Map<number, Uint8Array>();
   #next = 0x10000n;
   #fds = 3;
@@ -345,10 +358,20 @@ export class FakeKernel implements Kernel {
         this.at(params?.get("gpFifoOffset" as never) ?? 0) === undefined
       )
         return "NV_ERR_INVALID_OFFSET";
+      if (name === "HOPPER_DMA_COPY_A" && !this.#onEngine(get("hObjectParent"), params))
+        return "NV_ERR_INVALID_ARGUMENT";
+      if (name === "KEPLER_CHANNEL_GROUP_A")
+        this.#engines.set(get("hObjectNew"), params?.get("engineType" as never) ?? 0);
       if (name === "NV01_MEMORY_LOCAL_USER") this.freeBytes -= size;
       return this.#make(get("hObjectNew"), get("hObjectParent"), name, size);
     };
     return [`RM_ALLOC ${name}`, run];
+  }
+
+  /** A copy object is of the engine that its channel's group belongs to. */
+  #onEngine(channel: number, params: Struct<StructName> | undefined): boolean {
+    const group = this.#objects.get(channel)?.parent ?? 0;
+    return params?.get("engineType" as never) === this.#engines.get(group);
   }
 
   #free(handle: number, parent: number): string {
@@ -402,6 +425,18 @@ export class FakeKernel implements Kernel {
         "fbInfoList",
         encode("NV2080_CTRL_FB_INFO", { index: index as number, data: bytes / 1024 }),
       );
+    }
+    if (name.endsWith("CE_GET_ALL_CAPS")) {
+      set(
+        params,
+        "capsTbl",
+        Uint8Array.from(this.copyEngines.flatMap((e) => [0xe0 | Number(e.graphics), 3])),
+      );
+      set(params, "present", 2 ** this.copyEngines.length - 1);
+    }
+    if (name.endsWith("CE_GET_CE_PCE_MASK")) {
+      const engine = this.copyEngines[params.get("ceEngineType" as never) - N.NV2080_ENGINE_TYPE_COPY0];
+      set(params, "pceMask", engine?.units ?? 0);
     }
     if (name.endsWith("READ_MMU_FAULT_INFO")) {
       set(params, "count", this.mmuFaults.length);
