@@ -27,6 +27,7 @@ export const SETTINGS = {
     "how sharded tensors are added up: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring",
   ],
   THREADS: [0, "how many threads share a kernel on WASM; 0: as many as the machine has"],
+  ALLOW_TF32: [0, "1: float32 matrices may be multiplied by tensor cores, which look at 19 of their 32 bits"],
   HCQ_TIMEOUT: [30, "seconds that a wait for a device may see no progress before it fails"],
   CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
   CUDA_PATH: ["", "the folder of the CUDA toolkit, or of NVRTC's library; empty: the usual places"],

@@ -4,6 +4,7 @@
 import { wantsColor } from "./env.ts";
 import { DeviceError } from "./errors.ts";
 
+export const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0);
 export const prod = (xs: readonly number[]): number => xs.reduce((a, b) => a * b, 1);
 export const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 export function arraysEqual<T>(a: readonly T[], b: readonly T[]): boolean {

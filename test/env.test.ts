@@ -34,7 +34,7 @@ describe("the table", () => {
     let [first, last] = [at, at];
     while (lines[first - 1]?.startsWith("|")) first--;
     while (lines[last + 1]?.startsWith("|")) last++;
-    const rows = lines.slice(first + 2, last + 1).map((line) => /^\|\s*`?([A-Z_]+)/.exec(line)?.[1]);
+    const rows = lines.slice(first + 2, last + 1).map((line) => /^\|\s*`?([A-Z_\d]+)/.exec(line)?.[1]);
     expect(rows.toSorted()).toEqual(NAMES.toSorted());
     for (const [i, name] of rows.entries()) {
       const fallback = String(SETTINGS[name as EnvName][0]);

@@ -2,7 +2,7 @@
 // stops growing at 2^24. Between pickOneHot and decompose: a sum that picks one term has become a load by then.
 
 import { dtypes } from "../dtype.ts";
-import { getOrMake } from "../helpers.ts";
+import { getOrMake, toposort } from "../helpers.ts";
 import type { Lowered } from "./lower.ts";
 import { substitute } from "./onehot.ts";
 import { mapGraph } from "./rewrite.ts";
@@ -32,6 +32,9 @@ export function blockSums({ sink, arena, axes }: Lowered): UOp {
   const known = new Map<string, Blocks>();
   return mapGraph(sink, arena, (u) => {
     if (u.op !== "REDUCE" || u.arg !== "SUM" || !valueType(u).isFloat) return undefined;
+    // its loop is the one that fetches parts of buffers
+    if (toposort([u.srcs[0] as UOp], (x) => x.srcs).some((x) => x.op === "TILE" || x.op === "WMMA"))
+      return undefined;
     // lanes of a GROUP have accumulators of their own already
     const groups = u.srcs.slice(1).filter(isGroup);
     const ranges = u.srcs.slice(1).filter((r) => !isGroup(r));

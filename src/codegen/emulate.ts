@@ -40,6 +40,7 @@ function narrow(
     const local = u.dtype instanceof Pointer && u.dtype.local;
     return bits ? a.make(u.op, PtrDType(uint16, local), [], u.arg as never) : undefined;
   }
+  if (u.op === "TILE") return bits ? a.make("TILE", PtrDType(uint16, true), srcs, u.arg) : undefined;
   if (u.op === "STAGE") return bits ? a.make("STAGE", x?.dtype, srcs, undefined) : undefined;
   if (u.op === "STORE") return store(u, srcs, how, a);
   if (u.op === "BITCAST" && x !== undefined) {

@@ -4,7 +4,7 @@
 
 import { dtypes, scalarOf } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
-import { getOrMake, range, toposort } from "../helpers.ts";
+import { getOrMake, range, sum, toposort } from "../helpers.ts";
 import { REDUCE, type ReduceOp } from "../ops.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { Simd, Target } from "./target.ts";
@@ -243,6 +243,11 @@ class Expander {
     if (u.op === "RANGE") return this.#arena.constant(dtypes.int32, laneOf(lane, this.#field(u) as Field));
     if (u.op === "REDUCE") return this.#reduce(u, lane, undefined);
     if (u.op === "STAGE") return this.#stage(u);
+    if (u.op === "ELEMENT") {
+      const [vector, ...ranges] = u.srcs as [UOp, ...UOp[]];
+      const lanes = ranges.map((r, i) => laneOf(lane, this.#field(r) as Field) * (u.arg[i] as number));
+      return this.#gep(this.#scalar(vector, lane), sum(lanes));
+    }
     return this.#arena.withSrcs(
       u,
       u.srcs.map((s) => this.#scalar(s, lane)),

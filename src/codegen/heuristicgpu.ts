@@ -5,6 +5,7 @@
 import { getOrMake, prod, toposort } from "../helpers.ts";
 import { smax } from "../shape/symbolic.ts";
 import { strideOf } from "./expand.ts";
+import { matrixLists } from "./heuristicmatrix.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp, OptOpName } from "./opts.ts";
 import type { Gpu, Target } from "./target.ts";
@@ -14,16 +15,18 @@ import { elementOf, type UOp } from "./uops.ts";
 const ITEMS = 256;
 /** Items that hide each other's waiting for memory on one unit. */
 const BUSY = 1024;
-/** Elements of a row that an item keeps in registers from one pass to the next. */
-const MAX_KEPT = 16;
+/** Elements of a row that an item has at once, so that it waits for them together; and the most that stay in registers. */
+const KEPT = 8;
+const MAX_KEPT = 32;
 /** Results that an item keeps in registers: products of rows and columns. */
 const TILE = 8;
 
 const powerBelow = (n: number): number => 2 ** Math.floor(Math.log2(Math.max(1, n)));
 const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n)));
 
-export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp[] {
-  return new GpuHeuristic(lowered, target, gpu).choose();
+/** Lists in the order in which they should be tried: the first that fits the kernel is good. */
+export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp[][] {
+  return [...matrixLists(lowered, target, gpu), new GpuHeuristic(lowered, target, gpu).choose()];
 }
 
 class GpuHeuristic {
@@ -137,8 +140,18 @@ class GpuHeuristic {
   #elementwise(): void {
     const near = this.#nearest(this.#outer);
     if (near === undefined) return;
-    this.#add("UPCAST", near, this.#vector(near));
+    const vector = this.#vector(near);
+    this.#add("UPCAST", near, vector);
+    const other = this.#nearest(this.#outer.filter((a) => a !== near));
+    if (other !== undefined && this.#near(other.id) > 0 && this.#vector(other) > 1) {
+      // what is read along one axis is written along another: squares, in which both have neighbours
+      this.#add("UPCAST", other, this.#vector(other));
+      for (const a of [near, other]) this.#add("LOCAL", a, Math.min(Math.sqrt(ITEMS), this.#rest(a.id)));
+      return;
+    }
     this.#fill(near, ITEMS);
+    // without vectors more loads at once
+    if (vector === 1 && this.#rest(near.id) >= this.#gpu.units * 4) this.#add("UPCAST", near, 4);
   }
   /** Items along the axis, and along others where it is short. */
   #fill(first: Axis, items: number): void {
@@ -221,7 +234,7 @@ class GpuHeuristic {
     const row = [...reduced, ...this.#inner].filter((a) => a === along || same(a));
     const vector = Math.min(...row.map((a) => this.#vector(a)).filter((v) => v > 1), this.#vector(along));
     const vectors = Math.ceil(size / vector);
-    const kept = Math.max(1, MAX_KEPT / vector);
+    const kept = Math.max(1, KEPT / vector);
     const enough = row.length > 1 ? powerAbove(vectors / kept) : Math.min(ITEMS, powerAbove(vectors / kept));
     const many = outs * enough >= this.#gpu.units * BUSY;
     const items = Math.min(many ? enough : powerAbove(vectors), this.#limit(), powerBelow(vectors));
@@ -235,7 +248,7 @@ class GpuHeuristic {
       // all axes of the row have the same items
       this.#items = count === 1 ? items : count;
       if (this.#isStatic(a))
-        this.#add(lanes, a, far <= kept ? far : ([4, 2].find((n) => far % n === 0) ?? 1));
+        this.#add(lanes, a, far * vector <= MAX_KEPT ? far : ([4, 2].find((n) => far % n === 0) ?? 1));
     }
     this.#alongside(row, reduced, outs);
   }

@@ -3,6 +3,7 @@
 
 import { Pointer } from "../dtype.ts";
 import { env } from "../env.ts";
+import { ArgumentError } from "../errors.ts";
 import { toposort } from "../helpers.ts";
 import { isReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
@@ -18,9 +19,11 @@ import { pickOneHot } from "./onehot.ts";
 import { packOperands } from "./operands.ts";
 import type { OptOp } from "./opts.ts";
 import { pack } from "./pack.ts";
+import { shareLoads } from "./shared.ts";
 import { checkGraph, checkList } from "./spec.ts";
 import { swapSums } from "./sums.ts";
 import type { Target } from "./target.ts";
+import { useTensorCores } from "./tensorcore.ts";
 import { largest, type UOp, type UOpGraph } from "./uops.ts";
 
 export interface Kernel {
@@ -48,9 +51,26 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
 /** The same with the OptOps that the heuristic chooses. `inPlace`: one of its inputs is its output. */
 export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel {
   const plain = prepare(ast, [], target);
-  const opts =
-    target.gpu === undefined ? chooseOpts(plain, target, inPlace) : chooseGpuOpts(plain, target, target.gpu);
+  const { gpu } = target;
+  if (gpu !== undefined) return firstThatFits(ast, plain, chooseGpuOpts(plain, target, gpu), target);
+  const opts = chooseOpts(plain, target, inPlace);
   return finish(ast, opts.length === 0 ? plain : prepare(ast, opts, target), opts, target);
+}
+/** A list may ask for what the kernel does not have: shared memory, operands that are boxes. No list at all always fits. */
+function firstThatFits(
+  ast: readonly LazyOp[],
+  plain: Lowered,
+  lists: readonly OptOp[][],
+  target: Target,
+): Kernel {
+  for (const opts of lists) {
+    try {
+      return toKernel(ast, opts, target);
+    } catch (e) {
+      if (!(e instanceof ArgumentError)) throw e;
+    }
+  }
+  return finish(ast, plain, [], target);
 }
 
 /** The graph of the kernel with the axes that OptOps name, before anything is written out. */
@@ -66,7 +86,10 @@ export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: 
   return { ...lowered, sink };
 }
 
-function finish(ast: readonly LazyOp[], lowered: Lowered, opts: readonly OptOp[], target: Target): Kernel {
+function finish(ast: readonly LazyOp[], plain: Lowered, opts: readonly OptOp[], target: Target): Kernel {
+  const tensors = useTensorCores(plain, opts, target);
+  const lowered = { ...tensors, sink: shareLoads(tensors, opts) };
+  if (env.SPEC) checkGraph(lowered.sink, "shareLoads");
   const blocked = blockSums(lowered);
   if (env.SPEC) checkGraph(blocked, "blockSums");
   const sink = decompose(blocked, target, lowered.arena);

@@ -2,12 +2,13 @@
 // SPECIALs where the target runs a grid), a REDUCE becomes an accumulator, its loops and a PHI, a STAGE the loops that fill
 // an array. Comes after everything that changes the graph; renderers read the result from top to bottom.
 
-import { dtypes, scalarOf } from "../dtype.ts";
+import { dtypes, type Pointer, scalarOf } from "../dtype.ts";
 import { ArgumentError, InternalError } from "../errors.ts";
 import { getOrMake, toposort } from "../helpers.ts";
 import { REDUCE } from "../ops.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import { strideOf } from "./expand.ts";
+import { Fetch } from "./fetch.ts";
 import { type Axis, isItem, type Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
 import { changedSrcs } from "./rewrite.ts";
@@ -61,6 +62,8 @@ class Linearizer {
   readonly #local: number[] = [];
   /** the axes of the workgroup, the innermost first */
   readonly #items: Axis[] = [];
+  /** where in its shared memory the part of a tile is that this turn computes with */
+  readonly #stages = new Map<UOp, UOp>();
   /** how many axes are open that are no loops */
   #gridAxes = 0;
 
@@ -110,6 +113,7 @@ class Linearizer {
     if (stores.length > 1) for (const s of stores) this.#place(s.srcs[2] as UOp);
     for (const s of stores) this.#place(s);
     for (const loop of opened.reverse()) this.#close(loop);
+    this.#requireShared();
     return { uops: this.#list, globalSize: this.#global, localSize: this.#local };
   }
 
@@ -129,6 +133,19 @@ class Linearizer {
     const loops = [...order.filter(everywhere), ...order.filter((a) => !everywhere(a))];
     const threads = loops.filter((a) => a.of === this.#thread && a.kind === "output");
     return { grid: threads, loops: loops.filter((a) => !threads.includes(a)) };
+  }
+
+  /** Arrays of a target without workgroups lie where they find room. */
+  #requireShared(): void {
+    const { hasLocal, sharedMax, name } = this.#target;
+    let bytes = 0;
+    for (const u of this.#list)
+      if (u.op === "DEFINE_LOCAL") bytes += u.arg[1] * (u.dtype as Pointer).base.itemsize;
+    if (hasLocal && bytes > sharedMax) {
+      throw new ArgumentError(
+        `the kernel takes ${bytes} bytes of shared memory, ${name} has ${sharedMax}; use smaller amounts`,
+      );
+    }
   }
 
   #rangeOf(axis: Axis): UOp {
@@ -159,9 +176,11 @@ class Linearizer {
     if (known !== undefined) return known;
     if (u.op === "RANGE") throw new InternalError(`axis ${u.arg} is used outside its loop`);
     if (u.op === "REDUCE" || u.op === "STAGE") return this.#placeLooping(u);
+    if (u.op === "TILE") return this.#placeTiles([u], undefined);
     // a STORE reads best value first: the accumulator and its loop, then the address
     if (u.op === "STORE") this.#place(u.srcs[2] as UOp);
     const srcs = changedSrcs(u, (s) => this.#place(s));
+    if (u.srcs[0]?.op === "TILE" && srcs !== undefined) srcs[1] = this.#inTurn(u.srcs[0], srcs[1] as UOp);
     // nothing is left to fold, and the loops make each node the only one of its kind
     return this.#put(u, srcs === undefined ? u : (makeUOp(u.op, u.dtype, srcs, u.arg) as UOp));
   }
@@ -199,7 +218,8 @@ class Linearizer {
     const stores = stages.flatMap((r) => r.srcs.filter((s) => s.op === "STORE"));
     const loops = ranges.map((r) => {
       this.#hoist([...bodies, ...stores, ...ranges]);
-      return this.#openLoop(r);
+      const tiles = this.#tilesOf(bodies, r);
+      return tiles.length === 0 ? this.#openLoop(r) : this.#placeTiles(tiles, r);
     });
     // before the sums: a product that is stored is not fused into one of them
     for (const s of stores) this.#place(s);
@@ -215,6 +235,40 @@ class Linearizer {
       this.#scopes.at(-1)?.push(r);
     });
     return this.#placed.get(first) as UOp;
+  }
+  /** The parts of buffers that move with this loop. */
+  #tilesOf(bodies: readonly UOp[], loop: UOp): UOp<"TILE">[] {
+    const below = toposort(bodies, (u) => (this.#placed.has(u) ? [] : u.srcs));
+    return below.filter((u) => u.op === "TILE").filter((u) => u.srcs[2] === loop);
+  }
+  /** Opens the loop that fetches these tiles and gives it; without a loop they are fetched here, and the first is given. */
+  #placeTiles(tiles: readonly UOp<"TILE">[], range: UOp | undefined): UOp {
+    const again = this.#open.size > this.#gridAxes;
+    const fetch = new Fetch(this.#list, this.#itemAxes());
+    const locals = tiles.map((t) => {
+      const [buffer, base] = t.srcs.map((s) => (s === range ? s : this.#place(s))) as [UOp, UOp];
+      return fetch.prepare(t, buffer, base);
+    });
+    const end = range === undefined ? undefined : this.#place(range.srcs[1] as UOp);
+    fetch.open(end, again);
+    const loop = range === undefined ? undefined : this.#openLoop(range);
+    const places = loop === undefined || end === undefined ? undefined : fetch.turn(loop, end);
+    tiles.forEach((t, i) => {
+      this.#placed.set(t, locals[i] as UOp);
+      this.#scopes.at(-1)?.push(t);
+      if (places !== undefined) this.#stages.set(t, places[i] as UOp);
+    });
+    return loop ?? (locals[0] as UOp);
+  }
+  /** The axes of the workgroup, the innermost first. */
+  #itemAxes(): { index: UOp; size: number }[] {
+    return this.#items.map((a) => ({ index: this.#place(this.#rangeOf(a)), size: a.size as number }));
+  }
+  /** An index into a tile, in the part of it that belongs to this turn. */
+  #inTurn(tile: UOp, index: UOp): UOp {
+    const place = this.#stages.get(tile);
+    if (place === undefined || (place.op === "CONST" && place.arg === 0)) return index;
+    return this.#list.add("ALU", dtypes.int32, [index, place], "ADD");
   }
   /** What can run in the loops of `first`; not what waits for an array that these loops fill, or fills one that they read. */
   #together(first: Looping): Looping[] {
@@ -270,11 +324,16 @@ class Linearizer {
       this.#list.push(u);
       return u;
     };
+    const adds = r.arg === "SUM" && scalarOf(valueType(r)) !== valueType(r) && this.#target.gpu !== undefined;
     const fuses = r.arg === "SUM" && fusesProducts(this.#target, valueType(r));
-    const all = fuses ? this.#terms(body) : [body];
+    const all = fuses || adds ? this.#terms(body) : [body];
     // sums of anything else than products stay in pairs, which wait less for each other
-    const terms = all.some((t) => t.op === "ALU" && t.arg === "MUL") ? all : [body];
+    const terms = all.some((t) => t.op === "WMMA" || (t.op === "ALU" && t.arg === "MUL")) ? all : [body];
     return terms.reduce((sum, t) => {
+      if (t.op === "WMMA") {
+        const operands = t.srcs.map((s) => this.#place(s));
+        return push(makeUOp("WMMA", t.dtype, [...operands, sum], t.arg));
+      }
       if (fuses && t.op === "ALU" && t.arg === "MUL" && !this.#placed.has(t)) {
         return push(arena.alu("MULACC", this.#place(t.srcs[0] as UOp), this.#place(t.srcs[1] as UOp), sum));
       }
@@ -325,6 +384,7 @@ class Linearizer {
   }
   /** How far apart neighbours along this axis read and write: those that are nearest should be in one warp. */
   #distance(a: Axis): number {
+    if (a.kind === "warp") return 0;
     const range = this.#rangeOf(a);
     const strides = [...this.#free.keys()]
       .filter((u) => u.op === "LOAD" || u.op === "STORE")

@@ -33,17 +33,19 @@ import { type UOp, UOpArena } from "./uops.ts";
  * A loop of the kernel. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE, and `top` axes are
  * the items of a workgroup that share a REDUCE. The others are no loops in the end, expand.ts writes them out: `upcast`
  * lanes of the result, and of a reduce those that are combined in every turn (`unroll`) or after the last one (`group`).
+ * `tile` axes are the sides of the matrices that a warp multiplies, until tensorcore.ts makes a `warp` and lanes of them.
  */
 export interface Axis {
   readonly id: number;
   readonly size: Sint;
-  readonly kind: "output" | "local" | "top" | "reduce" | "upcast" | "unroll" | "group";
+  readonly kind: "output" | "local" | "top" | "reduce" | "upcast" | "unroll" | "group" | "tile" | "warp";
   /** the axis of the kernel, as OptOps number them, that this is a part of */
   readonly of: number;
 }
 
 /** Whether the axis is an index of the workgroup. A REDUCE over one combines what the items have. */
-export const isItem = (a: Axis | undefined): boolean => a?.kind === "local" || a?.kind === "top";
+export const isItem = (a: Axis | undefined): boolean =>
+  a?.kind === "local" || a?.kind === "top" || a?.kind === "warp";
 
 export interface Lowered {
   readonly sink: UOp;
@@ -102,6 +104,8 @@ class Lowering {
   readonly #reduceLoops = new Map<LazyOp, readonly Loops[]>();
   readonly #homes: Home[] = [];
   readonly #items: Items[] = [];
+  /** the side of a matrix that a warp multiplies, by the number of its axis */
+  readonly #tiles = new Map<number, number>();
   /** of an index that may be beyond the end: whether it is not */
   readonly #guards = new Map<Variable, UOp>();
   readonly #ast: readonly LazyOp[];
@@ -119,6 +123,7 @@ class Lowering {
   run(): Lowered {
     requireKnown(this.#opts, this.#target.hasLocal);
     const { shape } = this.#ast[0] as LazyOp;
+    this.#chooseTiles(shape);
     const loops = mergeDims(this.#ast).map((dims) =>
       this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), undefined),
     );
@@ -140,6 +145,26 @@ class Lowering {
     const staging = { arena, axes, target, index: (x: Sint) => this.#index(x) };
     const order = [...outputs, ...axes.filter((a) => a.kind === "top")];
     return { sink: keepStages(sink, stages, this.#opts, staging), arena, axes, order, stages };
+  }
+
+  /** TC takes the last two output axes and the reduce axis that it names. */
+  #chooseTiles(shape: Shape): void {
+    const tc = this.#opts.find((o) => o.op === "TC");
+    if (tc === undefined) return;
+    const outputs = mergeDims(this.#ast).filter(
+      (dims) => sprod(dims.map((d) => shape[d] as Sint)) !== 1,
+    ).length;
+    const core = this.#target.gpu?.tensorCores[tc.amount];
+    if (core === undefined || outputs < 2 || tc.axis < outputs) {
+      throw new ArgumentError(
+        `${showOpts([tc])}: expected a reduce axis of a kernel with two output axes, and a step of ${this.#target.name}: ` +
+          `${this.#target.gpu?.tensorCores.map((c, i) => `${i} ${c.name}`).join(", ") || "it has none"}`,
+      );
+    }
+    this.#tiles
+      .set(outputs - 2, core.m)
+      .set(outputs - 1, core.n)
+      .set(tc.axis, core.k);
   }
 
   /** Rest axes in the order that SWAP leaves, then the local ones. */
@@ -261,7 +286,9 @@ class Lowering {
     if (size === 1) return { dims, at: 0, ranges: [], items: [], there: undefined };
     const of = this.#numbered++;
     const output = reduce === undefined;
-    const { rest, padded, ragged, ...parts } = splitAxis(this.#opts, of, size, output, this.#target.hasLocal);
+    const grid = this.#target.hasLocal;
+    const tile = this.#tiles.get(of) ?? 1;
+    const { rest, padded, ragged, ...parts } = splitAxis(this.#opts, of, size, output, grid, tile);
     const lanes = output ? "upcast" : "unroll";
     let at: Sint = 0;
     const ranges: UOp[] = [];
@@ -275,7 +302,7 @@ class Lowering {
     if (parts.far !== 1) nest(parts.far, this.#range(parts.far, lanes, of));
     const items = parts.local === 1 ? undefined : this.#workgroup(parts.local, reduce, of);
     if (items !== undefined) nest(parts.local, items);
-    const inner = parts.lanes * parts.group;
+    const inner = parts.lanes * parts.group * tile;
     const even = typeof size === "number" && size % inner === 0;
     let there: UOp | undefined;
     const guard = (end: Sint): void => {
@@ -292,6 +319,7 @@ class Lowering {
     else at = mul(at, parts.lanes);
     if (parts.lanes !== 1) nest(1, this.#range(parts.lanes, lanes, of));
     if (parts.group !== 1) nest(parts.group, this.#range(parts.group, "group", of));
+    if (tile !== 1) nest(tile, this.#range(tile, "tile", of));
     if (ragged && !even) guard(size);
     items?.users.push(...users);
     return { dims, at, ranges, items: items === undefined ? [] : [items.range], there };

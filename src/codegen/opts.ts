@@ -13,6 +13,9 @@ import { add, idiv, type Sint } from "../shape/symbolic.ts";
  * workgroups. THREAD makes the loop over an output axis the grid of a kernel that otherwise has none: parts of it run on
  * different threads, at least `amount` turns each. PADTO rounds an output axis up to a multiple of `amount`: the last turn
  * starts so much earlier, and computes what the one before it did once more. Not for a kernel that writes what it reads.
+ * TC has warps multiply matrices in one step (tensorcore.ts): the reduce axis it names, and the last two output axes; `amount`
+ * is the number of the step in the target's list. SHARED brings what a reduce over this axis reads through shared memory,
+ * `amount` turns ahead (shared.ts).
  * STAGE keeps what the loop over a reduce axis computes and a later loop needs again, in an array of `amount` elements
  * (stage.ts); on an output axis, with an amount of 1, it copies what sums read in every turn of its loop before that loop
  * (operands.ts).
@@ -27,6 +30,8 @@ export type OptOpName =
   | "NOLOCALS"
   | "THREAD"
   | "PADTO"
+  | "TC"
+  | "SHARED"
   | "STAGE";
 
 /** One step of a kernel's optimisation. */
@@ -34,7 +39,7 @@ export interface OptOp {
   readonly op: OptOpName;
   /** output axes count from 0, outermost first; reduce axes go on from there, in the order of the AST */
   readonly axis: number;
-  /** the other axis of SWAP, the least part of THREAD, the elements of STAGE or 1, nothing for NOLOCALS, else a factor of the axis */
+  /** the other axis of SWAP, the least part of THREAD, the elements of STAGE or 1, a number for TC and SHARED, else a factor */
   readonly amount: number;
 }
 
@@ -49,6 +54,8 @@ const PARTS: Readonly<Record<OptOpName, { output?: boolean; part?: "local" | "la
   GROUPTOP: { output: false, part: "local" },
   UNROLL: { output: false, part: "lanes" },
   GROUP: { output: false, part: "group" },
+  TC: { output: false },
+  SHARED: { output: false },
   STAGE: {},
 };
 
@@ -62,12 +69,16 @@ const EXPECTED: Readonly<Record<OptOpName, string>> = {
   GROUPTOP: "a divisor of what is left",
   UNROLL: "a divisor of what is left",
   GROUP: "a divisor of what is left",
+  TC: "the number of a step in the target's list",
+  SHARED: "the number of turns, from 1 on",
   STAGE: "the number of its elements, or 1",
 };
 
 export const showOpts = (opts: readonly OptOp[]): string =>
   opts.map((o) => `${o.op}(${o.axis}, ${o.amount})`).join(" ");
 
+/** What takes no part of an axis, and is checked elsewhere. */
+const NO_PART: ReadonlySet<OptOpName> = new Set<OptOpName>(["SWAP", "NOLOCALS", "TC"]);
 const isWorkgroup = (o: OptOp): boolean => o.op === "LOCAL" || o.op === "GROUPTOP";
 
 /** A list that was stored, or written in plain JavaScript, may hold anything. `grid`: the target has workgroups. */
@@ -88,7 +99,7 @@ export function requireKnown(opts: readonly OptOp[], grid: boolean): void {
   }
 }
 
-/** How one axis of the kernel is split: its size is `rest * far * local * lanes * group`, the last the innermost. */
+/** How one axis of the kernel is split: its size is `rest * far * local * lanes * group * tile`, the last the innermost. */
 export interface Split {
   /** that is more than the axis has: the last turns start earlier */
   readonly padded: boolean;
@@ -101,6 +112,8 @@ export interface Split {
   readonly local: number;
   readonly lanes: number;
   readonly group: number;
+  /** the side of a matrix that a warp multiplies */
+  readonly tile: number;
 }
 
 /** How often `amount` fits into what is left of an axis, rounded up. */
@@ -113,16 +126,21 @@ export function splitAxis(
   size: Sint,
   output: boolean,
   grid: boolean,
+  tile: number,
 ): Split {
-  let rest = size;
+  if (typeof size !== "number" ? tile > 1 : size % tile !== 0) {
+    throw new ArgumentError(`TC: axis ${axis} has ${size} elements; expected a multiple of ${tile}`);
+  }
+  let rest = tile === 1 ? size : (size as number) / tile;
+  const entire = rest;
   let [padded, ragged] = [false, false];
   const parts = { far: 1, local: 1, lanes: 1, group: 1 };
   for (const o of opts) {
-    if (o.axis !== axis || o.op === "SWAP" || o.op === "NOLOCALS") continue;
+    if (o.axis !== axis || NO_PART.has(o.op)) continue;
     const { output: wanted, part } = PARTS[o.op];
     const whole = Number.isInteger(o.amount) && o.amount > 0;
     // only a whole axis is padded, and by less than a turn
-    const pads = rest === size && typeof rest === "number" && o.amount <= rest;
+    const pads = rest === entire && typeof rest === "number" && o.amount <= rest;
     const divides = typeof rest === "number" && rest % o.amount === 0;
     const fills = typeof rest !== "number" || o.amount <= rest;
     const overhangs = grid && fills && !padded && (ragged || isWorkgroup(o));
@@ -142,7 +160,7 @@ export function splitAxis(
     rest = shares(rest, o.amount);
     parts[part === "lanes" && parts.local > 1 ? "far" : part] *= o.amount;
   }
-  return { rest, padded, ragged, ...parts };
+  return { rest, padded, ragged, ...parts, tile };
 }
 
 /** The order of `n` output axes after all SWAPs of two of them, outermost first. */

@@ -2,65 +2,24 @@
 // expand, which writes lanes out one by one, and linearize. Indexes get one form on the way, a sum of multiples with its number
 // last, so that the same place in memory is the same node wherever it was read.
 
-import { type DType, dtypes } from "../dtype.ts";
+import type { DType } from "../dtype.ts";
 import { getOrMake, range, toposort } from "../helpers.ts";
+import { type Affine, affine, toIndex } from "./affine.ts";
 import { mapGraph } from "./rewrite.ts";
 import type { Gpu } from "./target.ts";
 import { elementOf, type UOp, type UOpArena, valueType } from "./uops.ts";
 
-const { int32 } = dtypes;
-
-/** An index as a sum of multiples of nodes, and a number. */
-interface Linear {
-  readonly terms: ReadonlyMap<UOp, number>;
-  readonly k: number;
-}
-
 export function pack(sink: UOp, arena: UOpArena, { vectorBytes }: Gpu): UOp {
-  const forms = new Map<UOp, Linear>();
+  const forms = new Map<UOp, Affine>();
   const even = mapGraph(sink, arena, (u) => {
     if (u.op !== "LOAD" && u.op !== "STORE") return undefined;
     const [buffer, index, ...rest] = u.srcs as [UOp, UOp, ...UOp[]];
-    const sum = rebuild(linear(index, forms), arena);
+    const sum = toIndex(affine(index, forms), arena);
     return sum === index ? undefined : arena.make(u.op, u.dtype, [buffer, sum, ...rest], undefined);
   });
   const loads = vectorLoads(even, forms, arena, vectorBytes);
   const read = mapGraph(even, arena, (u) => loads.get(u));
   return arena.make("SINK", undefined, vectorStores(read, forms, arena, vectorBytes), undefined);
-}
-
-// ---- indexes ----
-
-function linear(u: UOp, known: Map<UOp, Linear>): Linear {
-  return getOrMake(known, u, () => {
-    if (u.op === "CONST") return { terms: new Map(), k: Number(u.arg) };
-    const [a, b] = u.srcs as [UOp, UOp];
-    if (u.op === "ALU" && u.arg === "ADD") {
-      const [x, y] = [linear(a, known), linear(b, known)];
-      const terms = new Map(x.terms);
-      for (const [t, c] of y.terms) terms.set(t, (terms.get(t) ?? 0) + c);
-      return { terms, k: x.k + y.k };
-    }
-    if (u.op === "ALU" && u.arg === "MUL" && b.op === "CONST") {
-      const x = linear(a, known);
-      const factor = Number(b.arg);
-      return { terms: new Map([...x.terms].map(([t, c]) => [t, c * factor])), k: x.k * factor };
-    }
-    return { terms: new Map([[u, 1]]), k: 0 };
-  });
-}
-
-function rebuild({ terms, k }: Linear, a: UOpArena): UOp {
-  const sorted = [...terms].filter(([, c]) => c !== 0).sort(([x], [y]) => x.id - y.id);
-  const products = sorted.map(([t, c]) => a.alu("MUL", t, a.constant(int32, c)));
-  const constant = a.constant(int32, k);
-  return products.length === 0
-    ? constant
-    : a.alu(
-        "ADD",
-        products.reduce((x, y) => a.alu("ADD", x, y)),
-        constant,
-      );
 }
 
 // ---- which of them are neighbours ----
@@ -71,17 +30,17 @@ interface Access {
 }
 /** Accesses that differ in nothing but the number at the end of their index. */
 interface Row {
-  readonly base: Linear;
+  readonly base: Affine;
   readonly accesses: Access[];
 }
 
-function rows(accesses: readonly UOp[], forms: Map<UOp, Linear>, a: UOpArena): Row[] {
+function rows(accesses: readonly UOp[], forms: Map<UOp, Affine>, a: UOpArena): Row[] {
   const found = new Map<string, Row>();
   for (const u of accesses) {
-    const form = linear(u.srcs[1] as UOp, forms);
+    const form = affine(u.srcs[1] as UOp, forms);
     const base = { terms: form.terms, k: 0 };
     const others = u.op === "LOAD" ? u.srcs.slice(2) : u.srcs.slice(3);
-    const key = [u.srcs[0] as UOp, rebuild(base, a), ...others].map((s) => s.id).join();
+    const key = [u.srcs[0] as UOp, toIndex(base, a), ...others].map((s) => s.id).join();
     getOrMake(found, key, () => ({ base, accesses: [] })).accesses.push({ u, k: form.k });
   }
   return [...found.values()];
@@ -115,7 +74,7 @@ function reading(sink: UOp): ReadonlySet<UOp> {
 
 function vectorLoads(
   sink: UOp,
-  forms: Map<UOp, Linear>,
+  forms: Map<UOp, Affine>,
   a: UOpArena,
   vectorBytes: number,
 ): ReadonlyMap<UOp, UOp> {
@@ -137,7 +96,7 @@ function vectorLoads(
 }
 
 /** The stores of the sink, neighbours as one, each where the first of its lanes was. */
-function vectorStores(sink: UOp, forms: Map<UOp, Linear>, a: UOpArena, vectorBytes: number): UOp[] {
+function vectorStores(sink: UOp, forms: Map<UOp, Affine>, a: UOpArena, vectorBytes: number): UOp[] {
   const stores = sink.srcs.filter((u) => valueType(u.srcs[2] as UOp).count === 1);
   const replaced = new Map<UOp, UOp | undefined>();
   for (const row of rows(stores, forms, a)) {

@@ -9,6 +9,7 @@ import { type UOp, type UOpGraph, type UOpName, valueType } from "./uops.ts";
 
 type Check = (u: UOp) => boolean;
 
+const isLocal = (u: UOp | undefined): boolean => u?.dtype instanceof Pointer && u.dtype.local;
 const isPointer = (u: UOp | undefined): boolean => u?.dtype instanceof Pointer;
 const has = (u: UOp | undefined, d: DType): boolean => u?.dtype === d;
 const index = (u: UOp | undefined): boolean => has(u, dtypes.int32);
@@ -57,6 +58,22 @@ const SPEC: Record<UOpName, Check> = {
     u.srcs[1]?.dtype === u.dtype &&
     u.srcs.slice(2).every((l) => l.op === "LOOP"),
   BARRIER: (u) => u.dtype === undefined && u.srcs.length === 0,
+  ASYNC: (u) => {
+    const [to, at, from, there, gate] = u.srcs;
+    const same = isLocal(to) && isPointer(from) && element(to) === element(from);
+    return same && index(at) && index(there) && (gate === undefined || has(gate, dtypes.bool));
+  },
+  COMMIT: (u) => u.dtype === undefined && u.srcs.length === 0,
+  WAIT: (u) => u.op === "WAIT" && u.srcs.length === 0 && u.arg >= 0,
+  LDMATRIX: (u) => isLocal(u.srcs[0]) && index(u.srcs[1]) && scalarOf(valueType(u)) === dtypes.uint32,
+  WMMA: (u) => {
+    if (u.op !== "WMMA") return false;
+    const [a, b, c] = u.srcs;
+    const words = (x: UOp | undefined, n: number): boolean => has(x, dtypes.uint32.vec(n));
+    const bytes = u.arg.from.itemsize;
+    const operands = words(a, (u.arg.a.elements * bytes) / 4) && words(b, (u.arg.b.elements * bytes) / 4);
+    return operands && u.dtype === u.arg.to.vec(u.arg.c.elements) && (c === undefined || c.dtype === u.dtype);
+  },
   SHFL: (u) => u.op === "SHFL" && u.srcs.length === 1 && u.srcs[0]?.dtype === u.dtype && u.arg > 0,
   GEP: (u) => {
     const from = valueType(u.srcs[0] as UOp);
@@ -75,11 +92,21 @@ const SPEC: Record<UOpName, Check> = {
     const filled = stores.length > 0 && stores.every((s) => s.srcs[0] === array);
     return array?.op === "DEFINE_LOCAL" && array.dtype === u.dtype && filled && isTail(rest, "RANGE");
   },
+  TILE: (u) =>
+    isLocal(u) && isPointer(u.srcs[0]) && index(u.srcs[1]) && (u.srcs[2]?.op ?? "RANGE") === "RANGE",
+  ELEMENT: (u) => u.op === "ELEMENT" && u.srcs.slice(1).length === u.arg.length,
   SINK: (u) => u.srcs.every((s) => s.op === "STORE"),
 };
 
 /** Linearize turns these into others: none of them may be left in a list. */
-const GRAPH_ONLY: ReadonlySet<UOpName> = new Set<UOpName>(["RANGE", "REDUCE", "STAGE", "SINK"]);
+const GRAPH_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
+  "RANGE",
+  "REDUCE",
+  "STAGE",
+  "TILE",
+  "ELEMENT",
+  "SINK",
+]);
 /** These say where something happens, which a graph does not know. */
 const LIST_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
   "LOOP",
@@ -91,6 +118,9 @@ const LIST_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
   "ENDIF",
   "BARRIER",
   "SHFL",
+  "ASYNC",
+  "COMMIT",
+  "WAIT",
 ]);
 
 /** Checks every node below a SINK; `pass` is the pass that made it. */

@@ -4,7 +4,7 @@
 import type { DType } from "../dtype.ts";
 import { DTypeError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
-import type { UOp, UOpGraph } from "./uops.ts";
+import type { TensorCore, UOp, UOpGraph } from "./uops.ts";
 
 /**
  * native: arithmetic in the type itself. storage: loads, stores and casts only, arithmetic goes through
@@ -36,6 +36,8 @@ export interface Gpu {
   readonly vectorBytes: number;
   /** workgroups that run side by side: with fewer a part of the machine is idle */
   readonly units: number;
+  /** products of matrices that a warp computes in one step; TC names them by their number */
+  readonly tensorCores: readonly TensorCore[];
   /** a product is added to an accumulator of this type in one step: MULACC */
   fuses(dtype: DType): boolean;
 }

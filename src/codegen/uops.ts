@@ -36,6 +36,16 @@ export interface UOpArgs {
   BARRIER: undefined;
   /** the value that the item has whose place in the warp differs in these bits; all items of the warp come by */
   SHFL: number;
+  /** elements; from global to shared memory, done at some time before the WAIT for its COMMIT */
+  ASYNC: number;
+  /** ends a batch of this item's copies */
+  COMMIT: undefined;
+  /** all batches of this item but so many of the latest are done */
+  WAIT: number;
+  /** a warp reads 8x8 matrices of 16 bits, a row an address; whether each of them is turned over on the way */
+  LDMATRIX: boolean;
+  /** a warp multiplies two matrices and adds a third, each item holds parts of them (tensorcore.ts) */
+  WMMA: TensorCore;
   /** lane */
   GEP: number;
   /** lanes from scalars */
@@ -46,7 +56,48 @@ export interface UOpArgs {
   REDUCE: ReduceOp;
   /** an array (DEFINE_LOCAL) after the STOREs into it have run in all turns of the ranges */
   STAGE: undefined;
+  /** the part of a buffer that a workgroup needs in one turn of a loop, in shared memory (shared.ts) */
+  TILE: Tile;
+  /** of a vector the lane that ranges of lanes name, the strides of which these are */
+  ELEMENT: readonly number[];
   SINK: undefined;
+}
+
+/** A sum of parts of a number: each is `from / by % size * times`. */
+export type Parts = readonly (readonly [from: "lane" | "element", by: number, size: number, times: number])[];
+/** How the items of a warp hold a matrix: which row and column an element of an item is. */
+export interface Fragment {
+  readonly elements: number;
+  readonly row: Parts;
+  readonly column: Parts;
+}
+/** A product of matrices that a warp computes in one step: c (m × n) += a (m × k) · b (k × n). */
+export interface TensorCore {
+  readonly name: string;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly from: DType;
+  /** bits at the low end of an operand that are not looked at */
+  readonly ignored: number;
+  readonly to: DType;
+  readonly a: Fragment;
+  readonly b: Fragment;
+  readonly c: Fragment;
+}
+
+/** How a part of a buffer lies in shared memory. */
+export interface Tile {
+  /** the dims of the part, the innermost first: elements apart in the buffer (stride) and in shared memory (pitch) */
+  readonly dims: readonly { readonly size: number; readonly stride: number; readonly pitch: number }[];
+  /** elements in shared memory, with gaps, for one turn */
+  readonly size: number;
+  /** elements that are copied at once */
+  readonly vector: number;
+  /** how far the part moves with each turn of the loop */
+  readonly step: number;
+  /** turns that are in shared memory at the same time */
+  readonly stages: number;
 }
 
 export type UOpName = keyof UOpArgs;
@@ -84,11 +135,18 @@ export const UOps = names(
   "PHI",
   "BARRIER",
   "SHFL",
+  "ASYNC",
+  "COMMIT",
+  "WAIT",
+  "LDMATRIX",
+  "WMMA",
   "GEP",
   "VECTORIZE",
   "RANGE",
   "REDUCE",
   "STAGE",
+  "TILE",
+  "ELEMENT",
   "SINK",
 );
 
@@ -122,6 +180,9 @@ const UNIQUE: ReadonlySet<UOpName> = new Set([
   "PHI",
   "BARRIER",
   "SHFL",
+  "ASYNC",
+  "COMMIT",
+  "WAIT",
   "SINK",
 ]);
 
@@ -279,7 +340,8 @@ function showArg(u: UOp): string {
   if (u.arg === undefined) return "None";
   if (u.op === "ALU") return `${opRecord(u.arg).group}.${u.arg}`;
   if (u.op === "REDUCE") return `ReduceOps.${u.arg}`;
-  if (u.op === "DEFINE_VAR") return u.arg.name;
+  if (u.op === "DEFINE_VAR" || u.op === "WMMA") return u.arg.name;
+  if (u.op === "TILE") return `${u.arg.size} x ${u.arg.stages}`;
   return Array.isArray(u.arg) ? `(${u.arg.map(show).join(", ")})` : show(u.arg);
 }
 

@@ -2,7 +2,7 @@
 // is the oracle that every other device is compared with.
 
 import type { Renderer } from "../codegen/target.ts";
-import { type UOp, UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
+import { elementOf, type UOp, UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
 import {
   bitcastValue,
   castValue,
@@ -19,7 +19,16 @@ import { timestamp } from "../helpers.ts";
 import { opRecord } from "../ops.ts";
 import type { Compiled, Program } from "../runtime/device.ts";
 import { hostAllocator } from "./ext.ts";
-import { type Cell, MEETINGS, type Meeting, runGroup, Shared, type Step } from "./jsgroup.ts";
+import {
+  type Cell,
+  Copies,
+  MEETINGS,
+  type Meeting,
+  repacked,
+  runGroup,
+  Shared,
+  type Step,
+} from "./jsgroup.ts";
 
 export const JSRenderer: Renderer = {
   name: "JS",
@@ -76,7 +85,8 @@ const converted =
   (u, { i, at }) => {
     const src = at[0] as number;
     const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
-    const { count } = valueType(u);
+    const [count, before] = [valueType(u).count, valueType(u.srcs[0] as UOp).count];
+    if (count !== before) return set(i, (cells) => repacked(lanes(cells[src], before), from, to));
     return set(i, (cells) => lift(count, [cells[src]], (x) => f(to, x, from)));
   };
 
@@ -155,10 +165,42 @@ const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
   DEFINE_LOCAL: () => goOn,
   BARRIER: () => goOn,
   SHFL: () => goOn,
+  LDMATRIX: () => goOn,
+  WMMA: () => goOn,
+  ASYNC: (u, { at, list }) => {
+    const [to, place, from, index, gate] = at as [number, number, number, number, number?];
+    const type = elementOf({ ...u, srcs: u.srcs.slice(2) } as UOp);
+    const copies = list.uops.length;
+    return (cells, pc) => {
+      if (gate !== undefined && !cells[gate]) return pc + 1;
+      const [shared, first] = [cells[to] as Shared, cells[place] as number];
+      const values = read(cells, [from, index], type, u.arg);
+      (cells[copies] as Copies).add(() =>
+        lanes(values, u.arg).forEach((x, l) => void shared.write(first + l, x)),
+      );
+      return pc + 1;
+    };
+  },
+  COMMIT: (_, { list }) => {
+    const copies = list.uops.length;
+    return (cells, pc) => {
+      (cells[copies] as Copies).commit();
+      return pc + 1;
+    };
+  },
+  WAIT: (u, { list }) => {
+    const copies = list.uops.length;
+    return (cells, pc) => {
+      (cells[copies] as Copies).wait(u.arg);
+      return pc + 1;
+    };
+  },
   // linearize leaves no op of the graph in a list
   RANGE: unsupported,
   REDUCE: unsupported,
   STAGE: unsupported,
+  TILE: unsupported,
+  ELEMENT: unsupported,
   SINK: unsupported,
 };
 
@@ -246,6 +288,8 @@ function interpreter(list: UOpGraph): Program<Uint8Array> {
           items.forEach(({ i }, k) => {
             own[i] = item[k];
           });
+          // after the cells of the list: what this item copies
+          own[program.length] = new Copies();
           return own;
         });
         runGroup(program, meetings, each, shared);

@@ -2,13 +2,13 @@
 // exchange of values), then on from there. Shared memory notes who touched what since the last barrier, so a kernel that
 // would only work by luck on a GPU fails here. js.ts makes the steps and starts groups.
 
-import type { UOp, UOpName } from "../codegen/uops.ts";
-import type { DType, Value } from "../dtype.ts";
-import { readValue, writeValue } from "../dtype.ts";
+import { elementOf, type Fragment, type Parts, type UOp, type UOpName, valueType } from "../codegen/uops.ts";
+import { type DType, dtypes, readValue, type Value, writeValue } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
+import { sum } from "../helpers.ts";
 
 /** A scalar, or one value a lane. */
-export type Cell = Value | readonly Value[] | DataView | Shared | undefined;
+export type Cell = Value | readonly Value[] | DataView | Shared | Copies | undefined;
 export type Step = (cells: Cell[], pc: number) => number;
 /** What happens when all items of a group have come to one place; they are in the order of lidx, lidx0 the fastest. */
 export type Meeting = (items: readonly Cell[][], shared: readonly Shared[]) => void;
@@ -59,7 +59,35 @@ export class Shared {
   }
 }
 
+/** The copies of one item that are under way: written when it waits for them, which is the latest that a GPU may. */
+export class Copies {
+  #batches: (() => void)[][] = [];
+  #next: (() => void)[] = [];
+
+  add(copy: () => void): void {
+    this.#next.push(copy);
+  }
+  commit(): void {
+    this.#batches.push(this.#next);
+    this.#next = [];
+  }
+  /** All but the last `left` batches. */
+  wait(left: number): void {
+    const count = Math.max(0, this.#batches.length - left);
+    for (const copy of this.#batches.splice(0, count).flat()) copy();
+  }
+}
+
+/** The same bytes as other values: words as the elements in them, and back. */
+export function repacked(values: readonly Value[], from: DType, to: DType): Value[] {
+  const view = new DataView(new ArrayBuffer(values.length * from.itemsize));
+  values.forEach((x, i) => void writeValue(view, i * from.itemsize, from, x));
+  const count = view.byteLength / to.itemsize;
+  return Array.from({ length: count }, (_, i) => readValue(view, i * to.itemsize, to));
+}
+
 /** The ops at which items meet. */
+const WARP = 32;
 export const MEETINGS: {
   readonly [K in UOpName]?: (u: UOp<K>, i: number, at: readonly number[]) => Meeting;
 } = {
@@ -74,7 +102,84 @@ export const MEETINGS: {
       cells[i] = values[partner];
     });
   },
+  LDMATRIX: (u, i, at) =>
+    eachWarp((items, first, shared) => {
+      const [memory, place] = at as [number, number];
+      const words = valueType(u).count;
+      const type = elementOf(u);
+      const perRow = 16 / type.itemsize;
+      // a row is four words; item 8 * j + r says where row r of matrix j is
+      const rows = Array.from({ length: 8 * words }, (_, k) => {
+        const cells = items[k] as Cell[];
+        for (const s of shared) s.item = first + k;
+        const values = Array.from({ length: perRow }, (_, l) =>
+          (cells[memory] as Shared).read((cells[place] as number) + l),
+        );
+        return repacked(values, type, u.arg ? dtypes.uint16 : dtypes.uint32) as number[];
+      });
+      items.forEach((cells, lane) => {
+        const [row, column] = [lane >> 2, lane % 4];
+        cells[i] = Array.from({ length: words }, (_, j) => {
+          const half = (k: number): number => rows[8 * j + 2 * column + k]?.[row] as number;
+          return u.arg ? half(0) + half(1) * 65536 : (rows[8 * j + row]?.[column] as number);
+        });
+      });
+    }),
+  WMMA: (u, i, at) =>
+    eachWarp((items) => {
+      const { m, n, k, a, b, c, from, ignored, to } = u.arg;
+      const matrix = (
+        source: number | undefined,
+        fragment: Fragment,
+        type: DType,
+        width: number,
+      ): Float64Array => {
+        const whole = new Float64Array(
+          type === from && fragment !== c ? (fragment === a ? m * k : k * n) : m * n,
+        );
+        items.forEach((cells, lane) => {
+          if (source === undefined) return;
+          const held = cells[source] as readonly Value[];
+          const words = held.map((x) => (fragment === c ? x : (Number(x) >>> ignored) * 2 ** ignored));
+          const values = fragment === c ? held : repacked(words, dtypes.uint32, from);
+          values.forEach((x, e) => {
+            whole[digits(fragment.row, lane, e) * width + digits(fragment.column, lane, e)] = Number(x);
+          });
+        });
+        return whole;
+      };
+      const [x, y, z] = [matrix(at[0], a, from, k), matrix(at[1], b, from, n), matrix(at[2], c, to, n)];
+      items.forEach((cells, lane) => {
+        cells[i] = Array.from({ length: c.elements }, (_, e) => {
+          const [row, column] = [digits(c.row, lane, e), digits(c.column, lane, e)];
+          let total = z[row * n + column] as number;
+          for (let j = 0; j < k; j++)
+            total = Math.fround(total + (x[row * k + j] as number) * (y[j * n + column] as number));
+          return total;
+        });
+      });
+    }),
 };
+
+/** A meeting of each warp by itself; `first` is the number of its first item. */
+function eachWarp(
+  meet: (items: readonly Cell[][], first: number, shared: readonly Shared[]) => void,
+): Meeting {
+  return (items, shared) => {
+    for (let first = 0; first < items.length; first += WARP) {
+      const warp = items.slice(first, first + WARP);
+      if (warp.length < WARP) throw new InternalError(`a warp of ${warp.length} items, expected ${WARP}`);
+      meet(warp, first, shared);
+    }
+  };
+}
+/** A row or column of a fragment. */
+const digits = (parts: Parts, lane: number, element: number): number =>
+  sum(
+    parts.map(
+      ([from, by, size, times]) => (Math.floor((from === "lane" ? lane : element) / by) % size) * times,
+    ),
+  );
 
 /** Runs all items of one group. A step where they meet is done for all of them at once. */
 export function runGroup(

@@ -72,7 +72,7 @@ function canTransfer(to: string, from: string): boolean {
 
 /** What a kernel depends on besides its device. */
 const keyOf = (name: string, ast: readonly LazyOp[], inPlace: boolean): string =>
-  `${name}|${env.NOOPT}|${env.BEAM}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
+  `${name}|${env.NOOPT}|${env.BEAM}|${env.ALLOW_TF32}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
 
 export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
   const key = keyOf(name, ast, inPlace);

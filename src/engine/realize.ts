@@ -6,6 +6,7 @@ import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
+import { Device } from "../runtime/registry.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
 import { logGraph } from "../viz/log.ts";
@@ -16,6 +17,8 @@ import { CommandQueue } from "./commandqueue.ts";
 export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
   CacheCollector.look(outs);
   if (env.GRAPH) logGraph(outs);
+  // how kernels are cut depends on what the device can do
+  for (const name of new Set(outs.map((o) => o.device))) yield* Device.opened(name);
   const schedule = createSchedule(outs, CacheCollector.firstNode);
   if (schedule.length > 0) yield* runScheduleSteps(schedule);
 }

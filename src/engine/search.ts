@@ -164,6 +164,12 @@ class Search {
     return [{ kernel, seconds }];
   }
 
+  /** The numbers of those that compute as exactly as was asked for. */
+  #tensorCores(): number[] {
+    const cores = this.#renderer.gpu?.tensorCores ?? [];
+    return range(cores.length).filter((i) => cores[i]?.ignored === 0 || env.ALLOW_TF32 > 0);
+  }
+
   /** Every op on every axis with amounts that divide it. */
   #allActions(): OptOp[] {
     const { axes, stages } = prepare(this.#ast, [], this.#renderer);
@@ -181,7 +187,10 @@ class Search {
       const shared = groups.map(
         (amount): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, amount }),
       );
-      if (kind === "reduce") return [...with_("UNROLL"), ...with_("GROUP"), ...stage, ...shared];
+      const ahead = hasLocal ? [1, 2, 3].map((amount): OptOp => ({ op: "SHARED", axis, amount })) : [];
+      const cores = this.#tensorCores().map((amount): OptOp => ({ op: "TC", axis, amount }));
+      if (kind === "reduce")
+        return [...with_("UNROLL"), ...with_("GROUP"), ...stage, ...shared, ...ahead, ...cores];
       const others = [...outputs.filter((o) => o > axis), ...(hasLocal ? [] : reduces)];
       const swaps = others.map((amount): OptOp => ({ op: "SWAP", axis, amount }));
       const pads =

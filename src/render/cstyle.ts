@@ -2,7 +2,7 @@
 // this file walks the list once, decides what is inlined and what gets a name, and writes lines. It leaves
 // decomposition, clamps and guards to codegen, and the meaning of each op to spelling.ts.
 
-import { type UOp, type UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
+import { type TensorCore, type UOp, type UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
@@ -32,6 +32,21 @@ export interface KernelFacts {
   readonly body: string;
 }
 
+/** What the items of a warp do together, and copies that they do not wait for. `helper` is a function that a text calls. */
+export interface WarpWords {
+  /** the value of the item whose place in the warp differs by these bits */
+  readonly shuffle: (x: string, mask: number) => string;
+  readonly copy: (to: string, from: string, bytes: number) => Helped;
+  readonly commit: string;
+  readonly wait: (left: number) => string;
+  readonly loadMatrix: (address: string, words: number, turned: boolean) => Helped;
+  readonly multiply: (core: TensorCore, a: string, b: string, c: string) => Helped;
+}
+export interface Helped {
+  readonly text: string;
+  readonly helper: string;
+}
+
 /** All that differs between the languages, as data. */
 export interface CStyleLanguage extends Words {
   readonly kernelPrefix: string;
@@ -43,8 +58,10 @@ export interface CStyleLanguage extends Words {
   readonly prefixForCast: boolean;
   readonly argIntPrefix: string;
   readonly barrier: string;
-  /** the value of the item whose place in the warp differs by these bits; undefined where items exchange nothing */
-  readonly shuffle: ((x: string, mask: number) => string) | undefined;
+  /** undefined where the items of a warp do nothing together */
+  readonly warp: WarpWords | undefined;
+  /** bytes of shared memory that a kernel can declare; where it takes more, the launch says how much (`sharedBytes`) */
+  readonly staticShared: number;
   /** what stands between `void` and the name of a kernel with so many items a workgroup */
   readonly launchBounds: (items: number) => string;
   /** how a float4 is made; other vectors replace the name in it */
@@ -71,6 +88,19 @@ export interface CStyleLanguage extends Words {
   readonly preamble: (facts: KernelFacts) => readonly string[];
 }
 
+/** The array that all of a kernel's shared memory is in, where its size is the launch's to say. */
+const SHARED_MEMORY = "shared_memory";
+
+/** What a kernel takes of shared memory, each array at a multiple of 16. */
+export const sharedBytes = (uops: Iterable<UOp>): number => {
+  let bytes = 0;
+  for (const u of uops) {
+    if (u.op !== "DEFINE_LOCAL") continue;
+    bytes += Math.ceil((u.arg[1] * (u.dtype as Pointer).base.itemsize) / 16) * 16;
+  }
+  return bytes;
+};
+
 class KernelText extends KernelWriter {
   readonly buffers: UOp<"DEFINE_GLOBAL">[] = [];
   readonly variables: UOp<"DEFINE_VAR">[] = [];
@@ -81,6 +111,10 @@ class KernelText extends KernelWriter {
   part = false;
   /** of a workgroup */
   items = 1;
+  /** bytes of shared memory so far */
+  shared = 0;
+  /** shared memory is one array, of a size that the launch says */
+  readonly dynamic: boolean;
   readonly #unsigned: ReadonlySet<UOp>;
 
   constructor(language: CStyleLanguage, uops: readonly UOp[]) {
@@ -88,6 +122,9 @@ class KernelText extends KernelWriter {
     this.language = language;
     this.#unsigned = language.wrapsSigned ? new Set() : overflowing(uops);
     for (const u of uops) this.#note(u);
+    this.dynamic = sharedBytes(uops) > language.staticShared;
+    if (this.dynamic)
+      this.line(`extern ${language.smemAlign}${language.smemPrefix}unsigned char ${SHARED_MEMORY}[];`);
     for (const u of uops) (RENDER[u.op] as (k: KernelText, u: UOp) => void)(this, u);
     if (this.part) this.close();
   }
@@ -180,7 +217,23 @@ class KernelText extends KernelWriter {
     return usesPtrArithmetic ? `*(${pointer})` : `${this.text(buffer)}[${stripParens(at)}]`;
   }
 
+  warp(u: UOp): WarpWords {
+    const { warp } = this.language;
+    if (warp === undefined)
+      throw new InternalError(`${u.op}: in this language the items of a warp do nothing together`);
+    return warp;
+  }
+  helped({ text, helper }: Helped): string {
+    this.helpers.add(helper);
+    return text;
+  }
+
   bitcast(u: UOp<"BITCAST">): string {
+    const [wide, given] = [valueType(u), valueType(u.srcs[0] as UOp)];
+    if (wide.count !== given.count) {
+      this.helpers.add(this.language.bitcastHelper(wide, given));
+      return this.language.bitcast(wide, given, this.text(u.srcs[0]));
+    }
     const whole = this.whole(u, (d, x = "") => vectorBitcast(valueType(u), d, x));
     if (whole !== undefined) return whole;
     const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
@@ -204,7 +257,10 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   DEFINE_LOCAL: (k, u) => {
     const [name, size] = u.arg;
     const { smemAlign, smemPrefix, typeName } = k.language;
-    k.line(`${smemAlign}${smemPrefix}${typeName((u.dtype as Pointer).base)} ${name}[${size}];`);
+    const { base } = u.dtype as Pointer;
+    if (k.dynamic) k.line(`${typeName(base)}* ${name} = (${typeName(base)}*)(${SHARED_MEMORY}+${k.shared});`);
+    else k.line(`${smemAlign}${smemPrefix}${typeName(base)} ${name}[${size}];`);
+    k.shared += Math.ceil((size * base.itemsize) / 16) * 16;
     k.set(u, name);
   },
   DEFINE_ACC: (k, u) => k.set(u, k.declare(u, "acc", k.constant(valueType(u), u.arg))),
@@ -264,10 +320,25 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   BARRIER: (k) => {
     if (k.language.barrier !== "") k.line(k.language.barrier);
   },
-  SHFL: (k, u) => {
-    const { shuffle } = k.language;
-    if (shuffle === undefined) throw new InternalError("SHFL: this language has no exchange between items");
-    k.set(u, k.declare(u, "val", shuffle(k.text(u.srcs[0]), u.arg)));
+  SHFL: (k, u) => k.set(u, k.declare(u, "val", k.warp(u).shuffle(k.text(u.srcs[0]), u.arg))),
+  ASYNC: (k, u) => {
+    const [to, place, from, index, gate] = u.srcs;
+    const bytes = u.arg * ((from as UOp).dtype as Pointer).base.itemsize;
+    const address = (buffer?: UOp, at?: UOp): string => `${k.text(buffer)}+${stripParens(k.text(at))}`;
+    const copy = k.helped(k.warp(u).copy(address(to, place), address(from, index), bytes));
+    k.line(`${gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `}${copy};`);
+  },
+  COMMIT: (k, u) => k.line(k.warp(u).commit),
+  WAIT: (k, u) => k.line(k.warp(u).wait(u.arg)),
+  LDMATRIX: (k, u) => {
+    const address = `${k.text(u.srcs[0])}+${stripParens(k.text(u.srcs[1]))}`;
+    k.set(u, k.declare(u, "val", k.helped(k.warp(u).loadMatrix(address, lanesOf(u), u.arg))));
+  },
+  WMMA: (k, u) => {
+    const [a, b, c] = u.srcs;
+    const zero = k.constant(valueType(u), 0);
+    const text = k.warp(u).multiply(u.arg, k.text(a), k.text(b), c === undefined ? zero : k.text(c));
+    k.set(u, k.declare(u, "val", k.helped(text)));
   },
   GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
   VECTORIZE: (k, u) =>
@@ -282,6 +353,8 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   RANGE: refuseUOp,
   REDUCE: refuseUOp,
   STAGE: refuseUOp,
+  TILE: refuseUOp,
+  ELEMENT: refuseUOp,
   SINK: refuseUOp,
 };
 

@@ -1,10 +1,12 @@
 // The C-like languages as tables: what each calls its types, functions, address spaces and work items, and
 // the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
 
+import { MMA } from "../codegen/mma.ts";
 import type { Renderer, Support, Target } from "../codegen/target.ts";
 import { type DType, dtypes, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
 import { type CStyleLanguage, type KernelFacts, uopsToCStyle } from "./cstyle.ts";
+import { cudaWarp } from "./cudawarp.ts";
 import { cstyleOps, type MathFunction, type Words } from "./spelling.ts";
 import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
 
@@ -98,7 +100,8 @@ export const ClangLanguage: CStyleLanguage = {
   prefixForCast: false,
   argIntPrefix: "const int",
   barrier: "",
-  shuffle: undefined,
+  warp: undefined,
+  staticShared: Infinity,
   launchBounds: () => "",
   float4: "(float4)",
   vectorBrackets: ["{", "}"],
@@ -145,7 +148,8 @@ export const MetalLanguage: CStyleLanguage = {
   prefixForCast: true,
   argIntPrefix: "constant int&",
   barrier: "threadgroup_barrier(mem_flags::mem_threadgroup);",
-  shuffle: undefined,
+  warp: undefined,
+  staticShared: Infinity,
   launchBounds: () => "",
   float4: "float4",
   vectorBrackets: ["(", ")"],
@@ -167,7 +171,15 @@ export const MetalLanguage: CStyleLanguage = {
 
 /** NVRTC brings no headers: infinity and NaN are spelt through their bits. */
 const cudaWords: Words = {
-  typeName: typeNames({ ...C_TYPES, bool: "bool" }, { int64: "longlong", uint64: "ulonglong" }),
+  typeName: typeNames(
+    { ...C_TYPES, bool: "bool" },
+    {
+      int64: "longlong",
+      uint64: "ulonglong",
+      // half2 is a name of cuda_fp16.h
+      float16: "halfx",
+    },
+  ),
   call: libm,
   infinity: "__int_as_float(0x7f800000)",
   nan: "__int_as_float(0x7fc00000)",
@@ -204,7 +216,8 @@ export const CUDALanguage: CStyleLanguage = {
   prefixForCast: false,
   argIntPrefix: "const int",
   barrier: "__syncthreads();",
-  shuffle: (x, mask) => `__shfl_xor_sync(0xffffffffu,${x},${mask})`,
+  warp: cudaWarp,
+  staticShared: 49152,
   launchBounds: (items) => `__launch_bounds__(${items}) `,
   float4: "make_float4",
   vectorBrackets: ["(", ")"],
@@ -275,7 +288,8 @@ export const HIPLanguage: CStyleLanguage = {
   argIntPrefix: "const int",
   barrier:
     '__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");',
-  shuffle: undefined,
+  warp: undefined,
+  staticShared: Infinity,
   launchBounds: () => "",
   float4: "(float4)",
   vectorBrackets: ["{", "}"],
@@ -336,7 +350,8 @@ export const OpenCLLanguage: CStyleLanguage = {
   prefixForCast: true,
   argIntPrefix: "const int",
   barrier: "barrier(CLK_LOCAL_MEM_FENCE);",
-  shuffle: undefined,
+  warp: undefined,
+  staticShared: Infinity,
   launchBounds: () => "",
   float4: "(float4)",
   vectorBrackets: ["(", ")"],
@@ -424,7 +439,7 @@ export const CUDARenderer: Renderer = {
     },
     { bfloat16: "bits" },
   ),
-  gpu: { warp: 32, vectorBytes: 16, units: 132, fuses: isFused },
+  gpu: { warp: 32, vectorBytes: 16, units: 132, tensorCores: MMA, fuses: isFused },
   has: (op, d) => op !== "MULACC" || !isFused(scalarOf(d)),
 };
 export const HIPRenderer: Renderer = renderer(

@@ -277,6 +277,13 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   BARRIER: (k) => k.line("workgroupBarrier();"),
   // the target says that its items exchange nothing
   SHFL: refuseUOp,
+  ASYNC: refuseUOp,
+  COMMIT: refuseUOp,
+  WAIT: refuseUOp,
+  LDMATRIX: refuseUOp,
+  WMMA: refuseUOp,
+  TILE: refuseUOp,
+  ELEMENT: refuseUOp,
   GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
   VECTORIZE: (k, u) => {
     const lanes = u.srcs.map((s) => k.text(s)).join(",");

@@ -7,6 +7,7 @@ import { InternalError } from "../errors.ts";
 import { arraysEqual } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, isLoadOp, isReduceOp, opRecord } from "../ops.ts";
+import { Device } from "../runtime/registry.ts";
 import { type Sint, smax, sprod, sub } from "../shape/symbolic.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
 
@@ -118,6 +119,7 @@ class Graph {
       elements(base.shape) >= elements(view.shape)
     )
       return;
+    if (env.FUSE && this.#widensFreely(base)) return;
     const mask = view.st.views.length === 1 ? view.st.views[0]?.mask : undefined;
     const shown = mask === undefined ? Infinity : elements(mask.map(([lo, hi]) => sub(hi, lo)));
     if (elements(base.shape) >= shown) this.#simplePads.add(base);
@@ -127,6 +129,20 @@ class Graph {
       if (below.every((r) => elements(r.shape) === elements(base.shape))) this.#expanded.set(base, below);
       else this.#stored.add(base);
     } else this.#stored.add(base);
+  }
+
+  /**
+   * A value that only became wider, on a device that widens at no cost: what it was made from is stored instead, in fewer
+   * bytes. So the operands of a matmul reach its kernel as the narrow floats they are.
+   */
+  #widensFreely(b: LazyBuffer): boolean {
+    const src = b.op === "CAST" ? b.srcs?.[0] : undefined;
+    if (src === undefined || !src.dtype.isFloat || src.dtype.itemsize >= b.dtype.itemsize) return false;
+    const target = Device.isOpen(b.device) ? Device.get(b.device).renderer : undefined;
+    if (target?.gpu === undefined && target?.support(src.dtype) !== "native") return false;
+    if (this.#reducesBelow(b).length > 0 || this.#stored.has(b)) return false;
+    if (src.base.realized === undefined) this.#stored.add(src.base);
+    return true;
   }
 
   /** The reduces that a node at the reduced shape is the elementwise epilogue of; none where it has other parts. */

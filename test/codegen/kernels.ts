@@ -3,6 +3,7 @@
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { type Kernel, toKernel } from "../../src/codegen/kernel.ts";
+import { MMA } from "../../src/codegen/mma.ts";
 import type { OptOp } from "../../src/codegen/opts.ts";
 import type { Renderer, Support } from "../../src/codegen/target.ts";
 import { makeUOp, type UOp, UOpGraph } from "../../src/codegen/uops.ts";
@@ -79,7 +80,7 @@ export const gpuTarget = (warp: number): Renderer => ({
   name: `GPU${warp}`,
   localMax: [1024, 1024, 64],
   sharedMax: 49152,
-  gpu: { warp, vectorBytes: 16, units: 4, fuses: () => false },
+  gpu: { warp, vectorBytes: 16, units: 4, tensorCores: MMA, fuses: () => false },
 });
 
 /** JS as if it had float16 and bfloat16 only so far. */

@@ -305,6 +305,13 @@ const VALUE: Record<UOpName, Emit> = {
   PHI: refuse,
   BARRIER: refuse,
   SHFL: refuse,
+  ASYNC: refuse,
+  COMMIT: refuse,
+  WAIT: refuse,
+  LDMATRIX: refuse,
+  WMMA: refuse,
+  TILE: refuse,
+  ELEMENT: refuse,
   RANGE: refuse,
   REDUCE: refuse,
   STAGE: refuse,
@@ -312,6 +319,7 @@ const VALUE: Record<UOpName, Emit> = {
 };
 
 type Run = (e: Emitter, u: UOp) => void;
+const refuseRun: Run = (e, u) => refuse(e, u, 0);
 const noStatement: Run = (_, u) => {
   throw new InternalError(`WASM: ${u.op} is no statement`);
 };
@@ -387,7 +395,14 @@ const STATEMENT: Record<UOpName, Run> = {
   },
   ENDIF: (e) => e.f.end(),
   BARRIER: () => {}, // one work item a group: nobody to wait for
-  SHFL: (e, u) => refuse(e, u, 0),
+  SHFL: refuseRun,
+  ASYNC: refuseRun,
+  COMMIT: refuseRun,
+  WAIT: refuseRun,
+  LDMATRIX: refuseRun,
+  WMMA: refuseRun,
+  TILE: refuseRun,
+  ELEMENT: refuseRun,
   DEFINE_GLOBAL: noStatement,
   DEFINE_LOCAL: noStatement,
   DEFINE_VAR: noStatement,

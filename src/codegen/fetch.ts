@@ -1,0 +1,174 @@
+// How a TILE gets into shared memory: every item of the workgroup copies a share of it, the copies of later turns while
+// this one is computed. Called by linearize around the loop of a reduce: `open` before it, `turn` at the start of each turn.
+// A turn begins with the wait for its part and a barrier, after which nobody reads the part of the turn before any more.
+
+import { dtypes, type Pointer } from "../dtype.ts";
+import { prod, range } from "../helpers.ts";
+import type { AluOp } from "../ops.ts";
+import { makeUOp, type UOp, type UOpArgs, type UOpGraph, type UOpName, type UType } from "./uops.ts";
+import type { ItemAxis } from "./workgroup.ts";
+
+const { int32, bool } = dtypes;
+
+/** One copy of an item: from where, without the loop's part, to where, and a condition if not every item does it. */
+interface Copy {
+  readonly from: UOp;
+  readonly to: UOp;
+  readonly gate: UOp | undefined;
+}
+/** An axis of the workgroup. */
+type Item = Pick<ItemAxis, "index" | "size">;
+interface Fetched {
+  readonly tile: UOp<"TILE">;
+  readonly buffer: UOp;
+  readonly local: UOp;
+  readonly copies: readonly Copy[];
+}
+
+export class Fetch {
+  readonly #list: UOpGraph;
+  readonly #items: readonly Item[];
+  readonly #tiles: Fetched[] = [];
+
+  /** `items`: the innermost first. */
+  constructor(list: UOpGraph, items: readonly Item[]) {
+    this.#list = list;
+    this.#items = items;
+  }
+
+  /** Makes room for a tile and works out who copies what. */
+  prepare(tile: UOp<"TILE">, buffer: UOp, base: UOp): UOp {
+    const { size, stages } = tile.arg;
+    const n = this.#list.uops.filter((u) => u.op === "DEFINE_LOCAL").length;
+    const local = this.#add("DEFINE_LOCAL", tile.dtype as Pointer, [], [`shared${n}`, size * stages]);
+    this.#tiles.push({ tile, buffer, local, copies: this.#copies(tile, base) });
+    return local;
+  }
+  /** The parts of the first turns; all of it where there is no loop (`end` is undefined). `again`: memory was in use before. */
+  open(end: UOp | undefined, again: boolean): void {
+    const stages = this.#stages();
+    if (again) this.#add("BARRIER", undefined, [], undefined);
+    for (const s of range(end === undefined ? 1 : stages - 1)) {
+      this.#copy(this.#const(s), this.#const(s), end);
+      this.#add("COMMIT", undefined, [], undefined);
+    }
+    if (end === undefined) this.#arrive(0);
+  }
+  /** At the start of a turn: gives the place of each tile's part of this turn, in the order of `prepare`. */
+  turn(loop: UOp, end: UOp): UOp[] {
+    const stages = this.#stages();
+    if (stages === 1) {
+      this.#add("BARRIER", undefined, [], undefined);
+      this.#copy(loop, this.#const(0), undefined);
+      this.#add("COMMIT", undefined, [], undefined);
+      this.#arrive(0);
+      return this.#tiles.map(() => this.#const(0));
+    }
+    this.#arrive(stages - 2);
+    const ahead = this.#int("ADD", loop, this.#const(stages - 1));
+    this.#copy(ahead, this.#int("MOD", ahead, this.#const(stages)), end);
+    this.#add("COMMIT", undefined, [], undefined);
+    const stage = this.#int("MOD", loop, this.#const(stages));
+    return this.#tiles.map(({ tile }) => this.#int("MUL", stage, this.#const(tile.arg.size)));
+  }
+
+  #stages(): number {
+    return this.#tiles[0]?.tile.arg.stages ?? 1;
+  }
+  #arrive(left: number): void {
+    this.#add("WAIT", undefined, [], left);
+    this.#add("BARRIER", undefined, [], undefined);
+  }
+
+  /** The copies of all tiles for one turn, if there is such a turn, into one of the stages. */
+  #copy(turn: UOp, stage: UOp, end: UOp | undefined): void {
+    const inTime = this.#isThere(turn, end);
+    if (inTime === false) return;
+    for (const { tile, buffer, local, copies } of this.#tiles) {
+      const { step, size, vector } = tile.arg;
+      const shift = this.#int("MUL", turn, this.#const(step));
+      const place = this.#int("MUL", stage, this.#const(size));
+      for (const { from, to, gate } of copies) {
+        const gates = [gate, inTime].filter((g) => g !== undefined);
+        const both = gates.length === 2 ? [this.#add("ALU", bool, gates, "AND")] : gates;
+        const at = [local, this.#int("ADD", to, place), buffer, this.#int("ADD", from, shift)];
+        this.#add("ASYNC", undefined, [...at, ...both], vector);
+      }
+    }
+  }
+  /** false: never; undefined: always. */
+  #isThere(turn: UOp, end: UOp | undefined): UOp | false | undefined {
+    if (end === undefined) return undefined;
+    if (turn.op === "CONST" && end.op === "CONST") return turn.arg < end.arg ? undefined : false;
+    return this.#add("ALU", bool, [turn, end], "CMPLT");
+  }
+
+  /** Which vectors of a tile an item copies: neighbours copy neighbours. */
+  #copies({ arg: { dims, vector } }: UOp<"TILE">, base: UOp): Copy[] {
+    const steps = dims.map((d, i) =>
+      i === 0 ? { ...d, size: d.size / vector, by: vector } : { ...d, by: 1 },
+    );
+    const total = prod(steps.map((d) => d.size));
+    const width = prod(this.#items.map((i) => i.size));
+    const me = this.#me();
+    return range(Math.ceil(total / width)).map((round) => {
+      const number = this.#int("ADD", me, this.#const(round * width));
+      // a round that is whole rows is a number at the end of the index: all rounds count from one place
+      const rows = rowsBefore(steps, width, round);
+      const digits = steps.map((_, i) => this.#digit(rows === undefined ? number : me, steps, i));
+      const sum = (start: UOp, by: (step: (typeof steps)[number]) => number): UOp => {
+        const moved = digits.reduce((x, d, i) => {
+          const step = steps[i] as (typeof steps)[number];
+          return this.#int("ADD", x, this.#int("MUL", d, this.#const(by(step) * step.by)));
+        }, start);
+        const last = steps.at(-1) as (typeof steps)[number];
+        return this.#int("ADD", moved, this.#const((rows ?? 0) * by(last) * last.by));
+      };
+      const from = sum(base, (s) => s.stride);
+      const to = sum(this.#const(0), (s) => s.pitch);
+      const isFull = (round + 1) * width <= total;
+      const gate = isFull ? undefined : this.#add("ALU", bool, [number, this.#const(total)], "CMPLT");
+      return { from, to, gate };
+    });
+  }
+  /** The place of a number along one dim. */
+  #digit(number: UOp, steps: readonly { readonly size: number }[], i: number): UOp {
+    const below = prod(steps.slice(0, i).map((d) => d.size));
+    const high = this.#int("IDIV", number, this.#const(below));
+    return i === steps.length - 1
+      ? high
+      : this.#int("MOD", high, this.#const((steps[i] as { size: number }).size));
+  }
+  /** The item's number in its workgroup. */
+  #me(): UOp {
+    return this.#items.reduceRight<UOp>(
+      (outer, i) => this.#int("ADD", this.#int("MUL", outer, this.#const(i.size)), i.index),
+      this.#const(0),
+    );
+  }
+
+  #add<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
+    const made = makeUOp(op, dtype, srcs, arg) as UOp;
+    this.#list.push(made);
+    return made;
+  }
+  #const(n: number): UOp {
+    return this.#add("CONST", int32, [], n);
+  }
+  #int(op: AluOp, x: UOp, y: UOp): UOp {
+    if (y.op === "CONST" && y.arg === (op === "ADD" ? 0 : 1)) return op === "MOD" ? this.#const(0) : x;
+    if (x.op === "CONST" && x.arg === 0) return op === "ADD" ? y : x;
+    if (y.op === "CONST" && y.arg === 0 && op === "MUL") return y;
+    return this.#add("ALU", int32, [x, y], op);
+  }
+}
+
+/** Rows further in the last dim with each round; undefined where a round is no whole number of rows. */
+function rowsBefore(
+  steps: readonly { readonly size: number }[],
+  width: number,
+  round: number,
+): number | undefined {
+  const below = prod(steps.slice(0, -1).map((d) => d.size));
+  return width % below === 0 ? (round * width) / below : undefined;
+}

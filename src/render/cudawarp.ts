@@ -1,0 +1,78 @@
+// What the warps of an NVIDIA GPU (Ampere and later) do together, as functions of CUDA C++ around the instructions that
+// the language has no words for: copies from global to shared memory that nobody waits for, matrices read from shared memory,
+// and products of matrices. languages.ts has the rest of the language.
+
+import type { TensorCore } from "../codegen/uops.ts";
+import { InternalError } from "../errors.ts";
+import { range } from "../helpers.ts";
+import type { Helped, WarpWords } from "./cstyle.ts";
+
+const words = (n: number): string => (n === 1 ? "unsigned" : `uint${n}`);
+const parts = (x: string, n: number): string[] => range(n).map((i) => `${x}.${"xyzw"[i]}`);
+const list = (from: number, n: number): string =>
+  `{${range(n)
+    .map((i) => `%${from + i}`)
+    .join(",")}}`;
+const device = (type: string): string => `static __device__ __forceinline__ ${type}`;
+const SHARED = "(unsigned)__cvta_generic_to_shared";
+
+/** 16 bytes pass the first cache by, fewer go through it. */
+function copy(to: string, from: string, bytes: number): Helped {
+  const name = `copy${bytes}`;
+  const instruction = `cp.async.${bytes === 16 ? "cg" : "ca"}.shared.global [%0], [%1], ${bytes};`;
+  return {
+    text: `${name}(${to}, ${from})`,
+    helper: `${device("void")} ${name}(void* to, const void* from) {
+  asm volatile("${instruction}" :: "r"(${SHARED}(to)), "l"(from) : "memory");
+}`,
+  };
+}
+
+function loadMatrix(address: string, count: number, turned: boolean): Helped {
+  const [type, name] = [words(count), `ldmatrix${count}${turned ? "t" : ""}`];
+  const instruction = `ldmatrix.sync.aligned.m8n8.x${count}${turned ? ".trans" : ""}.shared.b16`;
+  return {
+    text: `${name}(${address})`,
+    helper: `${device(type)} ${name}(const void* p) {
+  ${type} r;
+  asm volatile("${instruction} ${list(0, count)}, [%${count}];" : ${parts("r", count)
+    .map((x) => `"=r"(${x})`)
+    .join(", ")} : "r"(${SHARED}(p)) : "memory");
+  return r;
+}`,
+  };
+}
+
+/** The names of operand types in PTX. */
+const PTX: Readonly<Record<string, string>> = { bfloat16: "bf16", float16: "f16", float32: "tf32" };
+
+function multiply(core: TensorCore, a: string, b: string, c: string): Helped {
+  const type = PTX[core.from.name];
+  if (type === undefined) throw new InternalError(`WMMA of ${core.from.name} has no name in PTX`);
+  const shape = `m${core.m}n${core.n}k${core.k}`;
+  const name = `mma_${shape}_${type}`;
+  const [na, nb] = [core.a, core.b].map((f) => (f.elements * core.from.itemsize) / 4) as [number, number];
+  const operands = [...parts("a", na), ...parts("b", nb)].map((x) => `"r"(${x})`);
+  const sums = parts("c", core.c.elements).map((x) => `"f"(${x})`);
+  const n = core.c.elements;
+  return {
+    text: `${name}(${a},${b},${c})`,
+    helper: `${device("float4")} ${name}(${words(na)} a, ${words(nb)} b, float4 c) {
+  float4 d;
+  asm("mma.sync.aligned.${shape}.row.col.f32.${type}.${type}.f32 ${list(0, n)}, ${list(n, na)}, ${list(n + na, nb)}, ${list(n + na + nb, n)};"
+    : ${parts("d", n)
+      .map((x) => `"=f"(${x})`)
+      .join(", ")} : ${[...operands, ...sums].join(", ")});
+  return d;
+}`,
+  };
+}
+
+export const cudaWarp: WarpWords = {
+  shuffle: (x, mask) => `__shfl_xor_sync(0xffffffffu,${x},${mask})`,
+  copy,
+  commit: 'asm volatile("cp.async.commit_group;" ::: "memory");',
+  wait: (left) => `asm volatile("cp.async.wait_group ${left};" ::: "memory");`,
+  loadMatrix,
+  multiply,
+};

@@ -1,0 +1,188 @@
+// Products of matrices on GPUs: operands through shared memory (SHARED), and warps that multiply matrices in one step (TC), run by
+// JS. Small integers make every sum exact, so that the order in which a step adds does not matter: results equal those of loops.
+
+import { ArgumentError, dtypes, type Tensor } from "gradloom";
+import { describe, expect, test } from "vitest";
+import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
+import { MMA } from "../../src/codegen/mma.ts";
+import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
+import type { DType, Value } from "../../src/dtype.ts";
+import { Device } from "../../src/runtime/registry.ts";
+import { expectValues, tensor } from "../device/harness.ts";
+import { Random } from "../shape/random.ts";
+import { gpuTarget, lastItem, lowered, opsIn, runKernel, trips } from "./kernels.ts";
+
+const { float32 } = dtypes;
+await Device.open("JS");
+
+const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
+const matrix = (type: DType, shape: readonly number[], seed: number): Tensor => {
+  const random = new Random(seed);
+  const values: Value[] = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => random.int(-3, 3));
+  return tensor("JS", type, values, shape);
+};
+
+async function check(t: Tensor, opts: readonly OptOp[]): Promise<Kernel> {
+  const item = await lastItem(t);
+  const kernel = lowered(item, opts, gpuTarget(32));
+  const want = await runKernel(item, lowered(item));
+  const what = `${kernel.name} with ${showOpts(opts)}`;
+  expectValues(item.outputs[0]?.dtype as DType, await runKernel(item, kernel), want, what, {
+    zeros: "equal",
+  });
+  return kernel;
+}
+
+/** A (m × k) by B (k × n), each as it is or as the transpose of what is in memory. */
+const product = (
+  type: DType,
+  [m, k, n]: readonly [number, number, number],
+  turnA = false,
+  turnB = false,
+): Tensor => {
+  const a = turnA ? matrix(type, [k, m], 1).T : matrix(type, [m, k], 1);
+  const b = turnB ? matrix(type, [n, k], 2).T : matrix(type, [k, n], 2);
+  return a.dot(b);
+};
+const WAYS = [
+  [false, false],
+  [false, true],
+  [true, false],
+  [true, true],
+] as const;
+
+describe("SHARED", () => {
+  const tile = [
+    opt("UPCAST", 0, 2),
+    opt("LOCAL", 0, 4),
+    opt("UPCAST", 1, 4),
+    opt("LOCAL", 1, 4),
+    opt("UNROLL", 2, 4),
+  ];
+  test.each(WAYS)("operands in any order, 1 to 4 turns ahead (%s, %s)", async (turnA, turnB) => {
+    for (const stages of [1, 2, 3, 4]) {
+      const kernel = await check(product(float32, [16, 24, 32], turnA, turnB), [
+        ...tile,
+        opt("SHARED", 2, stages),
+      ]);
+      const read = opsIn(kernel, "LOAD").map((u) => u.srcs[0]?.op);
+      expect(new Set(read), "nothing else is read from global memory").toEqual(new Set(["DEFINE_LOCAL"]));
+      expect(opsIn(kernel, "BARRIER")).toHaveLength(stages === 1 ? 2 : 1);
+    }
+  });
+  test("lanes that lie a workgroup apart, and a reduce without a loop", async () => {
+    const far = [opt("UPCAST", 1, 2), opt("LOCAL", 1, 4), opt("UPCAST", 1, 2), opt("LOCAL", 0, 4)];
+    await check(product(float32, [8, 24, 32]), [...far, opt("UNROLL", 2, 8), opt("SHARED", 2, 2)]);
+    const flat = await check(product(float32, [8, 8, 32]), [
+      ...far,
+      opt("UNROLL", 2, 8),
+      opt("SHARED", 2, 2),
+    ]);
+    expect(trips(flat)).toEqual([]);
+  });
+  test("fewer turns than are fetched ahead", async () => {
+    await check(product(float32, [16, 8, 16]), [...tile, opt("SHARED", 2, 4)]);
+  });
+  test("a batch, and an epilogue", async () => {
+    const batch = matrix(float32, [3, 8, 12], 3).dot(matrix(float32, [3, 12, 16], 4));
+    await check(batch, [opt("LOCAL", 1, 4), opt("LOCAL", 2, 8), opt("UNROLL", 3, 4), opt("SHARED", 3, 2)]);
+    const bias = product(float32, [16, 24, 32])
+      .add(matrix(float32, [32], 5))
+      .relu();
+    await check(bias, [...tile, opt("SHARED", 2, 2)]);
+  });
+  test("a long sum stays one loop", async () => {
+    const kernel = await check(product(float32, [4, 8192, 8]), [
+      opt("LOCAL", 0, 4),
+      opt("LOCAL", 1, 8),
+      opt("UNROLL", 2, 16),
+      opt("SHARED", 2, 2),
+    ]);
+    expect(trips(kernel)).toEqual([512]);
+  });
+  test("refused: nothing to share, no such axis, an operand that is no box", async () => {
+    const item = await lastItem(product(float32, [8, 8, 8]));
+    expect(() => lowered(item, [opt("SHARED", 2, 2)], gpuTarget(32))).toThrow(ArgumentError);
+    expect(() => lowered(item, [opt("LOCAL", 0, 4), opt("SHARED", 0, 2)], gpuTarget(32))).toThrow(
+      ArgumentError,
+    );
+    expect(() => lowered(item, [opt("LOCAL", 0, 4), opt("SHARED", 2, 0)], gpuTarget(32))).toThrow(
+      ArgumentError,
+    );
+    const padded = await lastItem(
+      matrix(float32, [6, 8], 6)
+        .pad([[1, 1], null])
+        .dot(matrix(float32, [8, 8], 7)),
+    );
+    const kernel = lowered(
+      padded,
+      [opt("LOCAL", 0, 4), opt("LOCAL", 1, 4), opt("SHARED", 2, 2)],
+      gpuTarget(32),
+    );
+    expect(opsIn(kernel, "DEFINE_LOCAL"), "the padded one is read as before").toHaveLength(1);
+  });
+});
+
+describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, number) => {
+  const core = MMA[number] as (typeof MMA)[number];
+  const size = [32, 4 * core.k, 32] as const;
+  const warps = [opt("UPCAST", 0, 2), opt("LOCAL", 1, 2), opt("UPCAST", 1, 2)];
+  test.each(WAYS)("element by element (%s, %s)", async (turnA, turnB) => {
+    const kernel = await check(product(core.from, size, turnA, turnB), [opt("TC", 2, number)]);
+    expect(opsIn(kernel, "WMMA")).toHaveLength(1);
+    expect([kernel.globalSize, kernel.localSize]).toEqual([[4, 2], [32]]);
+  });
+  test.each(WAYS)(
+    "through shared memory, several warps with several results each (%s, %s)",
+    async (turnA, turnB) => {
+      for (const stages of [1, 2, 3]) {
+        const list = [opt("TC", 2, number), ...warps, opt("UNROLL", 2, 2), opt("SHARED", 2, stages)];
+        const kernel = await check(product(core.from, size, turnA, turnB), list);
+        expect(opsIn(kernel, "WMMA")).toHaveLength(8);
+        expect(kernel.localSize).toEqual([32, 2]);
+        const turned = core.from.itemsize === 2 || (!turnA && turnB);
+        if (turned)
+          expect(opsIn(kernel, "LOAD").filter((u) => u.srcs[0]?.op === "DEFINE_GLOBAL")).toEqual([]);
+      }
+    },
+  );
+  test("an epilogue, a batch, a sum without a loop", async () => {
+    const bias = product(core.from, size)
+      .cast(float32)
+      .add(matrix(float32, [32], 5))
+      .relu();
+    await check(bias, [opt("TC", 2, number), ...warps, opt("SHARED", 2, 2)]);
+    const batch = matrix(core.from, [2, 16, core.k], 3).dot(matrix(core.from, [2, core.k, 8], 4));
+    await check(batch, [opt("TC", 3, number)]);
+  });
+  test("refused: sides that it does not divide, other types, sums of other things", async () => {
+    const t = gpuTarget(32);
+    const list = [opt("TC", 2, number)];
+    const odd = await lastItem(product(core.from, [24, core.k, 8]));
+    expect(() => lowered(odd, list, t)).toThrow(/TC.*24 elements; expected a multiple of 16/);
+    const other = await lastItem(product(dtypes.float64, size));
+    expect(() => lowered(other, list, t)).toThrow(ArgumentError);
+    const sum = await lastItem(matrix(float32, [32, 32, 64], 8).sum(2));
+    expect(() => lowered(sum, list, t)).toThrow(ArgumentError);
+    expect(() => lowered(odd, [opt("TC", 2, 99)], t)).toThrow("m16n8k16 bf16");
+  });
+});
+
+test("what a step computes: exact products, added one after the other, rounded to float32 each time", async () => {
+  const big = 2 ** 24;
+  const a: Value[] = Array.from({ length: 16 * 16 }, (_, i) => (i % 16 === 0 ? big : 1));
+  const x = tensor("JS", dtypes.bfloat16, a, [16, 16]);
+  const y = tensor("JS", dtypes.bfloat16, new Array(16 * 8).fill(1), [16, 8]);
+  const item = await lastItem(x.cast(float32).dot(y.cast(float32)));
+  const kernel = lowered(item, [opt("TC", 2, 0)], gpuTarget(32));
+  // 2^24 + 1 is 2^24 in float32, fifteen times
+  expect(new Set(await runKernel(item, kernel))).toEqual(new Set([big]));
+});
+
+test("tf32 does not look at the last 13 bits", async () => {
+  const x = tensor("JS", float32, new Array(16 * 8).fill(1 + 2 ** -11), [16, 8]);
+  const y = tensor("JS", float32, new Array(8 * 8).fill(1), [8, 8]);
+  const item = await lastItem(x.dot(y));
+  expect((await runKernel(item, lowered(item, [opt("TC", 2, 2)], gpuTarget(32))))[0]).toBe(8);
+  expect((await runKernel(item, toFastKernel(item.ast, gpuTarget(32), false)))[0]).toBeGreaterThan(8);
+});
