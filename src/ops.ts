@@ -46,6 +46,8 @@ export interface OpRecord {
   readonly commutative?: true;
   /** op(0, …, 0) is 0, so a zero padding may be moved from the result to the sources */
   readonly padSafe: boolean;
+  /** how many operations it is made of, or takes the time of, where that is not one */
+  readonly cost?: number;
   /** `d` is the type of the sources (of the last one for WHERE) */
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
   readonly decompose?: <T>(a: Algebra<T>, ...xs: T[]) => T;
@@ -101,6 +103,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   },
   EXP2: {
     ...unary,
+    cost: 16,
     padSafe: false,
     evaluate: float((x) => 2 ** x),
     decompose: exp2,
@@ -108,6 +111,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   },
   LOG2: {
     ...unary,
+    cost: 24,
     padSafe: false,
     evaluate: float(Math.log2),
     decompose: log2,
@@ -115,6 +119,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   },
   SIN: {
     ...unary,
+    cost: 60,
     evaluate: float(Math.sin),
     decompose: sin,
     // the derivative is the cosine: the sine of what is left to a right angle
@@ -124,11 +129,13 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   },
   SQRT: {
     ...unary,
+    cost: 6,
     evaluate: float(Math.sqrt),
     gradient: (a, g, out) => [a.alu("DIV", g, a.alu("MUL", out, a.constant(a.dtypeOf(g), 2)))],
   },
   RECIP: {
     ...unary,
+    cost: 5,
     padSafe: false,
     evaluate: float((x) => 1 / x),
     decompose: (a, x) => a.alu("DIV", a.constant(a.dtypeOf(x), 1), x),
@@ -150,13 +157,15 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   },
   DIV: {
     ...binary,
+    cost: 5,
     padSafe: false,
     evaluate: (d, a, b) => wrap(d, (a as N) / (b as N)),
     gradient: (a, g, out, _, y) => [a.alu("DIV", g, y), a.alu("NEG", a.alu("DIV", a.alu("MUL", g, out), y))],
   },
-  IDIV: { ...binary, evaluate: idiv, gradient: flat },
+  IDIV: { ...binary, cost: 10, evaluate: idiv, gradient: flat },
   MOD: {
     ...binary,
+    cost: 10,
     padSafe: false,
     evaluate: mod,
     gradient: (a, g, _, x, y) => [g, a.alu("NEG", a.alu("MUL", g, a.alu("TRUNC", a.alu("DIV", x, y))))],
@@ -238,6 +247,8 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
 };
 
 export const opRecord = (op: AluOp): OpRecord => OPS[op];
+/** What computing the op once takes, in plain operations: an estimate that choices are made by. */
+export const opCost = (op: AluOp): number => OPS[op].cost ?? 1;
 export const isAluOp = (op: string): op is AluOp => Object.hasOwn(OPS, op);
 
 const group = <K extends AluOp>(g: OpRecord["group"]) =>

@@ -2,11 +2,11 @@
 // moves along each axis, how large things are. In goes the kernel lowered without any OptOps; nothing is changed.
 
 import { getOrMake, toposort } from "../helpers.ts";
-import type { AluOp } from "../ops.ts";
+import { type AluOp, opCost } from "../ops.ts";
 import { smax } from "../shape/symbolic.ts";
 import { isNext } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
-import { opCost, type Stage } from "./stage.ts";
+import type { Stage } from "./stage.ts";
 import type { Target } from "./target.ts";
 import { type UOp, valueType } from "./uops.ts";
 

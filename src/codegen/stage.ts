@@ -6,7 +6,7 @@
 import { type Pointer, PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { getOrMake, prod, toposort } from "../helpers.ts";
-import { type AluOp, isAluOp } from "../ops.ts";
+import { isAluOp, opCost } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import { add, mul, type Sint } from "../shape/symbolic.ts";
 import { isLane } from "./expand.ts";
@@ -33,18 +33,6 @@ export interface Stage {
   readonly elements: number;
 }
 
-/** Operations that one op is made of, or takes the time of, where there are several. */
-const COSTS: Partial<Record<AluOp, number>> = {
-  EXP2: 16,
-  LOG2: 24,
-  SIN: 60,
-  SQRT: 6,
-  RECIP: 5,
-  DIV: 5,
-  IDIV: 10,
-  MOD: 10,
-};
-export const opCost = (op: AluOp): number => COSTS[op] ?? 1;
 /** Writing an element and reading it again is worth so many operations. */
 export const STAGE_COST = 6;
 

@@ -54,6 +54,8 @@ export interface Target {
   readonly localMax: readonly number[];
   /** bytes that a workgroup, or a thread where there are none, has for arrays of its own */
   readonly sharedMax: number;
+  /** how many buffers a kernel may have: the schedule cuts one that would have more */
+  readonly maxBuffers: number;
   support(dtype: DType): Support;
   /** the op can be spelt for this type; otherwise it is decomposed */
   has(op: AluOp, dtype: DType): boolean;

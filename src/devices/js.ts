@@ -37,6 +37,7 @@ export const JSRenderer: Renderer = {
   globalMax: [],
   localMax: [],
   sharedMax: 1 << 16,
+  maxBuffers: 500,
   support: () => "native",
   has: () => true,
   saturatingCast: true,

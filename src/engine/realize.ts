@@ -18,7 +18,7 @@ export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
   CacheCollector.look(outs);
   if (env.GRAPH) logGraph(outs);
   // how kernels are cut depends on what the device can do
-  for (const name of new Set(outs.map((o) => o.device))) yield* Device.opened(name);
+  for (const name of new Set(outs.flatMap((o) => o.parts.map((p) => p.device)))) yield* Device.opened(name);
   const schedule = createSchedule(outs, CacheCollector.firstNode);
   if (schedule.length > 0) yield* runScheduleSteps(schedule);
 }

@@ -371,7 +371,7 @@ export const OpenCLLanguage: CStyleLanguage = {
 
 // ---- the renderers ----
 
-type Limits = Pick<Target, "name" | "hasLocal" | "globalMax" | "localMax" | "sharedMax">;
+type Limits = Pick<Target, "name" | "hasLocal" | "globalMax" | "localMax" | "sharedMax" | "maxBuffers">;
 
 /** Codegen clamps casts and guards divisions for all of them: C leaves both undefined. */
 const renderer = (
@@ -391,11 +391,13 @@ const renderer = (
 });
 
 const GRID = 2 ** 31 - 1;
+/** No kernel needs as many buffers. */
+const MANY = 500;
 
 /** C of the host, as loops, one value at a time. */
 export const ClangRenderer: Renderer = renderer(
   ClangLanguage,
-  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 1 << 18 },
+  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 1 << 18, maxBuffers: MANY },
   { float16: "storage", bfloat16: "bits" },
 );
 
@@ -421,6 +423,8 @@ export const MetalRenderer: Renderer = renderer(
     globalMax: [GRID, GRID, GRID],
     localMax: [1024, 1024, 1024],
     sharedMax: 32768,
+    // the argument table of a function
+    maxBuffers: 31,
   },
   { bfloat16: "bits", float64: "none" },
 );
@@ -436,6 +440,8 @@ export const CUDARenderer: Renderer = {
       globalMax: [GRID, 65535, 65535],
       localMax: [1024, 1024, 64],
       sharedMax: 49152,
+      // pointers in 4 KB of parameters
+      maxBuffers: MANY,
     },
     { bfloat16: "bits" },
   ),
@@ -450,6 +456,7 @@ export const HIPRenderer: Renderer = renderer(
     globalMax: [GRID, 65535, 65535],
     localMax: [1024, 1024, 1024],
     sharedMax: 65536,
+    maxBuffers: MANY,
   },
   { bfloat16: "bits" },
 );
@@ -462,6 +469,8 @@ export const OpenCLRenderer: Renderer = renderer(
     globalMax: [GRID, GRID, GRID],
     localMax: [256, 256, 256],
     sharedMax: 32768,
+    // pointers in 1 KB of parameters
+    maxBuffers: 120,
   },
   { float16: "bits", bfloat16: "bits" },
 );

@@ -344,6 +344,8 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer => {
     globalMax: [65535, 65535, 65535],
     localMax: [256, 256, 64],
     sharedMax: 16384,
+    // what every adapter has for a stage
+    maxBuffers: 8,
     support: (d) => support[scalarOf(d).name] ?? (Object.hasOwn(TYPES, scalarOf(d).name) ? "native" : "none"),
     has: (op) => op !== "SIN",
     saturatingCast: true,

@@ -1,22 +1,18 @@
 // Where the graph is cut: decides which LazyBuffers are stored in memory (`realizes`); everything else is fused
 // into the kernels that need it. First the rules of the seeds; on top (FUSE=1) the one they could not have: a
-// reduce that is expanded back over its own input stays in the kernel. Builds nothing: schedule.ts does.
+// reduce that is expanded back over its own input stays in the kernel. What that fuses too much of, split.ts stores after
+// all. Builds nothing: schedule.ts does.
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
 import { arraysEqual } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { isAluOp, isLoadOp, isReduceOp, opRecord } from "../ops.ts";
+import { isAluOp, opRecord } from "../ops.ts";
 import { Device } from "../runtime/registry.ts";
-import { type Sint, smax, sprod, sub } from "../shape/symbolic.ts";
+import { type Sint, sub } from "../shape/symbolic.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
+import { buffersOf, elements, loads, reduces, split, type Use } from "./split.ts";
 
-/** A chain of more ops than this is stored on the way: compilers are slow on huge kernels and gain nothing. */
-export const MAX_FUSED_DEPTH = 400;
-/** A kernel reads at most this many buffers, more or less: WebAssembly takes 1000 arguments. */
-export const MAX_FUSED_INPUTS = 500;
-/** A node that one kernel would compute at more places than this is stored: views of views multiply. */
-export const MAX_FUSED_VIEWS = 32;
 /** How many fused reduces may build on one another in a kernel: softmax takes two, its gradient three. */
 const MAX_STACKED = 3;
 /** How far a reduce that might be fused back is followed. */
@@ -29,18 +25,10 @@ export interface Cut {
   readonly all: readonly LazyBuffer[];
 }
 
-/** One source of one node: the base and how the user sees it. */
-interface Use {
-  readonly by: LazyBuffer;
-  readonly through: LazyBuffer;
-}
-
-const elements = (shape: Shape): number => smax(sprod(shape));
-const reduces = (b: LazyBuffer): boolean => isReduceOp(b.op ?? "");
-const loads = (b: LazyBuffer): boolean => isLoadOp(b.op ?? "");
 const sameShape = (a: Shape, b: Shape): boolean => arraysEqual<Sint>(a, b);
 
-export function cut(outs: readonly LazyBuffer[]): Cut {
+/** `most`: how many buffers a kernel of a device may have. */
+export function cut(outs: readonly LazyBuffer[], most: (device: string) => number = buffersOf): Cut {
   const graph = new Graph(outs);
   graph.storeUnsafePads();
   // Fusing a reduce back is tried for all candidates at once; where one ends up in two kernels, or is seen in
@@ -50,7 +38,8 @@ export function cut(outs: readonly LazyBuffer[]): Cut {
     const realizes = graph.groupReduces(fused);
     const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
     if (kept.size === fused.size) {
-      return { realizes: graph.splitWide(graph.splitDeep(graph.splitSeen(realizes))), all: graph.all };
+      split(realizes, { ...graph, fused, most });
+      return { realizes, all: graph.all };
     }
     fused = kept;
   }
@@ -63,7 +52,7 @@ class Graph {
   readonly #simplePads = new Set<LazyBuffer>();
   /** expanded node -> the reduces it is an epilogue of: stored unless these are fused back */
   readonly #expanded = new Map<LazyBuffer, readonly LazyBuffer[]>();
-  readonly #uses = new Map<LazyBuffer, Use[]>();
+  readonly uses = new Map<LazyBuffer, Use[]>();
 
   constructor(outs: readonly LazyBuffer[]) {
     const bases = outs.map((x) => x.base).filter((b) => b.realized === undefined);
@@ -87,8 +76,8 @@ class Graph {
       for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
         const src = top.b.srcs?.[top.next++];
         if (src !== undefined) {
-          const uses = this.#uses.get(src.base);
-          if (uses === undefined) this.#uses.set(src.base, [{ by: top.b, through: src }]);
+          const uses = this.uses.get(src.base);
+          if (uses === undefined) this.uses.set(src.base, [{ by: top.b, through: src }]);
           else uses.push({ by: top.b, through: src });
           push(src.base);
           continue;
@@ -256,7 +245,7 @@ class Graph {
     const seen = new Set<LazyBuffer>();
     const todo = [r];
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-      for (const use of this.#uses.get(b) ?? []) {
+      for (const use of this.uses.get(b) ?? []) {
         if (!this.#follows(use, r)) return undefined;
         if (stored.has(use.by)) {
           if (root !== undefined && root !== use.by) return undefined;
@@ -274,7 +263,7 @@ class Graph {
   #chase(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>, fused: ReadonlySet<LazyBuffer>): LazyBuffer {
     let at = r;
     while (!stored.has(at)) {
-      const uses = this.#uses.get(at) ?? [];
+      const uses = this.uses.get(at) ?? [];
       const next = uses[0]?.by;
       if (next === undefined || loads(next) || !uses.every((u) => u.by === next && this.#follows(u, r)))
         break;
@@ -314,7 +303,7 @@ class Graph {
     const todo = [r];
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
       const reduced = elements(b.shape) === few;
-      for (const { by, through } of this.#uses.get(b) ?? []) {
+      for (const { by, through } of this.uses.get(b) ?? []) {
         const stays =
           through === b || (through.st.contiguous && elements(through.shape) === elements(b.shape));
         const fits = stays
@@ -335,63 +324,6 @@ class Graph {
     }
     return roots.size === 1;
   }
-
-  /** Stores nodes that are seen through too many views, counted from the users down. */
-  splitSeen(stored: Set<LazyBuffer>): Set<LazyBuffer> {
-    const places = new Map<LazyBuffer, number>();
-    for (const b of [...this.all].reverse()) {
-      if (stored.has(b)) continue;
-      let plain = 1;
-      let moved = 0;
-      for (const { by, through } of this.#uses.get(b) ?? []) {
-        const n = places.get(by) ?? 1;
-        if (through === b) plain = Math.max(plain, n);
-        else moved += n;
-      }
-      if (plain + moved > MAX_FUSED_VIEWS && !loads(b)) stored.add(b);
-      else places.set(b, plain + moved);
-    }
-    return stored;
-  }
-
-  /** Stores a node on every path of unstored nodes that is longer than MAX_FUSED_DEPTH. */
-  splitDeep(stored: Set<LazyBuffer>): Set<LazyBuffer> {
-    const depth = new Map<LazyBuffer, number>();
-    for (const b of this.all) {
-      let d = 0;
-      for (const s of b.srcs ?? []) if (!stored.has(s.base)) d = Math.max(d, depth.get(s.base) ?? 0);
-      if (d >= MAX_FUSED_DEPTH) stored.add(b);
-      depth.set(b, d + 1);
-    }
-    return stored;
-  }
-
-  /** Stores the sources of a node that would make its kernel read more than MAX_FUSED_INPUTS buffers. */
-  splitWide(stored: Set<LazyBuffer>): Set<LazyBuffer> {
-    const inputs = new Map<LazyBuffer, ReadonlySet<LazyBuffer>>();
-    const none: ReadonlySet<LazyBuffer> = new Set();
-    for (const b of this.all) {
-      let union = none;
-      for (const { base } of b.srcs ?? []) {
-        if (base.op === "CONST" || base.op === "ARANGE") continue;
-        const reads = (stored.has(base) ? undefined : inputs.get(base)) ?? new Set([base]);
-        union = reads.size > union.size ? join(reads, union) : join(union, reads);
-      }
-      if (union.size > MAX_FUSED_INPUTS) {
-        const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
-        for (const s of bases) if ((inputs.get(s)?.size ?? 0) > 1) stored.add(s);
-        union = new Set(bases);
-      }
-      inputs.set(b, union);
-    }
-    return stored;
-  }
-}
-
-/** `a` with the elements of `b`: `a` itself where nothing is new. */
-function join<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
-  for (const x of b) if (!a.has(x)) return new Set([...a, ...b]);
-  return a;
 }
 
 /** Whether a view of a reduce's result shows it at `full`, the same along the reduced axes and nothing else moved. */

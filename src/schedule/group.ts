@@ -37,12 +37,19 @@ interface Group {
   readonly first: number;
 }
 
-/** `wanted` nodes were asked for. `since`: nodes that are older, by their number, stay apart from newer ones. */
+interface Wishes {
+  /** the nodes that were asked for */
+  readonly wanted: ReadonlySet<LazyBuffer>;
+  /** nodes that are older, by their number, stay apart from newer ones */
+  readonly since: number;
+  /** how many buffers a kernel of a device may have */
+  readonly most: (device: string) => number;
+}
+
 export function groupDrafts(
   sorted: readonly Draft[],
   before: (d: Draft) => readonly Draft[],
-  wanted: ReadonlySet<LazyBuffer>,
-  since: number,
+  { wanted, since, most }: Wishes,
 ): Draft[][] {
   const readers = new Map<LazyBuffer, number>();
   for (const d of sorted) for (const r of d.item.reads) readers.set(r, (readers.get(r) ?? 0) + 1);
@@ -74,7 +81,10 @@ export function groupDrafts(
   for (const [i, draft] of sorted.entries()) {
     const c = candidate(draft, since);
     const near = c === undefined ? [] : getOrMake(byShape, c.shape, () => []);
-    const group = near.slice(-TRIED).findLast((g) => fits(c as Candidate, g, isShared) && !detours(draft, g));
+    const buffers = Math.min(MAX_BUFFERS, most(draft.out.device));
+    const group = near
+      .slice(-TRIED)
+      .findLast((g) => fits(c as Candidate, g, isShared, buffers) && !detours(draft, g));
     if (group !== undefined) {
       group.members.push(draft);
       group.candidates.push(c as Candidate);
@@ -113,11 +123,11 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
 }
 
 /** Whether the kernel belongs to the group, as far as the two of them can tell. */
-function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean): boolean {
+function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: number): boolean {
   const outputs = new Set([...g.members, c.draft].map((d) => d.item.outputs[0] as Buffer));
   const inputs = new Set([...g.candidates, c].flatMap((x) => [...x.reads.keys()]));
   if (outputs.size !== g.members.length + 1 || outputs.size > MAX_OUTPUTS) return false;
-  if (outputs.size + inputs.size > MAX_BUFFERS) return false;
+  if (outputs.size + inputs.size > buffers) return false;
   // what one of them writes, all of them read only where they write it
   if ([...g.candidates, c].some((x) => [...x.reads].some(([b, here]) => outputs.has(b) && !here)))
     return false;

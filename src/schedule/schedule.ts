@@ -14,6 +14,7 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Cut, cut } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
+import { buffersOf } from "./split.ts";
 
 /** One thing to run: a kernel (its ast starts with STORE), a COPY, an EMPTY or a CUSTOM. */
 export interface ScheduleItem {
@@ -35,12 +36,16 @@ export interface Draft {
 
 /**
  * What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. `since`: no kernel computes
- * nodes from before this number and newer ones.
+ * nodes from before this number and newer ones. `most`: the buffers that a kernel of a device may have.
  */
-export function createSchedule(outs: readonly LazyBuffer[], since = 0): ScheduleItem[] {
+export function createSchedule(
+  outs: readonly LazyBuffer[],
+  since = 0,
+  most: (device: string) => number = buffersOf,
+): ScheduleItem[] {
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
-    const plan = cut(wanted);
+    const plan = cut(wanted, most);
     // an assign ends the life of the old value: what was built on it and still waits is computed first
     const late = lateReaders(plan);
     if (late.length > 0) {
@@ -56,7 +61,7 @@ export function createSchedule(outs: readonly LazyBuffer[], since = 0): Schedule
     const { sorted, before, torn } = order(roots, drafts);
     if (torn.length === 0) {
       if (!env.FUSE) return sorted.map((d) => d.item);
-      return groupDrafts(sorted, before, new Set(wanted), since).map(
+      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, most }).map(
         (g) => (g.length === 1 ? (g[0] as Draft) : joined(g, plan.realizes)).item,
       );
     }

@@ -15,7 +15,7 @@ import {
 } from "../../src/codegen/rewrite.ts";
 import { type UOp, UOpArena } from "../../src/codegen/uops.ts";
 import { dtypes, PtrDType } from "../../src/dtype.ts";
-import { MAX_FUSED_DEPTH } from "../../src/schedule/fuse.ts";
+import { MAX_FUSED_DEPTH } from "../../src/schedule/split.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 
 const { int32, float32, bool } = dtypes;

@@ -431,6 +431,8 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   globalMax: [],
   localMax: [],
   sharedMax: SCRATCH_BYTES,
+  // a function takes 1000 arguments
+  maxBuffers: 500,
   saturatingCast: true,
   safeDivision: true,
   simd: simd(relaxed),

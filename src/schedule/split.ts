@@ -1,0 +1,184 @@
+// What fuse.ts put into one kernel and is better apart: values that would be computed again and again at a cost (the cost
+// rule, `isBetterStored`), chains too deep to compile, kernels with more buffers than their device takes. In go the graph
+// and the stored nodes, to which more are added. Which kernels become one is group.ts's part.
+
+import { env } from "../env.ts";
+import { getOrMake, toposort } from "../helpers.ts";
+import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { isAluOp, isLoadOp, isReduceOp, opCost } from "../ops.ts";
+import { Device } from "../runtime/registry.ts";
+import { smax, sprod } from "../shape/symbolic.ts";
+import type { Shape } from "../shape/view.ts";
+
+/** A chain of more ops than this is stored on the way: compilers are slow on huge kernels and gain nothing. */
+export const MAX_FUSED_DEPTH = 400;
+/** A node that one kernel would compute at more places than this is stored: views of views multiply. */
+export const MAX_FUSED_VIEWS = 32;
+/** As many operations take as long as moving a byte: about what processors with vectors have, and GPUs have more. */
+const OPS_A_BYTE = 4;
+/** Where a device does not say how many buffers a kernel may have, or is not open yet. */
+const MANY_BUFFERS = 500;
+/** Another kernel is worth moving so many bytes. */
+const KERNEL_BYTES = 1 << 16;
+
+/** One source of one node: the base and how the user sees it. */
+export interface Use {
+  readonly by: LazyBuffer;
+  readonly through: LazyBuffer;
+}
+/** The nodes as fuse.ts sees them. */
+export interface Fused {
+  /** sources before users */
+  readonly all: readonly LazyBuffer[];
+  readonly uses: ReadonlyMap<LazyBuffer, readonly Use[]>;
+  /** reduces that are computed inside the kernel that they are expanded back in */
+  readonly fused: ReadonlySet<LazyBuffer>;
+  /** how many buffers a kernel of a device may have */
+  readonly most: (device: string) => number;
+}
+
+export const elements = (shape: Shape): number => smax(sprod(shape));
+export const reduces = (b: LazyBuffer): boolean => isReduceOp(b.op ?? "");
+export const loads = (b: LazyBuffer): boolean => isLoadOp(b.op ?? "");
+
+/** How many buffers a kernel of the device may have, as far as that is known. */
+export const buffersOf = (device: string): number =>
+  (Device.isOpen(device) ? Device.get(device).renderer?.maxBuffers : undefined) ?? MANY_BUFFERS;
+
+/** Adds to the stored nodes. */
+export function split(stored: Set<LazyBuffer>, graph: Fused): void {
+  splitCostly(stored, graph);
+  splitDeep(stored, graph);
+  splitWide(stored, graph);
+}
+
+// ---- the cost rule ----
+
+/** What it takes to compute all of a value once, out of what is stored. */
+export interface Work {
+  readonly ops: number;
+  readonly bytesRead: number;
+  /** of the value itself */
+  readonly elements: number;
+  readonly itemsize: number;
+  /** how many elements are computed in all kernels and at all places together, if it is not stored */
+  readonly evaluated: number;
+}
+
+/**
+ * The cost rule of fusion, recompute against memory traffic. Fused, a value is computed wherever it is needed, and what it
+ * is made of is read there. Stored, that is done once; it is written, read at each place, and takes a kernel. All in bytes
+ * that could be moved meanwhile. Loops of one kernel over the same elements count as one place: what is costly is kept
+ * between them (STAGE).
+ */
+export function isBetterStored({ ops, bytesRead, elements: n, itemsize, evaluated }: Work): boolean {
+  const once = bytesRead + ops / OPS_A_BYTE;
+  const fused = (evaluated / n) * once;
+  const stored = once + (n + evaluated) * itemsize + KERNEL_BYTES;
+  return fused > stored;
+}
+
+/** Where a node is computed, and how many elements of it: a kernel (its shape and loops) and the view it is seen through. */
+type Places = ReadonlyMap<string, number>;
+
+/** Stores what costs more to compute again than to keep, and what is seen through too many views. From the users down. */
+function splitCostly(stored: Set<LazyBuffer>, graph: Fused): void {
+  const places = new Map<LazyBuffer, Places>();
+  for (const b of graph.all.toReversed()) {
+    if (stored.has(b) || loads(b)) continue;
+    const mine = placesOf(b, stored, places, graph);
+    let evaluated = 0;
+    for (const n of mine.values()) evaluated += n;
+    const again = env.FUSE !== 0 && evaluated > elements(b.shape);
+    const work = again ? workOf(b, stored, evaluated) : undefined;
+    if (mine.size > MAX_FUSED_VIEWS || (work !== undefined && isBetterStored(work))) stored.add(b);
+    else places.set(b, mine);
+  }
+}
+
+function placesOf(
+  b: LazyBuffer,
+  stored: ReadonlySet<LazyBuffer>,
+  known: ReadonlyMap<LazyBuffer, Places>,
+  { uses, fused }: Fused,
+): Places {
+  const size = elements(b.shape);
+  const [only, ...others] = uses.get(b) ?? [];
+  const above = (by: LazyBuffer): Places =>
+    (stored.has(by) ? undefined : known.get(by)) ??
+    new Map([[`${by.device}|${by.shape}`, elements(by.shape)]]);
+  const same = (u: Use): boolean => u.through === b && !reduces(u.by);
+  // most nodes have one user, which sees them as they are
+  if (only !== undefined && others.length === 0 && same(only)) return above(only.by);
+  const found = new Map<string, number>();
+  for (const u of uses.get(b) ?? []) {
+    const { st } = u.through;
+    const shown = elements(u.through.shape);
+    // an expand shows the same values several times, and they are computed before its loop
+    const still =
+      u.through === b || st.contiguous || (shown > size && st.views.every((v) => v.mask === undefined));
+    for (const [place, n] of above(u.by)) {
+      const loop = reduces(u.by) && !fused.has(u.by) ? `${place}/${u.by.arg}` : place;
+      const at = still ? loop : `${loop}>${st.key}`;
+      const here = still ? (same(u) ? Math.min(n, size) : size) : Math.min(shown, size);
+      found.set(at, Math.max(found.get(at) ?? 0, here));
+      if (found.size > MAX_FUSED_VIEWS) return found;
+    }
+  }
+  return found;
+}
+
+/** undefined where a reduce is part of it: that runs where its kernel is. */
+function workOf(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: number): Work | undefined {
+  const isHere = (x: LazyBuffer): boolean => x === b || (x.realized === undefined && !stored.has(x));
+  const below = toposort([b], (x) => (isHere(x) ? x.sources.map((s) => s.base) : []));
+  if (below.some((x) => isHere(x) && reduces(x))) return undefined;
+  let ops = 0;
+  let bytesRead = 0;
+  for (const x of below) {
+    const n = Math.min(elements(x.shape), elements(b.shape));
+    if (!isHere(x)) bytesRead += n * x.dtype.itemsize;
+    else if (x.op !== undefined && isAluOp(x.op)) ops += n * opCost(x.op);
+  }
+  return { ops, bytesRead, elements: elements(b.shape), itemsize: b.dtype.itemsize, evaluated };
+}
+
+// ---- limits ----
+
+/** Stores a node on every path of unstored nodes that is longer than MAX_FUSED_DEPTH. */
+function splitDeep(stored: Set<LazyBuffer>, { all }: Fused): void {
+  const depth = new Map<LazyBuffer, number>();
+  for (const b of all) {
+    let d = 0;
+    for (const s of b.srcs ?? []) if (!stored.has(s.base)) d = Math.max(d, depth.get(s.base) ?? 0);
+    if (d >= MAX_FUSED_DEPTH) stored.add(b);
+    depth.set(b, d + 1);
+  }
+}
+
+/** Stores the sources of a node that would make its kernel have more buffers, its result included, than the device takes. */
+function splitWide(stored: Set<LazyBuffer>, { all, most }: Fused): void {
+  const limits = new Map<string, number>();
+  const inputs = new Map<LazyBuffer, ReadonlySet<LazyBuffer>>();
+  const none: ReadonlySet<LazyBuffer> = new Set();
+  for (const b of all) {
+    let union = none;
+    for (const { base } of b.srcs ?? []) {
+      if (base.op === "CONST" || base.op === "ARANGE") continue;
+      const reads = (stored.has(base) ? undefined : inputs.get(base)) ?? new Set([base]);
+      union = reads.size > union.size ? join(reads, union) : join(union, reads);
+    }
+    if (union.size >= getOrMake(limits, b.device, () => most(b.device))) {
+      const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
+      for (const s of bases) if ((inputs.get(s)?.size ?? 0) > 1) stored.add(s);
+      union = new Set(bases);
+    }
+    inputs.set(b, union);
+  }
+}
+
+/** `a` with the elements of `b`: `a` itself where nothing is new. */
+function join<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
+  for (const x of b) if (!a.has(x)) return new Set([...a, ...b]);
+  return a;
+}
