@@ -2,7 +2,7 @@
 // memory of the host that the GPU reaches, in parts, so that one part is filled or emptied while another moves.
 
 import { OutOfMemoryError } from "../../errors.ts";
-import { chain, type MaybePromise } from "../../helpers.ts";
+import { chain, getOrMake, type MaybePromise } from "../../helpers.ts";
 import { GlobalCounters } from "../../runtime/counters.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import type { Fence } from "../../runtime/hcq/device.ts";
@@ -18,8 +18,11 @@ export interface NVBlock extends HCQCompatAllocRes {
   readonly memory: NVMemory | undefined;
 }
 
-/** From here on a buffer has memory of its own. */
+/** From here on a buffer has memory of its own, a multiple of a large page. */
 const LARGE = 1 << 20;
+const LARGE_STEP = 1 << 21;
+/** The part of the GPU's memory that is kept for later at most: to have it mapped anew takes up to a millisecond. */
+const KEPT = 1 / 4;
 const CHUNK = 1 << 25;
 /** The bytes of a copy that are staged at once; there is room for some of them. */
 const [PART, STAGED] = [1 << 21, 1 << 23];
@@ -27,6 +30,9 @@ const [PART, STAGED] = [1 << 21, 1 << 23];
 export class NVAllocator extends HCQCompatAllocator<NVBlock> {
   declare readonly device: NVDevice;
   readonly #small: Pool;
+  /** large memory that was given up, by what was asked for */
+  readonly #kept = new Map<number, NVMemory[]>();
+  #keptBytes = 0;
   readonly #staging: Transient;
   #staged: NVMemory | undefined;
 
@@ -57,8 +63,26 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     return { device: this.device, vaAddr: piece.va, size, piece, memory: undefined };
   }
   #largeBlock(size: number): NVBlock {
-    const memory = this.allocDevice(size);
+    const rounded = Math.ceil(size / LARGE_STEP) * LARGE_STEP;
+    const kept = this.#kept.get(rounded)?.pop();
+    if (kept !== undefined) this.#keptBytes -= rounded;
+    const memory = kept ?? this.allocDevice(rounded);
     return { device: this.device, vaAddr: memory.va, size, piece: undefined, memory };
+  }
+  /** What this device does with it later comes later, so it can be had again at once. */
+  #keep(memory: NVMemory, size: number): void {
+    const rounded = Math.ceil(size / LARGE_STEP) * LARGE_STEP;
+    getOrMake(this.#kept, rounded, () => []).push(memory);
+    this.#keptBytes += rounded;
+    if (this.#keptBytes > KEPT * this.device.gpu.totalBytes) this.#release();
+  }
+  /** Gives back what is kept, when the work that may use it is done. */
+  #release(): void {
+    const { gpu } = this.device;
+    const all = [...this.#kept.values()].flat();
+    this.#kept.clear();
+    this.#keptBytes = 0;
+    if (all.length > 0) this.device.retire(() => all.forEach((memory) => void gpu.free(memory)));
   }
   /** Memory of the GPU for the device's own use. */
   allocDevice(size: number): NVMemory {
@@ -72,6 +96,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
       if (!(e instanceof OutOfMemoryError)) throw e;
     }
     const { device } = this;
+    this.#release();
     device.drain();
     this.#small.trim();
     try {
@@ -97,10 +122,9 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
       .submit(device);
   }
 
-  /** A small block can be had again at once: what this device does with it later comes later. */
-  free({ piece, memory }: NVBlock): void {
+  free({ piece, memory, size }: NVBlock): void {
     if (piece !== undefined) this.#small.free(piece);
-    if (memory !== undefined) this.device.retire(() => this.device.gpu.free(memory));
+    if (memory !== undefined) this.#keep(memory, size);
   }
   view(): undefined {
     return undefined;

@@ -310,7 +310,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     if (names.length === 0) return "a copy or a wait";
     if (names.length === 1) return `kernel ${names[0]}`;
     const more = names.length > 8 ? ` and ${names.length - 8} more` : "";
-    return `one of the kernels ${names.slice(0, 8).join(", ")}${more}`;
+    return `one of the kernels ${names.slice(0, 8).join(", ")}${more} (JIT=0 and DEBUG=2 show which)`;
   }
 
   // ---- memory of its own
