@@ -28,7 +28,11 @@ export function restoring<T>(fn: () => T, restore: () => void): T {
 }
 
 /** Memoises on the map: the value for `key`, made by `make` when it is new. */
-export function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+export function getOrMake<K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
   const found = map.get(key);
   if (found !== undefined) return found;
   const made = make();
@@ -53,10 +57,16 @@ export const padColored = (text: string, width: number): string => {
   return text + " ".repeat(Math.max(0, width - shown));
 };
 
-/** Sources before users, each once; iterative, because a user's graph may be deeper than the stack. */
-export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly T[]): T[] {
+/**
+ * Sources before users, each once; iterative, because a user's graph may be deeper than the stack. `seen` is empty, or has
+ * what is left out.
+ */
+export function toposort<T>(
+  roots: readonly T[],
+  sources: (node: T) => readonly T[],
+  seen: { has(node: T): boolean; add(node: T): unknown } = new Set<T>(),
+): T[] {
   const order: T[] = [];
-  const seen = new Set<T>();
   // the way down to the node in hand: each node, its sources, and how many of these are done
   const path: T[] = [];
   const srcs: (readonly T[])[] = [];

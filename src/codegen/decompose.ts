@@ -12,7 +12,8 @@ import { type UOp, type UOpArena, valueType } from "./uops.ts";
 
 export function decompose(sink: UOp, target: Target, arena: UOpArena): UOp {
   let root = emulate(sink, target, arena);
-  root = graphRewrite(root, missingOps(target), arena);
+  const isMissing = (u: UOp): boolean => u.op === "ALU" && !target.has(u.arg, operandType(u));
+  if (arena.nodes(root).some(isMissing)) root = graphRewrite(root, missingOps(target), arena);
   if (!target.saturatingCast) root = mapGraph(root, arena, saturateCast);
   if (!target.safeDivision) root = mapGraph(root, arena, guardDivision);
   return root;

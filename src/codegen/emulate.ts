@@ -3,14 +3,13 @@
 // by itself; with `bits` loads and stores move 16-bit integers and the conversion is integer arithmetic.
 
 import { type DType, dtypes, Pointer, PtrDType, wrap } from "../dtype.ts";
-import { toposort } from "../helpers.ts";
 import type { Support, Target } from "./target.ts";
 import { type UOp, type UOpArena, valueType } from "./uops.ts";
 
 const { float16, bfloat16, float32, uint16, uint32 } = dtypes;
 
 export function emulate(sink: UOp, target: Target, arena: UOpArena): UOp {
-  const nodes = toposort([sink], (u) => u.srcs);
+  const nodes = arena.nodes(sink);
   const how = (d: UOp["dtype"]): Support => {
     const base = d instanceof Pointer ? d.base : d;
     return base === float16 || base === bfloat16 ? target.support(base) : "native";

@@ -8,6 +8,7 @@ import { getOrMake, range, sum, toposort } from "../helpers.ts";
 import { REDUCE, type ReduceOp } from "../ops.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { Simd, Target } from "./target.ts";
+import { UOpMap } from "./uopmap.ts";
 import { type UOp, type UOpArena, valueType } from "./uops.ts";
 
 export function expand(lowered: Lowered, target: Target): UOp {
@@ -73,8 +74,8 @@ interface Spread {
   /** the fields of the lanes it depends on; 0: only something below it does */
   readonly mask: number;
   /** what it is for each lane, and for each vector by its first lane */
-  readonly scalars: Map<Lane, UOp>;
-  readonly vectors: Map<Lane, UOp>;
+  scalars: Map<Lane, UOp> | undefined;
+  vectors: Map<Lane, UOp> | undefined;
 }
 
 /** How the lanes and loops of a reduce are gone through. */
@@ -97,7 +98,7 @@ class Expander {
   /** by the id of their axis */
   readonly #fields = new Map<number, Field>();
   /** of each node that has lanes below it; the others stay as they are */
-  readonly #spreads = new Map<UOp, Spread>();
+  readonly #spreads: UOpMap<Spread>;
   readonly #turns = new Map<UOp, Turns>();
   readonly #strides = new Map<Field, Map<UOp, number | undefined>>();
   /** the axes that become vectors; no node depends on two of them */
@@ -108,10 +109,11 @@ class Expander {
     this.#axes = axes;
     this.#sink = sink;
     this.#simd = target.simd;
-    const nodes = toposort([sink], (x) => x.srcs);
+    const nodes = arena.nodes(sink);
+    this.#spreads = new UOpMap(arena);
     for (const u of nodes) {
       const mask = this.#maskOf(u);
-      if (mask !== undefined) this.#spreads.set(u, { mask, scalars: new Map(), vectors: new Map() });
+      if (mask !== undefined) this.#spreads.set(u, { mask, scalars: undefined, vectors: undefined });
     }
     this.#wide = this.#chooseWide(nodes);
   }
@@ -217,8 +219,9 @@ class Expander {
     const chosen: Field[] = [];
     for (const { field } of found.sort((a, b) => b.score - a.score)) {
       const others = chosen.reduce((mask, f) => mask | f.mask, 0);
-      const meets = ({ mask }: Spread): boolean => (mask & field.mask) !== 0 && (mask & others) !== 0;
-      if (![...this.#spreads.values()].some(meets)) chosen.push(field);
+      const meets = (u: UOp): boolean =>
+        this.#depends(u, field) && ((this.#spreads.get(u)?.mask ?? 0) & others) !== 0;
+      if (!nodes.some(meets)) chosen.push(field);
     }
     return chosen;
   }
@@ -233,9 +236,10 @@ class Expander {
     const spread = this.#spreads.get(u);
     if (spread === undefined) return u;
     const key = lane & spread.mask;
-    const known = spread.scalars.get(key);
+    const known = spread.scalars?.get(key);
     if (known !== undefined) return known;
     const made = this.#scalarNew(u, lane);
+    spread.scalars ??= new Map();
     spread.scalars.set(key, made);
     return made;
   }
@@ -260,9 +264,10 @@ class Expander {
     const spread = this.#spreads.get(u);
     if (spread === undefined) return this.#splat(u, u, wide);
     const key = lane & spread.mask;
-    const known = spread.vectors.get(key);
+    const known = spread.vectors?.get(key);
     if (known !== undefined) return known;
     const made = this.#vectorNew(u, lane, wide);
+    spread.vectors ??= new Map();
     spread.vectors.set(key, made);
     return made;
   }

@@ -5,10 +5,12 @@
 import { getOrMake, prod, toposort } from "../helpers.ts";
 import { smax } from "../shape/symbolic.ts";
 import { strideOf } from "./expand.ts";
+import { type AxisIds, freeAxes } from "./free.ts";
 import { matrixLists } from "./heuristicmatrix.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp, OptOpName } from "./opts.ts";
 import type { Gpu, Target } from "./target.ts";
+import type { UOpMap } from "./uopmap.ts";
 import { elementOf, type UOp } from "./uops.ts";
 
 /** Items of a workgroup where nothing speaks for another number. */
@@ -34,7 +36,7 @@ class GpuHeuristic {
   readonly #gpu: Gpu;
   readonly #axes: readonly Axis[];
   readonly #ranges = new Map<number, UOp>();
-  readonly #free = new Map<UOp, ReadonlySet<number>>();
+  readonly #free: UOpMap<AxisIds>;
   readonly #memory: readonly UOp[];
   readonly #reduces: readonly UOp<"REDUCE">[];
   readonly #strides = new Map<number, Map<UOp, number | undefined>>();
@@ -46,12 +48,12 @@ class GpuHeuristic {
   readonly #left = new Map<number, number>();
   #items = 1;
 
-  constructor({ sink, axes, order }: Lowered, target: Target, gpu: Gpu) {
+  constructor({ sink, arena, axes, order }: Lowered, target: Target, gpu: Gpu) {
     this.#target = target;
     this.#gpu = gpu;
     this.#axes = axes;
-    const nodes = toposort([sink], (x) => x.srcs);
-    for (const u of nodes) this.#free.set(u, this.#freeOf(u));
+    const nodes = arena.nodes(sink);
+    this.#free = freeAxes(sink, arena, this.#ranges);
     this.#reduces = nodes.filter((u) => u.op === "REDUCE");
     this.#memory = nodes.filter((u) => u.op === "LOAD" || u.op === "STORE");
     const everywhere = (a: Axis): boolean => this.#reduces.every((r) => this.#free.get(r)?.has(a.id));
@@ -67,16 +69,6 @@ class GpuHeuristic {
 
   // ---- the kernel seen from its axes ----
 
-  #freeOf(u: UOp): ReadonlySet<number> {
-    if (u.op === "RANGE") {
-      this.#ranges.set(u.arg, u);
-      return new Set([u.arg]);
-    }
-    const free = new Set<number>();
-    for (const s of u.srcs) for (const id of this.#free.get(s) as ReadonlySet<number>) free.add(id);
-    if (u.op === "REDUCE") for (const r of u.srcs.slice(1)) free.delete(r.arg as number);
-    return free;
-  }
   #size(id: number): number {
     return smax((this.#axes[id] as Axis).size);
   }
@@ -92,7 +84,7 @@ class GpuHeuristic {
       .reduce((n, u) => n + elementOf(u).itemsize * this.#turns(u), 0);
   }
   #turns(u: UOp): number {
-    return prod([...(this.#free.get(u) as ReadonlySet<number>)].map((id) => this.#size(id)));
+    return prod([...(this.#free.get(u) as AxisIds)].map((id) => this.#size(id)));
   }
   /** The axis of these along which most memory is side by side; the last of several. */
   #nearest(axes: readonly Axis[]): Axis | undefined {
@@ -132,7 +124,7 @@ class GpuHeuristic {
   }
   /** The access starts at a multiple of `width` whatever the other axes are. */
   #isAligned(u: UOp, id: number, width: number): boolean {
-    const others = [...(this.#free.get(u.srcs[1] as UOp) as ReadonlySet<number>)].filter((x) => x !== id);
+    const others = [...(this.#free.get(u.srcs[1] as UOp) as AxisIds)].filter((x) => x !== id);
     return others.every((x) => (this.#stride(u, x) ?? 1) % width === 0);
   }
 
@@ -197,7 +189,7 @@ class GpuHeuristic {
     return true;
   }
   #work(r: UOp<"REDUCE">): number {
-    return prod([...(this.#free.get(r.srcs[0] as UOp) as ReadonlySet<number>)].map((id) => this.#size(id)));
+    return prod([...(this.#free.get(r.srcs[0] as UOp) as AxisIds)].map((id) => this.#size(id)));
   }
 
   /** Reduces whose operands are read once: by items side by side along the rows, or along the results. */

@@ -54,7 +54,9 @@ export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: bo
   const { gpu } = target;
   if (gpu !== undefined) return firstThatFits(ast, plain, chooseGpuOpts(plain, target, gpu), target);
   const opts = chooseOpts(plain, target, inPlace);
-  return finish(ast, opts.length === 0 ? plain : prepare(ast, opts, target), opts, target);
+  // who runs a loop is for linearize to say: the graph is the same
+  const isSame = opts.every((o) => o.op === "THREAD");
+  return finish(ast, isSame ? plain : prepare(ast, opts, target), opts, target);
 }
 /** A list may ask for what the kernel does not have: shared memory, operands that are boxes. No list at all always fits. */
 function firstThatFits(

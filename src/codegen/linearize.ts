@@ -9,10 +9,12 @@ import { REDUCE } from "../ops.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import { strideOf } from "./expand.ts";
 import { Fetch } from "./fetch.ts";
+import { type AxisIds, freeAxes, isReduce, type Looping, rangesOf } from "./free.ts";
 import { type Axis, isItem, type Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
 import { changedSrcs } from "./rewrite.ts";
 import { fusesProducts, type Target } from "./target.ts";
+import { UOpMap, UOpSet } from "./uopmap.ts";
 import { makeUOp, type UOp, UOpGraph, valueType } from "./uops.ts";
 import { combineItems, type Workgroup } from "./workgroup.ts";
 
@@ -27,20 +29,6 @@ export function linearize(lowered: Lowered, opts: readonly OptOp[], target: Targ
   return new Linearizer(lowered, opts, target).run();
 }
 
-/** Ids of axes. Most nodes depend on what one of their sources depends on, and share its list. */
-type Axes = readonly number[];
-const NONE: Axes = [];
-const covers = (a: Axes, b: Axes): boolean => b.every((x) => a.includes(x));
-function union(a: Axes, b: Axes): Axes {
-  if (a === b || b.length === 0) return a;
-  if (a.length === 0 || covers(b, a)) return b;
-  return covers(a, b) ? a : [...new Set([...a, ...b])];
-}
-/** What runs in loops of its own. */
-type Looping = UOp<"REDUCE" | "STAGE">;
-const isReduce = (u: Looping): u is UOp<"REDUCE"> => u.op === "REDUCE";
-const rangesOf = (u: Looping): readonly UOp[] =>
-  u.srcs.slice(1).filter((s) => s.op === "RANGE" || isReduce(u));
 const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
 
 class Linearizer {
@@ -50,12 +38,13 @@ class Linearizer {
   readonly #thread: number | undefined;
   readonly #list: UOpGraph;
   /** the axes a node depends on */
-  readonly #free = new Map<UOp, Axes>();
+  readonly #free: UOpMap<AxisIds>;
+  readonly #nodes: readonly UOp[];
   readonly #ranges = new Map<number, UOp>();
   /** by the ranges they run over */
   readonly #looping = new Map<string, Looping[]>();
   /** graph node -> list node; what was placed inside a loop is forgotten when the loop closes */
-  readonly #placed = new Map<UOp, UOp>();
+  readonly #placed: UOpMap<UOp>;
   readonly #scopes: UOp[][] = [[]];
   readonly #open = new Set<number>();
   readonly #global: Sint[] = [];
@@ -72,29 +61,17 @@ class Linearizer {
     this.#thread = opts.findLast((o) => o.op === "THREAD")?.axis;
     this.#target = target;
     this.#list = new UOpGraph(lowered.arena);
-    const filled = new Map<UOp, UOp>();
-    for (const u of toposort([lowered.sink], (x) => x.srcs)) {
-      let free = NONE;
-      for (let i = 0; i < u.srcs.length; i++) free = union(free, this.#free.get(u.srcs[i]!) as Axes);
-      if (u.op === "RANGE") {
-        free = union(free, [u.arg]);
-        this.#ranges.set(u.arg, u);
-      } else if (u.op === "REDUCE" || u.op === "STAGE") {
-        const ranges = rangesOf(u);
-        free = free.filter((axis) => !ranges.some((r) => r.arg === axis));
-        getOrMake(this.#looping, keyOf(ranges), () => []).push(u);
-        // an array that is filled again is emptied before, each time: the zeros of a sum belong into the same loops
-        const array = u.srcs[0] as UOp;
-        const before = u.op === "STAGE" ? filled.get(array) : undefined;
-        if (before !== undefined) this.#free.set(before, union(this.#free.get(before) as Axes, free));
-        if (u.op === "STAGE") filled.set(array, u);
-      }
-      this.#free.set(u, free);
+    this.#nodes = lowered.arena.nodes(lowered.sink);
+    this.#free = freeAxes(lowered.sink, lowered.arena, this.#ranges);
+    this.#placed = new UOpMap(lowered.arena);
+    for (const u of this.#nodes) {
+      if (u.op === "REDUCE" || u.op === "STAGE")
+        getOrMake(this.#looping, keyOf(rangesOf(u)), () => []).push(u);
     }
   }
 
   run(): Linear {
-    const nodes = [...this.#free.keys()];
+    const nodes = this.#nodes;
     const globals = nodes.filter((u) => u.op === "DEFINE_GLOBAL").sort((a, b) => a.arg[0] - b.arg[0]);
     const vars = nodes
       .filter((u) => u.op === "DEFINE_VAR")
@@ -125,7 +102,7 @@ class Linearizer {
     // a reduce that folded away leaves nothing for its items
     const order = this.#lowered.order.filter((a) => a.kind !== "top" || this.#ranges.has(a.id));
     const looping = [...this.#looping.values()].flat();
-    const everywhere = (a: Axis): boolean => looping.every((r) => this.#free.get(r)?.includes(a.id));
+    const everywhere = (a: Axis): boolean => looping.every((r) => this.#free.get(r)?.has(a.id));
     if (this.#target.hasLocal) {
       const grid = order.filter((a) => isItem(a) || everywhere(a));
       return { grid, loops: order.filter((a) => !grid.includes(a)) };
@@ -156,8 +133,7 @@ class Linearizer {
 
   /** All loops that the node depends on are open. */
   #isReady(u: UOp): boolean {
-    const free = this.#free.get(u) as Axes;
-    for (let i = 0; i < free.length; i++) if (!this.#open.has(free[i]!)) return false;
+    for (const axis of this.#free.get(u) as AxisIds) if (!this.#open.has(axis)) return false;
     return true;
   }
 
@@ -179,15 +155,17 @@ class Linearizer {
     if (u.op === "TILE") return this.#placeTiles([u], undefined);
     // a STORE reads best value first: the accumulator and its loop, then the address
     if (u.op === "STORE") this.#place(u.srcs[2] as UOp);
-    const srcs = changedSrcs(u, (s) => this.#place(s));
+    const srcs = changedSrcs(u, this.#placeSrc);
     if (u.srcs[0]?.op === "TILE" && srcs !== undefined) srcs[1] = this.#inTurn(u.srcs[0], srcs[1] as UOp);
     // nothing is left to fold, and the loops make each node the only one of its kind
     return this.#put(u, srcs === undefined ? u : (makeUOp(u.op, u.dtype, srcs, u.arg) as UOp));
   }
 
+  readonly #placeSrc = (s: UOp): UOp => this.#place(s);
+
   /** Places, before a loop is opened, all that does not depend on it. */
   #hoist(roots: readonly UOp[]): void {
-    const seen = new Set<UOp>();
+    const seen = new UOpSet(this.#lowered.arena);
     const visit = (u: UOp): void => {
       if (seen.has(u) || this.#placed.has(u)) return;
       seen.add(u);
@@ -386,7 +364,7 @@ class Linearizer {
   #distance(a: Axis): number {
     if (a.kind === "warp") return 0;
     const range = this.#rangeOf(a);
-    const strides = [...this.#free.keys()]
+    const strides = this.#nodes
       .filter((u) => u.op === "LOAD" || u.op === "STORE")
       .map((u) => Math.abs(strideOf(u.srcs[1] as UOp, range) ?? 0));
     return Math.min(...strides.filter((s) => s > 0), Number.MAX_SAFE_INTEGER);

@@ -94,6 +94,9 @@ interface Reduce {
   readonly busy: readonly UOp[];
 }
 
+/** Dims that are one loop, by the STORE or reduce: OptOps do not change them, and most kernels are lowered twice. */
+const groups = new WeakMap<LazyOp, readonly (readonly number[])[]>();
+
 class Lowering {
   readonly #arena = new UOpArena();
   readonly #axes: Axis[] = [];
@@ -124,7 +127,8 @@ class Lowering {
     requireKnown(this.#opts, this.#target.hasLocal);
     const { shape } = this.#ast[0] as LazyOp;
     this.#chooseTiles(shape);
-    const loops = mergeDims(this.#ast).map((dims) =>
+    const merged = getOrMake(groups, this.#ast[0] as LazyOp, () => mergeDims(this.#ast));
+    const loops = merged.map((dims) =>
       this.#loops(dims, sprod(dims.map((d) => shape[d] as Sint)), undefined),
     );
     const outputs = this.#outputOrder(loops);
@@ -246,7 +250,7 @@ class Lowering {
     const src = op.srcs[0] as LazyOp;
     const loops = getOrMake(this.#reduceLoops, op, () => {
       const busy: UOp[] = [];
-      return mergeDims([src], op.arg).map((dims) => {
+      return getOrMake(groups, op, () => mergeDims([src], op.arg)).map((dims) => {
         const made = this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), { place, busy });
         busy.push(...made.items);
         return made;

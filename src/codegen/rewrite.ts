@@ -2,8 +2,8 @@
 // one node, `graphRewrite` applies a table everywhere, sources first, until nothing matches. What the rules
 // say is in fold.ts (always on) and decompose.ts (what a target lacks).
 
-import { toposort } from "../helpers.ts";
 import type { AluOp } from "../ops.ts";
+import { UOpMap } from "./uopmap.ts";
 import type { UOp, UOpArena, UOpName } from "./uops.ts";
 
 /** Matches a node: its op, its ALU op, its sources; `as` captures it, `where` has the last word. */
@@ -132,7 +132,7 @@ export function changedSrcs(u: UOp, by: (s: UOp) => UOp): UOp[] | undefined {
 
 /** Rewrites the whole graph below `root`, sources first; a replacement is rewritten again. */
 export function graphRewrite(root: UOp, table: RuleTable, arena: UOpArena): UOp {
-  const done = new Map<UOp, UOp>();
+  const done = new UOpMap<UOp>(arena);
   const visit = (u: UOp): UOp => {
     const known = done.get(u);
     if (known !== undefined) return known;
@@ -152,11 +152,16 @@ export function mapGraph(
   arena: UOpArena,
   change: (u: UOp, arena: UOpArena) => UOp | undefined,
 ): UOp {
-  const done = new Map<UOp, UOp>();
-  for (const u of toposort([root], (x) => x.srcs)) {
-    const srcs = changedSrcs(u, (s) => done.get(s) as UOp);
+  // most passes change few nodes, or none
+  let changed: UOpMap<UOp> | undefined;
+  const now = (u: UOp): UOp => changed?.get(u) ?? u;
+  for (const u of arena.nodes(root)) {
+    const srcs = changed === undefined ? undefined : changedSrcs(u, now);
     const rebuilt = srcs === undefined ? u : arena.withSrcs(u, srcs);
-    done.set(u, change(rebuilt, arena) ?? rebuilt);
+    const next = change(rebuilt, arena) ?? rebuilt;
+    if (next === u) continue;
+    changed ??= new UOpMap(arena);
+    changed.set(u, next);
   }
-  return done.get(root) as UOp;
+  return now(root);
 }

@@ -5,9 +5,11 @@ import { getOrMake, toposort } from "../helpers.ts";
 import { type AluOp, opCost } from "../ops.ts";
 import { smax } from "../shape/symbolic.ts";
 import { isNext } from "./expand.ts";
+import { type AxisIds, freeAxes } from "./free.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { Stage } from "./stage.ts";
 import type { Target } from "./target.ts";
+import type { UOpMap } from "./uopmap.ts";
 import { type UOp, valueType } from "./uops.ts";
 
 /** How much more may be computed so that vectors fit: an axis of 6 takes 8 lanes. */
@@ -17,7 +19,7 @@ const MAX_WASTE = 1.4;
 export interface Scope {
   readonly reduce: UOp | undefined;
   /** the loops it runs in, by the number of their axis */
-  readonly axes: ReadonlySet<number>;
+  readonly axes: AxisIds;
   /** LOADs and STOREs */
   readonly memory: readonly UOp[];
   readonly alus: readonly UOp[];
@@ -38,40 +40,29 @@ export class Scopes {
   /** the kernel writes what it reads, so it must not compute anything twice */
   readonly inPlace: boolean;
   /** the axes that a node depends on */
-  readonly free = new Map<UOp, ReadonlySet<number>>();
+  readonly free: UOpMap<AxisIds>;
   readonly scopes: readonly Scope[];
   readonly stages: readonly Stage[];
   readonly #steps = new Map<UOp, Map<number, Step>>();
 
-  constructor({ sink, axes, order, stages }: Lowered, target: Target, inPlace: boolean) {
+  constructor({ sink, arena, axes, order, stages }: Lowered, target: Target, inPlace: boolean) {
     this.inPlace = inPlace;
     this.axes = axes;
     this.stages = stages;
     this.order = order;
     this.target = target;
-    const nodes = toposort([sink], (x) => x.srcs);
-    for (const u of nodes) this.free.set(u, this.#freeOf(u));
-    const reduces = nodes.filter((u) => u.op === "REDUCE");
+    this.free = freeAxes(sink, arena, this.ranges);
+    const reduces = arena.nodes(sink).filter((u) => u.op === "REDUCE");
     this.scopes = [
       this.#scope(undefined, sink.srcs),
       ...reduces.map((r) => this.#scope(r, [r.srcs[0] as UOp])),
     ];
   }
 
-  #freeOf(u: UOp): ReadonlySet<number> {
-    if (u.op === "RANGE") {
-      this.ranges.set(u.arg, u);
-      return new Set([u.arg]);
-    }
-    const free = new Set<number>();
-    for (const s of u.srcs) for (const id of this.free.get(s) as ReadonlySet<number>) free.add(id);
-    if (u.op === "REDUCE") for (const r of u.srcs.slice(1)) free.delete(r.arg as number);
-    return free;
-  }
   #scope(reduce: UOp | undefined, roots: readonly UOp[]): Scope {
     const inner = toposort(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
     const alus = inner.filter((u) => u.op === "ALU" && valueType(u.srcs.at(-1) as UOp).isFloat);
-    const axes = new Set(roots.flatMap((r) => [...(this.free.get(r) as ReadonlySet<number>)]));
+    const axes = new Set(roots.flatMap((r) => [...(this.free.get(r) as AxisIds)]));
     for (const r of reduce?.srcs.slice(1) ?? []) axes.add(r.arg as number);
     return {
       reduce,
@@ -124,7 +115,7 @@ export class Scopes {
   /** The part of a buffer that is read or written. */
   bytes(u: UOp): number {
     const { itemsize } = valueType((u.op === "LOAD" ? u : u.srcs[2]) as UOp);
-    return [...(this.free.get(u) as ReadonlySet<number>)].reduce((n, id) => n * this.size(id), itemsize);
+    return [...(this.free.get(u) as AxisIds)].reduce((n, id) => n * this.size(id), itemsize);
   }
   work(): number {
     return this.scopes.reduce((n, s) => n + s.turns * (1 + s.alus.length), 0);

@@ -4,11 +4,12 @@
 
 import { type DType, Pointer, scalarOf, type Value, wrap } from "../dtype.ts";
 import { ArgumentError, InternalError } from "../errors.ts";
-import { arraysEqual, getOrMake } from "../helpers.ts";
+import { arraysEqual, getOrMake, toposort } from "../helpers.ts";
 import { type Algebra, type AluOp, isAluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { FOLD } from "./fold.ts";
 import { rewriteOne } from "./rewrite.ts";
+import { UOpMap, UOpSet } from "./uopmap.ts";
 
 /** What each op carries besides its sources. A missing entry fails the type check. */
 export interface UOpArgs {
@@ -192,13 +193,29 @@ const leafKey = (op: UOpName, arg: UOp["arg"]): Value | string => {
   return `${op}|${op === "DEFINE_VAR" ? (arg as Variable).name : String(arg)}`;
 };
 
+const srcsOf = (u: UOp): readonly UOp[] => u.srcs;
+
 /** Makes the nodes of one kernel: each distinct node once, folded as it is made. Dies with the kernel. */
 export class UOpArena implements Algebra<UOp> {
+  /** the ids of its nodes count from here */
+  readonly first = nextId;
   readonly #leaves = new Map<UType, Map<Value | string, UOp>>();
-  /** nodes by the newest of their sources: the one with the fewest users */
-  readonly #users = new Map<UOp, UOp[]>();
+  /** the last node made of each newest source, and the one made before it: the newest has the fewest users */
+  readonly #lastUser = new UOpMap<UOp>({ first: nextId, size: 0 });
+  readonly #userBefore = new UOpMap<UOp>({ first: nextId, size: 0 });
   /** what those nodes fold to that do not stay */
-  readonly #folded = new Map<UOp, UOp>();
+  readonly #folded = new UOpMap<UOp>({ first: nextId, size: 0 });
+  readonly #sorted = new Map<UOp, readonly UOp[]>();
+
+  /** Ids up to here are taken. */
+  get size(): number {
+    return nextId - this.first;
+  }
+
+  /** All nodes below the root and itself, sources first. Passes that change nothing share one list. */
+  nodes(root: UOp): readonly UOp[] {
+    return getOrMake(this.#sorted, root, () => toposort([root], srcsOf, new UOpSet(this)));
+  }
 
   make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
     if (UNIQUE.has(op)) return makeUOp(op, dtype, srcs, arg) as UOp;
@@ -208,16 +225,15 @@ export class UOpArena implements Algebra<UOp> {
       return getOrMake(leaves, leafKey(op, arg as UOp["arg"]), () => makeUOp(op, dtype, srcs, arg) as UOp);
     }
     for (let i = 1; i < srcs.length; i++) if (srcs[i]!.id > newest.id) newest = srcs[i]!;
-    const users = this.#users.get(newest);
-    for (let i = 0; users !== undefined && i < users.length; i++) {
-      const u = users[i]!;
+    const last = this.#lastUser.get(newest);
+    for (let u = last; u !== undefined; u = this.#userBefore.get(u)) {
       if (u.op === op && u.arg === arg && u.dtype === dtype && arraysEqual(u.srcs, srcs)) {
         return this.#folded.get(u) ?? u;
       }
     }
     const made = makeUOp(op, dtype, srcs, arg) as UOp;
-    if (users === undefined) this.#users.set(newest, [made]);
-    else users.push(made);
+    this.#lastUser.set(newest, made);
+    if (last !== undefined) this.#userBefore.set(made, last);
     const folded = rewriteOne(made, FOLD, this);
     if (folded === undefined) return made;
     this.#folded.set(made, folded);
@@ -281,10 +297,11 @@ function checkAdded(op: string, srcs: readonly UOp[], arg: unknown): void {
 export class UOpGraph implements Iterable<UOp> {
   readonly uops: UOp[] = [];
   readonly #arena: UOpArena;
-  readonly #at = new Map<UOp, number>();
+  readonly #at: UOpMap<number>;
 
   constructor(arena: UOpArena = new UOpArena()) {
     this.#arena = arena;
+    this.#at = new UOpMap(arena);
   }
 
   /** Adds a node and returns it, or what it folds to: ADD of the constants 199 and 200 is the constant 399. */

@@ -1,0 +1,45 @@
+// What a pass knows of the nodes of one kernel, by their ids: an array costs less than the nodes themselves, a Map several
+// times as much. Nodes that are made later than the map may be added.
+
+import type { UOp } from "./uops.ts";
+
+/** Which nodes there are: their ids go from `first` on, `size` of them so far. */
+interface Ids {
+  readonly first: number;
+  readonly size: number;
+}
+
+export class UOpMap<V> {
+  readonly #first: number;
+  readonly #values: (V | undefined)[];
+
+  constructor({ first, size }: Ids) {
+    this.#first = first;
+    this.#values = new Array(size);
+  }
+  get(u: UOp): V | undefined {
+    return this.#values[u.id - this.#first];
+  }
+  has(u: UOp): boolean {
+    return this.#values[u.id - this.#first] !== undefined;
+  }
+  set(u: UOp, value: V): void {
+    this.#values[u.id - this.#first] = value;
+  }
+  delete(u: UOp): void {
+    this.#values[u.id - this.#first] = undefined;
+  }
+}
+/** Nodes of one kernel. */
+export class UOpSet {
+  readonly #of: UOpMap<true>;
+  constructor(ids: Ids) {
+    this.#of = new UOpMap(ids);
+  }
+  has(u: UOp): boolean {
+    return this.#of.has(u);
+  }
+  add(u: UOp): void {
+    this.#of.set(u, true);
+  }
+}
