@@ -57,16 +57,10 @@ export const padColored = (text: string, width: number): string => {
   return text + " ".repeat(Math.max(0, width - shown));
 };
 
-/**
- * Sources before users, each once; iterative, because a user's graph may be deeper than the stack. `seen` is empty, or has
- * what is left out.
- */
-export function toposort<T>(
-  roots: readonly T[],
-  sources: (node: T) => readonly T[],
-  seen: { has(node: T): boolean; add(node: T): unknown } = new Set<T>(),
-): T[] {
+/** Sources before users, each once; iterative, because a user's graph may be deeper than the stack. */
+export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly T[]): T[] {
   const order: T[] = [];
+  const seen = new Set<T>();
   // the way down to the node in hand: each node, its sources, and how many of these are done
   const path: T[] = [];
   const srcs: (readonly T[])[] = [];

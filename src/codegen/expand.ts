@@ -221,7 +221,7 @@ class Expander {
       const others = chosen.reduce((mask, f) => mask | f.mask, 0);
       const meets = (u: UOp): boolean =>
         this.#depends(u, field) && ((this.#spreads.get(u)?.mask ?? 0) & others) !== 0;
-      if (!nodes.some(meets)) chosen.push(field);
+      if (others === 0 || !nodes.some(meets)) chosen.push(field);
     }
     return chosen;
   }

@@ -38,7 +38,7 @@ function foldConstants(_: Found, a: UOpArena, u: UOp): UOp | undefined {
 }
 
 export const FOLD = new RuleTable([
-  rule("constants", { op: "ALU", where: allConstant }, foldConstants),
+  rule("constants", { op: "ALU", where: allConstant, hasConst: true }, foldConstants),
   rule("cast of a constant", { op: "CAST", srcs: [constant("c")] }, (f, a, u) =>
     isScalar(u) ? a.constant(type(u), castValue(type(u), value(f, "c"), type(f.c as UOp))) : undefined,
   ),

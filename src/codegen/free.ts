@@ -21,7 +21,10 @@ export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, UOp>): 
   const filled = new Map<UOp, UOp>();
   for (const u of arena.nodes(root)) {
     let axes = NONE;
-    for (let i = 0; i < u.srcs.length; i++) axes = union(axes, free.get(u.srcs[i]!) as AxisIds);
+    for (let i = 0; i < u.srcs.length; i++) {
+      const below = free.get(u.srcs[i]!) as AxisIds;
+      if (below !== axes) axes = union(axes, below);
+    }
     if (u.op === "RANGE") {
       axes = union(axes, new Set([u.arg]));
       ranges.set(u.arg, u);
@@ -45,7 +48,7 @@ const covers = (a: AxisIds, b: AxisIds): boolean => {
   return true;
 };
 function union(a: AxisIds, b: AxisIds): AxisIds {
-  if (a === b || b.size === 0) return a;
+  if (b.size === 0) return a;
   if (a.size === 0 || covers(b, a)) return b;
   return covers(a, b) ? a : new Set([...a, ...b]);
 }

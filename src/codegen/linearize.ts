@@ -71,12 +71,16 @@ class Linearizer {
   }
 
   run(): Linear {
-    const nodes = this.#nodes;
-    const globals = nodes.filter((u) => u.op === "DEFINE_GLOBAL").sort((a, b) => a.arg[0] - b.arg[0]);
-    const vars = nodes
-      .filter((u) => u.op === "DEFINE_VAR")
-      .sort((a, b) => (a.arg.name < b.arg.name ? -1 : 1));
-    const arrays = nodes.filter((u) => u.op === "DEFINE_LOCAL");
+    const globals: UOp<"DEFINE_GLOBAL">[] = [];
+    const vars: UOp<"DEFINE_VAR">[] = [];
+    const arrays: UOp[] = [];
+    for (const u of this.#nodes) {
+      if (u.op === "DEFINE_GLOBAL") globals.push(u);
+      else if (u.op === "DEFINE_VAR") vars.push(u);
+      else if (u.op === "DEFINE_LOCAL") arrays.push(u);
+    }
+    globals.sort((a, b) => a.arg[0] - b.arg[0]);
+    vars.sort((a, b) => (a.arg.name < b.arg.name ? -1 : 1));
     for (const u of [...globals, ...vars, ...arrays]) this.#put(u, u);
     const stores = this.#lowered.sink.srcs;
     const { grid, loops } = this.#arrange();

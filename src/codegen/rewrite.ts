@@ -15,6 +15,8 @@ export interface Pattern {
   readonly where?: (u: UOp) => boolean;
   /** two sources, in either order */
   readonly commutative?: boolean;
+  /** at least one source is a constant */
+  readonly hasConst?: boolean;
 }
 export type Found = Readonly<Record<string, UOp>>;
 
@@ -62,7 +64,7 @@ export class RuleTable {
     if (list === undefined) {
       list = this.rules.filter(({ pattern: p }) => {
         if ((p.op ?? u.op) !== u.op || (p.alu ?? u.arg) !== u.arg) return false;
-        return hasConst || p.srcs?.some(isConst) !== true;
+        return hasConst || !(p.hasConst ?? p.srcs?.some(isConst) ?? false);
       });
       known.set(root, list);
     }

@@ -32,14 +32,17 @@ export class UOpMap<V> {
 }
 /** Nodes of one kernel. */
 export class UOpSet {
-  readonly #of: UOpMap<true>;
-  constructor(ids: Ids) {
-    this.#of = new UOpMap(ids);
+  readonly #first: number;
+  readonly #isIn: boolean[];
+
+  constructor({ first, size }: Ids) {
+    this.#first = first;
+    this.#isIn = new Array(size);
   }
   has(u: UOp): boolean {
-    return this.#of.has(u);
+    return this.#isIn[u.id - this.#first] === true;
   }
   add(u: UOp): void {
-    this.#of.set(u, true);
+    this.#isIn[u.id - this.#first] = true;
   }
 }

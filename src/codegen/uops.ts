@@ -4,7 +4,7 @@
 
 import { type DType, Pointer, scalarOf, type Value, wrap } from "../dtype.ts";
 import { ArgumentError, InternalError } from "../errors.ts";
-import { arraysEqual, getOrMake, toposort } from "../helpers.ts";
+import { arraysEqual, getOrMake } from "../helpers.ts";
 import { type Algebra, type AluOp, isAluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { FOLD } from "./fold.ts";
@@ -193,8 +193,6 @@ const leafKey = (op: UOpName, arg: UOp["arg"]): Value | string => {
   return `${op}|${op === "DEFINE_VAR" ? (arg as Variable).name : String(arg)}`;
 };
 
-const srcsOf = (u: UOp): readonly UOp[] => u.srcs;
-
 /** Makes the nodes of one kernel: each distinct node once, folded as it is made. Dies with the kernel. */
 export class UOpArena implements Algebra<UOp> {
   /** the ids of its nodes count from here */
@@ -214,7 +212,17 @@ export class UOpArena implements Algebra<UOp> {
 
   /** All nodes below the root and itself, sources first. Passes that change nothing share one list. */
   nodes(root: UOp): readonly UOp[] {
-    return getOrMake(this.#sorted, root, () => toposort([root], srcsOf, new UOpSet(this)));
+    return getOrMake(this.#sorted, root, () => {
+      const order: UOp[] = [];
+      const seen = new UOpSet(this);
+      const visit = (u: UOp): void => {
+        seen.add(u);
+        for (let i = 0; i < u.srcs.length; i++) if (!seen.has(u.srcs[i]!)) visit(u.srcs[i]!);
+        order.push(u);
+      };
+      visit(root);
+      return order;
+    });
   }
 
   make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
@@ -298,6 +306,8 @@ export class UOpGraph implements Iterable<UOp> {
   readonly uops: UOp[] = [];
   readonly #arena: UOpArena;
   readonly #at: UOpMap<number>;
+  readonly #vars: UOp<"DEFINE_VAR">[] = [];
+  readonly #globals: UOp<"DEFINE_GLOBAL">[] = [];
 
   constructor(arena: UOpArena = new UOpArena()) {
     this.#arena = arena;
@@ -317,6 +327,8 @@ export class UOpGraph implements Iterable<UOp> {
     if (this.#at.has(u)) return;
     this.#at.set(u, this.uops.length);
     this.uops.push(u);
+    if (u.op === "DEFINE_VAR") this.#vars.push(u);
+    else if (u.op === "DEFINE_GLOBAL") this.#globals.push(u);
   }
 
   has(u: UOp): boolean {
@@ -330,11 +342,11 @@ export class UOpGraph implements Iterable<UOp> {
   }
   /** The symbolic variables of the kernel, in the order in which it takes them. */
   vars(): Variable[] {
-    return this.uops.filter((u) => u.op === "DEFINE_VAR").map((u) => u.arg);
+    return this.#vars.map((u) => u.arg);
   }
   /** The buffers of the kernel. */
-  globals(): UOp<"DEFINE_GLOBAL">[] {
-    return this.uops.filter((u) => u.op === "DEFINE_GLOBAL");
+  globals(): readonly UOp<"DEFINE_GLOBAL">[] {
+    return this.#globals;
   }
 
   /** The listing of seed 002. */

@@ -248,7 +248,7 @@ function* combinations(sizes: readonly number[]): Generator<readonly number[]> {
 
 function interpreter(list: UOpGraph): Program<Uint8Array> {
   const program = steps(list);
-  const globals = list.globals().sort((a, b) => a.arg[0] - b.arg[0]);
+  const globals = list.globals().toSorted((a, b) => a.arg[0] - b.arg[0]);
   const vars = list.uops.flatMap((u, i) => (u.op === "DEFINE_VAR" ? [i] : []));
   // gidx0 is the fastest, as on a GPU
   const specials = (letter: string): { i: number; dim: number }[] =>
