@@ -3,7 +3,7 @@
 
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { DeviceError, InternalError } from "../../errors.ts";
-import type { MaybePromise } from "../../helpers.ts";
+import { chain, type MaybePromise } from "../../helpers.ts";
 import type { Compiled, GraphSupport } from "../../runtime/device.ts";
 import { CudaContext, type CudaSystem } from "./context.ts";
 import { CudaGraph, type GraphDevice } from "./graph.ts";
@@ -15,7 +15,7 @@ import { Timing } from "./timing.ts";
 export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   readonly name: string;
   readonly keepsTime = true;
-  readonly compilesAside = false;
+  readonly compilesAside = true;
   readonly context: CudaContext;
   readonly timing: Timing;
   readonly allocator: CudaAllocator;
@@ -40,11 +40,15 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
     system.devices.add(this);
   }
 
-  compile(name: string, source: Source): CudaProgram {
+  compile(name: string, source: Source): MaybePromise<CudaProgram> {
     if (typeof source !== "string") throw new InternalError("CUDA compiles CUDA C++");
-    const code = this.#compiler.compile(name, source);
-    const { context, timing } = this;
-    return new CudaProgram(context, { args: this.#args, timing }, { name, source, code });
+    const tools = { args: this.#args, timing: this.timing };
+    // asked for twice where somebody waits at once: the promise comes true all the same
+    let program: CudaProgram | undefined;
+    return chain(this.#compiler.compile(name, source), (code) => {
+      program ??= new CudaProgram(this.context, tools, { name, source, code });
+      return program;
+    });
   }
   synchronize(): MaybePromise<void> {
     return this.context.synchronize();

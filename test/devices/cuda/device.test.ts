@@ -170,15 +170,17 @@ describe("copies", () => {
 
 describe("failures", () => {
   const launch = { globalSize: [1], localSize: [1], vals: [] };
-  const run = (device: CudaDevice, source: string, name: string, block: CudaBlock) =>
-    withEnv({ CACHE: "0" }, () => device.compile(name, source).run([block], launch, false));
+  const compile = (device: CudaDevice, source: string, name: string) =>
+    withEnv({ CACHE: "0" }, async () => device.compile(name, source));
+  const run = async (device: CudaDevice, source: string, name: string, block: CudaBlock) =>
+    (await compile(device, source, name)).run([block], launch, false);
 
   test("a kernel that fails is named when somebody waits, with its source; nothing goes on after it", async () => {
     const { kernels, open } = fakeCuda();
     const device = open();
     const block = device.allocator.alloc(64, false);
     await device.synchronize();
-    run(device, kernels.failing("E_9"), "E_9", block);
+    await run(device, kernels.failing("E_9"), "E_9", block);
     const waiting = async () => device.synchronize();
     await expect(waiting()).rejects.toThrow(
       /^CUDA: a kernel failed: CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was encountered\. It was E_9\. .*start it again\.\nsource:\nextern "C" __global__ void E_9/s,
@@ -192,31 +194,31 @@ describe("failures", () => {
     const { kernels, open } = fakeCuda();
     const device = open();
     const block = device.allocator.alloc(64, false);
-    for (const name of ["E_1", "E_2", "E_3"]) run(device, kernels.failing(name), name, block);
+    for (const name of ["E_1", "E_2", "E_3"]) await run(device, kernels.failing(name), name, block);
     expect(() => device.context.block()).toThrow(
       /one of these kernels: E_1, E_2, E_3; DEBUG=2 waits for each/,
     );
     const other = fakeCuda();
     const second = other.open();
     const memory = second.allocator.alloc(64, false);
-    for (let i = 0; i < 20; i++) run(second, other.kernels.failing(`E_${i}`), `E_${i}`, memory);
+    for (let i = 0; i < 20; i++) await run(second, other.kernels.failing(`E_${i}`), `E_${i}`, memory);
     expect(() => second.context.block()).toThrow(/the last 8 of 20 kernels: E_12, .*E_19;/);
   });
-  test("a launch that is refused says its sizes", () => {
+  test("a launch that is refused says its sizes", async () => {
     const { kernels, open } = fakeCuda();
     const device = open();
-    const program = withEnv({ CACHE: "0" }, () => device.compile("E_7", kernels.failing("E_7")));
+    const program = await compile(device, kernels.failing("E_7"), "E_7");
     const block = device.allocator.alloc(64, false);
     const big = { globalSize: [2, 70000], localSize: [1024, 2], vals: [] };
     expect(() => program.run([block], big, false)).toThrow(
       /launching E_7: CUDA_ERROR_INVALID_VALUE.*grid 2 × 70000, block 1024 × 2 \(at most 1024 threads\)\nsource:/s,
     );
   });
-  test("code that the driver does not take is a CompileError with the source", () => {
+  test("code that the driver does not take is a CompileError with the source", async () => {
     const { kernels, state, open } = fakeCuda();
     const device = open();
     state.failing.set("cuModuleLoadData", 200);
-    expect(() => withEnv({ CACHE: "0" }, () => device.compile("E_8", kernels.failing("E_8")))).toThrow(
+    await expect(compile(device, kernels.failing("E_8"), "E_8")).rejects.toThrow(
       /does not load the cubin of kernel E_8.*INVALID_IMAGE.*source:/s,
     );
   });
