@@ -238,6 +238,36 @@ describe("mean, variance, softmax", () => {
   const nested = async (t: Tensor): Promise<number[]> => (await read(t)).map(Number);
 });
 
+describe("windows", () => {
+  deviceTest("a maximum over three axes of a window, and its gradient", async (device) => {
+    const side = 5;
+    const at = (b: number, z: number, y: number, x: number) => ((b * side + z) * side + y) * side + x;
+    const xs = Array.from({ length: 2 * side ** 3 }, (_, i) => ((i * 37) % 251) - 100);
+    const starts = [0, 2];
+    const [want, gradient] = [[] as number[], new Array<number>(xs.length).fill(0)];
+    for (const b of [0, 1])
+      for (const z of starts)
+        for (const y of starts)
+          for (const x of starts) {
+            const places = [0, 1, 2].flatMap((i) =>
+              [0, 1, 2].flatMap((j) => [0, 1, 2].map((k) => at(b, z + i, y + j, x + k))),
+            );
+            const best = places.reduce((p, q) => ((xs[q] as number) > (xs[p] as number) ? q : p));
+            gradient[best] = (gradient[best] as number) + want.length;
+            want.push(xs[best] as number);
+          }
+    const t = tensor(device, float32, xs, [2, 1, side, side, side]);
+    t.requiresGrad = true;
+    const pooled = t.maxPool3d(3, { stride: 2 });
+    near(await read(pooled), want, "maxPool3d");
+    pooled
+      .mul(Tensor.arange(want.length, { device }).reshape(pooled.shape as number[]))
+      .sum()
+      .backward();
+    near(await read(t.grad as Tensor), gradient, "its gradient");
+  });
+});
+
 /** The product of [..., n, k] by [..., k, m] as loops; `batch` pairs of matrices, each chosen by its index. */
 function matmul(a: number[], b: number[], n: number, k: number, m: number): number[] {
   const out: number[] = [];
