@@ -247,6 +247,20 @@ describe("as a device of this process", () => {
   test("random programs give what plain arrays give", async () => {
     for (let seed = 1; seed <= 12; seed++) await runProgram(seed, "CUDA", 6 + seed);
   });
+  test("reduces whose items have one index in the workgroup: what JS gives, one loop after the other", async () => {
+    const values = Array.from({ length: 250 }, (_, i) => ((i * 37) % 251) - 100);
+    const pool = async (device: string) => {
+      const t = new Tensor(values, { device, dtype: "float32" }).reshape(2, 1, 5, 5, 5);
+      t.requiresGrad = true;
+      const pooled = t.maxPool3d(3, { stride: 2 });
+      pooled
+        .mul(Tensor.arange(16, { device }).reshape(2, 1, 2, 2, 2))
+        .sum()
+        .backward();
+      return [await pooled.tolist(), await (t.grad as Tensor).tolist()];
+    };
+    expect(await pool("CUDA")).toEqual(await withEnv({ NOOPT: 1 }, () => pool("JS")));
+  });
   test("tensors move between GPUs", async () => {
     const a = Tensor.arange(100, { device: "CUDA" }).mul(3);
     const b = a.to("CUDA:1").add(1);

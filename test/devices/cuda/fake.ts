@@ -69,6 +69,8 @@ export interface FakeOptions {
   readonly total?: number;
   readonly pools?: boolean;
   readonly arch?: number;
+  /** kernels as JS executes them fastest, where something else is tested */
+  readonly plain?: boolean;
 }
 
 const ERRORS: Readonly<Record<number, readonly [string, string]>> = {
@@ -144,14 +146,19 @@ export class FakeState {
     this.memory.set(at, { context, bytes: new Uint8Array(size), pooled, freed: false });
     return at;
   }
+  /** The allocation that an address lies in, and where it starts. */
+  #around(address: number): readonly [number, Allocation] | undefined {
+    const whole = this.memory.get(address);
+    if (whole !== undefined) return [address, whole];
+    return [...this.memory].find(([at, { bytes }]) => address >= at && address < at + bytes.byteLength);
+  }
   /** The bytes at an address to the end of its allocation. */
   bytesAt(address: number, what: string, ended = false): Uint8Array {
-    for (const [at, { bytes, freed }] of this.memory) {
-      if (address < at || address >= at + Math.max(1, bytes.byteLength)) continue;
-      demand(!freed || ended, `${what}: ${address.toString(16)} was freed`);
-      return bytes.subarray(address - at);
-    }
-    throw new FakeError(`fake driver: ${what}: nothing is at ${address.toString(16)}`);
+    const found = this.#around(address);
+    demand(found !== undefined, `${what}: nothing is at ${address.toString(16)}`);
+    const [at, { bytes, freed }] = found;
+    demand(!freed || ended, `${what}: ${address.toString(16)} was freed`);
+    return bytes.subarray(address - at);
   }
   range(address: number, size: number, what: string, ended = false): Uint8Array {
     const bytes = this.bytesAt(address, what, ended);
@@ -159,9 +166,7 @@ export class FakeState {
     return bytes.subarray(0, size);
   }
   contextAt(address: number): FakeContext | undefined {
-    for (const [at, { bytes, context }] of this.memory)
-      if (address >= at && address < at + Math.max(1, bytes.byteLength)) return context;
-    return undefined;
+    return this.#around(address)?.[1].context;
   }
   used(context: FakeContext): number {
     return [...this.memory.values()]

@@ -27,14 +27,20 @@ export class FakeKernels {
   readonly #uops = new Map<string, UOpGraph | "fails">();
 
   /** The CUDA renderer, which also keeps what each text was made of. */
-  readonly renderer: Renderer = {
-    ...CUDARenderer,
-    render: (name, uops) => {
-      const text = CUDARenderer.render(name, uops) as string;
-      this.#uops.set(nameless(text), uops);
-      return text;
-    },
-  };
+  readonly renderer: Renderer;
+
+  /** `plain`: an item of a workgroup computes an element by itself, which JS executes fastest. */
+  constructor(plain = false) {
+    this.renderer = {
+      ...CUDARenderer,
+      ...(plain ? { gpu: undefined } : {}),
+      render: (name, uops) => {
+        const text = CUDARenderer.render(name, uops) as string;
+        this.#uops.set(nameless(text), uops);
+        return text;
+      },
+    };
+  }
 
   readonly nvrtc: Nvrtc = {
     version: "fake",

@@ -4,7 +4,7 @@
 import { Device } from "gradloom";
 import { installFake } from "./setup.ts";
 
-installFake({ gpus: 4 });
+installFake({ gpus: 4, plain: true });
 Device.DEFAULT = "CUDA";
 await import("../../engine/jit.test.ts");
 await import("../../engine/jitorder.test.ts");

@@ -13,7 +13,7 @@ export interface Fake {
 }
 
 export function fakeCuda(options: FakeOptions = {}): Fake {
-  const kernels = new FakeKernels();
+  const kernels = new FakeKernels(options.plain);
   const { state, driver } = new FakeDriver(kernels, options);
   let system: CudaSystem | undefined;
   return {
