@@ -194,11 +194,34 @@ export class CudaCompiler {
    * time, unless whoever asked has to wait at once: then it is compiled here.
    */
   compile(name: string, source: string): MaybePromise<CudaCode> {
+    const request = this.#request(name, source);
+    const known = request.find();
+    if (known !== undefined) return known;
+    let here: CudaCode | undefined;
+    const compileHere = (): CudaCode => {
+      here ??= request.take(this.#nvrtc.compile(request.text, this.#options, this.kind));
+      return here;
+    };
+    const aside = async (): Promise<CudaCode> =>
+      here ?? request.take(await this.#nvrtc.compileAside(request.text, this.#options, this.kind));
+    // not before this turn is over: until then a caller who cannot wait may have done it
+    return waitable(Promise.resolve().then(aside), compileHere);
+  }
+  /** The same at once. */
+  compileSync(name: string, source: string): CudaCode {
+    const request = this.#request(name, source);
+    return request.find() ?? request.take(this.#nvrtc.compile(request.text, this.#options, this.kind));
+  }
+
+  /** A kernel as it is compiled and kept: where it is found, and what to do with NVRTC's answer. */
+  #request(name: string, source: string) {
     const { kind } = this;
     const { entry, text } = unnumbered(name, source);
     const key = keyOf(this.#nvrtc.version, kind, this.#options.join(" "), text);
-    const known = kept("cuda", key);
-    if (known !== undefined) return { kind, code: known, entry };
+    const find = (): CudaCode | undefined => {
+      const code = kept("cuda", key);
+      return code === undefined ? undefined : { kind, code, entry };
+    };
     const take = (answer: Compilation): CudaCode => {
       if (!answer.ok) {
         const words = `${answer.log}\nsource:\n${source}`;
@@ -207,16 +230,7 @@ export class CudaCompiler {
       keep("cuda", key, answer.code);
       return { kind, code: answer.code, entry };
     };
-    let here: CudaCode | undefined;
-    const compileHere = (): CudaCode => {
-      here ??= take(this.#nvrtc.compile(text, this.#options, kind));
-      return here;
-    };
-    // not before this turn is over: until then a caller who cannot wait may have done it
-    const aside = Promise.resolve().then(
-      async () => here ?? take(await this.#nvrtc.compileAside(text, this.#options, kind)),
-    );
-    return waitable(aside, compileHere);
+    return { text, find, take };
   }
 }
 
