@@ -39,6 +39,13 @@ interface Signal extends NVSignal {
 /** Words of a signal: 64 bits of value, and the time of the second semaphore. */
 const [TIME_LOW, TIME_HIGH] = [6, 7];
 
+/** Local memory for all threads there can be. */
+interface Local {
+  readonly memory: NVMemory;
+  readonly perThread: number;
+  readonly perTpc: number;
+}
+
 /** A submission that may still run. */
 interface InFlight {
   readonly value: number;
@@ -72,11 +79,13 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   #marked = 0;
   readonly #backends: { readonly compute: NVBackend; readonly copy: NVBackend };
   #transientMemory: { readonly va: number; readonly words: Int32Array } | undefined;
-  #local: { readonly memory: NVMemory; readonly perThread: number } | undefined;
+  #local: Local | undefined;
   #inFlight: InFlight[] = [];
   /** so many before those that are done are looked for */
   #look = 64;
+  /** why it takes no more work */
   #failure: DeviceError | undefined;
+  #restarting = false;
   /** the GPU's clock when the device was opened, and the host's in microseconds */
   readonly #epoch: { readonly gpu: bigint; readonly host: number };
 
@@ -151,6 +160,12 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     const perWarp = round(perThread * 32, WARP_STEP);
     const perTpc = round(perWarp * maxWarpsPerSM * smsPerTpc, TPC_STEP);
     const memory = this.allocator.allocDevice(round(perTpc * tpcsPerGpc * gpcs, LOCAL_STEP));
+    const old = this.#local?.memory;
+    this.#local = { memory, perThread, perTpc };
+    this.#submitLocal(this.#local);
+    if (old !== undefined) this.retire(() => this.gpu.free(old));
+  }
+  #submitLocal({ memory, perTpc }: Local): void {
     const sizes = pack(COMPUTE.SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C, { MAX_SM_COUNT: ALL_SMS });
     // kernels that are queued use the old one until they are done
     this.#submitWords("compute", [
@@ -158,9 +173,6 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
       ...pair(COMPUTE.SET_SHADER_LOCAL_MEMORY_A, memory.va),
       ...method("COMPUTE", COMPUTE.SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A, high(perTpc), low(perTpc), sizes),
     ]);
-    const old = this.#local?.memory;
-    if (old !== undefined) this.retire(() => this.gpu.free(old));
-    this.#local = { memory, perThread };
   }
 
   // ---- submitting
@@ -298,13 +310,37 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     const fault = this.gpu.compute.fault() ?? this.gpu.copy.fault();
     if (fault !== undefined) throw this.#fail(fault);
   }
-  /** A channel does not recover: everything that is asked of this device from now on fails with this. */
+  /**
+   * A channel does not recover, so there are new ones, and all that was in flight is dropped: this error is told once, and
+   * who asks next finds a device that works. If that fails too, the device is done for.
+   */
   #fail(what: string, cause?: unknown): DeviceError {
-    this.#failure ??= new DeviceError(
-      `${this.name}: the GPU stopped in ${this.#suspects()}: ${what}. The device takes no more work in this process`,
-      { cause },
-    );
-    return this.#failure;
+    const said = `${this.name}: the GPU stopped in ${this.#suspects()}: ${what}`;
+    if (this.#restarting) return new DeviceError(said, { cause });
+    try {
+      this.#restart();
+    } catch (e) {
+      this.#failure = new DeviceError(
+        `${said}; it could not be started again (${(e as Error).message}), so ${this.name} takes no more work in this process`,
+        { cause: e },
+      );
+      return this.#failure;
+    }
+    return new DeviceError(`${said}; what was queued is dropped`, { cause });
+  }
+  #restart(): void {
+    this.#restarting = true;
+    try {
+      this.gpu.restart();
+      this.#inFlight = [];
+      // what nobody will signal any more
+      this.setSignal(this.timelineSignal, this.timelineValue - 1);
+      for (const mark of Object.values(this.#marks)) this.setSignal(mark, this.#marked);
+      this.#setUp();
+      if (this.#local !== undefined) this.#submitLocal(this.#local);
+    } finally {
+      this.#restarting = false;
+    }
   }
   /** The kernels of the first submission that is not done; of the last one if none is known to be that. */
   #suspects(): string {

@@ -42,6 +42,10 @@ function takeDown(undo: (() => void)[]): unknown {
   return failed;
 }
 
+function orThrow(failed: unknown): void {
+  if (failed !== undefined) throw failed;
+}
+
 function bringUp(rm: ResourceManager, index: number, undo: (() => void)[]): NVGpu {
   const { gpuId, minor, file } = findCard(rm, index);
   undo.push(() => rm.kernel.close(file));
@@ -66,8 +70,7 @@ function bringUp(rm: ResourceManager, index: number, undo: (() => void)[]): NVGp
   const registers = mapRegisters(rm, memory, subdevice, classes.usermode, undo);
   const vaspace = makeAddressSpace(rm, owner, undo);
   undo.push(() => memory.freeAll());
-  const ground = { rm, owner, memory, vaspace, classes, registers };
-  return new Gpu(ground, makeChannels(ground, undo), undo);
+  return new Gpu({ rm, owner, memory, vaspace, classes, registers }, undo);
 }
 
 /** Cards that are listed but may not be opened belong to others. */
@@ -166,17 +169,17 @@ class Gpu implements NVGpu {
   readonly totalBytes: number;
   readonly sharedWindow = LAYOUT.sharedWindow;
   readonly localWindow = LAYOUT.localWindow;
-  readonly compute: Channel;
-  readonly copy: Channel;
   readonly #ground: Ground;
+  #channels: Channels;
+  readonly #undoChannels: (() => void)[] = [];
   readonly #undo: (() => void)[];
 
-  constructor(ground: Ground, { compute, copy }: Channels, undo: (() => void)[]) {
+  constructor(ground: Ground, undo: (() => void)[]) {
     const { rm, owner, classes } = ground;
     this.#ground = ground;
     this.#undo = undo;
-    this.compute = compute;
-    this.copy = copy;
+    undo.push(() => orThrow(takeDown(this.#undoChannels)));
+    this.#channels = makeChannels(ground, this.#undoChannels);
     this.classes = { channel: N[classes.channel], compute: N[classes.compute], copy: N[classes.copy] };
     this.name = rm
       .ask(owner.subdevice, "NV2080_CTRL_CMD_GPU_GET_NAME_STRING", "NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS")
@@ -214,6 +217,17 @@ class Gpu implements NVGpu {
     return element("NV2080_CTRL_FB_INFO", info.raw("fbInfoList"), 0).get("data") * 1024;
   }
 
+  get compute(): Channel {
+    return this.#channels.compute;
+  }
+  get copy(): Channel {
+    return this.#channels.copy;
+  }
+  restart(): void {
+    orThrow(takeDown(this.#undoChannels));
+    this.#channels = makeChannels(this.#ground, this.#undoChannels);
+  }
+
   alloc(nbytes: number, place: NVPlace): NVMemory {
     return this.#ground.memory.alloc(nbytes, place);
   }
@@ -238,7 +252,6 @@ class Gpu implements NVGpu {
     return this.#kilobytes("NV2080_CTRL_FB_INFO_INDEX_HEAP_FREE");
   }
   close(): void {
-    const failed = takeDown(this.#undo);
-    if (failed !== undefined) throw failed;
+    orThrow(takeDown(this.#undo));
   }
 }

@@ -26,7 +26,7 @@ export interface NVChannel {
   readonly entries: number;
   /** Entries that were handed over and not fetched yet. */
   pending(): number;
-  /** What the GPU says it stumbled over; undefined while the channel is well. It never gets well again. */
+  /** What the GPU says it stumbled over; undefined while the channel is well. It never gets well again, see `restart`. */
   fault(): string | undefined;
 }
 
@@ -67,6 +67,8 @@ export interface NVGpu {
    * written to any memory before is seen), the doorbell. Waits only where the ring is full; throws the channel's fault.
    */
   submit(channel: NVChannel, va: number, dwords: number): void;
+  /** Other channels in place of `compute` and `copy`, after a fault. What they had queued is lost, memory stays. */
+  restart(): void;
   /** Nanoseconds of the GPU's clock, the one of the timestamps in semaphores. */
   time(): bigint;
   /** Bytes of the GPU's memory that nobody uses. */

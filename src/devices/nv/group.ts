@@ -53,6 +53,7 @@ export interface Channels {
 
 export function makeChannels(ground: Ground, undo: (() => void)[]): Channels {
   const area = ground.memory.alloc(2 * CHANNEL_BYTES, "visible", true);
+  undo.push(() => ground.memory.free(area));
   const make = (plan: Plan, i: number): Channel => {
     const channel = makeChannel(ground, plan, area, i, undo);
     const schedule = ["NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS"] as const;

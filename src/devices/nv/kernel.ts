@@ -53,8 +53,18 @@ export async function openKernel(): Promise<Kernel> {
   return libcKernel((await openKoffi("NV")) as KoffiWithErrno);
 }
 
+function loadLibc(koffi: Koffi): ReturnType<Koffi["load"]> {
+  try {
+    return koffi.load("libc.so.6");
+  } catch (cause) {
+    throw new DeviceError(`NV: cannot load libc.so.6, the C library of glibc (${(cause as Error).message})`, {
+      cause,
+    });
+  }
+}
+
 function libcKernel(koffi: KoffiWithErrno): Kernel {
-  const libc = koffi.load("libc.so.6");
+  const libc = loadLibc(koffi);
   const open = libc.func<(path: string, flags: number) => number>("open", "int", ["str", "int"]);
   const close = libc.func<(fd: number) => number>("close", "int", ["int"]);
   const ioctl = libc.func<(fd: number, request: number, args: bigint) => number>("ioctl", "int", [

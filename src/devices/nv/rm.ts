@@ -225,9 +225,13 @@ const requestOf = (nr: number, nbytes: number): number =>
 function openFile(kernel: Kernel, path: string): number {
   const fd = kernel.open(path);
   if (fd >= 0) return fd;
+  const absent =
+    path === UVM
+      ? "the module nvidia-uvm is not loaded (nvidia-modprobe -u does it), or a container lacks it"
+      : "no NVIDIA GPU, no driver, or a container without it";
   const why =
     fd === ENOENT
-      ? "is not there: no NVIDIA GPU, no driver, or a container without it"
+      ? `is not there: ${absent}`
       : fd === EACCES || fd === EPERM
         ? "may not be opened: this user lacks the right to it"
         : `cannot be opened (error ${-fd})`;

@@ -1,6 +1,7 @@
 // NV above the kernel driver, on the mock GPU: memory, copies in parts, local memory that grows, waits that nothing meets,
 // a GPU that stumbles, and random work on both queues with a host that runs ahead.
 
+import { Device, Tensor, TinyJit } from "gradloom";
 import { describe, expect, test } from "vitest";
 import type { NVAllocator, NVBlock } from "../../../src/devices/nv/allocator.ts";
 import { COMPUTE } from "../../../src/devices/nv/classes.ts";
@@ -9,7 +10,7 @@ import { method } from "../../../src/devices/nv/words.ts";
 import { withEnv } from "../../../src/env.ts";
 import { Random } from "../../shape/random.ts";
 import { compile, ints, read, scale, scaleUops } from "./kernels.ts";
-import { mockDevice } from "./register.ts";
+import { LATE, mockDevice } from "./register.ts";
 
 const launch = (n = 1) => ({ globalSize: [n], localSize: [1], vals: [] });
 
@@ -140,14 +141,63 @@ describe("what goes wrong", () => {
     const nowhere = { ...x, vaAddr: 0x1000 } as NVBlock;
     bad.run([x, nowhere], launch(), false);
     good.run([x, x], launch(), false);
-    const failure = /MOCKNV:1: the GPU stopped in kernel bad: argument 1 of bad: 0x1000 is not mapped/;
+    const failure =
+      /MOCKNV:1: the GPU stopped in kernel bad: argument 1 of bad: 0x1000 is not mapped; what was queued is dropped/;
     await expect(async () => device.synchronize()).rejects.toThrow(failure);
-    await expect(async () => device.synchronize()).rejects.toThrow(failure);
-    expect(() => good.run([x, x], launch(), false)).toThrow(failure);
-    expect(() => compile(device, "another", scaleUops(1, 1))).toThrow(failure);
+    // told once: what came before it is done, what came after is not, and it works again
+    await device.synchronize();
+    expect(await read(x)).toEqual([2]);
+    good.run([x, x], launch(), false);
+    compile(device, "another", scaleUops(10, 1)).run([x, x], launch(), false);
+    expect(await read(x)).toEqual([31]);
     // others go on
     const { device: other } = mockDevice("MOCKNV:2");
     expect(await read(ints(other, [7]))).toEqual([7]);
+  });
+  test("local memory, copies and memory given up outlive it", async () => {
+    const { device, gpu } = mockDevice("MOCKNV:1", { when: "poll" });
+    gpu.facts = { local: 400 };
+    const deep = scale(device, "deep", 1, 1);
+    const x = ints(device, [1]);
+    deep.run([x, x], launch(), false);
+    for (let round = 0; round < 3; round++) {
+      await device.synchronize();
+      deep.run([x, { ...x, vaAddr: 0x1000 } as NVBlock], launch(), false);
+      const [given, large] = [device.allocator.alloc(64, true), device.allocator.alloc(2 << 20, true)];
+      for (const block of [given, large]) device.allocator.free(block);
+      await expect(async () => device.synchronize()).rejects.toThrow(/in kernel deep/);
+      deep.run([x, x], launch(), false);
+      expect(await read(x)).toEqual([3 + round]);
+    }
+    device.drain();
+  });
+  test("a captured step runs again after it, also if it was what was dropped", async () => {
+    const device = (await Device.open(`${LATE}:3`)) as NVDevice;
+    const bad = scale(device, "bad", 1, 1);
+    const x = ints(device, [0]);
+    const step = new TinyJit((t: Tensor) => t.mul(2).contiguous().add(1).contiguous().sum().realize());
+    const input = () => new Tensor([1, 2, 3], { device: device.name }).realize();
+    for (let i = 0; i < 4; i++) expect(await (await step(await input())).item()).toBe(15);
+    for (let round = 0; round < 3; round++) {
+      const t = await input();
+      bad.run([x, { ...x, vaAddr: 0x1000 } as NVBlock], launch(), false);
+      await step(t);
+      await expect(async () => device.synchronize()).rejects.toThrow(/in kernel bad/);
+      for (let i = 0; i < 3; i++) expect(await (await step(await input())).item()).toBe(15);
+    }
+  });
+  test("where no channel can be had any more, everything fails with the same", async () => {
+    const { device, gpu } = mockDevice("MOCKNV:1");
+    const bad = scale(device, "bad", 1, 1);
+    const x = ints(device, [0]);
+    gpu.broken = true;
+    bad.run([x, { ...x, vaAddr: 0x1000 } as NVBlock], launch(), false);
+    const failure =
+      /in kernel bad: .* could not be started again \(mock: broken for good\), so MOCKNV:1 takes no more work/;
+    await expect(async () => device.synchronize()).rejects.toThrow(failure);
+    await expect(async () => device.synchronize()).rejects.toThrow(failure);
+    expect(() => bad.run([x, x], launch(), false)).toThrow(failure);
+    expect(() => compile(device, "another", scaleUops(1, 1))).toThrow(failure);
   });
   test("of a chain all that may have been it are named", async () => {
     const { device } = mockDevice("MOCKNV:1");

@@ -194,6 +194,14 @@ describe("who comes without the driver", () => {
     );
   });
 
+  test("a module that is not loaded", () => {
+    const kernel = new FakeKernel();
+    const { open } = kernel;
+    kernel.open = (path) => (path === "/dev/nvidia-uvm" ? -2 : open.call(kernel, path));
+    expect(() => openGpu(kernel, 0)).toThrow(/nvidia-uvm is not there: the module nvidia-uvm is not loaded/);
+    expect(kernel.left()).toEqual({});
+  });
+
   test("a file that may not be opened", () => {
     const kernel = new FakeKernel();
     kernel.open = () => -13;
@@ -471,6 +479,40 @@ describe("faults", () => {
     );
     kernel.refuse = () => undefined;
     gpu.close();
+  });
+
+  test("are over with new channels; memory stays, and nothing of the old ones is left", () => {
+    const { kernel, gpu } = open();
+    const block = gpu.alloc(4096, "visible");
+    (block.bytes as Uint8Array)[5] = 7;
+    const [before, free, old] = [kernel.left(), gpu.freeBytes(), gpu.compute];
+    fail(kernel, 0, 31);
+    expect(old.fault()).toMatch(/Xid 31/);
+    gpu.restart();
+    expect([gpu.compute === old, gpu.compute.fault(), gpu.copy.fault()]).toEqual([
+      false,
+      undefined,
+      undefined,
+    ]);
+    expect([kernel.left(), gpu.freeBytes()]).toEqual([before, free]);
+    gpu.submit(gpu.compute, 0x1000, 3);
+    expect([gpu.compute.pending(), kernel.memoryOf(kernel.at(block.va) as number)[5]]).toEqual([1, 7]);
+    gpu.close();
+    expect(kernel.left()).toEqual({});
+  });
+
+  test("and a restart that is refused can be tried again, and leaves nothing after close", () => {
+    const { kernel, gpu } = open();
+    kernel.refuse = (name) => (name === "RM_ALLOC HOPPER_DMA_COPY_A" ? "NV_ERR_INVALID_ARGUMENT" : undefined);
+    expect(() => gpu.restart()).toThrow(DeviceError);
+    kernel.refuse = () => undefined;
+    gpu.restart();
+    gpu.submit(gpu.copy, 0x1000, 3);
+    kernel.refuse = (name) => (name === "UVM_REGISTER_CHANNEL" ? "NV_ERR_INVALID_ARGUMENT" : undefined);
+    expect(() => gpu.restart()).toThrow(DeviceError);
+    kernel.refuse = () => undefined;
+    gpu.close();
+    expect(kernel.left()).toEqual({});
   });
 
   test("end a wait for room in the ring", () => {

@@ -99,8 +99,8 @@ export class MockGpu implements NVGpu {
   readonly totalBytes: number;
   readonly sharedWindow: number;
   readonly localWindow: number;
-  readonly compute = new MockChannel(this, "compute");
-  readonly copy = new MockChannel(this, "copy");
+  compute = new MockChannel(this, "compute");
+  copy = new MockChannel(this, "copy");
   /** every submission so far: its words, as they were when it was handed over */
   readonly log: { readonly kind: "compute" | "copy"; readonly words: number[] }[] = [];
   readonly #when: "submit" | "poll";
@@ -110,6 +110,8 @@ export class MockGpu implements NVGpu {
   #used = 0;
   #pumping = false;
   kernelsRun = 0;
+  /** no channel can be had any more */
+  broken = false;
   /** what the next kernels that are compiled say of themselves */
   facts: Partial<TestCubin> = {};
 
@@ -160,6 +162,11 @@ export class MockGpu implements NVGpu {
     must(va % 4 === 0, () => `${what}: ${hex(va)} is not aligned to words`);
     const b = this.bytes(va, count * 4, what);
     return new Uint32Array(b.buffer, b.byteOffset, count);
+  }
+  restart(): void {
+    if (this.broken) throw new Error("mock: broken for good");
+    this.compute = new MockChannel(this, "compute");
+    this.copy = new MockChannel(this, "copy");
   }
   freeBytes(): number {
     return this.totalBytes - this.#used;

@@ -59,8 +59,13 @@ export function recorded(gpu: NVGpu): { gpu: NVGpu; recording: Recording } {
   const wrapped: NVGpu = {
     ...recording.gpu,
     totalBytes: gpu.totalBytes,
-    compute: gpu.compute,
-    copy: gpu.copy,
+    get compute() {
+      return gpu.compute;
+    },
+    get copy() {
+      return gpu.copy;
+    },
+    restart: () => gpu.restart(),
     alloc(nbytes, place) {
       const memory = gpu.alloc(nbytes, place);
       recording.memory.push([nbytes, place, memory.va]);
