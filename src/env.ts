@@ -35,6 +35,7 @@ export const SETTINGS = {
     "",
     "where compiled kernels and what BEAM found are kept; empty: .cache/gradloom at home; 0: nowhere",
   ],
+  PROGRESS: [1, "0: nothing is shown where compiling or searching takes long"],
   NO_COLOR: ["", "set: no colours, whatever reads the output"],
 } as const satisfies Record<string, readonly [string | number, string]>;
 

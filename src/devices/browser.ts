@@ -51,8 +51,10 @@ export async function remember(key: string, text: string): Promise<void> {
   if (db) await answered(db.transaction(STORE, "readwrite").objectStore(STORE).put(text, key));
 }
 
-/** Nobody waits at a terminal. */
-export function showProgress(_: string): void {}
+/** A page shows how far something is as it likes, if it put a function there; an empty text takes it away. */
+export function showProgress(text: string): void {
+  if (env.PROGRESS) (globalThis as { GRADLOOM_PROGRESS?: (text: string) => void }).GRADLOOM_PROGRESS?.(text);
+}
 
 /** A page must not block its thread. */
 export const canBlock = false;

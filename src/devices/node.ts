@@ -7,7 +7,9 @@ import { createRequire } from "node:module";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setFlagsFromString } from "node:v8";
+import { env } from "../env.ts";
 import { FileError } from "../errors.ts";
+import { timestamp } from "../helpers.ts";
 import { type AsyncScope, registry as everywhere, type Registry, type WorkerHandle } from "./browser.ts";
 import { Native } from "./clang/native.ts";
 import { keep, kept, keyOf } from "./store.ts";
@@ -22,9 +24,22 @@ export const recall = (key: string): string | undefined => {
 export const remember = (key: string, text: string): void =>
   keep("opts", keyOf(key), new TextEncoder().encode(text));
 
-/** Shows how far something is to a person who waits at a terminal; an empty text takes it away. */
+/** Between two lines where no terminal is, in milliseconds. */
+const LINE_PAUSE = 1000;
+let lastLine = -Infinity;
+
+/**
+ * Shows how far something is to a person who waits at a terminal; an empty text takes it away. Elsewhere it is a line now
+ * and then, with DEBUG only: a log is not for this.
+ */
 export function showProgress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+  if (!env.PROGRESS) return;
+  const { isTTY, columns = 80 } = process.stderr;
+  if (isTTY) process.stderr.write(`\r\x1b[K${text.slice(0, columns - 1)}`);
+  else if (env.DEBUG >= 1 && text !== "" && timestamp() - lastLine >= LINE_PAUSE) {
+    lastLine = timestamp();
+    process.stderr.write(`${text}\n`);
+  }
 }
 
 export const registry: Registry = {

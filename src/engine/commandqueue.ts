@@ -12,6 +12,7 @@ import { updateStats } from "../runtime/stats.ts";
 import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
 import { CacheCollector } from "./collector.ts";
 import { compileAhead, runnerFor } from "./compile.ts";
+import { Progress } from "./progress.ts";
 
 /** A point in a device's queue that others wait for. */
 export class SyncItem {
@@ -49,6 +50,7 @@ export class CopyItem {
 export type QueueItem = ScheduleItem | CopyItem | SyncItem | WaitItem;
 
 const isItem = (x: QueueItem): x is ScheduleItem => !("kind" in x);
+const isKernel = (x: QueueItem): boolean => isItem(x) && x.ast[0]?.op === "STORE";
 
 /** A schedule spread over one queue a device; `run()` executes it. */
 export class CommandQueue {
@@ -138,6 +140,14 @@ export class CommandQueue {
   }
 
   *execute(start: readonly string[] = [...this.q.keys()]): Step<void> {
+    const progress = new Progress([...this.q.values()].flat().filter(isKernel).length);
+    try {
+      yield* this.#execute(start, progress);
+    } finally {
+      progress.end();
+    }
+  }
+  *#execute(start: readonly string[], progress: Progress): Step<void> {
     const active = new Set(start);
     const waiting = new Map<SyncItem, string[]>();
     /** what has been synchronised; a fence where the devices see to the order themselves */
@@ -163,7 +173,7 @@ export class CommandQueue {
       } else {
         const item = isItem(si) ? si : si.item;
         yield* this.#prepare(item);
-        yield* executeItem(item);
+        yield* executeItem(item, progress);
         queue.shift(); // afterwards: what failed stays in the queue
       }
     }
@@ -240,9 +250,11 @@ function waitOn(device: string, fence: Fence | undefined): void {
 }
 
 /** Allocates the outputs, runs, and marks the nodes: a failure leaves the graph as it was. */
-function* executeItem(si: ScheduleItem): Step<void> {
+function* executeItem(si: ScheduleItem, progress: Progress): Step<void> {
   const buffers = [...si.outputs, ...si.inputs];
+  progress.begin();
   const runner = si.outputs.every((b) => b.size > 0) ? yield* runnerFor(si) : undefined;
+  if (isKernel(si)) progress.step();
   for (const out of si.outputs) out.ensureAllocated();
   if (runner !== undefined) yield* runner.run(buffers, si.varVals, env.DEBUG >= 2);
   CacheCollector.add(runner, si);

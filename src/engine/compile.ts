@@ -23,6 +23,7 @@ import {
 } from "../runtime/runner.ts";
 import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
+import { Progress } from "./progress.ts";
 import { searchKernel } from "./search.ts";
 
 const compiled = new Map<string, CompiledRunner>();
@@ -94,18 +95,24 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
 export function* compileAhead(device: Compiled, items: readonly ScheduleItem[]): Step<void> {
   // a search measures: nothing else may run
   if (!device.compilesAside || env.BEAM > 0) return;
-  const started = new Map<string, PromiseLike<CompiledRunner>>();
+  const started = new Map<string, MaybePromise<CompiledRunner>>();
   for (const si of items) {
     if (si.ast[0]?.op !== "STORE" || si.outputs.some((b) => b.size === 0)) continue;
     const inPlace = writesWhatItReads(si);
     const key = keyOf(device.name, si.ast, inPlace);
     if (compiled.has(key) || started.has(key) || started.size >= MAX_AHEAD) continue;
     try {
-      const runner = compile(key, optimized(si.ast, rendererOf(device), inPlace), device);
-      if (isPromise(runner)) started.set(key, runner);
+      started.set(key, compile(key, optimized(si.ast, rendererOf(device), inPlace), device));
     } catch {}
   }
-  if (started.size > 0) yield together([...started.values()]);
+  const pending = [...started.values()].filter(isPromise);
+  if (pending.length === 0) return;
+  const progress = new Progress(pending.length);
+  progress.begin();
+  const step = (): void => progress.step();
+  for (const p of pending) p.then(step, step);
+  yield together(pending);
+  progress.end();
 }
 
 function rendererOf({ name, renderer }: Compiled): Renderer {
