@@ -146,7 +146,9 @@ class Lowering {
     const sink = this.#arena.make("SINK", undefined, stores, undefined);
     const [arena, axes, target] = [this.#arena, this.#axes, this.#target];
     const stages = findStages(this.#homes, this.#places);
-    const staging = { arena, axes, target, index: (x: Sint) => this.#index(x) };
+    const items = this.#items.map((t) => t.range);
+    const index = (x: Sint): UOp => this.#index(x);
+    const staging = { arena, axes, items, target, index, there: (x: Sint) => this.#there(x) };
     const order = [...outputs, ...axes.filter((a) => a.kind === "top")];
     return { sink: keepStages(sink, stages, this.#opts, staging), arena, axes, order, stages };
   }
@@ -319,8 +321,11 @@ class Lowering {
       at = variable;
     };
     if (ragged && even) guard(idiv(size, inner));
-    if (padded) at = this.#stopped(at, parts.lanes, size as number, of);
-    else at = mul(at, parts.lanes);
+    if (padded) {
+      const first = this.#stopped(at, parts.lanes, size as number, of);
+      users.push(first);
+      at = first;
+    } else at = mul(at, parts.lanes);
     if (parts.lanes !== 1) nest(1, this.#range(parts.lanes, lanes, of));
     if (parts.group !== 1) nest(parts.group, this.#range(parts.group, "group", of));
     if (tile !== 1) nest(tile, this.#range(tile, "tile", of));
@@ -339,7 +344,7 @@ class Lowering {
     return made;
   }
   /** The first of `lanes` elements at turn `turn`, never so far that the last is beyond `size`. */
-  #stopped(turn: Sint, lanes: number, size: number, of: number): Sint {
+  #stopped(turn: Sint, lanes: number, size: number, of: number): Variable {
     const last = this.#arena.constant(dtypes.int32, size - lanes);
     const first = this.#index(mul(turn, lanes));
     const fits = this.#arena.alu("CMPLT", first, last);

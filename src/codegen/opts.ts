@@ -144,7 +144,9 @@ export function splitAxis(
     const divides = typeof rest === "number" && rest % o.amount === 0;
     const fills = typeof rest !== "number" || o.amount <= rest;
     const overhangs = grid && fills && !padded && (ragged || isWorkgroup(o));
-    const fits = o.op === "PADTO" ? pads && !ragged : part === undefined || divides || overhangs;
+    // lanes that start earlier still start at an element
+    const room = !padded || part !== "lanes" || parts.lanes * o.amount <= (size as number);
+    const fits = o.op === "PADTO" ? pads && !ragged : part === undefined || (divides && room) || overhangs;
     if (!whole || !fits || output !== (wanted ?? output)) {
       throw new ArgumentError(
         `${o.op}(${o.axis}, ${o.amount}): axis ${axis} is ${output ? "an output" : "a reduce"} axis with ${rest} left; ` +

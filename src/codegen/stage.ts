@@ -77,9 +77,13 @@ export function costOf(value: LazyOp, kept: ReadonlySet<LazyOp> = new Set()): nu
 export interface Staging {
   readonly arena: UOpArena;
   readonly axes: readonly Axis[];
+  /** the members of a workgroup */
+  readonly items: readonly UOp[];
   readonly target: Target;
   /** a symbolic integer as UOps */
   readonly index: (x: Sint) => UOp;
+  /** whether an index is not beyond the end of its axes; undefined where it never is */
+  readonly there: (x: Sint) => UOp | undefined;
 }
 
 /** The graph in which the values that STAGE ops name are kept. */
@@ -118,7 +122,8 @@ function keep(
   const { arena } = s;
   const computed = home.place.done.get(value) as UOp;
   const dtype = valueType(computed);
-  const lanes = lanesOf(computed, home, s.axes);
+  // members that would all write the same are turns apart when one of them reads
+  const lanes = [...s.items, ...lanesOf(computed, home, s.axes)];
   const sizes = lanes.map((r) => (s.axes[r.arg as number] as Axis).size as number);
   const size = elements * prod(sizes);
   const pointer = PtrDType(dtype, true);
@@ -133,7 +138,12 @@ function keep(
   const store = arena.make("STORE", undefined, [array, at(home.place), computed], undefined);
   const filled = arena.make("STAGE", pointer, [array, store, ...home.ranges], undefined);
   for (const place of later) {
-    const gate = place.gate === 1 ? [] : [s.index(place.gate), arena.constant(dtype, 0)];
+    const gates = [
+      place.gate === 1 ? undefined : s.index(place.gate),
+      s.there(flat(home.dims, value, place)),
+    ].filter((g) => g !== undefined);
+    const gate =
+      gates.length === 0 ? [] : [gates.reduce((x, y) => arena.alu("AND", x, y)), arena.constant(dtype, 0)];
     const load = arena.make("LOAD", dtype, [filled, at(place), ...gate], undefined);
     loads.set(place.done.get(value) as UOp, load);
   }
@@ -161,8 +171,7 @@ function lanesOf(value: UOp, home: Home, axes: readonly Axis[]): UOp[] {
   }
   return [...(free.get(value) as ReadonlySet<UOp>)]
     .filter((r) => {
-      const axis = axes[r.arg as number] as Axis;
-      return (isLane(axis) || axis.kind === "local") && !home.ranges.includes(r);
+      return isLane(axes[r.arg as number] as Axis) && !home.ranges.includes(r);
     })
     .sort((a, b) => (a.arg as number) - (b.arg as number));
 }

@@ -115,6 +115,19 @@ describe("items share a reduce", () => {
       );
     }
   });
+  test("items of a padded axis belong to it, and share nothing", async () => {
+    await check(ints([8, 4], 31).sum(1), [opt("PADTO", 0, 6), opt("LOCAL", 0, 2), opt("GROUPTOP", 1, 2)]);
+  });
+  test("an array of STAGE has a part for each of them", async () => {
+    const softmax = () => floats([8, 6], 32).softmax();
+    const close = async (opts: readonly OptOp[]) => check(softmax(), opts, 32, 4);
+    // the maximum is shared, the sum is everyone's own
+    const shared = await close([opt("GROUPTOP", 2, 2), opt("STAGE", 3, 6)]);
+    expect(opsIn(shared, "DEFINE_LOCAL").map((u) => (u.arg as [string, number])[1])).toContain(12);
+    await close([opt("LOCAL", 0, 4), opt("STAGE", 3, 6), opt("UPCAST", 1, 2)]);
+    // items beyond the end of the row have nothing to read
+    await close([opt("LOCAL", 1, 4), opt("STAGE", 3, 6)]);
+  });
   test("inside a loop everyone waits before memory is used again", async () => {
     // the columns are a loop around the second sum
     const x = floats([3, 4, 64], 11);

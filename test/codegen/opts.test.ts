@@ -513,6 +513,12 @@ describe("what they do", () => {
     expect(() => lowered(item, [o])).toThrow(ArgumentError);
     expect(() => lowered(item, [o])).toThrow(`${o.op}(${o.axis}, ${o.amount})`);
   });
+  test("more lanes than a padded axis has elements are refused", async () => {
+    const item = await lastItem(ints("JS", [6, 1], 1).add(ints("JS", [6, 1], 2)));
+    const padded = [opt("PADTO", 0, 4), opt("UPCAST", 0, 4)];
+    expect(lowered(item, padded).opts).toBe(padded);
+    expect(() => lowered(item, [...padded, opt("UPCAST", 0, 2)])).toThrow(ArgumentError);
+  });
   test("more lanes than could ever be written out are refused", () => {
     const item = createSchedule([Tensor.empty([33_000, 33_000]).T.add(1).lazydata]).at(-1) as ScheduleItem;
     const all = [0, 1].map((axis) => opt("UPCAST", axis, 33_000));
