@@ -7,7 +7,7 @@ import { HCQProgram, type KernArgs } from "../../runtime/hcq/program.ts";
 import type { Cubin } from "./cubin.ts";
 import type { NVDevice } from "./device.ts";
 import type { Piece } from "./pool.ts";
-import { type Qmd, qmdFor } from "./qmd.ts";
+import { carveout, maxBlocks, type Qmd, qmdFor, type Size } from "./qmd.ts";
 import { high, low } from "./words.ts";
 
 /** Words of bank 0 that compiled code reads: sizes of block and grid, windows, the end of the stack. */
@@ -18,16 +18,18 @@ const BEHIND_STACK = 2 ** 24 - STACK_END;
 /** Of a block's shared memory, for the system. Since Hopper the compiler counts it. */
 const RESERVED_SHARED = 1024;
 const SHARED_STEP = 128;
+/** Enough for all blocks of kernels that use none: an SM that is divided anew between two kernels has to be empty. */
+const USUAL_SHARED = 32 * 1024;
 const REGISTERS_OF_SM = 65536;
 const MAX_THREADS = 1024;
-
-type Size = [number, number, number];
 
 export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
   readonly name: string;
   readonly device: NVDevice;
   readonly cubin: Cubin;
   readonly #template: Qmd;
+  /** bytes of shared memory a block */
+  readonly #shared: number;
   /** bank 0 without arguments */
   readonly bank0: Int32Array;
 
@@ -43,12 +45,13 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
     code.words.set(new Int32Array(padded(cubin.image).buffer));
     const { arch } = device.gpu;
     const shared = arch >= 90 ? Math.max(RESERVED_SHARED, cubin.shared) : RESERVED_SHARED + cubin.shared;
+    this.#shared = Math.ceil(shared / SHARED_STEP) * SHARED_STEP;
     this.#template = qmdFor({
       va: code.va + cubin.entry,
       codeBytes: cubin.codeBytes,
       registers: cubin.registers,
       barriers: cubin.barriers,
-      shared: Math.ceil(shared / SHARED_STEP) * SHARED_STEP,
+      shared: this.#shared,
       local,
       arch,
     });
@@ -78,7 +81,14 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
           `not of ${block.join(" × ")}; a smaller local size is needed`,
       );
     }
-    qmd.size(grid, block);
+    const warps = Math.ceil(threads / 32);
+    const { arch, maxWarpsPerSM } = this.device.gpu;
+    const blocks = Math.min(
+      maxBlocks(arch),
+      Math.floor(maxWarpsPerSM / warps),
+      Math.floor(REGISTERS_OF_SM / (perThread * 32 * warps)),
+    );
+    qmd.size(grid, block, carveout(arch, Math.max(USUAL_SHARED, blocks * this.#shared)));
     kernargs.set(BANK0.block, block);
     kernargs.set(BANK0.grid, grid);
   }

@@ -6,6 +6,8 @@ import { InternalError } from "../../errors.ts";
 import { QMD3, QMD4 } from "./classes.ts";
 import { high, low } from "./words.ts";
 
+/** In three dimensions. */
+export type Size = readonly [number, number, number];
 type Fields = Readonly<Record<string, readonly [high: number, low: number, step: number]>>;
 
 /** What does not change between launches of a program. */
@@ -35,13 +37,14 @@ const [TYPE_GRID_CTA, LAST_GROUP] = [2, 0x3f];
 /** After the last block: what it wrote is seen by all of the GPU. The release adds what the host needs. */
 const L1_MEMBAR = 3;
 
-/** Sizes in KiB to which an SM can divide its memory between shared and cache. */
-const CARVEOUTS: Readonly<Record<number, readonly number[]>> = {
-  80: [0, 8, 16, 32, 64, 100, 132, 164],
-  86: [0, 8, 16, 32, 64, 100],
-  89: [0, 8, 16, 32, 64, 100],
-  90: [0, 8, 16, 32, 64, 100, 132, 164, 196, 228],
+/** What an SM has: the sizes in KiB to which its memory can be divided between shared and cache, and blocks at most. */
+const SM: Readonly<Record<number, { readonly shared: readonly number[]; readonly blocks: number }>> = {
+  80: { shared: [0, 8, 16, 32, 64, 100, 132, 164], blocks: 32 },
+  86: { shared: [0, 8, 16, 32, 64, 100], blocks: 16 },
+  89: { shared: [0, 8, 16, 32, 64, 100], blocks: 24 },
+  90: { shared: [0, 8, 16, 32, 64, 100, 132, 164, 196, 228], blocks: 32 },
 };
+const smOf = (arch: number) => SM[arch] ?? (SM[90] as (typeof SM)[number]);
 
 /** How many there are of a field that is an array. */
 const copiesOf = (name: string): number =>
@@ -62,8 +65,8 @@ export abstract class Qmd<F extends Fields = Fields> {
   /** How many semaphores it can set when it is done. */
   readonly releases = 3;
   abstract copy(): Qmd;
-  /** Blocks of the grid, threads of a block. */
-  abstract size(grid: readonly [number, number, number], block: readonly [number, number, number]): void;
+  /** Blocks of the grid, threads of a block; how an SM's memory is best divided for it. */
+  abstract size(grid: Size, block: Size, carveout: number): void;
   abstract constant(bank: number, va: number, size: number): void;
   /** When it is done: 64 bits of value at `va`, and the time 8 bytes later. */
   abstract release(slot: number, va: number, value: number): void;
@@ -113,7 +116,7 @@ class Qmd4 extends Qmd<typeof QMD4> {
   }
   static of(p: QmdProgram): Qmd4 {
     const qmd = new Qmd4();
-    const { smallest, largest } = carveout(p);
+    requireShared(p);
     qmd.putAll({
       QMD_MAJOR_VERSION: 4,
       QMD_TYPE: TYPE_GRID_CTA,
@@ -127,9 +130,8 @@ class Qmd4 extends Qmd<typeof QMD4> {
       REGISTER_COUNT: p.registers,
       BARRIER_COUNT: p.barriers,
       SHARED_MEMORY_SIZE: p.shared,
-      MIN_SM_CONFIG_SHARED_MEM_SIZE: smallest,
-      TARGET_SM_CONFIG_SHARED_MEM_SIZE: smallest,
-      MAX_SM_CONFIG_SHARED_MEM_SIZE: largest,
+      MIN_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, p.shared),
+      MAX_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, Infinity),
       SHADER_LOCAL_MEMORY_HIGH_SIZE: p.local,
       PROGRAM_ADDRESS_LOWER: low(p.va),
       PROGRAM_ADDRESS_UPPER: high(p.va),
@@ -139,10 +141,8 @@ class Qmd4 extends Qmd<typeof QMD4> {
     });
     return qmd;
   }
-  size(
-    [gx, gy, gz]: readonly [number, number, number],
-    [bx, by, bz]: readonly [number, number, number],
-  ): void {
+  size([gx, gy, gz]: Size, [bx, by, bz]: Size, target: number): void {
+    this.put("TARGET_SM_CONFIG_SHARED_MEM_SIZE", target);
     this.put("GRID_WIDTH", gx);
     this.put("GRID_HEIGHT", gy);
     this.put("GRID_DEPTH", gz);
@@ -185,7 +185,7 @@ class Qmd3 extends Qmd<typeof QMD3> {
   }
   static of(p: QmdProgram): Qmd3 {
     const qmd = new Qmd3();
-    const { smallest, largest } = carveout(p);
+    requireShared(p);
     qmd.putAll({
       QMD_MAJOR_VERSION: 3,
       QMD_GROUP_ID: LAST_GROUP,
@@ -198,9 +198,8 @@ class Qmd3 extends Qmd<typeof QMD3> {
       REGISTER_COUNT_V: p.registers,
       BARRIER_COUNT: p.barriers,
       SHARED_MEMORY_SIZE: p.shared,
-      MIN_SM_CONFIG_SHARED_MEM_SIZE: smallest,
-      TARGET_SM_CONFIG_SHARED_MEM_SIZE: smallest,
-      MAX_SM_CONFIG_SHARED_MEM_SIZE: largest,
+      MIN_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, p.shared),
+      MAX_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, Infinity),
       SHADER_LOCAL_MEMORY_HIGH_SIZE: p.local,
       PROGRAM_ADDRESS_LOWER: low(p.va),
       PROGRAM_ADDRESS_UPPER: high(p.va),
@@ -210,10 +209,8 @@ class Qmd3 extends Qmd<typeof QMD3> {
     });
     return qmd;
   }
-  size(
-    [gx, gy, gz]: readonly [number, number, number],
-    [bx, by, bz]: readonly [number, number, number],
-  ): void {
+  size([gx, gy, gz]: Size, [bx, by, bz]: Size, target: number): void {
+    this.put("TARGET_SM_CONFIG_SHARED_MEM_SIZE", target);
     this.put("CTA_RASTER_WIDTH", gx);
     this.put("CTA_RASTER_HEIGHT", gy);
     this.put("CTA_RASTER_DEPTH", gz);
@@ -261,14 +258,17 @@ const sassVersion = (arch: number): number => (Math.floor(arch / 10) << 4) | (ar
 /** In units of 256 bytes; longer code is fetched when it is reached. */
 const prefetch = (codeBytes: number): number => Math.min(codeBytes >>> 8, 0x1ff);
 
-/** The smallest division of an SM's memory that holds a block, and the largest there is; 1 is none at all. */
-function carveout({ arch, shared }: QmdProgram): { smallest: number; largest: number } {
-  const sizes = CARVEOUTS[arch] ?? CARVEOUTS[90];
-  const enough = sizes?.find((kib) => kib * 1024 >= shared);
-  if (sizes === undefined || enough === undefined) {
-    const most = (sizes?.at(-1) ?? 0) * 1024;
+/** Blocks that an SM holds at most, whatever they need. */
+export const maxBlocks = (arch: number): number => smOf(arch).blocks;
+
+/** The smallest division of an SM's memory with so much shared, or the largest there is, as a QMD writes it. */
+export function carveout(arch: number, nbytes: number): number {
+  const { shared } = smOf(arch);
+  return (shared.find((kib) => kib * 1024 >= nbytes) ?? (shared.at(-1) as number)) / 4 + 1;
+}
+
+function requireShared({ arch, shared }: QmdProgram): void {
+  const most = (smOf(arch).shared.at(-1) as number) * 1024;
+  if (shared > most)
     throw new InternalError(`QMD: a block wants ${shared} bytes of shared memory, of ${most}`);
-  }
-  const code = (kib: number) => kib / 4 + 1;
-  return { smallest: code(enough), largest: code(sizes.at(-1) as number) };
 }

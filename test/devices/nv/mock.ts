@@ -380,6 +380,16 @@ export class MockGpu implements NVGpu {
     );
     const shared = get("SHARED_MEMORY_SIZE");
     const config = (get("TARGET_SM_CONFIG_SHARED_MEM_SIZE") - 1) * 4096;
+    const least = (get("MIN_SM_CONFIG_SHARED_MEM_SIZE") - 1) * 4096;
+    must(least <= config, () => `QMD: shared memory of ${config}, where ${least} is the least`);
+    // an SM that has threads and registers for more blocks should have shared memory for them
+    const wanted = Math.min(
+      228 * 1024,
+      Math.min(32, Math.floor(2048 / Math.ceil(threads / 32) / 32)) * shared,
+    );
+    const byRegisters =
+      Math.floor(65536 / (Math.ceil(registers / 8) * 8 * Math.ceil(threads / 32) * 32)) * shared;
+    must(config >= Math.min(wanted, byRegisters), () => `QMD: shared memory of ${config} keeps blocks out`);
     must(shared >= 1024 && shared % 128 === 0, () => `QMD: ${shared} bytes of shared memory`);
     must(
       shared <= config && config <= 228 * 1024,

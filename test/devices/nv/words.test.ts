@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { COMPUTE, COPY, HOST, QMD3, QMD4 } from "../../../src/devices/nv/classes.ts";
-import { type Qmd, type QmdProgram, qmdFor } from "../../../src/devices/nv/qmd.ts";
+import { carveout, type Qmd, type QmdProgram, qmdFor } from "../../../src/devices/nv/qmd.ts";
 import { high, low, method, pack, parse, show, unpack } from "../../../src/devices/nv/words.ts";
 
 describe("methods", () => {
@@ -76,7 +76,7 @@ describe("QMDs", () => {
 
   test("version 4: the places that facts about Hopper name", () => {
     const qmd = qmdFor(program);
-    qmd.size([70000, 3, 2], [32, 4, 1]);
+    qmd.size([70000, 3, 2], [32, 4, 1], carveout(90, 33_000));
     qmd.constant(0, 0x30_0000_0040, 0x224);
     qmd.release(1, 0x40_0000_0010, 0x1_0000_0007);
     qmd.chain(0x50_0000_0200);
@@ -84,6 +84,8 @@ describe("QMDs", () => {
     expect([bits(qmd, 583, 580), bits(qmd, 25, 23)]).toEqual([4, 2]);
     expect(bits(qmd, 1208, 1200)).toBe(40);
     expect(bits(qmd, 601, 584)).toBe(2048);
+    // 8 KiB at least, 64 KiB by choice, 228 KiB at most, each in units of 4 KiB and one more
+    expect([bits(qmd, 613, 608), bits(qmd, 625, 620), bits(qmd, 619, 614)]).toEqual([3, 17, 58]);
     expect([bits(qmd, 1055, 1024), bits(qmd, 1071, 1056), bits(qmd, 1103, 1088)]).toEqual([70000, 3, 2]);
     expect([bits(qmd, 1167, 1152), bits(qmd, 1183, 1168), bits(qmd, 1199, 1184)]).toEqual([32, 4, 1]);
     expect([qmd.words[1216 / 32], bits(qmd, 1272, 1248)]).toEqual([0x23456780, 0x21]);
@@ -96,7 +98,7 @@ describe("QMDs", () => {
   });
   test("version 3, for GPUs before Hopper", () => {
     const qmd = qmdFor({ ...program, arch: 86 });
-    qmd.size([7, 3, 2], [32, 4, 1]);
+    qmd.size([7, 3, 2], [32, 4, 1], 9);
     qmd.release(2, 0x40_0000_0010, 9);
     qmd.chain(0x50_0000_0200);
     expect(qmd.words.byteLength).toBe(256);
@@ -108,12 +110,12 @@ describe("QMDs", () => {
     const template = qmdFor(program);
     const qmd = template.copy();
     qmd.home = new Int32Array(96);
-    qmd.size([5, 1, 1], [1, 1, 1]);
+    qmd.size([5, 1, 1], [1, 1, 1], 3);
     expect(template.words[1024 / 32]).toBe(0);
     expect([qmd.words[1024 / 32], qmd.home[1024 / 32]]).toEqual([5, 5]);
   });
   test("what does not fit is refused by name", () => {
-    expect(() => qmdFor(program).size([1, 70000, 1], [1, 1, 1])).toThrow(/70000 does not fit GRID_HEIGHT/);
+    expect(() => qmdFor(program).size([1, 70000, 1], [1, 1, 1], 3)).toThrow(/70000 does not fit GRID_HEIGHT/);
     expect(() => qmdFor({ ...program, shared: 300_000 })).toThrow(
       /wants 300000 bytes of shared memory, of 233472/,
     );
