@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { type Medians, TARGETS } from "./cpu/targets.ts";
 import { WORKS, type WorkName } from "./cpu/works.ts";
-import { buildIfStale, isInstalled, log, type Program, SKIP, timeToPrint } from "./processes.ts";
+import { isInstalled, log, SKIP } from "./processes.ts";
+import { startRows } from "./starts.ts";
 import { type Report, type Row, type Summary, summarize } from "./stats.ts";
 
 const here = join(import.meta.dirname, "cpu");
@@ -238,66 +239,4 @@ function verdict(name: WorkName | "start", engine: string, medians: Medians): st
       return `${what}: ${how}`;
     })
     .join("; ");
-}
-
-// ---- whole processes ----
-
-async function startRows(folder: string): Promise<Row[]> {
-  buildIfStale();
-  const cache = join(folder, "cache");
-  const programs: (Program & { what: string; rounds: number; limit?: number; fresh?: boolean })[] = [
-    {
-      what: "start to the first dot product: bare node",
-      rounds: 9,
-      name: "node",
-      file: "node.mjs",
-      prints: "11",
-    },
-    {
-      what: "start to the first dot product: WASM",
-      rounds: 9,
-      name: "WASM",
-      file: "gradloom.mjs",
-      prints: "11",
-      limit: 200,
-    },
-    {
-      what: "beautiful_mnist, start to the end of step 1: WASM",
-      rounds: 3,
-      name: "WASM",
-      file: "mnist.mjs",
-      prints: "finite",
-      limit: 2500,
-    },
-    {
-      what: "beautiful_mnist, start to the end of step 1: CLANG, nothing cached",
-      rounds: 2,
-      name: "CLANG",
-      file: "mnist.mjs",
-      prints: "finite",
-      env: { DEV: "CLANG", CACHE: cache },
-      limit: 5000,
-      fresh: true,
-    },
-    {
-      what: "beautiful_mnist, start to the end of step 1: CLANG, compiled before",
-      rounds: 3,
-      name: "CLANG",
-      file: "mnist.mjs",
-      prints: "finite",
-      env: { DEV: "CLANG", CACHE: cache },
-    },
-  ];
-  const rows: Row[] = [];
-  for (const { what, rounds, limit, fresh, ...program } of programs) {
-    log(what);
-    const times: number[] = [];
-    if (fresh !== true) await timeToPrint(program); // the first run fills the file cache
-    for (let i = 0; i < rounds; i++) {
-      if (fresh === true) rmSync(cache, { recursive: true, force: true });
-      times.push(await timeToPrint(program));
-    }
-    rows.push({ what, ...summarize(times), ...(limit === undefined ? {} : { limit }) });
-  }
-  return rows;
 }

@@ -1,6 +1,7 @@
 // `npm run bench -- overhead`: what a program pays before and besides its arithmetic. (a) from the start of a process
 // to its first printed result, beside bare node and beside peers, all in turn in one run; (b) a fresh small kernel;
-// (c) a graph of 2,000 nodes; (d) a kernel that is compiled already. Gives rows; run.ts prints or writes them.
+// (c) a graph of 2,000 nodes; (d) a kernel that is compiled already; (e) the first step of training, from the start of a
+// process; (f) WebAssembly's own compiler, sync and async. Gives rows; run.ts prints or writes them.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,6 +10,7 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import type { Samples } from "./pipeline.ts";
 import { buildIfStale, isInstalled, log, type Program, SKIP, timeToPrint } from "./processes.ts";
+import { startRows } from "./starts.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -17,7 +19,8 @@ export async function overhead(): Promise<Report> {
   buildIfStale();
   const start = await startup(25);
   const pipeline = await pipelineRows();
-  return { title: "overhead", rows: [...start.rows, ...pipeline], skipped: start.skipped };
+  const first = await firstSteps();
+  return { title: "overhead", rows: [...start.rows, ...pipeline, ...first], skipped: start.skipped };
 }
 
 // ---- (a) a process ----
@@ -51,7 +54,19 @@ async function startup(rounds: number): Promise<{ rows: Row[]; skipped: string[]
   return { rows, skipped };
 }
 
-// ---- (b), (c), (d) in a process ----
+// ---- (e) the first step of training ----
+
+async function firstSteps(): Promise<Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), "gradloom-bench-"));
+  try {
+    const rows = await startRows(folder, "beautiful_mnist");
+    return rows.map((row) => ({ ...row, what: `(e) ${row.what}` }));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+// ---- (b), (c), (d), (f) in a process ----
 
 async function pipelineRows(): Promise<Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "gradloom-bench-"));
@@ -76,6 +91,11 @@ async function pipelineRows(): Promise<Row[]> {
       ...["dot", "elementwise", "matmul", "softmax"].flatMap((kind) => kernelRows(kind, run(kind, 400, 3))),
       ...graphRows(run("graphs", 21, 5)),
       ...realizeRows(run("realizes", 2000, 2)),
+      {
+        what: "(d) new layer of a known structure: its runner",
+        ...summarize(warm(run("known", 2000, 2), "known")),
+      },
+      ...moduleRows(run("modules", 8, 3)),
     ];
   } finally {
     rmSync(dir, { recursive: true });
@@ -120,6 +140,14 @@ function graphRows(runs: readonly Samples[]): Row[] {
     { what: `${what}: schedule`, ...summarize(warm(runs, "schedule")) },
     { what: `${what}: lower`, ...summarize(warm(runs, "lower")) },
     { what: `${what}: schedule + lower, first of a process`, ...summarize(sum(cold)), limit: 150 },
+  ];
+}
+
+function moduleRows(runs: readonly Samples[]): Row[] {
+  const what = `(f) ${runs[0]?.modules?.[0]} WebAssembly modules`;
+  return [
+    { what: `${what}: one after the other`, ...summarize(warm(runs, "sync")) },
+    { what: `${what}: WebAssembly.compile, all at once`, ...summarize(warm(runs, "async")) },
   ];
 }
 

@@ -91,6 +91,33 @@ function graphs(rounds: number): void {
   }
 }
 
+/** The second layer of a shape: a new graph of known structure, up to the runner that it finds. */
+function known(rounds: number): void {
+  const layer = (): LazyBuffer => filled(16, 64).dot(filled(64, 64)).add(1).relu().lazydata;
+  for (let i = 0; i <= rounds; i++) {
+    const item = only(createSchedule([layer()]));
+    if (i === 0) runSync(runnerFor(item), "bench");
+    else timed("known", () => runSync(runnerFor(item), "bench"));
+  }
+}
+
+/** The modules of a graph: one after the other, or all begun before the first is waited for. */
+async function modules(rounds: number): Promise<void> {
+  const renderer = Device.get("WASM").renderer as Renderer;
+  for (let i = 0; i < rounds; i++) {
+    const codes = createSchedule([deepNetwork(56, i)]).map((si) => {
+      const { name, uops } = toFastKernel(si.ast, renderer, false);
+      return renderer.render(name, uops) as Uint8Array<ArrayBuffer>;
+    });
+    const half = codes.length >> 1;
+    timed("sync", () => codes.slice(0, half).map((code) => new WebAssembly.Module(code)));
+    const start = performance.now();
+    await Promise.all(codes.slice(half).map((code) => WebAssembly.compile(code)));
+    note("async", performance.now() - start);
+    note("modules", half);
+  }
+}
+
 /** A kernel that is compiled already, on data that is there: what is left is the engine's own work. */
 async function realizes(rounds: number): Promise<void> {
   const [a, b] = [filled(16), filled(16)];
@@ -111,6 +138,8 @@ async function realizes(rounds: number): Promise<void> {
 
 const [part = "", count = "1"] = process.argv.slice(2);
 if (part === "graphs") graphs(Number(count));
+else if (part === "known") known(Number(count));
+else if (part === "modules") await modules(Number(count));
 else if (part === "realizes") await realizes(Number(count));
 else kernels(part, Number(count));
 console.log(JSON.stringify(samples));
