@@ -10,6 +10,8 @@ export interface Koffi {
   free(address: bigint): void;
   /** the memory without a copy; owns nothing */
   view(address: bigint, bytes: number): ArrayBuffer;
+  /** Before the first library is loaded: the bytes of the stack that foreign functions run on. */
+  config(changes: { readonly sync_stack_size: number }): unknown;
 }
 export type KoffiFunction = (...args: bigint[]) => void;
 export interface KoffiLibrary {
@@ -22,8 +24,9 @@ export async function openKoffi(
   importer: () => Promise<unknown> = () => import("koffi"),
 ): Promise<Koffi> {
   try {
-    const loaded = (await importer()) as { default: Koffi };
-    return loaded.default;
+    const { default: koffi } = (await importer()) as { default: Koffi };
+    enlargeStack(koffi);
+    return koffi;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);
     throw new DeviceError(
@@ -31,4 +34,16 @@ export async function openKoffi(
       { cause },
     );
   }
+}
+
+/** A thread's own stack has 8 MiB, koffi's 2: a compiler may need more. */
+const STACK = 16 << 20;
+let asked = false;
+
+function enlargeStack(koffi: Koffi): void {
+  if (asked) return;
+  asked = true;
+  try {
+    koffi.config({ sync_stack_size: STACK });
+  } catch {} // somebody else in this process loaded a library before us
 }

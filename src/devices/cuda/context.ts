@@ -57,11 +57,11 @@ export class CudaSystem {
     return `${name[0] ?? `error ${status}`}, ${text[0] ?? "which this driver does not know"}`;
   }
 
-  /** The number that a call leaves in its first parameter. */
-  integer(name: "cuDeviceGetCount" | "cuDriverGetVersion"): number {
+  /** How many GPUs there are. */
+  get count(): number {
     const out = new Int32Array(1);
-    const status = this.driver[name](out);
-    if (status !== CUDA.SUCCESS) throw new DeviceError(`CUDA: ${name}: ${this.explain(status)}`);
+    const status = this.driver.cuDeviceGetCount(out);
+    if (status !== CUDA.SUCCESS) throw new DeviceError(`CUDA: cuDeviceGetCount: ${this.explain(status)}`);
     return out[0] as number;
   }
 }
@@ -99,7 +99,7 @@ export class CudaContext {
     this.system = system;
     this.driver = driver;
     this.name = name;
-    const count = system.integer("cuDeviceGetCount");
+    const { count } = system;
     if (!(ordinal < count)) {
       const has = count === 1 ? "one GPU, CUDA" : `${count} GPUs, CUDA to CUDA:${count - 1}`;
       throw new DeviceError(`${name}: there is no such GPU; this machine has ${has}`);

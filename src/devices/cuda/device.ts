@@ -3,9 +3,10 @@
 
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { DeviceError, InternalError } from "../../errors.ts";
-import { chain, type MaybePromise } from "../../helpers.ts";
+import type { MaybePromise } from "../../helpers.ts";
 import type { Compiled, GraphSupport } from "../../runtime/device.ts";
 import { CudaContext, type CudaSystem } from "./context.ts";
+import { ATTRIBUTE } from "./driver.ts";
 import { CudaGraph, type GraphDevice } from "./graph.ts";
 import { CudaAllocator, type CudaBlock } from "./memory.ts";
 import { CudaCompiler, type Nvrtc } from "./nvrtc.ts";
@@ -15,7 +16,7 @@ import { Timing } from "./timing.ts";
 export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   readonly name: string;
   readonly keepsTime = true;
-  readonly compilesAside = true;
+  readonly compilesAside = false;
   readonly context: CudaContext;
   readonly timing: Timing;
   readonly allocator: CudaAllocator;
@@ -29,7 +30,9 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
     this.context = new CudaContext(system, name, ordinalOf(name));
     this.timing = new Timing(this.context);
     this.allocator = new CudaAllocator(this.context, this.timing);
-    this.renderer = renderer;
+    const { gpu } = renderer;
+    const units = this.context.attribute(ATTRIBUTE.MULTIPROCESSORS);
+    this.renderer = gpu === undefined ? renderer : { ...renderer, gpu: { ...gpu, units } };
     this.#compiler = new CudaCompiler(nvrtc, this.context.arch, name);
     this.#args = new LaunchArguments(this.context);
     this.graph = { space: system, make: (items, slots) => new CudaGraph(items, slots, deviceOf) };
@@ -40,15 +43,11 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
     system.devices.add(this);
   }
 
-  compile(name: string, source: Source): MaybePromise<CudaProgram> {
+  compile(name: string, source: Source): CudaProgram {
     if (typeof source !== "string") throw new InternalError("CUDA compiles CUDA C++");
-    const tools = { args: this.#args, timing: this.timing };
-    // asked for twice where somebody waits at once: the promise comes true all the same
-    let program: CudaProgram | undefined;
-    return chain(this.#compiler.compile(name, source), (code) => {
-      program ??= new CudaProgram(this.context, tools, { name, source, code });
-      return program;
-    });
+    const code = this.#compiler.compile(name, source);
+    const { context, timing } = this;
+    return new CudaProgram(context, { args: this.#args, timing }, { name, source, code });
   }
   synchronize(): MaybePromise<void> {
     return this.context.synchronize();

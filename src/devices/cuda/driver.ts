@@ -39,12 +39,10 @@ type Value<K> = K extends "array"
 /** As in cuda.h of 11.4 and later. Every one of them returns a CUresult. */
 export const FUNCTIONS = {
   cuInit: ["uint"],
-  cuDriverGetVersion: ["array"],
   cuGetErrorName: ["int", "texts"],
   cuGetErrorString: ["int", "texts"],
   cuDeviceGetCount: ["array"],
   cuDeviceGet: ["array", "int"],
-  cuDeviceGetName: ["array", "int", "int"],
   cuDeviceGetAttribute: ["array", "int", "int"],
   cuDevicePrimaryCtxRetain: ["array", "int"],
   cuDeviceCanAccessPeer: ["array", "int", "int"],

@@ -1,12 +1,12 @@
 // CUDA C++ to machine code with NVRTC. `openNvrtc()` finds and loads the library; a `CudaCompiler` turns kernels into
 // cubins of one architecture, or into PTX where NVRTC is older than the GPU, and keeps them for the next process. Loading
-// the result is left to the devices (CUDA through the driver, NV by itself).
+// the result is left to the devices (CUDA through the driver, NV by itself). One kernel at a time: NVRTC 13 compiles twelve
+// on four threads as fast as one after the other.
 
 import { CompileError, DeviceError } from "../../errors.ts";
-import { type MaybePromise, waitable } from "../../helpers.ts";
 import { CUDALanguage } from "../../render/languages.ts";
 import type { Koffi } from "../koffi.ts";
-import { keep, kept, keyOf } from "../store.ts";
+import { cached, keyOf } from "../store.ts";
 import { builtinsBeside, headersBeside, nvrtcPaths } from "./find.ts";
 import { HEADERS } from "./headers.ts";
 
@@ -24,8 +24,6 @@ export interface Nvrtc {
   /** the architectures it knows: 90 is sm_90 */
   readonly archs: readonly number[];
   compile(source: string, options: readonly string[], kind: CodeKind): Compilation;
-  /** The same on another thread. */
-  compileAside(source: string, options: readonly string[], kind: CodeKind): Promise<Compilation>;
 }
 
 type Out = BigUint64Array | Int32Array | Uint8Array;
@@ -47,8 +45,6 @@ const FUNCTIONS = {
 } as const;
 type Argument = Out | number | bigint | string | readonly string[];
 type Functions = Readonly<Record<keyof typeof FUNCTIONS, (...args: Argument[]) => number>>;
-type Aside = (program: bigint, count: number, options: readonly string[], done: Done) => void;
-type Done = (failure: Error | null, status: number) => void;
 
 /** NVRTC's answers that are the source's fault and not ours. */
 const COMPILATION_FAILED = 6;
@@ -76,34 +72,14 @@ class NvrtcLibrary implements Nvrtc {
   }
 
   compile(source: string, options: readonly string[], kind: CodeKind): Compilation {
-    const program = this.#create(source);
-    const all = this.#with(options);
-    return this.#finish(program, this.#f.nvrtcCompileProgram(program, all.length, all), kind);
-  }
-  async compileAside(source: string, options: readonly string[], kind: CodeKind): Promise<Compilation> {
-    const program = this.#create(source);
-    const all = this.#with(options);
-    const { async: aside } = this.#f.nvrtcCompileProgram as unknown as { async: Aside };
-    const status = await new Promise<number>((resolve, reject) => {
-      aside(program, all.length, all, (failure, value) =>
-        failure === null ? resolve(value) : reject(failure),
-      );
-    });
-    return this.#finish(program, status, kind);
-  }
-
-  #create(source: string): bigint {
     const handle = new BigUint64Array(1);
     const own = this.#include === undefined ? HEADERS : {};
     const [names, texts] = [Object.keys(own), Object.values(own)];
+    const all = this.#include === undefined ? options : [...options, `--include-path=${this.#include}`];
     this.#check("nvrtcCreateProgram", handle, source, "kernel.cu", names.length, texts, names);
-    return handle[0] as bigint;
-  }
-  #with(options: readonly string[]): readonly string[] {
-    return this.#include === undefined ? options : [...options, `--include-path=${this.#include}`];
-  }
-  #finish(program: bigint, status: number, kind: CodeKind): Compilation {
+    const program = handle[0] as bigint;
     try {
+      const status = this.#f.nvrtcCompileProgram(program, all.length, all);
       if (status !== 0) {
         const log = new TextDecoder().decode(this.#read("nvrtcGetProgramLog", program)).replace(/\0+$/, "");
         const words = log.trim() === "" ? `status ${status}` : log.trim();
@@ -112,7 +88,7 @@ class NvrtcLibrary implements Nvrtc {
       }
       return { ok: true, code: this.#read(kind === "cubin" ? "nvrtcGetCUBIN" : "nvrtcGetPTX", program) };
     } finally {
-      this.#check("nvrtcDestroyProgram", BigUint64Array.of(program));
+      this.#check("nvrtcDestroyProgram", handle);
     }
   }
 
@@ -189,48 +165,18 @@ export class CudaCompiler {
     );
   }
 
-  /**
-   * The code of one kernel, of this process or an earlier one. What is new is compiled on another thread, several at a
-   * time, unless whoever asked has to wait at once: then it is compiled here.
-   */
-  compile(name: string, source: string): MaybePromise<CudaCode> {
-    const request = this.#request(name, source);
-    const known = request.find();
-    if (known !== undefined) return known;
-    let here: CudaCode | undefined;
-    const compileHere = (): CudaCode => {
-      here ??= request.take(this.#nvrtc.compile(request.text, this.#options, this.kind));
-      return here;
-    };
-    const aside = async (): Promise<CudaCode> =>
-      here ?? request.take(await this.#nvrtc.compileAside(request.text, this.#options, this.kind));
-    // not before this turn is over: until then a caller who cannot wait may have done it
-    return waitable(Promise.resolve().then(aside), compileHere);
-  }
-  /** The same at once. */
-  compileSync(name: string, source: string): CudaCode {
-    const request = this.#request(name, source);
-    return request.find() ?? request.take(this.#nvrtc.compile(request.text, this.#options, this.kind));
-  }
-
-  /** A kernel as it is compiled and kept: where it is found, and what to do with NVRTC's answer. */
-  #request(name: string, source: string) {
-    const { kind } = this;
+  /** The code of one kernel, of this process or an earlier one. */
+  compile(name: string, source: string): CudaCode {
     const { entry, text } = unnumbered(name, source);
-    const key = keyOf(this.#nvrtc.version, kind, this.#options.join(" "), text);
-    const find = (): CudaCode | undefined => {
-      const code = kept("cuda", key);
-      return code === undefined ? undefined : { kind, code, entry };
+    const key = keyOf(this.#nvrtc.version, this.kind, this.#options.join(" "), text);
+    const make = (): Uint8Array => {
+      const answer = this.#nvrtc.compile(text, this.#options, this.kind);
+      if (answer.ok) return answer.code;
+      throw new CompileError(
+        `${this.#device}: NVRTC refused the kernel ${name}:\n${answer.log}\nsource:\n${source}`,
+      );
     };
-    const take = (answer: Compilation): CudaCode => {
-      if (!answer.ok) {
-        const words = `${answer.log}\nsource:\n${source}`;
-        throw new CompileError(`${this.#device}: NVRTC refused the kernel ${name}:\n${words}`);
-      }
-      keep("cuda", key, answer.code);
-      return { kind, code: answer.code, entry };
-    };
-    return { text, find, take };
+    return { kind: this.kind, code: cached("cuda", key, make), entry };
   }
 }
 

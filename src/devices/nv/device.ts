@@ -65,7 +65,6 @@ const collected = new FinalizationRegistry<() => void>((release) => release());
 const nap = new Int32Array(new SharedArrayBuffer(4));
 
 export class NVDevice extends HCQCompatCompiled implements NVTarget {
-  override readonly compilesAside = true;
   readonly gpu: NVGpu;
   readonly renderer: Renderer;
   readonly allocator: NVAllocator;
@@ -123,12 +122,9 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   }
 
   compile(name: string, source: Source): MaybePromise<NVProgram> {
-    // asked for twice where somebody waits at once: the promise comes true all the same
-    let program: NVProgram | undefined;
     return chain(this.#compiler.compile(name, source), ({ code, entry }) => {
       this.#throwFailure();
-      program ??= new NVProgram(this, name, loadCubin(code, entry, this.gpu.arch));
-      return program;
+      return new NVProgram(this, name, loadCubin(code, entry, this.gpu.arch));
     });
   }
   computeQueue(): NVComputeQueue {

@@ -42,8 +42,9 @@ describe("opening", () => {
     fake.state.failing.set("cuInit", 1);
     expect(() => fake.open()).toThrow(/does not start: CUDA_ERROR_INVALID_VALUE, invalid argument/);
   });
-  test("the architecture comes from the GPU", () => {
-    expect(fakeCuda({ arch: 89 }).open().context.arch).toBe(89);
+  test("the architecture and the number of its units come from the GPU", () => {
+    const device = fakeCuda({ arch: 89 }).open();
+    expect([device.context.arch, device.renderer.gpu?.units]).toEqual([89, 76]);
   });
 });
 

@@ -267,7 +267,7 @@ function hostMemory(state: FakeState): HostMemory {
 
 function devices(state: FakeState) {
   const attributes: Readonly<Record<number, number>> = {
-    16: 132,
+    16: 76,
     75: Math.floor(state.arch / 10),
     76: state.arch % 10,
     115: state.pools ? 1 : 0,
@@ -278,7 +278,6 @@ function devices(state: FakeState) {
       demand(flags === 0, "cuInit: flags are 0");
       return state.gpus === 0 ? CUDA.NO_DEVICE : CUDA.SUCCESS;
     },
-    cuDriverGetVersion: (out: Out) => first(out, 13000),
     cuGetErrorName(status: number, out: (string | null)[]) {
       out[0] = ERRORS[status]?.[0] ?? null;
       return CUDA.SUCCESS;
@@ -310,7 +309,6 @@ function devices(state: FakeState) {
       demand(state.get("context", context, "cuCtxEnablePeerAccess") !== state.current, "a peer of itself");
       return flags;
     },
-    cuDeviceGetName: (out: Out) => first(out, 0),
   };
 }
 

@@ -45,7 +45,6 @@ export class FakeKernels {
   readonly nvrtc: Nvrtc = {
     version: "fake",
     archs: [80, 90],
-    compileAside: async (source, options, kind) => this.nvrtc.compile(source, options, kind),
     compile: (source, options, kind): Compilation => {
       demand(
         options.some((o) => o.startsWith("--gpu-architecture=")),

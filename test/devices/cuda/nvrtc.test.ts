@@ -9,16 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { builtinsBeside, headersBeside, nvrtcPaths } from "../../../src/devices/cuda/find.ts";
 import { HEADERS } from "../../../src/devices/cuda/headers.ts";
 import {
-  type CodeKind,
   type Compilation,
-  type CudaCode,
   CudaCompiler,
   loadNvrtc,
   type Nvrtc,
   openNvrtc,
 } from "../../../src/devices/cuda/nvrtc.ts";
 import { openKoffi } from "../../../src/devices/koffi.ts";
-import type { Waitable } from "../../../src/helpers.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -33,12 +30,7 @@ class Recorder implements Nvrtc {
   readonly asked: { source: string; options: readonly string[]; kind: string }[] = [];
   version = "13.0";
   readonly archs = [75, 80, 90, 100];
-  aside = 0;
-  async compileAside(source: string, options: readonly string[], kind: CodeKind): Promise<Compilation> {
-    this.aside++;
-    return this.compile(source, options, kind);
-  }
-  compile(source: string, options: readonly string[], kind: CodeKind): Compilation {
+  compile(source: string, options: readonly string[], kind: "cubin" | "ptx"): Compilation {
     this.asked.push({ source, options, kind });
     if (source.includes("wrong")) return { ok: false, log: "kernel.cu(1): error: identifier is undefined" };
     return { ok: true, code: new TextEncoder().encode(source) };
@@ -46,64 +38,50 @@ class Recorder implements Nvrtc {
 }
 
 describe("the compiler", () => {
-  test("compiles to a cubin of the GPU's own architecture", async () => {
-    await withEnv({ CACHE: "0" }, async () => {
+  test("compiles to a cubin of the GPU's own architecture", () => {
+    withEnv({ CACHE: "0" }, () => {
       const nvrtc = new Recorder();
-      const { kind, entry } = await new CudaCompiler(nvrtc, 90, "CUDA").compile("E_4", kernel("E_4", ""));
+      const { kind, entry } = new CudaCompiler(nvrtc, 90, "CUDA").compile("E_4", kernel("E_4", ""));
       expect([kind, entry]).toEqual(["cubin", "E_4"]);
       expect(nvrtc.asked[0]?.options).toContain("--gpu-architecture=sm_90a");
       expect(nvrtc.asked[0]?.options).toContain("--fmad=false");
-      await new CudaCompiler(nvrtc, 80, "CUDA").compile("E_4", kernel("E_4", ""));
+      new CudaCompiler(nvrtc, 80, "CUDA").compile("E_4", kernel("E_4", ""));
       expect(nvrtc.asked[1]?.options).toContain("--gpu-architecture=sm_80");
     });
   });
-  test("a GPU that NVRTC does not know gets PTX of the last one before it; an older one is refused", async () => {
-    await withEnv({ CACHE: "0" }, async () => {
+  test("a GPU that NVRTC does not know gets PTX of the last one before it; an older one is refused", () => {
+    withEnv({ CACHE: "0" }, () => {
       const nvrtc = new Recorder();
-      const { kind } = await new CudaCompiler(nvrtc, 95, "CUDA").compile("E_4", kernel("E_4", ""));
+      const { kind } = new CudaCompiler(nvrtc, 95, "CUDA").compile("E_4", kernel("E_4", ""));
       expect(kind).toBe("ptx");
       expect(nvrtc.asked[0]).toMatchObject({ kind: "ptx" });
       expect(nvrtc.asked[0]?.options).toContain("--gpu-architecture=compute_90");
       expect(() => new CudaCompiler(nvrtc, 61, "CUDA")).toThrow(/this GPU is sm_61.*CUDA_PATH/);
     });
   });
-  test("the same kernel is compiled once for all its numbers, and anew for another version or text", async () => {
-    await withEnv({ CACHE: join(folder, "cache") }, async () => {
+  test("the same kernel is compiled once for all its numbers, and anew for another version or text", () => {
+    withEnv({ CACHE: join(folder, "cache") }, () => {
       const nvrtc = new Recorder();
       const compile = (name: string, body: string, arch = 90) =>
         new CudaCompiler(nvrtc, arch, "CUDA").compile(name, kernel(name, body));
-      const first = await compile("r_4_2", "");
-      const again = await compile("r_4_2n17", "");
+      const first = compile("r_4_2", "");
+      const again = compile("r_4_2n17", "");
       expect(nvrtc.asked).toHaveLength(1);
       expect(again.entry).toBe("r_4_2");
       expect([...again.code]).toEqual([...first.code]);
-      await compile("r_4_2n1", "data0[0] = 1;");
-      await compile("r_4_2", "", 80);
+      compile("r_4_2n1", "data0[0] = 1;");
+      compile("r_4_2", "", 80);
       nvrtc.version = "13.1";
-      await compile("r_4_2", "");
+      compile("r_4_2", "");
       expect(nvrtc.asked).toHaveLength(4);
     });
   });
-  test("what NVRTC refuses is reported with the name, its words and the source", async () => {
-    await withEnv({ CACHE: "0" }, async () => {
+  test("what NVRTC refuses is reported with the name, its words and the source", () => {
+    withEnv({ CACHE: "0" }, () => {
       const compiler = new CudaCompiler(new Recorder(), 90, "CUDA:1");
-      const wrong = async () => compiler.compile("E_4", kernel("E_4", "wrong"));
-      await expect(wrong()).rejects.toThrow(
+      expect(() => compiler.compile("E_4", kernel("E_4", "wrong"))).toThrow(
         /^CUDA:1: NVRTC refused the kernel E_4:\nkernel\.cu\(1\): error.*source:\nextern "C"/s,
       );
-    });
-  });
-  test("several at a time on other threads; here where somebody has to wait at once, and then only here", async () => {
-    await withEnv({ CACHE: "0" }, async () => {
-      const nvrtc = new Recorder();
-      const compiler = new CudaCompiler(nvrtc, 90, "CUDA");
-      const names = ["E_1", "E_2", "E_3"];
-      const all = names.map((n) => compiler.compile(n, kernel(n, "")));
-      expect(nvrtc.asked).toHaveLength(0);
-      const [first] = all as Waitable<CudaCode>[];
-      expect(first?.waitSync().entry).toBe("E_1");
-      expect((await Promise.all(all)).map((c) => c.entry)).toEqual(names);
-      expect([nvrtc.asked.length, nvrtc.aside]).toEqual([3, 2]);
     });
   });
 });
@@ -151,14 +129,24 @@ describe("NVRTC itself", () => {
     const nvrtc = await real();
     if (typeof nvrtc === "string") return skip(nvrtc);
     expect(nvrtc.version).toMatch(/^\d+\.\d+/);
-    await withEnv({ CACHE: "0" }, async () => {
+    withEnv({ CACHE: "0" }, () => {
       const compiler = new CudaCompiler(nvrtc, 90, "CUDA");
-      const { code, kind } = await compiler.compile("E_1", kernel("E_1", "data0[0] = 1.0f;"));
+      const { code, kind } = compiler.compile("E_1", kernel("E_1", "data0[0] = 1.0f;"));
       expect(kind).toBe("cubin");
       expect([...code.subarray(0, 4)]).toEqual([0x7f, 0x45, 0x4c, 0x46]);
-      const wrong = async () => compiler.compile("E_1", kernel("E_1", "data0[0] = nothing;"));
-      await expect(wrong()).rejects.toThrow(/identifier "nothing" is undefined/);
+      expect(() => compiler.compile("E_1", kernel("E_1", "data0[0] = nothing;"))).toThrow(
+        /identifier "nothing" is undefined/,
+      );
     });
+  });
+  test("compiles what is nested deep", async ({ skip }) => {
+    const nvrtc = await real();
+    if (typeof nvrtc === "string") return skip(nvrtc);
+    const nested = (n: number): string => (n === 0 ? "data0[0]" : `(${nested(n - 1)}*${n}.5f+data0[${n}])`);
+    const { code } = withEnv({ CACHE: "0" }, () =>
+      new CudaCompiler(nvrtc, 90, "CUDA").compile("E_1", kernel("E_1", `data0[0] = ${nested(200)};`)),
+    );
+    expect(code.byteLength).toBeGreaterThan(10_000);
   });
   test("our own headers compile, casts and arithmetic included", async ({ skip }) => {
     const nvrtc = await real();
