@@ -8,7 +8,7 @@ import { DTypeError } from "./errors.ts";
 export type Value = number | bigint;
 
 export type Kind = "bool" | "int" | "uint" | "float";
-/** What `data()` returns; float16 and bfloat16 come as Float32Array. */
+/** What `data()` returns; floats of 16 and 8 bits come as Float32Array. */
 export type TypedArray =
   | Int8Array
   | Uint8Array
@@ -122,15 +122,21 @@ const int64 = new DType("int64", "long", "int", 8, BigInt64Array);
 const uint64 = new DType("uint64", "ulong", "uint", 8, BigUint64Array);
 const float16 = new DType("float16", "half", "float", 2, Uint16Array);
 const bfloat16 = new DType("bfloat16", "bfloat16", "float", 2, Uint16Array);
+const float8e4m3 = new DType("float8e4m3", "float8e4m3", "float", 1, Uint8Array);
+const float8e5m2 = new DType("float8e5m2", "float8e5m2", "float", 1, Uint8Array);
 const float32 = new DType("float32", "float", "float", 4, Float32Array);
 const float64 = new DType("float64", "double", "float", 8, Float64Array);
 
 // biome-ignore format: a table
 const named = { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64 };
 
+/** Floats of 8 bits hold weights and factors of matrix products; computing is done in others, so `all` has them not. */
+const eights = { float8e4m3, float8e5m2 };
+
 /** Every dtype under its own name and under its C-like alias. */
 export const dtypes = {
   ...named,
+  ...eights,
   char: int8,
   uchar: uint8,
   short: int16,
@@ -154,7 +160,7 @@ export function toDType(d: DTypeLike): DType {
   const found = Object.hasOwn(dtypes, d) && d !== ("all" as string) ? dtypes[d] : undefined;
   if (found === undefined) {
     throw new DTypeError(
-      `dtype: unknown name "${String(d)}"; expected one of ${Object.keys(named).join(", ")}`,
+      `dtype: unknown name "${String(d)}"; expected one of ${Object.keys({ ...named, ...eights }).join(", ")}`,
     );
   }
   return found;
@@ -265,6 +271,43 @@ export function numberToBfloat16(x: number): number {
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
 }
 
+/** A float of 8 bits: a sign, an exponent with this bias, and as many bits of a mantissa. */
+export interface Float8 {
+  readonly bias: number;
+  readonly mantissa: number;
+  /** the largest magnitude that still rounds to a finite value */
+  readonly rounds: number;
+  /** what is beyond: infinity, or NaN in the format that has no infinity */
+  readonly beyond: number;
+}
+/** As in torch: e4m3 has no infinity and one NaN (of each sign), e5m2 is the upper half of a float16. */
+export const FLOAT8: ReadonlyMap<DType, Float8> = new Map([
+  [float8e4m3, { bias: 7, mantissa: 3, rounds: 464, beyond: 0x7f }],
+  [float8e5m2, { bias: 15, mantissa: 2, rounds: 61440 - 2 ** -37, beyond: 0x7c }],
+]);
+
+function float8ToNumber(d: DType, bits: number): number {
+  const { bias, mantissa, beyond } = FLOAT8.get(d) as Float8;
+  const magnitude = bits & 0x7f;
+  const sign = bits & 0x80 ? -1 : 1;
+  if (magnitude >= beyond) return magnitude === beyond && beyond !== 0x7f ? sign * Infinity : NaN;
+  const [exponent, rest] = [magnitude >> mantissa, magnitude & (2 ** mantissa - 1)];
+  const unit = 2 ** (Math.max(exponent, 1) - bias - mantissa);
+  return sign * (exponent === 0 ? rest : rest + 2 ** mantissa) * unit;
+}
+
+/** Rounds to nearest even; what is too large becomes what the format has for it. */
+function numberToFloat8(d: DType, x: number): number {
+  const { bias, mantissa, rounds, beyond } = FLOAT8.get(d) as Float8;
+  if (Number.isNaN(x)) return 0x7f;
+  const sign = x < 0 || Object.is(x, -0) ? 0x80 : 0;
+  const a = Math.abs(x);
+  if (a > rounds) return sign | beyond;
+  scratch.setFloat64(0, a);
+  const exponent = Math.max((scratch.getUint16(0) >> 4) - 1023, 1 - bias);
+  return sign | (((exponent + bias - 1) << mantissa) + roundHalfEven(a / 2 ** (exponent - mantissa)));
+}
+
 const WRAP: Record<string, (x: number) => number> = {
   bool: (x) => (x === 0 ? 0 : 1),
   int8: (x) => (x << 24) >> 24,
@@ -275,6 +318,8 @@ const WRAP: Record<string, (x: number) => number> = {
   uint32: (x) => x >>> 0,
   float16: (x) => float16ToNumber(numberToFloat16(Math.fround(x))),
   bfloat16: (x) => bfloat16ToNumber(numberToBfloat16(Math.fround(x))),
+  float8e4m3: (x) => float8ToNumber(float8e4m3, numberToFloat8(float8e4m3, Math.fround(x))),
+  float8e5m2: (x) => float8ToNumber(float8e5m2, numberToFloat8(float8e5m2, Math.fround(x))),
   float32: Math.fround,
   float64: (x) => x,
 };
@@ -328,7 +373,13 @@ export function bitcastValue(to: DType, x: Value, from: DType): Value {
 }
 
 type Accessor = { get: (v: DataView, at: number) => Value; set: (v: DataView, at: number, x: Value) => void };
+const access8 = (d: DType): Accessor => ({
+  get: (v, at) => float8ToNumber(d, v.getUint8(at)),
+  set: (v, at, x) => v.setUint8(at, numberToFloat8(d, Number(x))),
+});
 const ACCESS: Record<string, Accessor> = {
+  float8e4m3: access8(float8e4m3),
+  float8e5m2: access8(float8e5m2),
   bool: { get: (v, at) => (v.getUint8(at) ? 1 : 0), set: (v, at, x) => v.setUint8(at, x ? 1 : 0) },
   int8: { get: (v, at) => v.getInt8(at), set: (v, at, x) => v.setInt8(at, Number(x)) },
   uint8: { get: (v, at) => v.getUint8(at), set: (v, at, x) => v.setUint8(at, Number(x)) },
@@ -358,14 +409,22 @@ export const readValue = (v: DataView, at: number, d: DType): Value =>
 export const writeValue = (v: DataView, at: number, d: DType, x: Value): void =>
   (ACCESS[d.name] as Accessor).set(v, at, x);
 
-/** What `data()` returns: the natural typed array; float16 and bfloat16 widen to Float32Array. */
+/** What `data()` returns: the natural typed array; floats of 16 and 8 bits widen to Float32Array. */
 export function decodeArray(d: DType, bytes: Uint8Array): TypedArray {
   const n = bytes.byteLength / d.itemsize;
   const raw = bytes.byteOffset % d.itemsize === 0 ? bytes : bytes.slice();
+  if (FLOAT8.has(d)) return Float32Array.from(raw, (bits) => float8ToNumber(d, bits));
   if (d !== float16 && d !== bfloat16) return new d.storage(raw.buffer, raw.byteOffset, n);
   const widen = d === float16 ? float16ToNumber : bfloat16ToNumber;
   return Float32Array.from(new Uint16Array(raw.buffer, raw.byteOffset, n), widen);
 }
+
+/** From a number straight to the bits of a narrow float. */
+const NARROW: ReadonlyMap<DType, (x: number) => number> = new Map([
+  [float16, numberToFloat16],
+  [bfloat16, numberToBfloat16],
+  ...[...FLOAT8.keys()].map((d) => [d, (x: number) => numberToFloat8(d, x)] as const),
+]);
 
 /**
  * The bytes of host values as type `d`; numbers are converted as a cast from float64 would, but for the half-width
@@ -373,7 +432,7 @@ export function decodeArray(d: DType, bytes: Uint8Array): TypedArray {
  */
 export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<ArrayBuffer> {
   const out = new d.storage(new ArrayBuffer(values.length * d.itemsize));
-  const half = d === float16 ? numberToFloat16 : d === bfloat16 ? numberToBfloat16 : undefined;
+  const half = NARROW.get(d);
   const plainFloat = d === float32 || d === float64;
   const smallInt = d.isInt && !d.isBig;
   for (let i = 0; i < values.length; i++) {

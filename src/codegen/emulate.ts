@@ -1,18 +1,18 @@
-// float16 and bfloat16 on targets that do not compute with them. A narrow value becomes a float32 that holds one of
+// Floats of 16 and 8 bits on targets that do not compute with them. A narrow value becomes a float32 that holds one of
 // its values exactly; arithmetic is done in float32 and rounded after each op. With `storage` the target converts
-// by itself; with `bits` loads and stores move 16-bit integers and the conversion is integer arithmetic.
+// by itself; with `bits` loads and stores move integers of its size and the conversion is integer arithmetic.
 
-import { type DType, dtypes, Pointer, PtrDType, wrap } from "../dtype.ts";
+import { bitcastValue, type DType, dtypes, FLOAT8, Pointer, PtrDType, wrap } from "../dtype.ts";
 import type { Support, Target } from "./target.ts";
 import { type UOp, type UOpArena, valueType } from "./uops.ts";
 
-const { float16, bfloat16, float32, uint16, uint32 } = dtypes;
+const { bfloat16, float32, uint8, uint16, uint32 } = dtypes;
 
 export function emulate(sink: UOp, target: Target, arena: UOpArena): UOp {
   const nodes = arena.nodes(sink);
   const how = (d: UOp["dtype"]): Support => {
     const base = d instanceof Pointer ? d.base : d;
-    return base === float16 || base === bfloat16 ? target.support(base) : "native";
+    return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
   };
   if (nodes.every((u) => how(u.dtype) === "native")) return sink;
   const done = new Map<UOp, UOp>();
@@ -37,15 +37,16 @@ function narrow(
   const bits = how(u.dtype) === "bits";
   if (u.op === "DEFINE_GLOBAL" || u.op === "DEFINE_LOCAL") {
     const local = u.dtype instanceof Pointer && u.dtype.local;
-    return bits ? a.make(u.op, PtrDType(uint16, local), [], u.arg as never) : undefined;
+    return bits ? a.make(u.op, PtrDType(integer(u.dtype), local), [], u.arg as never) : undefined;
   }
-  if (u.op === "TILE") return bits ? a.make("TILE", PtrDType(uint16, true), srcs, u.arg) : undefined;
+  if (u.op === "TILE")
+    return bits ? a.make("TILE", PtrDType(integer(u.dtype), true), srcs, u.arg) : undefined;
   if (u.op === "STAGE") return bits ? a.make("STAGE", x?.dtype, srcs, undefined) : undefined;
   if (u.op === "STORE") return store(u, srcs, how, a);
   if (u.op === "BITCAST" && x !== undefined) {
     const from = valueType(u.srcs[0] as UOp);
     const raw = how(from) === "native" ? x : toBits(x, from, how(from), a);
-    const whole = a.bitcast(raw, bits || how(u.dtype) !== "native" ? uint16 : valueType(u));
+    const whole = a.bitcast(raw, bits || how(u.dtype) !== "native" ? integer(u.dtype) : valueType(u));
     return how(u.dtype) === "native" ? whole : fromBits(whole, valueType(u), how(u.dtype), a);
   }
   if (how(u.dtype) === "native" || u.dtype instanceof Pointer || u.dtype === undefined) return undefined;
@@ -69,7 +70,7 @@ function narrow(
 
 function load(srcs: readonly UOp[], type: DType, bits: boolean, a: UOpArena): UOp {
   const [buf, idx, gate] = srcs as readonly [UOp, UOp, UOp?];
-  const memory = bits ? uint16 : type;
+  const memory = bits ? integer(type) : type;
   const at = gate === undefined ? [buf, idx] : [buf, idx, gate, a.constant(memory, 0)];
   const value = a.make("LOAD", memory, at, undefined);
   return bits ? fromBits(value, type, "bits", a) : a.cast(value, float32);
@@ -95,24 +96,54 @@ function round(x: UOp, type: DType, support: Support, a: UOpArena): UOp {
   return fromBits(toBits(x, type, support, a), type, support, a);
 }
 
+/** The integer that has the bits of a narrow float, or of what a pointer points to. */
+const integer = (d: UOp["dtype"]): DType => {
+  const base = d instanceof Pointer ? d.base : d;
+  return base?.itemsize === 1 ? uint8 : uint16;
+};
+
 const u32 = (a: UOpArena, n: number): UOp => a.constant(uint32, n);
+
+/** What the bits of a float mean: f16 and the floats of 8 bits by the same steps. */
+interface Format {
+  /** bits of the whole */
+  readonly size: number;
+  readonly bias: number;
+  readonly mantissa: number;
+  /** the largest float32, as bits, that rounds to a finite value, and what is beyond */
+  readonly last: number;
+  readonly beyond: number;
+  readonly nan: number;
+}
+function formatOf(type: DType): Format {
+  const eight = FLOAT8.get(type);
+  if (eight === undefined) {
+    return { size: 16, bias: 15, mantissa: 10, last: 0x477fefff, beyond: 0x7c00, nan: 0x7e00 };
+  }
+  const nearest = Math.fround(eight.rounds);
+  const last = Number(bitcastValue(uint32, nearest, float32)) - (nearest > eight.rounds ? 1 : 0);
+  return { ...eight, size: 8, last, nan: 0x7f };
+}
 
 function fromBits(h: UOp, type: DType, support: Support, a: UOpArena): UOp {
   if (support === "storage") return a.cast(a.bitcast(h, type), float32);
   const w = a.cast(h, uint32);
   if (type === bfloat16) return a.bitcast(a.alu("SHL", w, u32(a, 16)), float32);
+  const { size, bias, mantissa, beyond } = formatOf(type);
+  const signBit = 2 ** (size - 1);
   // exponent and mantissa moved into place and the bias corrected by a multiplication, which handles subnormals too
-  const sign = a.alu("SHL", a.alu("AND", w, u32(a, 0x8000)), u32(a, 16));
-  const rest = a.alu("SHL", a.alu("AND", w, u32(a, 0x7fff)), u32(a, 13));
-  const scaled = a.bitcast(a.alu("MUL", a.bitcast(rest, float32), a.constant(float32, 2 ** 112)), uint32);
+  const sign = a.alu("SHL", a.alu("AND", w, u32(a, signBit)), u32(a, 32 - size));
+  const rest = a.alu("SHL", a.alu("AND", w, u32(a, signBit - 1)), u32(a, 23 - mantissa));
+  const larger = a.constant(float32, 2 ** (127 - bias));
+  const scaled = a.bitcast(a.alu("MUL", a.bitcast(rest, float32), larger), uint32);
   const special = a.alu("OR", rest, u32(a, 0x7f800000));
-  const isSpecial = a.alu("CMPLT", u32(a, 0x0f7fffff), rest);
+  const isSpecial = a.alu("CMPLT", u32(a, beyond * 2 ** (23 - mantissa) - 1), rest);
   return a.bitcast(a.alu("OR", sign, a.alu("WHERE", isSpecial, special, scaled)), float32);
 }
 
-/** Rounds to nearest, ties to even; NaN stays NaN, too large becomes infinite. */
+/** Rounds to nearest, ties to even; NaN stays NaN, too large becomes infinite, or NaN where there is no infinity. */
 function toBits(x: UOp, type: DType, support: Support, a: UOpArena): UOp {
-  if (support === "storage") return a.bitcast(a.cast(x, type), uint16);
+  if (support === "storage") return a.bitcast(a.cast(x, type), integer(type));
   const w = a.bitcast(x, uint32);
   const isNan = a.alu("CMPNE", x, x);
   if (type === bfloat16) {
@@ -121,18 +152,21 @@ function toBits(x: UOp, type: DType, support: Support, a: UOpArena): UOp {
     const nan = a.alu("OR", a.alu("AND", a.alu("SHR", w, u32(a, 16)), u32(a, 0x8000)), u32(a, 0x7fc0));
     return a.cast(a.alu("WHERE", isNan, nan, rounded), uint16);
   }
-  const sign = a.alu("AND", a.alu("SHR", w, u32(a, 16)), u32(a, 0x8000));
+  const { size, bias, mantissa, last, beyond, nan } = formatOf(type);
+  const drop = 23 - mantissa;
+  const sign = a.alu("AND", a.alu("SHR", w, u32(a, 32 - size)), u32(a, 2 ** (size - 1)));
   const mag = a.alu("AND", w, u32(a, 0x7fffffff));
-  // normal: round at bit 13 by integer addition, the carry runs into the exponent by itself
-  const odd = a.alu("AND", a.alu("SHR", mag, u32(a, 13)), u32(a, 1));
-  const bumped = a.alu("ADD", mag, a.alu("ADD", odd, u32(a, 0xfff)));
-  const normal = a.alu("SHR", a.alu("SUB", bumped, u32(a, 112 << 23)), u32(a, 13));
-  // subnormal: adding 0.5 leaves the rounded multiple of 2^-24 in the low mantissa bits
-  const shifted = a.bitcast(a.alu("ADD", a.bitcast(mag, float32), a.constant(float32, 0.5)), uint32);
-  const subnormal = a.alu("SUB", shifted, u32(a, 0x3f000000));
-  const small = a.alu("CMPLT", mag, u32(a, 113 << 23));
-  const large = a.alu("CMPLT", u32(a, 0x477fefff), mag);
+  // normal: round at the last bit by integer addition, the carry runs into the exponent by itself
+  const odd = a.alu("AND", a.alu("SHR", mag, u32(a, drop)), u32(a, 1));
+  const bumped = a.alu("ADD", mag, a.alu("ADD", odd, u32(a, 2 ** (drop - 1) - 1)));
+  const normal = a.alu("SHR", a.alu("SUB", bumped, u32(a, (127 - bias) * 2 ** 23)), u32(a, drop));
+  // subnormal: adding a number with this unit leaves the rounded multiple of it in the low mantissa bits
+  const unit = 2 ** (24 - bias - mantissa);
+  const shifted = a.bitcast(a.alu("ADD", a.bitcast(mag, float32), a.constant(float32, unit)), uint32);
+  const subnormal = a.alu("SUB", shifted, u32(a, Number(bitcastValue(uint32, unit, float32))));
+  const small = a.alu("CMPLT", mag, u32(a, (128 - bias) * 2 ** 23));
+  const large = a.alu("CMPLT", u32(a, last), mag);
   const finite = a.alu("WHERE", small, subnormal, normal);
-  const magnitude = a.alu("WHERE", isNan, u32(a, 0x7e00), a.alu("WHERE", large, u32(a, 0x7c00), finite));
-  return a.cast(a.alu("OR", a.alu("WHERE", isNan, u32(a, 0), sign), magnitude), uint16);
+  const magnitude = a.alu("WHERE", isNan, u32(a, nan), a.alu("WHERE", large, u32(a, beyond), finite));
+  return a.cast(a.alu("OR", a.alu("WHERE", isNan, u32(a, 0), sign), magnitude), integer(type));
 }

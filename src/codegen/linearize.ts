@@ -4,7 +4,7 @@
 
 import { dtypes, type Pointer, scalarOf } from "../dtype.ts";
 import { ArgumentError, InternalError } from "../errors.ts";
-import { getOrMake, toposort } from "../helpers.ts";
+import { getOrMake, range, toposort } from "../helpers.ts";
 import { REDUCE } from "../ops.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import { strideOf } from "./expand.ts";
@@ -205,11 +205,9 @@ class Linearizer {
     });
     // before the sums: a product that is stored is not fused into one of them
     for (const s of stores) this.#place(s);
-    const phis = reduces.map((r, i) => {
-      const acc = accs[i] as UOp;
-      const next = this.#accumulate(r, bodies[i] as UOp, acc);
-      return this.#list.add("PHI", r.dtype, [acc, next, ...loops]);
-    });
+    const phis = this.#accumulate(reduces, accs, (acc, sum) =>
+      this.#list.add("PHI", acc.dtype, [acc, sum, ...loops]),
+    );
     for (const loop of [...loops].reverse()) this.#close(loop);
     ready.forEach((r) => {
       const made = isReduce(r) ? phis[reduces.indexOf(r)] : this.#placed.get(r.srcs[0] as UOp);
@@ -299,28 +297,64 @@ class Linearizer {
     );
   }
 
-  /** The accumulator after one turn. Where the target can, each product of a sum is added to it in one step. */
-  #accumulate(r: UOp<"REDUCE">, body: UOp, acc: UOp): UOp {
+  /**
+   * The accumulators after one turn. Products of matrices go lane by lane of their sums, what the next lane multiplies is read
+   * before this one is computed: reading and multiplying do not wait for each other.
+   */
+  #accumulate(
+    reduces: readonly UOp<"REDUCE">[],
+    accs: readonly UOp[],
+    assign: (acc: UOp, sum: UOp) => UOp,
+  ): UOp[] {
+    const isTensor = (r: UOp<"REDUCE">): boolean => this.#termsOf(r).some((t) => t.op === "WMMA");
+    if (!reduces.some(isTensor)) {
+      return accs.map((acc, i) => {
+        const r = reduces[i] as UOp<"REDUCE">;
+        return assign(acc, this.#addTerms(r, this.#termsOf(r), acc));
+      });
+    }
+    const sums = [...accs];
+    const terms = reduces.map((r) => this.#termsOf(r));
+    const lanes = range(Math.max(...terms.map((t) => t.length))).map((n) => terms.map((t) => t[n]));
+    const read = (lane: readonly (UOp | undefined)[] | undefined): void => {
+      for (const t of lane ?? []) if (t?.op === "WMMA") for (const s of t.srcs) this.#place(s);
+    };
+    read(lanes[0]);
+    lanes.forEach((lane, n) => {
+      read(lanes[n + 1]);
+      lane.forEach((t, i) => {
+        const r = reduces[i] as UOp<"REDUCE">;
+        if (t !== undefined) sums[i] = this.#addTerms(r, [t], sums[i] as UOp);
+      });
+    });
+    return accs.map((acc, i) => assign(acc, sums[i] as UOp));
+  }
+  #addTerms(r: UOp<"REDUCE">, terms: readonly UOp[], acc: UOp): UOp {
+    return terms.reduce((sum, t) => this.#addTerm(r, t, sum), acc);
+  }
+  #termsOf(r: UOp<"REDUCE">): UOp[] {
+    const body = r.srcs[0] as UOp;
+    const isVector = scalarOf(valueType(r)) !== valueType(r);
+    const fuses = fusesProducts(this.#target, valueType(r)) || (isVector && this.#target.gpu !== undefined);
+    const all = r.arg === "SUM" && fuses ? this.#terms(body) : [body];
+    // sums of anything else than products stay in pairs, which wait less for each other
+    return all.some((t) => t.op === "WMMA" || (t.op === "ALU" && t.arg === "MUL")) ? all : [body];
+  }
+  #addTerm(r: UOp<"REDUCE">, t: UOp, sum: UOp): UOp {
     const { arena } = this.#lowered;
     const push = (u: UOp): UOp => {
       this.#list.push(u);
       return u;
     };
-    const adds = r.arg === "SUM" && scalarOf(valueType(r)) !== valueType(r) && this.#target.gpu !== undefined;
+    if (t.op === "WMMA") {
+      const operands = t.srcs.map((s) => this.#place(s));
+      return push(makeUOp("WMMA", t.dtype, [...operands, sum], t.arg));
+    }
     const fuses = r.arg === "SUM" && fusesProducts(this.#target, valueType(r));
-    const all = fuses || adds ? this.#terms(body) : [body];
-    // sums of anything else than products stay in pairs, which wait less for each other
-    const terms = all.some((t) => t.op === "WMMA" || (t.op === "ALU" && t.arg === "MUL")) ? all : [body];
-    return terms.reduce((sum, t) => {
-      if (t.op === "WMMA") {
-        const operands = t.srcs.map((s) => this.#place(s));
-        return push(makeUOp("WMMA", t.dtype, [...operands, sum], t.arg));
-      }
-      if (fuses && t.op === "ALU" && t.arg === "MUL" && !this.#placed.has(t)) {
-        return push(arena.alu("MULACC", this.#place(t.srcs[0] as UOp), this.#place(t.srcs[1] as UOp), sum));
-      }
-      return push(arena.alu(REDUCE[r.arg].combine, this.#place(t), sum));
-    }, acc);
+    if (fuses && t.op === "ALU" && t.arg === "MUL" && !this.#placed.has(t)) {
+      return push(arena.alu("MULACC", this.#place(t.srcs[0] as UOp), this.#place(t.srcs[1] as UOp), sum));
+    }
+    return push(arena.alu(REDUCE[r.arg].combine, this.#place(t), sum));
   }
   /** What a sum of lanes adds up; a part of it that is needed elsewhere too stays whole. */
   #terms(u: UOp): UOp[] {

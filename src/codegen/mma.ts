@@ -58,4 +58,6 @@ export const MMA: readonly TensorCore[] = [
   core("m16n8k16 bf16", 2, dtypes.bfloat16),
   core("m16n8k16 f16", 2, dtypes.float16),
   { ...core("m16n8k8 tf32", 1, dtypes.float32), ignored: 13 },
+  core("m16n8k32 e4m3", 4, dtypes.float8e4m3),
+  core("m16n8k32 e5m2", 4, dtypes.float8e5m2),
 ];

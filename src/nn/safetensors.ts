@@ -23,6 +23,8 @@ const DTYPES: Readonly<Record<string, DType>> = {
   I16: dtypes.int16,
   F16: dtypes.float16,
   BF16: dtypes.bfloat16,
+  F8_E4M3: dtypes.float8e4m3,
+  F8_E5M2: dtypes.float8e5m2,
   U32: dtypes.uint32,
   I32: dtypes.int32,
   F32: dtypes.float32,

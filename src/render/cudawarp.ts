@@ -44,7 +44,13 @@ function loadMatrix(address: string, count: number, turned: boolean): Helped {
 }
 
 /** The names of operand types in PTX. */
-const PTX: Readonly<Record<string, string>> = { bfloat16: "bf16", float16: "f16", float32: "tf32" };
+const PTX: Readonly<Record<string, string>> = {
+  bfloat16: "bf16",
+  float16: "f16",
+  float32: "tf32",
+  float8e4m3: "e4m3",
+  float8e5m2: "e5m2",
+};
 
 function multiply(core: TensorCore, a: string, b: string, c: string): Helped {
   const type = PTX[core.from.name];

@@ -3,7 +3,7 @@
 
 import { MMA } from "../codegen/mma.ts";
 import type { Renderer, Support, Target } from "../codegen/target.ts";
-import { type DType, dtypes, scalarOf } from "../dtype.ts";
+import { type DType, dtypes, FLOAT8, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
 import { type CStyleLanguage, type KernelFacts, uopsToCStyle } from "./cstyle.ts";
 import { cudaWarp } from "./cudawarp.ts";
@@ -380,7 +380,7 @@ const renderer = (
   lacks: Readonly<Record<string, Support>>,
 ): Renderer => ({
   ...limits,
-  support: (d) => lacks[scalarOf(d).name] ?? "native",
+  support: (d) => lacks[scalarOf(d).name] ?? (FLOAT8.has(scalarOf(d)) ? "bits" : "native"),
   has: () => true,
   saturatingCast: false,
   safeDivision: false,

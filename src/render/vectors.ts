@@ -108,7 +108,7 @@ const ALU: Readonly<Record<AluOp, Row>> = {
 };
 
 /** Conversions of half are the compilers' weak spot: it goes lane by lane. */
-const isLane = (d: DType): boolean => scalarOf(d) !== dtypes.float16 && scalarOf(d) !== dtypes.bfloat16;
+const isLane = (d: DType): boolean => !d.isFloat || scalarOf(d).itemsize >= 4;
 
 const spellingOf = (op: AluOp, d: DType): Spell | undefined =>
   isLane(d) ? ALU[op][isBool(d) ? 0 : d.isFloat ? 2 : 1] : undefined;

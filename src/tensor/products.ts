@@ -7,6 +7,7 @@ import { prod, range } from "../helpers.ts";
 import { showShape } from "./base.ts";
 import { some } from "./join.ts";
 import { requireTensors } from "./movement.ts";
+import { isNarrow } from "./promotion.ts";
 import { RandomTensor } from "./random.ts";
 
 /** `beta * input + alpha * product` */
@@ -347,7 +348,7 @@ export abstract class ProductTensor extends RandomTensor {
         `einsum: "${all[bad]}" names dims of sizes ${a.shape[bad]} and ${b.shape[bad]}, expected equal or 1`,
       );
     }
-    const narrow = a.dtype === dtypes.float16 || a.dtype === dtypes.bfloat16;
+    const narrow = isNarrow(a.dtype);
     const product = narrow ? a.cast(dtypes.float32).mul(b.cast(dtypes.float32)) : a.mul(b);
     const [sum, labels] = product.#withoutLabels(all, kept);
     return [narrow ? sum.cast(a.dtype) : sum, labels];

@@ -70,7 +70,7 @@ export function broadcastShape(method: string, xs: readonly (TensorBase | Elemen
 /** Integers and bools compute functions in float32. */
 export const toFloat = (d: DType): DType => (d.isFloat ? d : promote(d, DEFAULT_FLOAT));
 /** Types too narrow to compute a formula or a running sum in. */
-export const isNarrow = (d: DType): boolean => d === dtypes.float16 || d === dtypes.bfloat16;
+export const isNarrow = (d: DType): boolean => d.isFloat && d.itemsize < 4;
 export const notBool =
   (method: string) =>
   (d: DType): DType => {

@@ -185,8 +185,8 @@ describe("refused", () => {
     ],
     [
       "an unknown dtype",
-      file({ w: { ...f32([1], 0, 1), dtype: "F8_E4M3" } }, 1),
-      /"w" has dtype "F8_E4M3", expected one of BOOL/,
+      file({ w: { ...f32([1], 0, 1), dtype: "F4" } }, 1),
+      /"w" has dtype "F4", expected one of BOOL/,
     ],
     [
       "a dtype out of the prototype",

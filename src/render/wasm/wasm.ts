@@ -437,7 +437,7 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   safeDivision: true,
   simd: simd(relaxed),
   gpu: undefined,
-  support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize === 2 ? "bits" : "native"),
+  support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize < 4 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
   render(name, uops) {
     const e = new Emitter(uops);

@@ -1,0 +1,208 @@
+// The texts of a few kernels for GPUs as the heuristics make them: a softmax that is one kernel, and a product of matrices by
+// tensor cores. And nvcc takes what is rendered for every tensor core, layout and type.
+
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CUDALanguage, CUDARenderer, createSchedule, dtypes, resetKernelNames, Tensor } from "gradloom";
+import { expect, test } from "vitest";
+import { toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
+import { MMA } from "../../src/codegen/mma.ts";
+import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
+import { withEnv } from "../../src/env.ts";
+import { Device } from "../../src/runtime/registry.ts";
+
+await Device.open("JS");
+const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
+const empty = (shape: readonly number[], dtype = dtypes.float32): Tensor =>
+  Tensor.empty([...shape], { device: "JS", dtype });
+
+/** The last kernel of a tensor: by the list, or by the heuristic. */
+function render(t: Tensor, opts?: readonly OptOp[]): { list: string; text: string } {
+  const item = createSchedule([t.lazydata]).at(-1);
+  const ast = item?.ast ?? [];
+  const kernel =
+    opts === undefined ? toFastKernel(ast, CUDARenderer, false) : toKernel(ast, opts, CUDARenderer);
+  return { list: showOpts(kernel.opts), text: CUDARenderer.render(kernel.name, kernel.uops) as string };
+}
+
+test("a softmax: a workgroup a row, which is read once", () => {
+  resetKernelNames();
+  const { list, text } = render(empty([4096, 256]).softmax());
+  expect(list).toMatchInlineSnapshot(
+    `"UNROLL(2, 4) GROUPTOP(2, 64) UNROLL(3, 4) GROUPTOP(3, 64) UPCAST(1, 4) LOCAL(1, 64) LOCAL(0, 2)"`,
+  );
+  expect(text).toMatchInlineSnapshot(`
+    "extern "C" __global__ void __launch_bounds__(128) r_2048_2_64_4_4_4(float* data0, const float* data1) {
+      int gidx0 = blockIdx.x; /* 2048 */
+      int lidx0 = threadIdx.x; /* 64 */
+      int lidx1 = threadIdx.y; /* 2 */
+      int alu0 = (((gidx0*512)+(lidx1*256))+(lidx0*4));
+      float4 val0 = *((float4*)(data1+alu0));
+      float alu1 = (((val0.x>val0.y)|(val0.x!=val0.x))?val0.x:val0.y);
+      float alu2 = (((val0.z>val0.w)|(val0.z!=val0.z))?val0.z:val0.w);
+      float alu3 = (((alu1>alu2)|(alu1!=alu1))?alu1:alu2);
+      float val1 = __shfl_xor_sync(0xffffffffu,alu3,16);
+      float alu4 = (((alu3>val1)|(alu3!=alu3))?alu3:val1);
+      float val2 = __shfl_xor_sync(0xffffffffu,alu4,8);
+      float alu5 = (((alu4>val2)|(alu4!=alu4))?alu4:val2);
+      float val3 = __shfl_xor_sync(0xffffffffu,alu5,4);
+      float alu6 = (((alu5>val3)|(alu5!=alu5))?alu5:val3);
+      float val4 = __shfl_xor_sync(0xffffffffu,alu6,2);
+      float alu7 = (((alu6>val4)|(alu6!=alu6))?alu6:val4);
+      float val5 = __shfl_xor_sync(0xffffffffu,alu7,1);
+      __align__(16) __shared__ float shared0[4];
+      if ((lidx0%32)==0) shared0[((lidx0/32)*2)+lidx1] = (((alu7>val5)|(alu7!=alu7))?alu7:val5);
+      __syncthreads();
+      float val6 = shared0[((lidx0%2)*2)+lidx1];
+      float val7 = __shfl_xor_sync(0xffffffffu,val6,1);
+      float alu8 = (((val6>val7)|(val6!=val6))?val6:val7);
+      float alu9 = exp2f(((val0.x-alu8)*1.4426950408889634f));
+      float alu10 = exp2f(((val0.y-alu8)*1.4426950408889634f));
+      float alu11 = exp2f(((val0.z-alu8)*1.4426950408889634f));
+      float alu12 = exp2f(((val0.w-alu8)*1.4426950408889634f));
+      float alu13 = (((alu9+alu10)+(alu11+alu12))+0.0f);
+      float val8 = __shfl_xor_sync(0xffffffffu,alu13,16);
+      float alu14 = (alu13+val8);
+      float val9 = __shfl_xor_sync(0xffffffffu,alu14,8);
+      float alu15 = (alu14+val9);
+      float val10 = __shfl_xor_sync(0xffffffffu,alu15,4);
+      float alu16 = (alu15+val10);
+      float val11 = __shfl_xor_sync(0xffffffffu,alu16,2);
+      float alu17 = (alu16+val11);
+      float val12 = __shfl_xor_sync(0xffffffffu,alu17,1);
+      __align__(16) __shared__ float shared1[4];
+      if ((lidx0%32)==0) shared1[((lidx0/32)*2)+lidx1] = (alu17+val12);
+      __syncthreads();
+      float val13 = shared1[((lidx0%2)*2)+lidx1];
+      float val14 = __shfl_xor_sync(0xffffffffu,val13,1);
+      float alu18 = (1.0f/(val13+val14));
+      *((float4*)(data0+alu0)) = make_float4((alu9*alu18),(alu10*alu18),(alu11*alu18),(alu12*alu18));
+    }"
+  `);
+});
+
+test("a product of bfloat16 matrices: tensor cores, operands a turn ahead in shared memory", () => {
+  resetKernelNames();
+  const { bfloat16, float32 } = dtypes;
+  const [a, b] = [empty([32, 64], bfloat16), empty([64, 16], bfloat16)];
+  const { list, text } = render(a.cast(float32).dot(b.cast(float32)));
+  expect(list).toMatchInlineSnapshot(`"TC(2, 0) UNROLL(2, 2) SHARED(2, 2)"`);
+  expect(text).toMatchInlineSnapshot(`
+    "static __device__ __forceinline__ void copy16(void* to, const void* from) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+    }
+    static __device__ __forceinline__ uint4 ldmatrix4(const void* p) {
+      uint4 r;
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory");
+      return r;
+    }
+    static __device__ __forceinline__ uint2 ldmatrix2t(const void* p) {
+      uint2 r;
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(r.x), "=r"(r.y) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory");
+      return r;
+    }
+    static __device__ __forceinline__ float4 mma_m16n8k16_bf16(uint4 a, uint2 b, float4 c) {
+      float4 d;
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+        : "=f"(d.x), "=f"(d.y), "=f"(d.z), "=f"(d.w) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y), "f"(c.x), "f"(c.y), "f"(c.z), "f"(c.w));
+      return d;
+    }
+    extern "C" __global__ void __launch_bounds__(32) r_2_2_32_2_2_4(float* data0, const unsigned short* data1, const unsigned short* data2) {
+      int gidx0 = blockIdx.x; /* 2 */
+      int gidx1 = blockIdx.y; /* 2 */
+      int lidx0 = threadIdx.x; /* 32 */
+      float4 acc0 = make_float4(0.0f,0.0f,0.0f,0.0f);
+      int alu0 = (gidx1*1024);
+      int alu1 = (lidx0%8);
+      int alu2 = (alu1*40);
+      int alu3 = ((lidx0/8)%2);
+      int alu4 = (alu3*320);
+      int alu5 = (((lidx0/16)%2)*8);
+      int alu6 = (gidx0*8);
+      int alu7 = (alu1*16);
+      int alu8 = (alu3*128);
+      __align__(16) __shared__ unsigned short shared0[1280];
+      int alu9 = (lidx0%4);
+      int alu10 = (lidx0/4);
+      int alu11 = ((alu0+(alu9*8))+(alu10*64));
+      int alu12 = ((alu9*8)+(alu10*40));
+      int alu13 = (lidx0%4);
+      int alu14 = (lidx0/4);
+      int alu15 = (((alu0+(alu13*8))+(alu14*64))+512);
+      int alu16 = (((alu13*8)+(alu14*40))+320);
+      __align__(16) __shared__ unsigned short shared1[1024];
+      int alu17 = (alu6+(lidx0*16));
+      int alu18 = (lidx0*16);
+      copy16(shared0+alu12, data1+alu11);
+      copy16(shared0+alu16, data1+alu15);
+      copy16(shared1+alu18, data2+alu17);
+      asm volatile("cp.async.commit_group;" ::: "memory");
+      for (int ridx0 = 0; ridx0 < 2; ridx0++) {
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        __syncthreads();
+        int alu19 = (ridx0+1);
+        int alu20 = (alu19%2);
+        bool alu21 = (alu19<2);
+        int alu22 = (alu19*32);
+        int alu23 = (alu20*640);
+        if (alu21) copy16(shared0+alu12+alu23, data1+alu11+alu22);
+        if (alu21) copy16(shared0+alu16+alu23, data1+alu15+alu22);
+        if (alu21) copy16(shared1+alu18+(alu20*512), data2+alu17+(alu19*512));
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        int alu24 = (ridx0%2);
+        int alu25 = (alu24*640);
+        int alu26 = (alu24*512);
+        uint4 val0 = ldmatrix4(shared0+((alu2+alu4)+alu5)+alu25);
+        uint2 val1 = ldmatrix2t(shared1+(alu7+alu8)+alu26);
+        uint4 val2 = ldmatrix4(shared0+(((16+alu2)+alu4)+alu5)+alu25);
+        uint2 val3 = ldmatrix2t(shared1+((256+alu7)+alu8)+alu26);
+        float4 val4 = mma_m16n8k16_bf16(val0,val1,acc0);
+        float4 val5 = mma_m16n8k16_bf16(val2,val3,val4);
+        acc0 = val5;
+      }
+      int alu27 = ((((gidx1*256)+alu6)+((lidx0/4)*16))+((lidx0%4)*2));
+      *((float2*)(data0+alu27)) = make_float2(acc0.x,acc0.y);
+      *((float2*)(data0+alu27+128)) = make_float2(acc0.z,acc0.w);
+    }"
+  `);
+});
+
+test("nvcc compiles them all", { timeout: 240_000 }, ({ skip }) => {
+  skip(spawnSync("nvcc", ["--version"]).status !== 0, "nvcc is not installed");
+  const products = MMA.flatMap(({ from }, i) =>
+    [false, true].flatMap((turned) => {
+      const t = empty([128, 128], from).dot(turned ? empty([128, 128], from).T : empty([128, 128], from));
+      const shared = [opt("UPCAST", 0, 2), opt("LOCAL", 1, 2), opt("SHARED", 2, 2)];
+      return [render(t, [opt("TC", 2, i)]), render(t, [opt("TC", 2, i), ...shared])];
+    }),
+  );
+  const others = [
+    empty([1 << 20]).add(1),
+    empty([1000003]).mul(2),
+    empty([512, 512]).T.add(1),
+    empty([256, 1001]).softmax(),
+    empty([1 << 22]).sum(),
+    empty([512, 512]).dot(empty([512, 512])),
+    empty([64, 32, 28, 28]).conv2d(empty([32, 32, 3, 3]), undefined, { padding: 1 }),
+    empty([512, 512], dtypes.float16).softmax(),
+    empty([512, 512], dtypes.bfloat16).add(1),
+    empty([512], dtypes.float8e4m3).mul(2),
+  ].map((t) => render(t));
+  const tf32 = withEnv({ ALLOW_TF32: 1 }, () => render(empty([256, 256]).dot(empty([256, 256]))));
+  expect(tf32.list).toContain("TC");
+  const texts = [...products, ...others, tf32].map(({ text }) => text);
+  const heads = new Set(texts.flatMap((t) => t.match(/^#include.*$/gm) ?? []));
+  const bodies = texts.map((t, i) => `namespace n${i} {\n${t.replaceAll(/^#include.*$/gm, "")}\n}`);
+  const folder = mkdtempSync(join(tmpdir(), "gradloom-gpu-"));
+  try {
+    writeFileSync(join(folder, "kernels.cu"), [...heads, ...bodies].join("\n"));
+    const args = ["-cubin", "-arch=sm_90", ...CUDALanguage.flags, "-o", "out.cubin", "kernels.cu"];
+    const { stderr, stdout, status } = spawnSync("nvcc", args, { encoding: "utf8", cwd: folder });
+    expect(`${stdout}${stderr}`).toBe("");
+    expect(status).toBe(0);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
