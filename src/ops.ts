@@ -14,6 +14,8 @@ export interface Algebra<T> {
   dtypeOf(x: T): DType;
   /** a MULACC of this type is one step, and rounds once; absent: none is */
   fuses?(dtype: DType): boolean;
+  /** the value is known to be 0, below it, or NaN; absent: nothing is known */
+  isNotPositive?(x: T): boolean;
 }
 
 export type UnaryOp = "NEG" | "EXP2" | "LOG2" | "SIN" | "SQRT" | "RECIP" | "TRUNC";

@@ -15,6 +15,8 @@ interface Format {
   readonly magic: number;
   /** where exp2 is surely 0 and surely infinite */
   readonly exp2Range: readonly [number, number];
+  /** 2^(n + lift) and 2^-lift are normal numbers for all n from the lower end of that range up to 0 */
+  readonly lift: number;
   /** 2^x = 1 + x p(x) for |x| <= 1/2 */
   readonly exp2: readonly number[];
   /** the smallest normal number, and the bits of sqrt(1/2) */
@@ -30,6 +32,7 @@ const FLOAT32: Format = {
   bias: 127,
   magic: 1.5 * 2 ** 23,
   exp2Range: [-160, 130],
+  lift: 64,
   // degree 5, relative error of 2^x 2^-28.9, 2^-25.9 with rounded coefficients
   exp2: [
     0.6931471824645996, 0.24022647738456726, 0.055503323674201965, 0.00961843691766262, 0.0013398873852565885,
@@ -47,6 +50,7 @@ const FLOAT64: Format = {
   bias: 1023,
   magic: 1.5 * 2 ** 52,
   exp2Range: [-1100, 1030],
+  lift: 512,
   // degree 10, relative error of 2^x 2^-58.0, 2^-55.0 with rounded coefficients
   exp2: [
     Math.LN2,
@@ -142,6 +146,7 @@ const integers =
 export function exp2<T>(a: Algebra<T>, x: T): T {
   const d = a.dtypeOf(x);
   const format = formatOf(d);
+  if (a.isNotPositive?.(x)) return exp2NotPositive(a, x, format);
   const { add, sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
   const int = integers(a, format.int);
   const [low, high] = format.exp2Range;
@@ -156,6 +161,21 @@ export function exp2<T>(a: Algebra<T>, x: T): T {
   const power = (k: T) => a.bitcast(a.alu("SHL", k, int(format.mantissa)), d);
   const root = mulAdd(f, polynomial(f, format.exp2), 1);
   return mul(mul(root, power(half)), power(a.alu("SUB", n, half)));
+}
+
+/** The same for an x that is not above 0: then the second factor of 2^n can be a constant, and there is one end less to stop at. */
+function exp2NotPositive<T>(a: Algebra<T>, x: T, format: Format): T {
+  const d = a.dtypeOf(x);
+  const { add, sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
+  const [low] = format.exp2Range;
+  const magic = format.magic + format.bias + format.lift;
+
+  const y = where(less(x, low), low, x);
+  const shifted = add(y, magic);
+  const f = sub(y, sub(shifted, magic));
+  const exponent = a.alu("SHL", a.bitcast(shifted, format.int), integers(a, format.int)(format.mantissa));
+  const root = mulAdd(f, polynomial(f, format.exp2), 1);
+  return mul(mul(root, a.bitcast(exponent, d)), 2 ** -format.lift);
 }
 
 /**

@@ -330,6 +330,30 @@ test.each(["exp2", "log2"] as const)("%s of float32 with fused products is no wo
   for (const some of [xs, special]) expect(worst32(name, run, some).ulp).toBeLessThan(1.3);
 });
 
+describe("exp2 of what is not above 0", () => {
+  const known = (a: Algebra<Typed>): Algebra<Typed> => ({ ...a, isNotPositive: () => true });
+  test.each([
+    ["as it is", VALUES],
+    ["with fused products", FUSED],
+  ])("float32, %s", (_, a) => {
+    const run: Run = (xs) => Float32Array.from(xs, (v) => Number(exp2(known(a), { d: float32, v }).v));
+    const special = Float32Array.from([NaN, -Infinity, 0, -0, -126, -126.5, -149, -150, -1e-40, -3e38]);
+    const steps = Float32Array.from(range(152, (k) => -k));
+    for (const xs of [between(-151, 0, 60_000), around([-126, -149], 500), steps, special])
+      expect(worst32("exp2", run, xs).ulp).toBeLessThan(1.3);
+  });
+  test("float64", () => {
+    for (const x of HARD64.exp2.filter((v) => v <= 0).slice(0, 2000)) {
+      const y = Number(exp2(known(VALUES), { d: float64, v: x }).v);
+      expect(ulps64(y, TRUTH.exp2(x)), `exp2(${x})`).toBeLessThan(1.5);
+    }
+    const special = [-Infinity, -1e300, -1080, -1074, -1023, 0].map(
+      (v) => exp2(known(VALUES), { d: float64, v }).v,
+    );
+    expect(special).toEqual([0, 0, 0, 2 ** -1074, 2 ** -1023, 1]);
+  });
+});
+
 const limits = (d: DType) =>
   d === float32
     ? { min: 2 ** -149, max: 3.4028234663852886e38, low: -149, high: 127 }

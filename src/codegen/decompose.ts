@@ -55,8 +55,7 @@ class Functions {
   }
   on(arena: UOpArena): Algebra<UOp> {
     const { simd } = this.#target;
-    const [width] = simd?.widths ?? [];
-    if (simd === undefined || width === undefined) return arena;
+    const [width = 1] = simd?.widths ?? [];
     return {
       alu: (op, ...srcs) => {
         const made = arena.alu(op, ...srcs);
@@ -67,9 +66,17 @@ class Functions {
       cast: (x, dtype) => arena.cast(x, dtype),
       bitcast: (x, dtype) => arena.bitcast(x, dtype),
       dtypeOf: (x) => arena.dtypeOf(x),
-      fuses: (dtype) => simd.fuses(dtype.vec(width)),
+      fuses: (dtype) => simd?.fuses(dtype.vec(width)) === true,
+      isNotPositive: (x) => isNotPositive(x, arena),
     };
   }
+}
+/** Something that lowering knows it of, or that times a positive number. */
+function isNotPositive(u: UOp, arena: UOpArena): boolean {
+  if (arena.notPositive.has(u)) return true;
+  if (u.op !== "ALU" || u.arg !== "MUL") return false;
+  const [x, y] = u.srcs as [UOp, UOp];
+  return y.op === "CONST" && Number(y.arg) > 0 && isNotPositive(x, arena);
 }
 const operandType = (u: UOp): DType => valueType(u.srcs.at(-1) as UOp);
 

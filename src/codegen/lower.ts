@@ -22,7 +22,7 @@ import {
   type Visitor,
   vars,
 } from "../shape/symbolic.ts";
-import { type Shape, unflatten } from "../shape/view.ts";
+import { type Shape, stridesFor, unflatten } from "../shape/view.ts";
 import { mergeDims } from "./merge.ts";
 import { axisOrder, type OptOp, requireKnown, showOpts, splitAxis } from "./opts.ts";
 import { findStages, type Home, keepStages, type Stage } from "./stage.ts";
@@ -223,7 +223,9 @@ class Lowering {
         return this.#reduce(op, place);
       default: {
         if (!isAluOp(op.op)) throw new InternalError(`${op.op} cannot be lowered to a kernel`);
-        return a.alu(op.op, ...op.srcs.map((s) => this.#lower(s, place)));
+        const made = a.alu(op.op, ...op.srcs.map((s) => this.#lower(s, place)));
+        if (isLessLargest(op)) a.notPositive.add(made);
+        return made;
       }
     }
   }
@@ -412,6 +414,26 @@ class Lowering {
     lt: (x, y) => this.#arena.alu("CMPLT", x, y),
     and: (x, y) => this.#arena.alu("AND", x, y),
   };
+}
+
+/** x - max(x), the maximum seen wherever x is: what a softmax takes the exp of. */
+function isLessLargest(op: LazyOp): boolean {
+  const [x, view] = op.srcs;
+  const largest = view?.op === "VIEW" ? view.srcs[0] : view;
+  if (op.op !== "SUB" || largest?.op !== "REDUCE_MAX" || largest.srcs[0] !== x || x === undefined)
+    return false;
+  // each element sees the maximum of its own row
+  const { shape } = x;
+  const kept = stridesFor(largest.shape).map((s, d) => (largest.shape[d] === 1 ? 0 : s));
+  if (view?.op !== "VIEW") return true;
+  const [v] = view.arg.views;
+  return (
+    view.arg.views.length === 1 &&
+    v?.offset === 0 &&
+    v.mask === undefined &&
+    arraysEqual(v.shape, shape) &&
+    arraysEqual(v.strides, kept)
+  );
 }
 
 const extent = (st: ShapeTracker): number => st.realSize();

@@ -201,6 +201,8 @@ export class UOpArena implements Algebra<UOp> {
   /** the last node made of each newest source, and the one made before it: the newest has the fewest users */
   readonly #lastUser = new UOpMap<UOp>({ first: nextId, size: 0 });
   readonly #userBefore = new UOpMap<UOp>({ first: nextId, size: 0 });
+  /** values of which lowering knows that they are 0, below it, or NaN */
+  readonly notPositive = new WeakSet<UOp>();
   /** what those nodes fold to that do not stay */
   readonly #folded = new UOpMap<UOp>({ first: nextId, size: 0 });
   readonly #sorted = new Map<UOp, readonly UOp[]>();

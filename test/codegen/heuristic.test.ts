@@ -72,6 +72,26 @@ describe("what it chooses", () => {
     expect(k.opts).toContainEqual({ op: "STAGE", axis: 3, amount: 1024 });
     expect(new Set(opsIn(k, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float4"]));
   });
+  test("the exp of x - max(x) is known not to be of anything above 0; that of other differences is not", () => {
+    // the general form halves the exponent
+    const halves = (t: Tensor): number =>
+      opsIn(toKernel(astOf(t), [], WASMRenderer), "ALU").filter((u) => u.arg === "SHR").length;
+    const [x, y] = [empty(64, 128), empty(64, 128)];
+    expect(halves(x.softmax())).toBe(0);
+    expect(halves(x.softmax(0))).toBe(0);
+    expect(halves(x.sub(x.max(1, true)).mul(2).exp2())).toBe(0);
+    for (const t of [
+      x.exp2(),
+      x.sub(y.max(1, true)).exp2(),
+      x.sub(x.max(1, true)).mul(-2).exp2(),
+      x.sub(x.mean(1, true)).exp2(),
+      x.max(1, true).sub(x).exp2(),
+      empty(64, 64).sub(empty(64, 64).max(1)).exp2(),
+    ])
+      expect(halves(t)).toBeGreaterThan(0);
+    const square = empty(64, 64);
+    expect(halves(square.sub(square.max(1)).exp2())).toBeGreaterThan(0); // the maximum of another row
+  });
   test("what is costly is kept between loops, once, while it stays near", () => {
     const stages = (t: Tensor): number[] =>
       kernelOf(t).opts.flatMap((o) => (o.op === "STAGE" ? [o.axis] : []));
