@@ -24,6 +24,9 @@ beforeAll(() => {
       });
       test("is skipped", ({ skip }) => skip(true, "there is no such thing"));
       test("hooks ran", () => expect(runs).toBe(5));
+      describe.each([["two", 2], ["three", 3]])("a row of %s", (_, n) => {
+        test.each([1, 2])("times %d", (k) => expect(n * k).toBeLessThan(7));
+      });
     });`;
   writeFileSync(join(folder, "some.test.ts"), tests);
   const bundle = [
@@ -43,8 +46,9 @@ test("says what passed, what failed and why, and what was skipped", () => {
   const { stdout, status } = run();
   expect(stdout).toMatch(/^ok {3}outer > adds/m);
   expect(stdout).toMatch(/^FAIL outer > inner > is wrong.*\n.*AssertionError/m);
+  expect(stdout).toMatch(/^ok {3}outer > a row of three > times 2/m);
   expect(stdout).toMatch(/^skip outer > is skipped.*\nthere is no such thing/m);
-  expect(stdout.trim().split("\n").at(-1)).toBe("3 passed, 1 failed, 1 skipped");
+  expect(stdout.trim().split("\n").at(-1)).toBe("7 passed, 1 failed, 1 skipped");
   expect(status).toBe(1);
 });
 test("by a pattern, and every n-th", () => {

@@ -47,15 +47,32 @@ const root = suite("", undefined);
 let current = root;
 const tests: { readonly name: string; readonly suite: Suite; readonly body: Body }[] = [];
 
-export function describe(name: string, body: () => void): void {
+/** The same for each row of a table: its cells are the arguments, and fill in `%s` and the like in the name. */
+const each =
+  (one: (name: string, body: (...args: never[]) => unknown) => void) =>
+  (table: readonly unknown[]) =>
+  (name: string, body: (...args: unknown[]) => unknown): void => {
+    for (const row of table) {
+      const cells: unknown[] = Array.isArray(row) ? row : [row];
+      let next = 0;
+      one(
+        name.replaceAll(/%[sdifj]/g, () => String(cells[next++])),
+        () => body(...cells),
+      );
+    }
+  };
+
+function group(name: string, body: () => void): void {
   const outer = current;
   current = suite(outer === root ? name : `${outer.name} > ${name}`, outer);
   body();
   current = outer;
 }
-export function test(name: string, body: Body): void {
+function single(name: string, body: Body): void {
   tests.push({ name: current === root ? name : `${current.name} > ${name}`, suite: current, body });
 }
+export const describe = Object.assign(group, { each: each(group as Parameters<typeof each>[0]) });
+export const test = Object.assign(single, { each: each(single as Parameters<typeof each>[0]) });
 export const it = test;
 export const beforeAll = (hook: Hook): void => void current.before.push(hook);
 export const afterAll = (hook: Hook): void => void current.after.push(hook);
