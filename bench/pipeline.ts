@@ -2,9 +2,8 @@
 // bundled and runs it in plain node: `pipeline.mjs PART ROUNDS` prints the samples as JSON, in milliseconds, the
 // first of each from a cold process. Sizes and constants differ every time, so no kernel is ever met twice.
 
-import { toFastKernel } from "../src/codegen/kernel.ts";
 import type { Renderer } from "../src/codegen/target.ts";
-import { runnerFor } from "../src/engine/compile.ts";
+import { optimized, runnerFor } from "../src/engine/compile.ts";
 import { runSync, toposort } from "../src/helpers.ts";
 import { createSchedule, Device, type LazyBuffer, type ScheduleItem, Tensor } from "../src/index.ts";
 
@@ -47,7 +46,7 @@ function kernels(kind: string, rounds: number): void {
     timed("all", () => runSync(runnerFor(only(createSchedule([whole]))), "bench"));
     const staged = build(2 * i + 1).lazydata;
     const item = timed("schedule", () => only(createSchedule([staged])));
-    const kernel = timed("lower", () => toFastKernel(item.ast, renderer, false));
+    const kernel = timed("lower", () => optimized(item.ast, renderer, false));
     const code = timed("render", () => renderer.render(kernel.name, kernel.uops));
     timed("compile", () => device.compile(kernel.name, code));
   }
@@ -85,7 +84,7 @@ function graphs(rounds: number): void {
   for (let i = 0; i < rounds; i++) {
     const out = deepNetwork(56, i);
     const items = timed("schedule", () => createSchedule([out]));
-    timed("lower", () => items.map((si) => toFastKernel(si.ast, renderer, false)));
+    timed("lower", () => items.map((si) => optimized(si.ast, renderer, false)));
     note("nodes", countNodes(out));
     note("kernels", items.length);
   }
@@ -106,7 +105,7 @@ async function modules(rounds: number): Promise<void> {
   const renderer = Device.get("WASM").renderer as Renderer;
   for (let i = 0; i < rounds; i++) {
     const codes = createSchedule([deepNetwork(56, i)]).map((si) => {
-      const { name, uops } = toFastKernel(si.ast, renderer, false);
+      const { name, uops } = optimized(si.ast, renderer, false);
       return renderer.render(name, uops) as Uint8Array<ArrayBuffer>;
     });
     const half = codes.length >> 1;

@@ -66,13 +66,19 @@ function firstThatFits(
   target: Target,
 ): Kernel {
   for (const opts of lists) {
-    try {
-      return toKernel(ast, opts, target);
-    } catch (e) {
-      if (!(e instanceof ArgumentError)) throw e;
-    }
+    const kernel = fitting(ast, opts, target);
+    if (kernel !== undefined) return kernel;
   }
   return finish(ast, plain, [], target);
+}
+/** undefined: the list does not fit the kernel. */
+export function fitting(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel | undefined {
+  try {
+    return toKernel(ast, opts, target);
+  } catch (e) {
+    if (e instanceof ArgumentError) return undefined;
+    throw e;
+  }
 }
 
 /** The graph of the kernel with the axes that OptOps name, before anything is written out. */

@@ -1,8 +1,8 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The second
 // kernel of the same structure costs a look-up.
 
-import { type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
-import { showOpts } from "../codegen/opts.ts";
+import { fitting, type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
+import { type OptOp, showOpts } from "../codegen/opts.ts";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
@@ -21,7 +21,7 @@ import {
   CustomOp,
   type Runner,
 } from "../runtime/runner.ts";
-import { astKey, type LazyOp } from "../schedule/lazyop.ts";
+import { astKey, astStructure, type LazyOp } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
 import { Progress } from "./progress.ts";
 import { searchKernel } from "./search.ts";
@@ -122,8 +122,22 @@ function rendererOf({ name, renderer }: Compiled): Renderer {
   );
 }
 
-const optimized = (ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel =>
-  env.NOOPT ? toKernel(ast, [], renderer) : toFastKernel(ast, renderer, inPlace);
+/** Lists of OptOps by what they depend on: layers, and steps of training, often differ in a constant only. */
+const lists = new WeakMap<Renderer, Map<string, readonly OptOp[]>>();
+
+/** The kernel with the list that the heuristic chose for it, or for another of the same structure. */
+export function optimized(ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel {
+  if (env.NOOPT) return toKernel(ast, [], renderer);
+  const mine = getOrMake(lists, renderer, () => new Map<string, readonly OptOp[]>());
+  const key = `${env.ALLOW_TF32}|${inPlace}|${astStructure(ast)}`;
+  const known = mine.get(key);
+  const again = known === undefined ? undefined : fitting(ast, known, renderer);
+  if (again !== undefined) return again;
+  const kernel = toFastKernel(ast, renderer, inPlace);
+  if (mine.size >= MAX_KERNELS) mine.delete(mine.keys().next().value as string);
+  mine.set(key, kernel.opts);
+  return kernel;
+}
 
 function compile(key: string, kernel: Kernel, device: Compiled): MaybePromise<CompiledRunner> {
   const source = render(rendererOf(device), kernel);

@@ -4,11 +4,10 @@
 
 import { recall, remember, showProgress } from "#devices";
 import { isLane } from "../codegen/expand.ts";
-import { type Kernel, prepare, toFastKernel, toKernel } from "../codegen/kernel.ts";
+import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opts.ts";
 import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
-import { ArgumentError } from "../errors.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
@@ -40,7 +39,7 @@ export function* searchKernel(
   const known = yield* settle(recall(key));
   const list = known === undefined ? undefined : parse(known);
   if (list !== undefined) {
-    const kernel = attempt(ast, list, renderer);
+    const kernel = fitting(ast, list, renderer);
     if (kernel !== undefined) return kernel;
   }
   const buffers = scratch(ast, device.name);
@@ -67,16 +66,6 @@ function parse(text: string): OptOp[] | undefined {
     return Array.isArray(list) && list.every(isOpt) ? list : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** undefined: the list does not fit the kernel. */
-function attempt(ast: readonly LazyOp[], opts: readonly OptOp[], renderer: Renderer): Kernel | undefined {
-  try {
-    return toKernel(ast, opts, renderer);
-  } catch (e) {
-    if (e instanceof ArgumentError) return undefined;
-    throw e;
   }
 }
 
@@ -133,7 +122,7 @@ class Search {
 
   /** Compiles and times a list; nothing comes of one that does not fit or that made the same kernel before. */
   *#measure(opts: readonly OptOp[], others: readonly Candidate[]): Step<Candidate[]> {
-    const kernel = attempt(this.#ast, opts, this.#renderer);
+    const kernel = fitting(this.#ast, opts, this.#renderer);
     if (kernel === undefined || kernel.uops.uops.length > MAX_UOPS) return [];
     const text = `${kernel.globalSize}|${kernel.uops}`;
     if (this.#seen.has(text)) return [];

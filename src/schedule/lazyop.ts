@@ -88,6 +88,17 @@ const showArg = (u: LazyOp): string => {
 /** Equal for equal kernels, linear in the number of nodes however much they are shared. */
 export const astKey = (ast: readonly LazyOp[]): string => keyWith(ast, showArg);
 
+/** Numbers that arithmetic with them may leave nothing of. */
+const SPECIAL: ReadonlySet<unknown> = new Set([0, 1, -1, Number.NaN, Infinity, -Infinity]);
+
+/** Equal for kernels that differ at most in the values of float constants, and for which the same OptOps are right. */
+export const astStructure = (ast: readonly LazyOp[]): string =>
+  keyWith(ast, (u) =>
+    u.op === "CONST" && u.dtype.isFloat && !SPECIAL.has(u.arg.val)
+      ? `c:${u.dtype.name}${u.arg.st.key}`
+      : showArg(u),
+  );
+
 /** Equal for kernels that differ at most in numbers: constants, and how memory is looked at. */
 export const astSkeleton = (ast: readonly LazyOp[]): string => keyWith(ast, (u) => u.dtype.name);
 

@@ -1,12 +1,14 @@
 // How often kernels are compiled: once for each structure, shapes included, whatever the tensors; together where the device
 // compiles beside the host; and who hears of a kernel that does not compile.
 
-import { CompileError, createSchedule, Device, nn, runSchedule, Tensor } from "gradloom";
+import { CompileError, createSchedule, Device, nn, runSchedule, type ScheduleItem, Tensor } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Source } from "../../src/codegen/target.ts";
-import { clearKernelCache } from "../../src/engine/compile.ts";
+import { toFastKernel } from "../../src/codegen/kernel.ts";
+import type { Renderer, Source } from "../../src/codegen/target.ts";
+import { clearKernelCache, optimized } from "../../src/engine/compile.ts";
 import type { MaybePromise } from "../../src/helpers.ts";
 import type { Compiled, Program } from "../../src/runtime/device.ts";
+import { astStructure } from "../../src/schedule/lazyop.ts";
 
 type Compile = (name: string, source: Source) => MaybePromise<Program>;
 /** A device that is asked instead of WASM's own compiler. */
@@ -117,5 +119,43 @@ describe("a device that compiles beside the host", () => {
     const there = Tensor.ones([9]).contiguous().to("JS").add(1);
     await runSchedule(createSchedule([there.lazydata]));
     expect(await there.tolist()).toEqual(new Array(9).fill(2));
+  });
+});
+
+describe("kernels that differ in a constant", () => {
+  const kernelOf = (t: Tensor): ScheduleItem => createSchedule([t.lazydata]).at(-1) as ScheduleItem;
+  const x = Tensor.empty([64, 48]).realizeSync();
+  const works: Record<string, (c: number) => Tensor> = {
+    elementwise: (c) => x.mul(c).add(c).exp2(),
+    product: (c) => x.matmul(x.T).mul(c),
+    softmax: (c) => x.mul(c).softmax(),
+    "a sum of what may be nothing": (c) => x.mul(c).sub(x.mul(c)).sum(1),
+    variance: (c) => x.add(c).var(0),
+  };
+  const VALUES = [2.5, 7.25, 1, 0, -1, -0, Number.NaN, Infinity, 0.1];
+
+  test.each(Object.entries(works))("get the list they would have got alone: %s", (_, work) => {
+    const renderer = wasm.renderer as Renderer;
+    for (const c of VALUES) {
+      const { ast } = kernelOf(work(c));
+      const alone = toFastKernel(ast, renderer, false);
+      for (let round = 0; round < 2; round++) {
+        const { opts, uops } = optimized(ast, renderer, false);
+        expect(opts).toEqual(alone.opts);
+        expect(String(uops)).toBe(String(alone.uops));
+      }
+    }
+  });
+  test("are of one structure, unless it is a number that folds, an integer, or the shape differs", () => {
+    const of = (t: Tensor): string => astStructure(kernelOf(t).ast);
+    expect(of(x.mul(2.5))).toBe(of(x.mul(7.25)));
+    for (const c of [0, 1, -1, Infinity, Number.NaN]) expect(of(x.mul(c))).not.toBe(of(x.mul(2.5)));
+    expect(of(x.cast("int32").mul(5))).not.toBe(of(x.cast("int32").mul(6)));
+    expect(of(Tensor.empty([64, 47]).realizeSync().mul(2.5))).not.toBe(of(x.mul(2.5)));
+    expect(of(x.add(2.5))).not.toBe(of(x.mul(2.5)));
+  });
+  test("compute each its own", async () => {
+    const three = await Tensor.full([3], 3).contiguous().realize();
+    for (const c of [2.5, 7.25]) expect(await three.mul(c).tolist()).toEqual([3 * c, 3 * c, 3 * c]);
   });
 });
