@@ -101,6 +101,10 @@ export const sharedBytes = (uops: Iterable<UOp>): number => {
   return bytes;
 };
 
+/** What a launch of this kernel has to say: the bytes of shared memory that it does not declare itself. */
+export const dynamicShared = (source: string): number =>
+  Number(source.match(new RegExp(`\\b${SHARED_MEMORY}\\[\\]; /\\* (\\d+) bytes \\*/`))?.[1] ?? 0);
+
 class KernelText extends KernelWriter {
   readonly buffers: UOp<"DEFINE_GLOBAL">[] = [];
   readonly variables: UOp<"DEFINE_VAR">[] = [];
@@ -122,9 +126,12 @@ class KernelText extends KernelWriter {
     this.language = language;
     this.#unsigned = language.wrapsSigned ? new Set() : overflowing(uops);
     for (const u of uops) this.#note(u);
-    this.dynamic = sharedBytes(uops) > language.staticShared;
-    if (this.dynamic)
-      this.line(`extern ${language.smemAlign}${language.smemPrefix}unsigned char ${SHARED_MEMORY}[];`);
+    const bytes = sharedBytes(uops);
+    this.dynamic = bytes > language.staticShared;
+    if (this.dynamic) {
+      const { smemAlign, smemPrefix } = language;
+      this.line(`extern ${smemAlign}${smemPrefix}unsigned char ${SHARED_MEMORY}[]; /* ${bytes} bytes */`);
+    }
     for (const u of uops) (RENDER[u.op] as (k: KernelText, u: UOp) => void)(this, u);
     if (this.part) this.close();
   }

@@ -30,9 +30,7 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
     this.context = new CudaContext(system, name, ordinalOf(name));
     this.timing = new Timing(this.context);
     this.allocator = new CudaAllocator(this.context, this.timing);
-    const { gpu } = renderer;
-    const units = this.context.attribute(ATTRIBUTE.MULTIPROCESSORS);
-    this.renderer = gpu === undefined ? renderer : { ...renderer, gpu: { ...gpu, units } };
+    this.renderer = fitted(renderer, this.context);
     this.#compiler = new CudaCompiler(nvrtc, this.context.arch, name);
     this.#args = new LaunchArguments(this.context);
     this.graph = { space: system, make: (items, slots) => new CudaGraph(items, slots, deviceOf) };
@@ -52,6 +50,14 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   synchronize(): MaybePromise<void> {
     return this.context.synchronize();
   }
+}
+
+/** The renderer with the limits of this GPU. */
+function fitted(renderer: Renderer, context: CudaContext): Renderer {
+  const { gpu } = renderer;
+  const sharedMax = context.attribute(ATTRIBUTE.SHARED_OPTIN);
+  const units = context.attribute(ATTRIBUTE.MULTIPROCESSORS);
+  return { ...renderer, sharedMax, gpu: gpu === undefined ? undefined : { ...gpu, units } };
 }
 
 /** CUDA is the first GPU, CUDA:1 the second. */

@@ -76,6 +76,7 @@ export const FUNCTIONS = {
   cuModuleUnload: ["handle"],
   cuModuleGetFunction: ["array", "handle", "text"],
   cuFuncGetAttribute: ["array", "int", "handle"],
+  cuFuncSetAttribute: ["handle", "int", "int"],
   cuLaunchKernel: [
     "handle",
     ...(["uint", "uint", "uint", "uint", "uint", "uint", "uint"] as const),
@@ -168,5 +169,7 @@ export const ATTRIBUTE = {
   MULTIPROCESSORS: 16,
   MAJOR: 75,
   MINOR: 76,
+  /** bytes of shared memory that a kernel may take if it is asked for */
+  SHARED_OPTIN: 97,
   MEMORY_POOLS: 115,
 } as const;

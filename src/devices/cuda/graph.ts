@@ -28,7 +28,7 @@ export interface GraphDevice {
 
 // CUDA_KERNEL_NODE_PARAMS: a function, seven 32-bit sizes, then the lists of arguments
 const KERNEL_PARAMS = 56;
-const [FUNCTION, GRID, BLOCK, EXTRA] = [0, 8, 20, 48];
+const [FUNCTION, GRID, BLOCK, SHARED, EXTRA] = [0, 8, 20, 32, 48];
 // CUDA_MEMCPY3D, of which a plain copy fills these
 const COPY_PARAMS = 200;
 const [SRC_TYPE, SRC, DST_TYPE, DST, WIDTH, HEIGHT, DEPTH] = [32, 48, 120, 136, 176, 184, 192];
@@ -285,6 +285,7 @@ class Builder {
     values.forEach((v, i) => void args.setVal(addresses.length, i, v));
     const fields = new DataView(this.#view, at, KERNEL_PARAMS);
     fields.setBigUint64(FUNCTION, BigInt(program.handle), true);
+    fields.setUint32(SHARED, program.shared, true);
     fields.setBigUint64(EXTRA, BigInt(args.extra), true);
     const grid = item.globalSize.map((s) => evaluate(s, varVals));
     for (let k = 0; k < 3; k++) {

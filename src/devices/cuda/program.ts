@@ -3,6 +3,7 @@
 
 import { CompileError, DeviceError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
+import { dynamicShared } from "../../render/cstyle.ts";
 import type { Launch, Program } from "../../runtime/device.ts";
 import { KernelArguments } from "./arguments.ts";
 import type { CudaContext, Suspect } from "./context.ts";
@@ -47,7 +48,7 @@ const unloading = new FinalizationRegistry<{ context: CudaContext; module: numbe
   },
 );
 
-const MAX_THREADS_PER_BLOCK = 0;
+const [MAX_THREADS_PER_BLOCK, MAX_DYNAMIC_SHARED] = [0, 8];
 
 export class CudaProgram implements Program<CudaBlock>, Suspect {
   readonly context: CudaContext;
@@ -55,6 +56,8 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
   readonly source: string;
   /** a CUfunction */
   readonly handle: number;
+  /** bytes of shared memory that a launch gives it */
+  readonly shared: number;
   /** operations and bytes of a launch, for those who measure */
   cost: { readonly ops: number; readonly bytes: number } | undefined;
   readonly #args: LaunchArguments;
@@ -78,6 +81,8 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
       throw new CompileError(`${what}: ${(cause as Error).message}\nsource:\n${source}`, { cause });
     }
     this.handle = context.make("cuModuleGetFunction", module, code.entry);
+    this.shared = dynamicShared(source);
+    if (this.shared > 0) context.call("cuFuncSetAttribute", this.handle, MAX_DYNAMIC_SHARED, this.shared);
     unloading.register(this, { context, module });
   }
 
@@ -117,7 +122,7 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
       l[0] ?? 1,
       l[1] ?? 1,
       l[2] ?? 1,
-      0,
+      this.shared,
       context.stream,
       0,
       extra,
@@ -130,7 +135,8 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
     if (this.context.isDead) return failure;
     const most = new Int32Array(1);
     this.context.call("cuFuncGetAttribute", most, MAX_THREADS_PER_BLOCK, this.handle);
-    const sizes = `grid ${global.join(" × ") || 1}, block ${local.join(" × ") || 1} (at most ${most[0]} threads)`;
+    const block = `block ${local.join(" × ") || 1} (at most ${most[0]} threads)`;
+    const sizes = `grid ${global.join(" × ") || 1}, ${block}, ${this.shared} bytes of shared memory`;
     return new DeviceError(`${failure.message}; ${sizes}\nsource:\n${this.source}`);
   }
 }

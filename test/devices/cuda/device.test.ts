@@ -8,13 +8,18 @@ import { openDriver } from "../../../src/devices/cuda/driver.ts";
 import type { CudaBlock } from "../../../src/devices/cuda/memory.ts";
 import { CHUNK } from "../../../src/devices/cuda/staging.ts";
 import { openKoffi } from "../../../src/devices/koffi.ts";
+import { runSync } from "../../../src/helpers.ts";
+import type { GraphItem } from "../../../src/runtime/device.ts";
 import { profiler } from "../../../src/runtime/profile.ts";
 import { runProgram } from "../../device/program.ts";
 import { callsOf, fakeCuda, installFake } from "./setup.ts";
 
 const MIB = 2 ** 20;
-const bytesOf = (n: number, seed: number): Uint8Array =>
-  Uint8Array.from({ length: n }, (_, i) => (i * 31 + seed + (i >> 13)) & 255);
+function bytesOf(n: number, seed: number): Uint8Array {
+  const bytes = new Uint8Array(n);
+  for (let i = 0; i < n; i++) bytes[i] = i * 31 + seed + (i >> 13);
+  return bytes;
+}
 
 describe("opening", () => {
   test("without a driver the error says what to install", async () => {
@@ -44,7 +49,9 @@ describe("opening", () => {
   });
   test("the architecture and the number of its units come from the GPU", () => {
     const device = fakeCuda({ arch: 89 }).open();
-    expect([device.context.arch, device.renderer.gpu?.units]).toEqual([89, 76]);
+    expect([device.context.arch, device.renderer.gpu?.units, device.renderer.sharedMax]).toEqual([
+      89, 76, 101_376,
+    ]);
   });
 });
 
@@ -169,6 +176,39 @@ describe("copies", () => {
   });
 });
 
+describe("shared memory", () => {
+  test("a kernel that takes more than it can declare gets it with each launch, and in a graph", async () => {
+    const { kernels, open } = fakeCuda();
+    const device = open();
+    const block = device.allocator.alloc(64, false);
+    const program = withEnv({ CACHE: "0" }, () => device.compile("E_6", kernels.idle("E_6", 90_000)));
+    expect(program.shared).toBe(90_000);
+    program.run([block], { globalSize: [1], localSize: [32], vals: [] }, false);
+    const kernel = {
+      kind: "kernel",
+      device,
+      program,
+      args: [0],
+      written: [0],
+      globalSize: [1],
+      localSize: [32],
+    };
+    const item = { ...kernel, vars: [], varVals: new Map(), work: 0 } as GraphItem;
+    const graph = device.graph.make([item], [{ handle: block, root: block, from: 0, to: 64 }]);
+    runSync(graph.run([], new Map()), "the graph");
+    await device.synchronize();
+    const small = withEnv({ CACHE: "0" }, () => device.compile("E_7", kernels.failing("E_7")));
+    expect(small.shared).toBe(0);
+  });
+  test("more than the GPU has is refused", () => {
+    const { kernels, state, open } = fakeCuda();
+    const device = open();
+    state.failing.set("cuFuncSetAttribute", 1);
+    const compile = () => withEnv({ CACHE: "0" }, () => device.compile("E_6", kernels.idle("E_6", 90_000)));
+    expect(compile).toThrow(/cuFuncSetAttribute: CUDA_ERROR_INVALID_VALUE/);
+  });
+});
+
 describe("failures", () => {
   const launch = { globalSize: [1], localSize: [1], vals: [] };
   const compile = (device: CudaDevice, source: string, name: string) =>
@@ -212,7 +252,7 @@ describe("failures", () => {
     const block = device.allocator.alloc(64, false);
     const big = { globalSize: [2, 70000], localSize: [1024, 2], vals: [] };
     expect(() => program.run([block], big, false)).toThrow(
-      /launching E_7: CUDA_ERROR_INVALID_VALUE.*grid 2 × 70000, block 1024 × 2 \(at most 1024 threads\)\nsource:/s,
+      /launching E_7: CUDA_ERROR_INVALID_VALUE.*grid 2 × 70000, block 1024 × 2 \(at most 1024 threads\), 0 bytes of shared memory\nsource:/s,
     );
   });
   test("code that the driver does not take is a CompileError with the source", async () => {

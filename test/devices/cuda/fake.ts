@@ -40,6 +40,8 @@ interface Module {
 }
 export interface FakeFunction {
   readonly kind: "function";
+  /** bytes of shared memory that a launch may give it */
+  shared: number;
   readonly context: FakeContext;
   readonly kernel: FakeKernel;
 }
@@ -268,6 +270,7 @@ function hostMemory(state: FakeState): HostMemory {
 function devices(state: FakeState) {
   const attributes: Readonly<Record<number, number>> = {
     16: 76,
+    97: 101_376,
     75: Math.floor(state.arch / 10),
     76: state.arch % 10,
     115: state.pools ? 1 : 0,
@@ -504,12 +507,17 @@ function modules(state: FakeState) {
       const { kernel } = state.get("module", module, "cuModuleGetFunction");
       demand(kernel.name === name, `cuModuleGetFunction: it has ${kernel.name}, not ${name}`);
       const context = state.current as FakeContext;
-      return first(out, state.add({ kind: "function", context, kernel }));
+      return first(out, state.add({ kind: "function", shared: 49_152, context, kernel }));
     },
     cuFuncGetAttribute(out: Out, which: number, f: number) {
       state.get("function", f, "cuFuncGetAttribute");
       demand(which === 0, "cuFuncGetAttribute: the most threads");
       return first(out, 1024);
+    },
+    cuFuncSetAttribute(f: number, which: number, value: number) {
+      demand(which === 8 && value <= 101_376, "cuFuncSetAttribute: shared memory that there is");
+      state.get("function", f, "cuFuncSetAttribute").shared = value;
+      return CUDA.SUCCESS;
     },
     cuLaunchKernel(
       f: number,
@@ -524,9 +532,11 @@ function modules(state: FakeState) {
       params: number,
       extra: number,
     ) {
-      const { kernel, context } = state.get("function", f, "cuLaunchKernel");
+      const fn = state.get("function", f, "cuLaunchKernel");
+      const { kernel, context } = fn;
       demand(context === state.current, "cuLaunchKernel: a function of another context");
-      demand(shared === 0 && params === 0, "cuLaunchKernel: arguments come as one block");
+      demand(params === 0, "cuLaunchKernel: arguments come as one block");
+      checkShared(fn, shared);
       const [grid, block] = [
         [gx, gy, gz],
         [lx, ly, lz],
@@ -539,6 +549,15 @@ function modules(state: FakeState) {
       return CUDA.SUCCESS;
     },
   };
+}
+
+/** A kernel gets what its text asks for, if it was allowed to. */
+export function checkShared({ kernel, shared: most }: FakeFunction, given: number): void {
+  demand(
+    given === kernel.shared,
+    `${kernel.name}: ${given} bytes of shared memory, it takes ${kernel.shared}`,
+  );
+  demand(given <= most, `${kernel.name}: ${given} bytes of shared memory, it may have ${most}`);
 }
 
 /** What the driver refuses: empty grids, more than 1024 threads, more than 65535 in y and z. */

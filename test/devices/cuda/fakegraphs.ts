@@ -4,6 +4,7 @@
 import { CUDA, type Out } from "../../../src/devices/cuda/driver.ts";
 import { Random } from "../../shape/random.ts";
 import {
+  checkShared,
   checkSizes,
   demand,
   type FakeContext,
@@ -142,17 +143,16 @@ export class FakeGraphs {
     const state = this.#state;
     const bytes = state.range(params, 56, "CUDA_KERNEL_NODE_PARAMS");
     const view = new DataView(bytes.buffer, bytes.byteOffset, 56);
-    const { kernel, context } = state.get("function", Number(view.getBigUint64(0, true)), "a kernel node");
+    const fn = state.get("function", Number(view.getBigUint64(0, true)), "a kernel node");
+    const { kernel, context } = fn;
+    checkShared(fn, view.getUint32(32, true));
     demand(context === state.current, "a kernel node: a function of another context");
     const [grid, block] = [8, 20].map((at) => [0, 4, 8].map((d) => view.getUint32(at + d, true))) as [
       number[],
       number[],
     ];
     demand(checkSizes(grid, block) === CUDA.SUCCESS, `a kernel node of ${grid} × ${block}`);
-    demand(
-      view.getUint32(32, true) === 0 && view.getBigUint64(40, true) === 0n,
-      "a kernel node: no list of arguments",
-    );
+    demand(view.getBigUint64(40, true) === 0n, "a kernel node: no list of arguments");
     const args = readExtra(state, Number(view.getBigUint64(48, true))).slice();
     return () => state.launch(kernel, args, grid, block);
   }

@@ -5,12 +5,15 @@ import type { Renderer } from "../../../src/codegen/target.ts";
 import type { UOpGraph } from "../../../src/codegen/uops.ts";
 import type { Compilation, Nvrtc } from "../../../src/devices/cuda/nvrtc.ts";
 import { open } from "../../../src/devices/js.ts";
+import { dynamicShared } from "../../../src/render/cstyle.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
 import { demand } from "./fake.ts";
 
 export interface FakeKernel {
   readonly name: string;
+  /** bytes of shared memory that a launch has to give */
+  readonly shared: number;
   /** false: the kernel fails as one that writes where it may not */
   run(
     params: Uint8Array,
@@ -24,7 +27,7 @@ const HEAD = /\b([Er]_\w+)(?=\()/;
 const nameless = (text: string): string => text.replace(HEAD, "kernel");
 
 export class FakeKernels {
-  readonly #uops = new Map<string, UOpGraph | "fails">();
+  readonly #uops = new Map<string, UOpGraph | "fails" | "idles">();
 
   /** The CUDA renderer, which also keeps what each text was made of. */
   readonly renderer: Renderer;
@@ -63,16 +66,26 @@ export class FakeKernels {
     return text;
   }
 
+  /** The text of a kernel that takes so much shared memory and does nothing. */
+  idle(name: string, shared: number): string {
+    const memory = `extern __shared__ unsigned char shared_memory[]; /* ${shared} bytes */`;
+    const text = `extern "C" __global__ void ${name}(int* data0) { ${memory} }`;
+    this.#uops.set(nameless(text), "idles");
+    return text;
+  }
+
   ofImage(image: Uint8Array): FakeKernel | undefined {
     const text = new TextDecoder().decode(image).replace(/^(cubin|ptx)\n/, "");
     const uops = this.#uops.get(nameless(text));
     const name = text.match(HEAD)?.[1];
     if (uops === undefined || name === undefined) return undefined;
-    return uops === "fails" ? { name, run: () => false } : interpreted(name, uops);
+    const shared = dynamicShared(text);
+    if (typeof uops === "string") return { name, shared, run: () => uops === "idles" };
+    return { ...interpreted(name, uops), shared };
   }
 }
 
-function interpreted(name: string, uops: UOpGraph): FakeKernel {
+function interpreted(name: string, uops: UOpGraph): Omit<FakeKernel, "shared"> {
   const program = open("JS").compile(name, uops) as Program<Uint8Array>;
   const buffers = uops.globals().length;
   const vars = uops.vars().length;
