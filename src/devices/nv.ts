@@ -7,6 +7,7 @@ import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
 import { openKoffi } from "./koffi.ts";
 import { type NVCompiler, NVDevice } from "./nv/device.ts";
 import { openGpu } from "./nv/driver.ts";
+import type { NVGpu } from "./nv/gpu.ts";
 import { openKernel } from "./nv/kernel.ts";
 
 export async function open(name: string): Promise<NVDevice> {
@@ -14,7 +15,7 @@ export async function open(name: string): Promise<NVDevice> {
   const gpu = openGpu(await openKernel(), Number(name.split(":")[1] ?? 0));
   try {
     const nvrtc = openNvrtc(koffi, name);
-    return new NVDevice(name, gpu, cubins(new CudaCompiler(nvrtc, gpu.arch, name), name, gpu.arch));
+    return new NVDevice(name, gpu, cubins(new CudaCompiler(nvrtc, gpu.arch, name), name, gpu));
   } catch (e) {
     gpu.close();
     throw e;
@@ -22,14 +23,19 @@ export async function open(name: string): Promise<NVDevice> {
 }
 
 /** Only machine code will do: what would compile PTX is a part of the driver that we do not load. */
-function cubins(compiler: CudaCompiler, name: string, arch: number): NVCompiler {
+function cubins(compiler: CudaCompiler, name: string, { arch, smCount }: NVGpu): NVCompiler {
   if (compiler.kind !== "cubin") {
     throw new DeviceError(
       `${name}: NVRTC is older than this GPU and makes no code for sm_${arch}; install a newer CUDA toolkit, or use DEV=CUDA`,
     );
   }
+  const { gpu } = CUDARenderer;
   return {
-    renderer: { ...CUDARenderer, name: "NV" },
+    renderer: {
+      ...CUDARenderer,
+      name: "NV",
+      gpu: gpu === undefined ? undefined : { ...gpu, units: smCount },
+    },
     compile(kernel, source) {
       if (typeof source !== "string") throw new InternalError("NV compiles CUDA C++");
       return compiler.compile(kernel, source);
