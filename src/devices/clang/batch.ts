@@ -138,7 +138,8 @@ class Batch {
     this.#texts().forEach((text, i) => {
       lanes[i % lanes.length]?.push(linker.present ? this.#split(text, i) : this.#whole(text));
     });
-    this.script = `${lanes.map((steps) => `{ :; ${steps.join(" ")} } &`).join("\n")}\nwait`;
+    const busy = lanes.filter((steps) => steps.length > 0);
+    this.script = `${busy.map((steps) => `{ ${steps.join(" ")} } &`).join("\n")}\nwait`;
   }
 
   /** Numbers of kernels that share a text: of one compiler, about as long as the others. */
