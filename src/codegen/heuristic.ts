@@ -2,7 +2,7 @@
 // in registers, what is unrolled, what threads share. In goes the kernel lowered without any, out comes the list. All
 // it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
 
-import { prod } from "../helpers.ts";
+import { getOrMake, prod } from "../helpers.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import { smax } from "../shape/symbolic.ts";
 import { MAX_RUN } from "./blocks.ts";
@@ -18,6 +18,8 @@ import { type UOp, valueType } from "./uops.ts";
 const MAX_BODY = 72;
 /** A body of so many vector operations hides what its loop costs. */
 const BUSY_BODY = 16;
+/** A reduce of no more turns than this, all its loops together, is written out whole. */
+const WHOLE_TURNS = 16;
 /** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
 const MIN_TURNS = 64;
 /** What was read is still near if it was not more than this since. */
@@ -43,6 +45,14 @@ interface Packing {
   readonly axis: number;
   /** all that the sum reads again in every turn of it */
   readonly loads: ReadonlySet<UOp>;
+  /** lanes that jump are copied to lie side by side; that pays where the sum is one loop afterwards */
+  readonly gathers: boolean;
+}
+/** A way to compute a tile of results, and what it costs. */
+interface Best {
+  readonly tile: Tile;
+  readonly packing: Packing | undefined;
+  readonly cost: number;
 }
 /** Lanes of each axis, of the wide one vectors. */
 type Tile = ReadonlyMap<number, number>;
@@ -62,6 +72,10 @@ class Heuristic {
   #room: number;
   /** what was chosen to be packed before, if anything */
   #packed: Packing | undefined;
+  /** what could be, and the best tile, by the axis of the vectors */
+  readonly #packings = new Map<number, Packing | undefined>();
+  readonly #bests = new Map<number, Best>();
+  readonly #waits = new Map<UOp, number>();
 
   constructor(kernel: Scopes) {
     this.#k = kernel;
@@ -77,6 +91,7 @@ class Heuristic {
     if (streamed !== undefined) opts.push(...streamed);
     else if (simd !== undefined) {
       for (const axis of this.#wideAxes(hot)) opts.push(...this.#tile(axis, hot));
+      if (opts.length === 0) opts.push(...this.#side(hot));
       opts.push(...this.#unrolled(hot, opts));
     }
     return [...opts, ...this.#staged(opts), ...this.#threads(opts, hot)];
@@ -93,7 +108,16 @@ class Heuristic {
       })
       .filter(({ gain }) => gain > 0);
     const chosen: number[] = [];
-    for (const { id } of gains.sort((a, b) => b.gain - a.gain)) {
+    const sorted = gains.sort((a, b) => b.gain - a.gain);
+    const inSum = sorted.filter(({ id }) => hot.reduce !== undefined && hot.axes.has(id));
+    // packing makes neighbours of anything, at a price: which axis is best for it, only the whole cost says
+    if (inSum.some(({ id }) => this.#packing(id, hot) !== undefined)) {
+      const cost = new Map(
+        inSum.slice(0, 3).map(({ id }) => [id, this.#best(id, hot).cost / this.#k.widthOf(id)]),
+      );
+      sorted.sort((a, b) => (cost.get(a.id) ?? Infinity) - (cost.get(b.id) ?? Infinity) || b.gain - a.gain);
+    }
+    for (const { id } of sorted) {
       const meets = this.#k.scopes.some((s) => s.axes.has(id) && chosen.some((c) => s.axes.has(c)));
       if (!meets) chosen.push(id);
     }
@@ -133,12 +157,26 @@ class Heuristic {
       const vectors = [4, 2].find((v) => v * body <= MAX_BODY && this.#k.divides(wide, v * width)) ?? 1;
       return lanes(vectors);
     }
+    const { tile, packing } = this.#best(wide, hot);
+    const opts = [...tile].flatMap(([id, n]): OptOp[] =>
+      id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#k.number(id), amount: n }],
+    );
+    if (packing === undefined) return opts;
+    this.#packed = packing;
+    this.#room -= this.#packedBytes(tile, wide, packing, hot);
+    return [...opts, { op: "STAGE", axis: this.#k.number(packing.axis), amount: 1 }];
+  }
+  /** The tile with the fewest cycles for each vector of results, and whether its operands are packed before. */
+  #best(wide: number, hot: Scope): Best {
+    return getOrMake(this.#bests, wide, () => this.#findBest(wide, hot));
+  }
+  #findBest(wide: number, hot: Scope): Best {
     const others = [...hot.axes].filter((id) => id !== wide && this.#k.axes[id]?.kind === "output");
     // a load that stays along an axis is what a tile of that axis saves
     const reused = others.filter((id) => hot.memory.some((u) => this.#k.step(u, id) === "stays"));
     // nothing is shared: each vector takes registers for its sum, what it loads and what it makes of it
     const most =
-      reused.length > 0 || isOutput
+      reused.length > 0 || this.#k.axes[wide]?.kind === "output"
         ? Infinity
         : (this.#k.target.simd?.registers ?? 1) / (1 + hot.memory.length + hot.weight);
     const tiles = this.#tiles(wide, reused).filter((t) => sizeOf(t) <= Math.max(1, most));
@@ -149,29 +187,42 @@ class Heuristic {
       // long runs are copied faster than short ones
       ways.push(...fitting.reverse().map((tile) => ({ tile, packing: found })));
     }
-    const costs = ways.map((way) => ({ ...way, cost: this.#cost(way.tile, wide, hot, way.packing) }));
-    const { tile, packing } = costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
-    const opts = [...tile].flatMap(([id, n]): OptOp[] =>
-      id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#k.number(id), amount: n }],
-    );
-    if (packing === undefined) return opts;
-    this.#packed = packing;
-    this.#room -= this.#packedBytes(tile, wide, packing, hot);
-    return [...opts, { op: "STAGE", axis: this.#k.number(packing.axis), amount: 1 }];
+    const ends = this.#ends(wide, hot);
+    const costs = ways.map((way) => ({ ...way, cost: ends + this.#cost(way.tile, wide, hot, way.packing) }));
+    return costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
+  }
+  /** What comes after a sum, for each of its turns: lanes that are added up, or stored one by one. */
+  #ends(wide: number, hot: Scope): number {
+    const width = this.#k.widthOf(wide);
+    const sums = hot.reduce?.srcs.slice(1).map((r) => this.#k.size(r.arg as number)) ?? [];
+    if (this.#k.axes[wide]?.kind !== "output") return (2 * width * width) / prod(sums);
+    const [results] = this.#k.scopes as [Scope];
+    const apart = results.memory.filter((u) => this.#k.step(u, wide) === "jumps");
+    return (2 * width * apart.length) / prod(sums);
   }
   /** Vectors along the wide axis, and lanes of at most two others, as many as there are registers for. */
   #tiles(wide: number, others: readonly number[]): Tile[] {
     const most = this.#k.target.simd?.accumulators ?? 1;
     const width = this.#k.widthOf(wide);
     const vectors = (t: Tile): number => t.get(wide) as number;
-    let tiles = AMOUNTS.filter((n) => this.#k.fits(wide, n * width)).map((n) => new Map([[wide, n]]));
+    const vectorCounts = AMOUNTS.filter((n) => n <= most && this.#k.fits(wide, n * width));
+    let tiles: { tile: Tile; size: number }[] = vectorCounts.map((n) => ({
+      tile: new Map([[wide, n]]),
+      size: n,
+    }));
     for (const id of others) {
       const amounts = AMOUNTS.filter((n) => n > 1 && this.#k.divides(id, n));
-      const narrow = tiles.filter((t) => t.size < 3);
-      tiles = [...tiles, ...narrow.flatMap((t) => amounts.map((n) => new Map(t).set(id, n)))];
+      const wider = tiles.flatMap(({ tile, size }) =>
+        tile.size === 3
+          ? []
+          : amounts
+              .filter((n) => n * size <= most)
+              .map((n) => ({ tile: new Map(tile).set(id, n), size: n * size })),
+      );
+      tiles = [...tiles, ...wider];
     }
     // of tiles that cost the same the first is taken: the one with the fewest vectors
-    return tiles.filter((t) => sizeOf(t) <= most).sort((a, b) => vectors(a) - vectors(b));
+    return tiles.map((t) => t.tile).sort((a, b) => vectors(a) - vectors(b));
   }
   /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
   #cost(tile: Tile, wide: number, hot: Scope, packing: Packing | undefined): number {
@@ -207,21 +258,29 @@ class Heuristic {
 
   #stepIn(u: UOp, id: number, packing: Packing | undefined): Step {
     const step = this.#k.step(u, id);
-    return step === "jumps" && packing?.loads.has(u) ? "next" : step;
+    return step === "jumps" && packing?.gathers && packing.loads.has(u) ? "next" : step;
   }
   /** For an operand whose next element is far away, or found by several loops inside each other. */
   #wait(u: UOp, hot: Scope): number {
+    return getOrMake(this.#waits, u, () => this.#findWait(u, hot));
+  }
+  #findWait(u: UOp, hot: Scope): number {
     const loops = hot.reduce?.srcs.slice(1) ?? [];
     const stride = strideOf(u.srcs[1] as UOp, loops.at(-1) as UOp);
     const isFar = Math.abs(stride ?? 0) * valueType(u).itemsize >= FAR.bytes;
     const nested = loops.filter((r) => this.#k.free.get(u)?.has(r.arg as number)).length > 1;
-    return this.#k.bytes(u) > NEAR_BYTES && (isFar || nested) ? FAR.cycles : 0;
+    if (this.#k.bytes(u) <= NEAR_BYTES) return 0;
+    return isFar ? FAR.cycles : nested ? (this.#k.target.simd?.nesting ?? 0) : 0;
   }
   /**
    * The longest loop of results that does not move along operands with vectors of the axis in them. One sum is all there is in
    * the kernel: another one could be computed again in every turn, as the loops change places.
    */
   #packing(wide: number, hot: Scope): Packing | undefined {
+    if (!this.#packings.has(wide)) this.#packings.set(wide, this.#findPacking(wide, hot));
+    return this.#packings.get(wide);
+  }
+  #findPacking(wide: number, hot: Scope): Packing | undefined {
     const { hasLocal, hasThreads } = this.#k.target;
     const sums = hot.reduce?.srcs.slice(1).map((r) => r.arg as number) ?? [];
     const isConstant = (id: number): boolean => typeof this.#k.axes[id]?.size === "number";
@@ -241,7 +300,8 @@ class Heuristic {
           const free = this.#k.free.get(u) as ReadonlySet<number>;
           return !free.has(axis) && sums.some((id) => free.has(id));
         });
-        return { axis, loads: new Set(loads) };
+        const rest = hot.memory.filter((u) => !loads.includes(u));
+        return { axis, loads: new Set(loads), gathers: rest.every((u) => this.#isEven(u, hot)) };
       })
       .filter(({ loads }) =>
         [...loads].some((u) => this.#k.free.get(u)?.has(wide) && this.#k.bytes(u) > NEAR_BYTES),
@@ -250,6 +310,14 @@ class Heuristic {
       (a, b) => (a === undefined || this.#k.size(b.axis) > this.#k.size(a.axis) ? b : a),
       undefined,
     );
+  }
+  /** All loops of the sum go through it as one would. */
+  #isEven(u: UOp, hot: Scope): boolean {
+    const loops = hot.reduce?.srcs.slice(1) ?? [];
+    const sizes = loops.map((r) => this.#k.size(r.arg as number));
+    const strides = loops.map((r) => strideOf(u.srcs[1] as UOp, r));
+    const step = strides.at(-1);
+    return step !== undefined && strides.every((s, i) => s === step * prod(sizes.slice(i + 1)));
   }
   /** What the arrays take that a tile reads from. */
   #packedBytes(tile: Tile, wide: number, { loads }: Packing, hot: Scope): number {
@@ -294,6 +362,28 @@ class Heuristic {
       { op: "SWAP", axis, amount: sum },
     ];
   }
+  /**
+   * Lanes where no axis has vectors all through: along one in which a load at least is a vector (the rows of a transposed copy, which
+   * then stay in the cache until their line is used up), else where results lie side by side, or where all lanes meet the same edges.
+   */
+  #side(hot: Scope): OptOp[] {
+    const outputs = this.#k.order.filter((a) => a.kind === "output" && hot.axes.has(a.id));
+    const memory = this.#k.scopes.flatMap((s) => s.memory);
+    const isSteady = (a: Axis): boolean =>
+      memory.every((u) => {
+        const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
+        return gate === undefined || this.#k.free.get(gate)?.has(a.id) !== true;
+      });
+    const goesOn = (a: Axis, op: "LOAD" | "STORE"): boolean =>
+      memory.some((u) => u.op === op && this.#k.step(u, a.id) === "next");
+    const steady = outputs.filter(isSteady);
+    const loads = steady.find((a) => goesOn(a, "LOAD") && !goesOn(a, "STORE"));
+    const axis = loads ?? steady.find((a) => goesOn(a, "STORE")) ?? steady[0];
+    if (axis === undefined) return [];
+    const amount = (axis === loads ? [8, 4, 2] : [4, 2]).find((n) => this.#k.divides(axis.id, n));
+    return amount === undefined ? [] : [{ op: "UPCAST", axis: axis.of, amount }];
+  }
+
   /** The innermost reduce loop, where its body is small enough to be written several times. */
   #unrolled(hot: Scope, opts: readonly OptOp[]): OptOp[] {
     // what is packed is read in one long loop
@@ -313,11 +403,25 @@ class Heuristic {
     const body = ((hot.weight + 1 + loads) * vectors * prod(amounts)) / lanes;
     const left = size / grouped;
     const most = Math.max(1, Math.floor(MAX_BODY / body));
+    const whole = this.#whole(hot, opts);
+    if (whole !== undefined && prod(whole.map((o) => o.amount)) <= Math.min(most, WHOLE_TURNS)) return whole;
     // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone altogether
     const busy = body >= BUSY_BODY;
     const some = busy ? undefined : [4, 2].find((n) => n <= most && left % n === 0);
     const amount = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
     return amount === 1 ? [] : [{ op: "UNROLL", axis: this.#k.number(id), amount }];
+  }
+
+  /** All loops of the reduce written out: those of a pool turn a few times each. Undefined: one of them is not constant. */
+  #whole(hot: Scope, opts: readonly OptOp[]): OptOp[] | undefined {
+    const ranges = hot.reduce?.srcs.slice(1) ?? [];
+    const axes = ranges.map((r) => this.#k.axes[r.arg as number]);
+    if (!axes.every((a) => typeof a?.size === "number")) return undefined;
+    return axes.flatMap((a) => {
+      const { of: axis, size } = a as Axis;
+      const taken = prod(opts.filter((o) => o.op === "GROUP" && o.axis === axis).map((o) => o.amount));
+      return size === taken ? [] : [{ op: "UNROLL", axis, amount: Number(size) / taken } as const];
+    });
   }
 
   /** What is cheaper kept than computed again, as long as it stays near: each value in the first loop that has it. */

@@ -20,6 +20,8 @@ export interface Simd {
   readonly accumulators: number;
   /** vectors that registers hold in all */
   readonly registers: number;
+  /** cycles that a turn of several loops inside each other takes more than one of a single loop */
+  readonly nesting: number;
   /** elements of this buffer are loaded and stored as vectors */
   memory(buffer: UOp): boolean;
   /** a node on scalars has a twin on vectors: an ALU, a cast, or an accumulator of this type */

@@ -160,6 +160,8 @@ export const vectorSimd = ({ widths, accumulators, registers, fused }: Vectors):
   widths,
   accumulators,
   registers,
+  // compilers make pointers of the indexes
+  nesting: 0,
   fuses: (d) => fused && scalarOf(d) === dtypes.float32,
   memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
   has(u) {

@@ -108,6 +108,25 @@ describe("what it chooses", () => {
     // a sum that goes in blocks has other loops than the array
     expect(stages(empty(64, 5003).softmax())).toEqual([]);
   });
+  test("a transposed copy: lanes along what is read, so that lines are used up while they are near", () => {
+    expect(kernelOf(empty(256, 512).T.contiguous()).opts.slice(0, 1)).toEqual([
+      { op: "UPCAST", axis: 0, amount: 8 },
+    ]);
+  });
+  test("a pool: all of its window written out, results side by side", () => {
+    const k = kernelOf(empty(4, 8, 56, 56).maxPool2d(2));
+    expect([amountOf(k, "UNROLL", 2), amountOf(k, "UNROLL", 3)]).toEqual([2, 2]);
+    expect(amountOf(k, "UPCAST", 1)).toBe(4);
+    expect(opsIn(k, "LOOP")).toHaveLength(1); // rows are the grid, columns the loop
+  });
+  test("padding: lanes along an axis in which all meet the same edges", () => {
+    const k = kernelOf(
+      empty(8, 32, 56, 56)
+        .pad([null, null, [1, 1], [1, 1]])
+        .contiguous(),
+    );
+    expect(k.opts.slice(0, 1)).toEqual([{ op: "UPCAST", axis: 0, amount: 4 }]);
+  });
   test("threads share no loop that a reduce does not depend on: it would run again for each of them", () => {
     const x = empty(64, 32, 400);
     const k = kernelOf(x.sub(x.mean([0, 2], true)));

@@ -103,6 +103,7 @@ export const simd = (relaxed: boolean): Simd => ({
   // they share 16 registers with their operands; engines leave more than eight in memory
   accumulators: 8,
   registers: 16,
+  nesting: 2,
   fuses: (d) => relaxed && d.isFloat && isV128(d),
   memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
   has(u) {
