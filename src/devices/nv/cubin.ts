@@ -5,7 +5,7 @@
 import { InternalError } from "../../errors.ts";
 
 /** A parameter of a kernel: where it lies in constant bank 0. */
-export interface CubinParameter {
+interface CubinParameter {
   readonly offset: number;
   readonly size: number;
 }

@@ -25,8 +25,6 @@ export interface QmdProgram {
   readonly arch: number;
 }
 
-/** A constant bank: 64-byte aligned, at most 64 KiB. */
-export const CONSTANT_ALIGN = 64;
 /** Pointers to QMDs have no lower bits. */
 export const QMD_ALIGN = 256;
 

@@ -15,8 +15,8 @@ export interface Method {
 }
 
 /** Which class listens where. The host's methods are understood on each of them. */
-export const SUBCHANNEL = { HOST: 0, COMPUTE: 1, COPY: 4 } as const;
-export type ClassName = keyof typeof SUBCHANNEL;
+const SUBCHANNEL = { HOST: 0, COMPUTE: 1, COPY: 4 } as const;
+type ClassName = keyof typeof SUBCHANNEL;
 
 const CLASSES: Readonly<Record<ClassName, Readonly<Record<string, Method>>>> = { HOST, COMPUTE, COPY };
 /** Data goes to this method and those after it. */
@@ -29,7 +29,7 @@ export const method = (to: ClassName, { at }: Method, ...data: readonly number[]
 ];
 
 /** Fields of a word, each by the name of its value or as a number. */
-export type FieldValues<M extends Method> = {
+type FieldValues<M extends Method> = {
   readonly [F in keyof M["fields"]]?: keyof M["fields"][F]["values"] | number;
 };
 

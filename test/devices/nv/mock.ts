@@ -6,7 +6,6 @@
 import type { Source } from "../../../src/codegen/target.ts";
 import { UOpGraph } from "../../../src/codegen/uops.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
-import { QMD4 } from "../../../src/devices/nv/classes.ts";
 import type { NVCompiler } from "../../../src/devices/nv/device.ts";
 import type { NVChannel, NVGpu, NVMemory, NVPlace } from "../../../src/devices/nv/gpu.ts";
 import { readQmd } from "../../../src/devices/nv/qmd.ts";
@@ -15,6 +14,7 @@ import { OutOfMemoryError } from "../../../src/errors.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
 import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./elf.ts";
+import { EXPECTED, oddBits, type Qmd4Field } from "./mockqmd.ts";
 
 const PAGE = 4096;
 const ARCH = 90;
@@ -340,9 +340,10 @@ export class MockGpu implements NVGpu {
   #runQmd(c: MockChannel, va: number): number | undefined {
     must(va % 256 === 0 && va < 2 ** 40, () => `QMD at ${hex(va)}: not aligned to 256`);
     const words = this.words(va, 96, "QMD").slice();
-    checkBits(words);
+    const odd = oddBits(words);
+    must(odd === undefined, () => `QMD: ${odd}`);
     const qmd = readQmd(ARCH, words);
-    const get = (name: keyof typeof QMD4, i = 0): number => qmd.get(name as never, i);
+    const get = (name: Qmd4Field, i = 0): number => qmd.get(name as never, i);
     for (const [name, want] of EXPECTED)
       must(get(name) === want, () => `QMD: ${name} is ${get(name)}, expected ${want}`);
     this.#launch(c, get);
@@ -358,7 +359,7 @@ export class MockGpu implements NVGpu {
     must(get("DEPENDENT_QMD_ACTION") === 1, () => `QMD: dependent action ${get("DEPENDENT_QMD_ACTION")}`);
     return get("DEPENDENT_QMD0_POINTER") * 256;
   }
-  #launch(c: MockChannel, get: (name: keyof typeof QMD4, i?: number) => number): void {
+  #launch(c: MockChannel, get: (name: Qmd4Field, i?: number) => number): void {
     const at = get("PROGRAM_ADDRESS_UPPER") * 2 ** 32 + get("PROGRAM_ADDRESS_LOWER");
     must(at % 128 === 0, () => `QMD: code at ${hex(at)} is not aligned to 128`);
     const [magic, id = -1] = this.words(at, 2, "code");
@@ -408,7 +409,7 @@ export class MockGpu implements NVGpu {
   }
   #call(
     kernel: MockKernel,
-    get: (name: keyof typeof QMD4, i?: number) => number,
+    get: (name: Qmd4Field, i?: number) => number,
     grid: readonly number[],
     block: readonly number[],
   ): void {
@@ -460,76 +461,3 @@ export class MockGpu implements NVGpu {
 }
 
 const REMAP = [...parse([0x20010000 | (4 << 13) | (0x708 >> 2), 0])][0] as Sent;
-
-/** Fields that have one right value. */
-const EXPECTED: readonly (readonly [keyof typeof QMD4, number])[] = [
-  ["QMD_MAJOR_VERSION", 4],
-  ["QMD_MINOR_VERSION", 0],
-  ["QMD_TYPE", 2],
-  ["QMD_GROUP_ID", 0x3f],
-  ["SASS_VERSION", 0x90],
-  ["INVALIDATE_SHADER_DATA_CACHE", 1],
-  ["CWD_MEMBAR_TYPE", 3],
-  ["CWD_MEMBAR_TASK_CHASING_ENABLE", 1],
-];
-/** Fields that the mock looks at or knows to be harmless, and how often each occurs. */
-const KNOWN: readonly (readonly [keyof typeof QMD4, number])[] = [
-  ...EXPECTED.map(([name]) => [name, 1] as const),
-  ...(
-    [
-      "API_VISIBLE_CALL_LIMIT",
-      "SAMPLER_INDEX",
-      "REGISTER_COUNT",
-      "BARRIER_COUNT",
-      "SHARED_MEMORY_SIZE",
-      "MIN_SM_CONFIG_SHARED_MEM_SIZE",
-      "TARGET_SM_CONFIG_SHARED_MEM_SIZE",
-      "MAX_SM_CONFIG_SHARED_MEM_SIZE",
-      "SHADER_LOCAL_MEMORY_HIGH_SIZE",
-      "PROGRAM_ADDRESS_LOWER",
-      "PROGRAM_ADDRESS_UPPER",
-      "PROGRAM_PREFETCH_ADDR_LOWER_SHIFTED",
-      "PROGRAM_PREFETCH_ADDR_UPPER_SHIFTED",
-      "PROGRAM_PREFETCH_SIZE",
-      "GRID_WIDTH",
-      "GRID_HEIGHT",
-      "GRID_DEPTH",
-      "CTA_THREAD_DIMENSION0",
-      "CTA_THREAD_DIMENSION1",
-      "CTA_THREAD_DIMENSION2",
-      "DEPENDENT_QMD_ENABLE",
-      "DEPENDENT_QMD_ACTION",
-      "DEPENDENT_QMD_PREFETCH",
-      "DEPENDENT_QMD0_POINTER",
-    ] as const
-  ).map((name) => [name, 1] as const),
-  ...([0, 1, 2] as const).flatMap((i) =>
-    (["ADDR_LOWER", "ADDR_UPPER", "PAYLOAD_LOWER", "PAYLOAD_UPPER"] as const).map(
-      (part) => [`RELEASE_SEMAPHORE${i}_${part}`, 1] as const,
-    ),
-  ),
-  ["RELEASE_ENABLE", 3],
-  ["RELEASE_PAYLOAD64B", 3],
-  ["RELEASE_MEMBAR_TYPE", 3],
-  ["CONSTANT_BUFFER_VALID", 8],
-  ["CONSTANT_BUFFER_INVALIDATE", 8],
-  ["CONSTANT_BUFFER_PREFETCH", 8],
-  ["CONSTANT_BUFFER_ADDR_LOWER_SHIFTED6", 8],
-  ["CONSTANT_BUFFER_ADDR_UPPER_SHIFTED6", 8],
-  ["CONSTANT_BUFFER_SIZE_SHIFTED4", 8],
-];
-const MASK = new Uint32Array(96);
-for (const [name, count] of KNOWN) {
-  const [top, bottom, step] = QMD4[name];
-  for (let i = 0; i < count; i++)
-    for (let bit = bottom; bit <= top; bit++) {
-      const at = bit + i * step;
-      MASK[at >>> 5] = (MASK[at >>> 5] as number) | (1 << (at & 31));
-    }
-}
-function checkBits(words: Uint32Array): void {
-  words.forEach((w, i) => {
-    const odd = (w & ~(MASK[i] as number)) >>> 0;
-    must(odd === 0, () => `QMD: bits ${hex(odd)} of word ${i} belong to no field that is used`);
-  });
-}
