@@ -18,6 +18,22 @@ import { RingProgram } from "./wasm/program.ts";
 /** Node cannot show more than this of foreign memory as one array. */
 const WINDOW = 2 ** 31;
 
+/** Memory of this size and more is asked to be in huge pages: a sum of 64 MiB takes two thirds of the time. */
+const HUGE_FROM = 4 << 20;
+const PAGE = 4096n;
+const MADV_HUGEPAGE = 14;
+type Advise = (address: bigint, nbytes: number, advice: number) => number;
+
+/** How Linux is asked; elsewhere, and with a libc of another name, pages stay as they are. */
+function findAdvise(koffi: Koffi): Advise | undefined {
+  if (process.platform !== "linux") return undefined;
+  try {
+    return koffi.load("libc.so.6").func<Advise>("madvise", "int", ["void*", "size_t", "int"]);
+  } catch {
+    return undefined;
+  }
+}
+
 interface Block extends HCQCompatAllocRes {
   readonly vaAddr: bigint;
 }
@@ -25,10 +41,12 @@ interface Block extends HCQCompatAllocRes {
 class CMemory extends HCQCompatAllocator<Block> {
   declare readonly device: ClangDevice;
   readonly #koffi: Koffi;
+  readonly #advise: Advise | undefined;
 
   constructor(device: ClangDevice, koffi: Koffi) {
     super(device);
     this.#koffi = koffi;
+    this.#advise = findAdvise(koffi);
   }
 
   /** koffi's memory is always zeroed. */
@@ -42,6 +60,10 @@ class CMemory extends HCQCompatAllocator<Block> {
       throw this.#full(nbytes, cause);
     }
     if (!vaAddr) throw this.#full(nbytes);
+    if (nbytes >= HUGE_FROM) {
+      const first = (vaAddr + PAGE - 1n) & -PAGE;
+      this.#advise?.(first, Number(vaAddr + BigInt(nbytes) - first), MADV_HUGEPAGE);
+    }
     return { device, vaAddr, size: nbytes };
   }
   free({ vaAddr }: Block): void {
