@@ -80,6 +80,8 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   #transientMemory: { readonly va: number; readonly words: Int32Array } | undefined;
   #local: Local | undefined;
   #inFlight: InFlight[] = [];
+  /** the point of the timeline at which something was last given to the copy channel */
+  #copied = { value: 0, era: 0 };
   /** so many before those that are done are looked for */
   #look = 64;
   /** why it takes no more work */
@@ -207,6 +209,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   }
   enqueue(kind: "compute" | "copy", va: number, dwords: number, launches: readonly Launch[]): void {
     this.#throwFailure();
+    if (kind === "copy") this.#copied = { value: this.timelineValue - 1, era: this.era };
     if (launches.length > 0) this.#note(launches);
     try {
       this.gpu.submit(this.gpu[kind], va, dwords);
@@ -222,6 +225,12 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     // values above the last one are of the timeline before this one
     this.#inFlight = this.#inFlight.filter((f) => f.value > done && f.value <= value);
     this.#look = 2 * this.#inFlight.length + 64;
+  }
+
+  /** The first kernel of a stream waits for those before it (WAIT_FOR_IDLE); only copies run beside. */
+  override valueBefore(value: number, kind: "compute" | "copy"): number {
+    if (kind === "copy") return value - 1;
+    return this.#copied.era === this.era ? Math.min(value - 1, this.#copied.value) : 0;
   }
 
   // ---- signals

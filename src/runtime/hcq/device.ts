@@ -9,7 +9,7 @@ import type { HCQCompatAllocator } from "./allocator.ts";
 // A cycle on purpose: neither file runs code of the other on load.
 import { HCQGraph } from "./graph.ts";
 import type { HCQProgram, TimestampPair } from "./program.ts";
-import type { HWComputeQueue, HWCopyQueue } from "./queue.ts";
+import type { HWCommandQueue, HWComputeQueue, HWCopyQueue } from "./queue.ts";
 
 /** A value that queues and the host set and wait for, and the time of the last `timestamp`. Else device dependent. */
 export interface HCQSignal {
@@ -103,6 +103,14 @@ export abstract class HCQCompatCompiled implements Compiled {
    */
   prepareTimeline(): void {
     if (this.timelineValue > this.timelineLimit) this.#swapTimelines();
+  }
+
+  /**
+   * What a queue that signals `value` has to wait for to come after all that was submitted before. It is less than
+   * `value - 1` where the hardware runs what one kind of queue was given in order by itself.
+   */
+  valueBefore(value: number, _kind: HWCommandQueue["kind"]): number {
+    return value - 1;
   }
 
   /** The work submitted so far. */

@@ -225,8 +225,11 @@ class Instance {
     for (const device of this.#devices) device.prepareTimeline();
     const values = new Map(this.#devices.map((d) => [d, d.nextTimelineValue()]));
     for (const lane of this.#lanes) {
-      for (const [device, index] of this.#starts.get(lane) ?? [])
-        lane.queue.updateWait(index, device.timelineSignal, (values.get(device) as number) - 1);
+      for (const [device, index] of this.#starts.get(lane) ?? []) {
+        const value = values.get(device) as number;
+        const before = device === lane.device ? device.valueBefore(value, lane.queue.kind) : value - 1;
+        lane.queue.updateWait(index, device.timelineSignal, before);
+      }
       const end = this.#ends.get(lane);
       if (end !== undefined)
         lane.queue.updateSignal(end, lane.device.timelineSignal, values.get(lane.device) as number);

@@ -32,7 +32,7 @@ export abstract class HCQProgram<H = Handle> implements Program<H> {
     const value = device.nextTimelineValue();
     const queue = device
       .computeQueue()
-      .wait(device.timelineSignal, value - 1)
+      .wait(device.timelineSignal, device.valueBefore(value, "compute"))
       .memoryBarrier();
     if (times !== undefined) queue.timestamp(times.start);
     queue.work = launch.work ?? 0;
