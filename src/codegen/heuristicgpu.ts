@@ -22,9 +22,24 @@ const KEPT = 8;
 const MAX_KEPT = 32;
 /** Results that an item keeps in registers: products of rows and columns. */
 const TILE = 8;
+/** Products in the loop of a tile, written out. */
+const MAX_BODY = 256;
+/** Of a sum that items share each has so many terms. */
+const SHARE = 256;
 
 const powerBelow = (n: number): number => 2 ** Math.floor(Math.log2(Math.max(1, n)));
 const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n)));
+
+/** At most `most` parts of so many, none of them (or few) for nothing. */
+function evenly(size: number, most: number): number {
+  let [best, score] = [1, 0];
+  for (let n = 1; n <= most && n <= size; n++) {
+    const used = size / (Math.ceil(size / n) * n);
+    if (n * used ** 4 > score) [best, score] = [n, n * used ** 4];
+  }
+  return best;
+}
+const turns = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
 /** Lists in the order in which they should be tried: the first that fits the kernel is good. */
 export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp[][] {
@@ -148,8 +163,7 @@ class GpuHeuristic {
   /** Items along the axis, and along others where it is short. */
   #fill(first: Axis, items: number): void {
     for (const a of [first, ...this.#outer.toReversed().filter((x) => x !== first)]) {
-      const room = powerBelow(items / this.#items);
-      if (room > 1) this.#add("LOCAL", a, Math.min(room, this.#rest(a.id), this.#limit()));
+      this.#add("LOCAL", a, evenly(this.#rest(a.id), Math.min(items / this.#items, this.#limit())));
     }
   }
   #limit(): number {
@@ -161,7 +175,7 @@ class GpuHeuristic {
     const hot = this.#reduces.reduce((x, y) => (this.#work(y) > this.#work(x) ? y : x));
     const loads = toposort([hot.srcs[0] as UOp], (u) => u.srcs).filter((u) => u.op === "LOAD");
     const reused = (a: Axis): boolean => loads.some((u) => !this.#free.get(u)?.has(a.id));
-    const axes = this.#outer.filter((a) => reused(a) && this.#isStatic(a) && this.#size(a.id) >= 4);
+    const axes = this.#outer.filter((a) => reused(a) && this.#isStatic(a) && this.#size(a.id) > 1);
     const near = this.#nearest(axes);
     const other = axes
       .filter(
@@ -174,19 +188,48 @@ class GpuHeuristic {
       .sort((a, b) => this.#size(a.id) - this.#size(b.id))
       .at(-1);
     if (near === undefined || other === undefined) return false;
-    const groups = prod(this.#outer.map((a) => this.#size(a.id))) / (ITEMS * TILE * TILE);
-    const most = groups >= this.#gpu.units ? TILE : groups * 4 >= this.#gpu.units ? TILE / 2 : 2;
-    const lanes = (a: Axis): number => [8, 4, 2, 1].find((n) => n <= most && this.#size(a.id) % n === 0) ?? 1;
-    this.#add("UPCAST", near, Math.min(4, lanes(near)));
-    this.#add("UPCAST", other, lanes(other));
-    const side = Math.sqrt(ITEMS);
-    this.#add("LOCAL", near, Math.min(side, powerBelow(this.#rest(near.id))));
-    this.#add("LOCAL", other, Math.min(side, powerBelow(this.#rest(other.id))));
-    this.#fill(near, ITEMS);
-    const last = this.#axes[hot.srcs.at(-1)?.arg as number] as Axis;
-    const turns = [4, 2].find((n) => this.#isStatic(last) && this.#size(last.id) % n === 0) ?? 1;
-    this.#add("UNROLL", last, this.#size(last.id) <= 4 && this.#isStatic(last) ? this.#size(last.id) : turns);
+    const outs = prod(this.#outer.map((a) => this.#size(a.id)));
+    const sums = hot.srcs.slice(1).map((r) => this.#axes[r.arg as number] as Axis);
+    const long = prod(sums.map((a) => this.#size(a.id))) / SHARE;
+    const groups = outs / (ITEMS * TILE * TILE);
+    const { units } = this.#gpu;
+    // where a sum is long enough for many, a tile need not be small to keep the machine busy
+    const busy = groups >= units || (long >= 4 && groups * Math.min(long, ITEMS) * 16 >= units);
+    const most = busy ? TILE : groups * 4 >= units ? TILE / 2 : 2;
+    const lanes = (a: Axis, n: number): number =>
+      n === 1 || this.#size(a.id) % n === 0 ? n : lanes(a, n - 1);
+    const across = [
+      lanes(near, Math.min(most, this.#size(near.id) % 4 === 0 ? 4 : most)),
+      lanes(other, most),
+    ];
+    this.#add("UPCAST", near, across[0] as number);
+    this.#add("UPCAST", other, across[1] as number);
+    const helpers = powerBelow(Math.min(ITEMS, long, (units * BUSY) / 2 / (outs / prod(across))));
+    const room = helpers >= 4 ? ITEMS / helpers : ITEMS;
+    const side = Math.sqrt(room);
+    this.#add("LOCAL", near, evenly(this.#rest(near.id), side));
+    this.#add("LOCAL", other, evenly(this.#rest(other.id), side));
+    this.#fill(near, room);
+    const last = sums.at(-1) as Axis;
+    const body = prod(across) * this.#size(last.id);
+    if (this.#isStatic(last))
+      this.#add(
+        "UNROLL",
+        last,
+        body <= MAX_BODY && this.#size(last.id) <= TILE ? this.#size(last.id) : turns(this.#size(last.id)),
+      );
+    if (helpers >= 4) this.#together(sums.toReversed(), helpers);
     return true;
+  }
+  /** Items that share a sum, along the axes where neighbours are near first. */
+  #together(sums: readonly Axis[], helpers: number): void {
+    let room = helpers;
+    for (const a of sums) {
+      let amount = room;
+      while (this.#rest(a.id) % amount !== 0) amount /= 2;
+      if (this.#isStatic(a)) this.#add("GROUPTOP", a, amount);
+      room /= amount;
+    }
   }
   #work(r: UOp<"REDUCE">): number {
     return prod([...(this.#free.get(r.srcs[0] as UOp) as AxisIds)].map((id) => this.#size(id)));
@@ -247,25 +290,27 @@ class GpuHeuristic {
   /** Other axes: more items for a sum where rows are few and short, more rows where a row is short. */
   #alongside(row: readonly Axis[], reduced: readonly Axis[], outs: number): void {
     const wanted = this.#gpu.units * BUSY;
-    for (const a of reduced.filter((x) => !row.includes(x))) {
-      const lacking = powerBelow(wanted / (outs * this.#items));
-      const room = powerBelow(this.#limit() / this.#items);
-      if (this.#isStatic(a) && row.length === 1)
-        this.#add("GROUPTOP", a, Math.min(lacking, room, powerBelow(this.#size(a.id))));
-      this.#unroll(a);
+    const others = reduced.filter((x) => !row.includes(x));
+    for (const size of new Set(others.map((a) => this.#size(a.id)))) {
+      const same = others.filter((a) => this.#size(a.id) === size);
+      // several reduces over the same have the same items, or none
+      const alike = row.length === 1 || (this.#inner.length === 0 && same.length === row.length);
+      const count = this.#items;
+      const lacking = powerBelow(wanted / (outs * count));
+      const amount = Math.min(lacking, powerBelow(this.#limit() / count), powerBelow(size));
+      for (const a of same) {
+        if (this.#isStatic(a) && alike) this.#add("GROUPTOP", a, amount);
+        if (row.length > 1 && this.#items > count) this.#items = count * amount;
+        this.#unroll(a);
+      }
     }
     const last = this.#outer.at(-1);
-    if (last !== undefined && this.#items < ITEMS / 2)
-      this.#add(
-        "LOCAL",
-        last,
-        Math.min(powerBelow(ITEMS / 2 / this.#items), powerBelow(this.#rest(last.id))),
-      );
+    if (last !== undefined && this.#items < ITEMS / 2) this.#fill(last, ITEMS / 2);
   }
   /** A short loop is written out, a longer one in parts: loads that do not wait for each other. */
   #unroll(a: Axis): void {
     const left = this.#rest(a.id);
     if (!this.#isStatic(a)) return;
-    this.#add("UNROLL", a, left <= 8 ? left : ([4, 2].find((n) => left % n === 0) ?? 1));
+    this.#add("UNROLL", a, left <= 8 ? left : turns(left));
   }
 }

@@ -15,6 +15,8 @@ import { buffersOf, elements, loads, reduces, split, type Use } from "./split.ts
 
 /** How many fused reduces may build on one another in a kernel: softmax takes two, its gradient three. */
 const MAX_STACKED = 3;
+/** From so many elements on, rows that are too few for all units of a GPU are not worth one kernel. */
+const MANY_ELEMENTS = 2 ** 18;
 /** How far a reduce that might be fused back is followed. */
 const MAX_FOLLOWED = 1000;
 
@@ -298,6 +300,7 @@ class Graph {
     const full = (r.sources[0] as LazyBuffer).shape;
     const axes = r.arg as readonly number[];
     const few = elements(r.shape);
+    if (elements(full) >= MANY_ELEMENTS && few < unitsOf(r.device)) return false;
     const roots = new Set<LazyBuffer>();
     const seen = new Set<LazyBuffer>();
     const todo = [r];
@@ -325,6 +328,10 @@ class Graph {
     return roots.size === 1;
   }
 }
+
+/** What runs side by side on a GPU: a row stays on one of them when its reduce is fused back. Elsewhere no matter. */
+const unitsOf = (device: string): number =>
+  (Device.isOpen(device) ? Device.get(device).renderer?.gpu?.units : undefined) ?? 0;
 
 /** Whether a view of a reduce's result shows it at `full`, the same along the reduced axes and nothing else moved. */
 function expandsBack(view: LazyBuffer, full: Shape, axes: readonly number[]): boolean {
