@@ -39,6 +39,9 @@ function evenly(size: number, most: number): number {
   }
   return best;
 }
+/** The largest divisor of `size` that is at most `most`. */
+const divisor = (size: number, most: number): number =>
+  most <= 1 || size % most === 0 ? Math.max(1, most) : divisor(size, most - 1);
 const turns = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
 /** Lists in the order in which they should be tried: the first that fits the kernel is good. */
@@ -194,13 +197,14 @@ class GpuHeuristic {
     const groups = outs / (ITEMS * TILE * TILE);
     const { units } = this.#gpu;
     // where a sum is long enough for many, a tile need not be small to keep the machine busy
-    const busy = groups >= units || (long >= 4 && groups * Math.min(long, ITEMS) * 16 >= units);
+    const shared = long >= 4;
+    const busy = groups >= units || (shared && groups * Math.min(long, ITEMS) * 4 >= units);
     const most = busy ? TILE : groups * 4 >= units ? TILE / 2 : 2;
-    const lanes = (a: Axis, n: number): number =>
-      n === 1 || this.#size(a.id) % n === 0 ? n : lanes(a, n - 1);
+    const size = this.#size(near.id);
+    const few = shared && size <= TILE ? size : most;
     const across = [
-      lanes(near, Math.min(most, this.#size(near.id) % 4 === 0 ? 4 : most)),
-      lanes(other, most),
+      divisor(size, size % 4 === 0 ? Math.min(4, few) : few),
+      divisor(this.#size(other.id), most),
     ];
     this.#add("UPCAST", near, across[0] as number);
     this.#add("UPCAST", other, across[1] as number);
@@ -221,13 +225,12 @@ class GpuHeuristic {
     if (helpers >= 4) this.#together(sums.toReversed(), helpers);
     return true;
   }
-  /** Items that share a sum, along the axes where neighbours are near first. */
+  /** Items that share a sum, along the axes where neighbours are near first: whole rows, if there is room. */
   #together(sums: readonly Axis[], helpers: number): void {
     let room = helpers;
-    for (const a of sums) {
-      let amount = room;
-      while (this.#rest(a.id) % amount !== 0) amount /= 2;
-      if (this.#isStatic(a)) this.#add("GROUPTOP", a, amount);
+    for (const a of sums.filter((x) => this.#isStatic(x))) {
+      const amount = divisor(this.#rest(a.id), Math.floor(room));
+      this.#add("GROUPTOP", a, amount);
       room /= amount;
     }
   }

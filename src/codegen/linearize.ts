@@ -384,7 +384,7 @@ class Linearizer {
   /** Axes as the dimensions of a grid, innermost first; those that have no dimension of their own are taken apart. */
   #openGrid(axes: readonly Axis[]): void {
     const groups = axes.filter((a) => !isItem(a));
-    const items = axes.filter(isItem).sort((a, b) => this.#distance(b) - this.#distance(a));
+    const items = this.#nearestLast(axes.filter(isItem), groups);
     const { globalMax, localMax } = this.#target;
     this.#openDims(groups, "gidx", this.#global, globalMax);
     this.#openDims(items, "lidx", this.#local, localMax);
@@ -398,14 +398,25 @@ class Linearizer {
     }
     this.#gridAxes = axes.length;
   }
-  /** How far apart neighbours along this axis read and write: those that are nearest should be in one warp. */
-  #distance(a: Axis): number {
-    if (a.kind === "warp") return 0;
-    const range = this.#rangeOf(a);
-    const strides = this.#nodes
+  /** Those that are nearest to each other, in what is read or written most often, should be in one warp. */
+  #nearestLast(items: readonly Axis[], groups: readonly Axis[]): Axis[] {
+    const grid = new Set([...items, ...groups].map((a) => a.id));
+    const memory = this.#nodes
       .filter((u) => u.op === "LOAD" || u.op === "STORE")
-      .map((u) => Math.abs(strideOf(u.srcs[1] as UOp, range) ?? 0));
-    return Math.min(...strides.filter((s) => s > 0), Number.MAX_SAFE_INTEGER);
+      .map((u) => {
+        const loops = [...(this.#free.get(u) as AxisIds)].filter((id) => !grid.has(id));
+        const times = loops.reduce((n, id) => n * smax(this.#lowered.axes[id]?.size ?? 1), 1);
+        return { index: u.srcs[1] as UOp, times };
+      });
+    const most = Math.max(...memory.map((m) => m.times));
+    const often = memory.filter((m) => m.times * 4 >= most);
+    const distance = (a: Axis): number => {
+      if (a.kind === "warp") return 0;
+      const strides = often.map((m) => Math.abs(strideOf(m.index, this.#rangeOf(a)) ?? 0));
+      return Math.min(...strides.filter((s) => s > 0), Number.MAX_SAFE_INTEGER);
+    };
+    const distances = new Map(items.map((a) => [a, distance(a)]));
+    return items.toSorted((a, b) => (distances.get(b) as number) - (distances.get(a) as number));
   }
   #openDims(axes: readonly Axis[], name: string, sizes: Sint[], limits: readonly number[]): void {
     const inner = axes.toReversed();
