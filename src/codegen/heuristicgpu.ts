@@ -208,8 +208,10 @@ class GpuHeuristic {
     ];
     this.#add("UPCAST", near, across[0] as number);
     this.#add("UPCAST", other, across[1] as number);
-    const helpers = powerBelow(Math.min(ITEMS, long, (units * BUSY) / 2 / (outs / prod(across))));
-    const room = helpers >= 4 ? ITEMS / helpers : ITEMS;
+    // few results an item leave registers for more items
+    const crowd = prod(across) <= 2 * TILE ? this.#limit() : ITEMS;
+    const helpers = powerBelow(Math.min(crowd, long, (units * BUSY) / (outs / prod(across))));
+    const room = helpers >= 4 ? Math.max(1, ITEMS / helpers) : ITEMS;
     const side = Math.sqrt(room);
     this.#add("LOCAL", near, evenly(this.#rest(near.id), side));
     this.#add("LOCAL", other, evenly(this.#rest(other.id), side));
