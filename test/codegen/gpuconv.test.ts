@@ -1,0 +1,117 @@
+// What the GPU's heuristic makes of convolutions and their gradients, of pooling, and of reduces to few results: nothing is
+// computed for nothing, sums that are long are shared, and the values are JS's.
+
+import { CUDARenderer, dtypes, type OptOp, Tensor } from "gradloom";
+import { describe, expect, test } from "vitest";
+import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
+import { createSchedule } from "../../src/schedule/schedule.ts";
+import { registerOracle } from "../devices/oracle.ts";
+import { lastItem } from "./kernels.ts";
+
+const GPU = registerOracle("GPUCONV", CUDARenderer);
+const fast = async (t: Tensor): Promise<Kernel> => toFastKernel((await lastItem(t)).ast, CUDARenderer, false);
+const items = (k: Kernel): number => k.localSize.reduce((a, b) => a * b, 1);
+const amounts = (k: Kernel, op: OptOp["op"]): number =>
+  k.opts.filter((o) => o.op === op).reduce((n, o) => n * o.amount, 1);
+/** Never computed, so its size costs nothing. */
+const empty = (...shape: number[]): Tensor => Tensor.empty(shape, { device: "JS" });
+
+/** The gradient of the weight of a convolution of x, where y is multiplied by dy. */
+function weightGradient(x: Tensor, w: Tensor, dy: (shape: readonly number[]) => Tensor): Tensor {
+  w.requiresGrad = true;
+  const y = x.conv2d(w);
+  y.mul(dy(y.shape as number[]))
+    .sum()
+    .backward();
+  return w.grad as Tensor;
+}
+/** The same with numbers. */
+function numbers(device: string, batch: number, [from, to, side]: readonly number[], k: number): Tensor {
+  const waves = (shape: readonly number[]): Tensor =>
+    Tensor.arange(
+      shape.reduce((a, b) => a * b, 1),
+      { device },
+    )
+      .mul(0.37)
+      .sin()
+      .reshape(...shape)
+      .contiguous();
+  const w = Tensor.ones([to as number, from as number, k, k], { device });
+  return weightGradient(waves([batch, from as number, side as number, side as number]), w, waves);
+}
+
+describe("convolutions", () => {
+  test("items divide the picture: no result is computed twice or thrown away", async () => {
+    for (const side of [24, 28, 12, 10]) {
+      const kernel = await fast(empty(64, 32, side, side).conv2d(empty(32, 32, 5, 5)));
+      const exact = 2 * 64 * 32 * (side - 4) ** 2 * 32 * 25;
+      expect(kernel.ops / exact, `${side}`).toBeLessThan(1.05);
+      expect(items(kernel), `${side}`).toBeGreaterThanOrEqual(96);
+    }
+  });
+  test("a gradient of few weights over many pictures: items share the sum", async () => {
+    const kernel = await fast(
+      weightGradient(empty(512, 32, 24, 24), empty(32, 32, 5, 5), (shape) => empty(...shape)),
+    );
+    expect(amounts(kernel, "GROUPTOP")).toBeGreaterThanOrEqual(64);
+    const groups = kernel.globalSize.reduce<number>((n, s) => n * Number(s), 1);
+    expect(groups * items(kernel)).toBeGreaterThan(50_000);
+  });
+  test("the gradient has JS's values", async () => {
+    for (const [batch, shape, k] of [
+      [16, [2, 8, 12], 5],
+      [32, [3, 4, 9], 3],
+      [24, [1, 5, 11], 4],
+    ] as const) {
+      const [got, want] = await Promise.all(
+        [GPU, "JS"].map((d) => numbers(d, batch, shape, k).data() as Promise<Float32Array>),
+      );
+      want?.forEach((v, i) => void expect(Math.abs((got?.[i] as number) - v), `${shape}`).toBeLessThan(2e-4));
+    }
+    const kernel = await fast(numbers("JS", 16, [2, 8, 12], 5));
+    expect(amounts(kernel, "GROUPTOP")).toBeGreaterThan(1);
+  });
+  test("what is read in the loop decides who are neighbours, not the bias after it", async () => {
+    const kernel = await fast(empty(64, 32, 10, 10).conv2d(empty(64, 32, 3, 3), empty(64)));
+    const text = CUDARenderer.render(kernel.name, kernel.uops) as string;
+    // the weights, 288 apart an output channel, move along the outermost items
+    expect(text).toMatch(/\(lidx2\*(288|576|1152)\)/);
+  });
+});
+
+test("pooling fills its workgroups", async () => {
+  const kernel = await fast(empty(512, 32, 20, 20).maxPool2d(2));
+  expect(items(kernel)).toBeGreaterThanOrEqual(96);
+});
+
+describe("rows that are too few for the units of a GPU", () => {
+  const kernels = (rows: number, columns: number, device: string): number => {
+    const x = Tensor.empty([rows, columns], { device });
+    return createSchedule([x.var(1).lazydata]).filter((i) => i.ast[0]?.op === "STORE").length;
+  };
+  test("are no one kernel there, and one elsewhere", async () => {
+    await Tensor.ones([1], { device: GPU }).realize();
+    expect(kernels(4, 2 ** 16, GPU)).toBe(2);
+    expect(kernels(4, 2 ** 16, "JS")).toBe(1);
+  });
+  test("but for what is small, or has rows enough", () => {
+    expect(kernels(4, 2 ** 15, GPU)).toBe(1);
+    expect(kernels(256, 2 ** 10, GPU)).toBe(1);
+  });
+  test("their values", async () => {
+    const x = (device: string) =>
+      Tensor.arange(4 * 2 ** 16, { device, dtype: dtypes.float32 })
+        .mul(0.01)
+        .sin();
+    const [a, b] = await Promise.all(
+      [GPU, "JS"].map(
+        (d) =>
+          x(d)
+            .reshape(4, 2 ** 16)
+            .var(1)
+            .data() as Promise<Float32Array>,
+      ),
+    );
+    b?.forEach((v, i) => void expect(a?.[i]).toBeCloseTo(v, 5));
+  });
+});
