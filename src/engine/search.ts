@@ -129,9 +129,8 @@ class Search {
     this.#seen.add(text);
     const best = Math.min(...others.map((c) => c.seconds));
     const took = ((timestamp() - this.#start) / 1000).toFixed(0);
-    showProgress(
-      `BEAM ${kernel.name}: ${++this.#tried} lists in ${took} s, best ${(best * 1e6).toFixed(0)} µs, ${showOpts(opts)}`,
-    );
+    const so = best === Infinity ? "" : `best ${(best * 1e6).toFixed(0)} µs, `;
+    showProgress(`BEAM ${kernel.name}: ${++this.#tried} lists in ${took} s, ${so}${showOpts(opts)}`);
     const program = yield* settle(
       this.#device.compile(kernel.name, this.#renderer.render(kernel.name, kernel.uops)),
     );
