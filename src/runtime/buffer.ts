@@ -21,10 +21,12 @@ function release({ device, handle, nbytes, adopted }: Allocation): void {
   if (adopted) device.allocator.free(handle, nbytes);
   else freeOn(device, handle, nbytes);
   GlobalCounters.allocated(device.name, nbytes, -1);
+  pressure.bytes = Math.max(0, pressure.bytes - nbytes);
+  pressure.buffers = Math.max(0, pressure.buffers - 1);
 }
 const finaliser = new FinalizationRegistry<Allocation>(release);
 
-/** What was allocated since `relievePressure` last looked, and what was held then. */
+/** What was allocated since `relievePressure` last looked and is not freed again, and what was held then. */
 const pressure = { bytes: 0, buffers: 0, floor: 0 };
 
 /** Room for `size` elements on a device. */
@@ -145,8 +147,8 @@ export class Buffer {
 }
 
 /**
- * The engine hears little of device memory: a Buffer object is small whatever it holds. So when much was
- * allocated since the last look, allocate and drop a large untouched ArrayBuffer, which does count, and let
+ * The engine hears little of device memory: a Buffer object is small whatever it holds. So when much more was
+ * allocated than freed since the last look, allocate and drop a large untouched ArrayBuffer, which does count, and let
  * one task pass: collected Buffers then reach their finaliser. In a synchronous loop no finaliser can run.
  */
 export async function relievePressure(): Promise<void> {

@@ -2,7 +2,7 @@
 // reads as zeros where that is promised, and a full device says so and works again once tensors are dropped.
 
 import { Buffer, Device, DeviceError, dtypes, GlobalCounters, OutOfMemoryError, Tensor } from "gradloom";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { collect } from "./gc.ts";
 
 const MIB = 2 ** 20;
@@ -305,4 +305,29 @@ describe("who reads whom is forgotten with the reader", () => {
     await w.realize();
     expect(GlobalCounters.kernelCount - before).toBe(1);
   });
+});
+
+test("what is disposed of is no reason to ask for a collection, what is held is", async () => {
+  let asked = 0;
+  const Real = ArrayBuffer;
+  const construct = (_: typeof ArrayBuffer, [nbytes]: [number]): ArrayBuffer => {
+    if (nbytes === 128 * MIB) asked++;
+    return new Real(nbytes);
+  };
+  const sixteen = (n: number): Promise<Tensor> =>
+    Tensor.full([4 * MIB], n)
+      .contiguous()
+      .realize();
+  (await sixteen(0)).dispose(); // the look that finds what came before
+  vi.stubGlobal("ArrayBuffer", new Proxy(Real, { construct }));
+  try {
+    for (let i = 0; i < 12; i++) (await sixteen(i)).dispose();
+    expect(asked).toBe(0);
+    const held: Tensor[] = [];
+    while (asked === 0 && held.length < 64) held.push(await sixteen(held.length));
+    expect(asked).toBeGreaterThan(0);
+    for (const t of held) t.dispose();
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });
