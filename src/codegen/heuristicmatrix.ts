@@ -51,11 +51,18 @@ export function matrixLists(lowered: Lowered, target: Target, gpu: Gpu): OptOp[]
   const lists: OptOp[][] = [];
   if (core !== undefined && tensor !== undefined) {
     const list: OptOp[] = [{ op: "TC", axis: product.k.of, amount: number }, ...sidesOf(product, tensor)];
-    lists.push([...list, ...turns(product, core.k, 2, 2)], list);
+    // many turns in much shared memory, where there is as much
+    for (const [most, stages] of [
+      [4, 3],
+      [4, 2],
+      [2, 2],
+    ] as const)
+      lists.push([...list, ...turns(product, core.k, most, stages)]);
+    lists.push(list);
   }
   const plain = blockOf(ITEMS, sizes, [1, 1], product.others, gpu);
   if (plain !== undefined && target.sharedMax > 0) {
-    lists.push([...sidesOf(product, plain), ...turns(product, 1, 8, 3)]);
+    for (const most of [16, 8]) lists.push([...sidesOf(product, plain), ...turns(product, 1, most, 3)]);
   }
   return lists;
 }

@@ -62,8 +62,11 @@ export interface CStyleLanguage extends Words {
   readonly warp: WarpWords | undefined;
   /** bytes of shared memory that a kernel can declare; where it takes more, the launch says how much (`sharedBytes`) */
   readonly staticShared: number;
-  /** what stands between `void` and the name of a kernel with so many items a workgroup */
-  readonly launchBounds: (items: number) => string;
+  /**
+   * What stands between `void` and the name of a kernel with so many items a workgroup. `alone`: it has WMMA and much shared
+   * memory, and gains more from operands that are read ahead than from more workgroups at once.
+   */
+  readonly launchBounds: (items: number, alone: boolean) => string;
   /** how a float4 is made; other vectors replace the name in it */
   readonly float4: string;
   readonly vectorBrackets: readonly [string, string];
@@ -115,6 +118,8 @@ class KernelText extends KernelWriter {
   part = false;
   /** of a workgroup */
   items = 1;
+  /** it has WMMA */
+  multiplies = false;
   /** bytes of shared memory so far */
   shared = 0;
   /** shared memory is one array, of a size that the launch says */
@@ -343,6 +348,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   },
   WMMA: (k, u) => {
     const [a, b, c] = u.srcs;
+    k.multiplies = true;
     const zero = k.constant(valueType(u), 0);
     const text = k.warp(u).multiply(u.arg, k.text(a), k.text(b), c === undefined ? zero : k.text(c));
     k.set(u, k.declare(u, "val", k.helped(text)));
@@ -387,7 +393,7 @@ export function uopsToCStyle(
   const k = new KernelText(language, [...uops]);
   const body = k.lines.join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
-  const bounds = k.items > 1 ? language.launchBounds(k.items) : "";
+  const bounds = k.items > 1 ? language.launchBounds(k.items, k.multiplies && k.dynamic) : "";
   const head = `${language.kernelPrefix}void ${bounds}${name}(${parameters(k)}) {`;
   return `${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`;
 }

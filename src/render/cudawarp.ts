@@ -65,7 +65,7 @@ function multiply(core: TensorCore, a: string, b: string, c: string): Helped {
     text: `${name}(${a},${b},${c})`,
     helper: `${device("float4")} ${name}(${words(na)} a, ${words(nb)} b, float4 c) {
   float4 d;
-  asm("mma.sync.aligned.${shape}.row.col.f32.${type}.${type}.f32 ${list(0, n)}, ${list(n, na)}, ${list(n + na, nb)}, ${list(n + na + nb, n)};"
+  asm volatile("mma.sync.aligned.${shape}.row.col.f32.${type}.${type}.f32 ${list(0, n)}, ${list(n, na)}, ${list(n + na, nb)}, ${list(n + na + nb, n)};"
     : ${parts("d", n)
       .map((x) => `"=f"(${x})`)
       .join(", ")} : ${[...operands, ...sums].join(", ")});

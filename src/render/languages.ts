@@ -172,12 +172,13 @@ export const MetalLanguage: CStyleLanguage = {
 /** NVRTC brings no headers: infinity and NaN are spelt through their bits. */
 const cudaWords: Words = {
   typeName: typeNames(
-    { ...C_TYPES, bool: "bool" },
+    { ...C_TYPES, bool: "bool", bfloat16: "bfloat16" },
     {
       int64: "longlong",
       uint64: "ulonglong",
       // half2 is a name of cuda_fp16.h
       float16: "halfx",
+      bfloat16: "bfloat16x",
     },
   ),
   call: libm,
@@ -201,6 +202,14 @@ const cudaLaneName = (i: number): string => XYZW[i] ?? `s${HEX[i]}`;
 const isBuiltinInCUDA = (d: DType): boolean =>
   d.count <= 4 && ![dtypes.bool, dtypes.float16, dtypes.bfloat16].includes(scalarOf(d));
 
+/** Converted by one instruction, and without a header. */
+const CUDA_BFLOAT16 = `struct __align__(2) bfloat16 {
+  unsigned short bits;
+  bfloat16() = default;
+  __device__ explicit bfloat16(float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
+  __device__ operator float() const { return __uint_as_float((unsigned)bits << 16); }
+};`;
+
 const CUDA_BITCAST = `template <class T, class F> static __device__ inline T bitcast(F x) {
   T y;
   memcpy(&y, &x, sizeof(y));
@@ -218,7 +227,7 @@ export const CUDALanguage: CStyleLanguage = {
   barrier: "__syncthreads();",
   warp: cudaWarp,
   staticShared: 49152,
-  launchBounds: (items) => `__launch_bounds__(${items}) `,
+  launchBounds: (items, alone) => `__launch_bounds__(${items}${alone ? ", 1" : ""}) `,
   float4: "make_float4",
   vectorBrackets: ["(", ")"],
   usesPtrArithmetic: false,
@@ -237,6 +246,7 @@ export const CUDALanguage: CStyleLanguage = {
   flags: ["--fmad=false"],
   preamble: ({ scalars, vectors }) => [
     ...(scalars.has(dtypes.float16) ? ["#include <cuda_fp16.h>"] : []),
+    ...(scalars.has(dtypes.bfloat16) ? [CUDA_BFLOAT16] : []),
     ...[...vectors].filter((d) => !isBuiltinInCUDA(d)).map(cudaVector),
   ],
 };
@@ -443,7 +453,7 @@ export const CUDARenderer: Renderer = {
       // pointers in 4 KB of parameters
       maxBuffers: MANY,
     },
-    { bfloat16: "bits" },
+    { bfloat16: "storage" },
   ),
   gpu: { warp: 32, vectorBytes: 16, units: 132, tensorCores: MMA, fuses: isFused },
   has: (op, d) => op !== "MULACC" || !isFused(scalarOf(d)),

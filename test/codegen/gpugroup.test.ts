@@ -278,6 +278,15 @@ describe("the heuristic", () => {
     "a matrix and a vector": [() => ints([40, 64], 54).dot(ints([64], 55))],
     "a batch of products": [() => ints([3, 8, 8], 56).dot(ints([3, 8, 8], 57))],
     "a convolution": [() => ints([2, 3, 8, 8], 58).conv2d(ints([4, 3, 3, 3], 59), undefined, { padding: 1 })],
+    "the gradient of a convolution's weights": [
+      () => {
+        const w = floats([4, 2, 3, 3], 71);
+        w.requiresGrad = true;
+        const y = floats([40, 2, 8, 8], 72).conv2d(w);
+        y.backward(floats(y.shape as number[], 73));
+        return w.grad as Tensor;
+      },
+    ],
     "a pooling": [() => ints([2, 3, 8, 8], 60).maxPool2d([2, 2])],
     "a softmax": [() => floats([5, 64], 61).softmax(), 8],
     "a softmax of odd rows": [() => floats([5, 77], 62).softmax(), 8],

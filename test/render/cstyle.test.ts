@@ -363,7 +363,12 @@ test("renderers: limits and types", () => {
   ]);
   expect(all.map((r) => r.support(dtypes.float64))).toEqual(["native", "none", "native", "native", "native"]);
   expect(
-    all.every((r) => r.support(dtypes.bfloat16) === "bits" && !r.safeDivision && !r.saturatingCast),
+    all.every(
+      (r) =>
+        r.support(dtypes.bfloat16) === (r === CUDARenderer ? "storage" : "bits") &&
+        !r.safeDivision &&
+        !r.saturatingCast,
+    ),
   ).toBe(true);
   expect(ClangRenderer.render("r_2", dotProduct())).toBe(uopsToCStyle(ClangLanguage, "r_2", dotProduct()));
 });
