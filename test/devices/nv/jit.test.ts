@@ -1,8 +1,11 @@
 // The tests of the jit once more, with the mock of NV as the default device: graphs there are chains of QMDs.
 
 import { Device } from "gradloom";
+import { vi } from "vitest";
 import { MOCK } from "./register.ts";
 
+// kernels are interpreted, and some of the tests run thousands
+vi.setConfig({ testTimeout: 180_000 });
 Device.DEFAULT = MOCK;
 await import("../../engine/jit.test.ts");
 await import("../../engine/jitorder.test.ts");
