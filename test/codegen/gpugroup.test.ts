@@ -9,7 +9,9 @@ import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts"
 import { UOpGraph } from "../../src/codegen/uops.ts";
 import { type DType, PtrDType, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
+import { lazyOp, MemBuffer } from "../../src/schedule/lazyop.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
+import { ShapeTracker } from "../../src/shape/shapetracker.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { makeProgram } from "../device/program.ts";
 import { Random } from "../shape/random.ts";
@@ -129,13 +131,29 @@ describe("items share a reduce", () => {
     await close([opt("LOCAL", 1, 4), opt("STAGE", 3, 6)]);
   });
   test("inside a loop everyone waits before memory is used again", async () => {
-    // the columns are a loop around the second sum
-    const x = floats([3, 4, 64], 11);
-    const t = x
-      .sub(x.max(2, true))
-      .sum(2)
-      .add(x.sum([1, 2]).reshape(3, 1));
-    await check(t, [opt("GROUPTOP", 2, 64)], 4, 8);
+    // the sum of all rows does not depend on the row, so rows are a loop around the sum of one; no schedule makes this kernel
+    const shape = [3, 4, 64];
+    const item = await lastItem(ints(shape, 11).sum(2));
+    const st = ShapeTracker.fromShape(shape);
+    const x = lazyOp("LOAD", [], new MemBuffer(1, int32, st), int32, shape);
+    const row = lazyOp("SUM", [x], [2], int32, [3, 4, 1]);
+    const all = lazyOp("SUM", [x], [1, 2], int32, [3, 1, 1]);
+    const seen = ShapeTracker.fromShape([3, 1, 1]).expand([3, 4, 1]);
+    const both = lazyOp(
+      "ADD",
+      [row, lazyOp("VIEW", [all], seen, int32, [3, 4, 1])],
+      undefined,
+      int32,
+      [3, 4, 1],
+    );
+    const out = new MemBuffer(0, int32, ShapeTracker.fromShape([3, 4, 1]));
+    const made = { ...item, ast: [lazyOp("STORE", [both], out, int32, [3, 4, 1])] };
+    const want = await runKernel(made, lowered(made));
+    for (const warp of [1, 4]) {
+      const kernel = lowered(made, [opt("GROUPTOP", 2, 64)], gpuTarget(warp));
+      expect(trips(kernel), "the sum of all, then rows").toEqual([256, 4]);
+      await compare(made, kernel, want);
+    }
   });
 });
 
