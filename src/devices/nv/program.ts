@@ -33,7 +33,8 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
   /** bank 0 without arguments */
   readonly bank0: Int32Array;
 
-  constructor(device: NVDevice, name: string, cubin: Cubin) {
+  /** `dynamicShared`: bytes of shared memory a block besides those that the cubin says. */
+  constructor(device: NVDevice, name: string, cubin: Cubin, dynamicShared: number) {
     super();
     this.name = name;
     this.device = device;
@@ -45,7 +46,7 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
     code.words.set(new Int32Array(padded(cubin.image).buffer));
     const { arch } = device.gpu;
     const shared = arch >= 90 ? Math.max(RESERVED_SHARED, cubin.shared) : RESERVED_SHARED + cubin.shared;
-    this.#shared = Math.ceil(shared / SHARED_STEP) * SHARED_STEP;
+    this.#shared = Math.ceil((shared + dynamicShared) / SHARED_STEP) * SHARED_STEP;
     this.#template = qmdFor({
       va: code.va + cubin.entry,
       codeBytes: cubin.codeBytes,

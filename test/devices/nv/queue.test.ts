@@ -2,8 +2,11 @@
 // checks what it executes.
 
 import { describe, expect, test } from "vitest";
+import { loadCubin } from "../../../src/devices/nv/cubin.ts";
+import { NVProgram } from "../../../src/devices/nv/program.ts";
 import { withEnv } from "../../../src/env.ts";
 import { profiler } from "../../../src/runtime/profile.ts";
+import { buildCubin } from "./elf.ts";
 import { compile, ints, read, scale, scaleUops, storeUops } from "./kernels.ts";
 import { mockDevice } from "./register.ts";
 
@@ -231,6 +234,20 @@ describe("a launch", () => {
     gpu.pump();
     expect(await read(x)).toEqual([2500]);
   });
+});
+
+test("shared memory is what the cubin says, what the system keeps, and what the launch adds", () => {
+  const sized = (shared: number, dynamic: number) => {
+    const bytes = buildCubin({ name: "k", code: new Uint8Array(16), parameters: [], shared });
+    const program = new NVProgram(dev, "k", loadCubin(bytes, "k", 90), dynamic);
+    return String(program.qmd(program.allocKernargs([], []))).match(/SHARED_MEMORY_SIZE=0x(\w+)/)?.[1];
+  };
+  expect([sized(0, 0), sized(2048, 0), sized(0, 200_000), sized(2000, 1000)]).toEqual([
+    "400",
+    "800",
+    (201_088).toString(16),
+    "c00",
+  ]);
 });
 
 test("the compiler's facts reach the QMD", () => {
