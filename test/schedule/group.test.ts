@@ -18,6 +18,11 @@ describe("one kernel", () => {
     expect(outputsOf(x.add(1), x.mul(2), x.mul(y))).toEqual([3]);
     expect(withEnv({ FUSE: 0 }, () => outputsOf(x.add(1), x.mul(2)))).toEqual([1, 1]);
   });
+  test("of eight outputs, not of more", () => {
+    const many = (n: number): Tensor[] => Array.from({ length: n }, (_, i) => x.add(i + 1));
+    expect(outputsOf(...many(8))).toEqual([8]);
+    expect(outputsOf(...many(9)).sort()).toEqual([1, 8]);
+  });
   test("for a value that was asked for and what is computed from it", () => {
     const a = x.add(y);
     expect(outputsOf(a, a.exp())).toEqual([2]);
