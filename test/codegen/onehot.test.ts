@@ -12,3 +12,14 @@ test.for(["JS", "WASM"])("%s: numbers before the first and after the last term",
   const picked = Tensor.arange(5).to(device).eq(at).where(x.add(rows), 0).sum(1);
   expect([...(picked.dataSync() as Int32Array)]).toEqual([0, 12, 53, 0, 0]);
 });
+
+test.for(["JS", "WASM"])("%s: a sum that is none of these stays one", (device) => {
+  const x = new Tensor([10, 20, 30], { device }).realizeSync();
+  const count = Tensor.arange(3).to(device);
+  const one = new Tensor([1], { device }).realizeSync().reshape(1, 1);
+  // every other term is 7
+  expect(count.eq(one).where(x, 7).sum(1).dataSync()[0]).toBe(34);
+  // the number of the term depends on the term: two of them are where it says
+  const places = new Tensor([0, 2, 2], { device }).realizeSync();
+  expect(count.eq(places).where(x, 0).sum().dataSync()[0]).toBe(40);
+});
