@@ -68,11 +68,13 @@ function group(name: string, body: () => void): void {
   body();
   current = outer;
 }
-function single(name: string, body: Body): void {
+/** Options may stand before the body; of a time limit nothing is known here. */
+function single(name: string, ...rest: readonly [Body] | readonly [unknown, Body]): void {
+  const body = rest.at(-1) as Body;
   tests.push({ name: current === root ? name : `${current.name} > ${name}`, suite: current, body });
 }
 export const describe = Object.assign(group, { each: each(group as Parameters<typeof each>[0]) });
-export const test = Object.assign(single, { each: each(single as Parameters<typeof each>[0]) });
+export const test = Object.assign(single, { each: each(single as unknown as Parameters<typeof each>[0]) });
 export const it = test;
 export const beforeAll = (hook: Hook): void => void current.before.push(hook);
 export const afterAll = (hook: Hook): void => void current.after.push(hook);
