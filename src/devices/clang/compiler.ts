@@ -46,7 +46,10 @@ export function findCompiler(
   );
 }
 
-/** The vectors of this processor: 128 bits are everywhere, with AVX2 there are 256. */
+/**
+ * The vectors of this processor: 128 bits are everywhere, with AVX2 there are 256. AVX-512 gives these twice the registers; vectors
+ * of 512 bits made a softmax a sixth faster, a layer norm slower and products no faster on a processor that halves them.
+ */
 export function vectorsOf({ macros }: CCompiler): Vectors {
   const has = (name: string): boolean => new RegExp(`^#define ${name} `, "m").test(macros);
   const widths = has("__AVX2__") ? [8, 4] : [4];
