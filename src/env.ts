@@ -57,10 +57,11 @@ function read(name: EnvName): string | number {
   if (name === "DEV" && !/^[a-z]/i.test(String(raw))) return fallback;
   if (typeof fallback === "string") return String(raw);
   const n = raw === "" ? NaN : Number(raw);
-  if (Number.isFinite(n)) return n;
+  if (Number.isFinite(n) && n >= 0) return n;
   // DEBUG=app:* and the like speak to a logger of another package
   const foreign = name === "DEBUG" && /[:*,]/.test(String(raw));
-  if (raw !== "" && !foreign) console.warn(`gradloom: ${name}=${raw} is no number; it counts as ${fallback}`);
+  if (raw !== "" && !foreign)
+    console.warn(`gradloom: ${name}=${raw} is no number from 0 on; it counts as ${fallback}`);
   return fallback;
 }
 

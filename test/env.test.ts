@@ -72,9 +72,12 @@ describe("where values come from", () => {
   });
   test("what is no number is the default, which is said; nothing is the default too", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
-    const e = await fresh({ DEBUG: "lots", FUSE: "" });
-    expect([e.DEBUG, e.FUSE]).toEqual([0, 1]);
-    expect(warn.mock.calls).toEqual([["gradloom: DEBUG=lots is no number; it counts as 0"]]);
+    const e = await fresh({ DEBUG: "lots", FUSE: "", BEAM: "-1" });
+    expect([e.DEBUG, e.FUSE, e.BEAM]).toEqual([0, 1, 0]);
+    expect(warn.mock.calls).toEqual([
+      ["gradloom: DEBUG=lots is no number from 0 on; it counts as 0"],
+      ["gradloom: BEAM=-1 is no number from 0 on; it counts as 0"],
+    ]);
     warn.mockRestore();
   });
   test("a DEBUG for another package's logger is none of ours", async () => {
