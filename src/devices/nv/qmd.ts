@@ -105,6 +105,29 @@ export abstract class Qmd<F extends Fields = Fields> {
 /** So many bits that are set, as a number without a sign. */
 const ones = (bits: number): number => 0xffffffff >>> (32 - bits);
 
+/** What both versions have, under the same names. */
+function fieldsOf(p: QmdProgram) {
+  requireShared(p);
+  return {
+    QMD_GROUP_ID: LAST_GROUP,
+    SASS_VERSION: sassVersion(p.arch),
+    API_VISIBLE_CALL_LIMIT: 1,
+    SAMPLER_INDEX: 1,
+    INVALIDATE_SHADER_DATA_CACHE: 1,
+    CWD_MEMBAR_TYPE: L1_MEMBAR,
+    BARRIER_COUNT: p.barriers,
+    SHARED_MEMORY_SIZE: p.shared,
+    MIN_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, p.shared),
+    MAX_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, Infinity),
+    SHADER_LOCAL_MEMORY_HIGH_SIZE: p.local,
+    PROGRAM_ADDRESS_LOWER: low(p.va),
+    PROGRAM_ADDRESS_UPPER: high(p.va),
+    PROGRAM_PREFETCH_ADDR_LOWER_SHIFTED: low(p.va / 256),
+    PROGRAM_PREFETCH_ADDR_UPPER_SHIFTED: high(p.va / 256),
+    PROGRAM_PREFETCH_SIZE: prefetch(p.codeBytes),
+  };
+}
+
 class Qmd4 extends Qmd<typeof QMD4> {
   constructor(words: Uint32Array = new Uint32Array(96)) {
     super(QMD4, words);
@@ -114,28 +137,12 @@ class Qmd4 extends Qmd<typeof QMD4> {
   }
   static of(p: QmdProgram): Qmd4 {
     const qmd = new Qmd4();
-    requireShared(p);
     qmd.putAll({
       QMD_MAJOR_VERSION: 4,
       QMD_TYPE: TYPE_GRID_CTA,
-      QMD_GROUP_ID: LAST_GROUP,
-      SASS_VERSION: sassVersion(p.arch),
-      API_VISIBLE_CALL_LIMIT: 1,
-      SAMPLER_INDEX: 1,
-      INVALIDATE_SHADER_DATA_CACHE: 1,
-      CWD_MEMBAR_TYPE: L1_MEMBAR,
       CWD_MEMBAR_TASK_CHASING_ENABLE: 1,
       REGISTER_COUNT: p.registers,
-      BARRIER_COUNT: p.barriers,
-      SHARED_MEMORY_SIZE: p.shared,
-      MIN_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, p.shared),
-      MAX_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, Infinity),
-      SHADER_LOCAL_MEMORY_HIGH_SIZE: p.local,
-      PROGRAM_ADDRESS_LOWER: low(p.va),
-      PROGRAM_ADDRESS_UPPER: high(p.va),
-      PROGRAM_PREFETCH_ADDR_LOWER_SHIFTED: low(p.va / 256),
-      PROGRAM_PREFETCH_ADDR_UPPER_SHIFTED: high(p.va / 256),
-      PROGRAM_PREFETCH_SIZE: prefetch(p.codeBytes),
+      ...fieldsOf(p),
     });
     return qmd;
   }
@@ -183,27 +190,11 @@ class Qmd3 extends Qmd<typeof QMD3> {
   }
   static of(p: QmdProgram): Qmd3 {
     const qmd = new Qmd3();
-    requireShared(p);
     qmd.putAll({
       QMD_MAJOR_VERSION: 3,
-      QMD_GROUP_ID: LAST_GROUP,
       SM_GLOBAL_CACHING_ENABLE: 1,
-      SASS_VERSION: sassVersion(p.arch),
-      API_VISIBLE_CALL_LIMIT: 1,
-      SAMPLER_INDEX: 1,
-      INVALIDATE_SHADER_DATA_CACHE: 1,
-      CWD_MEMBAR_TYPE: L1_MEMBAR,
       REGISTER_COUNT_V: p.registers,
-      BARRIER_COUNT: p.barriers,
-      SHARED_MEMORY_SIZE: p.shared,
-      MIN_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, p.shared),
-      MAX_SM_CONFIG_SHARED_MEM_SIZE: carveout(p.arch, Infinity),
-      SHADER_LOCAL_MEMORY_HIGH_SIZE: p.local,
-      PROGRAM_ADDRESS_LOWER: low(p.va),
-      PROGRAM_ADDRESS_UPPER: high(p.va),
-      PROGRAM_PREFETCH_ADDR_LOWER_SHIFTED: low(p.va / 256),
-      PROGRAM_PREFETCH_ADDR_UPPER_SHIFTED: high(p.va / 256),
-      PROGRAM_PREFETCH_SIZE: prefetch(p.codeBytes),
+      ...fieldsOf(p),
     });
     return qmd;
   }
