@@ -2,7 +2,7 @@
 // and words in the GPU's own rings. `NV:1` is the second GPU.
 
 import { DeviceError, InternalError } from "../errors.ts";
-import { CUDARenderer } from "../render/languages.ts";
+import { CUDARenderer, cudaFor } from "../render/languages.ts";
 import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
 import { openKoffi } from "./koffi.ts";
 import { type NVCompiler, NVDevice } from "./nv/device.ts";
@@ -29,13 +29,8 @@ function cubins(compiler: CudaCompiler, name: string, { arch, smCount }: NVGpu):
       `${name}: NVRTC is older than this GPU and makes no code for sm_${arch}; install a newer CUDA toolkit, or use DEV=CUDA`,
     );
   }
-  const { gpu } = CUDARenderer;
   return {
-    renderer: {
-      ...CUDARenderer,
-      name: "NV",
-      gpu: gpu === undefined ? undefined : { ...gpu, units: smCount },
-    },
+    renderer: { ...cudaFor(CUDARenderer, arch, smCount), name: "NV" },
     compile(kernel, source) {
       if (typeof source !== "string") throw new InternalError("NV compiles CUDA C++");
       return compiler.compile(kernel, source);

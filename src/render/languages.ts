@@ -458,6 +458,13 @@ export const CUDARenderer: Renderer = {
   gpu: { warp: 32, vectorBytes: 16, units: 132, tensorCores: MMA, fuses: isFused },
   has: (op, d) => op !== "MULACC" || !isFused(scalarOf(d)),
 };
+/** The renderer for one GPU. A warp multiplies 16 bits from Ampere on and 8 from Ada on. */
+export function cudaFor(base: Renderer, arch: number, units: number): Renderer {
+  const { gpu } = base;
+  if (gpu === undefined) return base;
+  const tensorCores = gpu.tensorCores.filter((c) => arch >= (c.from.itemsize === 1 ? 89 : 80));
+  return { ...base, gpu: { ...gpu, units, tensorCores } };
+}
 export const HIPRenderer: Renderer = renderer(
   HIPLanguage,
   {

@@ -4,6 +4,7 @@
 import { CUDARenderer, dtypes, type OptOp, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
+import { cudaFor } from "../../src/render/languages.ts";
 import { createSchedule } from "../../src/schedule/schedule.ts";
 import { registerOracle } from "../devices/oracle.ts";
 import { lastItem } from "./kernels.ts";
@@ -77,6 +78,15 @@ describe("convolutions", () => {
     // the weights, 288 apart an output channel, move along the outermost items
     expect(text).toMatch(/\(lidx2\*(288|576|1152)\)/);
   });
+});
+
+test("a GPU before Ada multiplies no floats of 8 bits, one before Ampere no matrices at all", () => {
+  const types = (arch: number) => cudaFor(CUDARenderer, arch, 100).gpu?.tensorCores.map((c) => c.from.name);
+  expect(types(75)).toEqual([]);
+  expect(types(86)).toEqual(["bfloat16", "float16", "float32"]);
+  expect(types(90)).toEqual(CUDARenderer.gpu?.tensorCores.map((c) => c.from.name));
+  expect(types(90)).toContain("float8e4m3");
+  expect(cudaFor(CUDARenderer, 90, 100).gpu?.units).toBe(100);
 });
 
 test("pooling fills its workgroups", async () => {

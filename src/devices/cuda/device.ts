@@ -4,6 +4,7 @@
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { DeviceError, InternalError } from "../../errors.ts";
 import type { MaybePromise } from "../../helpers.ts";
+import { cudaFor } from "../../render/languages.ts";
 import type { Compiled, GraphSupport } from "../../runtime/device.ts";
 import { CudaContext, type CudaSystem } from "./context.ts";
 import { ATTRIBUTE } from "./driver.ts";
@@ -54,10 +55,8 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
 
 /** The renderer with the limits of this GPU. */
 function fitted(renderer: Renderer, context: CudaContext): Renderer {
-  const { gpu } = renderer;
   const sharedMax = context.attribute(ATTRIBUTE.SHARED_OPTIN);
-  const units = context.attribute(ATTRIBUTE.MULTIPROCESSORS);
-  return { ...renderer, sharedMax, gpu: gpu === undefined ? undefined : { ...gpu, units } };
+  return { ...cudaFor(renderer, context.arch, context.attribute(ATTRIBUTE.MULTIPROCESSORS)), sharedMax };
 }
 
 /** CUDA is the first GPU, CUDA:1 the second. */
