@@ -10,7 +10,7 @@ export default defineConfig({
     pool: "forks", // a kernel that crashes the process must not take the other test files with it
     maxWorkers: 2,
     execArgv: ["--expose-gc"], // the tests of finalisers collect by hand
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     reporters: ["./test/reporter.ts"],
   },
