@@ -29,7 +29,8 @@ export abstract class HCQProgram<H = Handle> implements Program<H> {
     const { device } = this;
     const times = wait ? device.timestampPair() : undefined;
     const kernargs = this.transientKernargs(handles, launch.vals);
-    const value = device.nextTimelineValue();
+    device.prepareTimeline();
+    const value = device.timelineValue;
     const queue = device
       .computeQueue()
       .wait(device.timelineSignal, device.valueBefore(value, "compute"))
@@ -38,7 +39,10 @@ export abstract class HCQProgram<H = Handle> implements Program<H> {
     queue.work = launch.work ?? 0;
     queue.exec(this, kernargs, launch.globalSize, launch.localSize);
     if (times !== undefined) queue.timestamp(times.end);
-    queue.signal(device.timelineSignal, value).submit(device);
+    queue.signal(device.timelineSignal, value);
+    // taken only now: a launch that was refused signals nothing, and whoever waited for its value would wait forever
+    device.nextTimelineValue();
+    queue.submit(device);
     if (times === undefined) return undefined;
     return device.timed(times);
   }

@@ -131,7 +131,22 @@ describe("what goes wrong", () => {
     expect(await read(x)).toEqual([1]);
   });
 
-  test("a kernel that reads where nothing is: named, and the device takes no more", async () => {
+  test("a launch that is refused leaves nothing to wait for", async () => {
+    const { device } = mockDevice("MOCKNV:1", { when: "poll" });
+    const next = scale(device, "next", 1, 1);
+    const x = ints(device, [0]);
+    const refused = () => next.run([x, x], { globalSize: [1], localSize: [2048], vals: [] }, false);
+    await withEnv({ HCQ_TIMEOUT: 0.5 }, async () => {
+      expect(refused).toThrow(/kernel next takes blocks of 1 to 1024 threads/);
+      await device.synchronize();
+      next.run([x, x], launch(), false);
+      expect(refused).toThrow(/takes blocks/);
+      expect(await read(x)).toEqual([1]);
+      next.run([x, x], launch(), false);
+      expect(await read(x)).toEqual([2]);
+    });
+  });
+  test("a kernel that reads where nothing is: named, and it works again after it", async () => {
     const { device } = mockDevice("MOCKNV:1", { when: "poll" });
     const [good, bad] = [scale(device, "good", 1, 1), scale(device, "bad", 1, 1)];
     const x = ints(device, [0]);
