@@ -33,7 +33,11 @@ export class Retired {
   /** Frees all of it; `block` waits for a mark. */
   drain(block: (passed: Mark) => void): void {
     block(this.#mark());
-    for (const { frees } of this.#marked.splice(0)) for (const free of frees) free();
+    for (const { passed, frees } of this.#marked.splice(0)) {
+      // a mark gives back what it lies in when it is asked
+      passed();
+      for (const free of frees) free();
+    }
     for (const free of this.#fresh.splice(0)) free();
   }
 }

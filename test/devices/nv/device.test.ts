@@ -53,6 +53,26 @@ describe("memory", () => {
     expect(alloc(72).size).toBe(72 << 20);
     expect(gpu.freeBytes()).toBeLessThan(56 << 20);
   });
+  test("marks that are waited for give back what they lie in", async () => {
+    const { device } = mockDevice("MOCKNV:1", { when: "poll" });
+    device.constants.alloc(64); // so that their chunk stays
+    const cycle = () => {
+      const [first, second] = [device.constants.alloc(64), device.constants.alloc(64)];
+      device.retire(() => device.constants.free(first));
+      device.reclaim(); // sets a mark, which is not reached yet
+      device.retire(() => device.constants.free(second));
+      device.drain();
+    };
+    const lowest = () => {
+      const piece = device.constants.alloc(1 << 20);
+      device.constants.free(piece);
+      return piece.va;
+    };
+    cycle();
+    const va = lowest();
+    for (let i = 0; i < 50; i++) cycle();
+    expect(lowest()).toBe(va);
+  });
   test("large copies go in parts, in and out", async () => {
     const { device } = mockDevice("MOCKNV:1", { when: "poll" });
     const { allocator } = device as { allocator: NVAllocator };
