@@ -80,10 +80,11 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
       const what = `${context.name}: the driver does not load the ${code.kind} of kernel ${name}`;
       throw new CompileError(`${what}: ${(cause as Error).message}\nsource:\n${source}`, { cause });
     }
+    // before anything else can fail: an object whose making failed is collected, too
+    unloading.register(this, { context, module });
     this.handle = context.make("cuModuleGetFunction", module, code.entry);
     this.shared = dynamicShared(source);
     if (this.shared > 0) context.call("cuFuncSetAttribute", this.handle, MAX_DYNAMIC_SHARED, this.shared);
-    unloading.register(this, { context, module });
   }
 
   run(handles: readonly CudaBlock[], launch: Launch, wait: boolean): MaybePromise<number | undefined> {

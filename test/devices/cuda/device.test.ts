@@ -12,6 +12,7 @@ import { runSync } from "../../../src/helpers.ts";
 import type { GraphItem } from "../../../src/runtime/device.ts";
 import { profiler } from "../../../src/runtime/profile.ts";
 import { runProgram } from "../../device/program.ts";
+import { collect } from "../../runtime/gc.ts";
 import { callsOf, fakeCuda, installFake } from "./setup.ts";
 
 const MIB = 2 ** 20;
@@ -200,12 +201,17 @@ describe("shared memory", () => {
     const small = withEnv({ CACHE: "0" }, () => device.compile("E_7", kernels.failing("E_7")));
     expect(small.shared).toBe(0);
   });
-  test("more than the GPU has is refused", () => {
+  test("more than the GPU has is refused, and the module goes", async () => {
     const { kernels, state, open } = fakeCuda();
     const device = open();
     state.failing.set("cuFuncSetAttribute", 1);
     const compile = () => withEnv({ CACHE: "0" }, () => device.compile("E_6", kernels.idle("E_6", 90_000)));
     expect(compile).toThrow(/cuFuncSetAttribute: CUDA_ERROR_INVALID_VALUE/);
+    const modules = () => [...state.things.values()].filter((t) => t.kind === "module").length;
+    expect(modules()).toBe(1);
+    await collect();
+    await device.synchronize();
+    expect(modules()).toBe(0);
   });
 });
 
