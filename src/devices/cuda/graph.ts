@@ -125,6 +125,17 @@ export class CudaGraph implements GraphRunner {
 
   #make(handles: readonly CudaBlock[], varVals: ReadonlyMap<Variable, number>): number {
     const builder = new Builder(this.#context, this.#items);
+    try {
+      return this.#build(builder, handles, varVals);
+    } catch (e) {
+      // the next run begins anew
+      builder.destroy();
+      this.#places.clear();
+      this.#valued.length = this.#spans.length = 0;
+      throw e;
+    }
+  }
+  #build(builder: Builder, handles: readonly CudaBlock[], varVals: ReadonlyMap<Variable, number>): number {
     const order = orderOf(this.#items, this.#slots);
     // for those that come after an item: its last node, which is an event where times are taken
     const ends: number[] = [];
@@ -253,6 +264,7 @@ interface KernelInputs {
 
 /** Adds nodes, with their parameters in one block of host memory. */
 class Builder {
+  readonly #context: CudaContext;
   readonly graph: number;
   /** the block */
   readonly memory: number;
@@ -260,10 +272,18 @@ class Builder {
   #used = 0;
 
   constructor(context: CudaContext, items: readonly GraphItem[]) {
+    this.#context = context;
     this.graph = context.make("cuGraphCreate", 0);
     const bytes = items.reduce((n, x) => n + bytesOf(x), 0);
     this.memory = context.driver.memory.alloc(bytes);
     this.#view = context.driver.memory.view(this.memory, bytes);
+  }
+
+  /** Undoes what was made so far. */
+  destroy(): void {
+    const context = this.#context;
+    if (!context.isDead) context.call("cuGraphDestroy", this.graph);
+    context.driver.memory.free(this.memory);
   }
 
   kernel(

@@ -170,6 +170,24 @@ describe("TinyJit", () => {
     for (const s of kernels) expect(s.end - s.start).toBeCloseTo(1000, 0);
     profiler.reset();
   });
+  test("a graph that could not be made leaves nothing, and the next run makes it", async () => {
+    const count = (kind: string) => [...fake.state.things.values()].filter((t) => t.kind === kind).length;
+    const step = new TinyJit(async (x: Tensor) => x.mul(5).contiguous().add(3).realize());
+    const inputs = await Promise.all([1, 2, 3, 4, 5, 6].map((k) => on([k, 2 * k]).realize()));
+    fake.state.failing.set("cuGraphInstantiateWithFlags", 2);
+    let failed = 0;
+    for (const [i, x] of inputs.entries()) {
+      const [graphs, execs] = [count("graph"), count("exec")];
+      try {
+        expect(await (await step(x)).tolist()).toEqual([5 * (i + 1) + 3, 10 * (i + 1) + 3]);
+      } catch (e) {
+        expect((e as Error).message).toMatch(/cuGraphInstantiateWithFlags: CUDA_ERROR_OUT_OF_MEMORY/);
+        expect([count("graph"), count("exec")]).toEqual([graphs, execs]);
+        failed++;
+      }
+    }
+    expect(failed).toBe(1);
+  });
   test("a graph that is dropped is destroyed, with its memory", async () => {
     const count = (kind: string) => [...fake.state.things.values()].filter((t) => t.kind === kind).length;
     async function useOne() {
