@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { CudaDevice } from "../../../src/devices/cuda/device.ts";
 import { openDriver } from "../../../src/devices/cuda/driver.ts";
 import type { CudaBlock } from "../../../src/devices/cuda/memory.ts";
+import { LaunchArguments } from "../../../src/devices/cuda/program.ts";
 import { CHUNK } from "../../../src/devices/cuda/staging.ts";
 import { openKoffi } from "../../../src/devices/koffi.ts";
 import { runSync } from "../../../src/helpers.ts";
@@ -213,6 +214,18 @@ describe("shared memory", () => {
     await device.synchronize();
     expect(modules()).toBe(0);
   });
+});
+
+test("arguments: more than there was room for, all of them arrive", () => {
+  const { context } = fakeCuda().open();
+  const args = new LaunchArguments(context);
+  for (const n of [1, 700, 5, 2000]) {
+    const handles = Array.from({ length: n }, (_, i) => ({ context, address: 2 ** 40 + i }));
+    const { extra } = args.fill(handles, [7]);
+    const block = new DataView(context.driver.memory.view(extra, 48 + 8 * n + 4), 48);
+    for (let i = 0; i < n; i++) expect(block.getBigUint64(8 * i, true)).toBe(2n ** 40n + BigInt(i));
+    expect(block.getInt32(8 * n, true)).toBe(7);
+  }
 });
 
 describe("failures", () => {

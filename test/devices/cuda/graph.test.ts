@@ -156,6 +156,32 @@ describe("TinyJit", () => {
       expect(await y.tolist()).toEqual([3 * i + 1, 30 * i + 1]);
     }
   });
+  test("what the second GPU does after a graph over both comes after it", async () => {
+    const step = new TinyJit(async (x: Tensor) =>
+      x.mul(2).contiguous().to("CUDA:1").add(1).contiguous().realize(),
+    );
+    for (let i = 0; i < 6; i++) {
+      const y = await step(await on([i, 10 * i]).realize());
+      expect(await y.mul(3).tolist(), `run ${i}`).toEqual([6 * i + 3, 60 * i + 3]);
+    }
+  });
+  test("variables change the number of workgroups", async () => {
+    const n = Variable("n", 1, 8);
+    const data = await Tensor.arange(8 * 96, { device: "CUDA" })
+      .reshape(8, 96)
+      .contiguous()
+      .realize();
+    const step = new TinyJit(async (x: Tensor) => x.mul(3).contiguous().sum().realize());
+    for (const k of [2, 1, 3, 4, 5, 8, 1]) {
+      const y = await step(
+        data.shrink([
+          [0, n.bind(k)],
+          [0, 96],
+        ]),
+      );
+      expect(await y.item(), `n = ${k}`).toBe(3 * ((96 * k * (96 * k - 1)) / 2));
+    }
+  });
   test("with PROFILE=1 each node has its time", async () => {
     profiler.reset();
     await withEnv({ PROFILE: 1 }, async () => {

@@ -155,6 +155,22 @@ describe("updates", () => {
 });
 
 describe("a launch", () => {
+  test("has its arguments until it has run, though they were freed", async () => {
+    const { device } = mockDevice("MOCKNV:9", { when: "poll" });
+    const one = scale(device, "one", 1, 1);
+    const [x, y] = [ints(device, [1]), ints(device, [50])];
+    const args = one.allocKernargs([x, x], []);
+    const value = device.nextTimelineValue();
+    device
+      .computeQueue()
+      .wait(device.timelineSignal, value - 1)
+      .exec(one, args, [1], [1])
+      .signal(device.timelineSignal, value)
+      .submit(device);
+    args.free();
+    one.allocKernargs([y, y], []);
+    expect([await read(x), await read(y)]).toEqual([[2], [50]]);
+  });
   test("refuses blocks that the GPU does not have, by name", () => {
     const x = ints(dev, [1]);
     const args = double.allocKernargs([x, x], []);
