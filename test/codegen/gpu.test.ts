@@ -5,12 +5,12 @@
 import { dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import type { Kernel } from "../../src/codegen/kernel.ts";
-import type { OptOp, OptOpName } from "../../src/codegen/opts.ts";
+import type { OptOp } from "../../src/codegen/opts.ts";
 import type { DType, Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { Random } from "../shape/random.ts";
-import { gridAsLoops, gridTarget, lastItem, lowered, opsIn, runKernel, trips } from "./kernels.ts";
+import { gridAsLoops, gridTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "./kernels.ts";
 
 const { int32, float32 } = dtypes;
 await Device.open("JS");
@@ -20,7 +20,6 @@ const ints = (shape: readonly number[], seed: number): Tensor => {
   const values: Value[] = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => random.int(-9, 9));
   return tensor("JS", int32, values, shape);
 };
-const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
 /** name -> size of every index of the grid, in the order of the list */
 const grid = (kernel: Kernel): Record<string, number> =>
   Object.fromEntries(

@@ -5,7 +5,7 @@
 import { ArgumentError, createSchedule, dtypes, runSchedule, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
-import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
+import { type OptOp, showOpts } from "../../src/codegen/opts.ts";
 import { UOpGraph } from "../../src/codegen/uops.ts";
 import { type DType, PtrDType, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
@@ -15,12 +15,11 @@ import { ShapeTracker } from "../../src/shape/shapetracker.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { makeProgram } from "../device/program.ts";
 import { Random } from "../shape/random.ts";
-import { gpuTarget, lastItem, lowered, opsIn, runKernel, trips } from "./kernels.ts";
+import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "./kernels.ts";
 
 const { int32, float32, float64 } = dtypes;
 await Device.open("JS");
 
-const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
 const values = (shape: readonly number[], seed: number): Value[] => {
   const random = new Random(seed);
   return Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => random.int(-9, 9));

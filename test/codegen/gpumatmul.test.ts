@@ -5,17 +5,16 @@ import { ArgumentError, dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import { MMA } from "../../src/codegen/mma.ts";
-import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
+import { type OptOp, showOpts } from "../../src/codegen/opts.ts";
 import type { DType, Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { Random } from "../shape/random.ts";
-import { gpuTarget, lastItem, lowered, opsIn, runKernel, trips } from "./kernels.ts";
+import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "./kernels.ts";
 
 const { float32 } = dtypes;
 await Device.open("JS");
 
-const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
 const matrix = (type: DType, shape: readonly number[], seed: number): Tensor => {
   const random = new Random(seed);
   const values: Value[] = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => random.int(-3, 3));

@@ -1,15 +1,19 @@
 // For the tests of codegen: the last kernel of a tensor's schedule, lowered by hand with any list of OptOps for any
-// target, run on a device or, where it wants a grid, on JS with the grid as loops. And targets that lack something.
+// target, run on a device or, where it wants a grid, on JS with the grid as loops. Random lists, and targets that lack
+// something.
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
-import { type Kernel, toKernel } from "../../src/codegen/kernel.ts";
+import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
+import type { Axis } from "../../src/codegen/lower.ts";
 import { MMA } from "../../src/codegen/mma.ts";
-import type { OptOp } from "../../src/codegen/opts.ts";
+import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
 import type { Renderer, Support } from "../../src/codegen/target.ts";
 import { makeUOp, type UOp, UOpGraph } from "../../src/codegen/uops.ts";
 import { dtypes, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
+import { expectValues, tensor } from "../device/harness.ts";
+import type { Random } from "../shape/random.ts";
 
 /** Computes everything before the tensor's last kernel and gives that kernel's item. */
 export async function lastItem(t: Tensor): Promise<ScheduleItem> {
@@ -38,6 +42,42 @@ export async function runKernel(item: ScheduleItem, kernel: Kernel): Promise<Val
   const runner = new CompiledRunner({ ...kernel, device: like.device, program });
   runner.exec([...outs, ...item.inputs], item.varVals);
   return (await Promise.all(outs.map(async (b) => Array.from<Value>(await b.data())))).flat();
+}
+
+export const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
+
+/** Small whole numbers: exact in any order. */
+export function wholeFloats(device: string, shape: readonly number[], r: Random): Tensor {
+  const n = shape.reduce((a, b) => a * b, 1);
+  const values = Array.from({ length: n }, () => r.int(-9, 9));
+  return tensor(device, dtypes.float32, values, shape);
+}
+
+/** Up to four ops on any axes, by amounts that divide them; STAGE of an output axis in so many of a hundred. */
+export function randomOpts(r: Random, axes: readonly Axis[], staged = 0): OptOp[] {
+  return Array.from({ length: r.int(0, 4) }, () => {
+    const { of, size, kind } = r.pick(axes);
+    const op = kind === "reduce" ? (["UNROLL", "GROUP"] as const) : (["UPCAST", "LOCAL"] as const);
+    const factors = [2, 3, 4, 8].filter((f) => Number(size) % f === 0);
+    if (kind === "output" && r.chance(20)) return opt("THREAD", of, 1);
+    if (kind === "output" && r.chance(20)) return opt("PADTO", of, Math.min(4, Number(size)));
+    if (kind === "output" && staged > 0 && r.chance(staged)) return opt("STAGE", of, 1);
+    return opt(r.pick(op), of, factors.length === 0 ? 1 : r.pick(factors));
+  });
+}
+
+/** The kernel with this list gives these float32s; false where the list is refused. */
+export async function expectSame(
+  item: ScheduleItem,
+  opts: readonly OptOp[],
+  target: Renderer,
+  { want, seed, ulps }: { want: readonly Value[]; seed: number; ulps: number },
+): Promise<boolean> {
+  const kernel = fitting(item.ast, opts, target);
+  if (kernel === undefined) return false;
+  const what = `seed ${seed}: ${kernel.name} with ${showOpts(opts)}`;
+  expectValues(dtypes.float32, await runKernel(item, kernel), want, what, { ulps });
+  return true;
 }
 
 /** The same kernel with every index of the grid as a loop around it, which JS can interpret. */

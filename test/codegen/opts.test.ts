@@ -26,6 +26,7 @@ import {
   lastItem,
   lowered,
   opsIn,
+  opt,
   rendererOf,
   runKernel,
   trips,
@@ -47,7 +48,6 @@ const TARGETS = {
   CLANG: clangRenderer({ widths: [4], accumulators: 12, registers: 16, fused: true }),
 };
 
-const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
 const ints = (device: string, shape: readonly number[], seed: number): Tensor => {
   const random = new Random(seed);
   const n = shape.reduce((a, b) => a * b, 1);
