@@ -5,7 +5,7 @@ import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { toposort } from "../helpers.ts";
 import { opRecord, resultDType } from "../ops.ts";
-import { type UOp, type UOpGraph, type UOpName, valueType } from "./uops.ts";
+import { GRAPH_ONLY, type UOp, type UOpGraph, type UOpName, valueType } from "./uops.ts";
 
 type Check = (u: UOp) => boolean;
 
@@ -98,15 +98,7 @@ const SPEC: Record<UOpName, Check> = {
   SINK: (u) => u.srcs.every((s) => s.op === "STORE"),
 };
 
-/** Linearize turns these into others: none of them may be left in a list. */
-const GRAPH_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
-  "RANGE",
-  "REDUCE",
-  "STAGE",
-  "TILE",
-  "ELEMENT",
-  "SINK",
-]);
+const graphOnly: ReadonlySet<UOpName> = new Set<UOpName>(GRAPH_ONLY);
 /** These say where something happens, which a graph does not know. */
 const LIST_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
   "LOOP",
@@ -140,7 +132,7 @@ export function checkList(uops: UOpGraph): void {
     throw new InternalError(`${u.op} (step ${uops.indexOf(u)}) ${why}\n${uops}`);
   };
   for (const u of uops) {
-    if (GRAPH_ONLY.has(u.op) || !SPEC[u.op](u)) fail(u, "is malformed");
+    if (graphOnly.has(u.op) || !SPEC[u.op](u)) fail(u, "is malformed");
     for (const s of u.srcs) {
       const at = home.get(s);
       if (at === undefined) fail(u, `comes before its source ${s.op}`);

@@ -116,6 +116,8 @@ export type UOp<K extends UOpName = UOpName> = { [P in K]: Node<P> }[K];
 
 const names = (...xs: UOpName[]) =>
   Object.fromEntries(xs.map((x) => [x, x])) as { readonly [K in UOpName]: K };
+/** Linearize turns these into others: no list has them. */
+export const GRAPH_ONLY = ["RANGE", "REDUCE", "STAGE", "TILE", "ELEMENT", "SINK"] as const;
 /** The seeds' spelling: `UOps.ALU` is the string "ALU". */
 export const UOps = names(
   "DEFINE_GLOBAL",
@@ -143,12 +145,7 @@ export const UOps = names(
   "WMMA",
   "GEP",
   "VECTORIZE",
-  "RANGE",
-  "REDUCE",
-  "STAGE",
-  "TILE",
-  "ELEMENT",
-  "SINK",
+  ...GRAPH_ONLY,
 );
 
 /** The element type of a value; pointers and effects have none. */
