@@ -42,6 +42,7 @@ function evenly(size: number, most: number): number {
 /** The largest divisor of `size` that is at most `most`. */
 const divisor = (size: number, most: number): number =>
   most <= 1 || size % most === 0 ? Math.max(1, most) : divisor(size, most - 1);
+/** Turns of a loop of so many that are written out together. */
 const turns = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
 /** Lists in the order in which they should be tried: the first that fits the kernel is good. */
@@ -256,8 +257,8 @@ class GpuHeuristic {
     const wanted = this.#gpu.units * BUSY;
     const vector = this.#vector(along);
     if (outs / vector >= wanted) this.#add("UPCAST", along, vector);
-    const turns = Math.max(...reduced.map((a) => this.#size(a.id)));
-    const helpers = outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), 32, powerBelow(turns / 4));
+    const longest = Math.max(...reduced.map((a) => this.#size(a.id)));
+    const helpers = outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), 32, powerBelow(longest / 4));
     this.#fill(along, helpers > 1 ? 32 : ITEMS);
     for (const a of reduced) {
       const room = powerBelow(this.#limit() / this.#items);
@@ -287,8 +288,7 @@ class GpuHeuristic {
       this.#add(isOutput ? "LOCAL" : "GROUPTOP", a, items);
       // all axes of the row have the same items
       this.#items = count === 1 ? items : count;
-      if (this.#isStatic(a))
-        this.#add(lanes, a, far * vector <= MAX_KEPT ? far : ([4, 2].find((n) => far % n === 0) ?? 1));
+      if (this.#isStatic(a)) this.#add(lanes, a, far * vector <= MAX_KEPT ? far : turns(far));
     }
     this.#alongside(row, reduced, outs);
   }
