@@ -4,7 +4,7 @@
 
 import { dtypes, scalarOf } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
-import { getOrMake, range, sum, toposort } from "../helpers.ts";
+import { getOrMake, prod, range, sum, toposort } from "../helpers.ts";
 import { REDUCE, type ReduceOp } from "../ops.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { Simd, Target } from "./target.ts";
@@ -54,6 +54,13 @@ export function isNext(
   const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
   const steady = gate === undefined || strideOf(gate, axis, known) === 0;
   return steady && simd?.memory(buffer) === true && strideOf(index, axis, known) === 1;
+}
+
+/** Whether an index goes on through all of these loops, of these sizes and the outermost first, as it would in one. */
+export function isEven(index: UOp, loops: readonly UOp[], sizes: readonly number[]): boolean {
+  const strides = loops.map((r) => strideOf(index, r));
+  const step = strides.at(-1);
+  return step !== undefined && strides.every((s, i) => s === step * prod(sizes.slice(i + 1)));
 }
 
 /** Which lane of each axis is meant: a field of bits for each axis of lanes. */

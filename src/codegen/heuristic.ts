@@ -6,7 +6,7 @@ import { getOrMake, prod } from "../helpers.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import { smax } from "../shape/symbolic.ts";
 import { MAX_RUN } from "./blocks.ts";
-import { strideOf } from "./expand.ts";
+import { isEven, strideOf } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp } from "./opts.ts";
 import { type Scope, Scopes, type Step } from "./scopes.ts";
@@ -315,9 +315,7 @@ class Heuristic {
   #isEven(u: UOp, hot: Scope): boolean {
     const loops = hot.reduce?.srcs.slice(1) ?? [];
     const sizes = loops.map((r) => this.#k.size(r.arg as number));
-    const strides = loops.map((r) => strideOf(u.srcs[1] as UOp, r));
-    const step = strides.at(-1);
-    return step !== undefined && strides.every((s, i) => s === step * prod(sizes.slice(i + 1)));
+    return isEven(u.srcs[1] as UOp, loops, sizes);
   }
   /** What the arrays take that a tile reads from. */
   #packedBytes(tile: Tile, wide: number, { loads }: Packing, hot: Scope): number {

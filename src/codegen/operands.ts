@@ -5,7 +5,8 @@
 import { dtypes, PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { getOrMake, prod, toposort } from "../helpers.ts";
-import { isLane, isNext, strideOf } from "./expand.ts";
+import { replace } from "./affine.ts";
+import { isEven, isLane, isNext } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { changedSrcs, mapGraph } from "./rewrite.ts";
@@ -33,11 +34,6 @@ interface Facts {
 
 /** Ranges made here are numbered from here: no kernel has as many axes, and blocks.ts makes fewer. */
 const FIRST_ID = 2000;
-
-/** The expression with another node in the place of one. */
-function replaceNode(root: UOp, node: UOp, by: UOp, arena: UOpArena): UOp {
-  return mapGraph(root, arena, (u) => (u === node ? by : undefined));
-}
 
 class Packer {
   readonly #arena: UOpArena;
@@ -133,13 +129,8 @@ class Packer {
       [a.constant(dtypes.int32, 0), a.constant(dtypes.int32, prod(sizes))],
       FIRST_ID + this.#merged++,
     );
-    const last = loops.at(-1) as UOp;
-    const isEven = (index: UOp): boolean => {
-      const strides = loops.map((r) => strideOf(index, r));
-      const step = strides.at(-1);
-      if (step === undefined) return false;
-      return strides.every((s, i) => s === step * prod(sizes.slice(i + 1)));
-    };
+    const zero = a.constant(dtypes.int32, 0);
+    const merged = new Map(loops.map((r) => [r, r === loops.at(-1) ? range : zero]));
     const isFree = (u: UOp): boolean => loops.some((r) => this.#factsOf(u).free.has(r.arg as number));
     let even = true;
     const visit = (u: UOp): UOp => {
@@ -149,10 +140,8 @@ class Packer {
         if (u.op === "RANGE") even = false;
         return a.withSrcs(u, u.srcs.map(visit));
       }
-      if (!isEven(index) || rest.some(isFree)) even = false;
-      const zero = a.constant(dtypes.int32, 0);
-      const at = loops.reduce((x, r) => replaceNode(x, r, r === last ? range : zero, a), index);
-      return a.withSrcs(u, [buffer, at, ...rest]);
+      if (!isEven(index, loops, sizes) || rest.some(isFree)) even = false;
+      return a.withSrcs(u, [buffer, replace(index, merged, a), ...rest]);
     };
     const made = visit(body);
     return even ? { body: made, range } : undefined;

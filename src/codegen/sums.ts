@@ -6,6 +6,7 @@ import { dtypes, PtrDType, scalarOf } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { prod, toposort } from "../helpers.ts";
 import { REDUCE } from "../ops.ts";
+import { replace } from "./affine.ts";
 import { MAX_RUN } from "./blocks.ts";
 import { isLane } from "./expand.ts";
 import type { Axis, Lowered } from "./lower.ts";
@@ -97,7 +98,7 @@ class Swapper {
     const load = (filled: UOp, loop: UOp): UOp => a.make("LOAD", u.dtype, [filled, at(loop)], undefined);
     const empty = a.constant(valueType(u), REDUCE[u.arg].identity(scalarOf(valueType(u))));
     const zeros = stage(undefined, empty, [this.#inner]);
-    const inside = mapGraph(body, a, (n) => (n === this.#outer ? this.#inner : undefined));
+    const inside = replace(body, new Map([[this.#outer, this.#inner]]), a);
     const turn = own.length === 0 ? inside : a.make("REDUCE", u.dtype, [inside, ...own], u.arg);
     const sums = stage(load(zeros, this.#inner), turn, [...loops, this.#inner]);
     return load(sums, this.#outer);
