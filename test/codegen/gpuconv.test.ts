@@ -107,6 +107,8 @@ describe("rows that are too few for the units of a GPU", () => {
   test("but for what is small, or has rows enough", () => {
     expect(kernels(4, 2 ** 15, GPU)).toBe(1);
     expect(kernels(256, 2 ** 10, GPU)).toBe(1);
+    const units = CUDARenderer.gpu?.units as number;
+    expect([units - 1, units].map((rows) => kernels(rows, 2 ** 18, GPU))).toEqual([2, 1]);
   });
   test("their values", async () => {
     const x = (device: string) =>
