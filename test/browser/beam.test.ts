@@ -1,32 +1,20 @@
 // BEAM in a page: what a search found is in IndexedDB, and the next visit takes it from there. CACHE=0 keeps nothing.
 
-import { type Browser, chromium } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { BeamPage } from "./beampage.ts";
-import { bundlePage, CHROMIUM_FLAGS, findChromium, NO_CHROMIUM, serve } from "./harness.ts";
+import { bundlePage, executablePath, NO_CHROMIUM, useChromium } from "./harness.ts";
 
 declare const gradloomBeam: BeamPage; // exists inside the page only
 
-const executablePath = findChromium();
-let browser: Browser | undefined;
-const closing: (() => Promise<void>)[] = [];
-beforeAll(async () => {
-  if (executablePath !== undefined) browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
-});
-afterAll(async () => {
-  await browser?.close();
-  for (const close of closing) await close();
-});
+const openPage = useChromium();
 
 /** Two visits of one browser. */
 async function visits(cache: string): Promise<Awaited<ReturnType<BeamPage["product"]>>[]> {
   const { files } = await bundlePage("test/browser/beampage.ts");
-  const server = await serve(files);
-  closing.push(server.close);
-  const page = await (browser as Browser).newPage();
+  const page = await openPage(files);
   const results = [];
   for (let visit = 0; visit < 2; visit++) {
-    await page.goto(server.url, { waitUntil: "load" });
+    if (visit > 0) await page.reload({ waitUntil: "load" });
     results.push(await page.evaluate((c) => gradloomBeam.product(c), cache));
   }
   return results;

@@ -6,6 +6,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll } from "vitest";
 
 const root = join(import.meta.dirname, "..", "..");
 
@@ -95,4 +97,27 @@ function which(name: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+export const executablePath = findChromium();
+
+/** A Chromium for all tests of a file, where there is one; gives what opens a page of these files in it. */
+export function useChromium(): (files: ReadonlyMap<string, string>, options?: ServeOptions) => Promise<Page> {
+  let browser: Browser | undefined;
+  const closing: (() => Promise<void>)[] = [];
+  beforeAll(async () => {
+    if (executablePath !== undefined)
+      browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    for (const close of closing) await close();
+  });
+  return async (files, options) => {
+    const server = await serve(files, options);
+    closing.push(server.close);
+    const page = await (browser as Browser).newPage();
+    await page.goto(server.url, { waitUntil: "load" });
+    return page;
+  };
 }

@@ -1,31 +1,18 @@
 // WASM's workers in a page: with COOP and COEP headers memory is shared, kernels run beside and a timer keeps firing;
 // without them, or where the page's policy forbids such workers, the same program runs on the page's own thread.
 
-import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bundlePage, CHROMIUM_FLAGS, findChromium, NO_CHROMIUM, serve } from "./harness.ts";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { bundlePage, executablePath, NO_CHROMIUM, type ServeOptions, useChromium } from "./harness.ts";
 import type { WorkersPage } from "./workerspage.ts";
 
 declare const gradloomWorkers: WorkersPage; // exists inside the page only
 
-const executablePath = findChromium();
-let browser: Browser | undefined;
-const closing: (() => Promise<void>)[] = [];
-beforeAll(async () => {
-  if (executablePath !== undefined) browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
-});
-afterAll(async () => {
-  await browser?.close();
-  for (const close of closing) await close();
-});
+const openPage = useChromium();
 
-async function open(options: Parameters<typeof serve>[1], minify = false): Promise<Page> {
+async function open(options: ServeOptions, minify = false): Promise<Page> {
   const { files } = await bundlePage("test/browser/workerspage.ts", { minify });
-  const server = await serve(files, options);
-  closing.push(server.close);
-  const page = await (browser as Browser).newPage();
-  await page.goto(server.url, { waitUntil: "load" });
-  return page;
+  return openPage(files, options);
 }
 
 describe.each([
