@@ -33,6 +33,42 @@ function clashes(lives: readonly Life[], offsets: readonly number[]): [number, n
   return found;
 }
 
+describe("which gap a value takes", () => {
+  /** size, first and last step of each */
+  const lives = (rows: readonly (readonly [number, number, number])[]): Life[] =>
+    rows.map(([size, first, last]) => ({ nbytes: size * ALIGN, first, last }));
+  const TIGHTEST = lives([
+    [4, 4, 5],
+    [1, 8, 11],
+    [6, 1, 6],
+    [2, 1, 5],
+    [4, 3, 4],
+    [8, 6, 10],
+    [4, 4, 8],
+    [9, 3, 3],
+    [7, 5, 9],
+    [7, 4, 8],
+  ]);
+  const LOWEST = lives([
+    [1, 7, 8],
+    [6, 4, 6],
+    [5, 1, 5],
+    [4, 6, 10],
+    [4, 5, 10],
+    [8, 2, 4],
+    [8, 7, 8],
+    [6, 9, 13],
+  ]);
+  test.each([
+    ["the tightest", TIGHTEST],
+    ["the lowest", LOWEST],
+  ])("%s, where the other needs more than is alive at once", (_, all) => {
+    const { offsets, nbytes } = planMemory(all);
+    expect(clashes(all, offsets)).toEqual([]);
+    expect(nbytes).toBe(mostAlive(all));
+  });
+});
+
 describe("the order of steps", () => {
   /** What each value would be, if a step wrote a mix of what it reads. */
   function results(steps: readonly StepUse[], order: readonly number[], values: number): number[] {
