@@ -95,7 +95,7 @@ export interface CStyleLanguage extends Words {
 const SHARED_MEMORY = "shared_memory";
 
 /** What a kernel takes of shared memory, each array at a multiple of 16. */
-export const sharedBytes = (uops: Iterable<UOp>): number => {
+const sharedBytes = (uops: Iterable<UOp>): number => {
   let bytes = 0;
   for (const u of uops) {
     if (u.op !== "DEFINE_LOCAL") continue;

@@ -131,7 +131,7 @@ export const vectorFma = call("fma");
 export const vectorExtreme = (largest: boolean): Spell => call(largest ? "pmax" : "pmin");
 
 /** One value in all lanes. */
-export const vectorAll = call("all");
+const vectorAll = call("all");
 
 export function vectorMake(d: DType, lanes: readonly string[]): string {
   if (isLane(d) && lanes.every((l) => l === lanes[0])) return vectorAll(d, lanes[0] as string);

@@ -13,7 +13,7 @@ import type { Shape } from "../shape/view.ts";
 /** A chain of more ops than this is stored on the way: compilers are slow on huge kernels and gain nothing. */
 export const MAX_FUSED_DEPTH = 400;
 /** A node that one kernel would compute at more places than this is stored: views of views multiply. */
-export const MAX_FUSED_VIEWS = 32;
+const MAX_FUSED_VIEWS = 32;
 /** As many operations take as long as moving a byte: about what processors with vectors have, and GPUs have more. */
 const OPS_A_BYTE = 4;
 /** Where a device does not say how many buffers a kernel may have, or is not open yet. */

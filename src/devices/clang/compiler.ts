@@ -90,7 +90,7 @@ void ${ENTRY}${suffix}(void** b, const int* v) { kernel${suffix}(${[...buffers, 
 `;
 }
 
-export function inTempFolder<T>(use: (folder: string) => T): T {
+function inTempFolder<T>(use: (folder: string) => T): T {
   const folder = mkdtempSync(join(tmpdir(), "gradloom-"));
   try {
     return use(folder);
