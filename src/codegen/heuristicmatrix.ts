@@ -2,9 +2,9 @@
 // memory, multiplied by tensor cores where the types fit. In goes the kernel lowered without any OptOps. Each list is a proposal:
 // one that does not fit the kernel after all is refused by lowering, and the next is taken.
 
-import { env } from "../env.ts";
 import { prod, toposort } from "../helpers.ts";
 import type { Axis, Lowered } from "./lower.ts";
+import { isExactEnough } from "./mma.ts";
 import type { OptOp, OptOpName } from "./opts.ts";
 import type { Gpu, Target } from "./target.ts";
 import { elementOf, type TensorCore, type UOp, type UType } from "./uops.ts";
@@ -90,11 +90,12 @@ function productOf({ sink, axes, order }: Lowered): Product | undefined {
   return { m, n, k, types: loads.map(elementOf) as unknown as [UType, UType], others };
 }
 
-/** Types that a step takes as they are; float32 is cut to tf32 only where that was asked for. */
+/** Sides that the step divides, and types that it takes as they are. */
 function fits(core: TensorCore, { m, n, k, types }: Product): boolean {
   const sides = (m.size as number) % core.m === 0 && (n.size as number) % core.n === 0;
-  const asked = core.ignored === 0 || env.ALLOW_TF32 > 0;
-  return sides && (k.size as number) % core.k === 0 && types.every((t) => t === core.from) && asked;
+  return (
+    sides && (k.size as number) % core.k === 0 && types.every((t) => t === core.from) && isExactEnough(core)
+  );
 }
 
 /** The largest block that divides the result and leaves no unit idle, else the smallest that divides it. */

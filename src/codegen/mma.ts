@@ -2,6 +2,7 @@
 // of a warp hold the operands and the result. Renderers spell them by their name; the JS device computes what this says.
 
 import { dtypes } from "../dtype.ts";
+import { env } from "../env.ts";
 import type { Fragment, TensorCore } from "./uops.ts";
 
 /** 16 rows in words of four bytes: a row is four items, then the eight rows below, then the next columns. */
@@ -61,3 +62,6 @@ export const MMA: readonly TensorCore[] = [
   core("m16n8k32 e4m3", 4, dtypes.float8e4m3),
   core("m16n8k32 e5m2", 4, dtypes.float8e5m2),
 ];
+
+/** Whether a step computes as exactly as was asked for: float32 is cut to tf32 only where that is allowed. */
+export const isExactEnough = ({ ignored }: TensorCore): boolean => ignored === 0 || env.ALLOW_TF32 > 0;

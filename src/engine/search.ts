@@ -5,8 +5,10 @@
 import { recall, remember, showProgress } from "#devices";
 import { isLane } from "../codegen/expand.ts";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
+import { isExactEnough } from "../codegen/mma.ts";
 import { type OptOp, showOpts } from "../codegen/opts.ts";
 import type { Renderer } from "../codegen/target.ts";
+import type { TensorCore } from "../codegen/uops.ts";
 import { env } from "../env.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
 import { Buffer } from "../runtime/buffer.ts";
@@ -155,7 +157,7 @@ class Search {
   /** The numbers of those that compute as exactly as was asked for. */
   #tensorCores(): number[] {
     const cores = this.#renderer.gpu?.tensorCores ?? [];
-    return range(cores.length).filter((i) => cores[i]?.ignored === 0 || env.ALLOW_TF32 > 0);
+    return range(cores.length).filter((i) => isExactEnough(cores[i] as TensorCore));
   }
 
   /** Every op on every axis with amounts that divide it. */
