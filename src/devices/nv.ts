@@ -9,6 +9,7 @@ import { type NVCompiler, NVDevice } from "./nv/device.ts";
 import { openGpu } from "./nv/driver.ts";
 import type { NVGpu } from "./nv/gpu.ts";
 import { openKernel } from "./nv/kernel.ts";
+import { maxShared } from "./nv/qmd.ts";
 
 export async function open(name: string): Promise<NVDevice> {
   const koffi = await openKoffi(name);
@@ -30,7 +31,7 @@ function cubins(compiler: CudaCompiler, name: string, { arch, smCount }: NVGpu):
     );
   }
   return {
-    renderer: { ...cudaFor(CUDARenderer, arch, smCount), name: "NV" },
+    renderer: { ...cudaFor(CUDARenderer, arch, smCount), name: "NV", sharedMax: maxShared(arch) },
     compile(kernel, source) {
       if (typeof source !== "string") throw new InternalError("NV compiles CUDA C++");
       return compiler.compile(kernel, source);

@@ -43,6 +43,8 @@ const SM: Readonly<Record<number, { readonly shared: readonly number[]; readonly
   90: { shared: [0, 8, 16, 32, 64, 100, 132, 164, 196, 228], blocks: 32 },
 };
 const smOf = (arch: number) => SM[arch] ?? (SM[90] as (typeof SM)[number]);
+/** Bytes of shared memory that a block can have: of the largest share, a KiB is the system's. */
+export const maxShared = (arch: number): number => ((smOf(arch).shared.at(-1) as number) - 1) * 1024;
 
 /** How many there are of a field that is an array. */
 const copiesOf = (name: string): number =>
@@ -257,7 +259,7 @@ export function carveout(arch: number, nbytes: number): number {
 }
 
 function requireShared({ arch, shared }: QmdProgram): void {
-  const most = (smOf(arch).shared.at(-1) as number) * 1024;
+  const most = maxShared(arch) + 1024;
   if (shared > most)
     throw new InternalError(`QMD: a block wants ${shared} bytes of shared memory, of ${most}`);
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { COMPUTE, COPY, HOST, QMD3, QMD4 } from "../../../src/devices/nv/classes.ts";
-import { carveout, type Qmd, type QmdProgram, qmdFor } from "../../../src/devices/nv/qmd.ts";
+import { carveout, maxShared, type Qmd, type QmdProgram, qmdFor } from "../../../src/devices/nv/qmd.ts";
 import { high, low, method, pack, parse, show, unpack } from "../../../src/devices/nv/words.ts";
 
 describe("methods", () => {
@@ -129,5 +129,11 @@ describe("QMDs", () => {
           owner.set(bit, name);
         }
     }
+  });
+
+  test("a block's shared memory: all that the SM can give but a KiB, and no more", () => {
+    expect([80, 86, 89, 90].map(maxShared)).toEqual([166912, 101376, 101376, 232448]);
+    expect(() => qmdFor({ ...program, arch: 90, shared: maxShared(90) + 1024 })).not.toThrow();
+    expect(() => qmdFor({ ...program, arch: 90, shared: maxShared(90) + 1152 })).toThrow("of 233472");
   });
 });
