@@ -47,7 +47,7 @@ const turns = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
 /** Lists in the order in which they should be tried: the first that fits the kernel is good. */
 export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp[][] {
-  return [...matrixLists(lowered, target, gpu), new GpuHeuristic(lowered, target, gpu).choose()];
+  return [...matrixLists(lowered, gpu), new GpuHeuristic(lowered, target, gpu).choose()];
 }
 
 class GpuHeuristic {

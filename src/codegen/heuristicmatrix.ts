@@ -6,7 +6,7 @@ import { prod, toposort } from "../helpers.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import { isExactEnough } from "./mma.ts";
 import type { OptOp, OptOpName } from "./opts.ts";
-import type { Gpu, Target } from "./target.ts";
+import type { Gpu } from "./target.ts";
 import { elementOf, type TensorCore, type UOp, type UType } from "./uops.ts";
 
 /** One side of a block: lanes, then items (or warps), then lanes that lie a workgroup apart. */
@@ -40,7 +40,7 @@ interface Product {
   readonly others: number;
 }
 
-export function matrixLists(lowered: Lowered, target: Target, gpu: Gpu): OptOp[][] {
+export function matrixLists(lowered: Lowered, gpu: Gpu): OptOp[][] {
   const product = productOf(lowered);
   if (product === undefined) return [];
   const number = gpu.tensorCores.findIndex((c) => fits(c, product));
@@ -61,7 +61,7 @@ export function matrixLists(lowered: Lowered, target: Target, gpu: Gpu): OptOp[]
     lists.push(list);
   }
   const plain = blockOf(ITEMS, sizes, [1, 1], product.others, gpu);
-  if (plain !== undefined && target.sharedMax > 0) {
+  if (plain !== undefined && gpu.copiesAhead) {
     for (const most of [16, 8]) lists.push([...sidesOf(product, plain), ...turns(product, 1, most, 3)]);
   }
   return lists;

@@ -124,7 +124,7 @@ class Lowering {
   }
 
   run(): Lowered {
-    requireKnown(this.#opts, this.#target.hasLocal);
+    requireKnown(this.#opts, this.#target.hasLocal, this.#target.gpu?.copiesAhead === true);
     const { shape } = this.#ast[0] as LazyOp;
     this.#chooseTiles(shape);
     const merged = getOrMake(groups, this.#ast[0] as LazyOp, () => mergeDims(this.#ast));

@@ -81,8 +81,8 @@ export const showOpts = (opts: readonly OptOp[]): string =>
 const NO_PART: ReadonlySet<OptOpName> = new Set<OptOpName>(["SWAP", "NOLOCALS", "TC"]);
 const isWorkgroup = (o: OptOp): boolean => o.op === "LOCAL" || o.op === "GROUPTOP";
 
-/** A list that was stored, or written in plain JavaScript, may hold anything. `grid`: the target has workgroups. */
-export function requireKnown(opts: readonly OptOp[], grid: boolean): void {
+/** A list that was stored, or written in plain JavaScript, may hold anything. `grid`: the target has workgroups, `ahead`: copies for them. */
+export function requireKnown(opts: readonly OptOp[], grid: boolean, ahead: boolean): void {
   const other = opts.find((o) => !Object.hasOwn(PARTS, o.op));
   if (other !== undefined) {
     throw new ArgumentError(
@@ -96,6 +96,12 @@ export function requireKnown(opts: readonly OptOp[], grid: boolean): void {
   const shared = opts.find((o) => o.op === "GROUPTOP");
   if (shared !== undefined && !grid) {
     throw new ArgumentError(`${showOpts([shared])}: this target has no workgroups; use GROUP`);
+  }
+  const copied = opts.find((o) => o.op === "SHARED");
+  if (copied !== undefined && !ahead) {
+    throw new ArgumentError(
+      `${showOpts([copied])}: this target copies nothing to shared memory ahead of time; leave it out`,
+    );
   }
 }
 

@@ -40,6 +40,8 @@ export interface Gpu {
   readonly units: number;
   /** products of matrices that a warp computes in one step; TC names them by their number */
   readonly tensorCores: readonly TensorCore[];
+  /** memory is copied to shared memory while items compute (ASYNC), which SHARED needs */
+  readonly copiesAhead: boolean;
   /** a product is added to an accumulator of this type in one step: MULACC */
   fuses(dtype: DType): boolean;
 }

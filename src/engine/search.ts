@@ -164,7 +164,7 @@ class Search {
   #allActions(): OptOp[] {
     const { axes, stages } = prepare(this.#ast, [], this.#renderer);
     const kept = new Map(stages.map((s) => [s.home.axis, s.elements]));
-    const { hasThreads, hasLocal } = this.#renderer;
+    const { hasThreads, hasLocal, gpu } = this.#renderer;
     const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
     const reduces = axes.filter((a) => a.kind === "reduce").map((a) => a.of);
     return axes.flatMap(({ of: axis, size, kind }): OptOp[] => {
@@ -177,7 +177,8 @@ class Search {
       const shared = groups.map(
         (amount): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, amount }),
       );
-      const ahead = hasLocal ? [1, 2, 3].map((amount): OptOp => ({ op: "SHARED", axis, amount })) : [];
+      const turns = gpu?.copiesAhead === true ? [1, 2, 3] : [];
+      const ahead = turns.map((amount): OptOp => ({ op: "SHARED", axis, amount }));
       const cores = this.#tensorCores().map((amount): OptOp => ({ op: "TC", axis, amount }));
       if (kind === "reduce")
         return [...with_("UNROLL"), ...with_("GROUP"), ...stage, ...shared, ...ahead, ...cores];

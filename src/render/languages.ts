@@ -440,7 +440,7 @@ export const MetalRenderer: Renderer = renderer(
 );
 const isFused = (d: DType): boolean => d === dtypes.float32 || d === dtypes.float64;
 
-/** NVIDIA's GPUs from Ampere on. A MULACC of the user rounds twice; those that round once come from linearize, into sums. */
+/** NVIDIA's GPUs from Ampere on; cudaFor takes away what older ones lack. A MULACC of the user rounds twice; those that round once come from linearize, into sums. */
 export const CUDARenderer: Renderer = {
   ...renderer(
     CUDALanguage,
@@ -455,15 +455,15 @@ export const CUDARenderer: Renderer = {
     },
     { bfloat16: "storage" },
   ),
-  gpu: { warp: 32, vectorBytes: 16, units: 132, tensorCores: MMA, fuses: isFused },
+  gpu: { warp: 32, vectorBytes: 16, units: 132, tensorCores: MMA, copiesAhead: true, fuses: isFused },
   has: (op, d) => op !== "MULACC" || !isFused(scalarOf(d)),
 };
-/** The renderer for one GPU. A warp multiplies 16 bits from Ampere on and 8 from Ada on. */
+/** The renderer for one GPU. A warp multiplies 16 bits from Ampere on and 8 from Ada on; Ampere was the first to copy ahead. */
 export function cudaFor(base: Renderer, arch: number, units: number): Renderer {
   const { gpu } = base;
   if (gpu === undefined) return base;
   const tensorCores = gpu.tensorCores.filter((c) => arch >= (c.from.itemsize === 1 ? 89 : 80));
-  return { ...base, gpu: { ...gpu, units, tensorCores } };
+  return { ...base, gpu: { ...gpu, units, tensorCores, copiesAhead: arch >= 80 } };
 }
 export const HIPRenderer: Renderer = renderer(
   HIPLanguage,

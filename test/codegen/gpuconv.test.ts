@@ -1,13 +1,13 @@
 // What the GPU's heuristic makes of convolutions and their gradients, of pooling, and of reduces to few results: nothing is
 // computed for nothing, sums that are long are shared, and the values are JS's.
 
-import { CUDARenderer, dtypes, type OptOp, Tensor } from "gradloom";
+import { CUDARenderer, dtypes, type OptOp, type Renderer, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
+import { type Kernel, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
 import { cudaFor } from "../../src/render/languages.ts";
 import { createSchedule } from "../../src/schedule/schedule.ts";
 import { registerOracle } from "../devices/oracle.ts";
-import { lastItem } from "./kernels.ts";
+import { lastItem, opsIn, opt } from "./kernels.ts";
 
 const GPU = registerOracle("GPUCONV", CUDARenderer);
 const fast = async (t: Tensor): Promise<Kernel> => toFastKernel((await lastItem(t)).ast, CUDARenderer, false);
@@ -87,6 +87,16 @@ test("a GPU before Ada multiplies no floats of 8 bits, one before Ampere no matr
   expect(types(90)).toEqual(CUDARenderer.gpu?.tensorCores.map((c) => c.from.name));
   expect(types(90)).toContain("float8e4m3");
   expect(cudaFor(CUDARenderer, 90, 100).gpu?.units).toBe(100);
+});
+
+test("a GPU before Ampere is given no copies to shared memory, and refuses a list that asks for them", async () => {
+  const item = await lastItem(empty(64, 64).dot(empty(64, 64)));
+  const list = [opt("LOCAL", 0, 16), opt("LOCAL", 1, 16), opt("UNROLL", 2, 16), opt("SHARED", 2, 2)];
+  const [turing, ampere] = [75, 80].map((arch) => cudaFor(CUDARenderer, arch, 4)) as [Renderer, Renderer];
+  expect(opsIn(toFastKernel(item.ast, ampere, false), "ASYNC")).not.toEqual([]);
+  expect(opsIn(toFastKernel(item.ast, turing, false), "ASYNC")).toEqual([]);
+  expect(opsIn(toKernel(item.ast, list, ampere), "ASYNC")).not.toEqual([]);
+  expect(() => toKernel(item.ast, list, turing)).toThrow(/SHARED.*copies nothing/);
 });
 
 test("pooling fills its workgroups", async () => {

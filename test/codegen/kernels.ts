@@ -120,7 +120,7 @@ export const gpuTarget = (warp: number): Renderer => ({
   name: `GPU${warp}`,
   localMax: [1024, 1024, 64],
   sharedMax: 49152,
-  gpu: { warp, vectorBytes: 16, units: 4, tensorCores: MMA, fuses: () => false },
+  gpu: { warp, vectorBytes: 16, units: 4, tensorCores: MMA, copiesAhead: true, fuses: () => false },
 });
 
 /** JS as if it had float16 and bfloat16 only so far. */
