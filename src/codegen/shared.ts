@@ -4,10 +4,10 @@
 
 import { PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
-import { toposort } from "../helpers.ts";
+import { range, sum, toposort } from "../helpers.ts";
 import { affine, replace, toIndex } from "./affine.ts";
 import { isLane } from "./expand.ts";
-import { isItem, type Lowered } from "./lower.ts";
+import { type Axis, isItem, type Lowered } from "./lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { mapGraph } from "./rewrite.ts";
 import { elementOf, type Tile, type UOp, valueType } from "./uops.ts";
@@ -16,13 +16,22 @@ import { elementOf, type Tile, type UOp, valueType } from "./uops.ts";
 const MAX_COPY = 16;
 const MIN_COPY = 4;
 
-/** A load as one from shared memory: the part of the buffer, and how far it is there from one turn of a range to the next. */
+/** A load as one from shared memory: the part of the buffer, and where in it which turn of which range is. */
 export interface Staged {
   readonly tile: UOp;
   readonly pitches: ReadonlyMap<UOp, number>;
+  /** where it is before the first turn of all: not 0 where a range goes backwards */
+  readonly offset: number;
 }
 
+/** A dim of a part: elements so far apart in the buffer, and the ranges that go along it, so many of them a turn. */
 interface Dim {
+  readonly stride: number;
+  readonly size: number;
+  readonly walks: ReadonlyMap<UOp, number>;
+}
+/** A range inside the loop, and how far it moves. */
+interface Walk {
   readonly range: UOp;
   readonly size: number;
   readonly stride: number;
@@ -52,7 +61,7 @@ export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): UOp {
       const found = stage(load, loop, lowered, opt.amount);
       if (found === undefined) continue;
       staged++;
-      const at = toIndex({ terms: found.pitches, k: 0 }, arena);
+      const at = toIndex({ terms: found.pitches, k: found.offset }, arena);
       by.set(load, arena.make("LOAD", load.dtype, [found.tile, at], undefined));
     }
     return by.size === 0
@@ -67,17 +76,22 @@ export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): UOp {
   return sink;
 }
 
-/** The loop that fetches: the innermost of a reduce, which must be of the axis that SHARED names. */
-export function loopOf(ranges: readonly UOp[], opt: OptOp, { axes }: Lowered): UOp | undefined {
-  const loop = ranges.findLast((r) => axes[r.arg as number]?.kind === "reduce");
-  if (loop === undefined || axes[loop.arg as number]?.of === opt.axis) return loop;
-  throw new ArgumentError(`${showOpts([opt])}: another axis of this reduce is inside; name the innermost`);
+/** The loop that fetches, of the axis that SHARED names, and the loops of the reduce inside it. */
+export function loopOf(
+  ranges: readonly UOp[],
+  opt: OptOp,
+  { axes }: Lowered,
+): { loop: UOp | undefined; inside: readonly UOp[] } {
+  const loops = ranges.filter((r) => axes[r.arg as number]?.kind === "reduce");
+  const at = loops.findIndex((r) => axes[r.arg as number]?.of === opt.axis);
+  if (at >= 0 || loops.length === 0) return { loop: loops[at], inside: loops.slice(at + 1) };
+  throw new ArgumentError(`${showOpts([opt])}: this axis has no loop, another of this reduce has; name that`);
 }
 
 /** The part of its buffer that a workgroup reads by this load in a turn of the loop; undefined where that is no box. */
 export function stage(
   load: UOp,
-  loop: UOp | undefined,
+  { loop, inside }: ReturnType<typeof loopOf>,
   lowered: Lowered,
   stages: number,
 ): Staged | undefined {
@@ -86,59 +100,114 @@ export function stage(
   if (gate !== undefined) return undefined;
   const isInner = (u: UOp): boolean => {
     const axis = u.op === "RANGE" ? axes[u.arg] : undefined;
-    return axis !== undefined && (isItem(axis) || isLane(axis) || axis.kind === "tile");
+    return axis !== undefined && (isItem(axis) || isLane(axis) || axis.kind === "tile" || inside.includes(u));
   };
   const { terms, k } = affine(index);
-  const dims: Dim[] = [];
+  const walks: Walk[] = [];
   const base = new Map<UOp, number>();
   for (const [t, stride] of terms) {
-    if (isInner(t)) dims.push({ range: t, size: axes[t.arg as number]?.size as number, stride });
+    const size = isInner(t) ? axes[t.arg as number]?.size : undefined;
+    if (typeof size === "number") walks.push({ range: t, size, stride });
     else if (t !== loop && toposort([t], (x) => x.srcs).some((x) => isInner(x) || x === loop))
       return undefined;
     else if (t !== loop) base.set(t, stride);
   }
   const step = loop === undefined ? 0 : (terms.get(loop) ?? 0);
-  if (dims.length === 0 || (loop !== undefined && step === 0)) return undefined;
-  dims.sort((a, b) => a.stride - b.stride);
-  const apart = dims.every((d, i) => d.stride > 0 && (i === 0 || d.stride >= end(dims[i - 1] as Dim)));
-  if (!apart) return undefined;
+  const dims = boxOf(walks);
+  if (dims === undefined || dims.length === 0 || (loop !== undefined && step === 0)) return undefined;
+  const first = k + sum(walks.map((w) => Math.min(0, w.stride * (w.size - 1))));
   const type = elementOf(load);
-  const laid = layOut(dims, type.itemsize);
-  const others = [...base.values(), step, k, ...laid.dims.slice(1).map((d) => d.stride)];
-  const vector = vectorOf(laid.dims[0] as Tile["dims"][number], others, type.itemsize);
+  const others = [...base.values(), step, first, ...dims.slice(1).map((d) => d.stride)];
+  const vector = vectorOf(dims[0] as Dim, others, type.itemsize);
   if (vector * type.itemsize < MIN_COPY) return undefined;
-  const srcs = [buffer, toIndex({ terms: base, k }, arena), ...(loop === undefined ? [] : [loop])];
-  const spec: Tile = { ...laid, vector, step, stages: loop === undefined ? 1 : stages };
-  const tile = arena.make("TILE", PtrDType(valueType(load), true), srcs, spec);
-  return { tile, pitches: new Map(dims.map((d, i) => [d.range, laid.pitches[i] as number])) };
+  const lanes = walks.filter((w) => isLane(axes[w.range.arg as number] as Axis));
+  // what is copied one by one may lie in any order: in that in which it is read with the fewest loads
+  const orders = dims.map((_, i) => [i, ...dims.keys()].filter((d, at, all) => all.indexOf(d) === at));
+  const laid = (vector > 1 ? orders.slice(0, 1) : orders).map((order) =>
+    layOut(dims, order, walks, type.itemsize),
+  );
+  const loads = laid.map((l) => countLoads(l, lanes, MAX_COPY / type.itemsize));
+  const { size, pitches, offset, placed } = laid[loads.indexOf(Math.min(...loads))] as Layout;
+  const srcs = [buffer, toIndex({ terms: base, k: first }, arena), ...(loop === undefined ? [] : [loop])];
+  const spec: Tile = { dims: placed, size, vector, step, stages: loop === undefined ? 1 : stages };
+  return {
+    tile: arena.make("TILE", PtrDType(valueType(load), true), srcs, spec),
+    pitches,
+    offset,
+  };
 }
-const end = (d: Dim): number => d.stride * d.size;
 
-/** In the order of the buffer, rows with a gap after each; dims that are one in both are merged. */
-function layOut(dims: readonly Dim[], itemsize: number): Pick<Tile, "dims" | "size"> & { pitches: number[] } {
-  const unit = MAX_COPY / itemsize;
-  const pitches: number[] = [];
-  const merged: { size: number; stride: number; pitch: number }[] = [];
-  let pitch = 1;
-  let isRow = true;
-  dims.forEach((d, i) => {
-    const before = dims[i - 1];
-    const goesOn = before !== undefined && d.stride === end(before);
-    if (before !== undefined && isRow && !goesOn) {
-      pitch = Math.ceil(pitch / unit) * unit + unit;
-      isRow = false;
+/**
+ * Ranges as the dims of a box, the one whose elements are nearest to each other first. A range whose steps are within what the
+ * nearer ones cover goes along the same dim: a window that moves, or neighbours of neighbours. undefined: they overlap unevenly.
+ */
+function boxOf(walks: readonly Walk[]): Dim[] | undefined {
+  const dims: { stride: number; size: number; walks: Map<UOp, number> }[] = [];
+  for (const { range, size, stride } of walks.toSorted((a, b) => Math.abs(a.stride) - Math.abs(b.stride))) {
+    const last = dims.at(-1);
+    const by = Math.abs(stride) / (last?.stride ?? 1);
+    if (last === undefined || by > last.size)
+      dims.push({ stride: Math.abs(stride), size, walks: new Map([[range, Math.sign(stride)]]) });
+    else if (!Number.isInteger(by)) return undefined;
+    else {
+      last.size += by * (size - 1);
+      last.walks.set(range, by * Math.sign(stride));
     }
-    pitches.push(pitch);
-    const last = merged.at(-1);
-    if (last !== undefined && goesOn && last.pitch * last.size === pitch) last.size *= d.size;
-    else merged.push({ size: d.size, stride: d.stride, pitch });
-    pitch *= d.size;
-  });
-  return { dims: merged, size: Math.ceil(pitch / unit) * unit, pitches };
+  }
+  return dims;
+}
+
+interface Layout {
+  readonly placed: Tile["dims"];
+  readonly size: number;
+  readonly pitches: ReadonlyMap<UOp, number>;
+  readonly offset: number;
+}
+/** Dims in the given order, the first of which are rows with a gap after each. */
+function layOut(
+  dims: readonly Dim[],
+  order: readonly number[],
+  walks: readonly Walk[],
+  itemsize: number,
+): Layout {
+  const unit = MAX_COPY / itemsize;
+  const pitch: number[] = [];
+  let size = 1;
+  for (const [at, i] of order.entries()) {
+    if (at === 1) size = Math.ceil(size / unit) * unit + unit;
+    pitch[i] = size;
+    size *= (dims[i] as Dim).size;
+  }
+  const pitches = new Map(
+    dims.flatMap((d, i) => [...d.walks].map(([r, by]) => [r, by * (pitch[i] as number)])),
+  );
+  const offset = sum(walks.map((w) => Math.max(0, -(pitches.get(w.range) as number)) * (w.size - 1)));
+  const placed = dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i] as number }));
+  return { placed, size: Math.ceil(size / unit) * unit, pitches, offset };
+}
+
+/** How many loads an item needs for its lanes, where one gives up to `most` neighbours. */
+function countLoads({ pitches, offset }: Layout, lanes: readonly Walk[], most: number): number {
+  const fixed = [...pitches].filter(([r]) => !lanes.some((l) => l.range === r)).map(([, p]) => p);
+  let all = [offset];
+  for (const { range: r, size } of lanes)
+    all = all.flatMap((at) => range(size).map((i) => at + i * (pitches.get(r) as number)));
+  const left = new Set(all);
+  let count = 0;
+  for (let width = most; width >= 1; width /= 2) {
+    if (fixed.some((p) => p % width !== 0)) continue;
+    for (const at of left) {
+      const run = range(width).map((i) => at + i);
+      if (at % width !== 0 || !run.every((x) => left.has(x))) continue;
+      for (const x of run) left.delete(x);
+      count++;
+    }
+  }
+  return count;
 }
 
 /** As many elements at once as are side by side, and start at a multiple of their number. */
-function vectorOf(row: Tile["dims"][number], others: readonly number[], itemsize: number): number {
+function vectorOf(row: Dim, others: readonly number[], itemsize: number): number {
   if (row.stride !== 1) return 1;
   let vector = MAX_COPY / itemsize;
   while (vector > 1 && (row.size % vector !== 0 || others.some((s) => s % vector !== 0))) vector /= 2;

@@ -139,7 +139,8 @@ class Tensors {
     let read = value;
     if (shared !== undefined && value.op === "LOAD") {
       const staged = stage(value, loopOf(ranges, shared, this.#lowered), this.#lowered, shared.amount);
-      if (staged === undefined) this.#refuse("and SHARED cannot bring an operand through shared memory");
+      if (staged === undefined || staged.offset !== 0)
+        this.#refuse("and SHARED cannot bring an operand through shared memory");
       const matrices = this.#matrices(operand, staged);
       if (matrices !== undefined) return matrices;
       const at = toIndex({ terms: staged.pitches, k: 0 }, a);

@@ -12,6 +12,7 @@ import { canonicalize } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
+import { type Parts, productParts } from "./parts.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
 export type CustomFn = (buffers: readonly Buffer[]) => void;
@@ -278,19 +279,26 @@ export class LazyBuffer {
     if (sprod(this.shape) === 0) {
       return LazyBuffer.constant(this.device, shape, this.dtype, REDUCE[op].identity(this.dtype));
     }
-    const parts = this.#partsOf(real);
+    const parts = this.#partsOf(op, real);
     if (parts === undefined) return LazyBuffer.make(this.device, shape, this.dtype, op, real, [this]);
     const { axis, count } = parts;
     const split = this.shape.flatMap((d, i) => (i === axis ? [count, (d as number) / count] : [d]));
     const inner = real.map((a) => (a >= axis ? a + 1 : a));
-    const partial = this.reshape(split).r(op, inner);
-    return partial.r(op, [axis]).reshape(shape);
+    // parts side by side are added up side by side
+    const order = [axis, ...split.keys()].filter((d, i, all) => all.indexOf(d) === i);
+    const first = this.reshape(split).permute(order);
+    const kept = first.shape.map((d, i) => (inner.includes(order[i] as number) ? 1 : d));
+    const from = inner.map((a) => order.indexOf(a)).sort((a, b) => a - b);
+    const partial = LazyBuffer.make(this.device, kept, this.dtype, op, from, [first]);
+    return partial.r(op, [0]).reshape(shape);
   }
   /**
    * A long reduce to few elements goes in two steps, so that there are parts which threads can share. Not where it counts:
    * a sum that picks one of its terms by number becomes a load, but only in one piece.
    */
-  #partsOf(axes: readonly number[]): { axis: number; count: number } | undefined {
+  #partsOf(op: ReduceOp, axes: readonly number[]): Parts | undefined {
+    const product = env.FUSE && op === "SUM" ? productParts(this, axes) : undefined;
+    if (product !== undefined) return product;
     const sizes = axes.map((a) => this.shape[a]);
     const total = sizes.reduce<number>((n, s) => n * (typeof s === "number" ? s : NaN), 1);
     const few = typeof this.size === "number" ? this.size / total : NaN;
