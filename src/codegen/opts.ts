@@ -15,7 +15,7 @@ import { add, idiv, type Sint } from "../shape/symbolic.ts";
  * starts so much earlier, and computes what the one before it did once more. Not for a kernel that writes what it reads.
  * TC has warps multiply matrices in one step (tensorcore.ts): the reduce axis it names, and the last two output axes; `amount`
  * is the number of the step in the target's list. SHARED brings what a reduce over this axis reads through shared memory,
- * `amount` turns ahead (shared.ts).
+ * `amount` turns of its loop ahead; loops of the reduce inside it read what is there (shared.ts).
  * STAGE keeps what the loop over a reduce axis computes and a later loop needs again, in an array of `amount` elements
  * (stage.ts); on an output axis, with an amount of 1, it copies what sums read in every turn of its loop before that loop
  * (operands.ts).

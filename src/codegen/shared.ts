@@ -1,6 +1,6 @@
 // SHARED: what the items of a workgroup read several times in a turn of a reduce comes through shared memory. A load becomes
 // one from a TILE, which says what part of the buffer that is and how it lies there; fetch.ts writes the copies. Between
-// pickOneHot and blockSums, while axes are still ranges. Rows get a gap, so that items do not meet in one bank.
+// pickOneHot and blockSums, while axes are still ranges. Rows may get a gap, so that items do not meet in one bank.
 
 import { PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -29,12 +29,16 @@ interface Dim {
   readonly stride: number;
   readonly size: number;
   readonly walks: ReadonlyMap<UOp, number>;
+  /** as of a Walk: of one of its ranges */
+  readonly apart: boolean;
 }
 /** A range inside the loop, and how far it moves. */
 interface Walk {
   readonly range: UOp;
   readonly size: number;
   readonly stride: number;
+  /** its turns are read at the same time, by items or as the rows of a matrix: not lanes or loops */
+  readonly apart: boolean;
 }
 
 /** Applies SHARED to the reduces over the axis it names. TC does so itself, for its operands. */
@@ -107,7 +111,9 @@ export function stage(
   const base = new Map<UOp, number>();
   for (const [t, stride] of terms) {
     const size = isInner(t) ? axes[t.arg as number]?.size : undefined;
-    if (typeof size === "number") walks.push({ range: t, size, stride });
+    const { kind } = axes[t.arg as number] ?? {};
+    const apart = isItem(axes[t.arg as number]) || kind === "tile";
+    if (typeof size === "number") walks.push({ range: t, size, stride, apart });
     else if (t !== loop && toposort([t], (x) => x.srcs).some((x) => isInner(x) || x === loop))
       return undefined;
     else if (t !== loop) base.set(t, stride);
@@ -139,19 +145,22 @@ export function stage(
 
 /**
  * Ranges as the dims of a box, the one whose elements are nearest to each other first. A range whose steps are within what the
- * nearer ones cover goes along the same dim: a window that moves, or neighbours of neighbours. undefined: they overlap unevenly.
+ * nearer ones cover goes along the same dim: a window that moves, or a row that goes on. undefined: they overlap unevenly.
  */
 function boxOf(walks: readonly Walk[]): Dim[] | undefined {
-  const dims: { stride: number; size: number; walks: Map<UOp, number> }[] = [];
-  for (const { range, size, stride } of walks.toSorted((a, b) => Math.abs(a.stride) - Math.abs(b.stride))) {
+  const dims: { stride: number; size: number; walks: Map<UOp, number>; apart: boolean }[] = [];
+  for (const w of walks.toSorted((a, b) => Math.abs(a.stride) - Math.abs(b.stride))) {
+    const [stride, sign] = [Math.abs(w.stride), Math.sign(w.stride)];
     const last = dims.at(-1);
-    const by = Math.abs(stride) / (last?.stride ?? 1);
-    if (last === undefined || by > last.size)
-      dims.push({ stride: Math.abs(stride), size, walks: new Map([[range, Math.sign(stride)]]) });
+    const by = stride / (last?.stride ?? 1);
+    const isRow = dims.length === 1;
+    if (last === undefined || by > last.size || (by === last.size && !isRow))
+      dims.push({ stride, size: w.size, walks: new Map([[w.range, sign]]), apart: w.apart });
     else if (!Number.isInteger(by)) return undefined;
     else {
-      last.size += by * (size - 1);
-      last.walks.set(range, by * Math.sign(stride));
+      last.size += by * (w.size - 1);
+      last.walks.set(w.range, by * sign);
+      last.apart ||= w.apart;
     }
   }
   return dims;
@@ -163,7 +172,7 @@ interface Layout {
   readonly pitches: ReadonlyMap<UOp, number>;
   readonly offset: number;
 }
-/** Dims in the given order, the first of which are rows with a gap after each. */
+/** Dims in the given order. What is read at the same time lies an odd number of units apart, so that it is in other banks. */
 function layOut(
   dims: readonly Dim[],
   order: readonly number[],
@@ -174,9 +183,10 @@ function layOut(
   const pitch: number[] = [];
   let size = 1;
   for (const [at, i] of order.entries()) {
-    if (at === 1) size = Math.ceil(size / unit) * unit + unit;
+    const dim = dims[i] as Dim;
+    if (at > 0) size = (Math.ceil(size / unit) | (dim.apart ? 1 : 0)) * unit;
     pitch[i] = size;
-    size *= (dims[i] as Dim).size;
+    size *= dim.size;
   }
   const pitches = new Map(
     dims.flatMap((d, i) => [...d.walks].map(([r, by]) => [r, by * (pitch[i] as number)])),

@@ -56,7 +56,7 @@ describe("windows", () => {
       expect(trips(kernel), "the channels, and the rows of the window inside").toEqual([6, 3]);
       const [picture, weights] = opsIn(kernel, "DEFINE_LOCAL").map((u) => (u.arg as [string, number])[1]);
       expect(picture, "rows 0 to 5 of all 10 columns").toBe(60 * stages);
-      expect(weights, "8 channels, a gap, of 9").toBe((8 + 4) * 9 * stages);
+      expect(weights, "4 channels for each of 9, twice").toBe(4 * 9 * 2 * stages);
       // 6 neighbours of a row that starts at an even place; 4 channels for each of 3 columns
       const counts = opsIn(kernel, "LOAD").map((u) => (u.dtype as { count: number }).count);
       expect(counts.sort()).toEqual([2, 2, 2, 4, 4, 4]);
