@@ -432,6 +432,30 @@ describe("vectors", () => {
     expect(m.read(0, float32, 4)).toEqual([9, 7, 5, 4.5]);
   });
 
+  test("constants are made once, before the loops, also beside an array of the kernel", () => {
+    const g = new UOpGraph();
+    const [out, src] = [buffer(g, 0, float32), buffer(g, 1, float32)];
+    const array = g.add("DEFINE_LOCAL", PtrDType(float32, true), [], ["temp0", 16]);
+    const i = g.add("ALU", int32, [loop(g, 4), constant(g, int32, 4)], "MUL");
+    const sum = (x: UOp, c: number) => g.add("ALU", f4, [x, constant(g, f4, c)], "ADD");
+    g.add("STORE", undefined, [array, i, sum(sum(g.add("LOAD", f4, [src, i]), 0.5), -3)]);
+    g.add("STORE", undefined, [out, i, sum(sum(g.add("LOAD", f4, [array, i]), 0.5), 0)]);
+    g.add("ENDLOOP", undefined, [i.srcs[0] as UOp]);
+    const bytes = WASMRenderer.render("k", g);
+    const memory = new WebAssembly.Memory({ initial: 4, maximum: 65536 });
+    const scratch = new WebAssembly.Global({ value: "i32" }, 3 * SLOT);
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory, scratch } });
+    const values = new Float32Array(memory.buffer, SLOT, 16).map((_, n, all) => (all[n] = n));
+    (exports.k as Kernel)(0, SLOT);
+    expect([...new Float32Array(memory.buffer, 0, 16)]).toEqual([...values].map((x) => x - 2));
+    // once in the module each, and a zero where it is used
+    const count = (c: number) => {
+      const word = [...new Uint8Array(new Float32Array([c]).buffer)].join();
+      return bytes.join().split([word, word, word, word].join()).length - 1;
+    };
+    expect([0.5, -3, 0].map(count)).toEqual([1, 1, 1]);
+  });
+
   test("accumulators, gated loads and stores by lanes", () => {
     const m = new Machine();
     const g = new UOpGraph();

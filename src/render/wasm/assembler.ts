@@ -265,14 +265,16 @@ export interface ModuleSpec {
   readonly memory: { readonly min: number; readonly max: number; readonly shared: boolean };
   /** a constant i32 is imported too, as global 0: `env.scratch` */
   readonly scratch?: boolean;
+  /** vectors as globals, which come after the imported one; they count as variable */
+  readonly vectors?: readonly Uint32Array[];
   readonly functions: readonly FunctionBuilder[];
   /** names of the first functions, in order */
   readonly exports: readonly string[];
 }
 
-const SECTION = { type: 1, import: 2, function: 3, export: 7, code: 10 } as const;
+const SECTION = { type: 1, import: 2, function: 3, global: 6, export: 7, code: 10 } as const;
 
-/** The module as bytes: one imported memory, maybe a number, the functions, the exports. */
+/** The module as bytes: one imported memory, maybe a number, the functions, their vectors, the exports. */
 export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
   const out = new ByteWriter();
   out.raw(HEADER);
@@ -313,6 +315,19 @@ export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
     w.uleb(spec.functions.length);
     for (let i = 0; i < spec.functions.length; i++) w.uleb(i); // every function has its own type
   });
+  const { vectors = [] } = spec;
+  if (vectors.length > 0) {
+    section(SECTION.global, (w) => {
+      w.uleb(vectors.length);
+      for (const words of vectors) {
+        w.byte(V128);
+        w.byte(1);
+        w.raw([0xfd, 12]); // v128.const
+        w.raw(new Uint8Array(words.buffer, words.byteOffset, 16));
+        w.byte(OP.end);
+      }
+    });
+  }
   section(SECTION.export, (w) => {
     w.uleb(spec.exports.length);
     spec.exports.forEach((name, i) => {

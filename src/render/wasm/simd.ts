@@ -174,12 +174,15 @@ export function emitVectorBitcast(f: FunctionBuilder, from: DType, to: DType): v
 }
 
 export function emitVectorConst(f: FunctionBuilder, d: DType, values: readonly Value[]): void {
+  f.v128(vectorBits(d, values));
+}
+export function vectorBits(d: DType, values: readonly Value[]): Uint32Array {
   const bits = new DataView(new ArrayBuffer(16));
   values.forEach((x, i) => {
     if (d.isFloat) bits.setFloat32(4 * i, Number(x), true);
     else bits.setInt32(4 * i, d.kind === "bool" ? -Number(x) : Number(x), true);
   });
-  f.v128(new Uint32Array(bits.buffer));
+  return new Uint32Array(bits.buffer);
 }
 
 // ---- memory: types below 32 bits are widened on the way in and packed on the way out ----

@@ -28,13 +28,13 @@ import {
   emitVectorAlu,
   emitVectorBitcast,
   emitVectorCast,
-  emitVectorConst,
   emitVectorize,
   emitVectorLoad,
   emitVectorStore,
   isV128,
   shiftOf,
   simd,
+  vectorBits,
 } from "./simd.ts";
 
 export interface WasmOptions {
@@ -70,6 +70,8 @@ class Emitter implements Context {
   /** the parameters where the part of the grid begins and, next to it, ends */
   readonly #begin: number;
   readonly #scratch = new Map<ValType, number>();
+  /** by their bits: the local of a vector that does not change, and what is in it */
+  readonly #vectors = new Map<string, { local: number; words: Uint32Array }>();
   readonly #helpers: Helper[] = [];
 
   constructor(graph: UOpGraph) {
@@ -95,6 +97,28 @@ class Emitter implements Context {
       offset += Math.ceil((u.arg[1] * (u.dtype as Pointer).base.itemsize) / 64) * 64;
     }
     this.usesScratch = offset > 0;
+    for (const u of graph.uops) this.#hold(u);
+  }
+  /**
+   * Vectors that do not change come from globals, into locals at the start: engines write a constant out at each use, in
+   * several instructions, and a value that might be any they keep in a register.
+   */
+  #hold(u: UOp): void {
+    if (u.op === "DEFINE_ACC" || u.op === "VECTORIZE") return;
+    for (const s of u.srcs) {
+      if (s.op !== "CONST" || !isV128(valueType(s))) continue;
+      const words = inAllLanes(valueType(s), s.arg);
+      const key = words.join();
+      // nothing is quicker than making a zero
+      if (words[0] === 0 || this.#vectors.has(key)) continue;
+      const local = this.f.local(V128);
+      this.f.globalGet((this.usesScratch ? 1 : 0) + this.#vectors.size);
+      this.f.set(local);
+      this.#vectors.set(key, { local, words });
+    }
+  }
+  get vectors(): Uint32Array[] {
+    return [...this.#vectors.values()].map((v) => v.words);
   }
 
   readonly helper = (name: Helper): number => {
@@ -174,9 +198,12 @@ class Emitter implements Context {
     this.f.end();
   }
   constant(u: UOp, value: Value): void {
-    const d = scalarOf(valueType(u));
-    if (isV128(valueType(u))) emitVectorConst(this.f, d, [value, value, value, value]);
-    else emitConst(this.f, d, value);
+    const d = valueType(u);
+    const words = isV128(d) ? inAllLanes(d, value) : undefined;
+    const held = this.#vectors.get(String(words));
+    if (words === undefined) emitConst(this.f, scalarOf(d), value);
+    else if (held === undefined) this.f.v128(words);
+    else this.f.get(held.local);
   }
   /** Whether the value is written at its only use. */
   isInline(u: UOp): boolean {
@@ -205,6 +232,8 @@ class Emitter implements Context {
 
 type Emit = (e: Emitter, u: UOp, lane: number) => void;
 
+const inAllLanes = (d: DType, value: Value): Uint32Array =>
+  vectorBits(scalarOf(d), [value, value, value, value]);
 const typeOf = (d: DType): ValType => (isV128(d) ? V128 : reprOf(scalarOf(d)).type);
 
 const refuse: Emit = (_, u) => {
@@ -442,7 +471,13 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   render(name, uops) {
     const e = new Emitter(uops);
     const memory = { ...PAGES, shared };
-    return assemble({ memory, scratch: e.usesScratch, functions: e.functions(), exports: [name] });
+    return assemble({
+      memory,
+      scratch: e.usesScratch,
+      functions: e.functions(),
+      vectors: e.vectors,
+      exports: [name],
+    });
   },
 });
 
