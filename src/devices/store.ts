@@ -1,11 +1,20 @@
 // What took long to make and will be asked for again by another process: bytes under a key, one file each, in the
 // folder that the setting CACHE names. A file is whole or not there. Losing it costs time and nothing else, so a folder
-// that cannot be written is no error.
+// that cannot be written is no error: it is told once, and nothing is kept there by this process.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { env } from "../env.ts";
 
 /** More files than this and the older half goes. */
@@ -21,7 +30,9 @@ function folderOf(kind: string): string | undefined {
 export const keyOf = (...parts: readonly string[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 40);
 
+/** Folders that were looked through for too many files, and those that cannot be used. */
 const counted = new Set<string>();
+const unusable = new Set<string>();
 
 /** What was kept under the key. */
 export function kept(kind: string, key: string): Uint8Array | undefined {
@@ -35,17 +46,35 @@ export function kept(kind: string, key: string): Uint8Array | undefined {
 
 export function keep(kind: string, key: string, bytes: Uint8Array): void {
   const folder = folderOf(kind);
-  if (folder === undefined) return;
+  if (folder === undefined || unusable.has(folder)) return;
   const file = join(folder, key);
   try {
-    // what is kept here is run as code: nobody else may write it
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(resolve(folder));
     if (!counted.has(folder)) prune(folder);
     counted.add(folder);
     const draft = `${file}.${process.pid}`;
     writeFileSync(draft, bytes);
     renameSync(draft, file);
-  } catch {}
+  } catch (e) {
+    unusable.add(folder);
+    console.warn(
+      `gradloom: ${folder} cannot keep what was compiled (${(e as Error).message}), so every process compiles anew; ` +
+        "set CACHE to a folder that can be written, or to 0",
+    );
+  }
+}
+
+/** Node's own recursive mkdir tries forever where a file system has folders but takes none, such as /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    // what is kept here is run as code: nobody else may write it
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (e) {
+    // another process may have been faster
+    if ((e as NodeJS.ErrnoException).code !== "EEXIST") throw e;
+  }
 }
 
 /** What was kept under the key, or else made now and kept. */

@@ -1,13 +1,12 @@
-// CLANG: what a second process finds in the cache of the first, and that a kernel of a grid does the part it is given.
+// CLANG: what is compiled once, and that a kernel of a grid does the part it is given.
 
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type CCompiler, compile, findCompiler, vectorsOf } from "../../src/devices/clang/compiler.ts";
 import { openKoffi } from "../../src/devices/koffi.ts";
-import { cached, keyOf } from "../../src/devices/store.ts";
 import { load } from "./native.ts";
 
 let folder = "";
@@ -24,46 +23,6 @@ function compilerOrWhy(): CCompiler | string {
   }
 }
 const found = compilerOrWhy();
-
-describe("the cache", () => {
-  const bytes = Uint8Array.of(1, 2, 3);
-  const never = (): never => {
-    throw new Error("made again");
-  };
-
-  test("what was made is found again, under its key only", () => {
-    withEnv({ CACHE: join(folder, "a") }, () => {
-      expect([...cached("kind", keyOf("x"), () => bytes)]).toEqual([1, 2, 3]);
-      expect([...cached("kind", keyOf("x"), never)]).toEqual([1, 2, 3]);
-      expect(() => cached("kind", keyOf("y"), never)).toThrow("made again");
-      expect(() => cached("other", keyOf("x"), never)).toThrow("made again");
-    });
-    expect(readdirSync(join(folder, "a", "kind"))).toEqual([keyOf("x")]);
-  });
-  test("CACHE=0 keeps nothing", () => {
-    withEnv({ CACHE: "0" }, () => {
-      expect([...cached("kind", keyOf("x"), () => bytes)]).toEqual([1, 2, 3]);
-      expect(() => cached("kind", keyOf("x"), never)).toThrow("made again");
-    });
-    expect(existsSync("0")).toBe(false);
-  });
-  test("a folder that cannot be made costs time and no more", () => {
-    const file = join(folder, "file");
-    writeFileSync(file, "");
-    withEnv({ CACHE: file }, () => expect([...cached("kind", "k", () => bytes)]).toEqual([1, 2, 3]));
-  });
-  test("too many files: the older half goes", () => {
-    const crowded = join(folder, "b", "kind");
-    mkdirSync(crowded, { recursive: true });
-    for (let i = 0; i < 8300; i++) writeFileSync(join(crowded, `f${i}`), "");
-    utimesSync(join(crowded, "f8000"), 1, 1);
-    withEnv({ CACHE: join(folder, "b") }, () => cached("kind", "last", () => bytes));
-    const left = readdirSync(crowded);
-    expect(left.length).toBeLessThan(4300);
-    expect(left).not.toContain("f8000");
-    expect(left).toContain("last");
-  });
-});
 
 describe("a kernel", () => {
   const source = (name: string, what: string) =>
