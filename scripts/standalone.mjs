@@ -27,6 +27,8 @@ await build({
     gradloom: resolve(root, "src/index.ts"),
     ...(isTest ? { vitest: resolve(root, "test/standalone/vitest.ts") } : {}),
   },
+  // an example that a test imports must not take itself for the program that was started
+  define: isTest ? { "import.meta.url": JSON.stringify("file:///bundle/imported.mjs") } : {},
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
   },

@@ -3,7 +3,7 @@
 
 import { closeSync, existsSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { DeviceError, FileError } from "../errors.ts";
-import type { Allocator, Compiled } from "../runtime/device.ts";
+import { type Allocator, type Compiled, HOST_SLACK } from "../runtime/device.ts";
 
 /** A file as one allocation holds it open: a file put in its place later is another one. */
 interface Opened {
@@ -19,6 +19,7 @@ interface Part {
 
 class File implements Allocator<Part> {
   readonly recycles = false;
+  readonly slack = HOST_SLACK;
   readonly canTransfer = false;
   readonly #path: string;
 

@@ -1,7 +1,7 @@
 // EXT holds host arrays: where data comes from and where results are read. A handle is the array itself.
 
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
-import type { Allocator, Compiled } from "../runtime/device.ts";
+import { type Allocator, type Compiled, HOST_SLACK } from "../runtime/device.ts";
 
 /** Memory as plain Uint8Arrays, for every device whose handle is a host array. */
 export const hostAllocator = (device: string): Allocator<Uint8Array> => ({
@@ -21,6 +21,7 @@ export const hostAllocator = (device: string): Allocator<Uint8Array> => ({
   view: (handle) => handle,
   offset: (handle, nbytes, at) => handle.subarray(at, at + nbytes),
   recycles: false,
+  slack: HOST_SLACK,
   canTransfer: false,
   transfer: (dest, src) => void dest.set(src),
 });

@@ -2,7 +2,7 @@
 // the host side. What is read back from it is zeros.
 
 import { ClangRenderer } from "../render/languages.ts";
-import type { Compiled, Launch } from "../runtime/device.ts";
+import { type Compiled, HOST_SLACK, type Launch } from "../runtime/device.ts";
 
 export interface Recorded {
   readonly name: string;
@@ -25,6 +25,7 @@ export const open = (name: string): Compiled<null> => ({
     view: () => undefined,
     offset: () => null,
     recycles: false,
+    slack: HOST_SLACK,
     canTransfer: true,
     transfer() {},
   },

@@ -3,7 +3,7 @@
 
 import { type DType, decodeArray, type TypedArray } from "../dtype.ts";
 import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
-import { type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
+import { getOrMake, type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
 import { allocOn, freeOn } from "./cache.ts";
 import { GlobalCounters } from "./counters.ts";
 import type { Compiled, Handle } from "./device.ts";
@@ -21,13 +21,18 @@ function release({ device, handle, nbytes, adopted }: Allocation): void {
   if (adopted) device.allocator.free(handle, nbytes);
   else freeOn(device, handle, nbytes);
   GlobalCounters.allocated(device.name, nbytes, -1);
+  const pressure = pressureOn(device);
   pressure.bytes = Math.max(0, pressure.bytes - nbytes);
-  pressure.buffers = Math.max(0, pressure.buffers - 1);
+  buffers = Math.max(0, buffers - 1);
 }
 const finaliser = new FinalizationRegistry<Allocation>(release);
 
-/** What was allocated since `relievePressure` last looked and is not freed again, and what was held then. */
-const pressure = { bytes: 0, buffers: 0, floor: 0 };
+/** By device: what was allocated since the collector was last pushed and is not freed again, and what was held then. */
+const pressures = new Map<Compiled, { bytes: number; floor: number }>();
+const pressureOn = (device: Compiled) => getOrMake(pressures, device, () => ({ bytes: 0, floor: 0 }));
+/** The same on all devices, in number. */
+let buffers = 0;
+const MANY_BUFFERS = 1000;
 
 /** Room for `size` elements on a device. */
 export class Buffer {
@@ -84,8 +89,8 @@ export class Buffer {
     this.#allocation = allocation;
     finaliser.register(this, allocation, allocation);
     GlobalCounters.allocated(device.name, this.nbytes, 1);
-    pressure.bytes += this.nbytes;
-    pressure.buffers++;
+    pressureOn(device).bytes += this.nbytes;
+    buffers++;
     return this;
   }
 
@@ -152,19 +157,32 @@ export class Buffer {
  * one task pass: collected Buffers then reach their finaliser. In a synchronous loop no finaliser can run.
  */
 export async function relievePressure(): Promise<void> {
-  const limit = Math.max(64 << 20, pressure.floor);
-  if (pressure.bytes < limit && pressure.buffers < 1000) return;
-  pressure.bytes = pressure.buffers = 0;
+  if (buffers < MANY_BUFFERS && !isPressed()) return;
+  buffers = 0;
+  for (const pressure of pressures.values()) pressure.bytes = 0;
   await collectGarbage();
-  pressure.floor = GlobalCounters.memUsed;
+  for (const [device, pressure] of pressures) pressure.floor = GlobalCounters.memUsedOn(device.name);
+}
+function isPressed(): boolean {
+  for (const [device, { bytes, floor }] of pressures) {
+    if (bytes >= Math.max(device.allocator.slack, floor)) return true;
+  }
+  return false;
 }
 
 const nextTask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
-/** Whether it freed anything. A collection is begun and ended over several tasks, two or three as a rule. */
-export async function collectGarbage(patience = 8): Promise<boolean> {
+/** What was dropped before the collector was pushed, to see when it is through. */
+const dropped = new FinalizationRegistry<{ seen: boolean }>((last) => {
+  last.seen = true;
+});
+
+/** Whether it freed anything. A collection is begun and ended over several tasks, up to a dozen. */
+export async function collectGarbage(patience = 16): Promise<boolean> {
   const before = GlobalCounters.buffers;
-  for (let i = 0; i < patience && GlobalCounters.buffers === before; i++) {
+  const last = { seen: false };
+  dropped.register({}, last);
+  for (let i = 0; i < patience && GlobalCounters.buffers === before && !last.seen; i++) {
     new ArrayBuffer(128 << 20);
     await nextTask();
   }

@@ -8,6 +8,9 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
 /** A handle of device memory: an address, an object, whatever the allocator gave out. */
 export type Handle = unknown;
 
+/** Bytes of dropped tensors that a host's memory takes before the collector is pushed. */
+export const HOST_SLACK = 64 << 20;
+
 export interface Allocator<H = Handle> {
   /** Throws OutOfMemoryError when there is no room. `zeroed`: it must read as zeros. */
   alloc(nbytes: number, zeroed: boolean): H;
@@ -20,6 +23,8 @@ export interface Allocator<H = Handle> {
   offset(handle: H, nbytes: number, byteOffset: number): H;
   /** Freed memory may be kept and handed out again for the same size (cache.ts). */
   readonly recycles: boolean;
+  /** Dropped tensors may hold so many bytes before the collector is pushed, which takes milliseconds (buffer.ts). */
+  readonly slack: number;
   /** `transfer` copies between two devices of this kind without the host. */
   readonly canTransfer: boolean;
   transfer(dest: H, src: H, nbytes: number): void;

@@ -4,6 +4,7 @@
 
 import { atExit, writeText } from "#devices";
 import { env } from "../env.ts";
+import { getOrMake } from "../helpers.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./hcq/device.ts";
 import type { Command, HWCommandQueue } from "./hcq/queue.ts";
 
@@ -119,7 +120,7 @@ class Profiler {
 
   /** The trace so far in the Trace Event Format, times from the first span on. */
   trace(): string {
-    const { spans } = this;
+    const spans = apart(this.spans);
     const origin = spans.reduce((least, s) => Math.min(least, s.start), Infinity);
     const devices = [...new Set(spans.map((s) => s.device))];
     const tracks = [...new Set(spans.map((s) => `${s.device}\n${s.track}`))];
@@ -162,6 +163,21 @@ class Profiler {
     this.collect();
     this.#spans = [];
   }
+}
+
+/** Spans in the order of their start; those of a track that run at the same time lie on tracks beside each other. */
+function apart(spans: readonly Span[]): Span[] {
+  /** by track: when each of those beside each other is free again */
+  const ends = new Map<string, number[]>();
+  return spans
+    .toSorted((a, b) => a.start - b.start)
+    .map((s) => {
+      const lanes = getOrMake(ends, `${s.device}\n${s.track}`, () => []);
+      const free = lanes.findIndex((end) => end <= s.start);
+      const lane = free === -1 ? lanes.length : free;
+      lanes[lane] = s.end;
+      return lane === 0 ? s : { ...s, track: `${s.track} ${lane + 1}` };
+    });
 }
 
 /** What PROFILE=1 has noted: `profiler.write("trace.json")` writes it before the process ends. */

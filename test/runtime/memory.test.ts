@@ -106,6 +106,23 @@ describe("temporaries in a loop", () => {
   });
 });
 
+test("the collector is pushed when dropped tensors hold more than a device can spare", async () => {
+  const device = "WASM:16";
+  const { allocator } = await Device.open(device);
+  const tasks = vi.spyOn(globalThis, "setTimeout");
+  const pushes = async (slack: number): Promise<number> => {
+    Object.assign(allocator, { slack });
+    for (let i = 0; i < 2; i++) await Tensor.empty([2 * MIB], { device }).realize();
+    tasks.mockClear();
+    for (let i = 0; i < 4; i++) await Tensor.empty([2 * MIB], { device }).realize();
+    return tasks.mock.calls.length;
+  };
+  expect(await pushes(MIB)).toBeGreaterThan(0);
+  expect(await pushes(GIB)).toBe(0);
+  tasks.mockRestore();
+  await collect();
+});
+
 describe("giving back", () => {
   test("a collected tensor frees its buffer", async () => {
     await collect();

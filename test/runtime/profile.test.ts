@@ -183,6 +183,22 @@ test("the trace: processes and tracks have names, times start at 0", async () =>
   expect(new Set(spans.map((e) => e.cat))).toEqual(new Set(["copy", "enqueue", "wait", "kernel"]));
 });
 
+test("the trace: what runs at the same time on one track lies on tracks beside each other", () => {
+  const span = (name: string, start: number, end: number, device = "GPU") =>
+    profiler.add({ device, track: "compute", name, kind: "kernel", start, end, args: {} });
+  span("c", 15, 30);
+  span("a", 0, 10);
+  span("b", 10, 20);
+  span("d", 16, 18);
+  span("e", 20, 25);
+  span("other", 5, 40, "GPU:1");
+  const events = parse(profiler.trace());
+  const tracks = new Map(events.filter((e) => e.name === "thread_name").map((e) => [e.tid, e.args.name]));
+  const where = (name: string) => tracks.get(events.find((e) => e.name === name)?.tid as number);
+  expect(["a", "b", "e"].map(where)).toEqual(["compute", "compute", "compute"]);
+  expect(["c", "d", "other"].map(where)).toEqual(["compute 2", "compute 3", "compute"]);
+});
+
 test("PROFILE=1 writes a file when the process ends, also by an error", () => {
   const dir = mkdtempSync(join(tmpdir(), "gradloom-profile-"));
   try {

@@ -75,13 +75,13 @@ const nvrtcIn = (folder: string): string[] =>
     .map((f) => join(folder, f));
 
 /**
- * Paths of NVRTC, best first, as they are asked for. The setting CUDA_PATH names a toolkit, a folder or the file, and
- * then nothing else counts.
+ * Paths of NVRTC, best first, as they are asked for. The setting CUDA_PATH names a toolkit, a folder, one of Python
+ * packages or the file, and then nothing else counts.
  */
 export function* nvrtcPaths(named: string = env.CUDA_PATH): Generator<string> {
   if (named !== "") {
     const isFolder = existsSync(named) && statSync(named).isDirectory();
-    yield* isFolder ? within(named).flatMap(nvrtcIn) : [named];
+    yield* isFolder ? [...within(named), ...wheels(named)].flatMap(nvrtcIn) : [named];
     return;
   }
   yield* WINDOWS ? [] : ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"];

@@ -4,7 +4,7 @@
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import type { Allocator } from "../../runtime/device.ts";
+import { type Allocator, HOST_SLACK } from "../../runtime/device.ts";
 import type { CudaContext } from "./context.ts";
 import { ATTRIBUTE, CUDA } from "./driver.ts";
 import { Staging } from "./staging.ts";
@@ -19,11 +19,14 @@ export interface CudaBlock {
 const POOL_RELEASE_THRESHOLD = 4;
 const ACCESS_READ_WRITE = 3;
 const LOCATION_DEVICE = 1;
+/** The part of the GPU's memory that dropped tensors may hold. */
+const SLACK = 1 / 8;
 
 const megabytes = (n: number): string => `${(n / 2 ** 20).toFixed(1)} MiB`;
 
 export class CudaAllocator implements Allocator<CudaBlock> {
   readonly recycles = true;
+  readonly slack: number;
   readonly canTransfer = true;
   readonly #context: CudaContext;
   readonly #timing: Timing;
@@ -35,8 +38,9 @@ export class CudaAllocator implements Allocator<CudaBlock> {
   constructor(context: CudaContext, timing: Timing) {
     this.#context = context;
     this.#timing = timing;
-    this.#staging = new Staging(context);
+    this.#staging = new Staging(context, timing);
     this.#pool = context.attribute(ATTRIBUTE.MEMORY_POOLS) === 0 ? undefined : this.#openPool();
+    this.slack = Math.max(HOST_SLACK, SLACK * this.#room().total);
   }
 
   /** A pool keeps all it has until memory is short; by default it would give all back at every wait. */
@@ -78,12 +82,16 @@ export class CudaAllocator implements Allocator<CudaBlock> {
     if (this.#pool !== undefined) context.call("cuMemPoolTrimTo", this.#pool, 0);
     const address = this.#take(size);
     if (address !== undefined) return address;
-    const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
-    context.call("cuMemGetInfo_v2", free, total);
+    const { free, total } = this.#room();
     throw new OutOfMemoryError(
-      `${context.name}: no room for ${megabytes(size)}: ${megabytes(Number(free[0]))} of ` +
-        `${megabytes(Number(total[0]))} are free on this GPU, all processes counted; drop tensors, or split this one`,
+      `${context.name}: no room for ${megabytes(size)}: ${megabytes(free)} of ` +
+        `${megabytes(total)} are free on this GPU, all processes counted; drop tensors, or split this one`,
     );
+  }
+  #room(): { free: number; total: number } {
+    const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
+    this.#context.call("cuMemGetInfo_v2", free, total);
+    return { free: Number(free[0]), total: Number(total[0]) };
   }
 
   free({ address }: CudaBlock): void {

@@ -3,6 +3,7 @@
 // the result is left to the devices (CUDA through the driver, NV by itself). One kernel at a time: NVRTC 13 compiles twelve
 // on four threads as fast as one after the other.
 
+import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
 import { CUDALanguage } from "../../render/languages.ts";
 import type { Koffi } from "../koffi.ts";
@@ -123,10 +124,18 @@ export function loadNvrtc(koffi: Koffi, device: string, paths: Iterable<string>)
       tried.push(`${path} (${(e as Error).message.split("\n")[0]})`);
     }
   }
-  const last = tried.at(-1) ?? "nothing was there to try";
+  const what = `${device}: cannot load NVRTC, NVIDIA's compiler`;
+  const last = tried.at(-1);
+  if (env.CUDA_PATH !== "") {
+    const why = last ?? "no libnvrtc lies there";
+    throw new DeviceError(
+      `${what}, from CUDA_PATH=${env.CUDA_PATH}: ${why}; name the folder of a CUDA toolkit or of the library, or unset ` +
+        "CUDA_PATH to have it looked for in the usual places",
+    );
+  }
   throw new DeviceError(
-    `${device}: cannot load NVRTC, NVIDIA's compiler (${tried.length} places, the last: ${last}); install the CUDA ` +
-      "toolkit, or only NVRTC with pip install nvidia-cuda-nvrtc, or name its folder in CUDA_PATH",
+    `${what} (${tried.length} places, the last: ${last ?? "nothing was there to try"}); install the CUDA toolkit, or ` +
+      "only NVRTC with pip install nvidia-cuda-nvrtc, or name its folder in CUDA_PATH",
   );
 }
 
@@ -167,7 +176,7 @@ export class CudaCompiler {
 
   /** The code of one kernel, of this process or an earlier one. */
   compile(name: string, source: string): CudaCode {
-    const { entry, text } = unnumbered(name, source);
+    const { entry, text } = unnumbered(this.#device, name, source);
     const key = keyOf(this.#nvrtc.version, this.kind, this.#options.join(" "), text);
     const make = (): Uint8Array => {
       const answer = this.#nvrtc.compile(text, this.#options, this.kind);
@@ -184,9 +193,9 @@ export class CudaCompiler {
  * The number at the end of a kernel's name depends on what was compiled before, and the same code should be found again.
  * The rest of the name stays, for profilers.
  */
-function unnumbered(name: string, source: string): { entry: string; text: string } {
+function unnumbered(device: string, name: string, source: string): { entry: string; text: string } {
   const entry = name.replace(/(?<=_[A-Za-z0-9_]+)n\d+$/, "");
   const head = new RegExp(`\\b${name}(?=\\()`);
-  if (!head.test(source)) throw new CompileError(`CUDA: no kernel ${name} in this source:\n${source}`);
+  if (!head.test(source)) throw new CompileError(`${device}: no kernel ${name} in this source:\n${source}`);
   return { entry, text: source.replace(head, entry) };
 }

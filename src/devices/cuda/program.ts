@@ -78,7 +78,9 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
       module = context.make("cuModuleLoadData", code.code);
     } catch (cause) {
       const what = `${context.name}: the driver does not load the ${code.kind} of kernel ${name}`;
-      throw new CompileError(`${what}: ${(cause as Error).message}\nsource:\n${source}`, { cause });
+      const hint =
+        "An NVRTC that is newer than the driver makes such code: CUDA_PATH can name one of its version";
+      throw new CompileError(`${what}: ${(cause as Error).message}. ${hint}\nsource:\n${source}`, { cause });
     }
     // before anything else can fail: an object whose making failed is collected, too
     unloading.register(this, { context, module });

@@ -4,6 +4,7 @@
 
 import type { CudaContext } from "./context.ts";
 import { CUDA } from "./driver.ts";
+import type { Timing } from "./timing.ts";
 
 const RING = 16 << 20;
 export const CHUNK = 2 << 20;
@@ -19,6 +20,7 @@ interface Chunk {
 
 export class Staging {
   readonly #context: CudaContext;
+  readonly #timing: Timing;
   #address = 0;
   #bytes = new Uint8Array(0);
   /** where the next chunk goes */
@@ -27,8 +29,9 @@ export class Staging {
   readonly #flying: Chunk[] = [];
   readonly #events: number[] = [];
 
-  constructor(context: CudaContext) {
+  constructor(context: CudaContext, timing: Timing) {
     this.#context = context;
+    this.#timing = timing;
   }
 
   /** A copy of this size waits for nothing. */
@@ -45,12 +48,9 @@ export class Staging {
       const part = src.subarray(at, at + CHUNK);
       const from = this.#room(part.byteLength);
       this.#bytes.set(part, from);
-      context.call(
-        "cuMemcpyHtoDAsync_v2",
-        address + at,
-        this.#address + from,
-        part.byteLength,
-        context.stream,
+      const move = [address + at, this.#address + from, part.byteLength, context.stream] as const;
+      this.#enqueue(`${context.name} <- host`, part.byteLength, () =>
+        context.call("cuMemcpyHtoDAsync_v2", ...move),
       );
       this.#launch(from, part.byteLength);
     }
@@ -71,12 +71,17 @@ export class Staging {
       if (asked.length === AHEAD) take();
       const nbytes = Math.min(CHUNK, dest.byteLength - at);
       const from = this.#room(nbytes);
-      context.call("cuMemcpyDtoHAsync_v2", this.#address + from, address + at, nbytes, context.stream);
+      const move = [this.#address + from, address + at, nbytes, context.stream] as const;
+      this.#enqueue(`host <- ${context.name}`, nbytes, () => context.call("cuMemcpyDtoHAsync_v2", ...move));
       asked.push({ chunk: this.#launch(from, nbytes), at, nbytes });
     }
     while (asked.length > 0) take();
   }
 
+  #enqueue(name: string, bytes: number, copy: () => void): void {
+    if (this.#timing.isOn) this.#timing.around({ track: "copy", name, kind: "copy", args: { bytes } }, copy);
+    else copy();
+  }
   /** A place in the ring that nothing in flight uses. */
   #room(nbytes: number): number {
     if (this.#address === 0) this.#open();

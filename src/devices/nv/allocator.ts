@@ -4,6 +4,7 @@
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, getOrMake, type MaybePromise } from "../../helpers.ts";
 import { GlobalCounters } from "../../runtime/counters.ts";
+import { HOST_SLACK } from "../../runtime/device.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import type { Fence } from "../../runtime/hcq/device.ts";
 import { Transient } from "../../runtime/hcq/transient.ts";
@@ -23,12 +24,15 @@ const LARGE = 1 << 20;
 const LARGE_STEP = 1 << 21;
 /** The part of the GPU's memory that is kept for later at most: to have it mapped anew takes up to a millisecond. */
 const KEPT = 1 / 4;
+/** The part of it that dropped tensors may hold. */
+const SLACK = 1 / 8;
 const CHUNK = 1 << 25;
 /** The bytes of a copy that are staged at once; there is room for some of them. */
 const [PART, STAGED] = [1 << 21, 1 << 23];
 
 export class NVAllocator extends HCQCompatAllocator<NVBlock> {
   declare readonly device: NVDevice;
+  override readonly slack: number;
   readonly #small: Pool;
   /** large memory that was given up, by what was asked for */
   readonly #kept = new Map<number, NVMemory[]>();
@@ -38,6 +42,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
 
   constructor(device: NVDevice) {
     super(device);
+    this.slack = Math.max(HOST_SLACK, SLACK * device.gpu.totalBytes);
     this.#small = new Pool(device.gpu, "device", CHUNK);
     this.#staging = new Transient({
       half: STAGED / 2,

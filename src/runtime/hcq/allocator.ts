@@ -3,7 +3,7 @@
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import type { Allocator } from "../device.ts";
+import { type Allocator, HOST_SLACK } from "../device.ts";
 import type { HCQCompatCompiled } from "./device.ts";
 
 /** What `alloc` of an HCQ device returns. */
@@ -19,6 +19,7 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
 {
   readonly canTransfer = true;
   readonly recycles = true;
+  readonly slack: number = HOST_SLACK;
   readonly device: HCQCompatCompiled;
 
   constructor(device: HCQCompatCompiled) {

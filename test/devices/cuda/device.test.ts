@@ -10,7 +10,7 @@ import { LaunchArguments } from "../../../src/devices/cuda/program.ts";
 import { CHUNK } from "../../../src/devices/cuda/staging.ts";
 import { openKoffi } from "../../../src/devices/koffi.ts";
 import { runSync } from "../../../src/helpers.ts";
-import type { GraphItem } from "../../../src/runtime/device.ts";
+import { type GraphItem, HOST_SLACK } from "../../../src/runtime/device.ts";
 import { profiler } from "../../../src/runtime/profile.ts";
 import { runProgram } from "../../device/program.ts";
 import { collect } from "../../runtime/gc.ts";
@@ -74,6 +74,10 @@ describe("memory", () => {
       // the pinned ring stays
       expect(state.memory.size).toBe(before + 1);
     }
+  });
+  test("dropped tensors may hold an eighth of it before the collector is pushed", () => {
+    expect(fakeCuda({ total: 2 ** 35 }).open().allocator.slack).toBe(2 ** 32);
+    expect(fakeCuda({ total: 2 ** 28 }).open().allocator.slack).toBe(HOST_SLACK);
   });
   test("when it is full, what the pool keeps is given up; then the error has figures", async () => {
     const { state, open } = fakeCuda({ total: 8 * MIB });
@@ -348,7 +352,12 @@ describe("as a device of this process", () => {
     const spans = profiler.spans.filter((s) => s.device.startsWith("CUDA"));
     expect(spans.filter((s) => s.kind === "kernel").map((s) => s.device)).toEqual(["CUDA", "CUDA", "CUDA:1"]);
     for (const s of spans.filter((x) => x.kind === "kernel")) expect(s.end - s.start).toBeCloseTo(1000, 0);
-    expect(spans.find((s) => s.kind === "copy")?.name).toBe("CUDA:1 <- CUDA");
+    const copies = spans.filter((s) => s.kind === "copy");
+    expect(copies.map((s) => `${s.device} ${s.track}: ${s.name}`)).toEqual([
+      "CUDA copy: CUDA <- host",
+      "CUDA:1 copy: CUDA:1 <- CUDA",
+      "CUDA:1 copy: host <- CUDA:1",
+    ]);
     expect(fake.state.sticky).toBe(0);
     profiler.reset();
   });

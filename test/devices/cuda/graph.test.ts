@@ -194,6 +194,8 @@ describe("TinyJit", () => {
     const kernels = profiler.spans.filter((s) => s.device === "CUDA" && s.kind === "kernel");
     expect(kernels).toHaveLength(6);
     for (const s of kernels) expect(s.end - s.start).toBeCloseTo(1000, 0);
+    const handed = profiler.spans.filter((s) => s.kind === "enqueue" && s.name === "CUDA graph");
+    expect(handed.map((s) => s.args)).toEqual([{ commands: 2 }, { commands: 2 }, { commands: 2 }]);
     profiler.reset();
   });
   test("a graph that could not be made leaves nothing, and the next run makes it", async () => {

@@ -3,7 +3,7 @@
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DeviceError, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { builtinsBeside, headersBeside, nvrtcPaths } from "../../../src/devices/cuda/find.ts";
@@ -102,6 +102,12 @@ describe("the search", () => {
     expect(headersBeside(found[0] as string)).toBeUndefined();
     writeFileSync(join(root, "include/cuda_fp16.h"), "");
     expect(headersBeside(found[0] as string)).toBe(join(root, "include"));
+    const packages = join(folder, "site-packages");
+    const library = join(packages, "nvidia/cu13/lib/libnvrtc.so.13");
+    mkdirSync(dirname(library), { recursive: true });
+    writeFileSync(library, "");
+    expect([...nvrtcPaths(packages)]).toEqual([library]);
+    expect([...nvrtcPaths(join(packages, "nvidia/cu13"))]).toEqual([library]);
     expect([...nvrtcPaths(join(root, "nowhere/libnvrtc.so"))]).toEqual([join(root, "nowhere/libnvrtc.so")]);
   });
 });
@@ -117,12 +123,16 @@ describe("NVRTC itself", () => {
 
   test("what is missing is named, with what to install", async () => {
     const koffi = await openKoffi("CUDA");
-    const nowhere = () => loadNvrtc(koffi, "NV", [join(folder, "libnvrtc.so")]);
+    const load = (CUDA_PATH: string, paths: string[]) => () =>
+      withEnv({ CUDA_PATH }, () => loadNvrtc(koffi, "NV", paths));
+    const nowhere = load("", [join(folder, "libnvrtc.so")]);
     expect(nowhere).toThrow(DeviceError);
     expect(nowhere).toThrow(
       /^NV: cannot load NVRTC.*1 places.*libnvrtc\.so.*pip install nvidia-cuda-nvrtc.*CUDA_PATH/s,
     );
-    expect(() => loadNvrtc(koffi, "NV", [])).toThrow(/nothing was there to try/);
+    expect(load("", [])).toThrow(/nothing was there to try/);
+    expect(load(folder, [])).toThrow(/from CUDA_PATH=.*: no libnvrtc lies there; .*unset CUDA_PATH/);
+    expect(load(folder, [join(folder, "libnvrtc.so")])).toThrow(/from CUDA_PATH=.*libnvrtc\.so \(.*unset/);
   });
 
   test("compiles to an ELF file for sm_90, and says where an error is", async ({ skip }) => {

@@ -8,6 +8,7 @@ import { COMPUTE } from "../../../src/devices/nv/classes.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
 import { method } from "../../../src/devices/nv/words.ts";
 import { withEnv } from "../../../src/env.ts";
+import { HOST_SLACK } from "../../../src/runtime/device.ts";
 import { Random } from "../../shape/random.ts";
 import { compile, ints, read, scale, scaleUops } from "./kernels.ts";
 import { LATE, mockDevice } from "./register.ts";
@@ -40,6 +41,10 @@ describe("memory", () => {
     cycle(16); // more than a quarter of the memory is kept now
     device.drain();
     expect(gpu.freeBytes()).toBe(free - (32 << 20) + (20 << 20));
+  });
+  test("dropped tensors may hold an eighth of it before the collector is pushed", () => {
+    expect(mockDevice("MOCKNV:1", { totalBytes: 2 ** 35 }).device.allocator.slack).toBe(2 ** 32);
+    expect(mockDevice("MOCKNV:1", { totalBytes: 2 ** 28 }).device.allocator.slack).toBe(HOST_SLACK);
   });
   test("where there is none, what was given up is waited for; then the error says how much", () => {
     const { device, gpu } = mockDevice("MOCKNV:1", { totalBytes: 128 << 20 });

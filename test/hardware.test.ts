@@ -1,0 +1,128 @@
+// What only a GPU can show of both devices for it: a trace whose times add up, memory that runs out and is had again, a
+// kernel that the compiler refuses; and last, since a process has one context of CUDA and loses it, a kernel that strays.
+
+import { Device, OutOfMemoryError, profiler, type Span, Tensor, TinyJit, withEnv } from "gradloom";
+import { describe, expect, test } from "vitest";
+import type { CudaDevice } from "../src/devices/cuda/device.ts";
+import { clock } from "../src/runtime/profile.ts";
+import { strayUops } from "./devices/nv/kernels.ts";
+
+const DEVICES = ["CUDA", "NV"];
+const missing = new Map<string, string>();
+for (const name of DEVICES) await Device.open(name).catch((e: Error) => missing.set(name, e.message));
+
+interface Skips {
+  skip(condition: boolean, reason?: string): void;
+}
+function onGpus(what: string, body: (device: string) => Promise<void>): void {
+  for (const device of DEVICES) {
+    test(`${device}: ${what}`, { timeout: 60_000 }, async ({ skip }: Skips) => {
+      skip(missing.has(device), missing.get(device));
+      await body(device);
+    });
+  }
+}
+
+describe("PROFILE=1", () => {
+  const KERNELS = 20;
+
+  onGpus("the times of a captured step add up to what the host saw", async (device) => {
+    const on = { device };
+    const weights = await Tensor.rand(1024, 1024, on).realize();
+    const step = new TinyJit((x: Tensor) => {
+      let y = x;
+      for (let i = 0; i < KERNELS; i++) y = y.dot(weights).mul(1 / 512);
+      return y;
+    });
+    await withEnv({ PROFILE: 1 }, async () => {
+      const run = async (): Promise<void> => {
+        (await step(weights)).dispose();
+        await Device.get(device).synchronize();
+      };
+      // until the GPU is at its pace
+      for (const start = clock(); clock() - start < 1e6; ) await run();
+      profiler.reset();
+      const from = clock();
+      await run();
+      const to = clock();
+      const spans = profiler.spans.filter((s) => s.device === device && s.kind !== "wait");
+      expect(spans.map((s) => s.kind)).toEqual(spans.map(() => "kernel"));
+      expect(spans.length).toBeGreaterThanOrEqual(KERNELS);
+      const ordered = spans.toSorted((a, b) => a.start - b.start) as Span[];
+      ordered.forEach((s, i) => {
+        expect(s.end).toBeGreaterThan(s.start);
+        if (i > 0) expect(s.start).toBeGreaterThanOrEqual((ordered[i - 1] as Span).end - 1);
+      });
+      // both clocks are the same to a tenth of a millisecond
+      expect((ordered[0] as Span).start).toBeGreaterThan(from - 100);
+      expect((ordered.at(-1) as Span).end).toBeLessThan(to + 100);
+      const busy = spans.reduce((sum, s) => sum + s.end - s.start, 0);
+      const lasted = (ordered.at(-1) as Span).end - (ordered[0] as Span).start;
+      expect(busy).toBeGreaterThan(0.9 * lasted);
+      expect(busy).toBeGreaterThan(0.5 * (to - from));
+    });
+    profiler.reset();
+  });
+
+  onGpus("copies in and out have times of their own", async (device) => {
+    const bytes = 32 << 20;
+    await withEnv({ PROFILE: 1 }, async () => {
+      profiler.reset();
+      const x = new Tensor(new Float32Array(bytes / 4).fill(1), { device });
+      expect((await x.add(1).data()).every((v) => v === 2)).toBe(true);
+    });
+    const copies = profiler.spans.filter((s) => s.device === device && s.kind === "copy");
+    expect(copies.reduce((sum, s) => sum + Number(s.args.bytes), 0)).toBe(2 * bytes);
+    // a link of 60 GB/s at most, and one that is no slower than 1
+    for (const s of copies) {
+      const rate = Number(s.args.bytes) / (s.end - s.start) / 1000;
+      expect(rate).toBeGreaterThan(1);
+      expect(rate).toBeLessThan(70);
+    }
+    profiler.reset();
+  });
+});
+
+onGpus("memory that runs out is an error with figures, and can be had again", async (device) => {
+  const held: Tensor[] = [];
+  const fill = async (): Promise<void> => {
+    for (let i = 0; i < 64; i++) held.push(await Tensor.empty([2 ** 30], { device }).realize());
+  };
+  const error: unknown = await fill().then(
+    () => undefined,
+    (e: unknown) => e,
+  );
+  expect(error).toBeInstanceOf(OutOfMemoryError);
+  expect((error as Error).message).toMatch(/no room for 4.* of .* are free on th(is|e) GPU.*split this one/);
+  for (const t of held.splice(0)) t.dispose();
+  expect(
+    await Tensor.full([2 ** 30], 3, { device })
+      .contiguous()
+      .max()
+      .item(),
+  ).toBe(3);
+});
+
+onGpus("a kernel that the compiler refuses is named, with its source", async (name) => {
+  const device = Device.get(name);
+  const source = 'extern "C" __global__ void wrong_kernel(float* data0) { data0[0] = nothing; }';
+  const compile = async () => device.compile("wrong_kernel", source);
+  await expect(compile).rejects.toThrow(/refused the kernel wrong_kernel:.*"nothing" is undefined/s);
+  await expect(compile).rejects.toThrow(source);
+  expect(await new Tensor([1, 2], { device: name }).sum().item()).toBe(3);
+});
+
+test("CUDA: a kernel that strays is named, with its source, and the process goes on", async ({ skip }) => {
+  skip(missing.has("CUDA"), missing.get("CUDA"));
+  const device = Device.get("CUDA") as CudaDevice;
+  const name = "stray";
+  const program = device.compile(name, device.renderer.render(name, strayUops()));
+  const block = device.allocator.alloc(64, true);
+  await device.synchronize();
+  program.run([block, block], { globalSize: [1], localSize: [1], vals: [] }, false);
+  const told = /a kernel failed: CUDA_ERROR_ILLEGAL_ADDRESS.*It was stray\..*source:\n.*void stray\(/s;
+  await expect(async () => device.synchronize()).rejects.toThrow(told);
+  // there is no other context to be had; other devices know nothing of it
+  await expect(new Tensor([1, 2], { device: "CUDA" }).sum().item()).rejects.toThrow(told);
+  expect(await new Tensor([1, 2], { device: "WASM" }).sum().item()).toBe(3);
+});
