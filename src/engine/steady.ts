@@ -6,12 +6,13 @@ import { JitError } from "../errors.ts";
 import { getOrMake, runSync } from "../helpers.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { kindOf } from "../runtime/registry.ts";
-import { astKey, astSkeleton, constantsIn } from "../schedule/lazyop.ts";
+import { astFormula, astSkeleton, constantsIn } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
 import { carried, type Trace } from "./collector.ts";
 
 interface KernelFacts {
-  readonly key: string;
+  /** a capture gives each input a buffer of its own, and in the call before it may have been that of a weight */
+  readonly formula: string;
   readonly skeleton: string;
   readonly constants: readonly Value[];
   readonly shape: string;
@@ -32,9 +33,9 @@ export class Summary {
     this.hostData = hostData(trace).map((x) => x.buffer);
     this.computed = computedIn(trace);
   }
-  /** The kernels as keys: equal where the same code would run. */
+  /** The kernels as keys: equal where the same is computed. */
   get keys(): string[] {
-    return this.kernels.map((k) => k.key);
+    return this.kernels.map((k) => k.formula);
   }
 }
 
@@ -49,7 +50,7 @@ function kernelsOf(trace: Trace): KernelFacts[] {
   return trace.captured.flatMap(({ item: { ast, lazies } }) => {
     if (ast[0]?.op !== "STORE") return [];
     const shape = `[${lazies[0]?.shape ?? ""}]`;
-    return [{ key: astKey(ast), skeleton: astSkeleton(ast), constants: constantsIn(ast), shape }];
+    return [{ formula: astFormula(ast), skeleton: astSkeleton(ast), constants: constantsIn(ast), shape }];
   });
 }
 
@@ -72,7 +73,7 @@ function requireSameNumbers(before: Summary, now: Trace): void {
     const left = [...(earlier.get(skeleton) ?? [])];
     if (left.length !== kernels.length) continue;
     const changed = kernels.filter((k) => {
-      const at = left.findIndex((old) => old.key === k.key);
+      const at = left.findIndex((old) => old.formula === k.formula);
       if (at >= 0) left.splice(at, 1);
       return at < 0;
     });

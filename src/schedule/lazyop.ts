@@ -99,6 +99,12 @@ export const astStructure = (ast: readonly LazyOp[]): string =>
       : showArg(u),
   );
 
+/** Equal for kernels that differ at most in which of the buffers they read are the same one. */
+export const astFormula = (ast: readonly LazyOp[]): string =>
+  keyWith(ast, (u) =>
+    u.op === "LOAD" || u.op === "STORE" ? `${u.arg.dtype.name}${u.arg.st.key}` : showArg(u),
+  );
+
 /** Equal for kernels that differ at most in numbers: constants, and how memory is looked at. */
 export const astSkeleton = (ast: readonly LazyOp[]): string => keyWith(ast, (u) => u.dtype.name);
 

@@ -285,6 +285,31 @@ describe("inputs", () => {
       expect(await (await f(x)).tolist()).toEqual(want);
     }
   });
+  test("that one kernel reads in two ways, or as a closure besides", async () => {
+    const w = await new Tensor([
+      [1, 2],
+      [3, 4],
+    ]).realize();
+    const other = new Tensor([
+      [0, 1],
+      [1, 0],
+    ]);
+    const square = new TinyJit((x: Tensor, y: Tensor) => x.dot(y));
+    const product = new TinyJit((x: Tensor) => x.dot(w));
+    const [ww, swapped] = [
+      [7, 10, 15, 22],
+      [3, 4, 1, 2],
+    ];
+    for (const [x, want] of [
+      [w, ww],
+      [w, ww],
+      [other, swapped],
+      [w, ww],
+    ] as const) {
+      expect([...(await (await square(x, w)).data())]).toEqual(want);
+      expect([...(await (await product(x)).data())]).toEqual(want);
+    }
+  });
   test("may lie in arrays and objects; other values go with them", async () => {
     const f = new TinyJit(({ xs, scale }: { xs: Tensor[]; scale: number }, sign: number = 1) =>
       xs.map((x) => x.mul(scale * sign)),
