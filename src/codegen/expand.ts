@@ -3,8 +3,8 @@
 // one, and what cannot be is taken apart where it stands. Between decompose and linearize; no RANGE of a lane is left.
 
 import { dtypes, scalarOf } from "../dtype.ts";
-import { ArgumentError } from "../errors.ts";
-import { getOrMake, prod, range, sum, toposort } from "../helpers.ts";
+import { ArgumentError, InternalError } from "../errors.ts";
+import { getOrMake, prod, range, toposort } from "../helpers.ts";
 import { REDUCE, type ReduceOp } from "../ops.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { Simd, Target } from "./target.ts";
@@ -255,9 +255,9 @@ class Expander {
     if (u.op === "REDUCE") return this.#reduce(u, lane, undefined);
     if (u.op === "STAGE") return this.#stage(u);
     if (u.op === "ELEMENT") {
-      const [vector, ...ranges] = u.srcs as [UOp, ...UOp[]];
-      const lanes = ranges.map((r, i) => laneOf(lane, this.#field(r) as Field) * (u.arg[i] as number));
-      return this.#gep(this.#scalar(vector, lane), sum(lanes));
+      const [vector, index] = u.srcs.map((s) => this.#scalar(s, lane)) as [UOp, UOp];
+      if (index.op !== "CONST") throw new InternalError("the lane of a vector depends on more than lanes");
+      return this.#gep(vector, Number(index.arg));
     }
     return this.#arena.withSrcs(
       u,

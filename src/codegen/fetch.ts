@@ -1,11 +1,21 @@
 // How a TILE gets into shared memory: every item of the workgroup copies a share of it, the copies of later turns while
 // this one is computed. Called by linearize around the loop of a reduce: `open` before it, `turn` at the start of each turn.
-// A turn begins with the wait for its part and a barrier, after which nobody reads the part of the turn before any more.
+// A turn begins with the wait for its part and a barrier, after which nobody reads the part of the turn before any more. Where
+// a turn reads the first operands of the next (`readAhead`), the wait and the barrier are before that instead: `copyAhead`, `next`.
 
 import { dtypes, type Pointer } from "../dtype.ts";
+import { InternalError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
 import type { AluOp } from "../ops.ts";
-import { makeUOp, type UOp, type UOpArgs, type UOpGraph, type UOpName, type UType } from "./uops.ts";
+import {
+  makeUOp,
+  type Swizzle,
+  type UOp,
+  type UOpArgs,
+  type UOpGraph,
+  type UOpName,
+  type UType,
+} from "./uops.ts";
 import type { ItemAxis } from "./workgroup.ts";
 
 const { int32, bool } = dtypes;
@@ -29,6 +39,8 @@ export class Fetch {
   readonly #list: UOpGraph;
   readonly #items: readonly Item[];
   readonly #tiles: Fetched[] = [];
+  /** counts the stages, and the one of the next turn, where turns read ahead */
+  #stage: { readonly now: UOp; next: UOp } | undefined;
 
   /** `items`: the innermost first. */
   constructor(list: UOpGraph, items: readonly Item[]) {
@@ -68,8 +80,51 @@ export class Fetch {
     const ahead = this.#int("ADD", loop, this.#const(stages - 1));
     this.#copy(ahead, this.#int("MOD", ahead, this.#const(stages)), end);
     this.#add("COMMIT", undefined, [], undefined);
-    const stage = this.#int("MOD", loop, this.#const(stages));
+    return this.#places(this.#int("MOD", loop, this.#const(stages)));
+  }
+
+  /** After `open`: waits for the first turn, so that its operands can be read before the loop; gives their places. */
+  readAhead(): UOp[] {
+    this.#arrive(this.#stages() - 2);
+    const now = this.#add("DEFINE_ACC", int32, [], 0);
+    this.#stage = { now, next: now };
+    return this.#places(this.#const(0));
+  }
+  /** The places of this turn. */
+  now(): UOp[] {
+    return this.#places(this.#counter().now);
+  }
+  /** Somewhere in a turn: the parts of a later one, to where the turn before this one had its own. */
+  copyAhead(loop: UOp, end: UOp): void {
+    const last = this.#stages() - 1;
+    const { now } = this.#counter();
+    const isFirst = this.#add("ALU", bool, [now, this.#const(1)], "CMPLT");
+    const before = this.#int("ADD", now, this.#const(-1));
+    const free = this.#add("ALU", int32, [isFirst, this.#const(last), before], "WHERE");
+    this.#copy(this.#int("ADD", loop, this.#const(last)), free, end);
+    this.#add("COMMIT", undefined, [], undefined);
+  }
+  /** After the last read of a turn: from here on the part of the next turn can be read, at these places. */
+  next(): UOp[] {
+    const stages = this.#stages();
+    const counter = this.#counter();
+    this.#arrive(stages - 2);
+    const isInner = this.#add("ALU", bool, [counter.now, this.#const(stages - 1)], "CMPLT");
+    const after = this.#int("ADD", counter.now, this.#const(1));
+    counter.next = this.#add("ALU", int32, [isInner, after, this.#const(0)], "WHERE");
+    return this.#places(counter.next);
+  }
+  #places(stage: UOp): UOp[] {
     return this.#tiles.map(({ tile }) => this.#int("MUL", stage, this.#const(tile.arg.size)));
+  }
+  /** At the end of a turn. */
+  advance(loop: UOp): void {
+    const { now, next } = this.#counter();
+    this.#add("PHI", int32, [now, next, loop], undefined);
+  }
+  #counter(): { readonly now: UOp; next: UOp } {
+    if (this.#stage === undefined) throw new InternalError("fetch: a turn goes on without readAhead");
+    return this.#stage;
   }
 
   #stages(): number {
@@ -104,7 +159,7 @@ export class Fetch {
   }
 
   /** Which vectors of a tile an item copies: neighbours copy neighbours. */
-  #copies({ arg: { dims, vector } }: UOp<"TILE">, base: UOp): Copy[] {
+  #copies({ arg: { dims, vector, swizzle } }: UOp<"TILE">, base: UOp): Copy[] {
     const steps = dims.map((d, i) =>
       i === 0 ? { ...d, size: d.size / vector, by: vector } : { ...d, by: 1 },
     );
@@ -112,24 +167,42 @@ export class Fetch {
     const width = prod(this.#items.map((i) => i.size));
     const me = this.#me();
     return range(Math.ceil(total / width)).map((round) => {
-      const number = this.#int("ADD", me, this.#const(round * width));
+      const number = (): UOp => this.#int("ADD", me, this.#const(round * width));
       // a round that is whole rows is a number at the end of the index: all rounds count from one place
       const rows = rowsBefore(steps, width, round);
-      const digits = steps.map((_, i) => this.#digit(rows === undefined ? number : me, steps, i));
-      const sum = (start: UOp, by: (step: (typeof steps)[number]) => number): UOp => {
-        const moved = digits.reduce((x, d, i) => {
-          const step = steps[i] as (typeof steps)[number];
+      const digits = steps.map((_, i) => this.#digit(rows === undefined ? number() : me, steps, i));
+      type Step = (typeof steps)[number];
+      const sum = (start: UOp, by: (step: Step) => number): UOp =>
+        digits.reduce((x, d, i) => {
+          const step = steps[i] as Step;
           return this.#int("ADD", x, this.#int("MUL", d, this.#const(by(step) * step.by)));
         }, start);
-        const last = steps.at(-1) as (typeof steps)[number];
-        return this.#int("ADD", moved, this.#const((rows ?? 0) * by(last) * last.by));
-      };
-      const from = sum(base, (s) => s.stride);
-      const to = sum(this.#const(0), (s) => s.pitch);
+      const last = steps.at(-1) as Step;
+      const far = (by: number): number => (rows ?? 0) * by * last.by;
+      const from = this.#int(
+        "ADD",
+        sum(base, (s) => s.stride),
+        this.#const(far(last.stride)),
+      );
+      const to = this.#swizzled(
+        sum(this.#const(0), (s) => s.pitch),
+        far(last.pitch),
+        swizzle,
+      );
       const isFull = (round + 1) * width <= total;
-      const gate = isFull ? undefined : this.#add("ALU", bool, [number, this.#const(total)], "CMPLT");
+      const gate = isFull ? undefined : this.#add("ALU", bool, [number(), this.#const(total)], "CMPLT");
       return { from, to, gate };
     });
+  }
+  /** Where element x + k lies; pieces change places in the same way everywhere after a few rows. */
+  #swizzled(x: UOp, k: number, swizzle: Swizzle | undefined): UOp {
+    const plus = this.#const(k);
+    if (swizzle === undefined) return this.#int("ADD", x, plus);
+    const { unit, pieces, every } = swizzle;
+    const moved = k % (every * pieces) === 0 ? x : this.#int("ADD", x, plus);
+    const way = this.#int("MOD", this.#int("IDIV", moved, this.#const(every)), this.#const(pieces));
+    const at = this.#int("XOR", moved, this.#int("MUL", way, this.#const(unit)));
+    return moved === x ? this.#int("ADD", at, plus) : at;
   }
   /** The place of a number along one dim. */
   #digit(number: UOp, steps: readonly { readonly size: number }[], i: number): UOp {

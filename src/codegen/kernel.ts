@@ -112,7 +112,7 @@ function finish(ast: readonly LazyOp[], plain: Lowered, opts: readonly OptOp[], 
   const { order, axes } = lowered;
   const reduces = axes.filter((a) => a.kind === "reduce");
   const name = kernelName(reducing ? "r" : "E", [...order, ...reduces, ...axes.filter(isLane)]);
-  const ops = countOps(uops, [...globalSize, ...localSize]);
+  const ops = countOps(uops, [...globalSize, ...localSize], target.gpu?.warp ?? 1);
   const globals = uops.globals().map((u) => u.arg[0]);
   const repeats = opts.some((o) => o.op === "PADTO");
   const sizes = { globalSize, localSize };
@@ -133,7 +133,8 @@ function kernelName(kind: "r" | "E", axes: readonly Axis[]): string {
 /** Starts the numbering of kernel names anew. */
 export const resetKernelNames = (): void => used.clear();
 
-function countOps(uops: UOpGraph, grid: readonly Sint[]): number {
+/** `warp`: the items that do a WMMA together. */
+function countOps(uops: UOpGraph, grid: readonly Sint[], warp: number): number {
   const addresses = new Set<UOp>();
   const mark = (roots: readonly (UOp | undefined)[]) => {
     const todo = roots.filter((u) => u !== undefined);
@@ -144,8 +145,9 @@ function countOps(uops: UOpGraph, grid: readonly Sint[]): number {
     }
   };
   for (const u of uops) {
-    if (u.op === "LOAD") mark(u.srcs.slice(1, 3));
+    if (u.op === "LOAD" || u.op === "LDMATRIX") mark(u.srcs.slice(1, 3));
     else if (u.op === "STORE") mark([u.srcs[1], u.srcs[3]]);
+    else if (u.op === "ASYNC") mark([u.srcs[1], ...u.srcs.slice(3)]);
     else if (u.op === "LOOP") mark(u.srcs);
   }
   let times = grid.reduce<number>((n, s) => n * smax(s), 1);
@@ -158,6 +160,7 @@ function countOps(uops: UOpGraph, grid: readonly Sint[]): number {
       trips.push(trip);
       times *= trip;
     } else if (u.op === "ENDLOOP") times /= trips.pop() ?? 1;
+    else if (u.op === "WMMA") ops += (times * 2 * u.arg.m * u.arg.n * u.arg.k) / warp;
     else if (u.op === "ALU" && !addresses.has(u) && !(u.dtype instanceof Pointer)) {
       ops += times * (u.arg === "MULACC" ? 2 : 1) * (u.dtype?.count ?? 1);
     }

@@ -29,7 +29,20 @@ export function linearize(lowered: Lowered, opts: readonly OptOp[], target: Targ
   return new Linearizer(lowered, opts, target).run();
 }
 
+/** A loop whose turns read what the next one multiplies first. */
+interface Ahead {
+  readonly fetch: Fetch;
+  readonly tiles: readonly UOp<"TILE">[];
+  readonly loop: UOp;
+  readonly end: UOp;
+  /** operands, and the accumulators that hold them when a turn starts */
+  readonly carried: ReadonlyMap<UOp, UOp>;
+}
+
 const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
+
+const readsFrom = (u: UOp, tiles: readonly UOp[]): boolean =>
+  toposort([u], (x) => x.srcs).some((x) => tiles.includes(x));
 
 class Linearizer {
   readonly #lowered: Lowered;
@@ -53,6 +66,8 @@ class Linearizer {
   readonly #items: Axis[] = [];
   /** where in its shared memory the part of a tile is that this turn computes with */
   readonly #stages = new Map<UOp, UOp>();
+  /** the loop that was opened last, if its turns read the operands of the next */
+  #ahead: Ahead | undefined;
   /** how many axes are open that are no loops */
   #gridAxes = 0;
 
@@ -156,7 +171,7 @@ class Linearizer {
     if (known !== undefined) return known;
     if (u.op === "RANGE") throw new InternalError(`axis ${u.arg} is used outside its loop`);
     if (u.op === "REDUCE" || u.op === "STAGE") return this.#placeLooping(u);
-    if (u.op === "TILE") return this.#placeTiles([u], undefined);
+    if (u.op === "TILE") return this.#placeTiles([u], undefined, []);
     // a STORE reads best value first: the accumulator and its loop, then the address
     if (u.op === "STORE") this.#place(u.srcs[2] as UOp);
     const srcs = changedSrcs(u, this.#placeSrc);
@@ -201,7 +216,9 @@ class Linearizer {
     const loops = ranges.map((r) => {
       this.#hoist([...bodies, ...stores, ...ranges]);
       const tiles = this.#tilesOf(bodies, r);
-      return tiles.length === 0 ? this.#openLoop(r) : this.#placeTiles(tiles, r);
+      if (tiles.length === 0) return this.#openLoop(r);
+      const isInnermost = r === ranges.at(-1) && stages.length === 0;
+      return this.#placeTiles(tiles, r, isInnermost ? this.#firstOperands(reduces) : []);
     });
     // before the sums: a product that is stored is not fused into one of them
     for (const s of stores) this.#place(s);
@@ -221,8 +238,11 @@ class Linearizer {
     const below = toposort(bodies, (u) => (this.#placed.has(u) ? [] : u.srcs));
     return below.filter((u) => u.op === "TILE").filter((u) => u.srcs[2] === loop);
   }
-  /** Opens the loop that fetches these tiles and gives it; without a loop they are fetched here, and the first is given. */
-  #placeTiles(tiles: readonly UOp<"TILE">[], range: UOp | undefined): UOp {
+  /**
+   * Opens the loop that fetches these tiles and gives it; without a loop they are fetched here, and the first is given.
+   * `operands`: what a turn starts with, if it is to be read in the turn before.
+   */
+  #placeTiles(tiles: readonly UOp<"TILE">[], range: UOp | undefined, operands: readonly UOp[]): UOp {
     const again = this.#open.size > this.#gridAxes;
     const fetch = new Fetch(this.#list, this.#itemAxes());
     const locals = tiles.map((t) => {
@@ -231,14 +251,62 @@ class Linearizer {
     });
     const end = range === undefined ? undefined : this.#place(range.srcs[1] as UOp);
     fetch.open(end, again);
+    const early = tiles.every((t) => t.arg.stages > 1) ? operands.filter((u) => readsFrom(u, tiles)) : [];
+    const carried = early.length > 0 ? this.#carry(early, fetch, tiles, locals) : undefined;
     const loop = range === undefined ? undefined : this.#openLoop(range);
-    const places = loop === undefined || end === undefined ? undefined : fetch.turn(loop, end);
-    tiles.forEach((t, i) => {
-      this.#placed.set(t, locals[i] as UOp);
-      this.#scopes.at(-1)?.push(t);
-      if (places !== undefined) this.#stages.set(t, places[i] as UOp);
+    tiles.forEach((t, i) => void this.#know(t, locals[i] as UOp));
+    if (loop === undefined || end === undefined) return locals[0] as UOp;
+    const places = carried === undefined ? fetch.turn(loop, end) : fetch.now();
+    tiles.forEach((t, i) => void this.#stages.set(t, places[i] as UOp));
+    carried?.forEach((acc, u) => void this.#know(u, acc));
+    this.#ahead = carried && { fetch, tiles, loop, end, carried };
+    return loop;
+  }
+  /** A node stands for another until the loop closes. */
+  #know(u: UOp, made: UOp): void {
+    this.#placed.set(u, made);
+    this.#scopes.at(-1)?.push(u);
+  }
+  /** What the first products of a turn multiply. */
+  #firstOperands(reduces: readonly UOp<"REDUCE">[]): UOp[] {
+    const first = reduces.map((r) => this.#termsOf(r)[0] as UOp);
+    return first.every((t) => t.op === "WMMA") ? [...new Set(first.flatMap((t) => t.srcs))] : [];
+  }
+  /** Accumulators for operands, with those of the first turn in them. */
+  #carry(
+    operands: readonly UOp[],
+    fetch: Fetch,
+    tiles: readonly UOp<"TILE">[],
+    locals: readonly UOp[],
+  ): ReadonlyMap<UOp, UOp> {
+    const places = fetch.readAhead();
+    const done = new Map<UOp, UOp>(tiles.map((t, i) => [t, locals[i] as UOp]));
+    const carried = new Map<UOp, UOp>();
+    for (const u of operands) {
+      const acc = this.#lowered.arena.make("DEFINE_ACC", u.dtype, [], 0);
+      this.#list.push(acc);
+      this.#list.add("PHI", u.dtype, [acc, this.#readFrom(u, tiles, places, done)]);
+      carried.set(u, acc);
+    }
+    return carried;
+  }
+  /** At the end of a turn: the first operands of the next one. */
+  #readNext({ fetch, tiles, carried }: Ahead): UOp[] {
+    const places = fetch.next();
+    const done = new Map<UOp, UOp>(tiles.map((t) => [t, this.#place(t)]));
+    return [...carried.keys()].map((u) => this.#readFrom(u, tiles, places, done));
+  }
+  /** A node once more, with the parts of tiles that are at these places. */
+  #readFrom(u: UOp, tiles: readonly UOp[], places: readonly UOp[], done: Map<UOp, UOp>): UOp {
+    return getOrMake(done, u, () => {
+      if (!readsFrom(u, tiles)) return this.#place(u);
+      const srcs = u.srcs.map((s) => this.#readFrom(s, tiles, places, done));
+      const tile = tiles.indexOf(u.srcs[0] as UOp);
+      if (tile >= 0) srcs[1] = this.#moved(srcs[1] as UOp, places[tile] as UOp);
+      const made = makeUOp(u.op, u.dtype, srcs, u.arg) as UOp;
+      this.#list.push(made);
+      return made;
     });
-    return loop ?? (locals[0] as UOp);
   }
   /** The axes of the workgroup, the innermost first. */
   #itemAxes(): { index: UOp; size: number }[] {
@@ -246,7 +314,9 @@ class Linearizer {
   }
   /** An index into a tile, in the part of it that belongs to this turn. */
   #inTurn(tile: UOp, index: UOp): UOp {
-    const place = this.#stages.get(tile);
+    return this.#moved(index, this.#stages.get(tile));
+  }
+  #moved(index: UOp, place: UOp | undefined): UOp {
     if (place === undefined || (place.op === "CONST" && place.arg === 0)) return index;
     return this.#list.add("ALU", dtypes.int32, [index, place], "ADD");
   }
@@ -299,7 +369,8 @@ class Linearizer {
 
   /**
    * The accumulators after one turn. Products of matrices go lane by lane of their sums, what the next lane multiplies is read
-   * before this one is computed: reading and multiplying do not wait for each other.
+   * before this one is computed, in the last lane what the next turn starts with: reading and multiplying do not wait for
+   * each other.
    */
   #accumulate(
     reduces: readonly UOp<"REDUCE">[],
@@ -319,14 +390,26 @@ class Linearizer {
     const read = (lane: readonly (UOp | undefined)[] | undefined): void => {
       for (const t of lane ?? []) if (t?.op === "WMMA") for (const s of t.srcs) this.#place(s);
     };
+    const ahead = this.#ahead;
+    this.#ahead = undefined;
+    let next: readonly UOp[] = [];
     read(lanes[0]);
     lanes.forEach((lane, n) => {
       read(lanes[n + 1]);
+      if (n === 0) ahead?.fetch.copyAhead(ahead.loop, ahead.end);
+      if (n === lanes.length - 1 && ahead !== undefined) next = this.#readNext(ahead);
       lane.forEach((t, i) => {
         const r = reduces[i] as UOp<"REDUCE">;
         if (t !== undefined) sums[i] = this.#addTerms(r, [t], sums[i] as UOp);
       });
     });
+    if (ahead !== undefined) {
+      const accumulators = [...ahead.carried.values()];
+      accumulators.forEach((acc, i) => {
+        this.#list.add("PHI", acc.dtype, [acc, next[i] as UOp, ahead.loop]);
+      });
+      ahead.fetch.advance(ahead.loop);
+    }
     return accs.map((acc, i) => assign(acc, sums[i] as UOp));
   }
   #addTerms(r: UOp<"REDUCE">, terms: readonly UOp[], acc: UOp): UOp {

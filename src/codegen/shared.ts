@@ -1,6 +1,7 @@
 // SHARED: what the items of a workgroup read several times in a turn of a reduce comes through shared memory. A load becomes
 // one from a TILE, which says what part of the buffer that is and how it lies there; fetch.ts writes the copies. Between
-// pickOneHot and blockSums, while axes are still ranges. Rows may get a gap, so that items do not meet in one bank.
+// pickOneHot and blockSums, while axes are still ranges. Items that read rows below each other must not meet in one bank: rows
+// get a gap, or, for LDMATRIX, their pieces change places (`Swizzle`), which keeps what is copied at once together.
 
 import { PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -10,11 +11,13 @@ import { isLane } from "./expand.ts";
 import { type Axis, isItem, type Lowered } from "./lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { mapGraph } from "./rewrite.ts";
-import { elementOf, type Tile, type UOp, valueType } from "./uops.ts";
+import { elementOf, type Swizzle, type Tile, type UOp, valueType } from "./uops.ts";
 
 /** What one copy moves at most, the least it can, and the gap between rows, in bytes. */
 const MAX_COPY = 16;
 const MIN_COPY = 4;
+/** What all banks hold together, in bytes. */
+const BANKS = 128;
 
 /** A load as one from shared memory: the part of the buffer, and where in it which turn of which range is. */
 export interface Staged {
@@ -35,6 +38,8 @@ interface Dim {
 /** A range inside the loop, and how far it moves. */
 interface Walk {
   readonly range: UOp;
+  /** the axis of the kernel that it is a part of */
+  readonly of: number;
   readonly size: number;
   readonly stride: number;
   /** its turns are read at the same time, by items or as the rows of a matrix: not lanes or loops */
@@ -92,12 +97,16 @@ export function loopOf(
   throw new ArgumentError(`${showOpts([opt])}: this axis has no loop, another of this reduce has; name that`);
 }
 
+/** What reads a part: items one element or vector, or a warp matrices, the rows of which have a gap between them or are swizzled. */
+type Reader = "items" | "matrices" | "swizzled";
+
 /** The part of its buffer that a workgroup reads by this load in a turn of the loop; undefined where that is no box. */
 export function stage(
   load: UOp,
   { loop, inside }: ReturnType<typeof loopOf>,
   lowered: Lowered,
   stages: number,
+  reader: Reader = "items",
 ): Staged | undefined {
   const { arena, axes } = lowered;
   const [buffer, index, gate] = load.srcs as [UOp, UOp, UOp?];
@@ -111,15 +120,15 @@ export function stage(
   const base = new Map<UOp, number>();
   for (const [t, stride] of terms) {
     const size = isInner(t) ? axes[t.arg as number]?.size : undefined;
-    const { kind } = axes[t.arg as number] ?? {};
+    const { kind, of = -1 } = axes[t.arg as number] ?? {};
     const apart = isItem(axes[t.arg as number]) || kind === "tile";
-    if (typeof size === "number") walks.push({ range: t, size, stride, apart });
+    if (typeof size === "number") walks.push({ range: t, of, size, stride, apart });
     else if (t !== loop && toposort([t], (x) => x.srcs).some((x) => isInner(x) || x === loop))
       return undefined;
     else if (t !== loop) base.set(t, stride);
   }
   const step = loop === undefined ? 0 : (terms.get(loop) ?? 0);
-  const dims = boxOf(walks);
+  const dims = boxOf(walks, reader !== "items");
   if (dims === undefined || dims.length === 0 || (loop !== undefined && step === 0)) return undefined;
   const first = k + sum(walks.map((w) => Math.min(0, w.stride * (w.size - 1))));
   const type = elementOf(load);
@@ -130,12 +139,12 @@ export function stage(
   // what is copied one by one may lie in any order: in that in which it is read with the fewest loads
   const orders = dims.map((_, i) => [i, ...dims.keys()].filter((d, at, all) => all.indexOf(d) === at));
   const laid = (vector > 1 ? orders.slice(0, 1) : orders).map((order) =>
-    layOut(dims, order, walks, type.itemsize),
+    layOut(dims, order, walks, type.itemsize, reader === "swizzled"),
   );
   const loads = laid.map((l) => countLoads(l, lanes, MAX_COPY / type.itemsize));
-  const { size, pitches, offset, placed } = laid[loads.indexOf(Math.min(...loads))] as Layout;
+  const { pitches, offset, ...place } = laid[loads.indexOf(Math.min(...loads))] as Layout;
   const srcs = [buffer, toIndex({ terms: base, k: first }, arena), ...(loop === undefined ? [] : [loop])];
-  const spec: Tile = { dims: placed, size, vector, step, stages: loop === undefined ? 1 : stages };
+  const spec: Tile = { ...place, vector, step, stages: loop === undefined ? 1 : stages };
   return {
     tile: arena.make("TILE", PtrDType(valueType(load), true), srcs, spec),
     pitches,
@@ -145,17 +154,18 @@ export function stage(
 
 /**
  * Ranges as the dims of a box, the one whose elements are nearest to each other first. A range whose steps are within what the
- * nearer ones cover goes along the same dim: a window that moves, or a row that goes on. undefined: they overlap unevenly.
+ * nearer ones cover goes along the same dim: a window that moves, or a row that goes on, `rows`: if it is the same axis that
+ * does. undefined: they overlap unevenly.
  */
-function boxOf(walks: readonly Walk[]): Dim[] | undefined {
-  const dims: { stride: number; size: number; walks: Map<UOp, number>; apart: boolean }[] = [];
+function boxOf(walks: readonly Walk[], rows: boolean): Dim[] | undefined {
+  const dims: { stride: number; size: number; walks: Map<UOp, number>; apart: boolean; of: number }[] = [];
   for (const w of walks.toSorted((a, b) => Math.abs(a.stride) - Math.abs(b.stride))) {
     const [stride, sign] = [Math.abs(w.stride), Math.sign(w.stride)];
     const last = dims.at(-1);
     const by = stride / (last?.stride ?? 1);
-    const isRow = dims.length === 1;
+    const isRow = dims.length === 1 && (!rows || last?.of === w.of);
     if (last === undefined || by > last.size || (by === last.size && !isRow))
-      dims.push({ stride, size: w.size, walks: new Map([[w.range, sign]]), apart: w.apart });
+      dims.push({ stride, size: w.size, walks: new Map([[w.range, sign]]), apart: w.apart, of: w.of });
     else if (!Number.isInteger(by)) return undefined;
     else {
       last.size += by * (w.size - 1);
@@ -166,25 +176,31 @@ function boxOf(walks: readonly Walk[]): Dim[] | undefined {
   return dims;
 }
 
-interface Layout {
-  readonly placed: Tile["dims"];
-  readonly size: number;
+interface Layout extends Pick<Tile, "dims" | "size" | "swizzle"> {
   readonly pitches: ReadonlyMap<UOp, number>;
   readonly offset: number;
 }
-/** Dims in the given order. What is read at the same time lies an odd number of units apart, so that it is in other banks. */
+/**
+ * Dims in the given order. What is read at the same time lies an odd number of units apart, so that it is in other banks, or
+ * close together and swizzled, if rows are long and even enough.
+ */
 function layOut(
-  dims: readonly Dim[],
-  order: readonly number[],
-  walks: readonly Walk[],
-  itemsize: number,
+  ...[dims, order, walks, itemsize, close]: [
+    readonly Dim[],
+    readonly number[],
+    readonly Walk[],
+    number,
+    boolean,
+  ]
 ): Layout {
   const unit = MAX_COPY / itemsize;
+  const swizzle =
+    close && dims.length > 1 ? swizzleOf((dims[order[0] as number] as Dim).size, itemsize) : undefined;
   const pitch: number[] = [];
   let size = 1;
   for (const [at, i] of order.entries()) {
     const dim = dims[i] as Dim;
-    if (at > 0) size = (Math.ceil(size / unit) | (dim.apart ? 1 : 0)) * unit;
+    if (at > 0) size = (Math.ceil(size / unit) | (dim.apart && swizzle === undefined ? 1 : 0)) * unit;
     pitch[i] = size;
     size *= dim.size;
   }
@@ -192,8 +208,31 @@ function layOut(
     dims.flatMap((d, i) => [...d.walks].map(([r, by]) => [r, by * (pitch[i] as number)])),
   );
   const offset = sum(walks.map((w) => Math.max(0, -(pitches.get(w.range) as number)) * (w.size - 1)));
-  const placed = dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i] as number }));
-  return { placed, size: Math.ceil(size / unit) * unit, pitches, offset };
+  return {
+    dims: merged(dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i] as number }))),
+    size: Math.ceil(size / unit) * unit,
+    swizzle,
+    pitches,
+    offset,
+  };
+}
+/** Dims that go on without a gap in the buffer and in shared memory are one: fewer parts of an index. */
+function merged(dims: Tile["dims"]): Tile["dims"] {
+  const found: { size: number; stride: number; pitch: number }[] = [];
+  for (const d of dims) {
+    const last = found.at(-1);
+    const goesOn = (at: "stride" | "pitch"): boolean => last !== undefined && d[at] === last[at] * last.size;
+    if (last !== undefined && goesOn("stride") && goesOn("pitch")) last.size *= d.size;
+    else found.push({ ...d });
+  }
+  return found;
+}
+/** For rows of so many elements: any eight of them below each other have their pieces of one column in all banks. */
+function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
+  const bytes = row * itemsize;
+  if (bytes < 2 * MAX_COPY || !Number.isInteger(Math.log2(bytes))) return undefined;
+  const pieces = Math.min(bytes, BANKS) / MAX_COPY;
+  return { unit: MAX_COPY / itemsize, pieces, every: Math.max(bytes, BANKS) / itemsize };
 }
 
 /** How many loads an item needs for its lanes, where one gives up to `most` neighbours. */

@@ -94,7 +94,8 @@ const SPEC: Record<UOpName, Check> = {
   },
   TILE: (u) =>
     isLocal(u) && isPointer(u.srcs[0]) && index(u.srcs[1]) && (u.srcs[2]?.op ?? "RANGE") === "RANGE",
-  ELEMENT: (u) => u.op === "ELEMENT" && u.srcs.slice(1).length === u.arg.length,
+  ELEMENT: (u) =>
+    u.srcs.length === 2 && index(u.srcs[1]) && u.dtype === scalarOf(valueType(u.srcs[0] as UOp)),
   SINK: (u) => u.srcs.every((s) => s.op === "STORE"),
 };
 

@@ -75,7 +75,7 @@ class Tensors {
     }
     const { c } = this.#core;
     const product = this.#product(sum as UOp<"REDUCE">, m, n, k);
-    const lane = this.#arena.make("ELEMENT", this.#core.to, [product, this.#element.range], [1]);
+    const lane = this.#arena.make("ELEMENT", this.#core.to, [product, this.#element.range], undefined);
     const by = new Map([
       [sum, lane],
       [m, this.#index(c.row, this.#element.range)],
@@ -138,13 +138,20 @@ class Tensors {
     const shared = this.#opts.find((o) => o.op === "SHARED");
     let read = value;
     if (shared !== undefined && value.op === "LOAD") {
-      const staged = stage(value, loopOf(ranges, shared, this.#lowered), this.#lowered, shared.amount);
-      if (staged === undefined || staged.offset !== 0)
-        this.#refuse("and SHARED cannot bring an operand through shared memory");
-      const matrices = this.#matrices(operand, staged);
-      if (matrices !== undefined) return matrices;
-      const at = toIndex({ terms: staged.pitches, k: 0 }, a);
-      read = a.make("LOAD", value.dtype, [staged.tile, at], undefined);
+      const loop = loopOf(ranges, shared, this.#lowered);
+      const staged = (reader?: "matrices" | "swizzled"): Staged | undefined => {
+        const found = stage(value, loop, this.#lowered, shared.amount, reader);
+        return found?.offset === 0 ? found : undefined;
+      };
+      for (const reader of ["swizzled", "matrices"] as const) {
+        const found = staged(reader);
+        const matrices = found && this.#matrices(operand, found);
+        if (matrices !== undefined) return matrices;
+      }
+      const found = staged();
+      if (found === undefined) this.#refuse("and SHARED cannot bring an operand through shared memory");
+      const at = toIndex({ terms: found.pitches, k: 0 }, a);
+      read = a.make("LOAD", value.dtype, [found.tile, at], undefined);
     }
     const { itemsize } = this.#core.from;
     const bits = BITS[itemsize] as DType;
@@ -169,7 +176,8 @@ class Tensors {
   /**
    * A matrix of 8 rows of 16 bytes is a word an item: its row is the item's number by 4, its columns are those of the rest. So
    * each word of the fragment is such a matrix, if the rows of the operand (for b: its columns) lie side by side in shared memory;
-   * 16-bit matrices may also lie the other way and be turned. Each item says where one row of one matrix starts.
+   * 16-bit matrices may also lie the other way and be turned. Each item says where one row of one matrix starts. Four are
+   * read at once: those of a are below each other, then beside; those of b beside, then of another lane.
    */
   #matrices({ row, column, fragment }: Operand, { tile, pitches }: Staged): UOp | undefined {
     const a = this.#arena;
@@ -178,25 +186,74 @@ class Tensors {
     const [outer, inner] = isB ? [column, row] : [row, column];
     const turned = pitches.get(inner) !== 1;
     if (turned && (pitches.get(outer) !== 1 || itemsize !== 2)) return undefined;
+    // a row starts at a multiple of its length
+    const others = [...pitches].filter(([r]) => r !== (turned ? outer : inner));
+    if (others.some(([, p]) => p % (ROW / itemsize) !== 0)) return undefined;
     const words = (fragment.elements * itemsize) / 4;
-    // matrices of a lie below each other, then beside; those of b along k only
     const item = this.#item.range;
-    const eighth = a.alu("IDIV", item, this.#int(8));
+    const times = (x: UOp, n: number): UOp => a.alu("MUL", x, this.#int(n));
+    const [eighth, half] = [8, 16].map((n) => a.alu("IDIV", item, this.#int(n))) as [UOp, UOp];
     const within = a.alu("MOD", item, this.#int(8));
     const below = isB ? this.#int(0) : a.alu("MOD", eighth, this.#int(2));
-    const beside = a.alu("MOD", isB ? eighth : a.alu("IDIV", item, this.#int(16)), this.#int(2));
-    const times = (x: UOp, n: number): UOp => a.alu("MUL", x, this.#int(n));
+    const beside = isB ? a.alu("MOD", eighth, this.#int(2)) : half;
     const [first, second] = turned
       ? [times(below, 8), a.alu("ADD", within, times(beside, 8))]
       : [a.alu("ADD", within, times(below, 8)), times(beside, ROW / itemsize)];
-    const at = replace(
-      toIndex({ terms: pitches, k: 0 }, a),
-      new Map([
-        [outer, first as UOp],
-        [inner, second as UOp],
-      ]),
-      a,
+    const by = new Map([
+      [outer, first],
+      [inner, second],
+    ]);
+    const pair = isB ? this.#pair(outer, pitches) : undefined;
+    if (pair !== undefined) by.set(pair, a.alu("ADD", times(a.alu("IDIV", pair, this.#int(2)), 2), half));
+    const at = this.#place(tile as UOp<"TILE">, pitches, by, turned ? inner : outer, within);
+    if (at === undefined) return undefined;
+    const read = a.make("LDMATRIX", uint32.vec(pair === undefined ? words : 2 * words), [tile, at], turned);
+    if (pair === undefined) return read;
+    const odd = times(a.alu("MOD", pair, this.#int(2)), words);
+    const mine = range(words).map((i) =>
+      a.make("ELEMENT", uint32, [read, a.alu("ADD", odd, this.#int(i))], undefined),
     );
-    return a.make("LDMATRIX", uint32.vec(words), [tile, toIndex(affine(at), a)], turned);
+    return a.make("VECTORIZE", uint32.vec(words), mine, undefined);
+  }
+  /** Lanes, an even number, that are other columns of b. */
+  #pair(side: UOp, pitches: ReadonlyMap<UOp, number>): UOp | undefined {
+    const { axes } = this.#lowered;
+    const axisOf = (r: UOp): Axis | undefined => axes[r.arg as number];
+    const isOther = (a?: Axis): boolean => a?.kind === "upcast" && a.of === axisOf(side)?.of;
+    return [...pitches.keys()].find((r) => isOther(axisOf(r)) && (axisOf(r)?.size as number) % 2 === 0);
+  }
+  /** The place in a tile, where its ranges are replaced; `side` runs over its rows, of which eight are read at once. */
+  #place(
+    ...[tile, pitches, by, side, within]: [
+      UOp<"TILE">,
+      ReadonlyMap<UOp, number>,
+      ReadonlyMap<UOp, UOp>,
+      UOp,
+      UOp,
+    ]
+  ): UOp | undefined {
+    const a = this.#arena;
+    const sum = (of: (pitch: number) => boolean): UOp => {
+      const terms = new Map([...pitches].filter(([, p]) => of(p)));
+      return toIndex(affine(replace(toIndex({ terms, k: 0 }, a), by, a)), a);
+    };
+    const { swizzle } = tile.arg;
+    if (swizzle === undefined) return sum(() => true);
+    const { unit, pieces, every } = swizzle;
+    const period = every * pieces;
+    const pitch = period / 8;
+    const isEven = [...pitches].every(([r, p]) => p < pitch || p % (r === side ? pitch : period) === 0);
+    if (pitches.get(side) !== pitch || !isEven) return undefined;
+    const way = a.alu("MUL", a.alu("IDIV", within, this.#int(8 / pieces)), this.#int(unit));
+    const moved = a.alu(
+      "XOR",
+      sum((p) => p % (pieces * unit) !== 0),
+      way,
+    );
+    return a.alu(
+      "ADD",
+      moved,
+      sum((p) => p % (pieces * unit) === 0),
+    );
   }
 }

@@ -59,8 +59,8 @@ export interface UOpArgs {
   STAGE: undefined;
   /** the part of a buffer that a workgroup needs in one turn of a loop, in shared memory (shared.ts) */
   TILE: Tile;
-  /** of a vector the lane that ranges of lanes name, the strides of which these are */
-  ELEMENT: readonly number[];
+  /** of a vector the lane that an index of ranges of lanes names */
+  ELEMENT: undefined;
   SINK: undefined;
 }
 
@@ -87,12 +87,24 @@ export interface TensorCore {
   readonly c: Fragment;
 }
 
+/** Element x lies at x ^ (x / every % pieces * unit): rows that are read at once lie in different banks. */
+export interface Swizzle {
+  /** elements of a piece */
+  readonly unit: number;
+  /** pieces that change places; a power of two */
+  readonly pieces: number;
+  /** elements after which they do so in another way */
+  readonly every: number;
+}
+
 /** How a part of a buffer lies in shared memory. */
 export interface Tile {
   /** the dims of the part, the innermost first: elements apart in the buffer (stride) and in shared memory (pitch) */
   readonly dims: readonly { readonly size: number; readonly stride: number; readonly pitch: number }[];
   /** elements in shared memory, with gaps, for one turn */
   readonly size: number;
+  /** rows that lie without gaps: so many 16-byte pieces of a row change places, in another way for each row of a few */
+  readonly swizzle: Swizzle | undefined;
   /** elements that are copied at once */
   readonly vector: number;
   /** how far the part moves with each turn of the loop */

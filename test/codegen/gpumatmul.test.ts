@@ -6,7 +6,10 @@ import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import { MMA } from "../../src/codegen/mma.ts";
 import { type OptOp, showOpts } from "../../src/codegen/opts.ts";
-import type { DType, Value } from "../../src/dtype.ts";
+import type { UOp } from "../../src/codegen/uops.ts";
+import type { DType, Pointer, Value } from "../../src/dtype.ts";
+import { range } from "../../src/helpers.ts";
+import { opRecord } from "../../src/ops.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { Random } from "../shape/random.ts";
@@ -23,7 +26,7 @@ const matrix = (type: DType, shape: readonly number[], seed: number): Tensor => 
 
 async function check(t: Tensor, opts: readonly OptOp[]): Promise<Kernel> {
   const item = await lastItem(t);
-  const kernel = lowered(item, opts, gpuTarget(32));
+  const kernel = lowered(item, opts, { ...gpuTarget(32), sharedMax: 2 ** 18 });
   const want = await runKernel(item, lowered(item));
   const what = `${kernel.name} with ${showOpts(opts)}`;
   expectValues(item.outputs[0]?.dtype as DType, await runKernel(item, kernel), want, what, {
@@ -49,6 +52,29 @@ const WAYS = [
   [true, false],
   [true, true],
 ] as const;
+
+/** Indexes as each item of the first warp has them, in the first turn of all loops. */
+const indexesOf = (kernel: Kernel): ReadonlyMap<UOp, Value>[] =>
+  range(32).map((item) => {
+    const known = new Map<UOp, Value>();
+    for (const u of kernel.uops) {
+      if (u.op === "CONST" || u.op === "DEFINE_ACC") known.set(u, u.arg);
+      else if (u.op === "LOOP") known.set(u, 0);
+      else if (u.op === "SPECIAL") known.set(u, u.arg[1] === "lidx0" ? item : 0);
+      else if (u.op === "ALU" && u.srcs.every((s) => known.has(s))) {
+        const values = u.srcs.map((s) => known.get(s) as Value);
+        known.set(u, opRecord(u.arg).evaluate(u.srcs.at(-1)?.dtype as DType, ...values));
+      }
+    }
+    return known;
+  });
+/** How many groups of four banks eight items that are served at once touch, at worst: in all there are eight. */
+function banks(access: UOp, indexes: readonly ReadonlyMap<UOp, Value>[]): number {
+  const { base } = (access.srcs[0] as UOp).dtype as Pointer;
+  const places = indexes.map((known) => Number(known.get(access.srcs[1] as UOp)) * base.itemsize);
+  const eighths = range(4).map((e) => new Set(places.slice(8 * e, 8 * e + 8).map((p) => (p % 128) >> 4)));
+  return Math.min(...eighths.map((s) => s.size));
+}
 
 describe("SHARED", () => {
   const tile = [
@@ -145,6 +171,56 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
       }
     },
   );
+  test.each(WAYS)("what is read or copied at once lies in different banks (%s, %s)", async (turnA, turnB) => {
+    for (const unroll of [1, 2, 4]) {
+      const list = [opt("TC", 2, number), ...warps, opt("UNROLL", 2, unroll), opt("SHARED", 2, 2)];
+      // a block that is as wide as the matrix, and one of several
+      const item = await lastItem(product(core.from, [32, 8 * core.k, 32 * unroll], turnA, turnB));
+      const kernel = lowered(item, list, gpuTarget(32));
+      const indexes = indexesOf(kernel);
+      const isMatrix = core.from.itemsize === 2 || (!turnA && turnB);
+      const copies = opsIn(kernel, "ASYNC").filter((u) => isMatrix && u.arg === 16 / core.from.itemsize);
+      const reads = opsIn(kernel, "LDMATRIX");
+      if (isMatrix) expect(Math.min(reads.length, copies.length)).toBeGreaterThan(0);
+      for (const u of [...reads, ...copies]) expect(banks(u, indexes)).toBe(8);
+    }
+  });
+  test("matrices are read four at once, by turns that are ahead of what they multiply", async () => {
+    const list = [opt("TC", 2, number), ...warps, opt("UNROLL", 2, 2), opt("SHARED", 2, 3)];
+    const kernel = await check(product(core.from, [32, 6 * core.k, 32], false, true), list);
+    const [loop] = opsIn(kernel, "LOOP") as [UOp];
+    const at = (u: UOp): number => kernel.uops.indexOf(u);
+    const reads = opsIn(kernel, "LDMATRIX");
+    expect(reads.every((u) => u.dtype === dtypes.uint32.vec(4))).toBe(true);
+    // 2 of a and 1 of b for each of 2 lanes, and those of the first lane before the loop
+    expect(reads).toHaveLength(9);
+    expect(reads.filter((u) => at(u) < at(loop))).toHaveLength(3);
+    const products = opsIn(kernel, "WMMA");
+    const last = products.at(-1) as UOp;
+    expect(reads.every((u) => at(u) < at(last))).toBe(true);
+    const barrier = opsIn(kernel, "BARRIER").at(-1) as UOp;
+    expect(products.filter((u) => at(u) > at(barrier)).length, "what can go on beyond the barrier").toBe(4);
+    expect(kernel.ops, "addresses and copies do not count").toBe(2 * 32 * 6 * core.k * 32);
+  });
+  test("random lists", async () => {
+    const random = new Random(100 + number);
+    for (let i = 0; i < 4; i++) {
+      const [lanesM, lanesN] = [random.pick([1, 2, 3]), random.pick([1, 2, 3, 4])];
+      const [warpsM, warpsN] = [random.pick([1, 2]), random.pick([1, 2])];
+      const [unroll, turns, stages] = [random.pick([1, 2, 3, 4]), random.int(1, 4), random.int(1, 4)];
+      const shape = [16 * lanesM * warpsM, core.k * unroll * turns, 8 * lanesN * warpsN] as const;
+      const list = [
+        opt("TC", 2, number),
+        opt("UPCAST", 0, lanesM),
+        opt("LOCAL", 0, warpsM),
+        opt("UPCAST", 1, lanesN),
+        opt("LOCAL", 1, warpsN),
+        opt("UNROLL", 2, unroll),
+        opt("SHARED", 2, stages),
+      ];
+      await check(product(core.from, shape, random.pick([true, false]), random.pick([true, false])), list);
+    }
+  });
   test("an epilogue, a batch, a sum without a loop", async () => {
     const bias = product(core.from, size)
       .cast(float32)
