@@ -214,12 +214,16 @@ class KernelText extends KernelWriter {
     );
   }
 
+  /** Only a sum stands beside the plus without brackets: other operators may bind less. */
+  address(buffer: UOp | undefined, idx: UOp | undefined): string {
+    const at = this.text(idx);
+    return `${this.text(buffer)}+${idx?.op === "ALU" && idx.arg === "ADD" ? stripParens(at) : at}`;
+  }
   /** An element, or `d.count` elements from `idx` on. */
   access(buffer: UOp | undefined, idx: UOp | undefined, d: DType): string {
     const { usesPtrArithmetic, prefixForCast, bufferPrefix, smemPrefix, typeName } = this.language;
     const at = this.text(idx);
-    const inner = idx?.op === "ALU" && idx.arg === "ADD" ? stripParens(at) : at;
-    const pointer = `${this.text(buffer)}+${inner}`;
+    const pointer = this.address(buffer, idx);
     if (d.count > 1) {
       const local = buffer?.dtype instanceof Pointer && buffer.dtype.local;
       const space = prefixForCast ? (local ? smemPrefix : bufferPrefix) : "";
@@ -336,14 +340,13 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   ASYNC: (k, u) => {
     const [to, place, from, index, gate] = u.srcs;
     const bytes = u.arg * ((from as UOp).dtype as Pointer).base.itemsize;
-    const address = (buffer?: UOp, at?: UOp): string => `${k.text(buffer)}+${stripParens(k.text(at))}`;
-    const copy = k.helped(k.warp(u).copy(address(to, place), address(from, index), bytes));
+    const copy = k.helped(k.warp(u).copy(k.address(to, place), k.address(from, index), bytes));
     k.line(`${gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `}${copy};`);
   },
   COMMIT: (k, u) => k.line(k.warp(u).commit),
   WAIT: (k, u) => k.line(k.warp(u).wait(u.arg)),
   LDMATRIX: (k, u) => {
-    const address = `${k.text(u.srcs[0])}+${stripParens(k.text(u.srcs[1]))}`;
+    const address = k.address(u.srcs[0], u.srcs[1]);
     k.set(u, k.declare(u, "val", k.helped(k.warp(u).loadMatrix(address, lanesOf(u), u.arg))));
   },
   WMMA: (k, u) => {
