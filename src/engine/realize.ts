@@ -44,7 +44,7 @@ export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
     try {
       await runAsync(work());
     } catch (e) {
-      if (left === 0 || !(e instanceof OutOfMemoryError) || !(await collectGarbage(50))) throw e;
+      if (left === 0 || !(e instanceof OutOfMemoryError) || !(await collectGarbage())) throw e;
       await attempt(left - 1);
     }
   };

@@ -23,7 +23,7 @@ function release({ device, handle, nbytes, adopted }: Allocation): void {
   GlobalCounters.allocated(device.name, nbytes, -1);
   const pressure = pressureOn(device);
   pressure.bytes = Math.max(0, pressure.bytes - nbytes);
-  buffers = Math.max(0, buffers - 1);
+  many.buffers = Math.max(0, many.buffers - 1);
 }
 const finaliser = new FinalizationRegistry<Allocation>(release);
 
@@ -31,8 +31,8 @@ const finaliser = new FinalizationRegistry<Allocation>(release);
 const pressures = new Map<Compiled, { bytes: number; floor: number }>();
 const pressureOn = (device: Compiled) => getOrMake(pressures, device, () => ({ bytes: 0, floor: 0 }));
 /** The same on all devices, in number. */
-let buffers = 0;
-const MANY_BUFFERS = 1000;
+const FEW = 1000;
+const many = { buffers: 0, floor: FEW };
 
 /** Room for `size` elements on a device. */
 export class Buffer {
@@ -90,7 +90,7 @@ export class Buffer {
     finaliser.register(this, allocation, allocation);
     GlobalCounters.allocated(device.name, this.nbytes, 1);
     pressureOn(device).bytes += this.nbytes;
-    buffers++;
+    many.buffers++;
     return this;
   }
 
@@ -157,13 +157,22 @@ export class Buffer {
  * one task pass: collected Buffers then reach their finaliser. In a synchronous loop no finaliser can run.
  */
 export async function relievePressure(): Promise<void> {
-  if (buffers < MANY_BUFFERS && !isPressed()) return;
-  buffers = 0;
-  for (const pressure of pressures.values()) pressure.bytes = 0;
-  await collectGarbage();
+  if (!isPressed()) return;
+  let bytes = 0;
+  for (const pressure of pressures.values()) {
+    bytes += pressure.bytes;
+    pressure.bytes = 0;
+  }
+  // most of it: a few small ones that are freed are not enough
+  const { memUsed, buffers } = GlobalCounters;
+  const goal = { memUsed: memUsed - bytes / 2, buffers: buffers - many.buffers / 2 };
+  many.buffers = 0;
+  await pushCollector(() => GlobalCounters.memUsed <= goal.memUsed && GlobalCounters.buffers <= goal.buffers);
   for (const [device, pressure] of pressures) pressure.floor = GlobalCounters.memUsedOn(device.name);
+  many.floor = Math.max(FEW, GlobalCounters.buffers);
 }
 function isPressed(): boolean {
+  if (many.buffers >= many.floor) return true;
   for (const [device, { bytes, floor }] of pressures) {
     if (bytes >= Math.max(device.allocator.slack, floor)) return true;
   }
@@ -177,19 +186,22 @@ const dropped = new FinalizationRegistry<{ seen: boolean }>((last) => {
   last.seen = true;
 });
 
-/**
- * Whether it freed anything. A collection is begun and ended over several tasks, up to a dozen. One that had begun before
- * may miss what was dropped meanwhile, so only the second one says that there is nothing.
- */
-export async function collectGarbage(patience = 16): Promise<boolean> {
-  const before = GlobalCounters.buffers;
-  for (let turn = 0; turn < 2 && GlobalCounters.buffers === before; turn++) {
+/** Until it is enough, or there is nothing left. A collection is begun and ended over several tasks, up to a dozen. */
+async function pushCollector(isEnough: () => boolean, patience = 16): Promise<void> {
+  // one that has begun already may miss what was dropped meanwhile
+  for (let turn = 0; turn < 2 && !isEnough(); turn++) {
     const last = { seen: false };
     dropped.register({}, last);
-    for (let i = 0; i < patience && GlobalCounters.buffers === before && !last.seen; i++) {
+    for (let i = 0; i < patience && !isEnough() && !last.seen; i++) {
       new ArrayBuffer(128 << 20);
       await nextTask();
     }
   }
+}
+
+/** Whether it freed anything. */
+export async function collectGarbage(): Promise<boolean> {
+  const before = GlobalCounters.buffers;
+  await pushCollector(() => GlobalCounters.buffers < before, 50);
   return GlobalCounters.buffers < before;
 }

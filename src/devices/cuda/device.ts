@@ -31,8 +31,8 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
     this.context = new CudaContext(system, name, ordinalOf(name));
     this.timing = new Timing(this.context);
     this.allocator = new CudaAllocator(this.context, this.timing);
-    this.renderer = fitted(renderer, this.context);
     this.#compiler = new CudaCompiler(nvrtc, this.context.arch, name);
+    this.renderer = fitted(renderer, this.context, this.#compiler.arch);
     this.#args = new LaunchArguments(this.context);
     this.graph = { space: system, make: (items, slots) => new CudaGraph(items, slots, deviceOf) };
     for (const peer of system.devices) {
@@ -53,10 +53,10 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   }
 }
 
-/** The renderer with the limits of this GPU. */
-function fitted(renderer: Renderer, context: CudaContext): Renderer {
+/** The renderer with the limits of this GPU and of what is compiled for it. */
+function fitted(renderer: Renderer, context: CudaContext, arch: number): Renderer {
   const sharedMax = context.attribute(ATTRIBUTE.SHARED_OPTIN);
-  return { ...cudaFor(renderer, context.arch, context.attribute(ATTRIBUTE.MULTIPROCESSORS)), sharedMax };
+  return { ...cudaFor(renderer, arch, context.attribute(ATTRIBUTE.MULTIPROCESSORS)), sharedMax };
 }
 
 /** CUDA is the first GPU, CUDA:1 the second. */

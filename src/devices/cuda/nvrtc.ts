@@ -156,18 +156,22 @@ export class CudaCompiler {
   readonly #options: readonly string[];
   readonly #device: string;
   readonly kind: CodeKind;
+  /** whose instructions the code may have: the GPU's, or those of the last one that NVRTC knows before it */
+  readonly arch: number;
 
   constructor(nvrtc: Nvrtc, arch: number, device: string) {
     this.#nvrtc = nvrtc;
     this.#device = device;
     this.kind = nvrtc.archs.includes(arch) ? "cubin" : "ptx";
-    this.#options = [`--gpu-architecture=${this.#target(arch)}`, "--std=c++17", "-w", ...CUDALanguage.flags];
+    this.arch = this.kind === "cubin" ? arch : this.#before(arch);
+    const own = hasOwnInstructions(arch) ? "a" : "";
+    const target = this.kind === "cubin" ? `sm_${arch}${own}` : `compute_${this.arch}`;
+    this.#options = [`--gpu-architecture=${target}`, "--std=c++17", "-w", ...CUDALanguage.flags];
   }
 
-  #target(arch: number): string {
-    if (this.kind === "cubin") return `sm_${arch}${hasOwnInstructions(arch) ? "a" : ""}`;
+  #before(arch: number): number {
     const older = this.#nvrtc.archs.filter((a) => a < arch);
-    if (older.length > 0) return `compute_${Math.max(...older)}`;
+    if (older.length > 0) return Math.max(...older);
     throw new DeviceError(
       `${this.#device}: NVRTC ${this.#nvrtc.version} compiles for sm_${Math.min(...this.#nvrtc.archs)} and later, and ` +
         `this GPU is sm_${arch}; install an older CUDA toolkit and name its folder in CUDA_PATH`,

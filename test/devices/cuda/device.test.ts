@@ -54,6 +54,10 @@ describe("opening", () => {
     expect([device.context.arch, device.renderer.gpu?.units, device.renderer.sharedMax]).toEqual([
       89, 76, 101_376,
     ]);
+    // the compiler knows 80 and 90: what is PTX of 80 for it has no products of 8 bits
+    const types = (d: CudaDevice) => d.renderer.gpu?.tensorCores.map((c) => c.from.itemsize);
+    expect(types(device)).not.toContain(1);
+    expect(types(fakeCuda().open())).toContain(1);
   });
 });
 
