@@ -4,8 +4,8 @@
 
 import { type DType, dtypes, PtrDType } from "../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../errors.ts";
-import { arraysEqual, getOrMake, range } from "../helpers.ts";
-import { isAluOp, REDUCE, type ReduceOp } from "../ops.ts";
+import { arraysEqual, getOrMake, range, toposort } from "../helpers.ts";
+import { isAluOp, isReduceOp, REDUCE, type ReduceOp } from "../ops.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import {
@@ -97,6 +97,17 @@ interface Reduce {
 /** Dims that are one loop, by the STORE or reduce: OptOps do not change them, and most kernels are lowered twice. */
 const groups = new WeakMap<LazyOp, readonly (readonly number[])[]>();
 
+/** How many reduces wait for one another below a node, itself included: one never waits for another of its height. */
+const heights = new WeakMap<LazyOp, number>();
+function heightOf(root: LazyOp): number {
+  for (const u of toposort([root], (x) => (heights.has(x) ? [] : x.srcs))) {
+    if (heights.has(u)) continue;
+    const below = u.srcs.reduce((n, x) => Math.max(n, heights.get(x) as number), 0);
+    heights.set(u, below + (isReduceOp(u.op) ? 1 : 0));
+  }
+  return heights.get(root) as number;
+}
+
 class Lowering {
   readonly #arena = new UOpArena();
   readonly #axes: Axis[] = [];
@@ -105,6 +116,8 @@ class Lowering {
   /** what each symbolic integer became */
   readonly #indexes = new Map<Sint, UOp>();
   readonly #reduceLoops = new Map<LazyOp, readonly Loops[]>();
+  /** the loops of reduces by the place where these are looked at: what runs alike runs together */
+  readonly #alike = new Map<Place, Map<string, readonly Loops[]>>();
   readonly #homes: Home[] = [];
   readonly #items: Items[] = [];
   /** the side of a matrix that a warp multiplies, by the number of its axis */
@@ -252,14 +265,7 @@ class Lowering {
   #reduce(op: LazyOp<ReduceOp>, place: Place): UOp {
     const a = this.#arena;
     const src = op.srcs[0] as LazyOp;
-    const loops = getOrMake(this.#reduceLoops, op, () => {
-      const busy: UOp[] = [];
-      return getOrMake(groups, op, () => mergeDims([src], op.arg)).map((dims) => {
-        const made = this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), { place, busy });
-        busy.push(...made.items);
-        return made;
-      });
-    });
+    const loops = getOrMake(this.#reduceLoops, op, () => this.#loopsOf(op, src, place));
     const idx = [...place.idx];
     const fresh = indexes(loops, src.shape);
     for (const d of op.arg) idx[d] = fresh[d] as Sint;
@@ -273,12 +279,30 @@ class Lowering {
     this.#requireFree(items, place);
     const ranges = loops.flatMap((l) => l.ranges).filter((r) => !items.includes(r));
     const [first] = ranges;
-    if (first !== undefined && items.length === 0) {
+    const isHome = this.#homes.some((h) => h.place === inner && h.ranges[0] === first);
+    if (first !== undefined && items.length === 0 && !isHome) {
       const axis = (this.#axes[first.arg as number] as Axis).of;
       this.#homes.push({ dims: op.arg, axis, ranges, place: inner });
     }
     const own = ranges.length === 0 ? value : a.make("REDUCE", op.dtype, [value, ...ranges], op.op);
     return items.length === 0 ? own : a.make("REDUCE", op.dtype, [own, ...items], op.op);
+  }
+  /** Reduces of the same dims that do not wait for each other are one loop: what both read is read once. */
+  #loopsOf(op: LazyOp<ReduceOp>, src: LazyOp, place: Place): readonly Loops[] {
+    const merged = getOrMake(groups, op, () => mergeDims([src], op.arg));
+    const key = [heightOf(op), src.shape, op.arg, ...merged].join("|");
+    return getOrMake(
+      getOrMake(this.#alike, place, () => new Map<string, readonly Loops[]>()),
+      key,
+      () => {
+        const busy: UOp[] = [];
+        return merged.map((dims) => {
+          const made = this.#loops(dims, sprod(dims.map((d) => src.shape[d] as Sint)), { place, busy });
+          busy.push(...made.items);
+          return made;
+        });
+      },
+    );
   }
   /** Where a reduce is looked at may not depend on the items that share it. */
   #requireFree(items: readonly UOp[], { idx }: Place): void {
