@@ -24,8 +24,10 @@ const MAX_KEPT = 32;
 const TILE = 8;
 /** Products in the loop of a tile, written out. */
 const MAX_BODY = 256;
-/** Of a sum that items share each has so many terms. */
-const SHARE = 256;
+/** Of a sum that items share each has so many terms; at least so many where there are too few results for all items. */
+const [SHARE, LEAST] = [256, 16];
+/** Results are few where so many times as many would keep all items busy. */
+const FEW = 16;
 
 const powerBelow = (n: number): number => 2 ** Math.floor(Math.log2(Math.max(1, n)));
 const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n)));
@@ -151,7 +153,9 @@ class GpuHeuristic {
   #elementwise(): void {
     const near = this.#nearest(this.#outer);
     if (near === undefined) return;
-    const vector = this.#vector(near);
+    // what one workgroup can do at once waits for nothing but itself
+    const tiny = prod(this.#outer.map((a) => this.#size(a.id))) <= ITEMS;
+    const vector = tiny ? 1 : this.#vector(near);
     this.#add("UPCAST", near, vector);
     const other = this.#nearest(this.#outer.filter((a) => a !== near));
     if (other !== undefined && this.#near(other.id) > 0 && this.#vector(other) > 1) {
@@ -194,7 +198,8 @@ class GpuHeuristic {
     if (near === undefined || other === undefined) return false;
     const outs = prod(this.#outer.map((a) => this.#size(a.id)));
     const sums = hot.srcs.slice(1).map((r) => this.#axes[r.arg as number] as Axis);
-    const long = prod(sums.map((a) => this.#size(a.id))) / SHARE;
+    const terms = prod(sums.map((a) => this.#size(a.id)));
+    const long = terms / SHARE;
     const groups = outs / (ITEMS * TILE * TILE);
     const { units } = this.#gpu;
     // where a sum is long enough for many, a tile need not be small to keep the machine busy
@@ -211,7 +216,8 @@ class GpuHeuristic {
     this.#add("UPCAST", other, across[1] as number);
     // few results an item leave registers for more items
     const crowd = prod(across) <= 2 * TILE ? this.#limit() : ITEMS;
-    const helpers = powerBelow(Math.min(crowd, long, (units * BUSY) / (outs / prod(across))));
+    const lacking = (units * BUSY) / (outs / prod(across));
+    const helpers = powerBelow(Math.min(crowd, lacking, lacking >= FEW ? terms / LEAST : long));
     const room = helpers >= 4 ? Math.max(1, ITEMS / helpers) : ITEMS;
     const side = Math.sqrt(room);
     this.#add("LOCAL", near, evenly(this.#rest(near.id), side));
@@ -312,10 +318,20 @@ class GpuHeuristic {
     const last = this.#outer.at(-1);
     if (last !== undefined && this.#items < ITEMS / 2) this.#fill(last, ITEMS / 2);
   }
-  /** A short loop is written out, a longer one in parts: loads that do not wait for each other. */
+  /** A short loop is written out, a longer one in parts: loads that do not wait for each other, as registers hold them. */
   #unroll(a: Axis): void {
     const left = this.#rest(a.id);
     if (!this.#isStatic(a)) return;
-    this.#add("UNROLL", a, left <= 8 ? left : turns(left));
+    const lanes = this.#opts.filter((o) => o.op === "UNROLL" && this.#sharesLoop(o.axis, a.of));
+    const loads = this.#memory.filter((u) => u.op === "LOAD" && this.#free.get(u)?.has(a.id)).length;
+    const held = loads * prod(lanes.map((o) => o.amount));
+    const most = left <= 8 ? left : turns(left);
+    this.#add("UNROLL", a, held <= KEPT ? most : divisor(most, Math.max(1, Math.floor(MAX_KEPT / held))));
+  }
+  /** Two reduce axes, by the numbers that OptOps have for them, are of one reduce. */
+  #sharesLoop(x: number, y: number): boolean {
+    const has = (r: UOp, of: number): boolean =>
+      r.srcs.slice(1).some((s) => this.#axes[s.arg as number]?.of === of);
+    return this.#reduces.some((r) => has(r, x) && has(r, y));
   }
 }

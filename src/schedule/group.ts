@@ -1,5 +1,6 @@
 // Which kernels are better one: those that run over the same elements and read one another, or the same large input, at
-// the same places. An optimiser's three assigns, a sum and what is stored on the way to it. In go the drafts of all
+// the same places. An optimiser's three assigns, a sum and what is stored on the way to it; and small updates of any
+// tensors of one shape. In go the drafts of all
 // kernels in an order in which they could run, out come groups in such an order; schedule.ts builds a kernel of each.
 
 import { getOrMake, toposort } from "../helpers.ts";
@@ -7,11 +8,13 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
-import { type LazyOp, readInPlace } from "./lazyop.ts";
+import { type LazyOp, readInRow } from "./lazyop.ts";
 import type { Draft } from "./schedule.ts";
 
-/** A kernel of more outputs than this keeps too much alive at once, and gains little. */
-const MAX_OUTPUTS = 8;
+/** A kernel of more outputs than this keeps too much alive at once, and gains little; one of small updates may have more. */
+const [MAX_OUTPUTS, MAX_UPDATES] = [8, 16];
+/** An update of at most so many elements takes less time than it takes to start a kernel. */
+const SMALL = 1 << 14;
 /** WebAssembly takes a thousand arguments, a compiler is happier with fewer. */
 const MAX_BUFFERS = 32;
 /** How many groups of one shape are tried before a draft starts its own. */
@@ -28,6 +31,8 @@ interface Candidate {
   readonly reads: ReadonlyMap<Buffer, boolean>;
   /** what it loads an element of at every turn, and how it sees it */
   readonly loads: ReadonlyMap<Buffer, ReadonlySet<string>>;
+  /** writes new values of a small tensor, as an optimiser does with each of its parameters */
+  readonly updates: boolean;
 }
 
 interface Group {
@@ -109,7 +114,7 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   const loops = new Set<string>();
   const reads = new Map<Buffer, boolean>();
   const loads = new Map<Buffer, Set<string>>();
-  const here = new Set(readInPlace(store));
+  const here = new Set(readInRow(store));
   for (const u of toposort(ast, (x) => x.srcs)) {
     if (isReduceOp(u.op)) loops.add(`${u.srcs[0]?.shape}/${u.arg}`);
     if (u.op !== "LOAD") continue;
@@ -119,14 +124,17 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   }
   const age = draft.out.id < since ? "old" : "new";
   const shape = [outputs[0]?.device, age, store.shape].join("|");
-  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads };
+  const updates = draft.out.op === "ASSIGN" && loops.size === 0 && turns <= SMALL;
+  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads, updates };
 }
 
 /** Whether the kernel belongs to the group, as far as the two of them can tell. */
 function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: number): boolean {
   const outputs = new Set([...g.members, c.draft].map((d) => d.item.outputs[0] as Buffer));
   const inputs = new Set([...g.candidates, c].flatMap((x) => [...x.reads.keys()]));
-  if (outputs.size !== g.members.length + 1 || outputs.size > MAX_OUTPUTS) return false;
+  const updates = c.updates && g.candidates.every((x) => x.updates);
+  if (outputs.size !== g.members.length + 1) return false;
+  if (outputs.size > (updates ? MAX_UPDATES : MAX_OUTPUTS)) return false;
   if (outputs.size + inputs.size > buffers) return false;
   // what one of them writes, all of them read only where they write it
   if ([...g.candidates, c].some((x) => [...x.reads].some(([b, here]) => outputs.has(b) && !here)))
@@ -134,7 +142,7 @@ function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: 
   const sameLoops = g.candidates.every((x) => x.loops === c.loops);
   if (g.members.some((m) => c.draft.item.reads.includes(m.out) && isShared(m)))
     return sameLoops || c.loops === "";
-  return sameLoops && g.candidates.some((x) => sharesLoads(x, c));
+  return updates || (sameLoops && g.candidates.some((x) => sharesLoads(x, c)));
 }
 
 const sharesLoads = (a: Candidate, b: Candidate): boolean =>

@@ -6,7 +6,7 @@ import { toposort } from "../helpers.ts";
 import type { CustomFn } from "../lazy/lazybuffer.ts";
 import { type AluOp, isReduceOp, type ReduceOp } from "../ops.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
-import type { Shape } from "../shape/view.ts";
+import { type Shape, stridesFor } from "../shape/view.ts";
 
 /** `idx` is the position among the kernel's buffers: outputs first. */
 export class MemBuffer {
@@ -144,6 +144,39 @@ export function readInPlace(store: LazyOp): number[] {
     places.set(u.arg.idx, here && places.get(u.arg.idx) !== false);
   }
   return [...places].flatMap(([idx, here]) => (here ? [idx] : []));
+}
+
+/**
+ * The buffers that a kernel reads at the element that it writes, and nowhere else: once, or in every turn of a reduce to that
+ * element. Another output of the kernel may be what it reads.
+ */
+export function readInRow(store: LazyOp): number[] {
+  if (store.op !== "STORE" || !store.arg.st.contiguous) return [];
+  const isEnd = (x: LazyOp): boolean => x.op === "VIEW" || isReduceOp(x.op);
+  const nodes = toposort<LazyOp>([store], (x) => x.srcs);
+  const places = new Map<number, boolean>();
+  const seen = new Set<LazyOp>();
+  const look = (roots: readonly LazyOp[], axes: readonly number[]): void => {
+    for (const u of toposort<LazyOp>(roots, (x) => (isEnd(x) ? [] : x.srcs))) {
+      if (u.op !== "LOAD") continue;
+      seen.add(u);
+      const here = showsRow(u.arg.st, store.shape, axes);
+      places.set(u.arg.idx, here && places.get(u.arg.idx) !== false);
+    }
+  };
+  look([store], []);
+  for (const u of nodes) if (isReduceOp(u.op)) look(u.srcs, u.arg as readonly number[]);
+  // what is seen through a view only
+  for (const u of nodes) if (u.op === "LOAD" && !seen.has(u)) places.set(u.arg.idx, false);
+  return [...places].flatMap(([idx, here]) => (here ? [idx] : []));
+}
+/** Whether a view shows a contiguous array of this shape, each element again and again along these axes. */
+function showsRow(st: ShapeTracker, shape: Shape, axes: readonly number[]): boolean {
+  const [v] = st.views;
+  if (v === undefined || st.views.length !== 1 || v.mask !== undefined || v.offset !== 0) return false;
+  if (!shape.every((d, i) => (axes.includes(i) ? d === 1 : d === v.shape[i]))) return false;
+  const strides = stridesFor(shape);
+  return shape.every((d, i) => v.strides[i] === (axes.includes(i) ? 0 : d === 1 ? v.strides[i] : strides[i]));
 }
 
 /** The tree as text, for DEBUG=3; a node with several users is written out once and called by number after that. */

@@ -7,6 +7,7 @@ import { type Kernel, toFastKernel, toKernel } from "../../src/codegen/kernel.ts
 import { cudaFor } from "../../src/render/languages.ts";
 import { createSchedule } from "../../src/schedule/schedule.ts";
 import { registerOracle } from "../devices/oracle.ts";
+import { Random } from "../shape/random.ts";
 import { lastItem, opsIn, opt } from "./kernels.ts";
 
 const GPU = registerOracle("GPUCONV", CUDARenderer);
@@ -97,6 +98,57 @@ test("a GPU before Ampere is given no copies to shared memory, and refuses a lis
   expect(opsIn(toFastKernel(item.ast, turing, false), "ASYNC")).toEqual([]);
   expect(opsIn(toKernel(item.ast, list, ampere), "ASYNC")).not.toEqual([]);
   expect(() => toKernel(item.ast, list, turing)).toThrow(/SHARED.*copies nothing/);
+});
+
+describe("few results", () => {
+  const groups = (k: Kernel): number => k.globalSize.reduce<number>((n, s) => n * Number(s), 1);
+  test("of a product of matrices: items share its sums, also where these are no long ones", async () => {
+    // a layer of 10 results on a batch, and the gradient of its weight
+    for (const product of [
+      empty(512, 576).matmul(empty(576, 10)),
+      empty(512, 576).matmul(empty(10, 576).T),
+      empty(512, 10).T.matmul(empty(512, 576)),
+    ]) {
+      const kernel = await fast(product);
+      expect(amounts(kernel, "GROUPTOP"), kernel.name).toBeGreaterThanOrEqual(16);
+      expect(groups(kernel) * items(kernel), kernel.name).toBeGreaterThan(20_000);
+    }
+    const many = await fast(empty(2048, 576).matmul(empty(576, 512)));
+    expect(amounts(many, "GROUPTOP")).toBe(1);
+  });
+  test("of products of any small size have JS's values", async () => {
+    const random = new Random(7);
+    for (let i = 0; i < 12; i++) {
+      const [m, k, n] = [random.int(1, 40), random.int(16, 300), random.int(1, 12)] as const;
+      const of = (device: string): Tensor => {
+        const waves = (...shape: [number, number]): Tensor =>
+          Tensor.arange(shape[0] * shape[1], { device })
+            .mul(0.7)
+            .sin()
+            .reshape(...shape)
+            .contiguous();
+        return waves(m, k).matmul(i % 2 === 0 ? waves(k, n) : waves(n, k).T);
+      };
+      const [got, want] = await Promise.all([GPU, "JS"].map((d) => of(d).data() as Promise<Float32Array>));
+      want?.forEach(
+        (v, j) => void expect(Math.abs((got?.[j] as number) - v), `${m} ${k} ${n}`).toBeLessThan(1e-4),
+      );
+    }
+  });
+  test("of several sums in one loop: what is read at once fits into registers", async () => {
+    const [x, y, z] = [empty(512, 32, 400), empty(512, 32, 400), empty(512, 32, 400)];
+    const all = [x.mul(y), x.mul(z), y.mul(z), x].map((t) => t.sum([0, 2]));
+    const item = createSchedule(all.map((t) => t.lazydata)).at(-1);
+    expect(item?.outputs).toHaveLength(4);
+    const kernel = toFastKernel(item?.ast ?? [], CUDARenderer, false);
+    const loaded = kernel.uops.uops.filter((u) => u.op === "LOAD" && u.srcs[0]?.op === "DEFINE_GLOBAL");
+    expect(loaded.reduce((n, u) => n + (u.dtype as { count: number }).count, 0)).toBeLessThanOrEqual(32);
+  });
+  test("computed one by one: an item each", async () => {
+    const kernel = await fast(empty(64).sqrt().add(empty(64)));
+    expect([kernel.globalSize, kernel.localSize]).toEqual([[], [64]]);
+    expect((await fast(empty(1024).sqrt().add(empty(1024)))).localSize).toEqual([256]);
+  });
 });
 
 test("pooling fills its workgroups", async () => {

@@ -44,6 +44,23 @@ describe("one kernel", () => {
       ),
     ).toBeLessThan(1e-5);
   });
+  test("for a reduce and another that reads it in its own loop: the largest and where it was", () => {
+    const top = x.max(1, true);
+    const at = x.eq(top).mul(3).sum(1, true);
+    expect(outputsOf(top, at)).toEqual([2]);
+    const picture = ready([2, 3, 8, 10]);
+    const pooled = picture.reshape(2, 3, 4, 2, 5, 2);
+    const most = pooled.max([3, 5], true);
+    const count = pooled.eq(most).cast("int32").sum([3, 5], true);
+    expect(outputsOf(most, count)).toEqual([2]);
+    const apart = withEnv({ FUSE: 0 }, () => {
+      const again = picture.reshape(2, 3, 4, 2, 5, 2);
+      const m = again.max([3, 5], true);
+      return [m.dataSync().slice(), again.eq(m).cast("int32").sum([3, 5], true).dataSync().slice()];
+    });
+    T.realizeSync(most, count);
+    expect([most.dataSync(), count.dataSync()]).toEqual(apart);
+  });
   test("for a reduce and its epilogues", () => {
     const sum = x.sum(1, true);
     expect(outputsOf(sum, sum.add(1), sum.mul(2))).toEqual([3]);
@@ -61,6 +78,14 @@ describe("kernels stay apart", () => {
     const a = x.add(1);
     expect(outputsOf(a, a.flip(1).add(a))).toEqual([1, 1]);
     expect(outputsOf(a, a.sub(a.sum(1, true))).length).toBeGreaterThan(1);
+  });
+  test("where one reads the other's result of another row, or of all rows", () => {
+    const top = x.max(1, true);
+    expect(outputsOf(top, x.eq(top.flip(0)).sum(1, true))).toEqual([1, 1]);
+    expect(outputsOf(top, x.eq(top.max(0, true)).sum(1, true)).length).toBeGreaterThan(1);
+    const square = ready([8, 8]);
+    const columns = square.max(0, true);
+    expect(outputsOf(columns, square.eq(columns.T).sum(0, true))).toEqual([1, 1]);
   });
   test("where a third one lies between them", () => {
     // b needs the sum of a, which is another kernel: a and b cannot be one
@@ -125,6 +150,69 @@ describe("assigns", () => {
     }
     expect(worst(p.dataSync(), model.p)).toBeLessThan(1e-5);
     expect(worst(m.dataSync(), model.m)).toBeLessThan(1e-5);
+  });
+});
+
+describe("small updates of tensors of one shape", () => {
+  const pair = (shape: readonly number[], seed: number): [Tensor, Tensor] => [
+    ready(shape, {}, seed),
+    ready(shape, {}, seed + 50),
+  ];
+  /** Parameters with a momentum, which all move. */
+  function updated(pairs: readonly (readonly [Tensor, Tensor])[]): Tensor[] {
+    return pairs.flatMap(([p, m], i) => {
+      m.assign(m.mul(0.5).add(p.mul(i + 1)));
+      p.assign(p.sub(m.mul(0.1)));
+      return [p, m];
+    });
+  }
+  test("are one kernel, up to sixteen of them", () => {
+    expect(outputsOf(...updated([pair([32], 1), pair([32], 2), pair([32], 3)]))).toEqual([6]);
+    const many = Array.from({ length: 9 }, (_, i) => pair([5], i));
+    expect(outputsOf(...updated(many))).toEqual([16, 2]);
+  });
+  test("not of other shapes, not of large tensors, not of what is no update", () => {
+    expect(outputsOf(...updated([pair([32], 1), pair([31], 2)]))).toEqual([2, 2]);
+    const large = 2 ** 14;
+    expect(outputsOf(...updated([pair([large], 1), pair([large], 2)]))).toEqual([4]);
+    expect(outputsOf(...updated([pair([large + 1], 1), pair([large + 1], 2)]))).toEqual([2, 2]);
+    expect(outputsOf(ready([32]).add(1), ready([32], {}, 2).mul(3))).toEqual([1, 1]);
+  });
+  test("not where one waits for a sum of another", () => {
+    const [[a], [b]] = [pair([16], 1), pair([16], 2)];
+    const want = b.add(a.mul(2).sum()).dataSync();
+    a.assign(a.mul(2));
+    b.assign(b.add(a.sum().contiguous()));
+    expect(outputsOf(a, b).length).toBeGreaterThan(1);
+    T.realizeSync(a, b);
+    expect(worst(b.dataSync(), want)).toBeLessThan(1e-5);
+  });
+  test("random ones have the values of the seeds' cut", () => {
+    for (let seed = 1; seed <= 40; seed++) {
+      const run = (): ArrayLike<number | bigint>[] => {
+        const r = new Random(seed);
+        const all = Array.from({ length: 6 }, (_, i) => ready([r.pick([4, 6])], {}, seed + i));
+        for (let i = 0; i < 8; i++) {
+          const a = r.pick(all);
+          const b = r.pick(all.filter((t) => t.shape[0] === a.shape[0]));
+          const other = r.pick(all);
+          a.assign(
+            r.pick([
+              () => a.add(b),
+              () => a.mul(b.sum()),
+              () => a.sub(other.max()),
+              () => b.flip(0).mul(a),
+            ])(),
+          );
+        }
+        T.realizeSync(...all);
+        return all.map((t) => t.dataSync().slice());
+      };
+      const apart = withEnv({ FUSE: 0 }, run);
+      run().forEach(
+        (v, i) => void expect(worst(v, apart[i] as Float32Array), `seed ${seed}`).toBeLessThan(1e-4),
+      );
+    }
   });
 });
 
