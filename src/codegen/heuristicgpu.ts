@@ -277,7 +277,10 @@ class GpuHeuristic {
   #shared(along: Axis, reduced: readonly Axis[], outs: number): void {
     const size = this.#size(along.id);
     const same = (a: Axis): boolean =>
-      this.#size(a.id) === size && this.#isStatic(a) && this.#isStatic(along);
+      this.#size(a.id) === size &&
+      this.#isStatic(a) &&
+      this.#isStatic(along) &&
+      this.#position(a) === this.#position(along);
     const row = [...reduced, ...this.#inner].filter((a) => a === along || same(a));
     const vector = Math.min(...row.map((a) => this.#vector(a)).filter((v) => v > 1), this.#vector(along));
     const vectors = Math.ceil(size / vector);
@@ -327,6 +330,11 @@ class GpuHeuristic {
     const held = loads * prod(lanes.map((o) => o.amount));
     const most = left <= 8 ? left : turns(left);
     this.#add("UNROLL", a, held <= KEPT ? most : divisor(most, Math.max(1, Math.floor(MAX_KEPT / held))));
+  }
+  /** Which of the axes of its reduce, or of those that are no grid: a row of several has one of each. */
+  #position(a: Axis): number {
+    const reduce = this.#reduces.find((r) => r.srcs.slice(1).some((s) => s.arg === a.id));
+    return reduce === undefined ? this.#inner.indexOf(a) : reduce.srcs.findIndex((s) => s.arg === a.id) - 1;
   }
   /** Two reduce axes, by the numbers that OptOps have for them, are of one reduce. */
   #sharesLoop(x: number, y: number): boolean {

@@ -85,6 +85,11 @@ class DeviceRegistry {
     return this.#open.has(canonicalize(name));
   }
 
+  /** Workgroups that run side by side on a GPU, as far as that is known; 0 elsewhere. */
+  unitsOf(name: string): number {
+    return this.#open.get(canonicalize(name))?.renderer?.gpu?.units ?? 0;
+  }
+
   *opened(name: string): Step<Compiled> {
     const canonical = canonicalize(name);
     return this.#open.get(canonical) ?? (yield* settle(this.#start(canonical)));

@@ -300,7 +300,8 @@ class Graph {
     const full = (r.sources[0] as LazyBuffer).shape;
     const axes = r.arg as readonly number[];
     const few = elements(r.shape);
-    if (elements(full) >= MANY_ELEMENTS && few < unitsOf(r.device)) return false;
+    // a row stays on one unit of a GPU
+    if (elements(full) >= MANY_ELEMENTS && few < Device.unitsOf(r.device)) return false;
     const roots = new Set<LazyBuffer>();
     const seen = new Set<LazyBuffer>();
     const todo = [r];
@@ -328,10 +329,6 @@ class Graph {
     return roots.size === 1;
   }
 }
-
-/** What runs side by side on a GPU: a row stays on one of them when its reduce is fused back. Elsewhere no matter. */
-const unitsOf = (device: string): number =>
-  (Device.isOpen(device) ? Device.get(device).renderer?.gpu?.units : undefined) ?? 0;
 
 /** Whether a view of a reduce's result shows it at `full`, the same along the reduced axes and nothing else moved. */
 function expandsBack(view: LazyBuffer, full: Shape, axes: readonly number[]): boolean {

@@ -9,6 +9,7 @@ import { isReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
 import { type LazyOp, readInRow } from "./lazyop.ts";
+import { leavesIdle } from "./parts.ts";
 import type { Draft } from "./schedule.ts";
 
 /** A kernel of more outputs than this keeps too much alive at once, and gains little; one of small updates may have more. */
@@ -33,6 +34,8 @@ interface Candidate {
   readonly loads: ReadonlyMap<Buffer, ReadonlySet<string>>;
   /** writes new values of a small tensor, as an optimiser does with each of its parameters */
   readonly updates: boolean;
+  /** a reduce to so few results that it goes in parts */
+  readonly isCut: boolean;
 }
 
 interface Group {
@@ -112,11 +115,16 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   if (store.op !== "STORE") return undefined;
   const turns = smax(sprod(store.shape));
   const loops = new Set<string>();
+  let elements = turns;
   const reads = new Map<Buffer, boolean>();
   const loads = new Map<Buffer, Set<string>>();
   const here = new Set(readInRow(store));
   for (const u of toposort(ast, (x) => x.srcs)) {
-    if (isReduceOp(u.op)) loops.add(`${u.srcs[0]?.shape}/${u.arg}`);
+    if (isReduceOp(u.op)) {
+      const { shape } = u.srcs[0] as LazyOp;
+      loops.add(`${shape}/${u.arg}`);
+      elements = Math.max(elements, smax(sprod(shape)));
+    }
     if (u.op !== "LOAD") continue;
     const buffer = inputs[u.arg.idx - 1] as Buffer;
     reads.set(buffer, here.has(u.arg.idx));
@@ -125,7 +133,8 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   const age = draft.out.id < since ? "old" : "new";
   const shape = [outputs[0]?.device, age, store.shape].join("|");
   const updates = draft.out.op === "ASSIGN" && loops.size === 0 && turns <= SMALL;
-  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads, updates };
+  const isCut = leavesIdle(draft.out.device, elements, turns);
+  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads, updates, isCut };
 }
 
 /** Whether the kernel belongs to the group, as far as the two of them can tell. */
@@ -141,7 +150,7 @@ function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: 
     return false;
   const sameLoops = g.candidates.every((x) => x.loops === c.loops);
   if (g.members.some((m) => c.draft.item.reads.includes(m.out) && isShared(m)))
-    return sameLoops || c.loops === "";
+    return c.loops === "" || (sameLoops && !c.isCut);
   return updates || (sameLoops && g.candidates.some((x) => sharesLoads(x, c)));
 }
 

@@ -14,6 +14,7 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Cut, cut } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
+import { inParts } from "./parts.ts";
 import { buffersOf } from "./split.ts";
 
 /** One thing to run: a kernel (its ast starts with STORE), a COPY, an EMPTY or a CUSTOM. */
@@ -61,8 +62,8 @@ export function createSchedule(
     const { sorted, before, torn } = order(roots, drafts);
     if (torn.length === 0) {
       if (!env.FUSE) return sorted.map((d) => d.item);
-      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, most }).map(
-        (g) => (g.length === 1 ? (g[0] as Draft) : joined(g, plan.realizes)).item,
+      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, most }).flatMap((g) =>
+        inParts((g.length === 1 ? (g[0] as Draft) : joined(g, plan.realizes)).item),
       );
     }
     // one kernel takes a value from before an assign and one from after it: its old part is stored apart

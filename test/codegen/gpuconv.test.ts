@@ -144,6 +144,16 @@ describe("few results", () => {
     const loaded = kernel.uops.uops.filter((u) => u.op === "LOAD" && u.srcs[0]?.op === "DEFINE_GLOBAL");
     expect(loaded.reduce((n, u) => n + (u.dtype as { count: number }).count, 0)).toBeLessThanOrEqual(32);
   });
+  test("of sums over two axes of one size: both are shared, none is taken for the row of another", async () => {
+    for (const [sum, least] of [
+      [empty(64, 64, 64).sum([0, 2]), 1024],
+      [empty(8, 64, 64, 64).sum([1, 3]), 256],
+      [empty(256, 16, 16).sum([0, 2]), 256],
+    ] as const) {
+      const kernel = await fast(sum);
+      expect(items(kernel), kernel.name).toBeGreaterThanOrEqual(least);
+    }
+  });
   test("computed one by one: an item each", async () => {
     const kernel = await fast(empty(64).sqrt().add(empty(64)));
     expect([kernel.globalSize, kernel.localSize]).toEqual([[], [64]]);

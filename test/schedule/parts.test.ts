@@ -1,0 +1,138 @@
+// Reduces to fewer results than a GPU has units: two kernels there, one elsewhere; which axis is cut, what is left whole, and
+// that the values are JS's.
+
+import { CUDARenderer, createSchedule, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
+import { beforeAll, describe, expect, test } from "vitest";
+import { cudaFor } from "../../src/render/languages.ts";
+import { registerOracle } from "../devices/oracle.ts";
+import { Random } from "../shape/random.ts";
+
+const UNITS = 6;
+/** As many elements as are worth a second kernel there. */
+const MANY = UNITS * 2 ** 15;
+const GPU = registerOracle("GPUPARTS", cudaFor(CUDARenderer, 90, UNITS));
+beforeAll(() => Tensor.ones([1], { device: GPU }).realize());
+
+/** Never computed, so its size costs nothing. */
+const empty = (shape: readonly number[], device = GPU): Tensor => Tensor.empty(shape, { device });
+const kernelsOf = (...ts: readonly Tensor[]): ScheduleItem[] =>
+  createSchedule(ts.map((t) => t.lazydata)).filter((i) => i.ast[0]?.op === "STORE");
+/** Elements of each output of each kernel. */
+const sizes = (...ts: readonly Tensor[]): number[][] =>
+  kernelsOf(...ts).map((i) => i.outputs.map((b) => b.size));
+
+describe("two kernels", () => {
+  test("for a sum by channel: parts of the first axis that has them", () => {
+    const x = empty([64, 3, MANY / 192]);
+    expect(sizes(x.sum([0, 2]))).toEqual([[3 * 4], [3]]);
+    // 9 has no 4 to 7 equal parts
+    expect(sizes(empty([9, 3, 2 ** 13]).sum([0, 2]))).toEqual([[3 * 4], [3]]);
+  });
+  test("on a GPU, not elsewhere, and not as the seeds cut", () => {
+    const sum = (device: string): number => kernelsOf(empty([64, 3, MANY / 192], device).sum([0, 2])).length;
+    expect([sum(GPU), sum("JS")]).toEqual([2, 1]);
+    expect(withEnv({ FUSE: 0 }, () => sum(GPU))).toBe(1);
+  });
+  test("not where results are enough, elements few, or no axis has the parts", () => {
+    expect(sizes(empty([64, UNITS, MANY / 64 / UNITS + 1]).sum([0, 2]))).toEqual([[UNITS]]);
+    expect(sizes(empty([64, 3, MANY / 192 - 1]).sum([0, 2]))).toEqual([[3]]);
+    expect(sizes(empty([11, 3, 65_537]).sum([0, 2]))).toEqual([[3]]);
+  });
+  test("for several sums of one array at once: parts of each, then all of them", () => {
+    const x = empty([64, 3, MANY / 192]);
+    const y = empty([64, 3, MANY / 192]);
+    expect(sizes(x.sum([0, 2]), x.mul(y).sum([0, 2]), x.max([0, 2]))).toEqual([
+      [12, 12, 12],
+      [3, 3, 3],
+    ]);
+  });
+  test("for each of those that wait for one another", () => {
+    const x = empty([64, 3, MANY / 192]);
+    const mean = x.mean([0, 2], true);
+    expect(sizes(mean, x.sub(mean).square().mean([0, 2]))).toEqual([[12], [3], [12], [3]]);
+  });
+  test("read the inputs that they need, and no more", () => {
+    const x = empty([64, 3, MANY / 192]);
+    const [scale, shift] = [empty([1, 3, 1]), empty([3])];
+    const [parts, rest] = kernelsOf(x.mul(scale).sum([0, 2]).add(shift)) as [ScheduleItem, ScheduleItem];
+    expect([parts.inputs.length, rest.inputs.length]).toEqual([2, 2]);
+    expect(rest.inputs).toContain(parts.outputs[0]);
+    expect([parts.lazies, rest.lazies.length]).toEqual([[], 1]);
+  });
+});
+
+describe("one kernel", () => {
+  test("for a sum that picks by number: it is a load in one piece only", () => {
+    const table = empty([2 ** 17]);
+    const numbers = Tensor.arange(2 ** 17, { device: GPU });
+    const pick = (at: Tensor): Tensor => numbers.eq(at.reshape(2, 1)).where(table, 0).sum(1);
+    const at = Tensor.empty([2], { device: GPU, dtype: "int32" });
+    expect(sizes(pick(at))).toEqual([[2]]);
+  });
+  test("but numbers along another axis are no hindrance", () => {
+    const x = empty([64, 3, MANY / 192]);
+    const numbers = Tensor.arange(MANY / 192, { device: GPU });
+    const at = Tensor.empty([64, 3, 1], { device: GPU, dtype: "int32" });
+    expect(sizes(numbers.eq(at).where(x, 0).sum([0, 2]))).toEqual([[12], [3]]);
+  });
+});
+
+describe("values", () => {
+  const waves = (device: string, shape: readonly number[], speed: number): Tensor =>
+    Tensor.arange(
+      shape.reduce((a, b) => a * b, 1),
+      { device },
+    )
+      .cast("float32")
+      .mul(speed)
+      .sin()
+      .reshape(...shape)
+      .contiguous();
+  const close = (got: Float32Array, want: Float32Array, what: string): void =>
+    want.forEach(
+      (v, i) =>
+        void expect(Math.abs((got[i] as number) - v), what).toBeLessThan(1e-4 * Math.max(1, Math.abs(v))),
+    );
+
+  test("of random sums, means, largest and variances, seen in any way", async () => {
+    const r = new Random(3);
+    let cut = 0;
+    for (let i = 0; i < 6; i++) {
+      const channels = r.int(1, UNITS - 1);
+      const [n, k] = [r.pick([24, 32, 45, 64]), r.pick([64, 96, 100])];
+      const rows = Math.ceil(MANY / (n * k * channels));
+      const results = (device: string): Tensor[] => {
+        const x = waves(device, [n, rows, k, channels], 0.37).permute(0, 3, 1, 2);
+        const seen = i % 2 === 0 ? x : x.flip(0);
+        const y = waves(device, [channels], 1).reshape(channels, 1, 1);
+        return [
+          seen.mul(y).mean([0, 2, 3]),
+          seen.max([0, 2, 3]),
+          seen.sub(y).square().mean([0, 2, 3]).sqrt().add(y.reshape(channels)),
+        ];
+      };
+      const got = results(GPU);
+      cut += kernelsOf(...got).filter((item) => item.lazies.length === 0).length;
+      await Tensor.realize(...got);
+      const want = results("JS");
+      for (const [j, t] of got.entries())
+        close((await t.data()) as Float32Array, (await want[j]?.data()) as Float32Array, `${i}: ${j}`);
+    }
+    expect(cut).toBeGreaterThanOrEqual(4);
+  }, 120_000);
+
+  test("of a captured step, which keeps the parts in its arena", async () => {
+    const shape = [64, 3, MANY / 192];
+    const step = new TinyJit((x: Tensor) => x.mul(2).sum([0, 2]));
+    const inputs = [0.3, 0.5, 0.7].map((speed) => waves(GPU, shape, speed));
+    for (const [i, x] of inputs.entries()) {
+      await x.realize();
+      const got = (await step(x)) as Tensor;
+      const want = waves("JS", shape, [0.3, 0.5, 0.7][i] as number)
+        .mul(2)
+        .sum([0, 2]);
+      close((await got.data()) as Float32Array, (await want.data()) as Float32Array, `${i}`);
+    }
+    expect(step.jitCache).toHaveLength(2);
+  }, 60_000);
+});
