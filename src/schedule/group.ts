@@ -9,8 +9,8 @@ import { isReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
 import { type LazyOp, readInRow } from "./lazyop.ts";
-import { leavesIdle } from "./parts.ts";
 import type { Draft } from "./schedule.ts";
+import { leavesIdle } from "./units.ts";
 
 /** A kernel of more outputs than this keeps too much alive at once, and gains little; one of small updates may have more. */
 const [MAX_OUTPUTS, MAX_UPDATES] = [8, 16];

@@ -14,8 +14,8 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Cut, cut } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
-import { inParts } from "./parts.ts";
 import { buffersOf } from "./split.ts";
+import { inParts } from "./units.ts";
 
 /** One thing to run: a kernel (its ast starts with STORE), a COPY, an EMPTY or a CUSTOM. */
 export interface ScheduleItem {

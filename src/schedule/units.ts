@@ -1,6 +1,6 @@
-// A reduce to fewer results than a GPU has units goes in two kernels: parts, as many as keep the units busy, and what is made
-// of them. In goes an item as grouping left it, out come one or two; the buffer of the parts is theirs alone. What a reduce
-// is split into for every device is lazybuffer.ts's business, how a workgroup shares one codegen's.
+// A large reduce to far fewer results than a GPU has units goes in two kernels: parts, as many as keep the units busy, and what
+// is made of them. In goes an item as grouping left it, out come one or two; the buffer of the parts is theirs alone. Reduces
+// that are cut whatever kernel they come into are lazy/'s business, how a workgroup shares one codegen's.
 
 import { toposort } from "../helpers.ts";
 import { isReduceOp, type ReduceOp } from "../ops.ts";
@@ -20,7 +20,7 @@ const WORKGROUPS = 2;
 /** Whether a reduce of so many elements to so few results leaves units of the device idle. */
 export function leavesIdle(device: string, elements: number, results: number): boolean {
   const units = Device.unitsOf(device);
-  return results < units && elements >= units * MANY;
+  return 2 * results <= units && elements >= units * MANY;
 }
 
 /** The items that run in place of this one. */
