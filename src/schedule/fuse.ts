@@ -36,8 +36,7 @@ export function cut(outs: readonly LazyBuffer[], most: (device: string) => numbe
   // Fusing a reduce back is tried for all candidates at once; where one ends up in two kernels, or is seen in
   // another way, it is stored after all, and the rest is tried again without it.
   for (let fused = graph.fuseBackCandidates(); ; ) {
-    graph.storeStacked(fused);
-    const realizes = graph.groupReduces(fused);
+    const realizes = graph.groupReduces(fused, graph.stacked(fused));
     const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
     if (kept.size === fused.size) {
       split(realizes, { ...graph, fused, most });
@@ -194,15 +193,17 @@ class Graph {
    * A reduce over something that took MAX_STACKED fused reduces already would compute all of it once more: that is stored
    * first. A softmax after a softmax is two kernels.
    */
-  storeStacked(fused: ReadonlySet<LazyBuffer>): void {
-    for (let tall = this.#tooTall(fused); tall !== undefined; tall = this.#tooTall(fused))
-      this.#stored.add(tall);
+  stacked(fused: ReadonlySet<LazyBuffer>): ReadonlySet<LazyBuffer> {
+    const found = new Set<LazyBuffer>();
+    for (let tall = this.#tooTall(fused, found); tall !== undefined; tall = this.#tooTall(fused, found))
+      found.add(tall);
+    return found;
   }
   /** What the topmost reduce works on in the first stack that is too high for another one. */
-  #tooTall(fused: ReadonlySet<LazyBuffer>): LazyBuffer | undefined {
+  #tooTall(fused: ReadonlySet<LazyBuffer>, cut: ReadonlySet<LazyBuffer>): LazyBuffer | undefined {
     const heights = new Map<LazyBuffer, number>();
     for (const b of this.all) {
-      if (this.#stored.has(b) || (reduces(b) && !fused.has(b))) continue;
+      if (this.#stored.has(b) || cut.has(b) || (reduces(b) && !fused.has(b))) continue;
       const height = Math.max(0, ...b.sources.map((s) => heights.get(s.base) ?? 0));
       heights.set(b, reduces(b) ? height + 1 : height);
       if (!reduces(b) || height < MAX_STACKED) continue;
@@ -217,9 +218,9 @@ class Graph {
     return undefined;
   }
 
-  /** The stored nodes, given the reduces that are fused back: every other reduce gets a kernel, with its epilogue. */
-  groupReduces(fused: ReadonlySet<LazyBuffer>): Set<LazyBuffer> {
-    const stored = new Set(this.#stored);
+  /** The stored nodes, given the reduces that are fused back and what their stacks leave: every other reduce gets a kernel, with its epilogue. */
+  groupReduces(fused: ReadonlySet<LazyBuffer>, stacked: ReadonlySet<LazyBuffer>): Set<LazyBuffer> {
+    const stored = new Set([...this.#stored, ...stacked]);
     for (const [b, below] of this.#expanded) {
       if (below.length === 0 || !below.every((r) => fused.has(r))) stored.add(b);
     }

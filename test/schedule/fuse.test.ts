@@ -380,3 +380,17 @@ describe("views of views", () => {
     expect(kernels(shifts.reduce((a, b) => a.add(b)))).toBe(1);
   });
 });
+
+test("what a stack of reduces would leave is stored only if the stack stays: a picture is normalised where it is pooled", () => {
+  const picture = ready([4, 6, 8, 10]);
+  const [mean, variance] = [ready([6]), ready([6]).square().realizeSync()];
+  picture.requiresGrad = true;
+  const pooled = picture.batchNorm(mean, variance, { training: true }).maxPool2d(2);
+  pooled.square().sum().backward();
+  const gradient = picture.grad as Tensor;
+  picture.requiresGrad = false;
+  const large = itemsOf(pooled, gradient, mean, variance).filter((si) =>
+    si.outputs.some((b) => b.size === picture.size),
+  );
+  expect(large.map((si) => si.outputs.length)).toEqual([1]);
+});
