@@ -1,9 +1,15 @@
-// What has to come before what in a captured run of kernels and copies: whoever touched the same bytes before, where one of
-// the two writes. Takes items and slots, gives for each item the earlier ones that it follows, without those that
-// follow from others.
+// What comes before what in a captured run of kernels and copies: whoever touched the same bytes before, where one of the two
+// writes; and of large kernels the one before. Takes items and slots, gives for each item the earlier ones that it follows,
+// without those that follow from others.
 
 import { getOrMake } from "../../helpers.ts";
 import type { GraphItem, GraphSlot } from "../../runtime/device.ts";
+
+/**
+ * Operations and bytes of a kernel that has the GPU to itself anyway. A graph starts a kernel that follows one other sooner than
+ * one that several branches meet in or part from: such kernels go in a row, and only small ones beside them.
+ */
+const LARGE = 1 << 22;
 
 interface Access {
   readonly from: number;
@@ -19,8 +25,14 @@ interface Memory {
 export function orderOf(items: readonly GraphItem[], slots: readonly GraphSlot[]): number[][] {
   const memories = new Map<unknown, Memory>();
   const ancestors: Uint32Array[] = [];
+  const rows = new Map<unknown, number>();
   return items.map((x, item) => {
     const before = new Set<number>();
+    if (x.kind === "kernel" && x.work >= LARGE) {
+      const last = rows.get(x.device);
+      if (last !== undefined) before.add(last);
+      rows.set(x.device, item);
+    }
     const touched = touchedBy(x).map(([slot, write]) => {
       const { root, from, to } = slots[slot] as GraphSlot;
       const memory = getOrMake(memories, root, (): Memory => ({ reads: [], writes: [] }));

@@ -21,7 +21,9 @@ const on = (values: number[], device = "CUDA") => new Tensor(values, { device })
 describe("order", () => {
   const slot = (root: unknown, from = 0, to = Infinity): GraphSlot => ({ handle: undefined, root, from, to });
   const kernel = (written: number[], ...read: number[]): GraphItem =>
-    ({ kind: "kernel", args: [...written, ...read], written }) as unknown as GraphItem;
+    ({ kind: "kernel", args: [...written, ...read], written, work: 0 }) as unknown as GraphItem;
+  const large = (device: string, ...slots: [number[], ...number[]]): GraphItem =>
+    ({ ...kernel(...slots), device, work: 2 ** 22 }) as unknown as GraphItem;
   const copy = (dest: number, src: number): GraphItem =>
     ({ kind: "copy", dest, src }) as unknown as GraphItem;
   const slots = ["a", "b", "c", "d"].map((r) => slot(r));
@@ -33,6 +35,16 @@ describe("order", () => {
   test("what follows from another edge is left out", () => {
     const items = [kernel([0]), kernel([1], 0), kernel([2], 0, 1), kernel([3], 0, 1, 2)];
     expect(orderOf(items, slots)).toEqual([[], [0], [1], [2]]);
+  });
+  test("large kernels of a device go in a row, small ones beside them", () => {
+    const items = [large("x", [0]), kernel([1]), large("x", [2]), large("x", [3], 0), kernel([1], 0)];
+    expect(orderOf(items, slots)).toEqual([[], [], [0], [2], [0, 1]]);
+    expect(orderOf([large("x", [0]), large("y", [1]), large("x", [2]), large("y", [3])], slots)).toEqual([
+      [],
+      [],
+      [0],
+      [1],
+    ]);
   });
   test("parts of one memory that do not touch are independent", () => {
     const parts = [slot("m", 0, 16), slot("m", 16, 32), slot("m", 8, 24)];
@@ -50,9 +62,10 @@ describe("order", () => {
         const from = random.int(0, 60);
         return slot(random.int(0, 2), from, from + random.int(1, 30));
       });
-      const items = Array.from({ length: 25 }, () =>
-        kernel([random.int(0, 5)], random.int(0, 5), random.int(0, 5)),
-      );
+      const items = Array.from({ length: 25 }, () => {
+        const slots: [number[], number, number] = [[random.int(0, 5)], random.int(0, 5), random.int(0, 5)];
+        return random.chance(30) ? large("x", ...slots) : kernel(...slots);
+      });
       checkOrder(items, parts, orderOf(items, parts));
     }
   });
