@@ -7,6 +7,7 @@ import { ArgumentError, InternalError } from "../errors.ts";
 import { getOrMake, range, toposort } from "../helpers.ts";
 import { REDUCE } from "../ops.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
+import { Ahead, inPart, readsFrom } from "./ahead.ts";
 import { strideOf } from "./expand.ts";
 import { Fetch } from "./fetch.ts";
 import { type AxisIds, freeAxes, isReduce, type Looping, rangesOf } from "./free.ts";
@@ -29,20 +30,7 @@ export function linearize(lowered: Lowered, opts: readonly OptOp[], target: Targ
   return new Linearizer(lowered, opts, target).run();
 }
 
-/** A loop whose turns read what the next one multiplies first. */
-interface Ahead {
-  readonly fetch: Fetch;
-  readonly tiles: readonly UOp<"TILE">[];
-  readonly loop: UOp;
-  readonly end: UOp;
-  /** operands, and the accumulators that hold them when a turn starts */
-  readonly carried: ReadonlyMap<UOp, UOp>;
-}
-
 const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
-
-const readsFrom = (u: UOp, tiles: readonly UOp[]): boolean =>
-  toposort([u], (x) => x.srcs).some((x) => tiles.includes(x));
 
 class Linearizer {
   readonly #lowered: Lowered;
@@ -175,7 +163,9 @@ class Linearizer {
     // a STORE reads best value first: the accumulator and its loop, then the address
     if (u.op === "STORE") this.#place(u.srcs[2] as UOp);
     const srcs = changedSrcs(u, this.#placeSrc);
-    if (u.srcs[0]?.op === "TILE" && srcs !== undefined) srcs[1] = this.#inTurn(u.srcs[0], srcs[1] as UOp);
+    const [tile] = u.srcs;
+    if (tile?.op === "TILE" && srcs !== undefined)
+      srcs[1] = inPart(srcs[1] as UOp, this.#stages.get(tile), this.#list);
     // nothing is left to fold, and the loops make each node the only one of its kind
     return this.#put(u, srcs === undefined ? u : (makeUOp(u.op, u.dtype, srcs, u.arg) as UOp));
   }
@@ -252,14 +242,17 @@ class Linearizer {
     const end = range === undefined ? undefined : this.#place(range.srcs[1] as UOp);
     fetch.open(end, again);
     const early = tiles.every((t) => t.arg.stages > 1) ? operands.filter((u) => readsFrom(u, tiles)) : [];
-    const carried = early.length > 0 ? this.#carry(early, fetch, tiles, locals) : undefined;
+    const inside = new Map(tiles.map((t, i) => [t as UOp, locals[i] as UOp]));
+    const ahead = early.length > 0 ? new Ahead(this.#list, fetch, inside, this.#placeSrc) : undefined;
+    ahead?.start(early);
     const loop = range === undefined ? undefined : this.#openLoop(range);
-    tiles.forEach((t, i) => void this.#know(t, locals[i] as UOp));
+    inside.forEach((local, t) => void this.#know(t, local));
     if (loop === undefined || end === undefined) return locals[0] as UOp;
-    const places = carried === undefined ? fetch.turn(loop, end) : fetch.now();
+    const places = ahead === undefined ? fetch.turn(loop, end) : fetch.now();
     tiles.forEach((t, i) => void this.#stages.set(t, places[i] as UOp));
-    carried?.forEach((acc, u) => void this.#know(u, acc));
-    this.#ahead = carried && { fetch, tiles, loop, end, carried };
+    ahead?.carried.forEach((acc, u) => void this.#know(u, acc));
+    ahead?.enter(loop, end);
+    this.#ahead = ahead;
     return loop;
   }
   /** A node stands for another until the loop closes. */
@@ -272,53 +265,9 @@ class Linearizer {
     const first = reduces.map((r) => this.#termsOf(r)[0] as UOp);
     return first.every((t) => t.op === "WMMA") ? [...new Set(first.flatMap((t) => t.srcs))] : [];
   }
-  /** Accumulators for operands, with those of the first turn in them. */
-  #carry(
-    operands: readonly UOp[],
-    fetch: Fetch,
-    tiles: readonly UOp<"TILE">[],
-    locals: readonly UOp[],
-  ): ReadonlyMap<UOp, UOp> {
-    const places = fetch.readAhead();
-    const done = new Map<UOp, UOp>(tiles.map((t, i) => [t, locals[i] as UOp]));
-    const carried = new Map<UOp, UOp>();
-    for (const u of operands) {
-      const acc = this.#lowered.arena.make("DEFINE_ACC", u.dtype, [], 0);
-      this.#list.push(acc);
-      this.#list.add("PHI", u.dtype, [acc, this.#readFrom(u, tiles, places, done)]);
-      carried.set(u, acc);
-    }
-    return carried;
-  }
-  /** At the end of a turn: the first operands of the next one. */
-  #readNext({ fetch, tiles, carried }: Ahead): UOp[] {
-    const places = fetch.next();
-    const done = new Map<UOp, UOp>(tiles.map((t) => [t, this.#place(t)]));
-    return [...carried.keys()].map((u) => this.#readFrom(u, tiles, places, done));
-  }
-  /** A node once more, with the parts of tiles that are at these places. */
-  #readFrom(u: UOp, tiles: readonly UOp[], places: readonly UOp[], done: Map<UOp, UOp>): UOp {
-    return getOrMake(done, u, () => {
-      if (!readsFrom(u, tiles)) return this.#place(u);
-      const srcs = u.srcs.map((s) => this.#readFrom(s, tiles, places, done));
-      const tile = tiles.indexOf(u.srcs[0] as UOp);
-      if (tile >= 0) srcs[1] = this.#moved(srcs[1] as UOp, places[tile] as UOp);
-      const made = makeUOp(u.op, u.dtype, srcs, u.arg) as UOp;
-      this.#list.push(made);
-      return made;
-    });
-  }
   /** The axes of the workgroup, the innermost first. */
   #itemAxes(): { index: UOp; size: number }[] {
     return this.#items.map((a) => ({ index: this.#place(this.#rangeOf(a)), size: a.size as number }));
-  }
-  /** An index into a tile, in the part of it that belongs to this turn. */
-  #inTurn(tile: UOp, index: UOp): UOp {
-    return this.#moved(index, this.#stages.get(tile));
-  }
-  #moved(index: UOp, place: UOp | undefined): UOp {
-    if (place === undefined || (place.op === "CONST" && place.arg === 0)) return index;
-    return this.#list.add("ALU", dtypes.int32, [index, place], "ADD");
   }
   /** What can run in the loops of `first`; not what waits for an array that these loops fill, or fills one that they read. */
   #together(first: Looping): Looping[] {
@@ -392,24 +341,17 @@ class Linearizer {
     };
     const ahead = this.#ahead;
     this.#ahead = undefined;
-    let next: readonly UOp[] = [];
     read(lanes[0]);
     lanes.forEach((lane, n) => {
       read(lanes[n + 1]);
-      if (n === 0) ahead?.fetch.copyAhead(ahead.loop, ahead.end);
-      if (n === lanes.length - 1 && ahead !== undefined) next = this.#readNext(ahead);
+      if (n === 0) ahead?.copy();
+      if (n === lanes.length - 1) ahead?.readNext();
       lane.forEach((t, i) => {
         const r = reduces[i] as UOp<"REDUCE">;
         if (t !== undefined) sums[i] = this.#addTerms(r, [t], sums[i] as UOp);
       });
     });
-    if (ahead !== undefined) {
-      const accumulators = [...ahead.carried.values()];
-      accumulators.forEach((acc, i) => {
-        this.#list.add("PHI", acc.dtype, [acc, next[i] as UOp, ahead.loop]);
-      });
-      ahead.fetch.advance(ahead.loop);
-    }
+    ahead?.finish();
     return accs.map((acc, i) => assign(acc, sums[i] as UOp));
   }
   #addTerms(r: UOp<"REDUCE">, terms: readonly UOp[], acc: UOp): UOp {
