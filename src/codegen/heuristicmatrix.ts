@@ -14,20 +14,41 @@ type Side = readonly [lanes: number, items: number, far: number];
 interface Block {
   readonly m: Side;
   readonly n: Side;
+  /** lanes of the sum in a turn, and turns in shared memory at once: the best first, as far as there is room */
+  readonly turns: readonly (readonly [lanes: number, stages: number])[];
 }
-/** In units of a tensor core's matrices: 128 × 128 elements first, the others for results that are smaller. */
+const AHEAD: Block["turns"] = [
+  [4, 3],
+  [4, 2],
+  [2, 2],
+];
+/** In units of a tensor core's matrices: 128 × 256 elements first, the others for results that are smaller or little memory. */
 const WARPS: readonly Block[] = [
-  { m: [4, 2, 1], n: [8, 2, 1] },
-  { m: [4, 2, 1], n: [4, 2, 1] },
-  { m: [2, 2, 1], n: [4, 2, 1] },
-  { m: [1, 2, 1], n: [2, 2, 1] },
-  { m: [1, 1, 1], n: [1, 1, 1] },
+  {
+    m: [4, 2, 1],
+    n: [8, 4, 1],
+    turns: [
+      [4, 4],
+      [4, 3],
+    ],
+  },
+  { m: [4, 2, 1], n: [8, 2, 1], turns: AHEAD },
+  { m: [4, 2, 1], n: [4, 2, 1], turns: AHEAD },
+  { m: [2, 2, 1], n: [4, 2, 1], turns: AHEAD },
+  { m: [1, 2, 1], n: [2, 2, 1], turns: AHEAD },
+  { m: [1, 1, 1], n: [1, 1, 1], turns: AHEAD },
+];
+/** A block that is larger is better, even if such a part of the units is idle. */
+const IDLE = 0.1;
+const LONG: Block["turns"] = [
+  [16, 3],
+  [8, 3],
 ];
 /** In elements. Neighbours of a row in shared memory are read by neighbours in the workgroup. */
 const ITEMS: readonly Block[] = [
-  { m: [8, 16, 1], n: [4, 16, 2] },
-  { m: [4, 16, 1], n: [4, 16, 1] },
-  { m: [2, 16, 1], n: [2, 16, 1] },
+  { m: [8, 16, 1], n: [4, 16, 2], turns: LONG },
+  { m: [4, 16, 1], n: [4, 16, 1], turns: LONG },
+  { m: [2, 16, 1], n: [2, 16, 1], turns: LONG },
 ];
 
 /** The product that a kernel is: two output axes, the reduce axis, the types of the factors in memory. */
@@ -46,26 +67,20 @@ export function matrixLists(lowered: Lowered, gpu: Gpu): OptOp[][] {
   const number = gpu.tensorCores.findIndex((c) => fits(c, product));
   const core = gpu.tensorCores[number];
   const sizes = [product.m, product.n].map((a) => a.size as number) as [number, number];
-  const tensor =
-    core === undefined ? undefined : blockOf(WARPS, sizes, [core.m, core.n], product.others, gpu);
   const lists: OptOp[][] = [];
-  if (core !== undefined && tensor !== undefined) {
-    const list: OptOp[] = [{ op: "TC", axis: product.k.of, amount: number }, ...sidesOf(product, tensor)];
-    // many turns in much shared memory, where there is as much
-    for (const [most, stages] of [
-      [4, 3],
-      [4, 2],
-      [2, 2],
-    ] as const)
-      lists.push([...list, ...turns(product, core.k, most, stages)]);
-    lists.push(list);
+  if (core !== undefined) {
+    const step: OptOp = { op: "TC", axis: product.k.of, amount: number };
+    const blocks = blocksOf(WARPS, sizes, [core.m, core.n], product.others, gpu);
+    // one that is smaller takes less shared memory
+    for (const b of blocks.slice(0, 2)) lists.push(...listsOf(product, b, core.k).map((l) => [step, ...l]));
+    for (const b of blocks.slice(0, 1)) lists.push([step, ...sidesOf(product, b)]);
   }
-  const plain = blockOf(ITEMS, sizes, [1, 1], product.others, gpu);
-  if (plain !== undefined && gpu.copiesAhead) {
-    for (const most of [16, 8]) lists.push([...sidesOf(product, plain), ...turns(product, 1, most, 3)]);
-  }
+  const [plain] = blocksOf(ITEMS, sizes, [1, 1], product.others, gpu);
+  if (plain !== undefined && gpu.copiesAhead) lists.push(...listsOf(product, plain, 1));
   return lists;
 }
+const listsOf = (product: Product, block: Block, unit: number): OptOp[][] =>
+  block.turns.map(([most, stages]) => [...sidesOf(product, block), ...turns(product, unit, most, stages)]);
 
 /** The sum of products that the kernel is all about; undefined where it is about something else. */
 function productOf({ sink, axes, order }: Lowered): Product | undefined {
@@ -98,18 +113,19 @@ function fits(core: TensorCore, { m, n, k, types }: Product): boolean {
   );
 }
 
-/** The largest block that divides the result and leaves no unit idle, else the smallest that divides it. */
-function blockOf(
+/** Those that divide the result, from the largest on that leaves few units idle; else the smallest. */
+function blocksOf(
   blocks: readonly Block[],
   sizes: readonly [number, number],
   unit: readonly [number, number],
   others: number,
   gpu: Gpu,
-): Block | undefined {
+): Block[] {
   const extent = (b: Block): number[] => [prod(b.m) * unit[0], prod(b.n) * unit[1]];
   const whole = blocks.filter((b) => extent(b).every((e, i) => (sizes[i] as number) % e === 0));
   const count = (b: Block): number => (others * prod(sizes)) / prod(extent(b));
-  return whole.find((b) => count(b) >= gpu.units) ?? whole.at(-1);
+  const first = whole.findIndex((b) => count(b) >= gpu.units * (1 - IDLE));
+  return first < 0 ? whole.slice(-1) : whole.slice(first);
 }
 
 function sidesOf({ m, n }: Product, block: Block): OptOp[] {
