@@ -46,7 +46,14 @@ const LONG: Block["turns"] = [
 ];
 /** In elements. Neighbours of a row in shared memory are read by neighbours in the workgroup. */
 const ITEMS: readonly Block[] = [
-  { m: [8, 16, 1], n: [4, 16, 2], turns: LONG },
+  {
+    m: [8, 16, 1],
+    n: [4, 16, 2],
+    turns: [
+      [8, 4],
+      [8, 2],
+    ],
+  },
   { m: [4, 16, 1], n: [4, 16, 1], turns: LONG },
   { m: [2, 16, 1], n: [2, 16, 1], turns: LONG },
 ];

@@ -47,6 +47,9 @@ export interface Helped {
   readonly helper: string;
 }
 
+/** What is known of a kernel when it is spelt. */
+export type Size = Pick<KernelText, "items" | "dynamic" | "multiplies" | "copies" | "accumulators">;
+
 /** All that differs between the languages, as data. */
 export interface CStyleLanguage extends Words {
   readonly kernelPrefix: string;
@@ -62,11 +65,8 @@ export interface CStyleLanguage extends Words {
   readonly warp: WarpWords | undefined;
   /** bytes of shared memory that a kernel can declare; where it takes more, the launch says how much (`sharedBytes`) */
   readonly staticShared: number;
-  /**
-   * What stands between `void` and the name of a kernel with so many items a workgroup. `alone`: it has WMMA and much shared
-   * memory, and gains more from operands that are read ahead than from more workgroups at once.
-   */
-  readonly launchBounds: (items: number, alone: boolean) => string;
+  /** What stands between `void` and the name of a kernel: how large its workgroups are, and what it keeps in registers. */
+  readonly launchBounds: (size: Size) => string;
   /** how a float4 is made; other vectors replace the name in it */
   readonly float4: string;
   readonly vectorBrackets: readonly [string, string];
@@ -118,8 +118,11 @@ class KernelText extends KernelWriter {
   part = false;
   /** of a workgroup */
   items = 1;
-  /** it has WMMA */
+  /** it has WMMA; it copies to shared memory ahead */
   multiplies = false;
+  copies = false;
+  /** elements of all accumulators of an item */
+  accumulators = 0;
   /** bytes of shared memory so far */
   shared = 0;
   /** shared memory is one array, of a size that the launch says */
@@ -279,7 +282,10 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
     k.shared += Math.ceil((size * base.itemsize) / 16) * 16;
     k.set(u, name);
   },
-  DEFINE_ACC: (k, u) => k.set(u, k.declare(u, "acc", k.constant(valueType(u), u.arg))),
+  DEFINE_ACC: (k, u) => {
+    k.accumulators += lanesOf(u);
+    k.set(u, k.declare(u, "acc", k.constant(valueType(u), u.arg)));
+  },
   SPECIAL: (k, u) => {
     const [dim, name, size] = u.arg;
     k.set(u, name);
@@ -338,6 +344,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   },
   SHFL: (k, u) => k.set(u, k.declare(u, "val", k.warp(u).shuffle(k.text(u.srcs[0]), u.arg))),
   ASYNC: (k, u) => {
+    k.copies = true;
     const [to, place, from, index, gate] = u.srcs;
     const bytes = u.arg * ((from as UOp).dtype as Pointer).base.itemsize;
     const copy = k.helped(k.warp(u).copy(k.address(to, place), k.address(from, index), bytes));
@@ -396,7 +403,7 @@ export function uopsToCStyle(
   const k = new KernelText(language, [...uops]);
   const body = k.lines.join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
-  const bounds = k.items > 1 ? language.launchBounds(k.items, k.multiplies && k.dynamic) : "";
+  const bounds = k.items > 1 ? language.launchBounds(k) : "";
   const head = `${language.kernelPrefix}void ${bounds}${name}(${parameters(k)}) {`;
   return `${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`;
 }

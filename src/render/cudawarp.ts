@@ -1,11 +1,12 @@
 // What the warps of an NVIDIA GPU (Ampere and later) do together, as functions of CUDA C++ around the instructions that
 // the language has no words for: copies from global to shared memory that nobody waits for, matrices read from shared memory,
-// and products of matrices. languages.ts has the rest of the language.
+// and products of matrices; and how many of their groups should be at work side by side. languages.ts has the rest of the
+// language.
 
 import type { TensorCore } from "../codegen/uops.ts";
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
-import type { Helped, WarpWords } from "./cstyle.ts";
+import type { Helped, Size, WarpWords } from "./cstyle.ts";
 
 const words = (n: number): string => (n === 1 ? "unsigned" : `uint${n}`);
 const parts = (x: string, n: number): string[] => range(n).map((i) => `${x}.${"xyzw"[i]}`);
@@ -82,3 +83,18 @@ export const cudaWarp: WarpWords = {
   loadMatrix,
   multiply,
 };
+
+/** Registers of a multiprocessor. */
+const REGISTERS = 65536;
+/**
+ * How many workgroups should share a multiprocessor, if that is not for the compiler to say. One with WMMA and much shared memory gains
+ * more from operands that are read ahead than from others beside it. Where sums fill an eighth of the registers or more, two
+ * have room with as much again for operands, which a few registers beyond that would undo.
+ */
+function groupsOf({ items, dynamic, multiplies, copies, accumulators }: Size): number[] {
+  if (multiplies) return dynamic ? [1] : [];
+  const part = (items * accumulators) / REGISTERS;
+  return copies && part > 1 / 8 && part <= 1 / 4 ? [2] : [];
+}
+export const cudaBounds = (size: Size): string =>
+  `__launch_bounds__(${[size.items, ...groupsOf(size)].join(", ")}) `;

@@ -6,7 +6,7 @@ import type { Renderer, Support, Target } from "../codegen/target.ts";
 import { type DType, dtypes, FLOAT8, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
 import { type CStyleLanguage, type KernelFacts, uopsToCStyle } from "./cstyle.ts";
-import { cudaWarp } from "./cudawarp.ts";
+import { cudaBounds, cudaWarp } from "./cudawarp.ts";
 import { cstyleOps, type MathFunction, type Words } from "./spelling.ts";
 import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
 
@@ -227,7 +227,7 @@ export const CUDALanguage: CStyleLanguage = {
   barrier: "__syncthreads();",
   warp: cudaWarp,
   staticShared: 49152,
-  launchBounds: (items, alone) => `__launch_bounds__(${items}${alone ? ", 1" : ""}) `,
+  launchBounds: cudaBounds,
   float4: "make_float4",
   vectorBrackets: ["(", ")"],
   usesPtrArithmetic: false,

@@ -1,7 +1,7 @@
 // Products of matrices on GPUs: operands through shared memory (SHARED), and warps that multiply matrices in one step (TC), run by
 // JS. Small integers make every sum exact, so that the order in which a step adds does not matter: results equal those of loops.
 
-import { ArgumentError, dtypes, type Tensor } from "gradloom";
+import { ArgumentError, CUDARenderer, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import { MMA } from "../../src/codegen/mma.ts";
@@ -241,6 +241,31 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
     expect(() => lowered(sum, list, t)).toThrow(ArgumentError);
     expect(() => lowered(odd, [opt("TC", 2, 99)], t)).toThrow("m16n8k16 bf16");
   });
+});
+
+test("how many workgroups share a multiprocessor is said where registers are what they share", async () => {
+  const text = async (t: Tensor): Promise<string> =>
+    CUDARenderer.render("k", toFastKernel((await lastItem(t)).ast, hopper, false).uops) as string;
+  const hopper = { ...CUDARenderer, sharedMax: 232448 };
+  const of = (type: DType, n: number): Tensor => Tensor.empty([n, n], { device: "JS", dtype: type });
+  expect(await text(of(dtypes.bfloat16, 4096).dot(of(dtypes.bfloat16, 4096)))).toContain(
+    "bounds__(256, 1) k(",
+  );
+  expect(await text(of(float32, 4096).dot(of(float32, 4096)))).toContain("bounds__(256, 2) k(");
+  expect(await text(of(float32, 1024).dot(of(float32, 1024)))).toContain("bounds__(256) k(");
+});
+test("a block that is larger where shared memory and the result are", async () => {
+  const block = async (m: number, n: number, sharedMax: number): Promise<number[]> => {
+    const of = (...shape: number[]): Tensor => Tensor.empty(shape, { device: "JS", dtype: dtypes.bfloat16 });
+    const item = await lastItem(of(m, 1024).dot(of(1024, n)));
+    const { globalSize } = toFastKernel(item.ast, { ...CUDARenderer, sharedMax }, false);
+    return [m / Number(globalSize[1]), n / Number(globalSize[0])];
+  };
+  expect(await block(4096, 4096, 232448)).toEqual([128, 256]);
+  expect(await block(2048, 2048, 232448), "128 of 132 units").toEqual([128, 256]);
+  expect(await block(4096, 4096, 101376)).toEqual([128, 128]);
+  expect(await block(4096, 4096, 49152)).toEqual([128, 128]);
+  expect(await block(4096, 128, 232448)).toEqual([64, 64]);
 });
 
 test("what a step computes: exact products, added one after the other, rounded to float32 each time", async () => {
