@@ -329,7 +329,9 @@ class GpuHeuristic {
     const loads = this.#memory.filter((u) => u.op === "LOAD" && this.#free.get(u)?.has(a.id)).length;
     const held = loads * prod(lanes.map((o) => o.amount));
     const most = left <= 8 ? left : turns(left);
-    this.#add("UNROLL", a, held <= KEPT ? most : divisor(most, Math.max(1, Math.floor(MAX_KEPT / held))));
+    // of the registers of a unit a small workgroup has more for each of its items
+    const room = this.#items <= ITEMS ? 2 * MAX_KEPT : MAX_KEPT;
+    this.#add("UNROLL", a, held <= KEPT ? most : divisor(most, Math.max(1, Math.floor(room / held))));
   }
   /** Which of the axes of its reduce, or of those that are no grid: a row of several has one of each. */
   #position(a: Axis): number {
