@@ -1,8 +1,21 @@
 // What only a GPU can show of both devices for it: a trace whose times add up, memory that runs out and is had again, a
 // kernel that the compiler refuses; and last, since a process has one context of CUDA and loses it, a kernel that strays.
 
-import { Device, OutOfMemoryError, profiler, type Span, Tensor, TinyJit, withEnv } from "gradloom";
+import {
+  createSchedule,
+  Device,
+  OutOfMemoryError,
+  profiler,
+  type ScheduleItem,
+  type Span,
+  Tensor,
+  TinyJit,
+  withEnv,
+} from "gradloom";
 import { describe, expect, test } from "vitest";
+import { toFastKernel } from "../src/codegen/kernel.ts";
+import { showOpts } from "../src/codegen/opts.ts";
+import type { Renderer } from "../src/codegen/target.ts";
 import type { CudaDevice } from "../src/devices/cuda/device.ts";
 import { clock } from "../src/runtime/profile.ts";
 import { strayUops } from "./devices/nv/kernels.ts";
@@ -84,6 +97,26 @@ describe("PROFILE=1", () => {
     }
     profiler.reset();
   });
+});
+
+onGpus("tensor cores multiply every type that they know as WASM does, where sums are exact", async (name) => {
+  const side = 256;
+  const values = (seed: number) => Float32Array.from({ length: side ** 2 }, (_, i) => ((i * seed) % 11) % 3);
+  for (const dtype of ["float16", "bfloat16", "float32", "float8e4m3", "float8e5m2"] as const) {
+    const product = (device: string): Tensor => {
+      const [a, b] = [7, 5].map((seed) =>
+        new Tensor(values(seed), { device }).sub(1).cast(dtype).reshape(side, side),
+      );
+      return (a as Tensor).dot((b as Tensor).T);
+    };
+    await withEnv({ ALLOW_TF32: 1 }, async () => {
+      const { ast } = createSchedule([product(name).lazydata]).at(-1) as ScheduleItem;
+      expect(showOpts(toFastKernel(ast, Device.get(name).renderer as Renderer, false).opts), dtype).toContain(
+        "TC(",
+      );
+      expect(await product(name).data(), dtype).toEqual(await product("WASM").data());
+    });
+  }
 });
 
 onGpus("memory that runs out is an error with figures, and can be had again", async (device) => {

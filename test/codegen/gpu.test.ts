@@ -30,9 +30,14 @@ const grid = (kernel: Kernel): Record<string, number> =>
   );
 
 /** Lowers for the grid, runs it, compares with what JS's own loops give. */
-async function check(t: Tensor, opts: readonly OptOp[] = [], ulps = 0): Promise<Kernel> {
+async function check(
+  t: Tensor,
+  opts: readonly OptOp[] = [],
+  ulps = 0,
+  target = gridTarget(),
+): Promise<Kernel> {
   const item = await lastItem(t);
-  const kernel = lowered(item, opts, gridTarget());
+  const kernel = lowered(item, opts, target);
   const [got, want] = [await runKernel(item, gridAsLoops(kernel)), await runKernel(item, lowered(item))];
   expectValues(item.outputs[0]?.dtype as DType, got, want, kernel.name, ulps > 0 ? { ulps } : {});
   for (const u of opsIn(kernel, "SPECIAL")) {
@@ -70,6 +75,22 @@ describe("the grid", () => {
     expect(five.globalSize).toEqual([2, 3, 12]);
     const six = await check(ints([2, 2, 2, 2, 2, 2], 8).permute(5, 4, 3, 2, 1, 0).neg());
     expect(six.globalSize).toEqual([2, 2, 16]);
+  });
+  test("a dimension that is longer than the device's: all axes share the first", async () => {
+    const target = { ...gridTarget(), globalMax: [1000, 4, 4], localMax: [64, 4, 2] };
+    const turned = ints([2, 5, 3], 16).permute(2, 1, 0).add(1);
+    const long = await check(turned, [], 0, target);
+    expect(long.globalSize).toEqual([30]);
+    expect(grid(long)).toEqual({ gidx0: 30 });
+    expect((await check(ints([2, 4, 3], 17).permute(2, 1, 0).add(1), [], 0, target)).globalSize).toEqual([
+      2, 4, 3,
+    ]);
+    const local = [opt("LOCAL", 0, 3), opt("LOCAL", 1, 5), opt("LOCAL", 2, 2)];
+    expect((await check(turned, local, 0, target)).localSize).toEqual([30]);
+    const wide = { ...target, localMax: [16, 4, 2] };
+    await expect(check(turned, local, 0, wide)).rejects.toThrow(
+      /workgroups of 30 items; GRID takes up to 16/,
+    );
   });
   test("a reduce is a loop in every work item", async () => {
     const kernel = await check(ints([4, 6], 9).sum(1));
