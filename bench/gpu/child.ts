@@ -7,6 +7,8 @@ import { WORKS } from "./works.ts";
 
 /** A batch takes about this long; so many are measured. */
 const [BATCH_MS, BATCHES] = [40, 9];
+/** After a rest the clock of a GPU is low; under NV it takes this long to rise. */
+const WARM_MS = 400;
 
 /** What one work came to; pytorch.py prints the same lines. */
 export interface Line {
@@ -32,9 +34,11 @@ async function measure(name: string): Promise<Line> {
     await device.synchronize();
     return { all: (performance.now() - start) / n, host };
   };
-  const first = await batch(3);
-  const n = Math.max(1, Math.min(500, Math.round(BATCH_MS / first.all)));
-  await batch(n);
+  let n = 3;
+  for (const start = performance.now(); performance.now() - start < WARM_MS; ) {
+    const { all } = await batch(n);
+    n = Math.max(1, Math.min(500, Math.round(BATCH_MS / all)));
+  }
   const found: { all: number; host: number }[] = [];
   for (let i = 0; i < BATCHES; i++) found.push(await batch(n));
   const hosts = found.map((f) => f.host).sort((a, b) => a - b);
