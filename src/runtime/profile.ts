@@ -5,6 +5,7 @@
 import { atExit, writeText } from "#devices";
 import { env } from "../env.ts";
 import { getOrMake } from "../helpers.ts";
+import type { HCQCompatAllocRes } from "./hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./hcq/device.ts";
 import type { Command, HWCommandQueue } from "./hcq/queue.ts";
 
@@ -195,7 +196,8 @@ function describe({ name, args = {} }: Command): Pick<Span, "name" | "kind" | "a
   }
   if ("dest" in args) {
     const { dest, src, nbytes } = args;
-    return { name: `${dest.device.name} <- ${src.device.name}`, kind: "copy", args: { bytes: nbytes } };
+    const of = (res: HCQCompatAllocRes): string => (res.isHost ? "host" : res.device.name);
+    return { name: `${of(dest)} <- ${of(src)}`, kind: "copy", args: { bytes: nbytes } };
   }
   if ("value" in args)
     return { name: `${name} ${args.signal.label}`, kind: "wait", args: { value: args.value } };

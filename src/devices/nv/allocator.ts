@@ -142,7 +142,14 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     const vaAddr = this.#staging.alloc(nbytes);
     const { va, bytes } = this.#staged as NVMemory;
     const at = vaAddr - va;
-    const res = { device: this.device, vaAddr, size: nbytes, piece: undefined, memory: undefined };
+    const res = {
+      device: this.device,
+      vaAddr,
+      size: nbytes,
+      piece: undefined,
+      memory: undefined,
+      isHost: true,
+    };
     return { res, bytes: (bytes as Uint8Array).subarray(at, at + nbytes) };
   }
 

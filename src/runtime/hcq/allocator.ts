@@ -12,6 +12,8 @@ export interface HCQCompatAllocRes {
   /** the address as the device's commands write it */
   readonly vaAddr: number | bigint;
   readonly size: number;
+  /** memory of the host that the device reaches, which copies in and out go through */
+  readonly isHost?: boolean;
 }
 
 export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompatAllocRes>

@@ -231,6 +231,11 @@ describe("a launch", () => {
       const spans = profiler.spans.filter((x) => x.kind === "kernel");
       expect(spans.map((x) => x.name)).toEqual(["next", "next", "next", "next"]);
       for (const { start, end } of spans) expect(end).toBeGreaterThanOrEqual(start);
+      dev.allocator.transfer(ints(dev, [0]), x, 4);
+      await read(x);
+      const copies = profiler.spans.filter((x) => x.kind === "copy").map((x) => x.name);
+      const { name } = dev;
+      expect(copies).toEqual([`${name} <- host`, `${name} <- host`, `${name} <- ${name}`, `host <- ${name}`]);
       profiler.reset();
     });
   });
