@@ -5,7 +5,7 @@
 import { dtypes, type Pointer, scalarOf } from "../dtype.ts";
 import { ArgumentError, InternalError } from "../errors.ts";
 import { getOrMake, range, toposort } from "../helpers.ts";
-import { REDUCE } from "../ops.ts";
+import { type AluOp, REDUCE } from "../ops.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import { Ahead, inPart, readsFrom } from "./ahead.ts";
 import { strideOf } from "./expand.ts";
@@ -29,6 +29,9 @@ export interface Linear {
 export function linearize(lowered: Lowered, opts: readonly OptOp[], target: Target): Linear {
   return new Linearizer(lowered, opts, target).run();
 }
+
+/** Rows of workgroups that are gone through together, and how often all units have work before that pays. */
+const [STRIP, MANY_WAVES] = [8, 4];
 
 const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
 
@@ -447,12 +450,33 @@ class Linearizer {
     const inner = axes.toReversed();
     const dims = inner.length <= 3 ? inner.map((a) => [a]) : [[inner[0]!], [inner[1]!], inner.slice(2)];
     const fits = dims.every((d, i) => d.reduce((n, a) => n * smax(a.size), 1) <= (limits[i] ?? Infinity));
-    (fits || inner.length === 0 ? dims : [inner]).forEach((members, dim) => {
+    const all = fits || inner.length === 0 ? dims : [inner];
+    const specials = all.map((members, dim) => {
       const size = sprod(members.map((a) => a.size));
       sizes.push(size);
-      const special = this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
-      this.#unpack(members, special);
+      return this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
     });
+    const isProduct = name === "gidx" && this.#nodes.some((u) => u.op === "WMMA");
+    const places = isProduct ? this.#inStrips(specials, sizes) : specials;
+    all.forEach((members, dim) => void this.#unpack(members, places[dim] as UOp));
+  }
+  /**
+   * Workgroups that run at the same time read the same rows and columns if they are near each other: those of a large product go
+   * down the columns of one strip of rows after the other, and not along rows that are longer than what the cache holds of them.
+   */
+  #inStrips(specials: readonly UOp[], sizes: readonly Sint[]): readonly UOp[] {
+    const [x, y, ...rest] = specials;
+    const [wide = 1, high = 1] = sizes;
+    const few = MANY_WAVES * (this.#target.gpu?.units ?? Infinity);
+    if (x === undefined || y === undefined || typeof wide !== "number" || typeof high !== "number")
+      return specials;
+    if (high % STRIP !== 0 || wide * high <= few) return specials;
+    const number = (n: number): UOp => this.#list.add("CONST", dtypes.int32, [], n);
+    const int = (op: AluOp, a: UOp, b: UOp): UOp => this.#list.add("ALU", dtypes.int32, [a, b], op);
+    const at = int("ADD", int("MUL", y, number(wide)), x);
+    const strip = int("MUL", int("IDIV", at, number(STRIP * wide)), number(STRIP));
+    const row = int("ADD", strip, int("MOD", at, number(STRIP)));
+    return [int("IDIV", int("MOD", at, number(STRIP * wide)), number(STRIP)), row, ...rest];
   }
   /** The indexes of axes, innermost first, out of one number. */
   #unpack(axes: readonly Axis[], all: UOp): void {

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import { MMA } from "../../src/codegen/mma.ts";
 import { type OptOp, showOpts } from "../../src/codegen/opts.ts";
+import type { Gpu } from "../../src/codegen/target.ts";
 import type { UOp } from "../../src/codegen/uops.ts";
 import type { DType, Pointer, Value } from "../../src/dtype.ts";
 import { range } from "../../src/helpers.ts";
@@ -268,6 +269,18 @@ test("a block that is larger where shared memory and the result are", async () =
   expect(await block(4096, 128, 232448)).toEqual([64, 64]);
 });
 
+test("the workgroups of a large product go through it in strips of rows", async () => {
+  const item = await lastItem(product(dtypes.bfloat16, [16 * 16, 16, 8 * 3]));
+  const with_ = (units: number): Kernel =>
+    lowered(item, [opt("TC", 2, 0)], { ...gpuTarget(32), gpu: { ...(gpuTarget(32).gpu as Gpu), units } });
+  const [strips, rows] = [with_(11), with_(12)];
+  expect([strips.globalSize, rows.globalSize]).toEqual([
+    [3, 16],
+    [3, 16],
+  ]);
+  expect(opsIn(strips, "ALU").length).toBe(opsIn(rows, "ALU").length + 8);
+  expect(await runKernel(item, strips)).toEqual(await runKernel(item, lowered(item)));
+});
 test("what a step computes: exact products, added one after the other, rounded to float32 each time", async () => {
   const big = 2 ** 24;
   const a: Value[] = Array.from({ length: 16 * 16 }, (_, i) => (i % 16 === 0 ? big : 1));
