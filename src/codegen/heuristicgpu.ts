@@ -6,6 +6,7 @@ import { getOrMake, prod, toposort } from "../helpers.ts";
 import { smax } from "../shape/symbolic.ts";
 import { strideOf } from "./expand.ts";
 import { type AxisIds, freeAxes } from "./free.ts";
+import { convolutionLists } from "./heuristicconv.ts";
 import { matrixLists } from "./heuristicmatrix.ts";
 import type { Axis, Lowered } from "./lower.ts";
 import type { OptOp, OptOpName } from "./opts.ts";
@@ -49,7 +50,11 @@ const turns = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
 /** Lists in the order in which they should be tried: the first that fits the kernel is good. */
 export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp[][] {
-  return [...matrixLists(lowered, gpu), new GpuHeuristic(lowered, target, gpu).choose()];
+  return [
+    ...matrixLists(lowered, gpu),
+    ...convolutionLists(lowered, target, gpu),
+    new GpuHeuristic(lowered, target, gpu).choose(),
+  ];
 }
 
 class GpuHeuristic {

@@ -1,7 +1,6 @@
 // SHARED: what the items of a workgroup read several times in a turn of a reduce comes through shared memory. A load becomes
 // one from a TILE, which says what part of the buffer that is and how it lies there; fetch.ts writes the copies. Between
-// pickOneHot and blockSums, while axes are still ranges. Items that read rows below each other must not meet in one bank: rows
-// get a gap, or, for LDMATRIX, their pieces change places (`Swizzle`), which keeps what is copied at once together.
+// pickOneHot and blockSums, while axes are still ranges. Rows may get a gap, so that items do not meet in one bank.
 
 import { PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -27,23 +26,29 @@ export interface Staged {
   readonly offset: number;
 }
 
-/** A dim of a part: elements so far apart in the buffer, and the ranges that go along it, so many of them a turn. */
-interface Dim {
-  readonly stride: number;
-  readonly size: number;
-  readonly walks: ReadonlyMap<UOp, number>;
-  /** as of a Walk: of one of its ranges */
-  readonly apart: boolean;
-}
-/** A range inside the loop, and how far it moves. */
-interface Walk {
-  readonly range: UOp;
+/** A range inside the loop: how often it turns, and how far an index moves with each turn. */
+export interface Walk {
   /** the axis of the kernel that it is a part of */
   readonly of: number;
   readonly size: number;
   readonly stride: number;
-  /** its turns are read at the same time, by items or as the rows of a matrix: not lanes or loops */
+  /** lanes are written out, neighbours are read at once; tile: the side of a matrix that a warp multiplies */
+  readonly kind: "lane" | "item" | "tile" | "loop";
+}
+/** A dim of a part: elements so far apart in the buffer, and the ranges that go along it, so many of them a turn. */
+interface Dim {
+  readonly stride: number;
+  readonly size: number;
+  readonly walks: ReadonlyMap<Walk, number>;
+  /** one of these is of items, or of a matrix */
   readonly apart: boolean;
+}
+/** How a part lies in shared memory. */
+interface Part extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
+  readonly pitches: ReadonlyMap<Walk, number>;
+  readonly offset: number;
+  /** how often an item reads from it for all its lanes */
+  readonly loads: number;
 }
 
 /** Applies SHARED to the reduces over the axis it names. TC does so itself, for its operands. */
@@ -116,105 +121,114 @@ export function stage(
     return axis !== undefined && (isItem(axis) || isLane(axis) || axis.kind === "tile" || inside.includes(u));
   };
   const { terms, k } = affine(index);
-  const walks: Walk[] = [];
+  const walks = new Map<UOp, Walk>();
   const base = new Map<UOp, number>();
   for (const [t, stride] of terms) {
-    const size = isInner(t) ? axes[t.arg as number]?.size : undefined;
-    const { kind, of = -1 } = axes[t.arg as number] ?? {};
-    const apart = isItem(axes[t.arg as number]) || kind === "tile";
-    if (typeof size === "number") walks.push({ range: t, of, size, stride, apart });
+    const axis = axes[t.arg as number];
+    const size = isInner(t) ? axis?.size : undefined;
+    if (axis !== undefined && typeof size === "number")
+      walks.set(t, { of: axis.of, size, stride, kind: kindOf(axis) });
     else if (t !== loop && toposort([t], (x) => x.srcs).some((x) => isInner(x) || x === loop))
       return undefined;
     else if (t !== loop) base.set(t, stride);
   }
   const step = loop === undefined ? 0 : (terms.get(loop) ?? 0);
-  const dims = boxOf(walks, reader !== "items");
-  if (dims === undefined || dims.length === 0 || (loop !== undefined && step === 0)) return undefined;
-  const first = k + sum(walks.map((w) => Math.min(0, w.stride * (w.size - 1))));
-  const type = elementOf(load);
-  const others = [...base.values(), step, first, ...dims.slice(1).map((d) => d.stride)];
-  const vector = vectorOf(dims[0] as Dim, others, type.itemsize);
-  if (vector * type.itemsize < MIN_COPY) return undefined;
-  const lanes = walks.filter((w) => isLane(axes[w.range.arg as number] as Axis));
-  // what is copied one by one may lie in any order: in that in which it is read with the fewest loads
-  const orders = dims.map((_, i) => [i, ...dims.keys()].filter((d, at, all) => all.indexOf(d) === at));
-  const laid = (vector > 1 ? orders.slice(0, 1) : orders).map((order) =>
-    layOut(dims, order, walks, type.itemsize, reader === "swizzled"),
-  );
-  const loads = laid.map((l) => countLoads(l, lanes, MAX_COPY / type.itemsize));
-  const { pitches, offset, ...place } = laid[loads.indexOf(Math.min(...loads))] as Layout;
+  if (walks.size === 0 || (loop !== undefined && step === 0)) return undefined;
+  const first = k + sum([...walks.values()].map((w) => Math.min(0, w.stride * (w.size - 1))));
+  const others = [...base.values(), step, first];
+  const part = partOf([...walks.values()], others, elementOf(load).itemsize, reader);
+  if (part === undefined) return undefined;
+  const { dims, size, vector, swizzle, pitches, offset } = part;
   const srcs = [buffer, toIndex({ terms: base, k: first }, arena), ...(loop === undefined ? [] : [loop])];
-  const spec: Tile = { ...place, vector, step, stages: loop === undefined ? 1 : stages };
+  const spec: Tile = { dims, size, vector, swizzle, step, stages: loop === undefined ? 1 : stages };
   return {
     tile: arena.make("TILE", PtrDType(valueType(load), true), srcs, spec),
-    pitches,
+    pitches: new Map([...walks].map(([r, w]) => [r, pitches.get(w) as number])),
     offset,
   };
 }
 
+/** What these ranges cover, as it lies in shared memory; undefined where that is no box, or cannot be copied. `others`: of what its place is made. */
+export function partOf(
+  walks: readonly Walk[],
+  others: readonly number[],
+  itemsize: number,
+  reader: Reader = "items",
+): Part | undefined {
+  const dims = boxOf(walks, MAX_COPY / itemsize, reader);
+  if (dims === undefined) return undefined;
+  const strides = dims.slice(1).map((d) => d.stride);
+  const vector = vectorOf(dims[0] as Dim, [...others, ...strides], itemsize);
+  if (vector * itemsize < MIN_COPY) return undefined;
+  // what is copied one by one may lie in any order: in that in which it is read with the fewest loads
+  const orders = dims.map((_, i) => [i, ...dims.keys()].filter((d, at, all) => all.indexOf(d) === at));
+  const laid = (vector > 1 ? orders.slice(0, 1) : orders).map((order) =>
+    layOut(dims, order, itemsize, reader),
+  );
+  const best = laid.reduce((x, y) => (y.loads < x.loads ? y : x));
+  return { ...best, vector };
+}
+
+const kindOf = (a: Axis): Walk["kind"] =>
+  isLane(a) ? "lane" : a.kind === "tile" ? "tile" : isItem(a) ? "item" : "loop";
+
 /**
  * Ranges as the dims of a box, the one whose elements are nearest to each other first. A range whose steps are within what the
- * nearer ones cover goes along the same dim: a window that moves, or a row that goes on, `rows`: if it is the same axis that
- * does. undefined: they overlap unevenly.
+ * nearer ones cover goes along the same dim: a window that moves, or a row that goes on. undefined: they overlap unevenly.
  */
-function boxOf(walks: readonly Walk[], rows: boolean): Dim[] | undefined {
-  const dims: { stride: number; size: number; walks: Map<UOp, number>; apart: boolean; of: number }[] = [];
+function boxOf(walks: readonly Walk[], unit: number, reader: Reader): Dim[] | undefined {
+  const dims: { stride: number; size: number; walks: Map<Walk, number>; apart: boolean; of: number }[] = [];
   for (const w of walks.toSorted((a, b) => Math.abs(a.stride) - Math.abs(b.stride))) {
     const [stride, sign] = [Math.abs(w.stride), Math.sign(w.stride)];
+    const apart = w.kind === "item" || w.kind === "tile";
     const last = dims.at(-1);
     const by = stride / (last?.stride ?? 1);
-    const isRow = dims.length === 1 && (!rows || last?.of === w.of);
-    if (last === undefined || by > last.size || (by === last.size && !isRow))
-      dims.push({ stride, size: w.size, walks: new Map([[w.range, sign]]), apart: w.apart, of: w.of });
+    // the rows of a matrix are of one axis; items that would be in the same banks get a gap
+    const goesOn =
+      reader === "items"
+        ? w.kind !== "item" || (dims.length === 1 && by % (2 * unit) !== 0)
+        : dims.length === 1 && last?.of === w.of;
+    if (last === undefined || by > last.size || (by === last.size && !goesOn))
+      dims.push({ stride, size: w.size, walks: new Map([[w, sign]]), apart, of: w.of });
     else if (!Number.isInteger(by)) return undefined;
     else {
       last.size += by * (w.size - 1);
-      last.walks.set(w.range, by * sign);
-      last.apart ||= w.apart;
+      last.walks.set(w, by * sign);
+      last.apart ||= apart;
     }
   }
   return dims;
 }
 
-interface Layout extends Pick<Tile, "dims" | "size" | "swizzle"> {
-  readonly pitches: ReadonlyMap<UOp, number>;
-  readonly offset: number;
-}
 /**
  * Dims in the given order. What is read at the same time lies an odd number of units apart, so that it is in other banks, or
  * close together and swizzled, if rows are long and even enough.
  */
 function layOut(
-  ...[dims, order, walks, itemsize, close]: [
-    readonly Dim[],
-    readonly number[],
-    readonly Walk[],
-    number,
-    boolean,
-  ]
-): Layout {
+  dims: readonly Dim[],
+  order: readonly number[],
+  itemsize: number,
+  reader: Reader,
+): Omit<Part, "vector"> {
   const unit = MAX_COPY / itemsize;
-  const swizzle =
-    close && dims.length > 1 ? swizzleOf((dims[order[0] as number] as Dim).size, itemsize) : undefined;
+  const isClose = reader === "swizzled" && dims.length > 1;
+  const swizzle = isClose ? swizzleOf((dims[order[0] as number] as Dim).size, itemsize) : undefined;
   const pitch: number[] = [];
   let size = 1;
   for (const [at, i] of order.entries()) {
     const dim = dims[i] as Dim;
-    if (at > 0) size = (Math.ceil(size / unit) | (dim.apart && swizzle === undefined ? 1 : 0)) * unit;
+    const isOdd = swizzle === undefined && (dim.apart || reader === "items");
+    if (at > 0) size = (Math.ceil(size / unit) | (isOdd ? 1 : 0)) * unit;
     pitch[i] = size;
     size *= dim.size;
   }
   const pitches = new Map(
-    dims.flatMap((d, i) => [...d.walks].map(([r, by]) => [r, by * (pitch[i] as number)])),
+    dims.flatMap((d, i) => [...d.walks].map(([w, by]) => [w, by * (pitch[i] as number)])),
   );
-  const offset = sum(walks.map((w) => Math.max(0, -(pitches.get(w.range) as number)) * (w.size - 1)));
-  return {
-    dims: merged(dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i] as number }))),
-    size: Math.ceil(size / unit) * unit,
-    swizzle,
-    pitches,
-    offset,
-  };
+  const offset = sum([...pitches].map(([w, p]) => Math.max(0, -p) * (w.size - 1)));
+  const placed = dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i] as number }));
+  const loads = countLoads(pitches, offset, unit);
+  return { dims: merged(placed), size: Math.ceil(size / unit) * unit, swizzle, pitches, offset, loads };
 }
 /** Dims that go on without a gap in the buffer and in shared memory are one: fewer parts of an index. */
 function merged(dims: Tile["dims"]): Tile["dims"] {
@@ -236,15 +250,16 @@ function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
 }
 
 /** How many loads an item needs for its lanes, where one gives up to `most` neighbours. */
-function countLoads({ pitches, offset }: Layout, lanes: readonly Walk[], most: number): number {
-  const fixed = [...pitches].filter(([r]) => !lanes.some((l) => l.range === r)).map(([, p]) => p);
+function countLoads(pitches: ReadonlyMap<Walk, number>, offset: number, most: number): number {
   let all = [offset];
-  for (const { range: r, size } of lanes)
-    all = all.flatMap((at) => range(size).map((i) => at + i * (pitches.get(r) as number)));
+  let widest = most;
+  for (const [{ size, kind }, p] of pitches) {
+    if (kind === "lane") all = all.flatMap((at) => range(size).map((i) => at + i * p));
+    else while (p % widest !== 0) widest /= 2;
+  }
   const left = new Set(all);
   let count = 0;
-  for (let width = most; width >= 1; width /= 2) {
-    if (fixed.some((p) => p % width !== 0)) continue;
+  for (let width = widest; width >= 1; width /= 2) {
     for (const at of left) {
       const run = range(width).map((i) => at + i);
       if (at % width !== 0 || !run.every((x) => left.has(x))) continue;
