@@ -4,7 +4,7 @@
 
 import { PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
-import { range, sum, toposort } from "../helpers.ts";
+import { sum, toposort } from "../helpers.ts";
 import { affine, replace, toIndex } from "./affine.ts";
 import { isLane } from "./expand.ts";
 import { type Axis, isItem, type Lowered } from "./lower.ts";
@@ -251,19 +251,23 @@ function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
 
 /** How many loads an item needs for its lanes, where one gives up to `most` neighbours. */
 function countLoads(pitches: ReadonlyMap<Walk, number>, offset: number, most: number): number {
-  let all = [offset];
+  let left = new Set([offset]);
   let widest = most;
   for (const [{ size, kind }, p] of pitches) {
-    if (kind === "lane") all = all.flatMap((at) => range(size).map((i) => at + i * p));
-    else while (p % widest !== 0) widest /= 2;
+    if (kind !== "lane") while (p % widest !== 0) widest /= 2;
+    else {
+      const wider = new Set<number>();
+      for (const at of left) for (let i = 0; i < size; i++) wider.add(at + i * p);
+      left = wider;
+    }
   }
-  const left = new Set(all);
   let count = 0;
   for (let width = widest; width >= 1; width /= 2) {
     for (const at of left) {
-      const run = range(width).map((i) => at + i);
-      if (at % width !== 0 || !run.every((x) => left.has(x))) continue;
-      for (const x of run) left.delete(x);
+      let run = at % width === 0 ? 1 : 0;
+      while (run > 0 && run < width && left.has(at + run)) run++;
+      if (run < width) continue;
+      for (let i = 0; i < width; i++) left.delete(at + i);
       count++;
     }
   }

@@ -1,7 +1,11 @@
 // What the GPU's heuristic makes of convolutions and their gradients, of pooling, and of reduces to few results: nothing is
 // computed for nothing, sums that are long are shared, and the values are JS's.
 
-import { CUDARenderer, dtypes, type OptOp, type Renderer, Tensor } from "gradloom";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CUDALanguage, CUDARenderer, dtypes, type OptOp, type Renderer, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { convolutionLists } from "../../src/codegen/heuristicconv.ts";
 import { type Kernel, prepare, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
@@ -123,6 +127,29 @@ describe("convolutions", () => {
     const old = { ...target, gpu: { ...(target.gpu as Gpu), copiesAhead: false } };
     const { ast } = await lastItem(empty(64, 32, 10, 10).conv2d(empty(32, 32, 3, 3)));
     expect(convolutionLists(prepare(ast, [], old), old, old.gpu)).toEqual([]);
+  });
+  test("the kernels compile with nvcc, and stay in registers", { timeout: 120_000 }, async ({ skip }) => {
+    skip(spawnSync("nvcc", ["--version"]).status !== 0, "nvcc is not installed");
+    const kernels = await Promise.all(
+      [
+        empty(512, 32, 24, 24).conv2d(empty(32, 32, 5, 5)),
+        empty(512, 32, 28, 28).conv2d(empty(32, 32, 5, 5).permute(1, 0, 2, 3).flip([2, 3])),
+        empty(64, 64, 57, 57)
+          .conv2d(empty(128, 64, 3, 3), empty(128), { stride: 2 })
+          .relu(),
+        weightGradient(empty(8, 32, 24, 24), empty(32, 32, 5, 5), (shape) => empty(...shape)),
+      ].map(fast),
+    );
+    const folder = mkdtempSync(join(tmpdir(), "gradloom-conv-"));
+    for (const k of kernels) {
+      writeFileSync(join(folder, "k.cu"), CUDARenderer.render(k.name, k.uops) as string);
+      const args = ["-cubin", "-arch=sm_90", "-Xptxas", "-v", ...CUDALanguage.flags, "-o", "k.cubin", "k.cu"];
+      const run = spawnSync("nvcc", args, { cwd: folder, encoding: "utf8" });
+      expect(run.status, run.stderr).toBe(0);
+      const spilt = Number(/(\d+) bytes spill stores/.exec(run.stderr + run.stdout)?.[1]);
+      expect(spilt, showOpts(k.opts)).toBeLessThan(64);
+    }
+    rmSync(folder, { recursive: true });
   });
   test("what is read in the loop decides who are neighbours, not the bias after it", async () => {
     // without copies ahead nothing comes through shared memory

@@ -132,17 +132,17 @@ function randomConvolution(r: Random, seed: number): Tensor {
 test("random convolutions with random lists", async () => {
   const first = 1000;
   let taken = 0;
-  for (let seed = first; seed < first + 150; seed++) {
+  for (let seed = first; seed < first + 70; seed++) {
     const r = new Random(seed);
     const item = await lastItem(randomConvolution(r, seed));
     const plain = prepare(item.ast, [], TARGET).axes;
     if (!plain.some((a) => a.kind === "reduce")) continue;
-    for (let n = 0; n < 4; n++) {
+    for (let n = 0; n < 3; n++) {
       const list = randomList(r, item);
       if (fitting(item.ast, list, TARGET) === undefined) continue;
       await check(item, list, seed);
       taken++;
     }
   }
-  expect(taken, "lists that were not refused").toBeGreaterThan(100);
+  expect(taken, "lists that were not refused").toBeGreaterThan(40);
 });
