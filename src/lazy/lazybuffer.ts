@@ -12,7 +12,6 @@ import { canonicalize } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
-import { type Parts, productParts } from "./parts.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
 export type CustomFn = (buffers: readonly Buffer[]) => void;
@@ -31,6 +30,11 @@ const PARTS = [64, 32, 48, 16, 40, 24, 20, 12, 10, 8] as const;
 /** From so many elements on there may be a machine with many units, and more parts cost nothing. */
 const MANY_SPLIT = 1 << 24;
 const MANY_PARTS = [1024, 960, 768, 512, 640, 384, 256, ...PARTS] as const;
+
+interface Parts {
+  readonly axis: number;
+  readonly count: number;
+}
 
 /** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
@@ -279,7 +283,7 @@ export class LazyBuffer {
     if (sprod(this.shape) === 0) {
       return LazyBuffer.constant(this.device, shape, this.dtype, REDUCE[op].identity(this.dtype));
     }
-    const parts = this.#partsOf(op, real);
+    const parts = this.#partsOf(real);
     if (parts === undefined) return LazyBuffer.make(this.device, shape, this.dtype, op, real, [this]);
     const { axis, count } = parts;
     const split = this.shape.flatMap((d, i) => (i === axis ? [count, (d as number) / count] : [d]));
@@ -296,9 +300,7 @@ export class LazyBuffer {
    * A long reduce to few elements goes in two steps, so that there are parts which threads can share. Not where it counts:
    * a sum that picks one of its terms by number becomes a load, but only in one piece.
    */
-  #partsOf(op: ReduceOp, axes: readonly number[]): Parts | undefined {
-    const product = env.FUSE && op === "SUM" ? productParts(this, axes) : undefined;
-    if (product !== undefined) return product;
+  #partsOf(axes: readonly number[]): Parts | undefined {
     const sizes = axes.map((a) => this.shape[a]);
     const total = sizes.reduce<number>((n, s) => n * (typeof s === "number" ? s : NaN), 1);
     const few = typeof this.size === "number" ? this.size / total : NaN;

@@ -3,6 +3,8 @@
 
 import { CUDARenderer, createSchedule, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
+import { registry } from "#devices";
+import { open as openNull } from "../../src/devices/null.ts";
 import { cudaFor } from "../../src/render/languages.ts";
 import { registerOracle } from "../devices/oracle.ts";
 import { Random } from "../shape/random.ts";
@@ -11,7 +13,8 @@ const UNITS = 6;
 /** As many elements as are worth a second kernel there. */
 const MANY = UNITS * 2 ** 15;
 const GPU = registerOracle("GPUUNITS", cudaFor(CUDARenderer, 90, UNITS));
-beforeAll(() => Tensor.ones([1], { device: GPU }).realize());
+const LARGE = registerOracle("GPULARGE", CUDARenderer);
+beforeAll(() => Promise.all([GPU, LARGE].map((device) => Tensor.ones([1], { device }).realize())));
 
 /** Never computed, so its size costs nothing. */
 const empty = (shape: readonly number[], device = GPU): Tensor => Tensor.empty(shape, { device });
@@ -20,6 +23,9 @@ const kernelsOf = (...ts: readonly Tensor[]): ScheduleItem[] =>
 /** Elements of each output of each kernel. */
 const sizes = (...ts: readonly Tensor[]): number[][] =>
   kernelsOf(...ts).map((i) => i.outputs.map((b) => b.size));
+
+/** Elements of the first output of each kernel. */
+const outputs = (t: Tensor): number[] => sizes(t).map(([n]) => n as number);
 
 describe("two kernels", () => {
   test("for a sum by channel: parts of the first axis that has them", () => {
@@ -136,4 +142,55 @@ describe("values", () => {
     }
     expect(step.jitCache).toHaveLength(2);
   }, 60_000);
+});
+
+function weightGradient(device: string, batch: number, from: number, to: number, side: number): Tensor {
+  const w = empty([to, from, 3, 3], device);
+  w.requiresGrad = true;
+  const y = empty([batch, from, side, side], device).conv2d(w);
+  y.backward(empty(y.shape as number[], device));
+  return w.grad as Tensor;
+}
+
+describe("sums of products with few results", () => {
+  test("are added up in parts on a GPU, at least one a unit, and nowhere else", () => {
+    const results = 64 * 64 * 9;
+    const [partial, total, ...more] = outputs(weightGradient(LARGE, 512, 64, 64, 8));
+    expect([total, more]).toEqual([results, []]);
+    const parts = (partial as number) / results;
+    expect(512 % parts).toBe(0);
+    expect(parts * (results / 2 ** 14)).toBeGreaterThanOrEqual(132);
+    expect(outputs(weightGradient("JS", 512, 64, 64, 8))).toEqual([results]);
+  });
+  test("but not where there is little to do, or enough to do at once", () => {
+    expect(outputs(weightGradient(LARGE, 8, 16, 16, 8))).toEqual([16 * 16 * 9]);
+    expect(outputs(empty([2048, 1024], LARGE).dot(empty([1024, 2048], LARGE)))).toEqual([2048 * 2048]);
+    // what is multiplied is read once: there is no block of results to have at once
+    expect(
+      outputs(
+        empty([4096, 2 ** 15], LARGE)
+          .mul(empty([4096, 2 ** 15], LARGE))
+          .sum(1),
+      ),
+    ).toEqual([4096]);
+  });
+  test("a product of matrices with a long sum", () => {
+    const sizes = outputs(empty([64, 2 ** 17], LARGE).dot(empty([2 ** 17, 64], LARGE)));
+    expect(sizes).toHaveLength(2);
+    expect(sizes[1]).toBe(64 * 64);
+  });
+  test("also in the first call of a jit, which opens the GPU", async () => {
+    const device = "GPUCLOSED";
+    const closed = { ...openNull(device), renderer: CUDARenderer };
+    Object.assign(registry, { [device]: () => ({ open: () => closed }) });
+    const [x, g] = [empty([512, 64, 8, 8], device), empty([512, 64, 6, 6], device)];
+    const step = new TinyJit(async () => {
+      const w = Tensor.zeros([64, 64, 3, 3], { device }).contiguous();
+      w.requiresGrad = true;
+      x.conv2d(w).backward(g);
+      return (w.grad as Tensor).realize();
+    });
+    for (let i = 0; i < 3; i++) await step();
+    expect(step.jitCache).toHaveLength(2);
+  });
 });
