@@ -133,7 +133,8 @@ function sumOf({ sink, arena, axes, order }: Lowered, least: number): Sum | unde
 }
 const sizeOf = (a: Axis): number => a.size as number;
 const rest = ({ axis, lanes, items }: Cut): number => sizeOf(axis) / (lanes * items);
-const divisors = (n: number): number[] => range(n).flatMap((i) => (n % (i + 1) === 0 ? [i + 1] : []));
+const divisors = (n: number, most: number): number[] =>
+  range(Math.min(n, most)).flatMap((i) => (n % (i + 1) === 0 ? [i + 1] : []));
 
 /** Every choice of one from each, the product of which is not too large. Of each the smallest comes first. */
 function choices(from: readonly (readonly number[])[], most: number): number[][] {
@@ -205,7 +206,7 @@ class Search {
     const inner = this.#sum.outputs.filter((a) => this.#reuses(a)).slice(-3);
     const lanes = this.#sum.outputs.map((a) => {
       const most = this.#isRow(a) ? MAX_ROW : MAX_LANES;
-      return inner.includes(a) ? divisors(sizeOf(a)).filter((n) => n <= most) : [1];
+      return inner.includes(a) ? divisors(sizeOf(a), most) : [1];
     });
     const unrolls = this.#unrolls();
     return choices(lanes, MAX_SUMS)
@@ -225,7 +226,7 @@ class Search {
     const sizes = this.#sum.terms.map(sizeOf);
     const last = sizes.at(-1) as number;
     const before = sizes.at(-2);
-    const some = last <= MAX_LANES ? last : Math.max(...divisors(last).filter((n) => n <= MAX_LANES / 2));
+    const some = last <= MAX_LANES ? last : Math.max(...divisors(last, MAX_LANES / 2));
     const inner =
       before !== undefined && before <= 4 && some === last && sizes.length > 2 ? [1, before] : [1];
     return inner.map((n) =>
@@ -236,7 +237,7 @@ class Search {
   /** The items of each axis, and the loop that fetches. */
   #workgroups(block: Plan): Plan[] {
     const items = block.outputs.map(({ axis, lanes }) =>
-      this.#reuses(axis) ? divisors(sizeOf(axis) / lanes).filter((n) => n <= MAX_ITEMS) : [1],
+      this.#reuses(axis) ? divisors(sizeOf(axis) / lanes, MAX_ITEMS) : [1],
     );
     const all = prod(items.map((n) => n.at(-1) ?? 1));
     const sharers = all < MIN_ITEMS ? this.#sharers(block) : [block.terms];
@@ -266,8 +267,8 @@ class Search {
     const at = block.terms.length - 2;
     const shared = block.terms[at];
     if (shared === undefined) return [block.terms];
-    return divisors(sizeOf(shared.axis) / shared.lanes)
-      .filter((n) => n <= 32 && Number.isInteger(Math.log2(n)))
+    return divisors(sizeOf(shared.axis) / shared.lanes, 32)
+      .filter((n) => Number.isInteger(Math.log2(n)))
       .map((n) => block.terms.map((t, i) => (i === at ? { ...t, items: n } : t)));
   }
 

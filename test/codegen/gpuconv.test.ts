@@ -151,6 +151,14 @@ describe("convolutions", () => {
     }
     rmSync(folder, { recursive: true });
   });
+  test("an axis of millions is not looked through", async () => {
+    const { ast } = await lastItem(empty(2 ** 23, 64).dot(empty(64, 12)));
+    const start = performance.now();
+    toFastKernel(ast, CUDARenderer, false);
+    // 50 ms, and seconds where all that might divide the axis is tried
+    expect(performance.now() - start).toBeLessThan(2000);
+  });
+
   test("what is read in the loop decides who are neighbours, not the bias after it", async () => {
     // without copies ahead nothing comes through shared memory
     const target = cudaFor(CUDARenderer, 75, 132);
