@@ -99,7 +99,13 @@ function koffiPath(): string {
   }
 }
 
-export const writeText = (path: string, text: string): void => writeFileSync(path, text);
+export function writeText(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch (cause) {
+    throw new FileError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
 
 /** Files are on this host: a path names one, and DISK can hold it. */
 export const hasFiles = true;

@@ -4,6 +4,7 @@
 
 import { atExit, writeText } from "#devices";
 import { env } from "../env.ts";
+import { FileError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";
 import type { HCQCompatAllocRes } from "./hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./hcq/device.ts";
@@ -58,9 +59,7 @@ class Profiler {
   add(span: Span): void {
     if (!this.#asked) {
       this.#asked = true;
-      atExit(() => {
-        if (this.#spans.length > 0) this.write();
-      });
+      atExit(() => this.#writeLast());
     }
     if (this.#spans.length < MAX_SPANS) this.#spans.push(span);
   }
@@ -158,6 +157,16 @@ class Profiler {
   }
   write(path: string = env.PROFILEPATH): void {
     writeText(path, this.trace());
+  }
+  /** At the end of a process that may have done all it should: that its trace is lost does not make it fail. */
+  #writeLast(): void {
+    if (this.#spans.length === 0) return;
+    try {
+      this.write();
+    } catch (e) {
+      if (!(e instanceof FileError)) throw e;
+      console.warn(`gradloom: PROFILE=1: ${e.message}; set PROFILEPATH to a file that can be written`);
+    }
   }
   /** Forgets what was noted so far. */
   reset(): void {

@@ -199,7 +199,7 @@ test("the trace: what runs at the same time on one track lies on tracks beside e
   expect(["c", "d", "other"].map(where)).toEqual(["compute 2", "compute 3", "compute"]);
 });
 
-test("PROFILE=1 writes a file when the process ends, also by an error", () => {
+test("PROFILE=1 writes a file when the process ends, also by an error, and says where it cannot", () => {
   const dir = mkdtempSync(join(tmpdir(), "gradloom-profile-"));
   try {
     for (const [i, ending] of ["", "process.exit(0);", 'throw new Error("over");'].entries()) {
@@ -217,6 +217,14 @@ test("PROFILE=1 writes a file when the process ends, also by an error", () => {
       expect(events.map((e) => e.name)).toContain("r_2");
       rmSync(trace);
     }
+    const { DEV: _, ...rest } = process.env;
+    const env = { ...rest, PROFILE: "1", PROFILEPATH: join(dir, "nowhere", "trace.json") };
+    const ended = spawnSync(process.execPath, ["--import", "tsx", join(dir, "program0.mts")], {
+      cwd: root,
+      env,
+    });
+    expect(ended.status, "what was to be computed was").toBe(0);
+    expect(String(ended.stderr)).toMatch(/PROFILE=1: cannot write .*trace.json.*set PROFILEPATH to a file/);
   } finally {
     rmSync(dir, { recursive: true });
   }
