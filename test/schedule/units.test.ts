@@ -1,5 +1,5 @@
-// Reduces to far fewer results than a GPU has units: two kernels there, one elsewhere; which axis is cut, what is left whole, and
-// that the values are JS's.
+// Reduces that leave units of a GPU idle, for want of results or of blocks of them: two kernels there, one elsewhere; which axis
+// is cut, what is left whole, and that the values are those of one.
 
 import { CUDARenderer, createSchedule, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -86,15 +86,10 @@ describe("one kernel", () => {
 
 describe("values", () => {
   const waves = (device: string, shape: readonly number[], speed: number): Tensor =>
-    Tensor.arange(
-      shape.reduce((a, b) => a * b, 1),
+    new Tensor(
+      Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i * speed)),
       { device },
-    )
-      .cast("float32")
-      .mul(speed)
-      .sin()
-      .reshape(...shape)
-      .contiguous();
+    ).reshape(...shape);
   const close = (got: Float32Array, want: Float32Array, what: string): void =>
     want.forEach(
       (v, i) =>
@@ -104,7 +99,7 @@ describe("values", () => {
   test("of random sums, means, largest and variances, seen in any way", async () => {
     const r = new Random(3);
     let cut = 0;
-    for (let i = 0; i < 6; i++) {
+    for (let i = 0; i < 4; i++) {
       const channels = r.int(1, UNITS / 2);
       const [n, k] = [r.pick([24, 32, 45, 64]), r.pick([64, 96, 100])];
       const rows = Math.ceil(MANY / (n * k * channels));
@@ -121,7 +116,7 @@ describe("values", () => {
       const got = results(GPU);
       cut += kernelsOf(...got).filter((item) => item.lazies.length === 0).length;
       await Tensor.realize(...got);
-      const want = results("JS");
+      const want = results("WASM");
       for (const [j, t] of got.entries())
         close((await t.data()) as Float32Array, (await want[j]?.data()) as Float32Array, `${i}: ${j}`);
     }
@@ -135,7 +130,7 @@ describe("values", () => {
     for (const [i, x] of inputs.entries()) {
       await x.realize();
       const got = (await step(x)) as Tensor;
-      const want = waves("JS", shape, [0.3, 0.5, 0.7][i] as number)
+      const want = waves("WASM", shape, [0.3, 0.5, 0.7][i] as number)
         .mul(2)
         .sum([0, 2]);
       close((await got.data()) as Float32Array, (await want.data()) as Float32Array, `${i}`);
