@@ -81,7 +81,13 @@ export const showOpts = (opts: readonly OptOp[]): string =>
 const NO_PART: ReadonlySet<OptOpName> = new Set<OptOpName>(["SWAP", "NOLOCALS", "TC"]);
 const isWorkgroup = (o: OptOp): boolean => o.op === "LOCAL" || o.op === "GROUPTOP";
 
-/** A list that was stored, or written in plain JavaScript, may hold anything. `grid`: the target has workgroups, `ahead`: copies for them. */
+/** These are about a whole kernel: a second one in the list would say something else of the same. */
+const ONCE: readonly OptOpName[] = ["TC", "SHARED"];
+
+/**
+ * A list that was stored, or written in plain JavaScript, may hold anything. `grid`: the target has workgroups, `ahead`:
+ * copies for them.
+ */
 export function requireKnown(opts: readonly OptOp[], grid: boolean, ahead: boolean): void {
   const other = opts.find((o) => !Object.hasOwn(PARTS, o.op));
   if (other !== undefined) {
@@ -96,6 +102,11 @@ export function requireKnown(opts: readonly OptOp[], grid: boolean, ahead: boole
   const shared = opts.find((o) => o.op === "GROUPTOP");
   if (shared !== undefined && !grid) {
     throw new ArgumentError(`${showOpts([shared])}: this target has no workgroups; use GROUP`);
+  }
+  const second = opts.find((o, i) => ONCE.includes(o.op) && opts.findIndex((x) => x.op === o.op) < i);
+  if (second !== undefined) {
+    const all = opts.filter((o) => o.op === second.op);
+    throw new ArgumentError(`${showOpts(all)}: expected one ${second.op} in a list; leave the others out`);
   }
   const copied = opts.find((o) => o.op === "SHARED");
   if (copied !== undefined && !ahead) {
@@ -135,7 +146,9 @@ export function splitAxis(
   tile: number,
 ): Split {
   if (typeof size !== "number" ? tile > 1 : size % tile !== 0) {
-    throw new ArgumentError(`TC: axis ${axis} has ${size} elements; expected a multiple of ${tile}`);
+    throw new ArgumentError(
+      `TC: axis ${axis} has ${size} elements; expected a multiple of ${tile} (leave TC out, or pad the tensor)`,
+    );
   }
   let rest = tile === 1 ? size : (size as number) / tile;
   const entire = rest;

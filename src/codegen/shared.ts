@@ -84,7 +84,8 @@ export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): UOp {
   });
   if (staged === 0) {
     throw new ArgumentError(
-      `${showOpts([opt])}: nothing that this reduce reads can be shared by a workgroup`,
+      `${showOpts([opt])}: nothing that this reduce reads can be shared by a workgroup; expected LOCAL on an axis along ` +
+        "which it reads the same again",
     );
   }
   return sink;

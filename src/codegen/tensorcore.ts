@@ -11,7 +11,7 @@ import type { Axis, Lowered } from "./lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { loopOf, type Staged, stage } from "./shared.ts";
 import type { Target } from "./target.ts";
-import type { Fragment, Parts, TensorCore, UOp, UOpArena } from "./uops.ts";
+import { type Fragment, type Parts, type TensorCore, type UOp, type UOpArena, valueType } from "./uops.ts";
 
 const { int32, uint8, uint16, uint32 } = dtypes;
 /** Elements as they lie in a word, by their size. */
@@ -86,7 +86,9 @@ class Tensors {
     return { ...this.#lowered, sink: changed, axes: [...axes, ...made], order: [...order, this.#item.axis] };
   }
   #refuse(why: string): never {
-    throw new ArgumentError(`${showOpts([this.#tc])}: ${this.#core.name} does not fit, ${why}`);
+    throw new ArgumentError(
+      `${showOpts([this.#tc])}: ${this.#core.name} does not fit, ${why}; name another step or leave TC out`,
+    );
   }
 
   /** A number out of the item's place in the warp and the number of an element. */
@@ -105,7 +107,10 @@ class Tensors {
   #product(sum: UOp<"REDUCE">, m: UOp, n: UOp, k: UOp): UOp {
     const [body, ...ranges] = sum.srcs as [UOp, ...UOp[]];
     if (sum.arg !== "SUM" || body.op !== "ALU" || body.arg !== "MUL" || sum.dtype !== this.#core.to) {
-      return this.#refuse(`it adds up products as ${this.#core.to.name}`);
+      const what = body.op === "ALU" ? body.arg : body.op;
+      return this.#refuse(
+        `it adds up products (MUL) as ${this.#core.to.name} and this is a ${sum.arg} of ${what} as ${valueType(sum).name}`,
+      );
     }
     const depends = (u: UOp, r: UOp): boolean => toposort([u], (x) => x.srcs).includes(r);
     const [x, y] = body.srcs as [UOp, UOp];
@@ -127,7 +132,7 @@ class Tensors {
     const { from } = this.#core;
     const value = u.dtype !== from && u.op === "CAST" ? (u.srcs[0] as UOp) : u;
     if (value.dtype !== from)
-      this.#refuse(`it multiplies ${from.name} and not ${value.dtype} (${u.op} ${u.srcs[0]?.op})`);
+      this.#refuse(`it multiplies ${from.name} and the factors are ${valueType(value).name}`);
     return value;
   }
 
@@ -149,7 +154,7 @@ class Tensors {
         if (matrices !== undefined) return matrices;
       }
       const found = staged();
-      if (found === undefined) this.#refuse("and SHARED cannot bring an operand through shared memory");
+      if (found === undefined) this.#refuse("with SHARED: an operand is no box of its buffer");
       const at = toIndex({ terms: found.pitches, k: 0 }, a);
       read = a.make("LOAD", value.dtype, [found.tile, at], undefined);
     }

@@ -126,14 +126,18 @@ describe("SHARED", () => {
     ]);
     expect(trips(kernel)).toEqual([512]);
   });
-  test("refused: nothing to share, no such axis, an operand that is no box", async () => {
+  test("refused: nothing to share, no such axis, too much, twice, an operand that is no box", async () => {
     const item = await lastItem(product(float32, [8, 8, 8]));
-    expect(() => lowered(item, [opt("SHARED", 2, 2)], gpuTarget(32))).toThrow(ArgumentError);
-    expect(() => lowered(item, [opt("LOCAL", 0, 4), opt("SHARED", 0, 2)], gpuTarget(32))).toThrow(
-      ArgumentError,
+    const refusal = (...list: OptOp[]) =>
+      expect(() => lowered(item, [opt("LOCAL", 0, 4), ...list], gpuTarget(32)));
+    expect(() => lowered(item, [opt("SHARED", 2, 2)], gpuTarget(32))).toThrow(
+      /SHARED\(2, 2\).*expected LOCAL/,
     );
-    expect(() => lowered(item, [opt("LOCAL", 0, 4), opt("SHARED", 2, 0)], gpuTarget(32))).toThrow(
-      ArgumentError,
+    refusal(opt("SHARED", 0, 2)).toThrow(/SHARED\(0, 2\): axis 0 is an output axis.*takes a reduce axis/);
+    refusal(opt("SHARED", 2, 0)).toThrow(/SHARED\(2, 0\).*the number of turns, from 1 on/);
+    refusal(opt("SHARED", 2, 2), opt("SHARED", 2, 3)).toThrow(/SHARED\(2, 2\) SHARED\(2, 3\): expected one/);
+    refusal(opt("LOCAL", 1, 8), opt("SHARED", 2, 9999)).toThrow(
+      /SHARED\(2, 9999\): .* bytes .* GPU32 has 49152/,
     );
     const padded = await lastItem(
       matrix(float32, [6, 8], 6)
@@ -237,10 +241,21 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
     const odd = await lastItem(product(core.from, [24, core.k, 8]));
     expect(() => lowered(odd, list, t)).toThrow(/TC.*24 elements; expected a multiple of 16/);
     const other = await lastItem(product(dtypes.float64, size));
-    expect(() => lowered(other, list, t)).toThrow(ArgumentError);
+    expect(() => lowered(other, list, t)).toThrow(
+      /adds up products.*float32.*SUM of MUL as float64; name another/,
+    );
+    const wrong = await lastItem(product(float32, size));
+    const refusesFloats = () => lowered(wrong, list, t);
+    if (core.from !== float32) {
+      const what = `${core.name} does not fit, it multiplies ${core.from.name} and the factors are float32; name another`;
+      expect(refusesFloats).toThrow(what);
+    }
     const sum = await lastItem(matrix(float32, [32, 32, 64], 8).sum(2));
     expect(() => lowered(sum, list, t)).toThrow(ArgumentError);
     expect(() => lowered(odd, [opt("TC", 2, 99)], t)).toThrow("m16n8k16 bf16");
+    expect(() => lowered(wrong, [...list, opt("TC", 2, 0)], t)).toThrow(
+      /TC\(2, 0\): expected one TC in a list/,
+    );
   });
 });
 
