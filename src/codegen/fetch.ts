@@ -6,7 +6,6 @@
 import { dtypes, type Pointer } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
-import type { AluOp } from "../ops.ts";
 import {
   makeUOp,
   type Swizzle,
@@ -228,10 +227,13 @@ export class Fetch {
   #const(n: number): UOp {
     return this.#add("CONST", int32, [], n);
   }
-  #int(op: AluOp, x: UOp, y: UOp): UOp {
-    if (y.op === "CONST" && y.arg === (op === "ADD" ? 0 : 1)) return op === "MOD" ? this.#const(0) : x;
-    if (x.op === "CONST" && x.arg === 0) return op === "ADD" ? y : x;
-    if (y.op === "CONST" && y.arg === 0 && op === "MUL") return y;
+  /** What is 0, or stays as it is, needs no op: a list is not folded any more. */
+  #int(op: "ADD" | "MUL" | "IDIV" | "MOD" | "XOR", x: UOp, y: UOp): UOp {
+    const is = (u: UOp, n: number): boolean => u.op === "CONST" && u.arg === n;
+    const isSum = op === "ADD" || op === "XOR";
+    if (is(y, isSum ? 0 : 1)) return op === "MOD" ? this.#const(0) : x;
+    if (is(x, 0)) return isSum ? y : x;
+    if (is(y, 0) && op === "MUL") return y;
     return this.#add("ALU", int32, [x, y], op);
   }
 }

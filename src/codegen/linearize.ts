@@ -12,7 +12,7 @@ import { strideOf } from "./expand.ts";
 import { Fetch } from "./fetch.ts";
 import { type AxisIds, freeAxes, isReduce, type Looping, rangesOf } from "./free.ts";
 import { type Axis, isItem, type Lowered } from "./lower.ts";
-import type { OptOp } from "./opts.ts";
+import { type OptOp, showOpts } from "./opts.ts";
 import { changedSrcs } from "./rewrite.ts";
 import { fusesProducts, type Target } from "./target.ts";
 import { UOpMap, UOpSet } from "./uopmap.ts";
@@ -38,6 +38,7 @@ const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join(
 class Linearizer {
   readonly #lowered: Lowered;
   readonly #target: Target;
+  readonly #opts: readonly OptOp[];
   /** the axis whose loop is the grid of a target that has none of its own */
   readonly #thread: number | undefined;
   readonly #list: UOpGraph;
@@ -66,6 +67,7 @@ class Linearizer {
     this.#lowered = lowered;
     this.#thread = opts.findLast((o) => o.op === "THREAD")?.axis;
     this.#target = target;
+    this.#opts = opts;
     this.#list = new UOpGraph(lowered.arena);
     this.#nodes = lowered.arena.nodes(lowered.sink);
     this.#free = freeAxes(lowered.sink, lowered.arena, this.#ranges);
@@ -130,7 +132,7 @@ class Linearizer {
       if (u.op === "DEFINE_LOCAL") bytes += u.arg[1] * (u.dtype as Pointer).base.itemsize;
     if (hasLocal && bytes > sharedMax) {
       throw new ArgumentError(
-        `the kernel takes ${bytes} bytes of shared memory, ${name} has ${sharedMax}; use smaller amounts`,
+        `${showOpts(this.#opts)}: the kernel takes ${bytes} bytes of shared memory, ${name} has ${sharedMax}; use smaller amounts`,
       );
     }
   }
@@ -149,10 +151,14 @@ class Linearizer {
 
   // ---- placing ----
 
-  #put(graph: UOp, made: UOp): UOp {
-    this.#list.push(made);
+  /** A node of the list stands for one of the graph until the loop closes. */
+  #know(graph: UOp, made: UOp): void {
     this.#placed.set(graph, made);
     this.#scopes.at(-1)?.push(graph);
+  }
+  #put(graph: UOp, made: UOp): UOp {
+    this.#list.push(made);
+    this.#know(graph, made);
     return made;
   }
 
@@ -221,8 +227,7 @@ class Linearizer {
     for (const loop of [...loops].reverse()) this.#close(loop);
     ready.forEach((r) => {
       const made = isReduce(r) ? phis[reduces.indexOf(r)] : this.#placed.get(r.srcs[0] as UOp);
-      this.#placed.set(r, made as UOp);
-      this.#scopes.at(-1)?.push(r);
+      this.#know(r, made as UOp);
     });
     return this.#placed.get(first) as UOp;
   }
@@ -258,11 +263,6 @@ class Linearizer {
     this.#ahead = ahead;
     return loop;
   }
-  /** A node stands for another until the loop closes. */
-  #know(u: UOp, made: UOp): void {
-    this.#placed.set(u, made);
-    this.#scopes.at(-1)?.push(u);
-  }
   /** What the first products of a turn multiply. */
   #firstOperands(reduces: readonly UOp<"REDUCE">[]): UOp[] {
     const first = reduces.map((r) => this.#termsOf(r)[0] as UOp);
@@ -295,20 +295,14 @@ class Linearizer {
       .filter(isReduce)
       .filter((r) => !this.#placed.has(r) && this.#isReady(r) && this.#isNear(r, first));
     const values = ready.map((r) => this.#place(r.srcs[0] as UOp));
+    const itemRanges = this.#items.map((a) => this.#rangeOf(a));
     const group: Workgroup = {
-      items: this.#items.map((a) => ({
-        index: this.#place(this.#rangeOf(a)),
-        size: a.size as number,
-        shares: ranges.includes(this.#rangeOf(a)),
-      })),
+      items: this.#itemAxes().map((item, i) => ({ ...item, shares: ranges.includes(itemRanges[i] as UOp) })),
       gpu: this.#target.gpu,
       again: this.#open.size > this.#gridAxes,
       list: this.#list,
     };
-    combineItems(ready, values, group).forEach((total, i) => {
-      this.#placed.set(ready[i] as UOp, total);
-      this.#scopes.at(-1)?.push(ready[i] as UOp);
-    });
+    combineItems(ready, values, group).forEach((total, i) => void this.#know(ready[i] as UOp, total));
     return this.#placed.get(first) as UOp;
   }
   /** A reduce that needs another, or more loops than are open, comes later. */
@@ -396,8 +390,7 @@ class Linearizer {
     const ends = range.srcs.map((s) => this.#place(s));
     const loop = this.#list.add("LOOP", dtypes.int32, ends);
     this.#scopes.push([]);
-    this.#placed.set(range, loop);
-    this.#scopes.at(-1)?.push(range);
+    this.#know(range, loop);
     this.#open.add(range.arg as number);
     return loop;
   }
@@ -421,7 +414,7 @@ class Linearizer {
     const most = Math.max(...localMax);
     if (items.length > 0 && width > most) {
       throw new ArgumentError(
-        `LOCAL: workgroups of ${width} items; ${this.#target.name} takes up to ${most}`,
+        `${showOpts(this.#opts)}: workgroups of ${width} items; ${this.#target.name} takes up to ${most}; use smaller amounts`,
       );
     }
     this.#gridAxes = axes.length;
