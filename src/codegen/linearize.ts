@@ -100,7 +100,7 @@ class Linearizer {
     });
     // all that is read, then all that is written: one output may be the old value of another
     if (stores.length > 1) for (const s of stores) this.#place(s.srcs[2] as UOp);
-    for (const s of stores) this.#place(s);
+    for (const s of stores) this.#place(this.#storedOnce(s));
     for (const loop of opened.reverse()) this.#close(loop);
     this.#requireShared();
     return { uops: this.#list, globalSize: this.#global, localSize: this.#local };
@@ -177,6 +177,24 @@ class Linearizer {
       srcs[1] = inPart(srcs[1] as UOp, this.#stages.get(tile), this.#list);
     // nothing is left to fold, and the loops make each node the only one of its kind
     return this.#put(u, srcs === undefined ? u : (makeUOp(u.op, u.dtype, srcs, u.arg) as UOp));
+  }
+
+  /**
+   * Of items that have the same result one stores it, if they all read at such places too: there may be the old value of what
+   * is stored, and whoever comes late would compute with the new one.
+   */
+  #storedOnce(store: UOp): UOp {
+    const alike = this.#items.filter((a) => !this.#isIn(a, store));
+    const isRead = (u: UOp): boolean =>
+      u.op === "LOAD" && u.srcs[0]?.op === "DEFINE_GLOBAL" && !alike.some((a) => this.#isIn(a, u));
+    if (alike.length === 0 || !this.#nodes.some(isRead)) return store;
+    const { arena } = this.#lowered;
+    const firsts = alike.map((a) => arena.alu("CMPLT", this.#rangeOf(a), arena.constant(dtypes.int32, 1)));
+    const gate = [...store.srcs.slice(3), ...firsts].reduce((x, y) => arena.alu("AND", x, y));
+    return arena.make("STORE", undefined, [...store.srcs.slice(0, 3), gate], undefined);
+  }
+  #isIn(axis: Axis, u: UOp): boolean {
+    return (this.#free.get(u) as AxisIds).has(axis.id);
   }
 
   readonly #placeSrc = (s: UOp): UOp => this.#place(s);

@@ -95,7 +95,7 @@ function productCut(
 }
 /** The largest divisor of `size` that is at most `most`, and not all of it. */
 function divisor(size: number, most: number): number {
-  for (let n = Math.min(Math.floor(most), size / 2); n > 1; n--) if (size % n === 0) return n;
+  for (let n = Math.floor(Math.min(most, size / 2)); n > 1; n--) if (size % n === 0) return n;
   return 1;
 }
 

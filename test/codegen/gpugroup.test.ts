@@ -2,7 +2,7 @@
 // for GPUs makes of kernels, all run by JS, which executes barriers and exchanges and fails on a race. Results are those of
 // the kernel without any OptOp.
 
-import { ArgumentError, createSchedule, dtypes, runSchedule, type Tensor } from "gradloom";
+import { ArgumentError, CUDARenderer, createSchedule, dtypes, runSchedule, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import { type OptOp, showOpts } from "../../src/codegen/opts.ts";
@@ -14,6 +14,7 @@ import type { ScheduleItem } from "../../src/schedule/schedule.ts";
 import { ShapeTracker } from "../../src/shape/shapetracker.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { makeProgram } from "../device/program.ts";
+import { registerOracle } from "../devices/oracle.ts";
 import { Random } from "../shape/random.ts";
 import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "./kernels.ts";
 
@@ -409,5 +410,54 @@ describe("JS runs workgroups as a GPU does", () => {
     g.add("ENDIF", undefined, [open]);
     g.add("BARRIER", undefined);
     await expect(run(g)).rejects.toThrow("some items of a workgroup meet");
+  });
+});
+
+describe("a result that takes the place of what it is made of", () => {
+  const GPU = registerOracle("GPUPLACE", CUDARenderer);
+  test("is stored by one of the items that share its sum: the others may not have read yet", async () => {
+    for (const [rows, columns] of [
+      [4096, 1],
+      [1024, 6],
+      [64, 3],
+    ] as const) {
+      const step = async (device: string): Promise<Value[]> => {
+        const on = (shape: readonly number[], seed: number): Tensor =>
+          tensor(device, float32, values(shape, seed), shape).contiguous();
+        const [x, mean, square] = [on([rows, columns], 1), on([1, columns], 2), on([1, columns], 3)];
+        await Tensor.realize(x, mean, square);
+        const sum = x.sum(0, true);
+        mean.assign(mean.mul(0.5).add(sum));
+        square.assign(square.mul(0.5).add(sum.mul(sum)));
+        const all = [mean, square, mean.add(square), sum];
+        const kernels = createSchedule(all.map((t) => t.lazydata)).filter((i) => i.ast[0]?.op === "STORE");
+        expect(kernels, "all of it at once").toHaveLength(1);
+        await Tensor.realize(...all);
+        return (await Promise.all(all.map(async (t) => Array.from<Value>(await t.data())))).flat();
+      };
+      expectValues(float32, await step(GPU), await step("JS"), `${rows} ${columns}`, { zeros: "equal" });
+    }
+  });
+  test("a sum that nothing of the kind is read for is stored by all: no condition", async () => {
+    const shared = [opt("GROUPTOP", 1, 32)];
+    const gated = (k: Kernel): boolean[] => opsIn(k, "STORE").map((u) => u.srcs.length === 4);
+    expect(gated(await check(ints([3, 64], 1).sum(1), shared))).toEqual([false]);
+    expect(
+      gated(
+        await check(
+          ints([3, 64], 1)
+            .sum(1)
+            .add(ints([3], 2)),
+          shared,
+        ),
+      ),
+    ).toEqual([true]);
+    const besides = await check(
+      ints([4, 64], 1)
+        .sum(1)
+        .add(ints([4], 2)),
+      [opt("LOCAL", 0, 4), ...shared],
+    );
+    expect(gated(besides)).toEqual([true]);
   });
 });

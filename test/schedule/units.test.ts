@@ -174,6 +174,15 @@ describe("sums of products with few results", () => {
     expect(sizes).toHaveLength(2);
     expect(sizes[1]).toBe(64 * 64);
   });
+  test("a batch that is odd has whole parts", () => {
+    const results = 64 * 64 * 9;
+    for (const batch of [11, 15, 45]) {
+      const [partial, total, ...more] = outputs(weightGradient(LARGE, batch, 64, 64, 30));
+      expect([total, more], `${batch}`).toEqual([results, []]);
+      // 11 has none: the rows of the pictures are cut
+      expect((batch === 11 ? 28 : batch) % ((partial as number) / results), `${batch}`).toBe(0);
+    }
+  });
   test("also in the first call of a jit, which opens the GPU", async () => {
     const device = "GPUCLOSED";
     const closed = { ...openNull(device), renderer: CUDARenderer };
