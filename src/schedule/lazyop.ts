@@ -122,6 +122,22 @@ function keyWith(ast: readonly LazyOp[], show: (u: LazyOp) => string): string {
 export const constantsIn = (ast: readonly LazyOp[]): Value[] =>
   toposort(ast, (x) => x.srcs).flatMap((u) => (u.op === "CONST" ? [u.arg.val] : []));
 
+const isMoving = (u: LazyOp): boolean => u.op === "VIEW" || isReduceOp(u.op);
+const below = (us: readonly LazyOp[]): ReadonlySet<LazyOp> =>
+  new Set(
+    toposort(
+      us.flatMap((u) => u.srcs),
+      (x) => x.srcs,
+    ),
+  );
+/** The numbers of the buffers of which every load is `here`. */
+function readOnly(nodes: readonly LazyOp[], here: (load: LazyOp<"LOAD">) => boolean): number[] {
+  const places = new Map<number, boolean>();
+  for (const u of nodes)
+    if (u.op === "LOAD") places.set(u.arg.idx, here(u) && places.get(u.arg.idx) !== false);
+  return [...places].flatMap(([idx, all]) => (all ? [idx] : []));
+}
+
 /**
  * The buffers that a kernel reads only at the element that it writes, by their numbers: its result may take their place. Below
  * a reduce or a view an element is computed from others than its own.
@@ -129,21 +145,9 @@ export const constantsIn = (ast: readonly LazyOp[]): Value[] =>
 export function readInPlace(store: LazyOp): number[] {
   if (store.op !== "STORE" || !store.arg.st.contiguous) return [];
   const nodes = toposort<LazyOp>([store], (x) => x.srcs);
-  const moving = nodes.filter((u) => u.op === "VIEW" || isReduceOp(u.op));
-  const moved = new Set(
-    toposort(
-      moving.flatMap((u) => u.srcs),
-      (x) => x.srcs,
-    ),
-  );
+  const moved = below(nodes.filter(isMoving));
   const shape = String(store.shape);
-  const places = new Map<number, boolean>();
-  for (const u of nodes) {
-    if (u.op !== "LOAD") continue;
-    const here = !moved.has(u) && u.arg.st.contiguous && String(u.arg.st.shape) === shape;
-    places.set(u.arg.idx, here && places.get(u.arg.idx) !== false);
-  }
-  return [...places].flatMap(([idx, here]) => (here ? [idx] : []));
+  return readOnly(nodes, (u) => !moved.has(u) && u.arg.st.contiguous && String(u.arg.st.shape) === shape);
 }
 
 /**
@@ -152,24 +156,25 @@ export function readInPlace(store: LazyOp): number[] {
  */
 export function readInRow(store: LazyOp): number[] {
   if (store.op !== "STORE" || !store.arg.st.contiguous) return [];
-  const isEnd = (x: LazyOp): boolean => x.op === "VIEW" || isReduceOp(x.op);
   const nodes = toposort<LazyOp>([store], (x) => x.srcs);
-  const places = new Map<number, boolean>();
-  const seen = new Set<LazyOp>();
+  const here = new Map<LazyOp, boolean>();
   const look = (roots: readonly LazyOp[], axes: readonly number[]): void => {
-    for (const u of toposort<LazyOp>(roots, (x) => (isEnd(x) ? [] : x.srcs))) {
-      if (u.op !== "LOAD") continue;
-      seen.add(u);
-      const here = showsRow(u.arg.st, store.shape, axes);
-      places.set(u.arg.idx, here && places.get(u.arg.idx) !== false);
-    }
+    for (const u of toposort<LazyOp>(roots, (x) => (isMoving(x) ? [] : x.srcs)))
+      if (u.op === "LOAD") here.set(u, showsRow(u.arg.st, store.shape, axes) && here.get(u) !== false);
   };
   look([store], []);
   for (const u of nodes) if (isReduceOp(u.op)) look(u.srcs, u.arg as readonly number[]);
-  // what is seen through a view only
-  for (const u of nodes) if (u.op === "LOAD" && !seen.has(u)) places.set(u.arg.idx, false);
-  return [...places].flatMap(([idx, here]) => (here ? [idx] : []));
+  // what is padded shows its neighbours, and may be read where it is besides
+  const moved = below(nodes.filter((u) => u.op === "VIEW" && !repeats(u.srcs[0] as LazyOp, u.arg)));
+  return readOnly(nodes, (u) => here.get(u) === true && !moved.has(u));
 }
+/** Whether a view shows each element where it is, and again along axes that it has one of. */
+const repeats = ({ shape }: LazyOp, st: ShapeTracker): boolean =>
+  showsRow(
+    st,
+    shape,
+    shape.flatMap((d, i) => (d === 1 ? [i] : [])),
+  );
 /** Whether a view shows a contiguous array of this shape, each element again and again along these axes. */
 function showsRow(st: ShapeTracker, shape: Shape, axes: readonly number[]): boolean {
   const [v] = st.views;

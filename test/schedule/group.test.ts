@@ -13,6 +13,14 @@ const outputsOf = (...ts: readonly Tensor[]): number[] =>
     .filter((si) => si.ast[0]?.op === "STORE")
     .map((si) => si.outputs.length);
 
+/** With the neighbour before, as far as there is one. exp2(0) is 1, so the padding stays above it. */
+const withNeighbour = (t: Tensor): Tensor => {
+  const [n, ...rest] = t.shape as number[];
+  const e = t.tanh().exp2();
+  const others = rest.map(() => null);
+  return e.add(e.pad([[1, 0], ...others]).shrink([[0, n as number], ...others]));
+};
+
 describe("one kernel", () => {
   test("for outputs that read the same input at the same places", () => {
     expect(outputsOf(x.add(1), x.mul(2), x.mul(y))).toEqual([3]);
@@ -202,6 +210,7 @@ describe("small updates of tensors of one shape", () => {
               () => a.mul(b.sum()),
               () => a.sub(other.max()),
               () => b.flip(0).mul(a),
+              () => withNeighbour(b),
             ])(),
           );
         }
@@ -214,6 +223,18 @@ describe("small updates of tensors of one shape", () => {
       );
     }
   });
+});
+
+test("what an assign writes is read where it is and beside: two kernels", () => {
+  const w = ready([64]);
+  w.assign(w.add(1));
+  const e = w.exp2();
+  const both = e.add(e.pad([[1, 0]]).shrink([[0, 64]]));
+  expect(outputsOf(w, both)).toEqual([1, 1]);
+  T.realizeSync(w, both);
+  const after = [...(w.dataSync() as Float32Array)].map((v) => 2 ** v);
+  const want = after.map((v, i) => v + (after[i - 1] ?? 0));
+  expect(worst(both.dataSync(), new Float32Array(want))).toBeLessThan(1e-4);
 });
 
 test("random graphs asked for in many pieces equal the same graphs cut as the seeds do", () => {
@@ -233,6 +254,7 @@ test("random graphs asked for in many pieces equal the same graphs cut as the se
           () => a.sum(0, true).add(b),
           () => a.relu(),
           () => a.clone().assign(b.mul(0.5)),
+          () => withNeighbour(a),
         ])();
         nodes.push(made);
       }
