@@ -5,8 +5,8 @@ import { ArgumentError } from "../errors.ts";
 import { add, idiv, type Sint } from "../shape/symbolic.ts";
 
 /**
- * SWAP exchanges two output axes, or puts the loop of a reduce axis around that of an output axis (sums.ts). UPCAST computes `amount` neighbours of an output axis side by side, UNROLL of a
- * reduce axis. GROUP gives `amount` neighbours of a reduce axis an accumulator each; they are combined at the end. LOCAL
+ * SWAP exchanges two output axes, or puts the loop of a reduce axis around that of an output axis (sums.ts). UPCAST computes
+ * `amount` neighbours of an output axis side by side, UNROLL of a reduce axis. GROUP gives `amount` neighbours of a reduce axis an accumulator each; they are combined at the end. LOCAL
  * makes `amount` neighbours of an output axis one workgroup, GROUPTOP gives a reduce axis to `amount` items of a workgroup,
  * which combine what they have at the end; where the target runs a grid neither has to divide its axis, the items beyond
  * its end do nothing. What UPCAST or UNROLL take after them lies as far apart as the workgroup is wide. NOLOCALS refuses

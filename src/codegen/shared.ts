@@ -1,6 +1,7 @@
 // SHARED: what the items of a workgroup read several times in a turn of a reduce comes through shared memory. A load becomes
 // one from a TILE, which says what part of the buffer that is and how it lies there; fetch.ts writes the copies. Between
-// pickOneHot and blockSums, while axes are still ranges. Rows may get a gap, so that items do not meet in one bank.
+// pickOneHot and blockSums, while axes are still ranges. Rows get a gap, or their pieces change places from row to row
+// (swizzled), so that items do not meet in one bank.
 
 import { PtrDType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -12,7 +13,7 @@ import { type OptOp, showOpts } from "./opts.ts";
 import { mapGraph } from "./rewrite.ts";
 import { elementOf, type Swizzle, type Tile, type UOp, valueType } from "./uops.ts";
 
-/** What one copy moves at most, the least it can, and the gap between rows, in bytes. */
+/** What one copy moves at most, and the least it can, in bytes. */
 const MAX_COPY = 16;
 const MIN_COPY = 4;
 /** What all banks hold together, in bytes. */
@@ -149,7 +150,10 @@ export function stage(
   };
 }
 
-/** What these ranges cover, as it lies in shared memory; undefined where that is no box, or cannot be copied. `others`: of what its place is made. */
+/**
+ * What these ranges cover, as it lies in shared memory; undefined where that is no box, or cannot be copied. `others`: strides
+ * and offsets of what its place in the buffer is made of, which say where a copy may start.
+ */
 export function partOf(
   walks: readonly Walk[],
   others: readonly number[],

@@ -232,7 +232,7 @@ export const at = (line: string): string => (line === "" ? "" : ` (at ${line})`)
 const home = new URL("..", import.meta.url).pathname;
 
 /** Where the user's code called into the library, as file:line:column; empty where the stack does not say. */
-export function callerLine(): string {
+function callerLine(): string {
   const frames = (new Error().stack ?? "").split("\n").slice(1);
   const theirs = frames.find((f) => /:\d+:\d+/.test(f) && !f.includes(home) && !/\bnode:/.test(f));
   return /([^\s()@]+:\d+:\d+)\)?\s*$/.exec(theirs ?? "")?.[1]?.replace(/^file:\/\//, "") ?? "";

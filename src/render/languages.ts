@@ -440,7 +440,10 @@ export const MetalRenderer: Renderer = renderer(
 );
 const isFused = (d: DType): boolean => d === dtypes.float32 || d === dtypes.float64;
 
-/** NVIDIA's GPUs from Ampere on; cudaFor takes away what older ones lack. A MULACC of the user rounds twice; those that round once come from linearize, into sums. */
+/**
+ * NVIDIA's GPUs from Ampere on; cudaFor takes away what older ones lack. A MULACC of the user rounds twice; those that round
+ * once come from linearize, into sums.
+ */
 export const CUDARenderer: Renderer = {
   ...renderer(
     CUDALanguage,

@@ -218,7 +218,10 @@ class Graph {
     return undefined;
   }
 
-  /** The stored nodes, given the reduces that are fused back and what their stacks leave: every other reduce gets a kernel, with its epilogue. */
+  /**
+   * The stored nodes, given the reduces that are fused back and what their stacks leave: every other reduce gets a kernel, with
+   * its epilogue.
+   */
   groupReduces(fused: ReadonlySet<LazyBuffer>, stacked: ReadonlySet<LazyBuffer>): Set<LazyBuffer> {
     const stored = new Set([...this.#stored, ...stacked]);
     for (const [b, below] of this.#expanded) {

@@ -119,6 +119,7 @@ function axesToCut(reduces: readonly LazyOp<ReduceOp>[]): [axis: number, size: n
 const moves = (st: ShapeTracker, axis: number): boolean =>
   st.realStrides()[axis] !== 0 || st.axisIsMasked(axis);
 const hasNumbers = (nodes: readonly LazyOp[]): boolean => nodes.some((u) => u.op === "ARANGE");
+
 /** The item that computes the parts, and the one that makes of them what the item was for. */
 function split(item: ScheduleItem, reduces: readonly LazyOp<ReduceOp>[], cut: Cut): ScheduleItem[] {
   const device = item.outputs[0]?.device as string;

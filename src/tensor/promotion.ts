@@ -19,7 +19,7 @@ function elementType(x: Element, method: string): DType {
   }
   return Number.isInteger(x) ? dtypes.int32 : DEFAULT_FLOAT;
 }
-export const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
+const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
 
 /** Methods in which a negative number may wrap into an unsigned type, as in torch: adding -1 subtracts 1. */
 const WRAPS: ReadonlySet<string> = new Set([

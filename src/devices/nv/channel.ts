@@ -23,7 +23,7 @@ const WORDS: Readonly<Record<number, string>> = {
 
 const USERD = STRUCTS.NvA06FControl;
 const NOTIFICATION = STRUCTS.NvNotification.fields;
-export const USERD_BYTES = USERD.bytes;
+const USERD_BYTES = USERD.bytes;
 export const ENTRY_BYTES = 8;
 
 /** What a channel stands on. */

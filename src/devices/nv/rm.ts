@@ -15,7 +15,7 @@ const [ENOENT, EACCES, EPERM] = [-2, -13, -1];
 const NO_MEMORY: readonly (string | undefined)[] = ["NV_ERR_NO_MEMORY", "NV_ERR_INSUFFICIENT_RESOURCES"];
 
 /** The driver said no: what was asked, and its answer. */
-export class DriverError extends DeviceError {
+class DriverError extends DeviceError {
   readonly status: string;
   constructor(what: string, status: string) {
     super(`NV: the driver refused ${what}: ${status}`);

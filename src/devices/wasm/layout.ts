@@ -31,7 +31,7 @@ export const MAX_RINGS = 512;
 /** Submissions that a ring holds, a power of two; each is an address and a count of words. */
 export const RING_ENTRIES = 512;
 /** Bytes that an executor has for the text of an error. */
-export const TEXT_BYTES = 512;
+const TEXT_BYTES = 512;
 
 const HEADER = 16; // the first 64 bytes stay empty: nothing lives where a null pointer points
 const EXECUTORS = HEADER + 32;

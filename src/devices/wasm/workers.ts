@@ -17,7 +17,7 @@ export const wantedThreads = (): number =>
   Math.max(1, Math.min(env.THREADS > 0 ? Math.floor(env.THREADS) : availableThreads(), MAX_EXECUTORS - 1));
 
 /** The text of a worker: it defines `start(data, native)`. The bundlers' helper for function names is not there, so it is made. */
-export const workerSource = (): string =>
+const workerSource = (): string =>
   `const __name = (f) => f;\nconst Executor = ${Executor};\n` +
   "const start = ({ memory, layout, id, spins }, native) =>\n" +
   "  new Executor(memory, layout, id, true, native).loop(spins);\n";

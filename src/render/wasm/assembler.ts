@@ -9,7 +9,7 @@ export const F64 = 0x7c;
 export const V128 = 0x7b;
 export type ValType = typeof I32 | typeof I64 | typeof F32 | typeof F64 | typeof V128;
 /** The type of a block that leaves nothing on the stack. */
-export const VOID = 0x40;
+const VOID = 0x40;
 export type BlockType = ValType | typeof VOID;
 
 /** Prefixed opcodes are `prefix << 16 | number`, so that one integer names any instruction. */
@@ -78,7 +78,7 @@ const scratchBytes = new Uint8Array(scratch.buffer);
 const utf8 = new TextEncoder();
 
 /** Bytes in the making, with the number formats of the binary format. A plain array: kernels are small and many. */
-export class ByteWriter {
+class ByteWriter {
   readonly bytes: number[] = [];
 
   get length(): number {

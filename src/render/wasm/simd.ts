@@ -173,9 +173,7 @@ export function emitVectorBitcast(f: FunctionBuilder, from: DType, to: DType): v
   else narrow(f, to);
 }
 
-export function emitVectorConst(f: FunctionBuilder, d: DType, values: readonly Value[]): void {
-  f.v128(vectorBits(d, values));
-}
+/** Four values as they lie in a vector. */
 export function vectorBits(d: DType, values: readonly Value[]): Uint32Array {
   const bits = new DataView(new ArrayBuffer(16));
   values.forEach((x, i) => {
@@ -259,11 +257,8 @@ export function emitVectorize(
 ): void {
   const first = lanes[0] as UOp;
   if (lanes.every((l) => l.op === "CONST")) {
-    emitVectorConst(
-      f,
-      d,
-      lanes.map((l) => l.arg as Value),
-    );
+    const values = lanes.map((l) => l.arg as Value);
+    f.v128(vectorBits(d, values));
     return;
   }
   const lane = (u: UOp) => {
