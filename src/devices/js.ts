@@ -175,10 +175,11 @@ const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
     return (cells, pc) => {
       if (gate !== undefined && !cells[gate]) return pc + 1;
       const [shared, first] = [cells[to] as Shared, cells[place] as number];
-      const values = read(cells, [from, index], type, u.arg);
-      (cells[copies] as Copies).add(() =>
-        lanes(values, u.arg).forEach((x, l) => void shared.write(first + l, x)),
-      );
+      const values = lanes(read(cells, [from, index], type, u.arg), u.arg);
+      if (first % u.arg !== 0 || (cells[index] as number) % u.arg !== 0)
+        throw new InternalError(`ASYNC: ${u.arg} from ${cells[index]} to ${first}, both must be multiples`);
+      values.forEach((_, l) => void shared.expect(first + l));
+      (cells[copies] as Copies).add(() => values.forEach((x, l) => void shared.arrive(first + l, x)));
       return pc + 1;
     };
   },

@@ -22,6 +22,8 @@ export class Shared {
   readonly #view: DataView;
   readonly #writer: Int32Array;
   readonly #reader: Int32Array;
+  /** where copies are under way: they may land at any time */
+  readonly #awaited: Uint8Array;
   /** the item that runs now */
   item = 0;
 
@@ -30,22 +32,38 @@ export class Shared {
     this.#view = new DataView(new Uint8Array(size * type.itemsize).fill(0xff).buffer);
     this.#writer = new Int32Array(size).fill(-1);
     this.#reader = new Int32Array(size).fill(-1);
+    this.#awaited = new Uint8Array(size);
+  }
+  /** A copy to here starts. */
+  expect(index: number): void {
+    this.#claim(index);
+    this.#awaited[index] = 1;
+  }
+  /** And ends. */
+  arrive(index: number, value: Value): void {
+    this.#awaited[index] = 0;
+    this.write(index, value);
   }
   read(index: number): Value {
     const writer = this.#writer[index];
     if (writer === undefined) throw new InternalError(`shared memory has no element ${index}`);
     if (writer !== -1 && writer !== this.item) this.#race(index, "reads what another wrote");
+    if (this.#awaited[index] === 1) this.#race(index, "reads what is being copied");
     const reader = this.#reader[index] as number;
     this.#reader[index] = reader === -1 || reader === this.item ? this.item : MANY;
     return readValue(this.#view, index * this.#type.itemsize, this.#type);
   }
   write(index: number, value: Value): void {
+    this.#claim(index);
+    writeValue(this.#view, index * this.#type.itemsize, this.#type, value);
+  }
+  #claim(index: number): void {
     const [writer, reader] = [this.#writer[index], this.#reader[index]];
     if (writer === undefined) throw new InternalError(`shared memory has no element ${index}`);
     if (writer !== -1 && writer !== this.item) this.#race(index, "writes what another wrote");
     if (reader !== -1 && reader !== this.item) this.#race(index, "writes what another read");
+    if (this.#awaited[index] === 1) this.#race(index, "writes what is being copied");
     this.#writer[index] = this.item;
-    writeValue(this.#view, index * this.#type.itemsize, this.#type, value);
   }
   /** After a barrier everything may be touched by everyone. */
   settle(): void {
@@ -59,7 +77,7 @@ export class Shared {
   }
 }
 
-/** The copies of one item that are under way: written when it waits for them, which is the latest that a GPU may. */
+/** The copies of one item that are under way: they end when it waits for them, which is the latest that they may on a GPU. */
 export class Copies {
   #batches: (() => void)[][] = [];
   #next: (() => void)[] = [];
@@ -112,6 +130,10 @@ export const MEETINGS: {
       const rows = Array.from({ length: 8 * words }, (_, k) => {
         const cells = items[k] as Cell[];
         for (const s of shared) s.item = first + k;
+        if ((cells[place] as number) % perRow !== 0)
+          throw new InternalError(
+            `LDMATRIX: a row at ${cells[place]} does not start at a multiple of ${perRow}`,
+          );
         const values = Array.from({ length: perRow }, (_, l) =>
           (cells[memory] as Shared).read((cells[place] as number) + l),
         );

@@ -6,7 +6,7 @@ import { ArgumentError, CUDARenderer, createSchedule, dtypes, runSchedule, Tenso
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import { type OptOp, showOpts } from "../../src/codegen/opts.ts";
-import { UOpGraph } from "../../src/codegen/uops.ts";
+import { type UOp, UOpGraph } from "../../src/codegen/uops.ts";
 import { type DType, PtrDType, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { lazyOp, MemBuffer } from "../../src/schedule/lazyop.ts";
@@ -410,6 +410,50 @@ describe("JS runs workgroups as a GPU does", () => {
     g.add("ENDIF", undefined, [open]);
     g.add("BARRIER", undefined);
     await expect(run(g)).rejects.toThrow("some items of a workgroup meet");
+  });
+
+  /** Two turns: items copy an element each, read their neighbour's, and copy over it; what happens between is given. */
+  const turns = (between: (g: UOpGraph) => void, late: (g: UOpGraph) => void, vector = 1): UOpGraph => {
+    const g = new UOpGraph();
+    const out = g.add("DEFINE_GLOBAL", PtrDType(int32), [], [0, "data0", true]);
+    const local = g.add("DEFINE_LOCAL", PtrDType(int32, true), [], ["shared0", 8]);
+    const item = g.add("SPECIAL", int32, [], [0, "lidx0", 4]);
+    const number = (n: number) => g.add("CONST", int32, [], n);
+    const neighbour = g.add("ALU", int32, [item, number(1)], "XOR");
+    const meet = (left: number): void => {
+      g.add("COMMIT", undefined);
+      g.add("WAIT", undefined, [], left);
+    };
+    g.add("ASYNC", undefined, [local, item, out, item], 1);
+    meet(0);
+    g.add("BARRIER", undefined);
+    const value = g.add("LOAD", int32, [local, neighbour]);
+    between(g);
+    g.add("ASYNC", undefined, [local, item, out, item], vector);
+    late(g);
+    meet(0);
+    g.add("STORE", undefined, [out, item, value]);
+    return g;
+  };
+  const barrier = (g: UOpGraph): void => void g.add("BARRIER", undefined);
+  const nothing = (): void => undefined;
+  test("a copy may land as soon as it starts: not where others may still read", async () => {
+    expect([...(await run(turns(barrier, nothing)))]).toEqual([0, 0, 0, 0]);
+    // a barrier after the start is too late
+    await expect(run(turns(nothing, barrier))).rejects.toThrow(/another (read|wrote) .* without a barrier/);
+  });
+  test("a copy may land as late as it is waited for: until then nobody reads or writes there", async () => {
+    const [read, write] = (["LOAD", "STORE"] as const).map((op) => (g: UOpGraph): void => {
+      barrier(g);
+      const [local, zero] = [g.uops[1] as UOp, g.add("CONST", int32, [], 0)];
+      if (op === "LOAD") g.add(op, int32, [local, zero]);
+      else g.add(op, undefined, [local, zero, zero]);
+    }) as [typeof nothing, typeof nothing];
+    await expect(run(turns(barrier, read))).rejects.toThrow("reads what is being copied");
+    await expect(run(turns(barrier, write))).rejects.toThrow("writes what is being copied");
+  });
+  test("a copy of several starts at a multiple of their number", async () => {
+    await expect(run(turns(barrier, nothing, 2))).rejects.toThrow(/ASYNC: 2 from 1 to 1/);
   });
 });
 
