@@ -5,12 +5,12 @@
 import { dtypes, type Pointer, scalarOf } from "../dtype.ts";
 import { ArgumentError, InternalError } from "../errors.ts";
 import { getOrMake, range, toposort } from "../helpers.ts";
-import { type AluOp, REDUCE } from "../ops.ts";
+import { REDUCE } from "../ops.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import { Ahead, inPart, readsFrom } from "./ahead.ts";
-import { strideOf } from "./expand.ts";
 import { Fetch } from "./fetch.ts";
 import { type AxisIds, freeAxes, isReduce, type Looping, rangesOf } from "./free.ts";
+import { type Access, dimsOf, inStrips, nearestLast } from "./grid.ts";
 import { type Axis, isItem, type Lowered } from "./lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { changedSrcs } from "./rewrite.ts";
@@ -29,9 +29,6 @@ export interface Linear {
 export function linearize(lowered: Lowered, opts: readonly OptOp[], target: Target): Linear {
   return new Linearizer(lowered, opts, target).run();
 }
-
-/** Rows of workgroups that are gone through together, and how often all units have work before that pays. */
-const [STRIP, MANY_WAVES] = [8, 4];
 
 const keyOf = (ranges: readonly UOp[]): string => ranges.map((r) => r.arg).join();
 
@@ -423,7 +420,7 @@ class Linearizer {
   /** Axes as the dimensions of a grid, innermost first; those that have no dimension of their own are taken apart. */
   #openGrid(axes: readonly Axis[]): void {
     const groups = axes.filter((a) => !isItem(a));
-    const items = this.#nearestLast(axes.filter(isItem), groups);
+    const items = nearestLast(axes.filter(isItem), this.#accesses(axes), (a) => this.#rangeOf(a));
     const { globalMax, localMax } = this.#target;
     this.#openDims(groups, "gidx", this.#global, globalMax);
     this.#openDims(items, "lidx", this.#local, localMax);
@@ -437,57 +434,28 @@ class Linearizer {
     }
     this.#gridAxes = axes.length;
   }
-  /** Those that are nearest to each other, in what is read or written most often, should be in one warp. */
-  #nearestLast(items: readonly Axis[], groups: readonly Axis[]): Axis[] {
-    const grid = new Set([...items, ...groups].map((a) => a.id));
-    const memory = this.#nodes
+  /** What the kernel loads and stores, and how often an item of the grid does. */
+  #accesses(grid: readonly Axis[]): Access[] {
+    const ids = new Set(grid.map((a) => a.id));
+    return this.#nodes
       .filter((u) => u.op === "LOAD" || u.op === "STORE")
       .map((u) => {
-        const loops = [...(this.#free.get(u) as AxisIds)].filter((id) => !grid.has(id));
+        const loops = [...(this.#free.get(u) as AxisIds)].filter((id) => !ids.has(id));
         const times = loops.reduce((n, id) => n * smax(this.#lowered.axes[id]?.size ?? 1), 1);
         return { index: u.srcs[1] as UOp, times };
       });
-    const most = Math.max(...memory.map((m) => m.times));
-    const often = memory.filter((m) => m.times * 4 >= most);
-    const distance = (a: Axis): number => {
-      if (a.kind === "warp") return 0;
-      const strides = often.map((m) => Math.abs(strideOf(m.index, this.#rangeOf(a)) ?? 0));
-      return Math.min(...strides.filter((s) => s > 0), Number.MAX_SAFE_INTEGER);
-    };
-    const distances = new Map(items.map((a) => [a, distance(a)]));
-    return items.toSorted((a, b) => (distances.get(b) as number) - (distances.get(a) as number));
   }
   #openDims(axes: readonly Axis[], name: string, sizes: Sint[], limits: readonly number[]): void {
-    const inner = axes.toReversed();
-    const dims = inner.length <= 3 ? inner.map((a) => [a]) : [[inner[0]!], [inner[1]!], inner.slice(2)];
-    const fits = dims.every((d, i) => d.reduce((n, a) => n * smax(a.size), 1) <= (limits[i] ?? Infinity));
-    const all = fits || inner.length === 0 ? dims : [inner];
-    const specials = all.map((members, dim) => {
+    const dims = dimsOf(axes, limits);
+    const specials = dims.map((members, dim) => {
       const size = sprod(members.map((a) => a.size));
       sizes.push(size);
       return this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
     });
     const isProduct = name === "gidx" && this.#nodes.some((u) => u.op === "WMMA");
-    const places = isProduct ? this.#inStrips(specials, sizes) : specials;
-    all.forEach((members, dim) => void this.#unpack(members, places[dim] as UOp));
-  }
-  /**
-   * Workgroups that run at the same time read the same rows and columns if they are near each other: those of a large product go
-   * down the columns of one strip of rows after the other, and not along rows that are longer than what the cache holds of them.
-   */
-  #inStrips(specials: readonly UOp[], sizes: readonly Sint[]): readonly UOp[] {
-    const [x, y, ...rest] = specials;
-    const [wide = 1, high = 1] = sizes;
-    const few = MANY_WAVES * (this.#target.gpu?.units ?? Infinity);
-    if (x === undefined || y === undefined || typeof wide !== "number" || typeof high !== "number")
-      return specials;
-    if (high % STRIP !== 0 || wide * high <= few) return specials;
-    const number = (n: number): UOp => this.#list.add("CONST", dtypes.int32, [], n);
-    const int = (op: AluOp, a: UOp, b: UOp): UOp => this.#list.add("ALU", dtypes.int32, [a, b], op);
-    const at = int("ADD", int("MUL", y, number(wide)), x);
-    const strip = int("MUL", int("IDIV", at, number(STRIP * wide)), number(STRIP));
-    const row = int("ADD", strip, int("MOD", at, number(STRIP)));
-    return [int("IDIV", int("MOD", at, number(STRIP * wide)), number(STRIP)), row, ...rest];
+    const { units = Infinity } = this.#target.gpu ?? {};
+    const places = isProduct ? inStrips(specials, sizes, units, this.#list) : specials;
+    dims.forEach((members, dim) => void this.#unpack(members, places[dim] as UOp));
   }
   /** The indexes of axes, innermost first, out of one number. */
   #unpack(axes: readonly Axis[], all: UOp): void {
