@@ -149,8 +149,10 @@ function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: 
   if ([...g.candidates, c].some((x) => [...x.reads].some(([b, here]) => outputs.has(b) && !here)))
     return false;
   const sameLoops = g.candidates.every((x) => x.loops === c.loops);
-  if (g.members.some((m) => c.draft.item.reads.includes(m.out) && isShared(m)))
-    return c.loops === "" || (sameLoops && !c.isCut);
+  const before = g.members.filter((m) => c.draft.item.reads.includes(m.out));
+  // a reduce that goes in parts has parts of its own only if it waits for nobody in its kernel
+  if (before.length > 0 && c.loops !== "" && c.isCut) return false;
+  if (before.some(isShared)) return c.loops === "" || sameLoops;
   return updates || (sameLoops && g.candidates.some((x) => sharesLoads(x, c)));
 }
 

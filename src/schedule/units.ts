@@ -84,7 +84,6 @@ function productCut(
   const size = elementsOf(product);
   if (size < MIN_PRODUCTS || !product.srcs.every((s) => stored(s) * MIN_REUSE <= size)) return undefined;
   const blocks = elementsOf(sum) / BLOCK;
-  if (blocks >= units) return undefined;
   const terms = size / elementsOf(sum);
   const most = Math.min((WORKGROUPS * units) / Math.max(1, blocks), terms / MIN_TERMS);
   for (const [axis, length] of axesToCut(reduces)) {

@@ -57,6 +57,13 @@ describe("two kernels", () => {
     const x = empty([64, 3, MANY / 192]);
     const mean = x.mean([0, 2], true);
     expect(sizes(mean, x.sub(mean).square().mean([0, 2]))).toEqual([[12], [3], [12], [3]]);
+    const rows = empty([3, 2 ** 16]);
+    const sum = rows.sum(1, true);
+    expect(sizes(sum, rows.sub(sum).square().sum(1))).toEqual([[12], [3], [12], [3]]);
+    // the largest are computed twice, for two readers
+    const more = empty([3, 3 * 2 ** 15]);
+    const exps = more.sub(more.max(1, true)).exp().sum(1);
+    expect(sizes(more.max(1), exps)).toEqual([[12, 12], [3, 3], [12], [3]]);
   });
   test("read the inputs that they need, and no more", () => {
     const x = empty([64, 3, MANY / 192]);
@@ -81,6 +88,18 @@ describe("one kernel", () => {
     const numbers = Tensor.arange(MANY / 192, { device: GPU });
     const at = Tensor.empty([64, 3, 1], { device: GPU, dtype: "int32" });
     expect(sizes(numbers.eq(at).where(x, 0).sum([0, 2]))).toEqual([[12], [3]]);
+    // those of the first row, and zeros
+    const some = numbers.reshape(1, 1, MANY / 192).pad([[0, 63], null, null]);
+    expect(sizes(some.eq(at).where(x, 0).sum([0, 2]))).toEqual([[3]]);
+  });
+  test("for reduces that wait for one another in it, or run along other axes", () => {
+    // few enough to stay in one kernel, and enough for parts
+    const x = empty([3, 2 ** 16]);
+    expect(sizes(x.sum(1))).toEqual([[12], [3]]);
+    expect(sizes(x.var(1))).toEqual([[3]]);
+    expect(sizes(x.softmax(1))).toEqual([[3 * 2 ** 16]]);
+    const both = x.sub(x.max(1, true)).sub(x.max(0, true));
+    expect(sizes(both)).toEqual([[3 * 2 ** 16]]);
   });
 });
 
@@ -168,6 +187,14 @@ describe("sums of products with few results", () => {
           .sum(1),
       ),
     ).toEqual([4096]);
+  });
+  test("nor where a part would have few terms, or where nothing is added up", () => {
+    const square = (k: number): number[] => outputs(empty([512, k], LARGE).dot(empty([k, 512], LARGE)));
+    expect(square(768)).toEqual([2 ** 18]);
+    expect(square(1024)).toEqual([4 * 2 ** 18, 2 ** 18]);
+    const [a, b] = [empty([64, 1, 2 ** 15], LARGE), empty([1, 64, 2 ** 15], LARGE)];
+    expect(outputs(a.mul(b).sum(2))).toHaveLength(2);
+    expect(outputs(a.mul(b).max(2))).toEqual([64 * 64]);
   });
   test("a product of matrices with a long sum", () => {
     const sizes = outputs(empty([64, 2 ** 17], LARGE).dot(empty([2 ** 17, 64], LARGE)));

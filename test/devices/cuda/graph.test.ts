@@ -54,6 +54,7 @@ describe("order", () => {
       [0, 1],
       [2],
     ]);
+    expect(orderOf([kernel([1]), kernel([0])], parts)).toEqual([[], []]);
   });
   test("random programs: every pair that shares bytes with a write is ordered, and no edge is spare", () => {
     const random = new Random(11);
