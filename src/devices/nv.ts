@@ -3,6 +3,7 @@
 
 import { DeviceError, InternalError } from "../errors.ts";
 import { CUDARenderer, cudaFor } from "../render/languages.ts";
+import { ordinalOf } from "../runtime/registry.ts";
 import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
 import { openKoffi } from "./koffi.ts";
 import { type NVCompiler, NVDevice } from "./nv/device.ts";
@@ -12,8 +13,9 @@ import { openKernel } from "./nv/kernel.ts";
 import { maxShared } from "./nv/qmd.ts";
 
 export async function open(name: string): Promise<NVDevice> {
+  const number = ordinalOf(name);
   const koffi = await openKoffi(name);
-  const gpu = openGpu(await openKernel(), Number(name.split(":")[1] ?? 0));
+  const gpu = openGpu(await openKernel(), number);
   try {
     const nvrtc = openNvrtc(koffi, name);
     return new NVDevice(name, gpu, cubins(new CudaCompiler(nvrtc, gpu.arch, name), name, gpu));

@@ -18,6 +18,13 @@ export function canonicalize(name: string): string {
 /** The part of a canonical name before the colon: WASM of WASM:1. */
 export const kindOf = (name: string): string => name.split(":", 1)[0] as string;
 
+/** The number of a GPU in its name: 0 of CUDA, 1 of CUDA:1. */
+export function ordinalOf(name: string): number {
+  const rest = name.split(":")[1] ?? "0";
+  if (/^\d+$/.test(rest)) return Number(rest);
+  throw new DeviceError(`${name}: expected the number of a GPU after the colon, as in ${kindOf(name)}:1`);
+}
+
 const holdsOnly = (canonical: string): boolean => ["EXT", "DISK"].includes(kindOf(canonical));
 
 /** The devices that a name stands for: itself, or those of a group, `WASM,WASM:1`, in canonical spelling. */

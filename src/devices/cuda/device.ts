@@ -2,10 +2,11 @@
 // interfaces, so that tests can bring their own; cuda.ts brings NVIDIA's.
 
 import type { Renderer, Source } from "../../codegen/target.ts";
-import { DeviceError, InternalError } from "../../errors.ts";
+import { InternalError } from "../../errors.ts";
 import type { MaybePromise } from "../../helpers.ts";
 import { cudaFor } from "../../render/languages.ts";
 import type { Compiled, GraphSupport } from "../../runtime/device.ts";
+import { ordinalOf } from "../../runtime/registry.ts";
 import { CudaContext, type CudaSystem } from "./context.ts";
 import { ATTRIBUTE } from "./driver.ts";
 import { CudaGraph, type GraphDevice } from "./graph.ts";
@@ -57,13 +58,6 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
 function fitted(renderer: Renderer, context: CudaContext, arch: number): Renderer {
   const sharedMax = context.attribute(ATTRIBUTE.SHARED_OPTIN);
   return { ...cudaFor(renderer, arch, context.attribute(ATTRIBUTE.MULTIPROCESSORS)), sharedMax };
-}
-
-/** CUDA is the first GPU, CUDA:1 the second. */
-function ordinalOf(name: string): number {
-  const rest = name.split(":")[1] ?? "0";
-  if (/^\d+$/.test(rest)) return Number(rest);
-  throw new DeviceError(`${name}: expected the number of a GPU after the colon, as in CUDA:1`);
 }
 
 function deviceOf(device: unknown): GraphDevice {

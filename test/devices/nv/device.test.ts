@@ -133,6 +133,10 @@ describe("the timeline", () => {
 });
 
 describe("what goes wrong", () => {
+  test("a name without a number", async () => {
+    for (const name of ["NV:first", "NV:-1"])
+      await expect(Device.open(name)).rejects.toThrow(`${name}: expected the number of a GPU`);
+  });
   test("a wait that nothing meets is an error that says what is queued", async () => {
     const { device, gpu } = mockDevice("MOCKNV:1");
     const never = device.allocSignal(0, "never");
