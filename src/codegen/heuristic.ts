@@ -2,7 +2,7 @@
 // in registers, what is unrolled, what threads share. In goes the kernel lowered without any, out comes the list. All
 // it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
 
-import { getOrMake, prod } from "../helpers.ts";
+import { getOrMake, prod, sum } from "../helpers.ts";
 import type { LazyOp } from "../schedule/lazyop.ts";
 import { smax } from "../shape/symbolic.ts";
 import { MAX_RUN } from "./blocks.ts";
@@ -434,15 +434,17 @@ class Heuristic {
       // a longer sum goes in blocks, which are other loops
       const isCut = elements / amounts("GROUP", own) > MAX_RUN;
       if (axes.has(home.axis) || isCut || costOf(value, kept) <= STAGE_COST) return [];
-      const around = this.#k.free.get(home.place.done.get(value) as UOp) ?? this.#k.ranges.keys();
-      const lanes = amounts(
-        "UPCAST",
-        [...around].map((id) => this.#k.number(id)),
-      );
-      room -= elements * lanes * value.dtype.itemsize;
+      // the op names a loop: all that is worth keeping of it is kept
+      const all = this.#k.stages.filter((s) => s.home.axis === home.axis && !kept.has(s.value));
+      const bytes = all.map((s) => {
+        const around = this.#k.free.get(s.home.place.done.get(s.value) as UOp) ?? this.#k.ranges.keys();
+        const numbers = [...around].map((id) => this.#k.number(id));
+        return s.elements * amounts("UPCAST", numbers) * s.value.dtype.itemsize;
+      });
+      room -= sum(bytes);
       if (room < 0) return [];
       axes.add(home.axis);
-      kept.add(value);
+      for (const s of all) kept.add(s.value);
       return [{ op: "STAGE", axis: home.axis, amount: elements }];
     });
   }

@@ -108,6 +108,21 @@ describe("what it chooses", () => {
     // a sum that goes in blocks has other loops than the array
     expect(stages(empty(64, 5003).softmax())).toEqual([]);
   });
+  test("what a loop keeps is not asked for again in the next: a gradient through softmax of logSoftmax, normalised", async () => {
+    const gradient = async (): Promise<Float32Array> => {
+      const x = Tensor.arange(480).mul(0.1).sin().reshape(2, 3, 10, 8).contiguous();
+      const scale = Tensor.ones([1, 3, 1, 1]).contiguous();
+      await Tensor.realize(x, scale);
+      scale.requiresGrad = true;
+      const y = x.mul(scale).logSoftmax(-1).softmax(-1).layerNorm([8]);
+      y.mul(y.square()).sum().backward();
+      await Tensor.realize(y, scale.grad as Tensor);
+      return (await (scale.grad as Tensor).data()) as Float32Array;
+    };
+    const want = await withEnv({ FUSE: 0 }, gradient);
+    for (const [i, v] of (await gradient()).entries())
+      expect(Math.abs(v - (want[i] as number))).toBeLessThan(1e-3 * Math.abs(want[i] as number));
+  });
   test("a transposed copy: lanes along what is read, so that lines are used up while they are near", () => {
     expect(kernelOf(empty(256, 512).T.contiguous()).opts.slice(0, 1)).toEqual([
       { op: "UPCAST", axis: 0, amount: 8 },
