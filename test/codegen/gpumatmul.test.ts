@@ -207,6 +207,18 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
     expect(products.filter((u) => at(u) > at(barrier)).length, "what can go on beyond the barrier").toBe(4);
     expect(kernel.ops, "addresses and copies do not count").toBe(2 * 32 * 6 * core.k * 32);
   });
+  test("one warp copies a few rows at a time: the pieces of each of them change places in another way", async () => {
+    const shape = [32, 8 * core.k, 16] as const;
+    const list = [opt("TC", 2, number), opt("UPCAST", 0, 2), opt("UPCAST", 1, 2)];
+    for (const [turnA, turnB] of WAYS) {
+      for (const unroll of [2, 4])
+        await check(product(core.from, shape, turnA, turnB), [
+          ...list,
+          opt("UNROLL", 2, unroll),
+          opt("SHARED", 2, 2),
+        ]);
+    }
+  });
   test("random lists", async () => {
     const random = new Random(100 + number);
     for (let i = 0; i < 4; i++) {
