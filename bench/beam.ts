@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Kernel, toFastKernel } from "../src/codegen/kernel.ts";
-import { showOpts } from "../src/codegen/opts.ts";
+import { showOpts } from "../src/codegen/opt/opts.ts";
 import type { Renderer } from "../src/codegen/target.ts";
 import { searchKernel } from "../src/engine/search.ts";
 import { runAsync } from "../src/helpers.ts";

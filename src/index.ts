@@ -1,9 +1,8 @@
 // The public names of gradloom, nothing else.
 
 export { resetKernelNames, toKernel } from "./codegen/kernel.ts";
-export type { OptOp } from "./codegen/opts.ts";
+export type { OptOp } from "./codegen/opt/opts.ts";
 export type { Renderer, Target } from "./codegen/target.ts";
-export { type UOp, UOpGraph, UOps } from "./codegen/uops.ts";
 export {
   DType,
   type DTypeLike,
@@ -56,3 +55,4 @@ export { type Sint, Variable } from "./shape/symbolic.ts";
 export { View } from "./shape/view.ts";
 export { type CustomGradient, Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";
 export type * from "./tensor/types.ts";
+export { type UOp, UOpGraph, UOps } from "./uop/uops.ts";

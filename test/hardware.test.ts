@@ -14,7 +14,7 @@ import {
 } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { toFastKernel } from "../src/codegen/kernel.ts";
-import { showOpts } from "../src/codegen/opts.ts";
+import { showOpts } from "../src/codegen/opt/opts.ts";
 import type { Renderer } from "../src/codegen/target.ts";
 import type { CudaDevice } from "../src/devices/cuda/device.ts";
 import { clock } from "../src/runtime/profile.ts";

@@ -2,11 +2,11 @@
 // renderer. float32 is compared with Math in double; float64 with fixed point of 320 bits on BigInt.
 
 import { describe, expect, test } from "vitest";
-import { type UOp, UOpArena, UOpGraph } from "../src/codegen/uops.ts";
 import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value } from "../src/dtype.ts";
 import { type Algebra, type AluOp, opRecord, resultDType } from "../src/ops.ts";
 import { WASMRenderer } from "../src/render/wasm/wasm.ts";
 import { exp2, log2, sin } from "../src/transcendental.ts";
+import { type UOp, UOpArena, UOpGraph } from "../src/uop/uops.ts";
 
 const { float32, float64, int32 } = dtypes;
 const FUNCTIONS = { exp2, log2, sin } as const;

@@ -4,7 +4,7 @@
 import type { DType } from "../dtype.ts";
 import { DTypeError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
-import type { TensorCore, UOp, UOpGraph } from "./uops.ts";
+import type { TensorCore, UOp, UOpGraph } from "../uop/uops.ts";
 
 /**
  * native: arithmetic in the type itself. storage: loads, stores and casts only, arithmetic goes through

@@ -2,7 +2,6 @@
 // is the oracle that every other device is compared with.
 
 import type { Renderer } from "../codegen/target.ts";
-import { elementOf, type UOp, UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
 import {
   bitcastValue,
   castValue,
@@ -18,6 +17,7 @@ import { InternalError } from "../errors.ts";
 import { timestamp } from "../helpers.ts";
 import { opRecord } from "../ops.ts";
 import type { Compiled, Program } from "../runtime/device.ts";
+import { elementOf, type UOp, UOpGraph, type UOpName, valueType } from "../uop/uops.ts";
 import { hostAllocator } from "./ext.ts";
 import {
   type Cell,

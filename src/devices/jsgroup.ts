@@ -2,10 +2,10 @@
 // exchange of values), then on from there. Shared memory notes who touched what since the last barrier, so a kernel that
 // would only work by luck on a GPU fails here. js.ts makes the steps and starts groups.
 
-import { elementOf, type Fragment, type Parts, type UOp, type UOpName, valueType } from "../codegen/uops.ts";
 import { type DType, dtypes, readValue, type Value, writeValue } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { sum } from "../helpers.ts";
+import { elementOf, type Fragment, type Parts, type UOp, type UOpName, valueType } from "../uop/uops.ts";
 
 /** A scalar, or one value a lane. */
 export type Cell = Value | readonly Value[] | DataView | Shared | Copies | undefined;

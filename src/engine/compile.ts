@@ -2,7 +2,7 @@
 // kernel of the same structure costs a look-up.
 
 import { fitting, type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
-import { type OptOp, showOpts } from "../codegen/opts.ts";
+import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";

@@ -1,14 +1,13 @@
 // BEAM=n: the list of OptOps for a kernel, found by measuring on the device. From the n best lists so far every op that
 // fits is tried; it ends when nothing gets faster, or time is up. What was found is kept for the next process, or the
-// next visit of a page. Without BEAM the heuristic decides (codegen/heuristic.ts), which is also where the search starts.
+// next visit of a page. Without BEAM the heuristic decides (codegen/opt/heuristics), which is also where the search starts.
 
 import { recall, remember, showProgress } from "#devices";
-import { isLane } from "../codegen/expand.ts";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
-import { isExactEnough } from "../codegen/mma.ts";
-import { type OptOp, showOpts } from "../codegen/opts.ts";
+import { isExactEnough } from "../codegen/opt/mma.ts";
+import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
+import { isLane } from "../codegen/passes/expand.ts";
 import type { Renderer } from "../codegen/target.ts";
-import type { TensorCore } from "../codegen/uops.ts";
 import { env } from "../env.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
 import { Buffer } from "../runtime/buffer.ts";
@@ -16,6 +15,7 @@ import type { Compiled } from "../runtime/device.ts";
 import { kindOf } from "../runtime/registry.ts";
 import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import { evaluate, type Variable } from "../shape/symbolic.ts";
+import type { TensorCore } from "../uop/uops.ts";
 
 /** Longer lists of UOps take longer to compile than they could win. */
 const MAX_UOPS = 4000;

@@ -2,10 +2,10 @@
 // this file walks the list once, decides what is inlined and what gets a name, and writes lines. It leaves
 // decomposition, clamps and guards to codegen, and the meaning of each op to spelling.ts.
 
-import { type TensorCore, type UOp, type UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
+import { type TensorCore, type UOp, type UOpGraph, type UOpName, valueType } from "../uop/uops.ts";
 import { extremeOf } from "./extreme.ts";
 import { overflowing } from "./overflow.ts";
 import { literal, type Spell, spellCast, type Words } from "./spelling.ts";

@@ -3,9 +3,9 @@
 // and products of matrices; and how many of their groups should be at work side by side. languages.ts has the rest of the
 // language.
 
-import type { TensorCore } from "../codegen/uops.ts";
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
+import type { TensorCore } from "../uop/uops.ts";
 import type { Helped, Size, WarpWords } from "./cstyle.ts";
 
 const words = (n: number): string => (n === 1 ? "unsigned" : `uint${n}`);

@@ -2,8 +2,8 @@
 // linear list, out comes the set of inlined values. Only values with one user are inlined, and only where this
 // changes neither the meaning (an accumulator is assigned in between) nor the amount of work in a loop.
 
-import { type UOp, type UOpName, valueType } from "../codegen/uops.ts";
 import type { AluOp } from "../ops.ts";
+import { type UOp, type UOpName, valueType } from "../uop/uops.ts";
 import { REPEATS_SOURCES } from "./spelling.ts";
 
 /** Worth computing before a loop rather than in it: compilers do not hoist every call. */

@@ -1,7 +1,7 @@
 // The C-like languages as tables: what each calls its types, functions, address spaces and work items, and
 // the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
 
-import { MMA } from "../codegen/mma.ts";
+import { MMA } from "../codegen/opt/mma.ts";
 import type { Renderer, Support, Target } from "../codegen/target.ts";
 import { type DType, dtypes, FLOAT8, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";

@@ -3,9 +3,9 @@
 // of a kernel, out comes the set of ALUs to be spelt in unsigned arithmetic. Indices are proven small and stay
 // plain; so do values that are only summed, multiplied and stored, where every compiler wraps.
 
-import { type UOp, valueType } from "../codegen/uops.ts";
 import { type DType, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
+import { type UOp, valueType } from "../uop/uops.ts";
 import { OVERFLOWS } from "./spelling.ts";
 
 type Range = readonly [number, number];

@@ -3,9 +3,9 @@
 // memory a bool stays one byte. What has no operator is a small function, written before the kernel that calls it.
 
 import type { Simd } from "../codegen/target.ts";
-import { type UOp, valueType } from "../codegen/uops.ts";
 import { type DType, dtypes, floatToIntVia, Pointer, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
+import { type UOp, valueType } from "../uop/uops.ts";
 import { isCount, operand } from "./spelling.ts";
 
 /** What a processor has. */

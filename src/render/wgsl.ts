@@ -4,10 +4,10 @@
 // (but f16, where the device has it) and 64-bit types are refused by `support`.
 
 import type { Renderer, Support } from "../codegen/target.ts";
-import { type UOp, type UOpGraph, type UOpName, valueType } from "../codegen/uops.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
+import { type UOp, type UOpGraph, type UOpName, valueType } from "../uop/uops.ts";
 import { isCount, operand, pythonFloat } from "./spelling.ts";
 import { type Helper, helperTexts } from "./wgslhelpers.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";

@@ -1,9 +1,9 @@
 // What every text renderer keeps while it walks a kernel: lines and their indentation, the text of each value,
 // and the numbered names (val0, alu0, acc0, ridx0). It knows no language; cstyle.ts and wgsl.ts extend it.
 
-import type { UOp } from "../codegen/uops.ts";
 import { Pointer } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
+import type { UOp } from "../uop/uops.ts";
 import { type ByLane, planInlining } from "./inline.ts";
 
 export type Prefix = "acc" | "ridx" | "val" | "alu" | "cast" | "vec";

@@ -3,7 +3,7 @@
 
 import { createSchedule, dtypes, GlobalCounters, Tensor, toKernel, WASMRenderer } from "gradloom";
 import { describe, expect, test } from "vitest";
-import type { OptOp } from "../../src/codegen/opts.ts";
+import type { OptOp } from "../../src/codegen/opt/opts.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 import { tensor } from "../device/harness.ts";
 import { gridTarget, lastItem, lowered } from "./kernels.ts";

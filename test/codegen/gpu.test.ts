@@ -5,7 +5,7 @@
 import { dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import type { Kernel } from "../../src/codegen/kernel.ts";
-import type { OptOp } from "../../src/codegen/opts.ts";
+import type { OptOp } from "../../src/codegen/opt/opts.ts";
 import type { DType, Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { expectValues, tensor } from "../device/harness.ts";

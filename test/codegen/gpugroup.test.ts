@@ -5,13 +5,13 @@
 import { ArgumentError, CUDARenderer, createSchedule, dtypes, runSchedule, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
-import { type OptOp, showOpts } from "../../src/codegen/opts.ts";
-import { type UOp, UOpGraph } from "../../src/codegen/uops.ts";
+import { type OptOp, showOpts } from "../../src/codegen/opt/opts.ts";
 import { type DType, PtrDType, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { lazyOp, MemBuffer } from "../../src/schedule/lazyop.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
 import { ShapeTracker } from "../../src/shape/shapetracker.ts";
+import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { makeProgram } from "../device/program.ts";
 import { registerOracle } from "../devices/oracle.ts";

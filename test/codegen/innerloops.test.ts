@@ -4,9 +4,9 @@
 import { describe, expect, test } from "vitest";
 import { KERNELS, type KernelName, kernelItems } from "../../bench/cpu/kernels.ts";
 import { type Kernel, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
-import { type UOp, valueType } from "../../src/codegen/uops.ts";
 import { clangRenderer } from "../../src/render/languages.ts";
 import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
+import { type UOp, valueType } from "../../src/uop/uops.ts";
 
 const TARGETS = {
   WASM: WASMRenderer,

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { CUDALanguage, CUDARenderer, createSchedule, dtypes, resetKernelNames, Tensor } from "gradloom";
 import { expect, test } from "vitest";
 import { toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
-import { MMA } from "../../src/codegen/mma.ts";
-import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opts.ts";
+import { MMA } from "../../src/codegen/opt/mma.ts";
+import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opt/opts.ts";
 import { withEnv } from "../../src/env.ts";
 import { Device } from "../../src/runtime/registry.ts";
 

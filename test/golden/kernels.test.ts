@@ -16,7 +16,7 @@ import {
   WGSLRenderer,
 } from "gradloom";
 import { expect, test } from "vitest";
-import type { OptOp } from "../../src/codegen/opts.ts";
+import type { OptOp } from "../../src/codegen/opt/opts.ts";
 import { clangRenderer } from "../../src/render/languages.ts";
 import { GOLDENS, type Golden, kernelText } from "./pipeline.ts";
 

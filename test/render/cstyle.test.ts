@@ -2,7 +2,6 @@
 // name, and how literals and each language's own words are spelt. What the texts mean is tested in compile.test.ts.
 
 import { describe, expect, test } from "vitest";
-import { type UOp, UOpGraph } from "../../src/codegen/uops.ts";
 import { type DType, dtypes, PtrDType, type Value } from "../../src/dtype.ts";
 import type { AluOp } from "../../src/ops.ts";
 import { type CStyleLanguage, uopsToCStyle } from "../../src/render/cstyle.ts";
@@ -19,6 +18,7 @@ import {
   OpenCLRenderer,
 } from "../../src/render/languages.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";
+import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
 import { dotProduct, groupCase, structureCase } from "./kernels.ts";
 
 const METAL_ARGS = "uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]";

@@ -1,7 +1,6 @@
 // Kernels for the tests of the renderers, built by hand: every op on every type over edge values, every cast, and one
 // kernel that uses every kind of UOp. Each comes with its inputs and the outputs that ops.ts and dtype.ts ask for.
 
-import { type UOp, UOpGraph } from "../../src/codegen/uops.ts";
 import {
   bitcastValue,
   bounds,
@@ -17,6 +16,7 @@ import {
 } from "../../src/dtype.ts";
 import { type AluOp, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
+import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
 
 export interface Output {
   readonly what: string;

@@ -2,7 +2,6 @@
 // and run over edge values, and compared with `evaluate`, `castValue` and `bitcastValue`.
 
 import { describe, expect, test } from "vitest";
-import { type UOp, UOpGraph } from "../../src/codegen/uops.ts";
 import {
   bitcastValue,
   castValue,
@@ -16,6 +15,7 @@ import {
 import { type AluOp, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { WASMRenderer, wasmRenderer } from "../../src/render/wasm/wasm.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
+import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
 
 const NATIVE = dtypes.all.filter((d) => WASMRenderer.support(d) === "native");
 const { int32, float32, float64, bool } = dtypes;

@@ -1,10 +1,10 @@
 // The shape of WGSL modules: bindings, sizes, types and the spellings that differ from C. No WebGPU is asked here.
 
 import { describe, expect, test } from "vitest";
-import { UOpGraph } from "../../src/codegen/uops.ts";
 import { type DType, dtypes, PtrDType } from "../../src/dtype.ts";
 import type { AluOp } from "../../src/ops.ts";
 import { makeWGSLRenderer, uopsToWGSL, WGSLRenderer } from "../../src/render/wgsl.ts";
+import { UOpGraph } from "../../src/uop/uops.ts";
 import { dotProduct, groupCase, structureCase } from "./kernels.ts";
 
 const ARGS = "@builtin(workgroup_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>";

@@ -2,10 +2,10 @@
 // list, out comes a Plan by position. A value moves to its use only within one block, past no store that its
 // load could see and past no assignment of an accumulator it reads. Emitting code is left to wasm.ts.
 
-import type { UOp, UOpGraph, UOpName } from "../../codegen/uops.ts";
 import type { Value } from "../../dtype.ts";
 import { Pointer } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
+import type { UOp, UOpGraph, UOpName } from "../../uop/uops.ts";
 import { isV128 } from "./simd.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */

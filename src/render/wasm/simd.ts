@@ -3,10 +3,10 @@
 // or all zeros. The operands are on the stack already. Wider types have no vectors here: expand.ts takes them apart.
 
 import type { Simd } from "../../codegen/target.ts";
-import { type UOp, valueType } from "../../codegen/uops.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { AluOp } from "../../ops.ts";
+import { type UOp, valueType } from "../../uop/uops.ts";
 import { emitConst, hasRepr, reprOf } from "./alu.ts";
 import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
 

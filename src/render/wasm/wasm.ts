@@ -5,9 +5,9 @@
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
 import type { Renderer } from "../../codegen/target.ts";
-import { type UOp, type UOpGraph, type UOpName, valueType } from "../../codegen/uops.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
+import { type UOp, type UOpGraph, type UOpName, valueType } from "../../uop/uops.ts";
 import { extremeOf } from "../extreme.ts";
 import {
   buildHelper,

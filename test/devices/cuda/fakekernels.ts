@@ -2,12 +2,12 @@
 // was rendered from, which the JS device interprets. Comes with the renderer that remembers them.
 
 import type { Renderer } from "../../../src/codegen/target.ts";
-import type { UOpGraph } from "../../../src/codegen/uops.ts";
 import type { Compilation, Nvrtc } from "../../../src/devices/cuda/nvrtc.ts";
 import { open } from "../../../src/devices/js.ts";
 import { dynamicShared } from "../../../src/render/cstyle.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
+import type { UOpGraph } from "../../../src/uop/uops.ts";
 import { demand } from "./fake.ts";
 
 export interface FakeKernel {

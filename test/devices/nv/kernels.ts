@@ -1,11 +1,11 @@
 // Hand-made kernels and buffers for the tests of NV's queues, as lists of uops: the device's own renderer spells them.
 
-import { UOpGraph } from "../../../src/codegen/uops.ts";
 import type { NVAllocator, NVBlock } from "../../../src/devices/nv/allocator.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
 import type { NVProgram } from "../../../src/devices/nv/program.ts";
 import { dtypes, Pointer } from "../../../src/dtype.ts";
 import { Variable } from "../../../src/shape/symbolic.ts";
+import { UOpGraph } from "../../../src/uop/uops.ts";
 
 const pointer = new Pointer(dtypes.int32, false);
 

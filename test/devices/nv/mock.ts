@@ -4,7 +4,6 @@
 // by the first bytes of their code, which `compiler()` makes.
 
 import type { Source } from "../../../src/codegen/target.ts";
-import { UOpGraph } from "../../../src/codegen/uops.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
 import type { NVCompiler } from "../../../src/devices/nv/device.ts";
 import type { NVChannel, NVGpu, NVMemory, NVPlace } from "../../../src/devices/nv/gpu.ts";
@@ -13,6 +12,7 @@ import { parse, type Sent, unpack } from "../../../src/devices/nv/words.ts";
 import { OutOfMemoryError } from "../../../src/errors.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
+import { UOpGraph } from "../../../src/uop/uops.ts";
 import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./elf.ts";
 import { EXPECTED, oddBits, type Qmd4Field } from "./mockqmd.ts";
 

@@ -1,0 +1,70 @@
+// The grid of a kernel where the target has workgroups: which axes share one of its dimensions, which items are neighbours in a
+// warp, and in which order workgroups go through a large product. In go the axes that linearize found to be no loops; it
+// opens the dimensions and binds axes to them.
+
+import { dtypes } from "../../dtype.ts";
+import type { AluOp } from "../../ops.ts";
+import { type Sint, smax } from "../../shape/symbolic.ts";
+import type { UOp, UOpGraph } from "../../uop/uops.ts";
+import type { Axis } from "../lower/lower.ts";
+import { strideOf } from "../passes/expand.ts";
+
+/** Rows of workgroups that are gone through together, and how often all units have work before that pays. */
+const [STRIP, MANY_WAVES] = [8, 4];
+const DIMS = 3;
+
+/** A load or store: its index, and how often an item does it. */
+export interface Access {
+  readonly index: UOp;
+  readonly times: number;
+}
+
+/** Those that are nearest to each other, in what is read or written most often, should be in one warp. */
+export function nearestLast(
+  items: readonly Axis[],
+  memory: readonly Access[],
+  rangeOf: (axis: Axis) => UOp,
+): Axis[] {
+  const most = Math.max(...memory.map((m) => m.times));
+  const often = memory.filter((m) => m.times * 4 >= most);
+  const distance = (a: Axis): number => {
+    if (a.kind === "warp") return 0;
+    const strides = often.map((m) => Math.abs(strideOf(m.index, rangeOf(a)) ?? 0));
+    return Math.min(...strides.filter((s) => s > 0), Number.MAX_SAFE_INTEGER);
+  };
+  const distances = new Map(items.map((a) => [a, distance(a)]));
+  return items.toSorted((a, b) => (distances.get(b) as number) - (distances.get(a) as number));
+}
+
+/** The axes of each dimension, innermost first: one each as far as there are dimensions, all in one where a limit is passed. */
+export function dimsOf(axes: readonly Axis[], limits: readonly number[]): (readonly Axis[])[] {
+  const inner = axes.toReversed();
+  const apart = inner.slice(0, DIMS - 1).map((a) => [a]);
+  const dims = inner.length < DIMS ? apart : [...apart, inner.slice(DIMS - 1)];
+  const fits = dims.every((d, i) => d.reduce((n, a) => n * smax(a.size), 1) <= (limits[i] ?? Infinity));
+  return fits || inner.length === 0 ? dims : [inner];
+}
+
+/**
+ * Workgroups that run at the same time read the same rows and columns if they are near each other: those of a large product go
+ * down the columns of one strip of rows after the other, and not along rows that are longer than what the cache holds of them.
+ * In go the numbers of a workgroup, out come those of the block that it computes.
+ */
+export function inStrips(
+  specials: readonly UOp[],
+  sizes: readonly Sint[],
+  units: number,
+  list: UOpGraph,
+): readonly UOp[] {
+  const [x, y, ...rest] = specials;
+  const [wide = 1, high = 1] = sizes;
+  if (x === undefined || y === undefined || typeof wide !== "number" || typeof high !== "number")
+    return specials;
+  if (high % STRIP !== 0 || wide * high <= MANY_WAVES * units) return specials;
+  const number = (n: number): UOp => list.add("CONST", dtypes.int32, [], n);
+  const int = (op: AluOp, a: UOp, b: UOp): UOp => list.add("ALU", dtypes.int32, [a, b], op);
+  const at = int("ADD", int("MUL", y, number(wide)), x);
+  const strip = int("MUL", int("IDIV", at, number(STRIP * wide)), number(STRIP));
+  const row = int("ADD", strip, int("MOD", at, number(STRIP)));
+  return [int("IDIV", int("MOD", at, number(STRIP * wide)), number(STRIP)), row, ...rest];
+}

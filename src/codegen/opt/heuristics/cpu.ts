@@ -1,0 +1,478 @@
+// A list of OptOps that is good without a search: which axes become vectors, how large the tile of results is that stays
+// in registers, what is unrolled, what threads share. In goes the kernel lowered without any, out comes the list. All
+// it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
+
+import { getOrMake, prod, sum } from "../../../helpers.ts";
+import type { LazyOp } from "../../../schedule/lazyop.ts";
+import { smax } from "../../../shape/symbolic.ts";
+import { type UOp, valueType } from "../../../uop/uops.ts";
+import { type Scope, Scopes, type Step } from "../../analysis/loops.ts";
+import type { Axis, Lowered } from "../../lower/lower.ts";
+import { MAX_RUN } from "../../passes/blocksums.ts";
+import { isEven, strideOf } from "../../passes/expand.ts";
+import type { Target } from "../../target.ts";
+import { costOf, STAGE_COST } from "../keep.ts";
+import type { OptOp } from "../opts.ts";
+
+/** Vector operations in the innermost loop: more would only be slower to compile. */
+const MAX_BODY = 72;
+/** A body of so many vector operations hides what its loop costs. */
+const BUSY_BODY = 16;
+/** A reduce of no more turns than this, all its loops together, is written out whole. */
+const WHOLE_TURNS = 16;
+/** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
+const MIN_TURNS = 64;
+/** What was read is still near if it was not more than this since. */
+const CACHE = 1 << 19;
+/** An array that a row is kept in may be as large: it stays in the nearest cache, or next to it. */
+const STAGE_BYTES = 1 << 16;
+/** A loop with fewer turns than this does not pay for packing before it. */
+const PACK_TURNS = 16;
+/** Operands that are not larger stay in the nearest cache wherever they lie. */
+const NEAR_BYTES = 1 << 14;
+/** Cycles that a turn waits for an operand that jumps as far, in bytes, and how far that is. */
+const FAR = { bytes: 1024, cycles: 2 } as const;
+/** How a matrix is read row by row: lanes at once, rows at once, and parts of the columns for threads to share. */
+const STREAM = { lanes: [16, 8], rows: [8, 6, 4], parts: [4, 6, 5, 8, 3, 10, 12] } as const;
+/** A loop that threads share has at least so many turns for each part to be of the same size. */
+const SHARED_TURNS = 8;
+/** Less work than this is done before a second thread would have woken up. */
+const THREAD_WORK = 1 << 16;
+
+/** Operands that are copied before the loop over an output axis (operands.ts). */
+interface Packing {
+  /** the axis of that loop */
+  readonly axis: number;
+  /** all that the sum reads again in every turn of it */
+  readonly loads: ReadonlySet<UOp>;
+  /** lanes that jump are copied to lie side by side; that pays where the sum is one loop afterwards */
+  readonly gathers: boolean;
+}
+/** A way to compute a tile of results, and what it costs. */
+interface Best {
+  readonly tile: Tile;
+  readonly packing: Packing | undefined;
+  readonly cost: number;
+}
+/** Lanes of each axis, of the wide one vectors. */
+type Tile = ReadonlyMap<number, number>;
+
+/** Lanes of an axis worth trying. */
+const AMOUNTS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
+const sizeOf = (tile: Tile): number => prod([...tile.values()]);
+
+/** `inPlace`: the kernel writes what it reads, so it must not compute anything twice. */
+export function chooseOpts(lowered: Lowered, target: Target, inPlace: boolean): OptOp[] {
+  return new Heuristic(new Scopes(lowered, target, inPlace)).choose();
+}
+
+class Heuristic {
+  readonly #k: Scopes;
+  /** bytes that are left for arrays */
+  #room: number;
+  /** what was chosen to be packed before, if anything */
+  #packed: Packing | undefined;
+  /** what could be, and the best tile, by the axis of the vectors */
+  readonly #packings = new Map<number, Packing | undefined>();
+  readonly #bests = new Map<number, Best>();
+  readonly #waits = new Map<UOp, number>();
+
+  constructor(kernel: Scopes) {
+    this.#k = kernel;
+    this.#room = kernel.target.sharedMax;
+  }
+
+  choose(): OptOp[] {
+    const { simd } = this.#k.target;
+    const opts: OptOp[] = [];
+    const hot = this.#k.scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
+    if (hot.turns < MIN_TURNS) return opts;
+    const streamed = simd === undefined ? undefined : this.#streamed(hot);
+    if (streamed !== undefined) opts.push(...streamed);
+    else if (simd !== undefined) {
+      for (const axis of this.#wideAxes(hot)) opts.push(...this.#tile(axis, hot));
+      if (opts.length === 0) opts.push(...this.#side(hot));
+      opts.push(...this.#unrolled(hot, opts));
+    }
+    return [...opts, ...this.#staged(opts), ...this.#threads(opts, hot)];
+  }
+
+  // ---- vectors ----
+
+  /** Axes along which vectors save most, no two of them in one scope. */
+  #wideAxes(hot: Scope): number[] {
+    const gains = [...this.#k.ranges.keys()]
+      .map((id) => {
+        const width = this.#k.widthOf(id);
+        return { id, gain: ((width - 1) * this.#gain(id, hot)) / this.#k.waste(id, width) };
+      })
+      .filter(({ gain }) => gain > 0);
+    const chosen: number[] = [];
+    const sorted = gains.sort((a, b) => b.gain - a.gain);
+    const inSum = sorted.filter(({ id }) => hot.reduce !== undefined && hot.axes.has(id));
+    // packing makes neighbours of anything, at a price: which axis is best for it, only the whole cost says
+    if (inSum.some(({ id }) => this.#packing(id, hot) !== undefined)) {
+      const cost = new Map(
+        inSum.slice(0, 3).map(({ id }) => [id, this.#best(id, hot).cost / this.#k.widthOf(id)]),
+      );
+      sorted.sort((a, b) => (cost.get(a.id) ?? Infinity) - (cost.get(b.id) ?? Infinity) || b.gain - a.gain);
+    }
+    for (const { id } of sorted) {
+      const meets = this.#k.scopes.some((s) => s.axes.has(id) && chosen.some((c) => s.axes.has(c)));
+      if (!meets) chosen.push(id);
+    }
+    return chosen;
+  }
+  /** What vectors save of a turn: a load and an operation do for all lanes, a jump gains nothing and is put together. */
+  #gain(id: number, hot: Scope): number {
+    const packing = this.#packing(id, hot);
+    const saved = { stays: 3, next: 3, jumps: -3 } as const;
+    let gain = 0;
+    for (const s of this.#k.scopes) {
+      if (!s.axes.has(id)) continue;
+      const memory = s.memory.reduce((n, u) => n + saved[this.#stepIn(u, id, packing)], 0);
+      const alus = s.alus.filter((u) => this.#k.free.get(u)?.has(id)).length;
+      gain += s.turns * (memory + alus);
+    }
+    return gain;
+  }
+
+  /** How many vectors along the axis, and beside them how many lanes of other output axes, are computed at once. */
+  #tile(wide: number, hot: Scope): OptOp[] {
+    const width = this.#k.widthOf(wide);
+    const isOutput = this.#k.axes[wide]?.kind === "output";
+    const op = isOutput ? "UPCAST" : "GROUP";
+    const axis = this.#k.number(wide);
+    const lanes = (vectors: number): OptOp[] => {
+      const amount = width * vectors;
+      return [
+        ...(this.#k.divides(wide, amount) ? [] : [{ op: "PADTO", axis, amount } as const]),
+        { op, axis, amount },
+      ];
+    };
+    if (hot.reduce === undefined || !hot.axes.has(wide)) {
+      const body = this.#k.scopes
+        .filter((s) => s.axes.has(wide))
+        .reduce((n, s) => n + s.weight + s.memory.length, 0);
+      const vectors = [4, 2].find((v) => v * body <= MAX_BODY && this.#k.divides(wide, v * width)) ?? 1;
+      return lanes(vectors);
+    }
+    const { tile, packing } = this.#best(wide, hot);
+    const opts = [...tile].flatMap(([id, n]): OptOp[] =>
+      id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#k.number(id), amount: n }],
+    );
+    if (packing === undefined) return opts;
+    this.#packed = packing;
+    this.#room -= this.#packedBytes(tile, wide, packing, hot);
+    return [...opts, { op: "STAGE", axis: this.#k.number(packing.axis), amount: 1 }];
+  }
+  /** The tile with the fewest cycles for each vector of results, and whether its operands are packed before. */
+  #best(wide: number, hot: Scope): Best {
+    return getOrMake(this.#bests, wide, () => this.#findBest(wide, hot));
+  }
+  #findBest(wide: number, hot: Scope): Best {
+    const others = [...hot.axes].filter((id) => id !== wide && this.#k.axes[id]?.kind === "output");
+    // a load that stays along an axis is what a tile of that axis saves
+    const reused = others.filter((id) => hot.memory.some((u) => this.#k.step(u, id) === "stays"));
+    // nothing is shared: each vector takes registers for its sum, what it loads and what it makes of it
+    const most =
+      reused.length > 0 || this.#k.axes[wide]?.kind === "output"
+        ? Infinity
+        : (this.#k.target.simd?.registers ?? 1) / (1 + hot.memory.length + hot.weight);
+    const tiles = this.#tiles(wide, reused).filter((t) => sizeOf(t) <= Math.max(1, most));
+    const found = this.#packing(wide, hot);
+    const ways = tiles.map((tile) => ({ tile, packing: undefined as Packing | undefined }));
+    if (found !== undefined) {
+      const fitting = tiles.filter((t) => this.#packedBytes(t, wide, found, hot) <= this.#room);
+      // long runs are copied faster than short ones
+      ways.push(...fitting.reverse().map((tile) => ({ tile, packing: found })));
+    }
+    const ends = this.#ends(wide, hot);
+    const costs = ways.map((way) => ({ ...way, cost: ends + this.#cost(way.tile, wide, hot, way.packing) }));
+    return costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
+  }
+  /** What comes after a sum, for each of its turns: lanes that are added up, or stored one by one. */
+  #ends(wide: number, hot: Scope): number {
+    const width = this.#k.widthOf(wide);
+    const sums = hot.reduce?.srcs.slice(1).map((r) => this.#k.size(r.arg as number)) ?? [];
+    if (this.#k.axes[wide]?.kind !== "output") return (2 * width * width) / prod(sums);
+    const [results] = this.#k.scopes as [Scope];
+    const apart = results.memory.filter((u) => this.#k.step(u, wide) === "jumps");
+    return (2 * width * apart.length) / prod(sums);
+  }
+  /** Vectors along the wide axis, and lanes of at most two others, as many as there are registers for. */
+  #tiles(wide: number, others: readonly number[]): Tile[] {
+    const most = this.#k.target.simd?.accumulators ?? 1;
+    const width = this.#k.widthOf(wide);
+    const vectors = (t: Tile): number => t.get(wide) as number;
+    const vectorCounts = AMOUNTS.filter((n) => n <= most && this.#k.fits(wide, n * width));
+    let tiles: { tile: Tile; size: number }[] = vectorCounts.map((n) => ({
+      tile: new Map([[wide, n]]),
+      size: n,
+    }));
+    for (const id of others) {
+      const amounts = AMOUNTS.filter((n) => n > 1 && this.#k.divides(id, n));
+      const wider = tiles.flatMap(({ tile, size }) =>
+        tile.size === 3
+          ? []
+          : amounts
+              .filter((n) => n * size <= most)
+              .map((n) => ({ tile: new Map(tile).set(id, n), size: n * size })),
+      );
+      tiles = [...tiles, ...wider];
+    }
+    // of tiles that cost the same the first is taken: the one with the fewest vectors
+    return tiles.map((t) => t.tile).sort((a, b) => vectors(a) - vectors(b));
+  }
+  /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
+  #cost(tile: Tile, wide: number, hot: Scope, packing: Packing | undefined): number {
+    const accumulators = sizeOf(tile);
+    let loads = 0;
+    let waits = 0;
+    for (const u of hot.memory) {
+      let n = 1;
+      const isPacked = packing?.loads.has(u) === true;
+      for (const [id, lanes] of tile) {
+        const step = this.#stepIn(u, id, packing);
+        // one value for all lanes is loaded and spread, values that jump are loaded and put together
+        if (id === wide) n *= { stays: 1.3, next: lanes, jumps: 6 * lanes }[step];
+        else if (step !== "stays") n *= lanes;
+      }
+      loads += n;
+      if (packing !== undefined && isPacked) {
+        // it is read and written, one by one where it is put together, once for all turns of the loop
+        const each = this.#k.step(u, wide) === "jumps" ? 2 * this.#k.widthOf(wide) : 2;
+        waits += (each * n * (tile.get(packing.axis) ?? 1)) / this.#k.size(packing.axis);
+      } else waits += this.#wait(u, hot);
+    }
+    const sum = hot.reduce;
+    const isProduct = sum?.srcs[0]?.op === "ALU" && sum.srcs[0].arg === "MUL";
+    const { simd } = this.#k.target;
+    const fused = isProduct && simd?.fuses(valueType(sum).vec(this.#k.widthOf(wide))) === true;
+    const alus = accumulators * (hot.weight + (fused ? 0 : 1));
+    const waste = this.#k.waste(wide, (tile.get(wide) as number) * this.#k.widthOf(wide));
+    return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1 + waits)) / accumulators;
+  }
+
+  // ---- packing ----
+
+  #stepIn(u: UOp, id: number, packing: Packing | undefined): Step {
+    const step = this.#k.step(u, id);
+    return step === "jumps" && packing?.gathers && packing.loads.has(u) ? "next" : step;
+  }
+  /** For an operand whose next element is far away, or found by several loops inside each other. */
+  #wait(u: UOp, hot: Scope): number {
+    return getOrMake(this.#waits, u, () => this.#findWait(u, hot));
+  }
+  #findWait(u: UOp, hot: Scope): number {
+    const loops = hot.reduce?.srcs.slice(1) ?? [];
+    const stride = strideOf(u.srcs[1] as UOp, loops.at(-1) as UOp);
+    const isFar = Math.abs(stride ?? 0) * valueType(u).itemsize >= FAR.bytes;
+    const nested = loops.filter((r) => this.#k.free.get(u)?.has(r.arg as number)).length > 1;
+    if (this.#k.bytes(u) <= NEAR_BYTES) return 0;
+    return isFar ? FAR.cycles : nested ? (this.#k.target.simd?.nesting ?? 0) : 0;
+  }
+  /**
+   * The longest loop of results that does not move along operands with vectors of the axis in them. One sum is all there is in
+   * the kernel: another one could be computed again in every turn, as the loops change places.
+   */
+  #packing(wide: number, hot: Scope): Packing | undefined {
+    if (!this.#packings.has(wide)) this.#packings.set(wide, this.#findPacking(wide, hot));
+    return this.#packings.get(wide);
+  }
+  #findPacking(wide: number, hot: Scope): Packing | undefined {
+    const { hasLocal, hasThreads } = this.#k.target;
+    const sums = hot.reduce?.srcs.slice(1).map((r) => r.arg as number) ?? [];
+    const isConstant = (id: number): boolean => typeof this.#k.axes[id]?.size === "number";
+    if (sums.length === 0 || this.#k.inPlace || hasLocal || this.#k.scopes.length !== 2) return undefined;
+    if (this.#k.axes[wide]?.kind !== "output" || ![...sums, wide].every(isConstant)) return undefined;
+    const outputs = [...hot.axes].filter((id) => this.#k.axes[id]?.kind === "output" && isConstant(id));
+    // threads share another loop: the one after the packing is theirs each
+    const isShared = (id: number): boolean =>
+      this.#k.size(id) / (id === wide ? 4 * this.#k.widthOf(id) : 1) >= SHARED_TURNS;
+    const found = outputs
+      .filter((id) => id !== wide && this.#k.size(id) >= PACK_TURNS)
+      .filter(
+        (id) => !hasThreads || this.#k.work() < THREAD_WORK || outputs.some((o) => o !== id && isShared(o)),
+      )
+      .map((axis): Packing => {
+        const loads = hot.memory.filter((u) => {
+          const free = this.#k.free.get(u) as ReadonlySet<number>;
+          return !free.has(axis) && sums.some((id) => free.has(id));
+        });
+        const rest = hot.memory.filter((u) => !loads.includes(u));
+        return { axis, loads: new Set(loads), gathers: rest.every((u) => this.#isEven(u, hot)) };
+      })
+      .filter(({ loads }) =>
+        [...loads].some((u) => this.#k.free.get(u)?.has(wide) && this.#k.bytes(u) > NEAR_BYTES),
+      );
+    return found.reduce<Packing | undefined>(
+      (a, b) => (a === undefined || this.#k.size(b.axis) > this.#k.size(a.axis) ? b : a),
+      undefined,
+    );
+  }
+  /** All loops of the sum go through it as one would. */
+  #isEven(u: UOp, hot: Scope): boolean {
+    const loops = hot.reduce?.srcs.slice(1) ?? [];
+    const sizes = loops.map((r) => this.#k.size(r.arg as number));
+    return isEven(u.srcs[1] as UOp, loops, sizes);
+  }
+  /** What the arrays take that a tile reads from. */
+  #packedBytes(tile: Tile, wide: number, { loads }: Packing, hot: Scope): number {
+    const sum = hot.reduce as UOp;
+    const lanes = (id: number): number => (tile.get(id) ?? 1) * (id === wide ? this.#k.widthOf(id) : 1);
+    return [...loads].reduce((bytes, u) => {
+      const axes = [...(this.#k.free.get(u) as ReadonlySet<number>)];
+      const sizes = axes.map((id) => (this.#k.axes[id]?.kind === "output" ? lanes(id) : this.#k.size(id)));
+      // it may be packed as the wider type that it is cast to
+      const itemsize = Math.max(valueType(u).itemsize, valueType(sum).itemsize);
+      return bytes + Math.ceil((prod(sizes) * itemsize) / 64) * 64;
+    }, 0);
+  }
+  /**
+   * A row times a matrix that is read from memory once: rows of the matrix one after the other, several at a time, with all
+   * sums of a part of the columns in an array. Undefined: it is no such thing.
+   */
+  #streamed(hot: Scope): OptOp[] | undefined {
+    const { hasLocal, hasThreads } = this.#k.target;
+    const outputs = [...hot.axes].filter((id) => this.#k.axes[id]?.kind === "output");
+    const [wide] = outputs;
+    const sums = hot.reduce?.srcs.slice(1) ?? [];
+    const last = sums.at(-1);
+    if (outputs.length !== 1 || wide === undefined || last === undefined || sums.length !== 1)
+      return undefined;
+    if (this.#k.inPlace || hasLocal || this.#k.scopes.length !== 2) return undefined;
+    const isFar = (u: UOp): boolean =>
+      this.#k.step(u, wide) === "next" && this.#wait(u, hot) > 0 && this.#k.bytes(u) > CACHE;
+    const lanes = STREAM.lanes.find((n) => n % this.#k.widthOf(wide) === 0 && this.#k.divides(wide, n));
+    const rows = STREAM.rows.find((n) => this.#k.divides(last.arg as number, n));
+    if (!hot.memory.some(isFar) || lanes === undefined || rows === undefined) return undefined;
+    const turns = this.#k.size(wide) / lanes;
+    const parts = hasThreads ? STREAM.parts.find((n) => turns % n === 0 && turns > n) : 1;
+    if (parts === undefined || this.#k.size(last.arg as number) / rows > MAX_RUN) return undefined;
+    const bytes = (this.#k.size(wide) / parts) * valueType(hot.reduce as UOp).itemsize;
+    if (bytes > Math.min(STAGE_BYTES, this.#room)) return undefined;
+    const [axis, sum] = [this.#k.number(wide), this.#k.number(last.arg as number)];
+    return [
+      { op: "UPCAST", axis, amount: lanes },
+      ...(parts === 1 ? [] : [{ op: "LOCAL", axis, amount: turns / parts } as const]),
+      { op: "UNROLL", axis: sum, amount: rows },
+      { op: "SWAP", axis, amount: sum },
+    ];
+  }
+  /**
+   * Lanes where no axis has vectors all through: along one in which a load at least is a vector (the rows of a transposed copy, which
+   * then stay in the cache until their line is used up), else where results lie side by side, or where all lanes meet the same edges.
+   */
+  #side(hot: Scope): OptOp[] {
+    const outputs = this.#k.order.filter((a) => a.kind === "output" && hot.axes.has(a.id));
+    const memory = this.#k.scopes.flatMap((s) => s.memory);
+    const isSteady = (a: Axis): boolean =>
+      memory.every((u) => {
+        const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
+        return gate === undefined || this.#k.free.get(gate)?.has(a.id) !== true;
+      });
+    const goesOn = (a: Axis, op: "LOAD" | "STORE"): boolean =>
+      memory.some((u) => u.op === op && this.#k.step(u, a.id) === "next");
+    const steady = outputs.filter(isSteady);
+    const loads = steady.find((a) => goesOn(a, "LOAD") && !goesOn(a, "STORE"));
+    const axis = loads ?? steady.find((a) => goesOn(a, "STORE")) ?? steady[0];
+    if (axis === undefined) return [];
+    const amount = (axis === loads ? [8, 4, 2] : [4, 2]).find((n) => this.#k.divides(axis.id, n));
+    return amount === undefined ? [] : [{ op: "UPCAST", axis: axis.of, amount }];
+  }
+
+  /** The innermost reduce loop, where its body is small enough to be written several times. */
+  #unrolled(hot: Scope, opts: readonly OptOp[]): OptOp[] {
+    // what is packed is read in one long loop
+    if (hot.reduce === undefined || this.#packed !== undefined) return [];
+    const last = hot.reduce.srcs.at(-1) as UOp;
+    const amounts = opts.filter((o) => o.op === "UPCAST").map((o) => o.amount);
+    const id = last.arg as number;
+    const { size, kind } = this.#k.axes[id] ?? { size: 0, kind: "reduce" };
+    if (kind !== "reduce" || typeof size !== "number") return [];
+    const grouped = opts.find((o) => o.op === "GROUP" && o.axis === this.#k.number(id))?.amount ?? 1;
+    // lanes of a vector are one operation; where the sum has the vectors, the tile has none
+    const summed = opts.some((o) => o.op === "GROUP");
+    const lanes = summed || amounts.length === 0 ? 1 : (this.#k.target.simd?.widths[0] ?? 1);
+    // a tile shares what it loads, a plain sum loads for each of its vectors
+    const vectors = amounts.length === 0 ? grouped / this.#k.widthOf(id) : 1;
+    const loads = amounts.length === 0 ? hot.memory.length : 0;
+    const body = ((hot.weight + 1 + loads) * vectors * prod(amounts)) / lanes;
+    const left = size / grouped;
+    const most = Math.max(1, Math.floor(MAX_BODY / body));
+    const whole = this.#whole(hot, opts);
+    if (whole !== undefined && prod(whole.map((o) => o.amount)) <= Math.min(most, WHOLE_TURNS)) return whole;
+    // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone altogether
+    const busy = body >= BUSY_BODY;
+    const some = busy ? undefined : [4, 2].find((n) => n <= most && left % n === 0);
+    const amount = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
+    return amount === 1 ? [] : [{ op: "UNROLL", axis: this.#k.number(id), amount }];
+  }
+
+  /** All loops of the reduce written out: those of a pool turn a few times each. Undefined: one of them is not constant. */
+  #whole(hot: Scope, opts: readonly OptOp[]): OptOp[] | undefined {
+    const ranges = hot.reduce?.srcs.slice(1) ?? [];
+    const axes = ranges.map((r) => this.#k.axes[r.arg as number]);
+    if (!axes.every((a) => typeof a?.size === "number")) return undefined;
+    return axes.flatMap((a) => {
+      const { of: axis, size } = a as Axis;
+      const taken = prod(opts.filter((o) => o.op === "GROUP" && o.axis === axis).map((o) => o.amount));
+      return size === taken ? [] : [{ op: "UNROLL", axis, amount: Number(size) / taken } as const];
+    });
+  }
+
+  /** What is cheaper kept than computed again, as long as it stays near: each value in the first loop that has it. */
+  #staged(opts: readonly OptOp[]): OptOp[] {
+    let room = Math.min(STAGE_BYTES, this.#room);
+    const kept = new Set<LazyOp>();
+    const axes = new Set<number>();
+    return this.#k.stages.flatMap(({ home, value, elements }): OptOp[] => {
+      const own = home.ranges.map((r) => this.#k.number(r.arg as number));
+      const amounts = (op: OptOp["op"], of: readonly number[]): number =>
+        prod(opts.filter((o) => o.op === op && of.includes(o.axis)).map((o) => o.amount));
+      // a longer sum goes in blocks, which are other loops
+      const isCut = elements / amounts("GROUP", own) > MAX_RUN;
+      if (axes.has(home.axis) || isCut || costOf(value, kept) <= STAGE_COST) return [];
+      // the op names a loop: all that is worth keeping of it is kept
+      const all = this.#k.stages.filter((s) => s.home.axis === home.axis && !kept.has(s.value));
+      const bytes = all.map((s) => {
+        const around = this.#k.free.get(s.home.place.done.get(s.value) as UOp) ?? this.#k.ranges.keys();
+        const numbers = [...around].map((id) => this.#k.number(id));
+        return s.elements * amounts("UPCAST", numbers) * s.value.dtype.itemsize;
+      });
+      room -= sum(bytes);
+      if (room < 0) return [];
+      axes.add(home.axis);
+      for (const s of all) kept.add(s.value);
+      return [{ op: "STAGE", axis: home.axis, amount: elements }];
+    });
+  }
+
+  /** A loop that is long enough to be shared, in kernels with enough to do; it becomes the outermost. */
+  #threads(opts: readonly OptOp[], hot: Scope): OptOp[] {
+    if (!this.#k.target.hasThreads || this.#k.work() < THREAD_WORK) return [];
+    const left = (a: Axis): number => {
+      const taken = opts
+        .filter((o) => o.axis === a.of && o.op === "UPCAST")
+        .reduce((n, o) => n * o.amount, 1);
+      return Math.ceil(smax(a.size) / taken);
+    };
+    // a reduce that does not depend on the loop would be computed again in every part of it
+    const everywhere = (a: Axis): boolean => this.#k.scopes.every((s) => s.axes.has(a.id));
+    const outputs = this.#k.order.filter(
+      (a) => a.kind === "output" && left(a) > 1 && everywhere(a) && a.id !== this.#packed?.axis,
+    );
+    const long = outputs.filter((a) => left(a) >= 16);
+    const read = (a: Axis): number => this.#readAgain(a, left(a), hot);
+    const axis = long.sort((a, b) => read(a) - read(b))[0] ?? outputs.sort((a, b) => left(b) - left(a))[0];
+    return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, amount: 1 }];
+  }
+  /** Bytes that come from memory if this loop of so many turns is around all others: what it does not move along, each turn. */
+  #readAgain(a: Axis, turns: number, hot: Scope): number {
+    return hot.memory.reduce((sum, u) => {
+      const bytes = this.#k.bytes(u);
+      return this.#k.free.get(u)?.has(a.id) || bytes <= CACHE ? sum : sum + bytes * turns;
+    }, 0);
+  }
+}

@@ -1,0 +1,172 @@
+// Floats of 16 and 8 bits on targets that do not compute with them. A narrow value becomes a float32 that holds one of
+// its values exactly; arithmetic is done in float32 and rounded after each op. With `storage` the target converts
+// by itself; with `bits` loads and stores move integers of its size and the conversion is integer arithmetic.
+
+import { bitcastValue, type DType, dtypes, FLOAT8, Pointer, PtrDType, wrap } from "../../dtype.ts";
+import { type UOp, type UOpArena, valueType } from "../../uop/uops.ts";
+import type { Support, Target } from "../target.ts";
+
+const { bfloat16, float32, uint8, uint16, uint32 } = dtypes;
+
+export function emulate(sink: UOp, target: Target, arena: UOpArena): UOp {
+  const nodes = arena.nodes(sink);
+  const how = (d: UOp["dtype"]): Support => {
+    const base = d instanceof Pointer ? d.base : d;
+    return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
+  };
+  if (nodes.every((u) => how(u.dtype) === "native")) return sink;
+  const done = new Map<UOp, UOp>();
+  for (const u of nodes) {
+    const srcs = u.srcs.map((s) => done.get(s) as UOp);
+    done.set(
+      u,
+      narrow(u, srcs, how, arena) ?? (srcs.every((s, i) => s === u.srcs[i]) ? u : arena.withSrcs(u, srcs)),
+    );
+  }
+  return done.get(sink) as UOp;
+}
+
+/** The replacement of one node whose sources are replaced already; undefined: nothing narrow about it. */
+function narrow(
+  u: UOp,
+  srcs: readonly UOp[],
+  how: (d: UOp["dtype"]) => Support,
+  a: UOpArena,
+): UOp | undefined {
+  const [x] = srcs;
+  const bits = how(u.dtype) === "bits";
+  if (u.op === "DEFINE_GLOBAL" || u.op === "DEFINE_LOCAL") {
+    const local = u.dtype instanceof Pointer && u.dtype.local;
+    return bits ? a.make(u.op, PtrDType(integer(u.dtype), local), [], u.arg as never) : undefined;
+  }
+  if (u.op === "TILE")
+    return bits ? a.make("TILE", PtrDType(integer(u.dtype), true), srcs, u.arg) : undefined;
+  if (u.op === "STAGE") return bits ? a.make("STAGE", x?.dtype, srcs, undefined) : undefined;
+  if (u.op === "STORE") return store(u, srcs, how, a);
+  if (u.op === "BITCAST" && x !== undefined) {
+    const from = valueType(u.srcs[0] as UOp);
+    const raw = how(from) === "native" ? x : toBits(x, from, how(from), a);
+    const whole = a.bitcast(raw, bits || how(u.dtype) !== "native" ? integer(u.dtype) : valueType(u));
+    return how(u.dtype) === "native" ? whole : fromBits(whole, valueType(u), how(u.dtype), a);
+  }
+  if (how(u.dtype) === "native" || u.dtype instanceof Pointer || u.dtype === undefined) return undefined;
+  const type = u.dtype;
+  if (u.op === "CONST") return a.constant(float32, wrap(type, u.arg));
+  if (u.op === "LOAD") return load(srcs, type, bits, a);
+  if (u.op === "CAST" && x !== undefined) return round(a.cast(x, float32), type, how(type), a);
+  if (u.op === "ALU" && u.arg === "MULACC") {
+    const product = round(a.alu("MUL", ...srcs.slice(0, 2)), type, how(type), a);
+    return round(a.alu("ADD", product, srcs[2] as UOp), type, how(type), a);
+  }
+  if (u.op === "ALU") {
+    const wide = a.alu(u.arg, ...srcs);
+    // choosing between values makes no new one
+    return u.arg === "WHERE" || u.arg === "MAX" ? wide : round(wide, type, how(type), a);
+  }
+  const wide = a.make(u.op, float32, srcs, u.arg as never);
+  // the running sum stays in float32 and rounds at the end
+  return u.op === "REDUCE" && u.arg === "SUM" ? round(wide, type, how(type), a) : wide;
+}
+
+function load(srcs: readonly UOp[], type: DType, bits: boolean, a: UOpArena): UOp {
+  const [buf, idx, gate] = srcs as readonly [UOp, UOp, UOp?];
+  const memory = bits ? integer(type) : type;
+  const at = gate === undefined ? [buf, idx] : [buf, idx, gate, a.constant(memory, 0)];
+  const value = a.make("LOAD", memory, at, undefined);
+  return bits ? fromBits(value, type, "bits", a) : a.cast(value, float32);
+}
+
+function store(
+  u: UOp,
+  srcs: readonly UOp[],
+  how: (d: UOp["dtype"]) => Support,
+  a: UOpArena,
+): UOp | undefined {
+  const type = valueType(u.srcs[2] as UOp);
+  const support = how(type);
+  if (support === "native") return undefined;
+  const value = srcs[2] as UOp;
+  const made = support === "bits" ? toBits(value, type, support, a) : a.cast(value, type);
+  return a.make("STORE", undefined, [srcs[0] as UOp, srcs[1] as UOp, made, ...srcs.slice(3)], undefined);
+}
+
+/** The nearest value of the narrow type, as float32. */
+function round(x: UOp, type: DType, support: Support, a: UOpArena): UOp {
+  if (support === "storage") return a.cast(a.cast(x, type), float32);
+  return fromBits(toBits(x, type, support, a), type, support, a);
+}
+
+/** The integer that has the bits of a narrow float, or of what a pointer points to. */
+const integer = (d: UOp["dtype"]): DType => {
+  const base = d instanceof Pointer ? d.base : d;
+  return base?.itemsize === 1 ? uint8 : uint16;
+};
+
+const u32 = (a: UOpArena, n: number): UOp => a.constant(uint32, n);
+
+/** What the bits of a float mean: f16 and the floats of 8 bits by the same steps. */
+interface Format {
+  /** bits of the whole */
+  readonly size: number;
+  readonly bias: number;
+  readonly mantissa: number;
+  /** the largest float32, as bits, that rounds to a finite value, and what is beyond */
+  readonly last: number;
+  readonly beyond: number;
+  readonly nan: number;
+}
+function formatOf(type: DType): Format {
+  const eight = FLOAT8.get(type);
+  if (eight === undefined) {
+    return { size: 16, bias: 15, mantissa: 10, last: 0x477fefff, beyond: 0x7c00, nan: 0x7e00 };
+  }
+  const nearest = Math.fround(eight.rounds);
+  const last = Number(bitcastValue(uint32, nearest, float32)) - (nearest > eight.rounds ? 1 : 0);
+  return { ...eight, size: 8, last, nan: 0x7f };
+}
+
+function fromBits(h: UOp, type: DType, support: Support, a: UOpArena): UOp {
+  if (support === "storage") return a.cast(a.bitcast(h, type), float32);
+  const w = a.cast(h, uint32);
+  if (type === bfloat16) return a.bitcast(a.alu("SHL", w, u32(a, 16)), float32);
+  const { size, bias, mantissa, beyond } = formatOf(type);
+  const signBit = 2 ** (size - 1);
+  // exponent and mantissa moved into place and the bias corrected by a multiplication, which handles subnormals too
+  const sign = a.alu("SHL", a.alu("AND", w, u32(a, signBit)), u32(a, 32 - size));
+  const rest = a.alu("SHL", a.alu("AND", w, u32(a, signBit - 1)), u32(a, 23 - mantissa));
+  const larger = a.constant(float32, 2 ** (127 - bias));
+  const scaled = a.bitcast(a.alu("MUL", a.bitcast(rest, float32), larger), uint32);
+  const special = a.alu("OR", rest, u32(a, 0x7f800000));
+  const isSpecial = a.alu("CMPLT", u32(a, beyond * 2 ** (23 - mantissa) - 1), rest);
+  return a.bitcast(a.alu("OR", sign, a.alu("WHERE", isSpecial, special, scaled)), float32);
+}
+
+/** Rounds to nearest, ties to even; NaN stays NaN, too large becomes infinite, or NaN where there is no infinity. */
+function toBits(x: UOp, type: DType, support: Support, a: UOpArena): UOp {
+  if (support === "storage") return a.bitcast(a.cast(x, type), integer(type));
+  const w = a.bitcast(x, uint32);
+  const isNan = a.alu("CMPNE", x, x);
+  if (type === bfloat16) {
+    const odd = a.alu("AND", a.alu("SHR", w, u32(a, 16)), u32(a, 1));
+    const rounded = a.alu("SHR", a.alu("ADD", w, a.alu("ADD", odd, u32(a, 0x7fff))), u32(a, 16));
+    const nan = a.alu("OR", a.alu("AND", a.alu("SHR", w, u32(a, 16)), u32(a, 0x8000)), u32(a, 0x7fc0));
+    return a.cast(a.alu("WHERE", isNan, nan, rounded), uint16);
+  }
+  const { size, bias, mantissa, last, beyond, nan } = formatOf(type);
+  const drop = 23 - mantissa;
+  const sign = a.alu("AND", a.alu("SHR", w, u32(a, 32 - size)), u32(a, 2 ** (size - 1)));
+  const mag = a.alu("AND", w, u32(a, 0x7fffffff));
+  // normal: round at the last bit by integer addition, the carry runs into the exponent by itself
+  const odd = a.alu("AND", a.alu("SHR", mag, u32(a, drop)), u32(a, 1));
+  const bumped = a.alu("ADD", mag, a.alu("ADD", odd, u32(a, 2 ** (drop - 1) - 1)));
+  const normal = a.alu("SHR", a.alu("SUB", bumped, u32(a, (127 - bias) * 2 ** 23)), u32(a, drop));
+  // subnormal: adding a number with this unit leaves the rounded multiple of it in the low mantissa bits
+  const unit = 2 ** (24 - bias - mantissa);
+  const shifted = a.bitcast(a.alu("ADD", a.bitcast(mag, float32), a.constant(float32, unit)), uint32);
+  const subnormal = a.alu("SUB", shifted, u32(a, Number(bitcastValue(uint32, unit, float32))));
+  const small = a.alu("CMPLT", mag, u32(a, (128 - bias) * 2 ** 23));
+  const large = a.alu("CMPLT", u32(a, last), mag);
+  const finite = a.alu("WHERE", small, subnormal, normal);
+  const magnitude = a.alu("WHERE", isNan, u32(a, nan), a.alu("WHERE", large, u32(a, beyond), finite));
+  return a.cast(a.alu("OR", a.alu("WHERE", isNan, u32(a, 0), sign), magnitude), integer(type));
+}

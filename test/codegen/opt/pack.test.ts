@@ -1,0 +1,180 @@
+// STAGE on an output axis: operands are copied before its loop and read from the array, in one loop where they can be. Random
+// products, convolutions and sums with random lists compute what the plain kernel does; what cannot be packed is refused.
+
+import { ArgumentError, type DeviceError, Tensor } from "gradloom";
+import { beforeAll, describe, expect, test } from "vitest";
+import { prepare, toFastKernel } from "../../../src/codegen/kernel.ts";
+import type { OptOp } from "../../../src/codegen/opt/opts.ts";
+import { clangRenderer } from "../../../src/render/languages.ts";
+import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
+import { Device } from "../../../src/runtime/registry.ts";
+import { Random } from "../../shape/random.ts";
+import {
+  expectSame,
+  gridTarget,
+  lastItem,
+  lowered,
+  opsIn,
+  opt,
+  randomOpts,
+  rendererOf,
+  runKernel,
+  trips,
+  wholeFloats,
+} from "../kernels.ts";
+
+const DEVICES = ["JS", "WASM", "CLANG"] as const;
+const closed = new Map<string, string>();
+beforeAll(async () => {
+  for (const d of DEVICES) await Device.open(d).catch((e: DeviceError) => closed.set(d, e.message));
+});
+const TARGETS = {
+  JS: undefined,
+  WASM: undefined,
+  CLANG: clangRenderer({ widths: [4], accumulators: 12, registers: 16, fused: true }),
+};
+
+/** A product of something that is not the same along every axis. */
+function program(r: Random, device: string): Tensor {
+  const x = (...shape: number[]): Tensor => wholeFloats(device, shape, r);
+  const [m, k, n] = [r.int(1, 13), r.int(2, 17), r.int(1, 13)];
+  const bent = (t: Tensor): Tensor => (r.chance(40) ? t.relu().add(1) : t);
+  const product = (): Tensor => {
+    const a = r.chance(30) ? x(k, m).T : x(m, k);
+    const b = r.chance(30) ? x(n, k).T : x(k, n);
+    return bent(a).matmul(bent(b));
+  };
+  const batched = (): Tensor => x(r.int(1, 3), m, k).matmul(r.chance(50) ? x(k, n) : x(1, k, n));
+  const padded = (): Tensor =>
+    x(m, k)
+      .pad([null, [1, 2]])
+      .matmul(x(k + 3, n));
+  const conv = (): Tensor =>
+    x(r.int(1, 2), 3, r.int(4, 8), r.int(4, 9)).conv2d(
+      x(r.int(2, 6), 3, r.int(1, 3), r.int(1, 3)),
+      undefined,
+      {
+        padding: r.int(0, 1),
+        stride: r.int(1, 2),
+      },
+    );
+  const t = r.pick([product, product, batched, padded, conv])();
+  return r.chance(40) ? t.mul(0.5).add(1).relu() : t;
+}
+
+describe("random kernels", () => {
+  test.for(DEVICES)("on %s", async (device, { skip }) => {
+    skip(closed.has(device), closed.get(device));
+    const target = TARGETS[device] ?? rendererOf(device);
+    let ran = 0;
+    for (let seed = 1; seed <= (device === "CLANG" ? 12 : 120); seed++) {
+      const r = new Random(seed);
+      const item = await lastItem(program(r, device));
+      const want = await runKernel(item, lowered(item));
+      const { axes } = prepare(item.ast, [], target);
+      const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
+      if (outputs.length === 0) continue;
+      for (let i = 0; i < 4; i++) {
+        const others = randomOpts(r, axes);
+        const packs = [opt("STAGE", r.pick(outputs), 1), opt("STAGE", r.pick(outputs), 1)];
+        const opts = [...others, ...packs.slice(0, r.int(1, 2))];
+        if (await expectSame(item, opts, target, { want, seed, ulps: 0 })) ran++;
+      }
+    }
+    expect(ran).toBeGreaterThan(device === "CLANG" ? 8 : 100);
+  });
+});
+
+describe("what it does", () => {
+  const r = new Random(1);
+  const x = (...shape: number[]): Tensor => wholeFloats("JS", shape, r);
+
+  test("columns are copied once for all rows, and their loop goes outside", async () => {
+    const item = await lastItem(x(8, 12).matmul(x(12, 6)));
+    expect(trips(lowered(item))).toEqual([8, 6, 12]);
+    const kernel = lowered(item, [opt("STAGE", 0, 1)]);
+    expect(trips(kernel)).toEqual([6, 12, 8, 12]);
+    const [array] = opsIn(kernel, "DEFINE_LOCAL");
+    expect(array?.arg).toEqual(["pack0_0", 12]);
+    expect(opsIn(kernel, "LOAD").filter((u) => u.srcs[0] === array)).toHaveLength(1);
+    // lanes lie side by side in the array, whatever they do in memory
+    for (const b of [x(12, 8), x(8, 12).T]) {
+      const tiled = lowered(
+        await lastItem(x(8, 12).matmul(b)),
+        [opt("UPCAST", 1, 8), opt("STAGE", 0, 1)],
+        WASMRenderer,
+      );
+      expect(opsIn(tiled, "DEFINE_LOCAL")[0]?.arg).toEqual(["pack0_0", 96]);
+      const reads = opsIn(tiled, "LOAD").filter((u) => u.srcs[0]?.op === "DEFINE_LOCAL");
+      expect(reads.map((u) => String(u.dtype))).toEqual(["dtypes.float4", "dtypes.float4"]);
+    }
+  });
+  test("what is done to an operand is done before it is copied", async () => {
+    const columns = x(1, 12, 6).expand(8, 12, 6).relu();
+    const item = await lastItem(x(8, 12, 1).mul(columns).sum(1));
+    const kernel = lowered(item, [opt("STAGE", 0, 1)]);
+    const list = kernel.uops.uops;
+    const copied = list.findIndex((u) => u.op === "STORE");
+    const maxima = list.flatMap((u, i) => (u.op === "ALU" && u.arg === "MAX" ? [i] : []));
+    expect(maxima).toHaveLength(1);
+    expect(maxima[0]).toBeLessThan(copied);
+  });
+  test("a convolution reads its array in one loop", async () => {
+    const item = await lastItem(x(2, 3, 6, 7).conv2d(x(4, 3, 3, 2)));
+    expect(trips(lowered(item))).toEqual([2, 4, 4, 6, 3, 3, 2]);
+    expect(trips(lowered(item, [opt("STAGE", 1, 1)]))).toEqual([2, 4, 6, 3, 3, 2, 4, 18]);
+    // weights packed for a row: the image still needs all three
+    expect(trips(lowered(item, [opt("STAGE", 2, 1)]))).toEqual([4, 3, 3, 2, 2, 4, 6, 3, 3, 2]);
+  });
+  test("a sum that goes in blocks reads the array in blocks", async () => {
+    const item = await lastItem(x(2, 5000).matmul(x(5000, 2)));
+    const kernel = lowered(item, [opt("STAGE", 0, 1)]);
+    expect(await runKernel(item, kernel)).toEqual(await runKernel(item, lowered(item)));
+  });
+  test("is refused where there is nothing to pack, no room, or a grid", async () => {
+    const item = await lastItem(x(8, 12).matmul(x(12, 6)));
+    const target = rendererOf("JS");
+    const refused = (opts: OptOp[], t = target) =>
+      expect(() => lowered(item, opts, t)).toThrow(ArgumentError);
+    refused([opt("STAGE", 0, 2)]);
+    refused([opt("STAGE", 0, 1), opt("STAGE", 0, 1)]);
+    refused([opt("UNROLL", 2, 12), opt("STAGE", 0, 1)]);
+    refused([opt("STAGE", 0, 1)], gridTarget());
+    refused([opt("STAGE", 0, 1)], { ...target, sharedMax: 63 });
+    expect(() => lowered(item, [opt("STAGE", 0, 1)], { ...target, sharedMax: 64 })).not.toThrow();
+    const sums = await lastItem(x(8, 12).sum(1));
+    expect(() => lowered(sums, [opt("STAGE", 0, 1)])).toThrow(/no sum reads the same/);
+  });
+});
+
+describe("the heuristic", () => {
+  const empty = (...shape: number[]): Tensor => Tensor.empty(shape, { device: "JS" });
+  const packed = async (t: Tensor, target = WASMRenderer): Promise<number | undefined> => {
+    const kernel = toFastKernel((await lastItem(t)).ast, target, false);
+    return kernel.opts.find((o) => o.op === "STAGE")?.axis;
+  };
+  test("packs the columns of a large product for its rows, transposed or not", async () => {
+    expect(await packed(empty(256, 256).matmul(empty(256, 256)))).toBe(0);
+    expect(await packed(empty(256, 256).matmul(empty(256, 256).T))).toBe(0);
+    expect(await packed(empty(256, 256).T.matmul(empty(256, 256)))).toBe(0);
+  });
+  test("packs the image of a convolution for its channels", async () => {
+    expect(await packed(empty(8, 32, 56, 56).conv2d(empty(64, 32, 3, 3)))).toBe(1);
+  });
+  test("packs nothing that is small, read by few rows, or too much for the array", async () => {
+    expect(await packed(empty(32, 32).matmul(empty(32, 32)))).toBeUndefined();
+    expect(await packed(empty(4, 512).matmul(empty(512, 512)))).toBeUndefined();
+    expect(await packed(empty(1, 512).matmul(empty(512, 512)))).toBeUndefined();
+    expect(
+      await packed(empty(256, 256).matmul(empty(256, 256)), { ...WASMRenderer, sharedMax: 1024 }),
+    ).toBeUndefined();
+  });
+  test("packs nothing where the result overwrites what is read", async () => {
+    const { ast } = await lastItem(empty(256, 256).matmul(empty(256, 256)));
+    expect(toFastKernel(ast, WASMRenderer, true).opts.some((o) => o.op === "STAGE")).toBe(false);
+  });
+  test("threads share the loop around the packing", async () => {
+    const { ast } = await lastItem(empty(256, 256).matmul(empty(256, 256)));
+    expect(toFastKernel(ast, WASMRenderer, false).opts.at(-1)).toEqual(opt("THREAD", 1, 1));
+  });
+});
