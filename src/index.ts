@@ -12,10 +12,10 @@ export {
   promote,
   type TypedArray,
 } from "./dtype.ts";
-export { CacheCollector } from "./engine/collector.ts";
 export { CommandQueue, CopyItem, SyncItem, showItem, WaitItem } from "./engine/commandqueue.ts";
 export { clearKernelCache } from "./engine/compile.ts";
-export { TinyJit } from "./engine/jit.ts";
+export { CacheCollector } from "./engine/jit/collector.ts";
+export { TinyJit } from "./engine/jit/jit.ts";
 export { runSchedule, runScheduleSync } from "./engine/realize.ts";
 export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";

@@ -22,12 +22,12 @@ import { hostAllocator } from "./ext.ts";
 import {
   type Cell,
   Copies,
+  type Instruction,
   MEETINGS,
   type Meeting,
   repacked,
   runGroup,
   Shared,
-  type Step,
 } from "./jsgroup.ts";
 
 export const JSRenderer: Renderer = {
@@ -65,24 +65,24 @@ interface Wiring {
   readonly jump: number;
   readonly list: UOpGraph;
 }
-type StepMaker<K extends UOpName> = (u: UOp<K>, w: Wiring) => Step;
+type InstructionMaker<K extends UOpName> = (u: UOp<K>, w: Wiring) => Instruction;
 
-const goOn: Step = (_, pc) => pc + 1;
+const goOn: Instruction = (_, pc) => pc + 1;
 const set =
-  (i: number, f: (cells: Cell[]) => Cell): Step =>
+  (i: number, f: (cells: Cell[]) => Cell): Instruction =>
   (cells, pc) => {
     cells[i] = f(cells);
     return pc + 1;
   };
-const unsupported = (u: UOp): Step => {
+const unsupported = (u: UOp): Instruction => {
   throw new InternalError(`JS does not interpret ${u.op}`);
 };
-const fixed: StepMaker<"CONST" | "DEFINE_ACC"> = (u, { i }) => {
+const fixed: InstructionMaker<"CONST" | "DEFINE_ACC"> = (u, { i }) => {
   const value = lift(valueType(u).count, [u.arg], (x) => wrap(scalarOf(valueType(u)), x));
   return set(i, () => value);
 };
 const converted =
-  (f: typeof castValue): StepMaker<"CAST" | "BITCAST"> =>
+  (f: typeof castValue): InstructionMaker<"CAST" | "BITCAST"> =>
   (u, { i, at }) => {
     const src = at[0] as number;
     const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
@@ -92,7 +92,7 @@ const converted =
   };
 
 /** What each node does: reads its sources' cells, writes its own, says where to go on. Exhaustive. */
-const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
+const INSTRUCTIONS: { readonly [K in UOpName]: InstructionMaker<K> } = {
   // filled in before the start
   DEFINE_GLOBAL: () => goOn,
   DEFINE_VAR: () => goOn,
@@ -206,14 +206,14 @@ const STEPS: { readonly [K in UOpName]: StepMaker<K> } = {
   SINK: unsupported,
 };
 
-function steps(list: UOpGraph): Step[] {
+function instructions(list: UOpGraph): Instruction[] {
   const ends = new Map<UOp, number>();
   list.uops.forEach((u, i) => {
     if (u.op === "ENDLOOP" || u.op === "ENDIF") ends.set(u.srcs[0] as UOp, i);
   });
   return list.uops.map((u, i) => {
     const at = u.srcs.map((s) => list.indexOf(s));
-    return (STEPS[u.op] as StepMaker<UOpName>)(u, { i, at, jump: ends.get(u) ?? 0, list });
+    return (INSTRUCTIONS[u.op] as InstructionMaker<UOpName>)(u, { i, at, jump: ends.get(u) ?? 0, list });
   });
 }
 
@@ -248,7 +248,7 @@ function* combinations(sizes: readonly number[]): Generator<readonly number[]> {
 }
 
 function interpreter(list: UOpGraph): Program<Uint8Array> {
-  const program = steps(list);
+  const program = instructions(list);
   const globals = list.globals().toSorted((a, b) => a.arg[0] - b.arg[0]);
   const vars = list.uops.flatMap((u, i) => (u.op === "DEFINE_VAR" ? [i] : []));
   // gidx0 is the fastest, as on a GPU

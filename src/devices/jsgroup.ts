@@ -9,7 +9,7 @@ import { elementOf, type Fragment, type Parts, type UOp, type UOpName, valueType
 
 /** A scalar, or one value a lane. */
 export type Cell = Value | readonly Value[] | DataView | Shared | Copies | undefined;
-export type Step = (cells: Cell[], pc: number) => number;
+export type Instruction = (cells: Cell[], pc: number) => number;
 /** What happens when all items of a group have come to one place; they are in the order of lidx, lidx0 the fastest. */
 export type Meeting = (items: readonly Cell[][], shared: readonly Shared[]) => void;
 
@@ -205,7 +205,7 @@ const digits = (parts: Parts, lane: number, element: number): number =>
 
 /** Runs all items of one group. A step where they meet is done for all of them at once. */
 export function runGroup(
-  program: readonly Step[],
+  program: readonly Instruction[],
   meetings: ReadonlyMap<number, Meeting>,
   items: readonly Cell[][],
   shared: readonly Shared[],
@@ -213,7 +213,7 @@ export function runGroup(
   if (meetings.size === 0) {
     items.forEach((cells, item) => {
       for (const s of shared) s.item = item;
-      for (let pc = 0; pc < program.length; ) pc = (program[pc] as Step)(cells, pc);
+      for (let pc = 0; pc < program.length; ) pc = (program[pc] as Instruction)(cells, pc);
     });
     return;
   }
@@ -222,7 +222,7 @@ export function runGroup(
     const stops = items.map((cells, item) => {
       for (const s of shared) s.item = item;
       let pc = start;
-      while (pc < program.length && !meetings.has(pc)) pc = (program[pc] as Step)(cells, pc);
+      while (pc < program.length && !meetings.has(pc)) pc = (program[pc] as Instruction)(cells, pc);
       return pc;
     });
     const stop = stops[0] as number;

@@ -10,8 +10,8 @@ import { type Fence, HCQCompatCompiled } from "../runtime/hcq/device.ts";
 import { Device } from "../runtime/registry.ts";
 import { updateStats } from "../runtime/stats.ts";
 import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
-import { CacheCollector } from "./collector.ts";
 import { compileAhead, runnerFor } from "./compile.ts";
+import { CacheCollector } from "./jit/collector.ts";
 import { Progress } from "./progress.ts";
 
 /** A point in a device's queue that others wait for. */

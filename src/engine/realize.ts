@@ -10,8 +10,8 @@ import { Device } from "../runtime/registry.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
 import { logGraph } from "../viz/log.ts";
-import { CacheCollector } from "./collector.ts";
 import { CommandQueue } from "./commandqueue.ts";
+import { CacheCollector } from "./jit/collector.ts";
 
 /** Computes what the graph needs. What is realised already costs nothing. */
 export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {

@@ -2,7 +2,7 @@
 // (movement, math, reduce), every one a class on top of the one before; tensor.ts is the last and the public one.
 
 import { type DType, type DTypeLike, decodeArray, type TypedArray, toDType, type Value } from "../dtype.ts";
-import { CacheCollector } from "../engine/collector.ts";
+import { CacheCollector } from "../engine/jit/collector.ts";
 import { realize, realizeSync } from "../engine/realize.ts";
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
 import { inspect, runAsync, runSync } from "../helpers.ts";

@@ -3,7 +3,7 @@
 // threefry.ts; here they become numbers. A draw is one kernel.
 
 import { type DType, dtypes, FLOAT8, toDType } from "../dtype.ts";
-import { CacheCollector } from "../engine/collector.ts";
+import { CacheCollector } from "../engine/jit/collector.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { prod, restoring } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";

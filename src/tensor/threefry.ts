@@ -4,7 +4,7 @@
 // to the device; kernels therefore do not depend on them, and a jit advances a replayed draw with `redraw`.
 
 import { dtypes } from "../dtype.ts";
-import { CacheCollector } from "../engine/collector.ts";
+import { CacheCollector } from "../engine/jit/collector.ts";
 import { range } from "../helpers.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { CreationTensor } from "./creation.ts";

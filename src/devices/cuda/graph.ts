@@ -45,8 +45,8 @@ interface Node {
   readonly args: KernelArguments | undefined;
   readonly copy: BigUint64Array | undefined;
 }
-/** A place that follows a slot: an argument of a kernel, or one end of a copy. */
-interface Place {
+/** What is patched when the memory of a slot changes: an argument of a kernel, or one end of a copy. */
+interface Relocation {
   readonly node: Node;
   put(address: number): void;
 }
@@ -79,8 +79,8 @@ export class CudaGraph implements GraphRunner {
   readonly #deviceOf: (x: unknown) => GraphDevice;
   readonly #context: CudaContext;
   readonly #others: readonly CudaContext[];
-  readonly #places = new Map<number, Place[]>();
-  /** by slot: the address that its places have */
+  readonly #relocations = new Map<number, Relocation[]>();
+  /** by slot: the address that its relocations hold */
   readonly #addresses = new Map<number, number>();
   readonly #valued: Valued[] = [];
   readonly #dirty = new Set<Node>();
@@ -137,7 +137,7 @@ export class CudaGraph implements GraphRunner {
     } catch (e) {
       // the next run begins anew
       builder.destroy();
-      this.#places.clear();
+      this.#relocations.clear();
       this.#valued.length = this.#spans.length = 0;
       throw e;
     }
@@ -151,7 +151,7 @@ export class CudaGraph implements GraphRunner {
       ends.push(this.#add(builder, item, handles, varVals, before));
     });
     const exec = this.#context.make("cuGraphInstantiateWithFlags", builder.graph, 0);
-    for (const slot of this.#places.keys()) this.#addresses.set(slot, this.#addressOf(slot, handles));
+    for (const slot of this.#relocations.keys()) this.#addresses.set(slot, this.#addressOf(slot, handles));
     const { graph, memory } = builder;
     collected.register(this, { context: this.#context, graph, exec, memory });
     return exec;
@@ -213,13 +213,14 @@ export class CudaGraph implements GraphRunner {
   }
   /** Notes a place of a slot that is another memory with every run. */
   #place(slot: number, node: Node, put: (address: number) => void): void {
-    if (this.#slots[slot]?.handle === undefined) getOrMake(this.#places, slot, () => []).push({ node, put });
+    if (this.#slots[slot]?.handle === undefined)
+      getOrMake(this.#relocations, slot, () => []).push({ node, put });
   }
 
   // ---- every other run ----
 
   #update(handles: readonly CudaBlock[], varVals: ReadonlyMap<Variable, number>): void {
-    for (const [slot, places] of this.#places) {
+    for (const [slot, places] of this.#relocations) {
       const { address } = handles[slot] as CudaBlock;
       if (this.#addresses.get(slot) === address) continue;
       this.#addresses.set(slot, address);

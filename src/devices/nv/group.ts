@@ -36,8 +36,8 @@ export interface Ground {
   readonly registers: Uint32Array;
 }
 
-/** What differs between the two. */
-interface Plan {
+/** What differs between the two channels. */
+interface ChannelSpec {
   readonly kind: "compute" | "copy";
   readonly group: number;
   /** the part of the group's context that the channel is in, where an engine has parts */
@@ -54,16 +54,16 @@ export interface Channels {
 export function makeChannels(ground: Ground, undo: (() => void)[]): Channels {
   const area = ground.memory.alloc(2 * CHANNEL_BYTES, "visible", true);
   undo.push(() => ground.memory.free(area));
-  const make = (plan: Plan, i: number): Channel => {
-    const channel = makeChannel(ground, plan, area, i, undo);
+  const make = (spec: ChannelSpec, i: number): Channel => {
+    const channel = makeChannel(ground, spec, area, i, undo);
     const schedule = ["NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS"] as const;
-    ground.rm.ask(plan.group, ...schedule, { bEnable: 1 });
+    ground.rm.ask(spec.group, ...schedule, { bEnable: 1 });
     return channel;
   };
   return { compute: make(planCompute(ground, undo), 0), copy: make(planCopy(ground, undo), 1) };
 }
 
-function planCompute(ground: Ground, undo: (() => void)[]): Plan {
+function planCompute(ground: Ground, undo: (() => void)[]): ChannelSpec {
   const { rm, vaspace, classes } = ground;
   const group = makeGroup(ground, { engineType: N.NV2080_ENGINE_TYPE_GRAPHICS }, undo);
   const share = rm.alloc(group, "FERMI_CONTEXT_SHARE_A", "NV_CTXSHARE_ALLOCATION_PARAMETERS", {
@@ -73,7 +73,7 @@ function planCompute(ground: Ground, undo: (() => void)[]): Plan {
   return { kind: "compute", group, share, engine: (channel) => rm.alloc(channel, classes.compute).handle };
 }
 
-function planCopy(ground: Ground, undo: (() => void)[]): Plan {
+function planCopy(ground: Ground, undo: (() => void)[]): ChannelSpec {
   const { rm, vaspace, classes } = ground;
   const engineType = findCopyEngine(ground);
   const group = makeGroup(ground, { engineType, hVASpace: vaspace }, undo);
@@ -119,21 +119,27 @@ function findCopyEngine({ rm, owner }: Ground): number {
   throw new DeviceError("NV: this GPU gives this process no copy engine of its own; use DEV=CUDA");
 }
 
-function makeChannel(ground: Ground, plan: Plan, area: NVMemory, i: number, undo: (() => void)[]): Channel {
+function makeChannel(
+  ground: Ground,
+  spec: ChannelSpec,
+  area: NVMemory,
+  i: number,
+  undo: (() => void)[],
+): Channel {
   const { rm, owner, memory, classes, registers } = ground;
   const offset = i * CHANNEL_BYTES;
   const notifier = memory.notifier(sizeOf("NvNotification"), undo);
-  const channel = rm.alloc(plan.group, classes.channel, "NV_CHANNEL_ALLOC_PARAMS", {
+  const channel = rm.alloc(spec.group, classes.channel, "NV_CHANNEL_ALLOC_PARAMS", {
     hObjectError: notifier.handle,
     hObjectBuffer: memory.handleOf(area),
     gpFifoOffset: area.va + offset,
     gpFifoEntries: ENTRIES,
-    hContextShare: plan.share ?? 0,
+    hContextShare: spec.share ?? 0,
     hUserdMemory: words32(memory.handleOf(area)),
     userdOffset: words64(offset + ENTRIES * ENTRY_BYTES),
   }).handle;
-  undo.push(() => rm.free(plan.group, channel));
-  const engine = plan.engine(channel);
+  undo.push(() => rm.free(spec.group, channel));
+  const engine = spec.engine(channel);
   const token = rm.ask(
     channel,
     "NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN",
@@ -153,14 +159,14 @@ function makeChannel(ground: Ground, plan: Plan, area: NVMemory, i: number, undo
   });
   undo.push(() => rm.uvm("UVM_UNREGISTER_CHANNEL", place));
   return new Channel({
-    kind: plan.kind,
+    kind: spec.kind,
     entries: ENTRIES,
     bytes: (area.bytes as Uint8Array).subarray(offset, offset + CHANNEL_BYTES),
     doorbell: doorbell.registers,
     token: doorbell.token,
     notifier: notifier.bytes,
     kernel: rm.kernel,
-    explain: () => (plan.kind === "compute" ? explainFault(ground, engine) : ""),
+    explain: () => (spec.kind === "compute" ? explainFault(ground, engine) : ""),
   });
 }
 

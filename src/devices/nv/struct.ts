@@ -15,11 +15,11 @@ export const sizeOf = (name: StructName): number => STRUCTS[name].bytes;
 export const hasField = (name: StructName, field: string): boolean =>
   Object.hasOwn(STRUCTS[name].fields, field);
 
-type Place = readonly [offset: number, bytes: number];
-const placeOf = (name: StructName, field: string): Place => {
-  const place = (STRUCTS[name].fields as Readonly<Record<string, Place>>)[field];
-  if (place === undefined) throw new InternalError(`${name} has no field ${field} in the table`);
-  return place;
+type FieldLayout = readonly [offset: number, bytes: number];
+const layoutOf = (name: StructName, field: string): FieldLayout => {
+  const layout = (STRUCTS[name].fields as Readonly<Record<string, FieldLayout>>)[field];
+  if (layout === undefined) throw new InternalError(`${name} has no field ${field} in the table`);
+  return layout;
 };
 
 export class Struct<S extends StructName> {
@@ -43,7 +43,7 @@ export class Struct<S extends StructName> {
     return this;
   }
   set(field: FieldOf<S>, value: number | bigint | Uint8Array): void {
-    const [at, size] = placeOf(this.name, field);
+    const [at, size] = layoutOf(this.name, field);
     if (typeof value === "object") this.bytes.set(value, at);
     else if (size === 8) this.#view.setBigUint64(at, BigInt(value), true);
     else if (size === 4) this.#view.setUint32(at, Number(value), true);
@@ -52,7 +52,7 @@ export class Struct<S extends StructName> {
     else throw new InternalError(`${this.name}.${field} has ${size} bytes: no number`);
   }
   get(field: FieldOf<S>): number {
-    const [at, size] = placeOf(this.name, field);
+    const [at, size] = layoutOf(this.name, field);
     if (size === 8) return Number(this.#view.getBigUint64(at, true));
     if (size === 4) return this.#view.getUint32(at, true);
     if (size === 2) return this.#view.getUint16(at, true);
@@ -61,7 +61,7 @@ export class Struct<S extends StructName> {
   }
   /** The bytes of an array; a copy, since the memory is used again. */
   raw(field: FieldOf<S>): Uint8Array {
-    const [at, size] = placeOf(this.name, field);
+    const [at, size] = layoutOf(this.name, field);
     return this.bytes.slice(at, at + size);
   }
   /** Zero-ended text. */

@@ -17,7 +17,7 @@ import { disassemble, type Names } from "./disassemble.ts";
 import { COMMANDS, type RingCommand } from "./layout.ts";
 
 /** A signal, a kernel or arguments in the shared memory: what a command names by the first byte. */
-export interface Placed {
+export interface Addressed {
   readonly at: number;
 }
 /** The part of a device that streams go to. */
@@ -39,7 +39,7 @@ const WHOLE = -1;
 
 /** Addresses above 2 GiB are negative as words. */
 const at = (x: HCQSignal | HCQProgram | KernArgs): number => {
-  const { at: address } = x as Partial<Placed>;
+  const { at: address } = x as Partial<Addressed>;
   if (address !== undefined) return address | 0;
   throw new InternalError(
     "a queue of the rings got a signal, a program or arguments of another kind of device",
@@ -76,7 +76,7 @@ export class RingQueueBackend implements QueueBackend {
     this.#signals = signals;
   }
 
-  allocMarks(): { start: HCQSignal & Placed; end: HCQSignal & Placed } {
+  allocMarks(): { start: HCQSignal & Addressed; end: HCQSignal & Addressed } {
     const mark = (label: string) => ({ label, at: this.#signals.allocSignal(0, label) });
     return { start: mark("start"), end: mark("end") };
   }

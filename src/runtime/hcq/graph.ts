@@ -27,7 +27,7 @@ interface Lane {
   readonly touches: Set<HCQCompatCompiled>;
 }
 /** An item in its lane, after what it has to wait for. */
-interface Placed {
+interface QueuedItem {
   readonly item: GraphItem;
   readonly lane: Lane;
   readonly place: number;
@@ -109,7 +109,7 @@ class Instance {
   constructor(items: readonly GraphItem[], slots: readonly GraphSlot[]) {
     sweep();
     this.#slots = slots;
-    const { placed, lanes } = arrange(items, slots);
+    const { queued, lanes } = arrange(items, slots);
     this.#lanes = lanes;
     this.#devices = [...new Set(lanes.flatMap((l) => [...l.touches]))];
     const signals: [HCQCompatCompiled, HCQSignal][] = [];
@@ -120,7 +120,7 @@ class Instance {
       lane.signal = lane.device.allocSignal(0, `${lane.device.name}.graph${i}`);
       signals.push([lane.device, lane.signal]);
     });
-    const args = placed.flatMap((p) => this.#add(p));
+    const args = queued.flatMap((p) => this.#add(p));
     for (const [lane, partners] of ends) this.#end(lane, partners);
     for (const lane of lanes) lane.queue.bind(lane.device);
     this.#holdings = { args, signals, last: [] };
@@ -163,7 +163,7 @@ class Instance {
     queue.signal(device.timelineSignal, 0);
   }
 
-  #add({ item, lane, place, after }: Placed): KernArgs[] {
+  #add({ item, lane, place, after }: QueuedItem): KernArgs[] {
     for (const [other, at] of after) lane.queue.wait(other.signal as HCQSignal, at);
     const args = item.kind === "kernel" ? [this.#addKernel(item, lane)] : [];
     if (item.kind === "copy") this.#addCopy(item, lane.queue as HWCopyQueue);
@@ -264,7 +264,7 @@ function hcq(device: unknown): HCQCompatCompiled {
 function arrange(
   items: readonly GraphItem[],
   slots: readonly GraphSlot[],
-): { placed: Placed[]; lanes: Lane[] } {
+): { queued: QueuedItem[]; lanes: Lane[] } {
   const lanes = new Map<string, Lane>();
   const laneOf = (device: HCQCompatCompiled, kind: HWCommandQueue["kind"]): Lane =>
     getOrMake(lanes, `${device.name} ${kind}`, () => ({
@@ -277,7 +277,7 @@ function arrange(
       touches: new Set([device]),
     }));
   const seen = new Map<unknown, Access[]>();
-  const placed = items.map((item): Placed => {
+  const queued = items.map((item): QueuedItem => {
     const lane = laneOf(
       hcq(item.kind === "kernel" ? item.device : item.from),
       item.kind === "kernel" ? "compute" : "copy",
@@ -296,7 +296,7 @@ function arrange(
     for (const [root, a] of touched) getOrMake(seen, root, () => []).push(a);
     return { item, lane, place, after: needed(lane, after) };
   });
-  return { placed, lanes: [...lanes.values()] };
+  return { queued, lanes: [...lanes.values()] };
 }
 
 function touchedBy(item: GraphItem): (readonly [slot: number, write: boolean])[] {

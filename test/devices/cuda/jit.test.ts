@@ -6,5 +6,5 @@ import { installFake } from "./setup.ts";
 
 installFake({ gpus: 4, plain: true });
 Device.DEFAULT = "CUDA";
-await import("../../engine/jit.test.ts");
-await import("../../engine/jitorder.test.ts");
+await import("../../engine/jit/jit.test.ts");
+await import("../../engine/jit/order.test.ts");

@@ -7,5 +7,5 @@ import { MOCK } from "./register.ts";
 // kernels are interpreted, and some of the tests run thousands
 vi.setConfig({ testTimeout: 180_000 });
 Device.DEFAULT = MOCK;
-await import("../../engine/jit.test.ts");
-await import("../../engine/jitorder.test.ts");
+await import("../../engine/jit/jit.test.ts");
+await import("../../engine/jit/order.test.ts");

@@ -1,23 +1,32 @@
 // TinyJit (seed 004). Call 0 of a jitted function runs it, call 1 runs it and captures what is executed, from call 2 on
 // the captured items are executed again without the function: inputs are swapped by position, results get memory of
 // their own, values of Variables and random numbers are those of the call. What a replay would get wrong is refused.
-// How a call is recorded: collector.ts; what is refused: steady.ts; what is kept: capture.ts; how it runs: replay.ts.
+// How a call is recorded: collector.ts; what is refused: invariants.ts; what is kept: capture.ts; how it runs: replay.ts.
 
-import { env } from "../env.ts";
-import { JitError } from "../errors.ts";
-import { type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
-import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { Buffer } from "../runtime/buffer.ts";
-import type { Variable } from "../shape/symbolic.ts";
+import { env } from "../../env.ts";
+import { JitError } from "../../errors.ts";
+import { type MaybePromise, runAsync, runSync, type Step, settle } from "../../helpers.ts";
+import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import { Buffer } from "../../runtime/buffer.ts";
+import type { Variable } from "../../shape/symbolic.ts";
+import { atOnce, inTurn, realize, realizeSync } from "../realize.ts";
 import { Arguments, type Expected, expectedOf, isTensor, mismatch } from "./arguments.ts";
+import {
+  giveBack,
+  like,
+  outputsOf,
+  placeholderFor,
+  prepare,
+  Results,
+  renew,
+  requireApart,
+} from "./binding.ts";
 import { buffersOf, type Captured, capture, type Result, type Returned, seal } from "./capture.ts";
 import { CacheCollector, type HostRead, type TensorLike, Trace } from "./collector.ts";
-import { giveBack, like, outputsOf, prepare, Results, renew, requireApart, standIn } from "./exchange.ts";
-import type { MemoryReport } from "./plan.ts";
-import { atOnce, inTurn, realize, realizeSync } from "./realize.ts";
+import { isWithin, requireInvariant, Summary } from "./invariants.ts";
+import type { MemoryReport } from "./memoryplan.ts";
+import { difference, flatten, isContainer, type Leaf, type TreeDef, unflatten } from "./pytree.ts";
 import { Replay } from "./replay.ts";
-import { isWithin, requireSteady, Summary } from "./steady.ts";
-import { difference, isContainer, type Leaf, putTogether, type Template, takeApart } from "./structure.ts";
 
 /** How the parts of a call that may have to wait are done. */
 interface Driver {
@@ -54,8 +63,8 @@ const SYNC: Driver = {
 interface Earlier {
   readonly summary: Summary;
   readonly expected: Expected;
-  /** the structure of the result, and the values in it that are no tensors */
-  readonly returned: Template;
+  /** the tree of the result, and the values in it that are not tensors */
+  readonly returned: TreeDef;
   readonly bound: ReadonlyMap<Variable, number>;
 }
 /** A capture that can be replayed. */
@@ -143,9 +152,9 @@ class Jit extends Callable {
     else {
       const waiting = given.unrealized();
       if (waiting.length > 0) yield* driver.realize(waiting);
-      const steady =
+      const unchanged =
         env.JIT !== 0 && earlier !== undefined && mismatch(earlier.expected, given) === undefined;
-      value = yield* steady ? this.#capture(earlier, given, driver) : this.#watch(given, driver);
+      value = yield* unchanged ? this.#capture(earlier, given, driver) : this.#watch(given, driver);
     }
     this.#calls++;
     return value;
@@ -154,15 +163,15 @@ class Jit extends Callable {
   /** Runs the function as it is, and keeps what a capture is compared with. */
   *#watch(given: Arguments, driver: Driver): Step<unknown> {
     const trace = new Trace();
-    const { template, leaves } = yield* this.#traced(trace, given.values, given.tensors, driver);
+    const { tree, leaves } = yield* this.#traced(trace, given.values, given.tensors, driver);
     this.#earlier = {
       summary: new Summary(trace),
       expected: expectedOf(given),
-      returned: template,
+      returned: tree,
       bound: given.bound,
     };
     const known = new Set<TensorLike>([...given.tensors, ...trace.assigned.keys()]);
-    return putTogether(template, (i) => {
+    return unflatten(tree, (i) => {
       const r = leaves[i] as Returned;
       if (r.kind === "host") return r.read.plain;
       return known.has(r.tensor) ? r.tensor : like(r.tensor, r.tensor.lazydata);
@@ -175,18 +184,18 @@ class Jit extends Callable {
     args: readonly unknown[],
     inputs: readonly TensorLike[],
     driver: Driver,
-  ): Step<{ template: Template; leaves: Returned[] }> {
+  ): Step<{ tree: TreeDef; leaves: Returned[] }> {
     CacheCollector.start(trace);
     try {
       const value = yield* driver.result(CacheCollector.within(trace, () => this.#fn(...args)));
       const found: Leaf<Returned>[] = [];
-      const template = takeApart(value, "the result", (x, path) => returnedLeaf(x, path, trace), found);
+      const tree = flatten(value, "the result", (x, path) => returnedLeaf(x, path, trace), found);
       const leaves = found.map((x) => x.leaf);
       const tensors = leaves.flatMap((r) => (r.kind === "tensor" ? [r.tensor] : []));
       const all = new Set([...tensors, ...trace.assigned.keys(), ...inputs]);
       const nodes = [...all].flatMap((t) => t.lazydata.parts);
       yield* driver.realize(nodes, (run) => CacheCollector.within(trace, run));
-      return { template, leaves };
+      return { tree, leaves };
     } finally {
       CacheCollector.finish(trace);
     }
@@ -194,27 +203,27 @@ class Jit extends Callable {
 
   *#capture(earlier: Earlier, given: Arguments, driver: Driver): Step<unknown> {
     const trace = new Trace(earlier.summary.nodes);
-    const standIns = given.tensors.map((t, i) => standIn(t, given.paths[i] as string));
-    const inputs = standIns.map((s) => s.tensor);
-    let done: { template: Template; leaves: Returned[] };
+    const placeholders = given.tensors.map((t, i) => placeholderFor(t, given.paths[i] as string));
+    const inputs = placeholders.map((s) => s.tensor);
+    let done: { tree: TreeDef; leaves: Returned[] };
     try {
       done = yield* this.#traced(trace, given.with(inputs), inputs, driver);
     } finally {
-      giveBack(standIns, given.tensors);
+      giveBack(placeholders, given.tensors);
     }
-    requireSameResult(earlier.returned, done.template);
-    requireSteady(earlier.summary, trace);
+    requireSameResult(earlier.returned, done.tree);
+    requireInvariant(earlier.summary, trace);
     const summary = new Summary(trace);
     const trusted = trust(earlier, this.#ready, summary, given.bound);
-    const { captured, results } = capture(trace, standIns, done.leaves, new Set(given.bound.keys()));
+    const { captured, results } = capture(trace, placeholders, done.leaves, new Set(given.bound.keys()));
     requireApart(captured, given);
     const outputs = outputsOf(captured, done.leaves, results);
-    seal(trace, standIns, new Set(outputs.values()));
+    seal(trace, placeholders, new Set(outputs.values()));
     for (const { tensor } of captured.assigned) renew(tensor);
     this.#ready = {
       summary,
       expected: expectedOf(given),
-      returned: done.template,
+      returned: done.tree,
       bound: given.bound,
       captured,
       results,
@@ -223,9 +232,9 @@ class Jit extends Callable {
       trusted,
     };
     this.#earlier = this.#ready;
-    if (env.DEBUG >= 1) console.log(`JIT captured ${describe(captured, standIns.length)}`);
+    if (env.DEBUG >= 1) console.log(`JIT captured ${describe(captured, placeholders.length)}`);
     const made = new Results(captured, given, outputs);
-    return putTogether(done.template, (i) => made.leaf(results[i] as Result));
+    return unflatten(done.tree, (i) => made.leaf(results[i] as Result));
   }
 
   *#replay({ captured, replay, results, returned }: Ready, given: Arguments, driver: Driver): Step<unknown> {
@@ -253,7 +262,7 @@ class Jit extends Callable {
       for (const i of captured.writtenInputs) renew(given.tensors[i] as TensorLike);
     });
     const made = new Results(captured, given, outputs);
-    return putTogether(returned, (i) => made.leaf(results[i] as Result));
+    return unflatten(returned, (i) => made.leaf(results[i] as Result));
   }
 }
 
@@ -366,7 +375,7 @@ function trust(
   return new Set([...(ready?.trusted ?? []), ...(same ? changed : [])]);
 }
 
-function requireSameResult(before: Template, now: Template): void {
+function requireSameResult(before: TreeDef, now: TreeDef): void {
   const found = difference(before, now);
   if (found === undefined) return;
   throw new JitError(

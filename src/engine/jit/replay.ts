@@ -1,14 +1,14 @@
 // Runs captured items again. All that can be known is worked out once: graphs, programs, sizes, the handles of fixed
 // slots. A run fills in the handles of this call's inputs and outputs and goes through the stages.
 
-import { env } from "../env.ts";
-import { InternalError } from "../errors.ts";
-import { type Step, settle } from "../helpers.ts";
-import type { Buffer } from "../runtime/buffer.ts";
-import { GlobalCounters } from "../runtime/counters.ts";
-import type { Handle } from "../runtime/device.ts";
-import { Device } from "../runtime/registry.ts";
-import { BufferXfer, CompiledRunner, type VarVals } from "../runtime/runner.ts";
+import { env } from "../../env.ts";
+import { InternalError } from "../../errors.ts";
+import { type Step, settle } from "../../helpers.ts";
+import type { Buffer } from "../../runtime/buffer.ts";
+import { GlobalCounters } from "../../runtime/counters.ts";
+import type { Handle } from "../../runtime/device.ts";
+import { Device } from "../../runtime/registry.ts";
+import { BufferXfer, CompiledRunner, type VarVals } from "../../runtime/runner.ts";
 import type { Captured, JitItem, Slot } from "./capture.ts";
 import { condense, type Stage } from "./graph.ts";
 

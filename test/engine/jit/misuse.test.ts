@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 const HOST =
-  /a value was read on the host inside a jitted function \(at .*jitmisuse\.test\.ts:\d+:\d+\).*read it outside/;
+  /a value was read on the host inside a jitted function \(at .*misuse\.test\.ts:\d+:\d+\).*read it outside/;
 
 const HOST_VALUES: Record<string, Case> = {
   "item() inside": {
@@ -389,7 +389,7 @@ const CHANGES: Record<string, Case> = {
       });
       return () => f(floats(1, 2));
     },
-    message: /manualSeed inside a jitted function \(at .*jitmisuse\.test\.ts:\d+:\d+\) cannot be replayed/,
+    message: /manualSeed inside a jitted function \(at .*misuse\.test\.ts:\d+:\d+\) cannot be replayed/,
     at: 0,
   },
 };
@@ -609,7 +609,7 @@ const MEMORY: Record<string, Case> = {
       };
     },
     message:
-      /assign to a tensor of shape \[2\] \(at .*jitmisuse\.test\.ts:\d+:\d+\), which has no memory of its own/,
+      /assign to a tensor of shape \[2\] \(at .*misuse\.test\.ts:\d+:\d+\), which has no memory of its own/,
     at: 1,
   },
   "an assign to a node instead of a tensor": {
@@ -632,7 +632,7 @@ const MEMORY: Record<string, Case> = {
         return f(floats(1, 1));
       };
     },
-    message: /assigns to \(at .*jitmisuse\.test\.ts:\d+:\d+\) has other memory by now.*reset\(\)/,
+    message: /assigns to \(at .*misuse\.test\.ts:\d+:\d+\) has other memory by now.*reset\(\)/,
     at: 2,
   },
   "a weight that was disposed of": {

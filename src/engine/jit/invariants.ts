@@ -1,13 +1,13 @@
 // A capture is compared with the call before it. What a replay would freeze, and what did not stay the same, is refused:
 // numbers compiled into kernels, data made on the host, values carried from call to call outside of device memory.
 
-import type { Value } from "../dtype.ts";
-import { JitError } from "../errors.ts";
-import { getOrMake, runSync } from "../helpers.ts";
-import type { Buffer } from "../runtime/buffer.ts";
-import { kindOf } from "../runtime/registry.ts";
-import { astFormula, astSkeleton, constantsIn } from "../schedule/lazyop.ts";
-import type { ScheduleItem } from "../schedule/schedule.ts";
+import type { Value } from "../../dtype.ts";
+import { JitError } from "../../errors.ts";
+import { getOrMake, runSync } from "../../helpers.ts";
+import type { Buffer } from "../../runtime/buffer.ts";
+import { kindOf } from "../../runtime/registry.ts";
+import { astFormula, astSkeleton, constantsIn } from "../../schedule/lazyop.ts";
+import type { ScheduleItem } from "../../schedule/schedule.ts";
 import { carried, type Trace } from "./collector.ts";
 
 interface KernelFacts {
@@ -40,7 +40,7 @@ export class Summary {
 }
 
 /** Refuses what differs between a call and the capture after it, both with inputs of one kind. */
-export function requireSteady(before: Summary, now: Trace): void {
+export function requireInvariant(before: Summary, now: Trace): void {
   requireSameNumbers(before, now);
   requireSameHostData(before, now);
   requireNothingCarried(before, now);

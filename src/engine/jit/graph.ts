@@ -1,12 +1,12 @@
 // Condenses what was captured: runs of kernels and transfers on devices that can take them as one thing become graphs
 // (seed 004: apply_graph_to_jit). What a graph is made of is the device's business; the rest stays item by item.
 
-import { env } from "../env.ts";
-import { InternalError } from "../errors.ts";
-import type { Buffer } from "../runtime/buffer.ts";
-import type { Compiled, GraphItem, GraphRunner, GraphSlot } from "../runtime/device.ts";
-import { Device } from "../runtime/registry.ts";
-import { BufferXfer, CompiledRunner } from "../runtime/runner.ts";
+import { env } from "../../env.ts";
+import { InternalError } from "../../errors.ts";
+import type { Buffer } from "../../runtime/buffer.ts";
+import type { Compiled, GraphItem, GraphRunner, GraphSlot } from "../../runtime/device.ts";
+import { Device } from "../../runtime/registry.ts";
+import { BufferXfer, CompiledRunner } from "../../runtime/runner.ts";
 import type { Captured, JitItem, Slot } from "./capture.ts";
 
 /** A graph that stands for some of the items, or an item. */

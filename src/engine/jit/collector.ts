@@ -1,15 +1,16 @@
 // CacheCollector (seed 004): while a jitted function runs, everything that is executed is added here, and so is what the
 // items do not show: which tensors were assigned to, which random numbers were drawn, which values were read on the
-// host. A Trace is the record of one call. What is made of it is decided in steady.ts and capture.ts.
+// host. A Trace is the record of one call. What is made of it is decided in invariants.ts and capture.ts.
 
 import { asyncScope } from "#devices";
-import { JitError } from "../errors.ts";
-import { toposort } from "../helpers.ts";
-import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
-import type { Buffer } from "../runtime/buffer.ts";
-import type { Runner } from "../runtime/runner.ts";
-import type { ScheduleItem } from "../schedule/schedule.ts";
-import type { Sint } from "../shape/symbolic.ts";
+import { JitError } from "../../errors.ts";
+import { toposort } from "../../helpers.ts";
+import { type LazyBuffer, nodesMade } from "../../lazy/lazybuffer.ts";
+import type { Buffer } from "../../runtime/buffer.ts";
+import type { Runner } from "../../runtime/runner.ts";
+import type { ScheduleItem } from "../../schedule/schedule.ts";
+import type { Sint } from "../../shape/symbolic.ts";
+import { callerLine } from "../caller.ts";
 
 /** What the engine has to know of a Tensor. */
 export interface TensorLike {
@@ -228,12 +229,3 @@ function guard<T extends object>(what: string, array: T): T {
 }
 
 export const at = (line: string): string => (line === "" ? "" : ` (at ${line})`);
-
-const home = new URL("..", import.meta.url).pathname;
-
-/** Where the user's code called into the library, as file:line:column; empty where the stack does not say. */
-function callerLine(): string {
-  const frames = (new Error().stack ?? "").split("\n").slice(1);
-  const theirs = frames.find((f) => /:\d+:\d+/.test(f) && !f.includes(home) && !/\bnode:/.test(f));
-  return /([^\s()@]+:\d+:\d+)\)?\s*$/.exec(theirs ?? "")?.[1]?.replace(/^file:\/\//, "") ?? "";
-}

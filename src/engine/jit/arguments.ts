@@ -1,15 +1,15 @@
 // The arguments of one call of a jitted function: the tensors in them in order, the sizes that are bound to a value,
 // and all the rest, which has to stay the same. Here they are taken apart, and compared with those of another call.
 
-import type { DType } from "../dtype.ts";
-import { JitError, StaleError } from "../errors.ts";
-import { arraysEqual } from "../helpers.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
-import type { ShapeTracker } from "../shape/shapetracker.ts";
-import { keyOf, type Sint, Sym, unbind, type Variable, vars } from "../shape/symbolic.ts";
-import type { Shape } from "../shape/view.ts";
+import type { DType } from "../../dtype.ts";
+import { JitError, StaleError } from "../../errors.ts";
+import { arraysEqual } from "../../helpers.ts";
+import { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import type { ShapeTracker } from "../../shape/shapetracker.ts";
+import { keyOf, type Sint, Sym, unbind, type Variable, vars } from "../../shape/symbolic.ts";
+import type { Shape } from "../../shape/view.ts";
 import { CacheCollector, type TensorLike } from "./collector.ts";
-import { difference, type Leaf, type LeafOf, putTogether, type Template, takeApart } from "./structure.ts";
+import { difference, flatten, type Leaf, type LeafOf, type TreeDef, unflatten } from "./pytree.ts";
 
 export const isTensor = (x: unknown): x is TensorLike =>
   typeof x === "object" && x !== null && (x as Partial<TensorLike>).lazydata instanceof LazyBuffer;
@@ -27,7 +27,7 @@ const leafOf: LeafOf<TensorLike | Sym> = (x, path) => {
 };
 
 export class Arguments {
-  readonly template: Template;
+  readonly tree: TreeDef;
   readonly #leaves: Leaf<TensorLike | Sym>[] = [];
   /** when the call was made, in assigns */
   readonly #made = CacheCollector.assigns;
@@ -39,8 +39,8 @@ export class Arguments {
   readonly bound = new Map<Variable, number>();
 
   constructor(args: readonly unknown[]) {
-    const parts = args.map((x, i) => takeApart(x, `input ${i}`, leafOf, this.#leaves));
-    this.template = { kind: "list", path: "the arguments", parts };
+    const parts = args.map((x, i) => flatten(x, `input ${i}`, leafOf, this.#leaves));
+    this.tree = { kind: "list", path: "the arguments", parts };
     const tensors = this.#leaves.filter((x): x is Leaf<TensorLike> => !(x.leaf instanceof Sym));
     this.tensors = tensors.map((x) => x.leaf);
     this.paths = tensors.map((x) => x.path);
@@ -76,12 +76,12 @@ export class Arguments {
 
   /** The arguments as they came. */
   get values(): readonly unknown[] {
-    return putTogether(this.template, (i) => this.#leaves[i]?.leaf) as unknown[];
+    return unflatten(this.tree, (i) => this.#leaves[i]?.leaf) as unknown[];
   }
   /** The arguments with other tensors in the places of these. */
   with(tensors: readonly TensorLike[]): readonly unknown[] {
     let next = 0;
-    return putTogether(this.template, (i) => {
+    return unflatten(this.tree, (i) => {
       const { leaf } = this.#leaves[i] as Leaf<TensorLike | Sym>;
       return leaf instanceof Sym ? leaf : tensors[next++];
     }) as unknown[];
@@ -120,7 +120,7 @@ const isSymbolic = (st: ShapeTracker): boolean =>
 
 /** What the arguments of a call have to be. */
 export interface Expected {
-  readonly template: Template;
+  readonly tree: TreeDef;
   readonly tensors: readonly Facts[];
   readonly sizes: readonly string[];
 }
@@ -131,7 +131,7 @@ interface Facts {
   readonly shape: Shape;
   /** without the values of variables; one a part, as is what follows */
   readonly sts: readonly ShapeTracker[];
-  /** elements of the memory that it is a sight of */
+  /** elements of the memory that it is a view of */
   readonly memory: readonly Sint[];
 }
 
@@ -145,14 +145,14 @@ const factsOf = ({ lazydata, requiresGrad }: TensorLike): Facts => ({
 });
 
 export const expectedOf = (given: Arguments): Expected => ({
-  template: given.template,
+  tree: given.tree,
   tensors: given.tensors.map(factsOf),
   sizes: given.sizes.map(({ leaf }) => keyOf(unbind(leaf)[0])),
 });
 
 /** What differs from what was expected, in words. */
 export function mismatch(expected: Expected, given: Arguments): string | undefined {
-  const other = difference(expected.template, given.template);
+  const other = difference(expected.tree, given.tree);
   if (other !== undefined) {
     return (
       `${other.path}: expected ${other.expected}, got ${other.got}; what is no tensor is part of what was captured: ` +

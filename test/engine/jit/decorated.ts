@@ -1,6 +1,6 @@
 // Run by jit.test.ts through a compiler that knows decorators: prints what a jitted method gave, and how often it ran.
 
-import { Tensor, TinyJit } from "../../src/index.ts";
+import { Tensor, TinyJit } from "../../../src/index.ts";
 
 class Model {
   runs = 0;

@@ -3,14 +3,14 @@
 // somebody holds is never overwritten), or fixed. Fixed are the memory of tensors that were there before (weights),
 // host data, and what only the items see, which is planned into one arena a device. Nothing here runs anything.
 
-import type { DType } from "../dtype.ts";
-import { InternalError, JitError } from "../errors.ts";
-import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import type { Buffer } from "../runtime/buffer.ts";
-import type { Runner } from "../runtime/runner.ts";
-import { buildOn } from "../schedule/schedule.ts";
-import type { ShapeTracker } from "../shape/shapetracker.ts";
-import type { Sint, Variable } from "../shape/symbolic.ts";
+import type { DType } from "../../dtype.ts";
+import { InternalError, JitError } from "../../errors.ts";
+import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import type { Buffer } from "../../runtime/buffer.ts";
+import type { Runner } from "../../runtime/runner.ts";
+import { buildOn } from "../../schedule/schedule.ts";
+import type { ShapeTracker } from "../../shape/shapetracker.ts";
+import type { Sint, Variable } from "../../shape/symbolic.ts";
 import {
   at,
   type Draw,
@@ -20,7 +20,7 @@ import {
   type Trace,
   type TraceItem,
 } from "./collector.ts";
-import { arrange, holds, type MemoryReport, plan, type Use, usesOf } from "./plan.ts";
+import { arrange, type BufferUse, holds, type MemoryReport, planArenas, usesOf } from "./memoryplan.ts";
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
@@ -39,7 +39,7 @@ export interface JitItem {
 }
 
 /** How a node lies in its memory, and how a tensor sees it. */
-export interface Sight {
+export interface PartView {
   readonly base: ShapeTracker;
   readonly st: ShapeTracker;
 }
@@ -64,8 +64,8 @@ export type Result =
 
 /** A node of a returned tensor: in an input, in a slot, or a constant without memory. */
 export type Part =
-  | { readonly kind: "input"; readonly index: number; readonly sight: Sight }
-  | { readonly kind: "slot"; readonly slot: number; readonly sight: Sight }
+  | { readonly kind: "input"; readonly index: number; readonly view: PartView }
+  | { readonly kind: "slot"; readonly slot: number; readonly view: PartView }
   | { readonly kind: "constant"; readonly value: LazyBuffer };
 
 export type TensorClass = new (lb: LazyBuffer) => TensorLike;
@@ -91,7 +91,7 @@ export interface Captured {
 }
 
 /** What stands for an input while the function runs: memory of its own, so that each place where it is used is known. */
-export interface StandIn {
+export interface Placeholder {
   readonly path: string;
   readonly tensor: TensorLike;
   /** one a part */
@@ -135,7 +135,7 @@ const memoryOf = (r: Returned): (Buffer | undefined)[] =>
 /** Makes of a trace what can be replayed, and of each returned leaf where it comes from. */
 export function capture(
   trace: Trace,
-  inputs: readonly StandIn[],
+  inputs: readonly Placeholder[],
   returned: readonly Returned[],
   given: ReadonlySet<Variable>,
 ): { captured: Captured; results: Result[] } {
@@ -157,7 +157,7 @@ export function capture(
     slots.add(buffer, { kind: "output", device, size, dtype });
   }
   const free = new Set([...uses.keys()].filter((b) => !slots.has(b)));
-  const { memory, planned } = plan(ordered, uses, free);
+  const { memory, planned } = planArenas(ordered, uses, free);
   for (const [buffer, place] of planned) slots.add(buffer, { kind: "fixed", buffer: place });
   for (const { buffer } of uses.values()) {
     if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
@@ -190,7 +190,11 @@ export function capture(
 }
 
 /** Memory that was there before may be written only by an assign to a tensor that is known. */
-function requireSeen(trace: Trace, uses: ReadonlyMap<Buffer, Use>, inputs: readonly StandIn[]): void {
+function requireSeen(
+  trace: Trace,
+  uses: ReadonlyMap<Buffer, BufferUse>,
+  inputs: readonly Placeholder[],
+): void {
   for (const { inPlace, tensor, line } of trace.assigned.values()) {
     if (inPlace) continue;
     throw new JitError(
@@ -227,8 +231,8 @@ function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>)
 }
 
 function requireUsed(
-  inputs: readonly StandIn[],
-  uses: ReadonlyMap<Buffer, Use>,
+  inputs: readonly Placeholder[],
+  uses: ReadonlyMap<Buffer, BufferUse>,
   results: readonly Result[],
 ): void {
   const passed = new Set(
@@ -251,7 +255,7 @@ function requireUsed(
 function resultOf(
   r: Returned,
   slots: Slots,
-  inputs: readonly StandIn[],
+  inputs: readonly Placeholder[],
   trace: Trace,
   external: Map<Buffer, LazyBuffer>,
 ): Result {
@@ -275,26 +279,26 @@ function resultOf(
 function partOf(
   part: LazyBuffer,
   slots: Slots,
-  inputs: readonly StandIn[],
+  inputs: readonly Placeholder[],
   trace: Trace,
   external: Map<Buffer, LazyBuffer>,
 ): Part {
   const { base, st } = part;
   const buffer = base.realized;
   if (buffer === undefined) return { kind: "constant", value: part };
-  const sight = { base: base.st, st };
+  const view = { base: base.st, st };
   const index = inputs.flatMap((i) => i.aliases).indexOf(buffer);
-  if (index >= 0) return { kind: "input", index, sight };
+  if (index >= 0) return { kind: "input", index, view };
   // not touched by any item: a tensor from before
   if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
   if (base.id < trace.firstNode) external.set(buffer, base.newest);
-  return { kind: "slot", slot: slots.of(buffer), sight };
+  return { kind: "slot", slot: slots.of(buffer), view };
 }
 
 function externalsOf(
   trace: Trace,
-  uses: ReadonlyMap<Buffer, Use>,
-  inputs: readonly StandIn[],
+  uses: ReadonlyMap<Buffer, BufferUse>,
+  inputs: readonly Placeholder[],
 ): Map<Buffer, LazyBuffer> {
   const external = new Map<Buffer, LazyBuffer>();
   const own = new Set(inputs.flatMap((i) => i.aliases));
@@ -316,7 +320,7 @@ const STALE =
  * What the function left behind in variables and fields is not what an eager call would have left: none of it can be
  * read. The memory of what only the items see is given back; it lives in the arenas from now on.
  */
-export function seal(trace: Trace, inputs: readonly StandIn[], kept: ReadonlySet<Buffer>): void {
+export function seal(trace: Trace, inputs: readonly Placeholder[], kept: ReadonlySet<Buffer>): void {
   const made = trace.items.flatMap(({ item }) => item.lazies.filter((lb) => lb.id >= trace.firstNode));
   const aliases = inputs.flatMap((i) => [...i.nodes, ...i.tensor.lazydata.parts]).map((lb) => lb.base);
   const read = trace.items.flatMap(({ item }) => item.reads ?? []);

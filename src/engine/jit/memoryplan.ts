@@ -2,13 +2,13 @@
 // order that needs the least memory, and for what only the items see a place in one arena a device: values that live at
 // different times share it, and a result may take the very place of an operand that nobody reads any more.
 
-import { dtypes } from "../dtype.ts";
-import { getOrMake } from "../helpers.ts";
-import { Buffer } from "../runtime/buffer.ts";
-import { Device, kindOf } from "../runtime/registry.ts";
-import { CompiledRunner } from "../runtime/runner.ts";
-import { readInPlace } from "../schedule/lazyop.ts";
-import { orderForMemory, planMemory } from "../schedule/memory.ts";
+import { dtypes } from "../../dtype.ts";
+import { getOrMake } from "../../helpers.ts";
+import { Buffer } from "../../runtime/buffer.ts";
+import { Device, kindOf } from "../../runtime/registry.ts";
+import { CompiledRunner } from "../../runtime/runner.ts";
+import { readInPlace } from "../../schedule/lazyop.ts";
+import { orderForMemory, planMemory } from "../../schedule/memory.ts";
 import type { Trace, TraceItem } from "./collector.ts";
 
 export interface MemoryReport {
@@ -26,7 +26,7 @@ export interface MemoryReport {
 export const holds = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
 
 /** Where a buffer comes from, seen from the items alone. */
-export interface Use {
+export interface BufferUse {
   readonly buffer: Buffer;
   /** made by the items, not there before */
   readonly local: boolean;
@@ -36,11 +36,11 @@ export interface Use {
 }
 
 /** Every buffer of the trace in order of its first use. */
-export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, Use> {
-  const uses = new Map<Buffer, Use>();
+export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, BufferUse> {
+  const uses = new Map<Buffer, BufferUse>();
   items.forEach(({ item, isNew }, i) => {
     if (!isNew) return;
-    const touch = (buffer: Buffer, local: boolean): Use => {
+    const touch = (buffer: Buffer, local: boolean): BufferUse => {
       const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
       use.last = i;
       return use;
@@ -98,26 +98,26 @@ function placesOf(items: readonly TraceItem[]): (-1 | 0 | 1)[] {
 }
 
 /** One place in an arena, for one value after the other. */
-interface Place {
-  readonly values: Use[];
+interface LiveRange {
+  readonly values: BufferUse[];
   readonly nbytes: number;
   readonly first: number;
   last: number;
 }
 
 /** A result goes where an operand of its size was that is read for the last time, and only at the same element. */
-function placesFor(
+function liveRanges(
   items: readonly TraceItem[],
-  uses: ReadonlyMap<Buffer, Use>,
+  uses: ReadonlyMap<Buffer, BufferUse>,
   free: ReadonlySet<Buffer>,
-): Place[] {
-  const places = new Map<Buffer, Place>();
+): LiveRange[] {
+  const places = new Map<Buffer, LiveRange>();
   const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holds(b);
   items.forEach((traced, i) => {
     const { item, isNew } = traced;
     if (!isNew) return;
     for (const b of item.outputs) {
-      const use = uses.get(b) as Use;
+      const use = uses.get(b) as BufferUse;
       if (!isFree(b) || use.first !== i || places.has(b)) continue;
       const from = operandsInPlace(traced).find(
         (x) => places.get(x)?.last === i && x.nbytes === b.nbytes && x.dtype.itemsize === b.dtype.itemsize,
@@ -144,15 +144,15 @@ function operandsInPlace({ runner, item: { ast, outputs, inputs } }: TraceItem):
 }
 
 /** Plans what is in `free`, of the values that the items make. */
-export function plan(
+export function planArenas(
   items: readonly TraceItem[],
-  uses: ReadonlyMap<Buffer, Use>,
+  uses: ReadonlyMap<Buffer, BufferUse>,
   free: ReadonlySet<Buffer>,
 ): { memory: MemoryReport; planned: Map<Buffer, Buffer> } {
   const planned = new Map<Buffer, Buffer>();
-  const byDevice = new Map<string, Place[]>();
-  for (const place of placesFor(items, uses, free))
-    getOrMake(byDevice, (place.values[0] as Use).buffer.device, () => []).push(place);
+  const byDevice = new Map<string, LiveRange[]>();
+  for (const place of liveRanges(items, uses, free))
+    getOrMake(byDevice, (place.values[0] as BufferUse).buffer.device, () => []).push(place);
   let bytes = 0;
   for (const [device, places] of byDevice) {
     const { offsets, nbytes } = planMemory(places);

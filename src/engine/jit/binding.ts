@@ -1,24 +1,31 @@
-// What goes into a capture and comes out of it. Before: stand-ins for the inputs while the function is captured, and all
+// What goes into a capture and comes out of it. Before: placeholders for the inputs while the function is captured, and all
 // that an eager call would compute first. After: tensors whose memory holds a new value are told so, and the results are
 // made of this call's memory.
 
-import { JitError } from "../errors.ts";
-import { runSync, type Step } from "../helpers.ts";
-import { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { Buffer } from "../runtime/buffer.ts";
-import { markOverwritten, waitingOn } from "../schedule/schedule.ts";
-import { boundValue, rebind } from "../shape/symbolic.ts";
+import { JitError } from "../../errors.ts";
+import { runSync, type Step } from "../../helpers.ts";
+import { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import { Buffer } from "../../runtime/buffer.ts";
+import { markOverwritten, waitingOn } from "../../schedule/schedule.ts";
+import { boundValue, rebind } from "../../shape/symbolic.ts";
+import { realizeSteps } from "../realize.ts";
 import type { Arguments } from "./arguments.ts";
-import { buffersOf, type Captured, type Part, type Result, type Returned, type StandIn } from "./capture.ts";
+import {
+  buffersOf,
+  type Captured,
+  type Part,
+  type Placeholder,
+  type Result,
+  type Returned,
+} from "./capture.ts";
 import { at, type TensorLike } from "./collector.ts";
-import { realizeSteps } from "./realize.ts";
 
 export const like = (t: TensorLike, lazydata: LazyBuffer): TensorLike =>
   new (t.constructor as new (lb: LazyBuffer) => TensorLike)(lazydata);
 
 // ---- inputs ----
 
-export function standIn(tensor: TensorLike, path: string): StandIn {
+export function placeholderFor(tensor: TensorLike, path: string): Placeholder {
   const { parts, assembler } = tensor.lazydata;
   const aliases = parts.map(({ base: { buffer } }) => {
     return new Buffer(buffer.device, buffer.size, buffer.dtype, buffer);
@@ -29,9 +36,9 @@ export function standIn(tensor: TensorLike, path: string): StandIn {
   return { path, tensor: made, aliases, nodes };
 }
 
-/** What the function assigned to a stand-in is in the memory of the tensor it stood for. */
-export function giveBack(standIns: readonly StandIn[], tensors: readonly TensorLike[]): void {
-  standIns.forEach(({ tensor, nodes }, i) => {
+/** What the function assigned to a placeholder is in the memory of the tensor it stood for. */
+export function giveBack(placeholders: readonly Placeholder[], tensors: readonly TensorLike[]): void {
+  placeholders.forEach(({ tensor, nodes }, i) => {
     const now = tensor.lazydata.parts;
     if (nodes.some((node, k) => now[k]?.base !== node.base)) renew(tensors[i] as TensorLike);
   });
@@ -173,10 +180,10 @@ export class Results {
     const { bound } = this.#given;
     if (part.kind === "constant") return part.value.seen(part.value.st.rebind(bound));
     const node = part.kind === "slot" ? this.#node(part) : (this.#inputs[part.index] as LazyBuffer);
-    return node.seen(part.sight.st.rebind(bound));
+    return node.seen(part.view.st.rebind(bound));
   }
 
-  #node({ slot, sight }: Extract<Part, { kind: "slot" }>): LazyBuffer {
+  #node({ slot, view }: Extract<Part, { kind: "slot" }>): LazyBuffer {
     const known = this.#nodes.get(slot);
     if (known !== undefined) return known;
     const { slots, assigned, external } = this.#captured;
@@ -185,7 +192,7 @@ export class Results {
     const owner = assigned.flatMap((a) => basesOf(a.tensor)).find((lb) => lb.buffer === fixed);
     const older = fixed === undefined ? undefined : external.get(fixed)?.newest;
     const buffer = fixed ?? (this.#outputs.get(slot) as Buffer);
-    const node = owner ?? older ?? LazyBuffer.onMemory(buffer, sight.base.rebind(this.#given.bound));
+    const node = owner ?? older ?? LazyBuffer.onMemory(buffer, view.base.rebind(this.#given.bound));
     this.#nodes.set(slot, node);
     return node;
   }

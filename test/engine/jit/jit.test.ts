@@ -1,5 +1,5 @@
 // TinyJit: the three calls of seed 004, and that a replay gives what an eager call gives: with new inputs, in-place
-// updates, random numbers, symbolic sizes, several devices, nested jits, held results. What is refused: jitmisuse.test.ts.
+// updates, random numbers, symbolic sizes, several devices, nested jits, held results. What is refused: misuse.test.ts.
 
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
@@ -17,8 +17,8 @@ import {
   withEnv,
 } from "gradloom";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { sub } from "../../src/shape/symbolic.ts";
-import { collect } from "../runtime/gc.ts";
+import { sub } from "../../../src/shape/symbolic.ts";
+import { collect } from "../../runtime/gc.ts";
 
 beforeAll(async () => {
   for (const d of ["JS", "WASM:1"]) await Device.open(d);
