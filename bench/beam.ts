@@ -1,6 +1,6 @@
-// `npm run bench -- beam`: what the heuristic chooses beside what BEAM=4 finds, for the kernels of the cpu bench, on WASM and on
-// CLANG. Both kernels take turns on the same memory. A share of 100 % is BEAM's speed, by the faster tenth of the runs; the
-// heuristic should have 85.
+// `npm run bench -- beam`: what the heuristic chooses beside what BEAM=4 finds, for the kernels of the cpu
+// bench, on WASM and on CLANG. Both kernels take turns on the same memory. A share of 100 % is BEAM's speed,
+// by the faster tenth of the runs; the heuristic should have 85.
 // Called by itself, `beam.ts NAME …`, this file is the process of one device and prints rows.
 
 import { spawnSync } from "node:child_process";

@@ -1,6 +1,7 @@
-// `npm run bench -- cpu`: the works of cpu/works.ts on gradloom (WASM, CLANG), beside peers and beside what the machine
-// allows. An engine is a process that does one work at a time; all take turns, so that what disturbs one disturbs all. Then
-// whole processes, from their start to their first result. Which works and engines, and how time is counted: FLAGS.
+// `npm run bench -- cpu`: the works of cpu/works.ts on gradloom (WASM, CLANG), beside peers and beside what
+// the machine allows. An engine is a process that does one work at a time; all take turns, so that what
+// disturbs one disturbs all. Then whole processes, from their start to their first result. Which works and
+// engines, and how time is counted: FLAGS.
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -51,7 +52,10 @@ const child = (file: string, node: string = process.execPath): string[] => [
   file,
 ];
 
-/** The package that holds a current Node for this machine; npm's own `node` would fetch it in an install script. */
+/**
+ * The package that holds a current Node for this machine; npm's own `node` would
+ * fetch it in an install script.
+ */
 const NODE_PACKAGE = `node-${process.platform === "win32" ? "win" : process.platform}-${process.arch}`;
 
 /** gradloom on both devices, with one thread and with two. */

@@ -1,5 +1,6 @@
-// `npm run bench -- gpu`: the works of gpu/works.ts on CUDA and NV, and PyTorch's figures beside them where python3 has it, all
-// in one run on one GPU. Each device is a process of its own, one after the other. `--only=NAME` measures one work.
+// `npm run bench -- gpu`: the works of gpu/works.ts on CUDA and NV, and PyTorch's figures beside them where
+// python3 has it, all in one run on one GPU. Each device is a process of its own, one after the other.
+// `--only=NAME` measures one work.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

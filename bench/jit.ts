@@ -1,7 +1,7 @@
-// `npm run bench -- jit`: what a captured step costs. (a) 200 tiny kernels, each on the result of the one before: what the
-// host pays to submit them, and how long until they are done, beside jax-js in the same run; (b) the training step of
-// examples/beautiful_mnist.ts: the host's share of it; (c) its memory, with and without the planner; (d) two devices: how
-// much of the time of copies the trace shows beside kernels.
+// `npm run bench -- jit`: what a captured step costs. (a) 200 tiny kernels, each on the result of the one
+// before: what the host pays to submit them, and how long until they are done, beside jax-js in the same run;
+// (b) the training step of examples/beautiful_mnist.ts: the host's share of it; (c) its memory, with and
+// without the planner; (d) two devices: how much of the time of copies the trace shows beside kernels.
 
 import { Convnet } from "../examples/convnet.ts";
 import { Device, nn, profiler, type Span, Tensor, TinyJit, withEnv } from "../src/index.ts";

@@ -1,3 +1,4 @@
-// The peers are installed by those who measure (npm install --prefix bench): the type check must not need them.
+// The peers are installed by those who measure (npm install --prefix bench): the
+// type check must not need them.
 
 declare module "@jax-js/jax";

@@ -1,6 +1,7 @@
-// What the compiler itself costs, measured inside one process. overhead.ts bundles this file as the package is
-// bundled and runs it in plain node: `pipeline.mjs PART ROUNDS` prints the samples as JSON, in milliseconds, the
-// first of each from a cold process. Sizes and constants differ every time, so no kernel is ever met twice.
+// What the compiler itself costs, measured inside one process. overhead.ts bundles this file as the package
+// is bundled and runs it in plain node: `pipeline.mjs PART ROUNDS` prints the samples as JSON, in
+// milliseconds, the first of each from a cold process. Sizes and constants differ every time,
+// so no kernel is ever met twice.
 
 import type { Renderer } from "../src/codegen/target.ts";
 import { optimized, runnerFor } from "../src/engine/compile.ts";
@@ -59,8 +60,9 @@ function only(items: readonly ScheduleItem[]): ScheduleItem {
 }
 
 /**
- * A chain of layers: a matmul, a normalisation, a residual, a sigmoid. `seed` makes every kernel of it new. Spelt in
- * primitives where a method may come to be made of other ops: the graph must stay the same for figures to compare.
+ * A chain of layers: a matmul, a normalisation, a residual, a sigmoid. `seed` makes every kernel of it new.
+ * Spelt in primitives where a method may come to be made of other ops: the graph must stay
+ * the same for figures to compare.
  */
 function deepNetwork(layers: number, seed: number): LazyBuffer {
   const width = 8 + seed;

@@ -1,5 +1,5 @@
-// Processes as something to measure: from asking for one until it has printed what it should. The package that they import
-// is the built one, so it is built first where it is older than src/.
+// Processes as something to measure: from asking for one until it has printed what it should. The package
+// that they import is the built one, so it is built first where it is older than src/.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";

@@ -1,5 +1,6 @@
-// `npm run bench -- NAME [--json] [--write]` runs one benchmark and shows its rows, as a table for people or as JSON
-// for machines. `--write` also replaces the benchmark's section of bench/RESULTS.md, `--help` says what else there is.
+// `npm run bench -- NAME [--json] [--write]` runs one benchmark and shows its rows, as a table for people or
+// as JSON for machines. `--write` also replaces the benchmark's section of bench/RESULTS.md,
+// `--help` says what else there is.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// Whole processes, from their start to their first result: a dot product, and the first step of training on MNIST, with and
-// without what an earlier process compiled. Gives rows for the benchmarks that show them.
+// Whole processes, from their start to their first result: a dot product, and the first step of training on
+// MNIST, with and without what an earlier process compiled. Gives rows for the benchmarks that show them.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";

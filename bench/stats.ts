@@ -1,5 +1,5 @@
-// Samples to figures: the median with its spread, the facts of the machine, and tables for people. Knows nothing of
-// what is measured.
+// Samples to figures: the median with its spread, the facts of the machine, and tables for people. Knows
+// nothing of what is measured.
 
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 

@@ -1,6 +1,7 @@
-// `npm run bench -- train`: a step of training, from a batch in memory to updated weights: forward, backward and Adam, for
-// the convnet of examples/beautiful_mnist.ts and for an MLP. Each model trains in processes of its own, so that every
-// first step is a cold one. Called by itself, `train.ts MODEL STEPS`, this file is such a process and prints samples.
+// `npm run bench -- train`: a step of training, from a batch in memory to updated weights: forward, backward
+// and Adam, for the convnet of examples/beautiful_mnist.ts and for an MLP. Each model trains in processes of
+// its own, so that every first step is a cold one. Called by itself, `train.ts MODEL STEPS`, this file is
+// such a process and prints samples.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -33,7 +34,10 @@ const MODELS = {
 } as const;
 type ModelName = keyof typeof MODELS;
 
-/** What a process found: milliseconds and kernels of each step, the loss after the last, and what the digits were. */
+/**
+ * What a process found: milliseconds and kernels of each step, the loss after the
+ * last, and what the digits were.
+ */
 interface Run {
   readonly ms: readonly number[];
   readonly kernels: readonly number[];

@@ -1,6 +1,6 @@
-// The small convnet that reads handwritten digits. `npm run mnist` trains it and tests it on 10,000 that it has never seen.
-// STEPS and BATCH change how long and how wide, TESTS on how many it is tested, DEV the device, SAVE where the weights go;
-// JIT=0 trains without the jit, with the same losses.
+// The small convnet that reads handwritten digits. `npm run mnist` trains it and tests it on 10,000 that it
+// has never seen. STEPS and BATCH change how long and how wide, TESTS on how many it is tested, DEV the
+// device, SAVE where the weights go; JIT=0 trains without the jit, with the same losses.
 
 import { Device, GlobalCounters, nn, Tensor, TinyJit } from "gradloom";
 import { Convnet } from "./convnet.ts";

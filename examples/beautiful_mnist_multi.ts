@@ -1,6 +1,7 @@
-// beautiful_mnist.ts on several devices at once: every device has a copy of the weights and of the digits, computes its
-// share of each batch, and the gradients are added up between them. The losses are those of one device.
-// DEVICES names them; STEPS, BATCH, TESTS and SAVE are those of beautiful_mnist.ts; SEED starts the random numbers.
+// beautiful_mnist.ts on several devices at once: every device has a copy of the weights and of the digits,
+// computes its share of each batch, and the gradients are added up between them. The losses are those of one
+// device. DEVICES names them; STEPS, BATCH, TESTS and SAVE are those of beautiful_mnist.ts;
+// SEED starts the random numbers.
 
 import { GlobalCounters, nn, Tensor } from "gradloom";
 import { Convnet } from "./convnet.ts";
@@ -24,7 +25,8 @@ async function accuracy(model: Convnet, x: Tensor, y: Tensor): Promise<number> {
 
 Tensor.manualSeed(setting("SEED", 42));
 const { xTrain, yTrain, xTest, yTest } = await nn.datasets.mnist();
-// Without a dim: a copy on each device. The running statistics of the batch norms are part of the state, so they go too.
+// Without a dim: a copy on each device. The running statistics of the batch norms are
+// part of the state, so they go too.
 const model = new Convnet();
 for (const t of [xTrain, yTrain, ...Object.values(nn.getStateDict(model))]) t.shard_(DEVICES);
 console.log(`${xTrain.shape[0]} digits to learn from; devices ${xTrain.device}`);

@@ -1,6 +1,6 @@
 // A small transformer learns to write, letter by letter, from sentences that this script makes up.
-// STEPS is how long it learns, LENGTH how many letters it sees and BATCH how many pieces of text at a time, DEV the
-// device.
+// STEPS is how long it learns, LENGTH how many letters it sees and BATCH how many pieces of text at a time,
+// DEV the device.
 
 import { Device, nn, Tensor } from "gradloom";
 

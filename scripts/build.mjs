@@ -1,5 +1,6 @@
-// src/ -> dist/node and dist/browser: one bundle for each, split so that a device loads only when it is opened.
-// `npm run build` lets tsc add dist/types afterwards. It fails where the browser bundle would need a `node:` module.
+// src/ -> dist/node and dist/browser: one bundle for each, split so that a device loads only when it is
+// opened. `npm run build` lets tsc add dist/types afterwards. It fails where the browser
+// bundle would need a `node:` module.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,12 +1,13 @@
-// The import rule between stages. It reads every file of src/ and fails where one imports what its stage may not.
-// Run by `npm run lint`; the table below is the rule, everything after it only applies it.
+// The import rule between stages. It reads every file of src/ and fails where one imports what its stage may
+// not. Run by `npm run lint`; the table below is the rule, everything after it only applies it.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 
 const LEAVES = ["env.ts", "errors.ts", "dtype.ts", "helpers.ts", "ops.ts", "transcendental.ts"];
 
-// Every stage may import the leaves and itself. "x:type" allows `import type` from x only; "*" allows every stage.
+// Every stage may import the leaves and itself. "x:type" allows `import type` from
+// x only; "*" allows every stage.
 const MAY_IMPORT = {
   leaves: [],
   shape: [],

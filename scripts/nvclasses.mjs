@@ -1,6 +1,7 @@
-// NVIDIA's class headers -> src/devices/nv/classes.ts: the methods we use with their fields, and every field of the QMDs.
-// `node scripts/nvclasses.mjs PATH` reads a checkout of github.com/NVIDIA/open-gpu-doc (MIT) and writes the file.
-// Nothing runs this at build time; it is kept so that another generation of GPUs is one run away.
+// NVIDIA's class headers -> src/devices/nv/classes.ts: the methods we use with their fields, and every field
+// of the QMDs. `node scripts/nvclasses.mjs PATH` reads a checkout of github.com/NVIDIA/open-gpu-doc (MIT) and
+// writes the file. Nothing runs this at build time; it is kept so that another
+// generation of GPUs is one run away.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,7 +1,8 @@
-// Writes src/devices/nv/ioctls.ts: the numbers, structures and names by which we speak to NVIDIA's kernel driver. They come
-// from its open headers: `node scripts/nvstructs.mjs FOLDER`, where FOLDER is a checkout of open-gpu-kernel-modules at the
-// tag of the driver. A C compiler lays the structures out, so nothing is guessed. For another driver version: run it again
-// with that tag, look at the difference, and try it on a GPU.
+// Writes src/devices/nv/ioctls.ts: the numbers, structures and names by which we speak to NVIDIA's kernel
+// driver. They come from its open headers: `node scripts/nvstructs.mjs FOLDER`, where FOLDER is a checkout of
+// open-gpu-kernel-modules at the tag of the driver. A C compiler lays the structures out, so nothing is
+// guessed. For another driver version: run it again with that tag, look at the
+// difference, and try it on a GPU.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -184,7 +185,9 @@ function layout(root) {
   }
 }
 
-/** `#define PREFIX_NAME (number)` and `NV_STATUS_CODE(NAME, number, …)`: number -> name, the first of several. */
+/**
+ * `#define PREFIX_NAME (number)` and `NV_STATUS_CODE(NAME, number, …)`: number -> name, the first of several.
+ */
 function names(root, header, pattern) {
   const found = {};
   for (const [, name, code] of readFileSync(join(root, INCLUDE[0], header), "utf8").matchAll(pattern)) {

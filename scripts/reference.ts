@@ -1,6 +1,7 @@
-// Writes docs/reference/: one page for each family of the public API, made of the JSDoc in the sources, and an index of
-// all names. `npm run reference` writes, `--check` fails where a page is not what would be written.
-// It reads the text itself (the compiler in use has no API for it); the formatter keeps that text regular.
+// Writes docs/reference/: one page for each family of the public API, made of the JSDoc in the sources, and
+// an index of all names. `npm run reference` writes, `--check` fails where a page is not what would be
+// written. It reads the text itself (the compiler in use has no API for it); the
+// formatter keeps that text regular.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -229,7 +230,10 @@ function exported(path: string): (name: string) => boolean {
   const names = list?.split(",").map((n) => n.trim().replace(/^type /, ""));
   return (name) => names === undefined || names.includes(name);
 }
-/** What of a file is for users: in src/tensor the methods and the types that they speak of, in src/nn what `nn` has. */
+/**
+ * What of a file is for users: in src/tensor the methods and the types that they
+ * speak of, in src/nn what `nn` has.
+ */
 export function publicEntries(path: string): Entry[] {
   const entries = parse(readFileSync(join(ROOT, "src", `${path}.ts`), "utf8"));
   const shown = path.startsWith("nn/") ? exported(path) : () => true;

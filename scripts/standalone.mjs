@@ -1,6 +1,7 @@
-// Bundles tests (or any TypeScript program of this repository) into one file that plain Node runs, for a machine with a GPU
-// and without npm: `node scripts/standalone.mjs OUT.mjs test/device/*.test.ts`. Tests get test/standalone/vitest.ts in
-// place of vitest; koffi stays outside. Run it there as `node OUT.mjs [pattern] [i/n]`.
+// Bundles tests (or any TypeScript program of this repository) into one file that plain Node runs, for a
+// machine with a GPU and without npm: `node scripts/standalone.mjs OUT.mjs test/device/*.test.ts`. Tests get
+// test/standalone/vitest.ts in place of vitest; koffi stays outside. Run it there as
+// `node OUT.mjs [pattern] [i/n]`.
 
 import { resolve } from "node:path";
 import { build } from "esbuild";

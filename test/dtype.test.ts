@@ -1,5 +1,6 @@
-// The types of elements: sizes and names, every bit pattern of float16 and bfloat16, rounding, casts at the edges, the
-// tables of promotion, and host arrays to bytes and back. Expected values are written out, not computed by dtype.ts.
+// The types of elements: sizes and names, every bit pattern of float16 and bfloat16, rounding, casts at the
+// edges, the tables of promotion, and host arrays to bytes and back. Expected values are written
+// out, not computed by dtype.ts.
 
 import { describe, expect, test } from "vitest";
 import {

@@ -1,5 +1,6 @@
-// What only a GPU can show of both devices for it: a trace whose times add up, memory that runs out and is had again, a
-// kernel that the compiler refuses; and last, since a process has one context of CUDA and loses it, a kernel that strays.
+// What only a GPU can show of both devices for it: a trace whose times add up, memory that runs out and is
+// had again, a kernel that the compiler refuses; and last, since a process has one context of CUDA and
+// loses it, a kernel that strays.
 
 import {
   createSchedule,

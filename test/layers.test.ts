@@ -1,4 +1,5 @@
-// The import rule between stages (scripts/layers.mjs): src/ keeps it, and a planted violation fails with a clear text.
+// The import rule between stages (scripts/layers.mjs): src/ keeps it, and a planted
+// violation fails with a clear text.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-// The meaning of every op on one value: `evaluate` against expectations written out by hand, at the edges of each type.
-// Everything else (devices, folding) is compared with `evaluate`, so nothing here may be computed by it.
+// The meaning of every op on one value: `evaluate` against expectations written out by hand, at the edges of
+// each type. Everything else (devices, folding) is compared with `evaluate`, so
+// nothing here may be computed by it.
 
 import { describe, expect, test } from "vitest";
 import { type DType, dtypes, type Value } from "../src/dtype.ts";

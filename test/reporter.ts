@@ -1,5 +1,6 @@
-// The closing lines of a test run. It takes vitest's results and adds to the default report every skipped test with
-// its reason, and as the very last line the counts in the plain form that continuous integration reads.
+// The closing lines of a test run. It takes vitest's results and adds to the default report every skipped
+// test with its reason, and as the very last line the counts in the plain form
+// that continuous integration reads.
 
 import { DefaultReporter, type TestModule } from "vitest/node";
 

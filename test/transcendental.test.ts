@@ -312,7 +312,10 @@ const VALUES: Algebra<Typed> = {
   dtypeOf: (x) => x.d,
 };
 
-/** Where a MULACC rounds once: the product of two float32 is exact in double, and so is the sum, all but rarely. */
+/**
+ * Where a MULACC rounds once: the product of two float32 is exact in double, and
+ * so is the sum, all but rarely.
+ */
 const FUSED: Algebra<Typed> = {
   ...VALUES,
   fuses: (d) => d === float32,

@@ -1,6 +1,6 @@
-// A process of one engine: `child.ts ENGINE` reads lines from its input and answers each with one line of JSON.
-// `open WORK` prepares, `run MS` repeats the work for so long and gives the milliseconds of each time, of the clock and of
-// the processor, `close` lets go.
+// A process of one engine: `child.ts ENGINE` reads lines from its input and answers each with one line of
+// JSON. `open WORK` prepares, `run MS` repeats the work for so long and gives the milliseconds of each time,
+// of the clock and of the processor, `close` lets go.
 
 import { createInterface } from "node:readline";
 import type { Engine, Work, WorkName } from "./works.ts";

@@ -1,5 +1,5 @@
-// gradloom's way to do the works, on the device that DEV names. Single functions are built and realised each time, as a
-// user's line of code would; steps of training and of a model go through TinyJit.
+// gradloom's way to do the works, on the device that DEV names. Single functions are built and realised each
+// time, as a user's line of code would; steps of training and of a model go through TinyJit.
 
 import { Convnet } from "../../examples/convnet.ts";
 import { Device, nn, Tensor, TinyJit } from "../../src/index.ts";

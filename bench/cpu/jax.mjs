@@ -1,5 +1,5 @@
-// jax-js's way to do the works: everything through jit. It counts references: a use of an array consumes it, `.ref` keeps
-// it. The package is bench's own (npm install --prefix bench).
+// jax-js's way to do the works: everything through jit. It counts references: a use of an array consumes it,
+// `.ref` keeps it. The package is bench's own (npm install --prefix bench).
 
 import { blockUntilReady, defaultDevice, init, jit, lax, nn, numpy as np, valueAndGrad } from "@jax-js/jax";
 import { numbers } from "./works.ts";

@@ -1,5 +1,5 @@
-// The kernels that the works of the cpu bench spend their time in, each as the tensor that a schedule makes it of. Nothing
-// holds data: beam.ts compiles and times them, test/codegen/innerloops.test.ts reads them.
+// The kernels that the works of the cpu bench spend their time in, each as the tensor that a schedule makes
+// it of. Nothing holds data: beam.ts compiles and times them, test/codegen/innerloops.test.ts reads them.
 
 import { createSchedule, type ScheduleItem, Tensor } from "../../src/index.ts";
 import { GPT2 } from "./works.ts";

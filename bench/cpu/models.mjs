@@ -1,4 +1,5 @@
-// The works as ONNX models, built here, for any package that runs such models: ort.mjs and ortweb.mjs give their sessions.
+// The works as ONNX models, built here, for any package that runs such models: ort.mjs and
+// ortweb.mjs give their sessions.
 
 import { Graph } from "./onnx.ts";
 import { GPT2, numbers } from "./works.ts";

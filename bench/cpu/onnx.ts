@@ -1,5 +1,6 @@
-// Writes ONNX models, as far as the bench needs them: a graph of nodes over float32 tensors as the bytes of a ModelProto.
-// Weights are initializers, so that a runtime may rearrange them. Protobuf by hand: tags, lengths and varints.
+// Writes ONNX models, as far as the bench needs them: a graph of nodes over float32 tensors as the bytes of a
+// ModelProto. Weights are initializers, so that a runtime may rearrange them. Protobuf by
+// hand: tags, lengths and varints.
 
 type Attribute = number | readonly number[];
 type Bytes = Uint8Array<ArrayBuffer>;

@@ -1,5 +1,5 @@
-// TensorFlow.js's way to do the works, on its wasm backend, which computes as it is called. Its convolutions are NHWC, and
-// its memory is freed by hand. The packages are bench's own (npm install --prefix bench).
+// TensorFlow.js's way to do the works, on its wasm backend, which computes as it is called. Its convolutions
+// are NHWC, and its memory is freed by hand. The packages are bench's own (npm install --prefix bench).
 
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";

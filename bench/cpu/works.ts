@@ -1,5 +1,5 @@
-// The works of the cpu bench: what is computed, how much of it, and what was promised. Engines (gradloom.ts, jax.ts …) say
-// how; cpu.ts runs them in turn. Sizes are here so that every engine computes the same thing.
+// The works of the cpu bench: what is computed, how much of it, and what was promised. Engines (gradloom.ts,
+// jax.ts …) say how; cpu.ts runs them in turn. Sizes are here so that every engine computes the same thing.
 
 export const WORKS = {
   matmul: {

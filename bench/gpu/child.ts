@@ -1,5 +1,6 @@
-// A process of one GPU device: `child.ts DEVICE [WORK…]` measures the works one after the other and prints a line of JSON for
-// each: milliseconds a run, in batches that are long enough for the clock, or why it could not.
+// A process of one GPU device: `child.ts DEVICE [WORK…]` measures the works one after the other and prints a
+// line of JSON for each: milliseconds a run, in batches that are long enough for
+// the clock, or why it could not.
 
 import { Device } from "../../src/index.ts";
 import { flushFreed } from "../../src/runtime/cache.ts";

@@ -1,5 +1,6 @@
-// What the GPU bench measures: each work by name, with what it moves or computes, and how gradloom does it. pytorch.py has the
-// same names. A work prepares its tensors on a device and gives a function that runs it once, captured, without waiting.
+// What the GPU bench measures: each work by name, with what it moves or computes, and how gradloom does it.
+// pytorch.py has the same names. A work prepares its tensors on a device and gives a function that runs it
+// once, captured, without waiting.
 
 import { Convnet } from "../../examples/convnet.ts";
 import { type DTypeName, nn, Tensor, TinyJit } from "../../src/index.ts";

@@ -1,4 +1,5 @@
-// BEAM in a page: what a search found is in IndexedDB, and the next visit takes it from there. CACHE=0 keeps nothing.
+// BEAM in a page: what a search found is in IndexedDB, and the next visit takes it
+// from there. CACHE=0 keeps nothing.
 
 import { describe, expect, test } from "vitest";
 import type { BeamPage } from "./beampage.ts";

@@ -1,4 +1,5 @@
-// The page of beam.test.ts: a product whose kernel BEAM searches for. Says how many kernels the device compiled for it.
+// The page of beam.test.ts: a product whose kernel BEAM searches for. Says how many
+// kernels the device compiled for it.
 
 import { Device, Tensor, withEnv } from "gradloom";
 

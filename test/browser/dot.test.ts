@@ -1,4 +1,5 @@
-// gradloom in a page: the core bundles without `node:` modules, and Chromium computes a dot product and a matmul.
+// gradloom in a page: the core bundles without `node:` modules, and Chromium
+// computes a dot product and a matmul.
 
 import { type Browser, type Page as BrowserPage, chromium } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

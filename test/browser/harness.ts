@@ -11,7 +11,10 @@ import { afterAll, beforeAll } from "vitest";
 
 const root = join(import.meta.dirname, "..", "..");
 
-/** Bundles `entry` (below the repository) as a browser would get it: file name -> text, and what it could not hold. */
+/**
+ * Bundles `entry` (below the repository) as a browser would get it: file name ->
+ * text, and what it could not hold.
+ */
 export async function bundlePage(entry: string, { minify = false }: { minify?: boolean } = {}) {
   const result = await build({
     absWorkingDir: root,

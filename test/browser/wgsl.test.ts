@@ -1,5 +1,5 @@
-// WGSL kernels in Chromium's WebGPU, on its software adapter: every op, cast and constant against ops.ts. Subnormal
-// numbers are left out (WGSL may flush them), and SIN too (codegen decomposes it).
+// WGSL kernels in Chromium's WebGPU, on its software adapter: every op, cast and constant against ops.ts.
+// Subnormal numbers are left out (WGSL may flush them), and SIN too (codegen decomposes it).
 
 import { type Browser, chromium } from "playwright-core";
 import { afterAll, expect, test } from "vitest";

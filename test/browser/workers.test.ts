@@ -1,5 +1,6 @@
-// WASM's workers in a page: with COOP and COEP headers memory is shared, kernels run beside and a timer keeps firing;
-// without them, or where the page's policy forbids such workers, the same program runs on the page's own thread.
+// WASM's workers in a page: with COOP and COEP headers memory is shared, kernels run beside and a timer keeps
+// firing; without them, or where the page's policy forbids such workers, the same program
+// runs on the page's own thread.
 
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";

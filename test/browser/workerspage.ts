@@ -1,4 +1,5 @@
-// What runs inside the page of the workers' test: large kernels while a timer counts, in a page that may share memory.
+// What runs inside the page of the workers' test: large kernels while a timer counts,
+// in a page that may share memory.
 
 import { Device, nn, Tensor, TinyJit } from "gradloom";
 

@@ -1,5 +1,5 @@
-// What a kernel says it costs: operations on values with all loops counted, and the bytes of each buffer's part that is
-// touched, once. Addresses, casts and copies are no operations.
+// What a kernel says it costs: operations on values with all loops counted, and the bytes of each buffer's
+// part that is touched, once. Addresses, casts and copies are no operations.
 
 import { createSchedule, dtypes, GlobalCounters, Tensor, toKernel, WASMRenderer } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
-// Lowering for a target that runs a grid: which axes become gidx and lidx, what happens to more than three of them, and
-// that a fused reduce keeps the axes it does not depend on as loops. The lists are checked, and run with the grid as
-// loops around them.
+// Lowering for a target that runs a grid: which axes become gidx and lidx, what happens to more than three of
+// them, and that a fused reduce keeps the axes it does not depend on as loops. The lists are checked, and run
+// with the grid as loops around them.
 
 import { dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// What the GPU's heuristic makes of convolutions and their gradients, of pooling, and of reduces to few results: nothing is
-// computed for nothing, sums that are long are shared, and the values are JS's.
+// What the GPU's heuristic makes of convolutions and their gradients, of pooling, and of reduces to few
+// results: nothing is computed for nothing, sums that are long are shared, and the values are JS's.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// Workgroups: items that share a reduce (GROUPTOP), axes that groups do not divide, vectors in memory, and what the heuristic
-// for GPUs makes of kernels, all run by JS, which executes barriers and exchanges and fails on a race. Results are those of
-// the kernel without any OptOp.
+// Workgroups: items that share a reduce (GROUPTOP), axes that groups do not divide, vectors in memory, and
+// what the heuristic for GPUs makes of kernels, all run by JS, which executes barriers and exchanges and
+// fails on a race. Results are those of the kernel without any OptOp.
 
 import { ArgumentError, CUDARenderer, createSchedule, dtypes, runSchedule, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -131,7 +131,8 @@ describe("items share a reduce", () => {
     await close([opt("LOCAL", 1, 4), opt("STAGE", 3, 6)]);
   });
   test("inside a loop everyone waits before memory is used again", async () => {
-    // the sum of all rows does not depend on the row, so rows are a loop around the sum of one; no schedule makes this kernel
+    // the sum of all rows does not depend on the row, so rows are a loop around the sum of
+    // one; no schedule makes this kernel
     const shape = [3, 4, 64];
     const item = await lastItem(ints(shape, 11).sum(2));
     const st = ShapeTracker.fromShape(shape);
@@ -412,7 +413,10 @@ describe("JS runs workgroups as a GPU does", () => {
     await expect(run(g)).rejects.toThrow("some items of a workgroup meet");
   });
 
-  /** Two turns: items copy an element each, read their neighbour's, and copy over it; what happens between is given. */
+  /**
+   * Two turns: items copy an element each, read their neighbour's, and copy over it;
+   * what happens between is given.
+   */
   const turns = (between: (g: UOpGraph) => void, late: (g: UOpGraph) => void, vector = 1): UOpGraph => {
     const g = new UOpGraph();
     const out = g.add("DEFINE_GLOBAL", PtrDType(int32), [], [0, "data0", true]);

@@ -1,5 +1,6 @@
-// Products of matrices on GPUs: operands through shared memory (SHARED), and warps that multiply matrices in one step (TC), run by
-// JS. Small integers make every sum exact, so that the order in which a step adds does not matter: results equal those of loops.
+// Products of matrices on GPUs: operands through shared memory (SHARED), and warps that multiply matrices in
+// one step (TC), run by JS. Small integers make every sum exact, so that the order in which a step adds does
+// not matter: results equal those of loops.
 
 import { ArgumentError, CUDARenderer, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -69,7 +70,9 @@ const indexesOf = (kernel: Kernel): ReadonlyMap<UOp, Value>[] =>
     }
     return known;
   });
-/** How many groups of four banks eight items that are served at once touch, at worst: in all there are eight. */
+/**
+ * How many groups of four banks eight items that are served at once touch, at worst: in all there are eight.
+ */
 function banks(access: UOp, indexes: readonly ReadonlyMap<UOp, Value>[]): number {
   const { base } = (access.srcs[0] as UOp).dtype as Pointer;
   const places = indexes.map((known) => Number(known.get(access.srcs[1] as UOp)) * base.itemsize);

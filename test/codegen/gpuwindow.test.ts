@@ -1,5 +1,6 @@
-// Convolutions and their gradients through shared memory (SHARED), run by JS, which finds races: parts of buffers that are
-// windows, loops inside and outside of the one that fetches, ranges that go backwards. Small whole numbers: sums are exact.
+// Convolutions and their gradients through shared memory (SHARED), run by JS, which finds races: parts of
+// buffers that are windows, loops inside and outside of the one that fetches, ranges that go backwards. Small
+// whole numbers: sums are exact.
 
 import { ArgumentError, dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

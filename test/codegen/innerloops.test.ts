@@ -1,5 +1,6 @@
-// What the loops of the bench's kernels are made of, as the heuristic leaves them: no division and no modulo, no bounds check but at
-// the edges of a padding, nothing that is the same in every turn, and vectors wherever memory lies side by side.
+// What the loops of the bench's kernels are made of, as the heuristic leaves them: no division and no modulo,
+// no bounds check but at the edges of a padding, nothing that is the same in every turn, and vectors
+// wherever memory lies side by side.
 
 import { describe, expect, test } from "vitest";
 import { KERNELS, type KernelName, kernelItems } from "../../bench/cpu/kernels.ts";

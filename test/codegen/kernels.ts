@@ -1,6 +1,6 @@
-// For the tests of codegen: the last kernel of a tensor's schedule, lowered by hand with any list of OptOps for any
-// target, run on a device or, where it wants a grid, on JS with the grid as loops. Random lists, and targets that lack
-// something.
+// For the tests of codegen: the last kernel of a tensor's schedule, lowered by hand with any list of OptOps
+// for any target, run on a device or, where it wants a grid, on JS with the grid as loops. Random lists, and
+// targets that lack something.
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
@@ -53,7 +53,9 @@ export function wholeFloats(device: string, shape: readonly number[], r: Random)
   return tensor(device, dtypes.float32, values, shape);
 }
 
-/** Up to four ops on any axes, by amounts that divide them; STAGE of an output axis in so many of a hundred. */
+/**
+ * Up to four ops on any axes, by amounts that divide them; STAGE of an output axis in so many of a hundred.
+ */
 export function randomOpts(r: Random, axes: readonly Axis[], staged = 0): OptOp[] {
   return Array.from({ length: r.int(0, 4) }, () => {
     const { of, size, kind } = r.pick(axes);

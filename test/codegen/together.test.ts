@@ -1,5 +1,5 @@
-// Reduces of one kernel over the same elements: one loop where none waits for another, one each where they do. Values are
-// those of a kernel each.
+// Reduces of one kernel over the same elements: one loop where none waits for another, one each where they
+// do. Values are those of a kernel each.
 
 import { createSchedule, dtypes, runSchedule, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// How a torch call becomes one of ours. Most operators need only the names of their parameters in torch's order; a
-// spec says which of them we take by position and which in the options at the end:
+// How a torch call becomes one of ours. Most operators need only the names of their parameters in torch's
+// order; a spec says which of them we take by position and which in the options at the end:
 //   "dim keepdim *dtype ~out"   t.method(dim, keepdim, { dtype }); `out` is accepted and left alone.
 
 import { Tensor } from "gradloom";
@@ -38,7 +38,9 @@ export class Call {
     this.variant = variant;
   }
 
-  /** The arguments under the given names (those of the parameters after the input); an unknown one is refused. */
+  /**
+   * The arguments under the given names (those of the parameters after the input); an unknown one is refused.
+   */
   named<K extends string>(...names: readonly K[]): Record<K, Arg> {
     if (this.#args.length > names.length) {
       throw new Unsupported(

@@ -1,4 +1,5 @@
-// Runs one sample on a device: the value, and where the file has them the gradients, computed together and compared.
+// Runs one sample on a device: the value, and where the file has them the gradients,
+// computed together and compared.
 
 import { Tensor } from "gradloom";
 import { Call, type Result, Unset, Unsupported } from "./call.ts";

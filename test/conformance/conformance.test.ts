@@ -1,5 +1,5 @@
-// torch's own samples: the open file whole on WASM, a tenth of it on JS, on two devices, and on kernels as a GPU gets them.
-// Skipped, with the reason, where it is absent; CONFORMANCE names another file of the form.
+// torch's own samples: the open file whole on WASM, a tenth of it on JS, on two devices, and on kernels as a
+// GPU gets them. Skipped, with the reason, where it is absent; CONFORMANCE names another file of the form.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";

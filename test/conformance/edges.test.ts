@@ -1,5 +1,6 @@
-// What PyTorch says at the edges: ties, NaN, empty and 0-d tensors, mixed types, options that change each other.
-// edges.jsonl was computed by edges.py; unlike the large file it is always here, and all of it must agree.
+// What PyTorch says at the edges: ties, NaN, empty and 0-d tensors, mixed types, options that change each
+// other. edges.jsonl was computed by edges.py; unlike the large file it is always
+// here, and all of it must agree.
 
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";

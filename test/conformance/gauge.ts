@@ -1,6 +1,6 @@
-// Singular vectors are determined up to their sign: a pair of ours that points the other way than torch's is turned
-// before it is compared and before the loss is taken of it. Those of full matrices that belong to no singular value are
-// any basis of what is left.
+// Singular vectors are determined up to their sign: a pair of ours that points the other way than torch's is
+// turned before it is compared and before the loss is taken of it. Those of full matrices that belong to no
+// singular value are any basis of what is left.
 
 import { Tensor } from "gradloom";
 import { isTensor, type Raw, type Sample, toNumber } from "./sample.ts";
@@ -37,8 +37,8 @@ export async function aligned(
 }
 
 /**
- * The vectors beyond the singular values span a space in which any basis will do: ours becomes what torch's is in that
- * space. Where the spaces differ the result differs from torch's.
+ * The vectors beyond the singular values span a space in which any basis will do: ours becomes what torch's
+ * is in that space. Where the spaces differ the result differs from torch's.
  */
 function nullAligned(vectors: Tensor, want: Raw, pairs: number, transposed = false): Tensor {
   const columns = vectors.shape.at(-1) as number;

@@ -1,4 +1,5 @@
-// Operators beyond those of the open file, so that a wider one can be run: losses, unpooling, linear algebra, areas.
+// Operators beyond those of the open file, so that a wider one can be run: losses,
+// unpooling, linear algebra, areas.
 
 import { Tensor } from "gradloom";
 import { type Handler, invoke, method, type Table } from "./call.ts";

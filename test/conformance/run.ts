@@ -1,6 +1,6 @@
 // npm run conformance -- FILE [--device WASM] [--op name] [--limit n] [--every n] [--share i/n] [--verbose]
-// Runs a file of torch's own samples and says what agrees. Exits with 1 unless 98 % of the values and 97 % of the
-// gradients do.
+// Runs a file of torch's own samples and says what agrees. Exits with 1 unless 98 % of the values and 97 % of
+// the gradients do.
 
 import { parseArgs } from "node:util";
 import { Device } from "gradloom";

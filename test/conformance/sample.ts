@@ -1,5 +1,5 @@
-// The data: one sample a line as the conformance README describes it, read into tensors, and values compared with its
-// tolerances. A leaf that wants a gradient is kept in the order input, args, kwargs.
+// The data: one sample a line as the conformance README describes it, read into tensors, and values compared
+// with its tolerances. A leaf that wants a gradient is kept in the order input, args, kwargs.
 
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";

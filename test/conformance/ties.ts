@@ -1,5 +1,5 @@
-// Where several elements are equal, which of them an argmax, a sort or a median names is not specified: places may
-// differ from torch's if the elements at both are equal.
+// Where several elements are equal, which of them an argmax, a sort or a median names is not specified:
+// places may differ from torch's if the elements at both are equal.
 
 import { isTensor, type Raw, type RawTensor, type Sample, toNumber } from "./sample.ts";
 

@@ -1,6 +1,6 @@
-// Every cast (13 x 13 types) and every bitcast between types of one size, over edge values and random bits, on every
-// device, against castValue and bitcastValue. Results are looked at as bits, all targets of one source in one kernel,
-// and stored in their own type besides.
+// Every cast (13 x 13 types) and every bitcast between types of one size, over edge values and random bits,
+// on every device, against castValue and bitcastValue. Results are looked at as bits, all targets of one
+// source in one kernel, and stored in their own type besides.
 
 import { type DType, dtypes, Tensor } from "gradloom";
 import { describe, expect } from "vitest";

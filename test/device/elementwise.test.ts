@@ -1,6 +1,6 @@
-// Every op on every type over all pairs of edge values (NaN, infinities, -0, ends of the integers, division by zero,
-// shifts by more than the width), on every device. The reference is `evaluate` of the op's record; exp2, log2 and sin
-// are compared with Math within 2 ulp.
+// Every op on every type over all pairs of edge values (NaN, infinities, -0, ends of the integers, division
+// by zero, shifts by more than the width), on every device. The reference is `evaluate` of the op's record;
+// exp2, log2 and sin are compared with Math within 2 ulp.
 
 import { type DType, dtypes } from "gradloom";
 import { describe } from "vitest";

@@ -1,5 +1,5 @@
-// Floats of 8 bits on every device that is open: every bit pattern means what torch says, floats round to the nearest, and
-// products of matrices are added up in float32.
+// Floats of 8 bits on every device that is open: every bit pattern means what torch says, floats round to the
+// nearest, and products of matrices are added up in float32.
 
 import { dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// float16 and bfloat16 on every device: all 65536 bit patterns there and back, rounding of values that lie between,
-// and random arithmetic, which rounds after every op. The reference is castValue and evaluate.
+// float16 and bfloat16 on every device: all 65536 bit patterns there and back, rounding of values that lie
+// between, and random arithmetic, which rounds after every op. The reference is castValue and evaluate.
 
 import { type DType, dtypes, Tensor } from "gradloom";
 import { describe, expect } from "vitest";

@@ -1,6 +1,7 @@
-// Softmax, variance and their kin on rows that are easily lost: a large mean and a tiny spread, equal values, infinities, rows
-// of nothing but -inf, NaN, numbers so large that their exp or their sum is not there. Against plain loops in float64,
-// fused into one kernel and as the seeds cut (FUSE=0), on every device, with row lengths that vectors divide and that they do not.
+// Softmax, variance and their kin on rows that are easily lost: a large mean and a tiny spread, equal values,
+// infinities, rows of nothing but -inf, NaN, numbers so large that their exp or their sum is not there.
+// Against plain loops in float64, fused into one kernel and as the seeds cut (FUSE=0), on every device, with
+// row lengths that vectors divide and that they do not.
 
 import { Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -91,7 +92,8 @@ const CASES: Readonly<Record<string, Case>> = {
     within: 1e-5,
     kernels: [1, 3],
   },
-  // the mean is a rounded sum: two passes take its error squared, the squares' mean less the mean's square had nothing left
+  // the mean is a rounded sum: two passes take its error squared, the squares' mean less the
+  // mean's square had nothing left
   var: {
     build: (t) => t.var(1),
     truth: (xs) => [variance(xs)],

@@ -1,5 +1,6 @@
-// What the suites of this folder share: the devices they run on, tensors of exact values, edge values of each type, and
-// comparison to the bit or to a distance in ulps. A device that cannot be opened skips its tests and says why.
+// What the suites of this folder share: the devices they run on, tensors of exact values, edge values of each
+// type, and comparison to the bit or to a distance in ulps. A device that cannot be
+// opened skips its tests and says why.
 
 import { DeviceError, type DType, dtypes, Tensor } from "gradloom";
 import { expect, test } from "vitest";
@@ -79,8 +80,8 @@ export interface Column {
 type Rows = (a: Tensor, b: Tensor, c: Tensor, d: Tensor) => Tensor;
 
 /**
- * Several functions of the same columns in one kernel: row i of the result is function i. All of them are computed
- * for each element and one is chosen, so that a compiler that takes its time is called once.
+ * Several functions of the same columns in one kernel: row i of the result is function i. All of them are
+ * computed for each element and one is chosen, so that a compiler that takes its time is called once.
  */
 export async function rows(
   device: string,
@@ -110,7 +111,10 @@ const FLOATS = [
   Number.MAX_VALUE, Number.MIN_VALUE, 3.4028234663852886e38, -3.4028234663852886e38, NaN, Infinity, -Infinity,
 ];
 
-/** NaN, infinities, both zeros, subnormals and the ends of the range; for integers the ends and what is near zero. */
+/**
+ * NaN, infinities, both zeros, subnormals and the ends of the range; for integers
+ * the ends and what is near zero.
+ */
 export function edges(d: DType): Value[] {
   if (d.kind === "bool") return [0, 1];
   if (d.isFloat) return [...FLOATS.map((x) => wrap(d, x))].filter(isFirst);

@@ -1,5 +1,6 @@
-// The elementwise methods of Tensor as a user calls them, on every device: what they make of NaN, infinities, -0 and
-// the ends of the integers, plain numbers as operands, and the type that a combination has (torch's tables).
+// The elementwise methods of Tensor as a user calls them, on every device: what they make of NaN, infinities,
+// -0 and the ends of the integers, plain numbers as operands, and the type that a
+// combination has (torch's tables).
 
 import { type DType, DTypeError, type DTypeName, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -248,8 +249,8 @@ const PROMOTED = [
   "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8",
 ].map((row) => row.split(" ").map((s) => SHORT[s] as DTypeName));
 
-/** [a tensor of this type, with a number, with a fraction]: torch.result_type with Python's int and float, but that
- * our default integer is int32 where torch's is int64. */
+/** [a tensor of this type, with a number, with a fraction]: torch.result_type with Python's int and float,
+ * but that our default integer is int32 where torch's is int64. */
 // biome-ignore format: a table
 const WITH_NUMBERS: readonly (readonly [DTypeName, DTypeName, DTypeName])[] = [
   ["bool", "int32", "float32"], ["uint8", "uint8", "float32"], ["int8", "int8", "float32"],

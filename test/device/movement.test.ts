@@ -1,5 +1,6 @@
-// Movement ops, broadcasting, tensors of zero elements and of zero dims, on every device: each op by itself against
-// arrays written out, and the ways in which views meet computing (random chains are in random.test.ts).
+// Movement ops, broadcasting, tensors of zero elements and of zero dims, on every device: each op by itself
+// against arrays written out, and the ways in which views meet computing (random
+// chains are in random.test.ts).
 
 import { DTypeError, dtypes, ShapeError, Tensor } from "gradloom";
 import { describe, expect } from "vitest";

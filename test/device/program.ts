@@ -1,6 +1,6 @@
-// A random program: a movement chain with elementwise ops, casts, reduces and reduces expanded back in between, sometimes
-// stored on the way. Each step is done on the tensor and on an array that really moves its values. Float values are
-// kept to small multiples of 1/256, so that no order of a sum matters.
+// A random program: a movement chain with elementwise ops, casts, reduces and reduces expanded back in
+// between, sometimes stored on the way. Each step is done on the tensor and on an array that really moves its
+// values. Float values are kept to small multiples of 1/256, so that no order of a sum matters.
 
 import { type DType, dtypes, Tensor } from "gradloom";
 import { castValue, type Value } from "../../src/dtype.ts";
@@ -22,7 +22,10 @@ interface Node {
 }
 const zeroOf = (d: DType): Value => (d.isBig ? 0n : 0);
 
-/** Exact in every order of adding: small multiples of 1/256; NaN and infinities add up the same in any order too. */
+/**
+ * Exact in every order of adding: small multiples of 1/256; NaN and infinities
+ * add up the same in any order too.
+ */
 const isExact = (x: Value): boolean =>
   typeof x === "bigint" || !Number.isFinite(x) || (Math.abs(x) <= 4096 && Number.isInteger(x * 256));
 const addsExactly = (xs: readonly Value[]): boolean =>
@@ -159,7 +162,9 @@ export class Program {
     return axes.length === 0 ? x.t.shape.map((_, i) => i) : axes;
   }
 
-  /** With a constant, or of one operand. Some of these make something of zero, which a padding must not see. */
+  /**
+   * With a constant, or of one operand. Some of these make something of zero, which a padding must not see.
+   */
   #unary(x: Node): void {
     const r = this.#random;
     const { dtype: d } = x.t;

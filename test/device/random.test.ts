@@ -1,5 +1,6 @@
-// Random programs (program.ts) through the whole pipeline on every device: movement chains, elementwise ops, reduces and
-// what fusion makes of them, compared with plain arrays. A failure prints the seed and the program.
+// Random programs (program.ts) through the whole pipeline on every device: movement chains, elementwise ops,
+// reduces and what fusion makes of them, compared with plain arrays. A failure
+// prints the seed and the program.
 
 import { withEnv } from "gradloom";
 import { describe } from "vitest";

@@ -1,5 +1,6 @@
-// SUM and MAX over every set of axes, on every type, with and without keepdim, over nothing at all; and what is made of
-// them: mean, var, softmax, logSoftmax, dot and matmul, against plain loops over arrays. On every device.
+// SUM and MAX over every set of axes, on every type, with and without keepdim, over nothing at all; and what
+// is made of them: mean, var, softmax, logSoftmax, dot and matmul, against plain
+// loops over arrays. On every device.
 
 import { type DType, dtypes, ShapeError, Tensor } from "gradloom";
 import { describe, expect } from "vitest";
@@ -268,7 +269,9 @@ describe("windows", () => {
   });
 });
 
-/** The product of [..., n, k] by [..., k, m] as loops; `batch` pairs of matrices, each chosen by its index. */
+/**
+ * The product of [..., n, k] by [..., k, m] as loops; `batch` pairs of matrices, each chosen by its index.
+ */
 function matmul(a: number[], b: number[], n: number, k: number, m: number): number[] {
   const out: number[] = [];
   for (let i = 0; i < n; i++)

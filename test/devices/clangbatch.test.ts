@@ -1,5 +1,5 @@
-// CLANG compiles together what is asked for together: how often the compiler is started, which kernel a mistake belongs
-// to, what a sync caller gets, and that nothing is left behind.
+// CLANG compiles together what is asked for together: how often the compiler is started, which kernel a
+// mistake belongs to, what a sync caller gets, and that nothing is left behind.
 
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// DISK: a tensor on a file. Nothing is read before bytes are asked for, only the asked bytes are read, what is written
-// comes back, and a file that is missing, short or no file is told as a FileError.
+// DISK: a tensor on a file. Nothing is read before bytes are asked for, only the asked bytes are read, what
+// is written comes back, and a file that is missing, short or no file is told as a FileError.
 
 import { mkdtempSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
-// A compiled shared object as a function, for the tests of compilers: buffers as addresses, variables as numbers.
+// A compiled shared object as a function, for the tests of compilers: buffers as
+// addresses, variables as numbers.
 
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// JS under another name, which gets the kernels of another target: with a GPU's renderer it executes, item by item, what the
-// GPU would have been given, and finds races. The text that the renderer makes is made too, and thrown away.
+// JS under another name, which gets the kernels of another target: with a GPU's renderer it executes, item by
+// item, what the GPU would have been given, and finds races. The text that the renderer
+// makes is made too, and thrown away.
 
 import { registry } from "#devices";
 import type { Renderer } from "../../src/codegen/target.ts";

@@ -1,5 +1,5 @@
-// ARCHITECTURE.md says what is true: its files exist and are all there, its names are in src/, its listings are what the
-// compiler prints for the two programs it follows.
+// ARCHITECTURE.md says what is true: its files exist and are all there, its names are in src/, its listings
+// are what the compiler prints for the two programs it follows.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";

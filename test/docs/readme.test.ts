@@ -1,5 +1,5 @@
-// README.md says what is true: its example prints what stands below it, its DEBUG samples are what DEBUG prints (but
-// for the times), its two commands are what continuous integration runs, its size is the size.
+// README.md says what is true: its example prints what stands below it, its DEBUG samples are what DEBUG
+// prints (but for the times), its two commands are what continuous integration runs, its size is the size.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// The pages of docs/reference are what the sources say, and they have every public name: each method of Tensor, each name
-// of nn, with a text and an example that examples.test.ts runs.
+// The pages of docs/reference are what the sources say, and they have every public name: each method of
+// Tensor, each name of nn, with a text and an example that examples.test.ts runs.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { nn, Tensor } from "gradloom";

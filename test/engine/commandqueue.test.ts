@@ -54,8 +54,8 @@ async function trace(queue: CommandQueue, start?: readonly string[]) {
 const whatOf = (events: readonly { what: string }[]) => events.map((e) => e.what);
 
 /**
- * The seed's METAL computes, its CLANG is the host that gets the result. Where the two wait for each other's signals, the
- * sync is a signal and no stop, and the copy goes without the host.
+ * The seed's METAL computes, its CLANG is the host that gets the result. Where the two wait for each other's
+ * signals, the sync is a signal and no stop, and the copy goes without the host.
  */
 const ROLES = [
   { metal: "JS", clang: "JS:1", sync: "synchronize", copy: "copy" },

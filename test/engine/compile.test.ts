@@ -1,5 +1,5 @@
-// How often kernels are compiled: once for each structure, shapes included, whatever the tensors; together where the device
-// compiles beside the host; and who hears of a kernel that does not compile.
+// How often kernels are compiled: once for each structure, shapes included, whatever the tensors; together
+// where the device compiles beside the host; and who hears of a kernel that does not compile.
 
 import { CompileError, createSchedule, Device, nn, runSchedule, type ScheduleItem, Tensor } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -107,7 +107,8 @@ describe("a device that compiles beside the host", () => {
     const list = steps();
     const log = later((name) => name.startsWith("E_4"));
     await expect(Tensor.realize(...list)).rejects.toThrow(/no E_4/);
-    expect(log.filter((x) => x === "start").length).toBe(5); // four together, and the one that failed once more
+    // four together, and the one that failed once more
+    expect(log.filter((x) => x === "start").length).toBe(5);
     expect(list.map((t) => t.lazydata.base.realized !== undefined)).toEqual([true, true, false, false]);
   });
   test("refuses to be waited for without await, as before", () => {

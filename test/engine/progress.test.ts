@@ -1,4 +1,5 @@
-// The bar of compiling: after a second of it and not before, on a terminal or (DEBUG) as lines, gone at the end.
+// The bar of compiling: after a second of it and not before, on a terminal or
+// (DEBUG) as lines, gone at the end.
 
 import { Device, Tensor, withEnv } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";

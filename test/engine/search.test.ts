@@ -1,4 +1,5 @@
-// BEAM: a search gives a kernel that computes the same, keeps what it found, and believes no list that does not fit.
+// BEAM: a search gives a kernel that computes the same, keeps what it found, and
+// believes no list that does not fit.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,9 +1,12 @@
-// Llama once more, with plain arrays and loops and nothing of gradloom: what examples/stories15m.ts is held against.
-// It reads the file by itself, and works out the angles of the places instead of reading them.
+// Llama once more, with plain arrays and loops and nothing of gradloom: what examples/stories15m.ts is held
+// against. It reads the file by itself, and works out the angles of the places instead of reading them.
 
 type Matrix = { readonly at: number; readonly rows: number; readonly cols: number };
 
-/** The first `count` tokens that the model of a llama2.c file finds likeliest, and the least by which one of them led. */
+/**
+ * The first `count` tokens that the model of a llama2.c file finds likeliest, and the
+ * least by which one of them led.
+ */
 export function plainLlama(file: ArrayBuffer, count: number): { tokens: number[]; margin: number } {
   const head = new DataView(file);
   const [dim, hidden, depth, heads] = [0, 4, 8, 12].map((at) => head.getInt32(at, true)) as [

@@ -1,5 +1,6 @@
-// The texts of a few kernels for GPUs as the heuristics make them: a softmax that is one kernel, and a product of matrices by
-// tensor cores. And nvcc takes what is rendered for every tensor core, layout and type.
+// The texts of a few kernels for GPUs as the heuristics make them: a softmax that is one kernel, and a
+// product of matrices by tensor cores. And nvcc takes what is rendered for
+// every tensor core, layout and type.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Queue streams: what is submitted to the rings of WASM for the dot product, for a copy between two devices, and for
-// a kernel that is shared. Text as `disassemble` gives it; addresses are numbered as they appear.
+// Queue streams: what is submitted to the rings of WASM for the dot product, for a copy between two devices,
+// and for a kernel that is shared. Text as `disassemble` gives it; addresses are numbered as they appear.
 
 import { Device, resetKernelNames, Tensor } from "gradloom";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Nodes on several devices: where the shares lie after each op, how many kernels and copies an op takes, the two ways to
-// add up, and random programs that must give what one device gives.
+// Nodes on several devices: where the shares lie after each op, how many kernels and copies an op takes, the
+// two ways to add up, and random programs that must give what one device gives.
 
 import { createSchedule, Device, LazyBuffer, MultiLazyBuffer, Tensor, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";

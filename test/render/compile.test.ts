@@ -1,5 +1,6 @@
-// Rendered kernels through real compilers: C (gcc, clang) and OpenCL (pocl) run and are compared with ops.ts value by
-// value; CUDA, HIP and Metal are compiled only. A compiler that is not installed skips its tests and says so.
+// Rendered kernels through real compilers: C (gcc, clang) and OpenCL (pocl) run and are compared with ops.ts
+// value by value; CUDA, HIP and Metal are compiled only. A compiler that is not
+// installed skips its tests and says so.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -143,7 +144,10 @@ test("OpenCL: every op, cast and constant agrees with ops.ts", async (ctx) => {
 
 // ---- compiled only ----
 
-/** Many kernels in one file: each in its own namespace, so that their helpers do not meet; includes come first. */
+/**
+ * Many kernels in one file: each in its own namespace, so that their helpers do
+ * not meet; includes come first.
+ */
 function oneFile(language: CStyleLanguage, cases: readonly Case[]): string {
   const texts = cases.map((c) => uopsToCStyle(language, c.name, c.uops));
   const isInclude = (line: string) => line.startsWith("#include");

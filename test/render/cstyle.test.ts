@@ -1,5 +1,6 @@
-// The texts of the C-like languages: the kernels printed in the seeds to the letter, what is inlined and what gets a
-// name, and how literals and each language's own words are spelt. What the texts mean is tested in compile.test.ts.
+// The texts of the C-like languages: the kernels printed in the seeds to the letter, what is inlined and what
+// gets a name, and how literals and each language's own words are spelt. What the texts
+// mean is tested in compile.test.ts.
 
 import { describe, expect, test } from "vitest";
 import { type DType, dtypes, PtrDType, type Value } from "../../src/dtype.ts";

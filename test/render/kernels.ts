@@ -1,5 +1,6 @@
-// Kernels for the tests of the renderers, built by hand: every op on every type over edge values, every cast, and one
-// kernel that uses every kind of UOp. Each comes with its inputs and the outputs that ops.ts and dtype.ts ask for.
+// Kernels for the tests of the renderers, built by hand: every op on every type over edge values, every cast,
+// and one kernel that uses every kind of UOp. Each comes with its inputs and the outputs
+// that ops.ts and dtype.ts ask for.
 
 import {
   bitcastValue,
@@ -112,7 +113,10 @@ export const opsOf = (d: DType): AluOp[] =>
 
 // ---- one kernel of all ops on one type ----
 
-/** Buffers in their order, a loop over `n` elements; `body` gets the loads of the inputs and returns the stores. */
+/**
+ * Buffers in their order, a loop over `n` elements; `body` gets the loads of the
+ * inputs and returns the stores.
+ */
 function loopKernel(
   n: number,
   outs: readonly DType[],
@@ -180,7 +184,10 @@ export function aluCase(d: DType, ops: readonly AluOp[] = opsOf(d), xs: readonly
   return { name: `alu_${d.name}`, uops, outputs, inputs, vals: [], local: 1 };
 }
 
-/** From one type to all others. A float out of range of the target is codegen's to clamp, so it is left out here. */
+/**
+ * From one type to all others. A float out of range of the target is codegen's to
+ * clamp, so it is left out here.
+ */
 export function castCase(from: DType, targets: readonly DType[], xs: readonly Value[] = edges(from)): Case {
   const fits = (to: DType, x: Value): boolean => {
     if (!from.isFloat || !to.isInt) return true;
@@ -247,7 +254,9 @@ export function overflowCase(d: DType): Case {
   };
 }
 
-/** The same kernel on `width` elements at a time; the last of them is repeated until they fill the vectors. */
+/**
+ * The same kernel on `width` elements at a time; the last of them is repeated until they fill the vectors.
+ */
 export function widened(c: Case, width: number): Case {
   const n = c.outputs[0]?.values.length ?? 0;
   const more = Math.ceil(n / width) * width - n;

@@ -1,4 +1,5 @@
-// A small OpenCL host for the tests: opens the first device through koffi, builds a program, runs one case of it.
+// A small OpenCL host for the tests: opens the first device through koffi, builds
+// a program, runs one case of it.
 
 import { openKoffi } from "../../src/devices/koffi.ts";
 import { type Case, encode } from "./kernels.ts";

@@ -1,4 +1,5 @@
-// The shape of WGSL modules: bindings, sizes, types and the spellings that differ from C. No WebGPU is asked here.
+// The shape of WGSL modules: bindings, sizes, types and the spellings that differ
+// from C. No WebGPU is asked here.
 
 import { describe, expect, test } from "vitest";
 import { type DType, dtypes, PtrDType } from "../../src/dtype.ts";

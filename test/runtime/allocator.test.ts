@@ -1,5 +1,5 @@
-// The address space of devices whose memory is one piece: blocks never overlap, neighbours join when freed, memory is
-// used again before more is asked for, and after everything is freed nothing is left over.
+// The address space of devices whose memory is one piece: blocks never overlap, neighbours join when freed,
+// memory is used again before more is asked for, and after everything is freed nothing is left over.
 
 import { describe, expect, test } from "vitest";
 import { AddressSpace } from "../../src/runtime/allocator.ts";

@@ -1,5 +1,5 @@
-// Freed memory is handed out again to buffers of its size, up to a cap, the oldest goes first, and none of it is kept
-// when a device would otherwise say that it is full.
+// Freed memory is handed out again to buffers of its size, up to a cap, the oldest goes first, and none of it
+// is kept when a device would otherwise say that it is full.
 
 import { Buffer, Device, dtypes, GlobalCounters, OutOfMemoryError, Tensor, withEnv } from "gradloom";
 import { beforeAll, beforeEach, expect, test, vi } from "vitest";

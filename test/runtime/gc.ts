@@ -1,5 +1,5 @@
-// Collects garbage by hand (the tests run with --expose-gc) and lets finalisers run, so that what nobody holds is given
-// back before a test looks at the counters.
+// Collects garbage by hand (the tests run with --expose-gc) and lets finalisers run, so that what nobody
+// holds is given back before a test looks at the counters.
 
 import { GlobalCounters } from "gradloom";
 

@@ -1,5 +1,6 @@
-// Device memory: temporaries are given back, early by dispose or late by the collector, memory that is handed out again
-// reads as zeros where that is promised, and a full device says so and works again once tensors are dropped.
+// Device memory: temporaries are given back, early by dispose or late by the collector, memory that is handed
+// out again reads as zeros where that is promised, and a full device says so and works
+// again once tensors are dropped.
 
 import { Buffer, Device, DeviceError, dtypes, GlobalCounters, OutOfMemoryError, Tensor } from "gradloom";
 import { describe, expect, test, vi } from "vitest";
@@ -299,7 +300,8 @@ describe("who reads whom is forgotten with the reader", () => {
     for (let round = 0; round < 20; round++) {
       for (let i = 0; i < 5000; i++) w.add(1);
       most = Math.max(most, w.lazydata.readersKept);
-      await new Promise((resolve) => setImmediate(resolve)); // what was made in this turn is kept until its end
+      // what was made in this turn is kept until its end
+      await new Promise((resolve) => setImmediate(resolve));
       globalThis.gc?.();
     }
     expect(most).toBeLessThan(20_000);

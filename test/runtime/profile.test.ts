@@ -1,5 +1,6 @@
-// PROFILE=1: a trace with a track a queue, kernels by name with FLOP and bytes, copies, waits and the host's part, whose
-// times are those of the signals; in a file when the process ends; and nothing of it without the setting.
+// PROFILE=1: a trace with a track a queue, kernels by name with FLOP and bytes, copies, waits and the host's
+// part, whose times are those of the signals; in a file when the process ends; and
+// nothing of it without the setting.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

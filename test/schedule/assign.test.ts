@@ -1,5 +1,6 @@
-// assign writes into memory that others may still want to read. The rule: whoever was built on the old value gets the old
-// value, or a StaleError; a wrong number never. Here case by case; assignrandom.test.ts does it at random.
+// assign writes into memory that others may still want to read. The rule: whoever was built on the old value
+// gets the old value, or a StaleError; a wrong number never. Here case by case;
+// assignrandom.test.ts does it at random.
 
 import {
   ArgumentError,

@@ -1,6 +1,7 @@
-// Random programs of tensors, ops, assigns and reads, seeded, against plain arrays that are computed at once. A tensor is
-// a value: nothing that is done to another tensor may change it. A StaleError is the one permitted way out, and only for
-// programs that keep views of memory or ask for results in pieces; a wrong number never is.
+// Random programs of tensors, ops, assigns and reads, seeded, against plain arrays that are computed at once.
+// A tensor is a value: nothing that is done to another tensor may change it. A StaleError is the one
+// permitted way out, and only for programs that keep views of memory or ask for results in
+// pieces; a wrong number never is.
 
 import { ArgumentError, Device, StaleError, Tensor } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// What the tests of this folder share: tensors that are in memory already, and ways to look at a schedule (how many
-// kernels, which items, how deep the loops go, how many operations) without running it.
+// What the tests of this folder share: tensors that are in memory already, and ways to look at a schedule
+// (how many kernels, which items, how deep the loops go, how many operations) without running it.
 
 import {
   ClangRenderer,

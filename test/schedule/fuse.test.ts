@@ -1,5 +1,6 @@
-// Where the graph is cut into kernels: the realise rules of seed 001 one by one, what fuses, what must not, and that
-// fusing never computes a reduce once an element. Counts are exact: a kernel more or less is a change of behaviour.
+// Where the graph is cut into kernels: the realise rules of seed 001 one by one, what fuses, what must not,
+// and that fusing never computes a reduce once an element. Counts are exact: a kernel more or
+// less is a change of behaviour.
 
 import { GlobalCounters, Tensor as T, type Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -75,7 +76,8 @@ describe("the realise rules of seed 001", () => {
     expect(kernels(x.sub(y).sin().pad(pads).add(big))).toBe(1);
     expect(kernels(x.exp2().pad(pads).add(big))).toBe(2);
     expect(kernels(x.mul(y).reciprocal().neg().pad(pads).add(big))).toBe(2);
-    expect(kernels(x.add(1).exp2().contiguous().neg().pad(pads).add(big))).toBe(2); // unsafe part is stored anyway
+    // unsafe part is stored anyway
+    expect(kernels(x.add(1).exp2().contiguous().neg().pad(pads).add(big))).toBe(2);
     expect(
       kernels(
         x

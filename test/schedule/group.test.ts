@@ -1,5 +1,5 @@
-// Kernels with several outputs: which ones become one, that they compute what they did apart (also where one output is the
-// old value of another), and what stays apart.
+// Kernels with several outputs: which ones become one, that they compute what they did apart (also where one
+// output is the old value of another), and what stays apart.
 
 import { createSchedule, GlobalCounters, Tensor as T, type Tensor, TinyJit, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";

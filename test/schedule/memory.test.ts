@@ -1,5 +1,5 @@
-// The memory planner: values that live at the same time never overlap, and the arena is little longer than the most
-// bytes that are alive at once.
+// The memory planner: values that live at the same time never overlap, and the arena is little longer than
+// the most bytes that are alive at once.
 
 import { describe, expect, test } from "vitest";
 import {

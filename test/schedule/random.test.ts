@@ -1,5 +1,5 @@
-// Random graphs, seeded: what is computed lazily in fused kernels equals what is computed one op at a time, with FUSE=1
-// and with FUSE=0, and fusing neither adds kernels nor multiplies the work.
+// Random graphs, seeded: what is computed lazily in fused kernels equals what is computed one op at a time,
+// with FUSE=1 and with FUSE=0, and fusing neither adds kernels nor multiplies the work.
 
 import { Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -69,7 +69,10 @@ const broadcasts = (a: Tensor, b: Tensor): boolean => {
   return true;
 };
 
-/** Builds the same random graph `lazy` or one realised op at a time. The choices depend on shapes and seed alone. */
+/**
+ * Builds the same random graph `lazy` or one realised op at a time. The choices
+ * depend on shapes and seed alone.
+ */
 function build(seed: number, lazy: boolean): Tensor[] {
   const r = new Random(seed);
   const pool = [ready([3, 4]), ready([3, 1], {}, 4), ready([4, 4], {}, 2), ready([2, 3, 4], {}, 8)];

@@ -1,5 +1,5 @@
-// createSchedule as a function: it changes nothing, what has run is not scheduled again, symbolic sizes become arguments
-// of one compiled kernel, and what cannot be bound is refused.
+// createSchedule as a function: it changes nothing, what has run is not scheduled again, symbolic sizes
+// become arguments of one compiled kernel, and what cannot be bound is refused.
 
 import {
   createSchedule,

@@ -1,5 +1,5 @@
-// What is better apart: the cost rule on both sides of its threshold, by its numbers and by the kernels that come of it;
-// and kernels of devices that take few buffers, each within the limit, with the same results.
+// What is better apart: the cost rule on both sides of its threshold, by its numbers and by the kernels that
+// come of it; and kernels of devices that take few buffers, each within the limit, with the same results.
 
 import { createSchedule, type ScheduleItem, Tensor as T, type Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Reduces that leave units of a GPU idle, for want of results or of blocks of them: two kernels there, one elsewhere; which axis
-// is cut, what is left whole, and that the values are those of one.
+// Reduces that leave units of a GPU idle, for want of results or of blocks of them: two kernels there, one
+// elsewhere; which axis is cut, what is left whole, and that the values are those of one.
 
 import { CUDARenderer, createSchedule, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,5 @@
-// A small seeded generator for the random tests of this folder: a failure names its seed and so can be run again.
+// A small seeded generator for the random tests of this folder: a failure names
+// its seed and so can be run again.
 
 export class Random {
   #state: number;

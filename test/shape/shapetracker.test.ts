@@ -1,5 +1,5 @@
-// ShapeTrackers: the checks of arguments, how strongly stacks of views simplify, symbolic sizes, and thousands of
-// random chains of movements against an array that really moves its values.
+// ShapeTrackers: the checks of arguments, how strongly stacks of views simplify, symbolic sizes, and
+// thousands of random chains of movements against an array that really moves its values.
 import { describe, expect, test } from "vitest";
 import { ShapeError } from "../../src/errors.ts";
 import { ShapeTracker } from "../../src/shape/shapetracker.ts";

@@ -1,4 +1,5 @@
-// Symbolic integers: each simplification by its text, then thousands of random expressions against plain arithmetic.
+// Symbolic integers: each simplification by its text, then thousands of random
+// expressions against plain arithmetic.
 import { describe, expect, test } from "vitest";
 import { SymbolicError } from "../../src/errors.ts";
 import {

@@ -1,5 +1,5 @@
-// What scripts/standalone.mjs makes of tests: one file that plain Node runs, with what passed, failed and was skipped as
-// vitest would have it, chosen by name and share.
+// What scripts/standalone.mjs makes of tests: one file that plain Node runs, with what passed, failed and was
+// skipped as vitest would have it, chosen by name and share.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

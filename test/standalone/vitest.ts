@@ -1,6 +1,6 @@
-// Stands in for vitest where tests run from one file, without npm (scripts/standalone.mjs): `test`, `describe`, hooks, `skip`
-// with a reason, and vitest's own `expect`. The bundle calls `runTests()`; arguments of the
-// process choose: a pattern of names, and `i/n` for every n-th test from the i-th on.
+// Stands in for vitest where tests run from one file, without npm (scripts/standalone.mjs): `test`,
+// `describe`, hooks, `skip` with a reason, and vitest's own `expect`. The bundle calls `runTests()`;
+// arguments of the process choose: a pattern of names, and `i/n` for every n-th test from the i-th on.
 
 import {
   type ChaiPlugin,
@@ -47,7 +47,9 @@ const root = suite("", undefined);
 let current = root;
 const tests: { readonly name: string; readonly suite: Suite; readonly body: Body }[] = [];
 
-/** The same for each row of a table: its cells are the arguments, and fill in `%s` and the like in the name. */
+/**
+ * The same for each row of a table: its cells are the arguments, and fill in `%s` and the like in the name.
+ */
 const each =
   (one: (name: string, body: (...args: never[]) => unknown) => void) =>
   (table: readonly unknown[]) =>

@@ -1,5 +1,6 @@
-// Reverse mode itself: what backward reaches and what it leaves alone, gradients of gradients, gradients written by hand,
-// checkpoints, what is refused; and the gradient of every primitive against central differences in float64.
+// Reverse mode itself: what backward reaches and what it leaves alone, gradients of gradients, gradients
+// written by hand, checkpoints, what is refused; and the gradient of every primitive against
+// central differences in float64.
 
 import { ArgumentError, GlobalCounters, ShapeError, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

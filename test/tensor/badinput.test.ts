@@ -1,5 +1,6 @@
-// Bad input, family by family: the error has a class of ours and names the method, what came (shapes, types, values) and
-// the rule that was broken. And for all methods at once: an argument that is no tensor is said to be none, by its name.
+// Bad input, family by family: the error has a class of ours and names the method, what came (shapes, types,
+// values) and the rule that was broken. And for all methods at once: an argument that is no tensor
+// is said to be none, by its name.
 
 import { ArgumentError, DTypeError, GradloomError, ShapeError, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

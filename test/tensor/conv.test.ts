@@ -1,5 +1,5 @@
-// Convolution, pooling, resampling and windows against plain loops over arrays, gradients against finite differences, and
-// the kernels that come out: no column matrix, no division in inner loops.
+// Convolution, pooling, resampling and windows against plain loops over arrays, gradients against finite
+// differences, and the kernels that come out: no column matrix, no division in inner loops.
 
 import { Tensor } from "gradloom";
 import { describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
-// Tensors out of nothing: values and types as torch has them, options, no kernel before they are used, and what bad
-// arguments are told.
+// Tensors out of nothing: values and types as torch has them, options, no kernel before they are used, and
+// what bad arguments are told.
 
 import { ArgumentError, type DTypeLike, dtypes, ShapeError, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,6 @@
-// Bad input. Every mistake gives an error of a class that a program can tell apart, with a text that names the op, what
-// came, what was expected and what to do; and the next, correct call works. failures.test.ts has what fails while it runs.
+// Bad input. Every mistake gives an error of a class that a program can tell apart, with a text that names
+// the op, what came, what was expected and what to do; and the next, correct call works.
+// failures.test.ts has what fails while it runs.
 
 import {
   ArgumentError,

@@ -1,5 +1,5 @@
-// What goes wrong while things run: devices that are not there, not open or cannot compute, sync calls in the middle of
-// async ones, reads that fail among others, functions that throw. The program goes on after each.
+// What goes wrong while things run: devices that are not there, not open or cannot compute, sync calls in the
+// middle of async ones, reads that fail among others, functions that throw. The program goes on after each.
 
 import { execFileSync } from "node:child_process";
 import { Device, DeviceError, runSchedule, Tensor } from "gradloom";

@@ -1,5 +1,5 @@
-// The elementwise functions of one tensor, each beside the same function of one number in double, and how near the two
-// must be.
+// The elementwise functions of one tensor, each beside the same function of one number in double, and how
+// near the two must be.
 
 import type { Tensor } from "gradloom";
 

@@ -1,5 +1,6 @@
-// The elementwise functions: values against Math over a grid and all edge values, on every device; IEEE rules of the
-// functions of two; integers; gradients against finite differences in float64; the number of kernels; bad input.
+// The elementwise functions: values against Math over a grid and all edge values, on every device; IEEE rules
+// of the functions of two; integers; gradients against finite differences in float64;
+// the number of kernels; bad input.
 
 import { createSchedule, type DTypeName, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -450,7 +451,8 @@ describe("kernels", () => {
           .shrink([[0, out.size]])
           .reshape(out.shape),
       );
-      // none where it is 0 everywhere; three for glu, whose halves are stored before they are padded and added
+      // none where it is 0 everywhere; three for glu, whose halves are stored
+      // before they are padded and added
       expect(kernels(x.grad as Tensor), `gradient of ${name}`).toBeLessThanOrEqual(name === "glu" ? 3 : 1);
     }
   });

@@ -1,4 +1,5 @@
-// What the suites of linear algebra share: closeness, gradients against central differences in float64, short matrices.
+// What the suites of linear algebra share: closeness, gradients against central
+// differences in float64, short matrices.
 
 import { Tensor } from "gradloom";
 import { expect } from "vitest";

@@ -1,5 +1,6 @@
-// Every method of Tensor stands in one of three tables: its gradient is checked by torch's samples (conformance.test.ts),
-// or here against central differences in float64, or it has none. A new method that is in no table fails.
+// Every method of Tensor stands in one of three tables: its gradient is checked by torch's samples
+// (conformance.test.ts), or here against central differences in float64, or it has none. A new
+// method that is in no table fails.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -12,7 +13,9 @@ import { tensor } from "./numeric.ts";
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
 
-/** Differentiated by samples of the open conformance file; torch's name where it is not the same in camelCase. */
+/**
+ * Differentiated by samples of the open conformance file; torch's name where it is not the same in camelCase.
+ */
 const SAMPLED = words(`
   acos acosh adaptiveAvgPool1d adaptiveAvgPool2d adaptiveMaxPool2d add addmm amax amin asinh atan2 atanh avgPool1d
   avgPool2d avgPool3d baddbmm batchNorm binaryCrossEntropy binaryCrossEntropyWithLogits bmm broadcastTo cat cdist celu
@@ -88,7 +91,10 @@ const SOURCES = words(`
   Tensor.scaledUniform Tensor.tri Tensor.uniform Tensor.zeros Tensor.zerosLike bernoulli emptyLike fullLike onesLike
   randLike randintLike randnLike zerosLike
 `);
-/** About values, places and the graph itself. Gradients through custom, checkpoint, shard: autograd.test, shard.test. */
+/**
+ * About values, places and the graph itself. Gradients through custom, checkpoint,
+ * shard: autograd.test, shard.test.
+ */
 const OTHER = words(`
   Tensor.checkpoint Tensor.custom Tensor.customOp Tensor.manualSeed Tensor.noGrad Tensor.realize Tensor.realizeSync
   Tensor.train Tensor.training assign backward data dataSync detach device devices dim dispose dtype item itemSync ndim numel

@@ -1,5 +1,5 @@
-// Indexing against plain arrays (indexmodel.ts), gradients against finite differences, and what the compiler makes of
-// it: a read by index is one indexed load, never a loop over the table.
+// Indexing against plain arrays (indexmodel.ts), gradients against finite differences, and what the compiler
+// makes of it: a read by index is one indexed load, never a loop over the table.
 
 import { ClangRenderer, createSchedule, dtypes, Tensor, toKernel } from "gradloom";
 import { describe, expect, it } from "vitest";

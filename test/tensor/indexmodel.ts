@@ -1,4 +1,5 @@
-// What indexing means, written the slow way on plain arrays: the oracle of indexing.test.ts. Also finite differences.
+// What indexing means, written the slow way on plain arrays: the oracle of
+// indexing.test.ts. Also finite differences.
 
 import { Tensor } from "gradloom";
 

@@ -1,5 +1,5 @@
-// Factorizations by what defines them, gradients against finite differences, gradients of gradients, norms, what it all
-// costs, and what bad input is told.
+// Factorizations by what defines them, gradients against finite differences, gradients of gradients, norms,
+// what it all costs, and what bad input is told.
 
 import { ArgumentError, dtypes, GlobalCounters, ShapeError, Tensor } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -1,5 +1,6 @@
-// Normalisation, losses, distances and attention: values against formulas written out on plain numbers, gradients against
-// finite differences, the corners that torch defines, and the number of kernels with the reason for it.
+// Normalisation, losses, distances and attention: values against formulas written out on plain numbers,
+// gradients against finite differences, the corners that torch defines, and the number of
+// kernels with the reason for it.
 
 import { Tensor } from "gradloom";
 import { describe, expect, it } from "vitest";
@@ -104,11 +105,12 @@ describe("normalisation", () => {
     expect(
       kernelsOf(x.batchNorm(tensor([6]), tensor([6]).square().realizeSync(), { weight: w })).length,
     ).toBe(1);
-    // with running statistics mean and variance have two readers each and are stored, by one kernel; the result, both updates
+    // with running statistics mean and variance have two readers each and are stored, by one
+    // kernel; the result, both updates
     const [m, v] = [tensor([6]), tensor([6]).square().realizeSync()];
     expect(kernelsOf(x.batchNorm(m, v, { training: true }), m, v).length).toBe(3);
-    // with gradients: mean, variance and the gradients of weight and bias, which are reduces of the same elements; the loss;
-    // the gradient of x
+    // with gradients: mean, variance and the gradients of weight and bias, which are reduces of the same
+    // elements; the loss; the gradient of x
     const leaves = [leafOf(x), leafOf(w), leafOf(b)] as const;
     const options = { training: true, weight: leaves[1], bias: leaves[2] };
     const loss = leaves[0].batchNorm(null, null, options).square().sum();
@@ -197,10 +199,12 @@ describe("class losses", () => {
 
   it("take two kernels, and five with the gradient", () => {
     const [x, t] = [leafOf(tensor([16, 10])), ints(...values(16).map((_, i) => i % 10)).realizeSync()];
-    // the loss of each row (maximum, sum and the chosen class in one), then their mean over the rows that count
+    // the loss of each row (maximum, sum and the chosen class in one), then
+    // their mean over the rows that count
     const loss = x.crossEntropy(t);
     expect(kernelsOf(loss).length).toBe(2);
-    // with the gradient the count is stored, because it divides there too; then 1 / count a row, and the gradient
+    // with the gradient the count is stored, because it divides there too; then 1
+    // / count a row, and the gradient
     loss.backward();
     expect(kernelsOf(loss, x.grad as Tensor).length).toBe(5);
   });

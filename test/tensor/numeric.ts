@@ -1,5 +1,5 @@
-// What the tests of convolution and networks share: seeded numbers, gradients against finite differences in float64, and a
-// look at the kernels that a tensor takes.
+// What the tests of convolution and networks share: seeded numbers, gradients against finite differences in
+// float64, and a look at the kernels that a tensor takes.
 
 import { ClangRenderer, createSchedule, Tensor, toKernel } from "gradloom";
 

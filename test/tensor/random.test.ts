@@ -1,5 +1,5 @@
-// Random numbers: the generator against its published answers, the same stream everywhere and after every seed, the
-// shapes of the distributions, and what a draw costs.
+// Random numbers: the generator against its published answers, the same stream everywhere and after every
+// seed, the shapes of the distributions, and what a draw costs.
 
 import { ArgumentError, ClangRenderer, DTypeError, dtypes, ShapeError, Tensor, toKernel } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -16,7 +16,9 @@ const variance = (xs: readonly number[]): number => {
   const m = mean(xs);
   return mean(xs.map((x) => (x - m) ** 2));
 };
-/** The largest distance between the share of values below x and what it should be (Kolmogorov and Smirnov's). */
+/**
+ * The largest distance between the share of values below x and what it should be (Kolmogorov and Smirnov's).
+ */
 function distance(xs: readonly number[], below: (x: number) => number): number {
   const sorted = [...xs].sort((a, b) => a - b);
   return Math.max(...sorted.map((x, i) => Math.abs((i + 0.5) / xs.length - below(x))));

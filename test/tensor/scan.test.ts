@@ -1,5 +1,6 @@
-// Reductions, order and running reductions: against plain loops over arrays, with NaN, ties, zeros, empty and 0-d
-// tensors, short rows and long ones; gradients against finite differences; the number of kernels; bad input.
+// Reductions, order and running reductions: against plain loops over arrays, with NaN, ties, zeros, empty and
+// 0-d tensors, short rows and long ones; gradients against finite differences;
+// the number of kernels; bad input.
 
 import { createSchedule, type DTypeName, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Tensors over several devices: whatever one device computes, values and gradients, several compute too, with as many
-// kernels and copies as it takes and no more.
+// Tensors over several devices: whatever one device computes, values and gradients, several compute too, with
+// as many kernels and copies as it takes and no more.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

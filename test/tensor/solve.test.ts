@@ -1,4 +1,5 @@
-// Systems of equations by what defines them, determinants, triangles, and gradients, also where a determinant is 0.
+// Systems of equations by what defines them, determinants, triangles, and gradients,
+// also where a determinant is 0.
 
 import { Tensor } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";

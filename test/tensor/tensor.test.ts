@@ -1,5 +1,6 @@
-// Making tensors and reading them: arrays of every kind, what type they get, that nothing is shared with the caller, what
-// comes back for each dtype, moves between devices, and graphs that are deeper and wider than a stack.
+// Making tensors and reading them: arrays of every kind, what type they get, that nothing is shared with the
+// caller, what comes back for each dtype, moves between devices, and graphs that are
+// deeper and wider than a stack.
 
 import { inspect } from "node:util";
 import { Device, type DTypeName, dtypes, GlobalCounters, Tensor } from "gradloom";

@@ -1,6 +1,6 @@
-// FOLD: each rule fires where it says, does not where it would change a value (NaN, infinities, -0), and whatever is
-// folded means the same as before. An expression is written once against Algebra and read twice: as UOps, which fold,
-// and as functions of values, which do not.
+// FOLD: each rule fires where it says, does not where it would change a value (NaN, infinities, -0), and
+// whatever is folded means the same as before. An expression is written once against Algebra and read twice:
+// as UOps, which fold, and as functions of values, which do not.
 
 import { describe, expect, test } from "vitest";
 import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value, wrap } from "../../src/dtype.ts";

@@ -1,5 +1,5 @@
-// The rewrite engine: what a pattern matches and captures, which rule of a table wins, and how a table is applied to a
-// whole graph. The rules here are made up; FOLD has a test of its own.
+// The rewrite engine: what a pattern matches and captures, which rule of a table wins, and how a table is
+// applied to a whole graph. The rules here are made up; FOLD has a test of its own.
 
 import { describe, expect, test } from "vitest";
 import { dtypes, PtrDType } from "../../src/dtype.ts";

@@ -1,5 +1,5 @@
-// SPEC: each malformed list is refused and names the node; what the rest of the tests build is accepted. Nodes are made
-// without an arena here, so that nothing folds.
+// SPEC: each malformed list is refused and names the node; what the rest of the tests build is accepted.
+// Nodes are made without an arena here, so that nothing folds.
 
 import { describe, expect, test } from "vitest";
 import { type DType, dtypes, PtrDType } from "../../src/dtype.ts";

@@ -1,6 +1,6 @@
-// SWAP of an output axis and a reduce axis: the sum's loop is around the loop over its results, which stand in an array.
-// Random sums with random lists compute what the plain kernel does; what cannot change places is refused. And when the
-// heuristic wants it: a row times a matrix that comes from memory.
+// SWAP of an output axis and a reduce axis: the sum's loop is around the loop over its results, which stand
+// in an array. Random sums with random lists compute what the plain kernel does; what cannot change places is
+// refused. And when the heuristic wants it: a row times a matrix that comes from memory.
 
 import { ArgumentError, type DeviceError, Tensor } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
-// OptOps change how a kernel runs and never what it computes: every single one that fits, and random lists of them, on
-// kernels with several axes, fused reduces and padded reads, give what the empty list gives, on JS, WASM and CLANG. One
-// that does not fit is refused.
+// OptOps change how a kernel runs and never what it computes: every single one that fits, and random lists of
+// them, on kernels with several axes, fused reduces and padded reads, give what the empty list gives, on JS,
+// WASM and CLANG. One that does not fit is refused.
 
 import {
   ArgumentError,

@@ -1,5 +1,6 @@
-// STAGE on an output axis: operands are copied before its loop and read from the array, in one loop where they can be. Random
-// products, convolutions and sums with random lists compute what the plain kernel does; what cannot be packed is refused.
+// STAGE on an output axis: operands are copied before its loop and read from the array, in one loop where
+// they can be. Random products, convolutions and sums with random lists compute what the plain kernel does;
+// what cannot be packed is refused.
 
 import { ArgumentError, type DeviceError, Tensor } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";

@@ -1,6 +1,7 @@
-// Random programs with sizes that vectors, tiles and workgroups do not divide: products of matrices, convolutions, windows,
-// reduces and views of each other. All values are small whole numbers, so that no order of a sum matters: what the heuristics
-// make of them, on WASM and as CUDA's kernels that JS executes, is to the bit what plain loops give, one reduce a kernel.
+// Random programs with sizes that vectors, tiles and workgroups do not divide: products of matrices,
+// convolutions, windows, reduces and views of each other. All values are small whole numbers, so that no
+// order of a sum matters: what the heuristics make of them, on WASM and as CUDA's kernels that JS executes,
+// is to the bit what plain loops give, one reduce a kernel.
 
 import { CUDARenderer, Device, Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,5 @@
-// A long sum of floats goes in blocks. What lies beyond the end of the last one adds nothing, whatever is made of it.
+// A long sum of floats goes in blocks. What lies beyond the end of the last one adds
+// nothing, whatever is made of it.
 
 import { Device, Tensor, withEnv } from "gradloom";
 import { expect, test } from "vitest";

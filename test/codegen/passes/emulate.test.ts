@@ -1,5 +1,5 @@
-// float16 and bfloat16 on targets that lack them, wholly (bits) or but for loads, stores and casts (storage): kernels are
-// lowered for such a target, interpreted by JS and compared to the bit with JS's own types.
+// float16 and bfloat16 on targets that lack them, wholly (bits) or but for loads, stores and casts (storage):
+// kernels are lowered for such a target, interpreted by JS and compared to the bit with JS's own types.
 
 import { dtypes, Tensor, UOpGraph } from "gradloom";
 import { describe, expect, test } from "vitest";

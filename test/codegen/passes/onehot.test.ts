@@ -1,4 +1,5 @@
-// A sum that picks one term by its number is that term; a number that names none gives 0, whatever the term makes of nothing.
+// A sum that picks one term by its number is that term; a number that names none gives 0,
+// whatever the term makes of nothing.
 
 import { Device, Tensor } from "gradloom";
 import { expect, test } from "vitest";

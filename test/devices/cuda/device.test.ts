@@ -1,5 +1,5 @@
-// The CUDA device on the fake driver: opening, memory, copies through the pinned ring, launches, waiting, what it says when
-// something fails. Values are computed by the JS device from the uops of the same kernels.
+// The CUDA device on the fake driver: opening, memory, copies through the pinned ring, launches, waiting,
+// what it says when something fails. Values are computed by the JS device from the uops of the same kernels.
 
 import { Device, DeviceError, dtypes, OutOfMemoryError, Tensor, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";

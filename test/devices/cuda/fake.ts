@@ -1,6 +1,7 @@
-// A CUDA driver in plain JS, for the tests of the CUDA device where there is no GPU. It keeps memory, streams and events,
-// executes kernels through the JS device, and checks every handle, address and size that it is given: a wrong one throws
-// and names the call. Work is done late, when somebody waits or asks again, so that what only works by luck fails.
+// A CUDA driver in plain JS, for the tests of the CUDA device where there is no GPU. It keeps memory, streams
+// and events, executes kernels through the JS device, and checks every handle, address and size that it is
+// given: a wrong one throws and names the call. Work is done late, when somebody waits or asks again, so that
+// what only works by luck fails.
 
 import { CUDA, type CudaDriver, type HostMemory, type Out } from "../../../src/devices/cuda/driver.ts";
 import { FakeGraphs } from "./fakegraphs.ts";

@@ -1,5 +1,6 @@
-// Graphs of the fake driver: nodes with edges, an executable copy whose nodes take new parameters, and launches that
-// execute the nodes in a random order that the edges allow, so that a missing edge shows as a wrong value.
+// Graphs of the fake driver: nodes with edges, an executable copy whose nodes take new parameters, and
+// launches that execute the nodes in a random order that the edges allow, so that a
+// missing edge shows as a wrong value.
 
 import { CUDA, type Out } from "../../../src/devices/cuda/driver.ts";
 import { Random } from "../../shape/random.ts";

@@ -1,5 +1,6 @@
-// NVRTC for the fake driver: its "machine code" is the kernel's text, and what the text does is known from the uops that it
-// was rendered from, which the JS device interprets. Comes with the renderer that remembers them.
+// NVRTC for the fake driver: its "machine code" is the kernel's text, and what the text does is known from
+// the uops that it was rendered from, which the JS device interprets. Comes with
+// the renderer that remembers them.
 
 import type { Renderer } from "../../../src/codegen/target.ts";
 import type { Compilation, Nvrtc } from "../../../src/devices/cuda/nvrtc.ts";

@@ -1,5 +1,5 @@
-// CUDA graphs behind TinyJit, on the fake driver, which executes nodes in a random order that the edges allow: values are
-// right whatever the order, only what changed is updated, and nothing is left behind.
+// CUDA graphs behind TinyJit, on the fake driver, which executes nodes in a random order that the edges
+// allow: values are right whatever the order, only what changed is updated, and nothing is left behind.
 
 import { Device, Tensor, TinyJit, Variable, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";

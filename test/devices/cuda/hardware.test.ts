@@ -1,4 +1,5 @@
-// What only NVIDIA's driver can show of the CUDA device: that it compiles PTX, for a GPU that NVRTC is too old for.
+// What only NVIDIA's driver can show of the CUDA device: that it compiles PTX, for a
+// GPU that NVRTC is too old for.
 
 import { Device, Tensor, TinyJit, withEnv } from "gradloom";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// The tests of the jit once more, with CUDA on the fake driver as the default device: what is captured there are CUDA
-// graphs, whose nodes run in a random order that their edges allow.
+// The tests of the jit once more, with CUDA on the fake driver as the default device: what is captured there
+// are CUDA graphs, whose nodes run in a random order that their edges allow.
 
 import { Device } from "gradloom";
 import { installFake } from "./setup.ts";

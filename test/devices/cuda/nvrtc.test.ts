@@ -1,5 +1,5 @@
-// The compiler of CUDA kernels: what it asks of NVRTC, what it keeps, what it says where something is missing; and, where
-// NVRTC is installed (it needs no GPU), that our own headers mean what the toolkit's do.
+// The compiler of CUDA kernels: what it asks of NVRTC, what it keeps, what it says where something is
+// missing; and, where NVRTC is installed (it needs no GPU), that our own headers mean what the toolkit's do.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

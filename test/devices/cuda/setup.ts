@@ -1,4 +1,5 @@
-// CUDA devices on the fake driver, for the tests of this folder: one by itself, or as the CUDA of this process.
+// CUDA devices on the fake driver, for the tests of this folder: one by itself,
+// or as the CUDA of this process.
 
 import { registry } from "#devices";
 import { CudaSystem } from "../../../src/devices/cuda/context.ts";

@@ -1,5 +1,5 @@
-// NV above the kernel driver, on the mock GPU: memory, copies in parts, local memory that grows, waits that nothing meets,
-// a GPU that stumbles, and random work on both queues with a host that runs ahead.
+// NV above the kernel driver, on the mock GPU: memory, copies in parts, local memory that grows, waits that
+// nothing meets, a GPU that stumbles, and random work on both queues with a host that runs ahead.
 
 import { Device, Tensor, TinyJit } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,6 @@
-// Bring-up, memory and channels against a fake driver: what is asked in which order, with which arguments; that everything is
-// given back, also when any step on the way is refused; and what a user reads when there is no GPU or another driver.
+// Bring-up, memory and channels against a fake driver: what is asked in which order, with which arguments;
+// that everything is given back, also when any step on the way is refused; and what a user reads when
+// there is no GPU or another driver.
 
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Writes small cubins: ELF files with the sections that NVIDIA's compilers write, so that the loader and the mock GPU are
-// tested where there is no compiler.
+// Writes small cubins: ELF files with the sections that NVIDIA's compilers write, so that the loader and the
+// mock GPU are tested where there is no compiler.
 
 export interface TestCubin {
   readonly name: string;

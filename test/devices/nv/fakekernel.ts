@@ -1,6 +1,7 @@
-// A kernel with NVIDIA's driver in it, for tests: keeps the tree of objects, files, mappings and ranges of addresses, answers
-// as the real one does and refuses what it would refuse (a parent that is not there, a range that overlaps, memory that is not
-// mapped). `calls` says what was asked in which order; `left()` what was never given back. No GPU takes part.
+// A kernel with NVIDIA's driver in it, for tests: keeps the tree of objects, files, mappings and ranges of
+// addresses, answers as the real one does and refuses what it would refuse (a parent that is not there, a
+// range that overlaps, memory that is not mapped). `calls` says what was asked in which order; `left()` what
+// was never given back. No GPU takes part.
 
 import { N, STATUS, STRUCTS } from "../../../src/devices/nv/ioctls.ts";
 import type { Kernel, Native } from "../../../src/devices/nv/kernel.ts";

@@ -1,6 +1,6 @@
-// The words that the encoder makes for a fixed set of work equal those that an H200 executed with the right results.
-// golden/h200.json was recorded there by programs.ts through recorder.ts; the mock gives out the same addresses, and the
-// kernels say the same of themselves.
+// The words that the encoder makes for a fixed set of work equal those that an H200 executed with the right
+// results. golden/h200.json was recorded there by programs.ts through recorder.ts; the mock gives out the
+// same addresses, and the kernels say the same of themselves.
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// What only a GPU can show, and the same on the mock as far as it goes: random work in large numbers without a leak, and a
-// kernel that reads where no memory is, which must be told and must not end the process.
+// What only a GPU can show, and the same on the mock as far as it goes: random work in large numbers without
+// a leak, and a kernel that reads where no memory is, which must be told and must not end the process.
 
 import { Device } from "gradloom";
 import { describe, expect, test } from "vitest";

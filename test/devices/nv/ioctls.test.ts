@@ -1,4 +1,5 @@
-// The generated tables against sizes and offsets that were counted by hand in NVIDIA's headers, and the structures on them.
+// The generated tables against sizes and offsets that were counted by hand in NVIDIA's
+// headers, and the structures on them.
 
 import { expect, test } from "vitest";
 import { CHANNEL_ERRORS, MADE_FOR, N, STATUS, STRUCTS } from "../../../src/devices/nv/ioctls.ts";

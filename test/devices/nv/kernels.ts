@@ -1,4 +1,5 @@
-// Hand-made kernels and buffers for the tests of NV's queues, as lists of uops: the device's own renderer spells them.
+// Hand-made kernels and buffers for the tests of NV's queues, as lists of uops: the
+// device's own renderer spells them.
 
 import type { NVAllocator, NVBlock } from "../../../src/devices/nv/allocator.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";

@@ -1,4 +1,5 @@
-// The jit on a GPU that is late: runs of a graph pile up, and none may see another's inputs, values or memory.
+// The jit on a GPU that is late: runs of a graph pile up, and none may see
+// another's inputs, values or memory.
 
 import { Device, Tensor, TinyJit, Variable } from "gradloom";
 import { beforeAll, expect, test } from "vitest";

@@ -1,7 +1,7 @@
-// A GPU in JavaScript, behind the same interface as the real one (src/devices/nv/gpu.ts): it fetches ring entries, decodes
-// methods, QMDs and semaphores, moves bytes, and executes kernels by their uops on the JS device. It believes nothing: what
-// it does not know, what is not mapped, not aligned, out of range or would race is a fault that says so. Kernels are found
-// by the first bytes of their code, which `compiler()` makes.
+// A GPU in JavaScript, behind the same interface as the real one (src/devices/nv/gpu.ts): it fetches ring
+// entries, decodes methods, QMDs and semaphores, moves bytes, and executes kernels by their uops on the JS
+// device. It believes nothing: what it does not know, what is not mapped, not aligned, out of range or would
+// race is a fault that says so. Kernels are found by the first bytes of their code, which `compiler()` makes.
 
 import type { Source } from "../../../src/codegen/target.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";

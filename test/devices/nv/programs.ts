@@ -1,5 +1,6 @@
-// A fixed set of work for an NV device: every command, alone and in chains, bound and not, with updates between. It checks
-// its results, so that a recording of it (recorder.ts) is of words that did what they should.
+// A fixed set of work for an NV device: every command, alone and in chains, bound and not, with updates
+// between. It checks its results, so that a recording of it (recorder.ts) is of
+// words that did what they should.
 
 import type { NVBlock } from "../../../src/devices/nv/allocator.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
@@ -9,7 +10,10 @@ function same(what: string, got: readonly number[], want: readonly number[]): vo
   if (got.join() !== want.join()) throw new Error(`${what}: got ${got.join()}, expected ${want.join()}`);
 }
 
-/** What it returns must live as long as the recording: collected, it would be given back at some time or other. */
+/**
+ * What it returns must live as long as the recording: collected, it would be
+ * given back at some time or other.
+ */
 export async function runPrograms(device: NVDevice): Promise<unknown> {
   const [double, next] = [scale(device, "double_0", 2, 0), scale(device, "next_0", 1, 1)];
   const store = compile(device, "store_0", storeUops());

@@ -1,5 +1,5 @@
-// Seed 003 on NV: every command, its words or its place in a QMD, and its update; chains of kernels; on the mock GPU, which
-// checks what it executes.
+// Seed 003 on NV: every command, its words or its place in a QMD, and its update; chains of kernels; on the
+// mock GPU, which checks what it executes.
 
 import { describe, expect, test } from "vitest";
 import { loadCubin } from "../../../src/devices/nv/cubin.ts";

@@ -1,5 +1,6 @@
-// Records golden/h200.json on a machine with the GPU: runs the programs there, which check their results, and writes what
-// the device handed over. `npx tsx test/devices/nv/record.ts FILE`, after a change of the words that is meant.
+// Records golden/h200.json on a machine with the GPU: runs the programs there, which check their results, and
+// writes what the device handed over. `npx tsx test/devices/nv/record.ts FILE`, after a
+// change of the words that is meant.
 
 import { writeFileSync } from "node:fs";
 import { CudaCompiler, openNvrtc } from "../../../src/devices/cuda/nvrtc.ts";

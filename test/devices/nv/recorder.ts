@@ -1,5 +1,6 @@
-// Writes down what a device hands to a GPU, real or mock: where memory lies, the words of each submission, and the QMDs that
-// they send. Recorded on the H200 it is the golden that CI compares the encoder with (golden.test.ts).
+// Writes down what a device hands to a GPU, real or mock: where memory lies, the words of each submission,
+// and the QMDs that they send. Recorded on the H200 it is the golden that CI compares the
+// encoder with (golden.test.ts).
 
 import type { NVChannel, NVGpu, NVMemory, NVPlace } from "../../../src/devices/nv/gpu.ts";
 import { qmdWords, readQmd } from "../../../src/devices/nv/qmd.ts";

@@ -1,5 +1,5 @@
-// Makes the device MOCKNV: NV with a GPU in JavaScript behind it, for the suites that run on every device; MOCKLATE is the
-// same with a GPU that executes only when it is waited for, so that the host runs ahead.
+// Makes the device MOCKNV: NV with a GPU in JavaScript behind it, for the suites that run on every device;
+// MOCKLATE is the same with a GPU that executes only when it is waited for, so that the host runs ahead.
 
 import { registry } from "#devices";
 import { NVDevice } from "../../../src/devices/nv/device.ts";

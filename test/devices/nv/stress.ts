@@ -1,6 +1,6 @@
-// Random work on an NV device, over both queues, with a host that runs ahead: kernels alone and in chains, copies whole and
-// in parts, host writes, memory given back and taken again; twins in JavaScript say what must be there. For the mock in CI
-// and, with 100,000 submissions, for a GPU (hardware.test.ts).
+// Random work on an NV device, over both queues, with a host that runs ahead: kernels alone and in chains,
+// copies whole and in parts, host writes, memory given back and taken again; twins in JavaScript say what
+// must be there. For the mock in CI and, with 100,000 submissions, for a GPU (hardware.test.ts).
 
 import type { NVBlock } from "../../../src/devices/nv/allocator.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
@@ -147,7 +147,9 @@ export class Stress {
     this.#device.allocator.copyin(to.block, new Uint8Array(to.values.buffer));
     this.submissions++;
   }
-  /** Memory that work in flight may still read is given back, and other memory taken, which reads as zeros. */
+  /**
+   * Memory that work in flight may still read is given back, and other memory taken, which reads as zeros.
+   */
   #renew(twin: Twin): void {
     this.#device.allocator.free(twin.block);
     Object.assign(twin, this.#make(twin.values.length));

@@ -1,5 +1,5 @@
-// What goes wrong on WASM's hardware: a kernel that traps, a worker that dies, a wait that nothing meets, a process that
-// ends while work is in flight. Each is said with a name, and the device works again.
+// What goes wrong on WASM's hardware: a kernel that traps, a worker that dies, a wait that nothing meets, a
+// process that ends while work is in flight. Each is said with a name, and the device works again.
 
 import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,5 @@
-// Hand-made kernels for the tests of WASM's hardware: what they do and how long they take is known to the instruction.
+// Hand-made kernels for the tests of WASM's hardware: what they do and how long they
+// take is known to the instruction.
 
 import { Buffer, Device, dtypes, type HCQCompatAllocRes } from "gradloom";
 import type { RingProgram } from "../../../src/devices/wasm/program.ts";
@@ -111,7 +112,9 @@ export function ints(name: string, values: readonly number[]): Buffer {
 export const handles = (...buffers: readonly Buffer[]): HCQCompatAllocRes[] =>
   buffers.map((b) => b.handle as HCQCompatAllocRes);
 
-/** Submits one kernel on the device's timeline, as work that is worth a worker; gives the value to wait for. */
+/**
+ * Submits one kernel on the device's timeline, as work that is worth a worker; gives the value to wait for.
+ */
 export function launch(
   program: RingProgram,
   buffers: readonly Buffer[],

@@ -1,5 +1,5 @@
-// What is submitted to the rings while something runs, as text: a line a command, under a line for each submission.
-// Addresses are numbered in the order they appear, so that the text is the same every time.
+// What is submitted to the rings while something runs, as text: a line a command, under a line for each
+// submission. Addresses are numbered in the order they appear, so that the text is the same every time.
 
 import { vi } from "vitest";
 import { disassemble } from "../../../src/devices/wasm/disassemble.ts";

@@ -1,6 +1,6 @@
-// 10,000 random graphs of kernels, copies and host writes over one to four devices (two of WASM, two of CLANG where there
-// is a compiler, else four of WASM), executed by workers and by the caller in turns, against the JS device. A failure names its seed; HCQ_TIMEOUT and the test's own limit are the
-// watchdog.
+// 10,000 random graphs of kernels, copies and host writes over one to four devices (two of WASM, two of CLANG
+// where there is a compiler, else four of WASM), executed by workers and by the caller in turns, against the
+// JS device. A failure names its seed; HCQ_TIMEOUT and the test's own limit are the watchdog.
 
 import {
   Buffer,
@@ -116,7 +116,9 @@ class World {
     const xs = (js.dataSync() as Int32Array).map((x, i) => (x + i + 1) | 0);
     void js.copyin(new Uint8Array(xs.buffer));
   }
-  /** Memory that work in flight may still read is given back, and other memory taken, which reads as zeros. */
+  /**
+   * Memory that work in flight may still read is given back, and other memory taken, which reads as zeros.
+   */
   #renew(name: string, k: number): void {
     this.#both(name, k)[0].dispose();
     this.wasm.get(name)?.splice(k, 1, new Buffer(name, SIZE, dtypes.int32).allocate());

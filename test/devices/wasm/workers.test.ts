@@ -1,5 +1,6 @@
-// WASM's workers at work: kernels are shared, submitting does not wait, the host stays alive while it awaits, memory
-// that grows or is freed while work is in flight stays right, and all of it holds where no memory can be shared.
+// WASM's workers at work: kernels are shared, submitting does not wait, the host stays alive while it awaits,
+// memory that grows or is freed while work is in flight stays right, and all of it holds
+// where no memory can be shared.
 
 import { Buffer, dtypes, Tensor } from "gradloom";
 import { afterEach, describe, expect, test, vi } from "vitest";

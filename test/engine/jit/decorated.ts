@@ -1,4 +1,5 @@
-// Run by jit.test.ts through a compiler that knows decorators: prints what a jitted method gave, and how often it ran.
+// Run by jit.test.ts through a compiler that knows decorators: prints what a jitted
+// method gave, and how often it ran.
 
 import { Tensor, TinyJit } from "../../../src/index.ts";
 

@@ -1,5 +1,6 @@
-// TinyJit: the three calls of seed 004, and that a replay gives what an eager call gives: with new inputs, in-place
-// updates, random numbers, symbolic sizes, several devices, nested jits, held results. What is refused: misuse.test.ts.
+// TinyJit: the three calls of seed 004, and that a replay gives what an eager call gives: with new inputs,
+// in-place updates, random numbers, symbolic sizes, several devices, nested jits, held results.
+// What is refused: misuse.test.ts.
 
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
@@ -762,7 +763,8 @@ describe("memory", () => {
     expect(peak).toBeLessThan(64 * 2 ** 20); // the inputs alone are 16 KiB each
   });
   test("a kernel that computes elements twice never writes where it reads", async () => {
-    // 1,517 is no multiple of four: the last vector overlaps the one before, and would double what is doubled already
+    // 1,517 is no multiple of four: the last vector overlaps the one before, and would
+    // double what is doubled already
     const f = new TinyJit((x: Tensor) => {
       let y = x.add(1).contiguous();
       for (let i = 0; i < 6; i++) y = y.mul(2).contiguous();

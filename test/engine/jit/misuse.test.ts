@@ -1,5 +1,6 @@
-// Ways to misuse TinyJit: each is refused with a message that says what is wrong and what to do, where possible with the
-// line; none is replayed with a stale value, and none leaves the program in a state in which nothing works any more.
+// Ways to misuse TinyJit: each is refused with a message that says what is wrong and what to do, where
+// possible with the line; none is replayed with a stale value, and none leaves the program in a state
+// in which nothing works any more.
 
 import { DeviceError, JitError, nn, StaleError, Tensor, TinyJit, Variable } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -1,5 +1,6 @@
-// Memory and time around a jit: calls that are not awaited, memory that an input shares with what is written, a replay
-// that fails half way. Each is right or refused; none gives another value than the function itself would have.
+// Memory and time around a jit: calls that are not awaited, memory that an input shares with what is written,
+// a replay that fails half way. Each is right or refused; none gives another value than
+// the function itself would have.
 
 import { type BufferCopy, JitError, OutOfMemoryError, Tensor, TinyJit } from "gradloom";
 import { describe, expect, test, vi } from "vitest";

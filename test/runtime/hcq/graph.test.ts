@@ -1,6 +1,7 @@
-// HCQGraph: a captured run of kernels and copies is submitted as queues that were built once. What lies in them, that a
-// run changes words and builds nothing, that queues of several devices wait for each other, and that random programs
-// over one to four devices give what plain arrays give, call after call, also when the timelines wrap around.
+// HCQGraph: a captured run of kernels and copies is submitted as queues that were built once. What lies in
+// them, that a run changes words and builds nothing, that queues of several devices wait for each other, and
+// that random programs over one to four devices give what plain arrays give, call after call, also
+// when the timelines wrap around.
 
 import { Device, resetKernelNames, Tensor, TinyJit, Variable } from "gradloom";
 import { beforeAll, describe, expect, test, vi } from "vitest";

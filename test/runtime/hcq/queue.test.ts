@@ -1,5 +1,5 @@
-// Seed 003: every command of a queue and its update twin, bind, signals with value and time, the timeline and its
-// shadow. On WASM, the HCQ device that is always there.
+// Seed 003: every command of a queue and its update twin, bind, signals with value and time, the timeline and
+// its shadow. On WASM, the HCQ device that is always there.
 
 import { type Buffer, HWComputeQueue, hcqCommand } from "gradloom";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,6 @@
-// What the heuristic chooses on its own: vectors along the memory, tiles where loads are shared, threads where there is
-// enough to do; nothing for kernels too small to gain. And that it takes less than a millisecond.
+// What the heuristic chooses on its own: vectors along the memory, tiles where loads are shared, threads
+// where there is enough to do; nothing for kernels too small to gain. And that it
+// takes less than a millisecond.
 
 import { createSchedule, Tensor, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
