@@ -1,7 +1,7 @@
-// Where the graph is cut: decides which LazyBuffers are stored in memory (`realizes`); everything else is fused
-// into the kernels that need it. First the rules of the seeds; on top (FUSE=1) the one they could not have: a
-// reduce that is expanded back over its own input stays in the kernel. What that fuses too much of, split.ts stores after
-// all. Builds nothing: schedule.ts does.
+// Decides which LazyBuffers are stored in memory (`realizes`); all others are fused into the kernels that use
+// them. The rules of the seeds come first. FUSE=1 adds one that the seeds lack: a reduction that is expanded
+// back over its own input stays in the kernel. Where this fuses too much, split.ts stores more nodes. Nothing
+// is built here; schedule.ts does that.
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
@@ -13,14 +13,14 @@ import { type Sint, sub } from "../shape/symbolic.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
 import { buffersOf, elements, loads, reduces, split, type Use } from "./split.ts";
 
-/** How many fused reduces may build on one another in a kernel: softmax takes two, its gradient three. */
+/** How many fused reductions may depend on one another in a kernel: softmax needs two, its gradient three. */
 const MAX_STACKED = 3;
-/** From so many elements on, rows that are too few for all units of a GPU are not worth one kernel. */
+/** At this many elements and more, a GPU needs enough rows to keep all its compute units busy. */
 const MANY_ELEMENTS = 2 ** 18;
-/** How far a reduce that might be fused back is followed. */
+/** How many nodes are visited to decide whether a reduction can be fused back. */
 const MAX_FOLLOWED = 1000;
 
-export interface Cut {
+export interface Fusion {
   /** the nodes that get memory */
   readonly realizes: ReadonlySet<LazyBuffer>;
   /** every concrete node that is not computed yet, sources before users */
@@ -29,17 +29,20 @@ export interface Cut {
 
 const sameShape = (a: Shape, b: Shape): boolean => arraysEqual<Sint>(a, b);
 
-/** `most`: how many buffers a kernel of a device may have. */
-export function cut(outs: readonly LazyBuffer[], most: (device: string) => number = buffersOf): Cut {
+/** `maxBuffers`: how many buffers a kernel of a device may have. */
+export function fuse(
+  outs: readonly LazyBuffer[],
+  maxBuffers: (device: string) => number = buffersOf,
+): Fusion {
   const graph = new Graph(outs);
   graph.storeUnsafePads();
-  // Fusing a reduce back is tried for all candidates at once; where one ends up in two kernels, or is seen in
-  // another way, it is stored after all, and the rest is tried again without it.
+  // Try to fuse all candidates back at once. A reduction that ends up in two kernels, or is seen through
+  // another view, is stored after all; then try the remaining ones again.
   for (let fused = graph.fuseBackCandidates(); ; ) {
     const realizes = graph.groupReduces(fused, graph.stacked(fused));
     const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
     if (kept.size === fused.size) {
-      split(realizes, { ...graph, fused, most });
+      split(realizes, { ...graph, fused, maxBuffers });
       return { realizes, all: graph.all };
     }
     fused = kept;
@@ -51,7 +54,7 @@ class Graph {
   /** stored whatever else is decided */
   readonly #stored = new Set<LazyBuffer>();
   readonly #simplePads = new Set<LazyBuffer>();
-  /** expanded node -> the reduces it is an epilogue of: stored unless these are fused back */
+  /** expanded node -> the reductions whose epilogue it is; it is stored unless all of them are fused back */
   readonly #expanded = new Map<LazyBuffer, readonly LazyBuffer[]>();
   readonly uses = new Map<LazyBuffer, Use[]>();
 
@@ -63,7 +66,7 @@ class Graph {
     for (const b of this.all) if (b.op === "ASSIGN") this.#protect(b);
   }
 
-  /** All nodes, sources first, and who uses them; the rules about loads, forced nodes and copies. */
+  /** Lists all nodes, sources first, and their users. Applies the rules for loads, forced nodes, copies. */
   #collect(bases: readonly LazyBuffer[]): void {
     const stack: { b: LazyBuffer; next: number }[] = [];
     const seen = new Set<LazyBuffer>();
@@ -85,7 +88,7 @@ class Graph {
         }
         const { b } = stack.pop() as typeof top;
         this.all.push(b);
-        // counting costs less than reading: an ARANGE is computed wherever it is needed
+        // counting is cheaper than reading: an ARANGE is computed wherever it is needed
         if (b.forcedRealize || (loads(b) && b.op !== "ARANGE")) this.#stored.add(b);
         if (b.op === "COPY") this.#storeCopySource(b.srcs?.[0]);
       }
@@ -99,7 +102,7 @@ class Graph {
     if (src.base.realized === undefined) this.#stored.add(src.base);
   }
 
-  /** A view that shows more elements than there are: an expand is stored, a mere padding maybe not. */
+  /** A view with more elements than its base: an expanded base is stored, a padded one only if necessary. */
   #look(view: LazyBuffer): void {
     const { base } = view;
     if (
@@ -115,15 +118,15 @@ class Graph {
     if (elements(base.shape) >= shown) this.#simplePads.add(base);
     else if (env.FUSE && !this.#stored.has(base)) {
       const below = this.#reducesBelow(base);
-      // what is larger than a reduce below it was expanded back already: softmax(x) before a matmul is stored
+      // a base larger than a reduction below it is expanded already: softmax(x) before a matmul is stored
       if (below.every((r) => elements(r.shape) === elements(base.shape))) this.#expanded.set(base, below);
       else this.#stored.add(base);
     } else this.#stored.add(base);
   }
 
   /**
-   * A value that only became wider, on a device that widens at no cost: what it was made from is stored instead, in fewer
-   * bytes. So the operands of a matmul reach its kernel as the narrow floats they are.
+   * A cast to a wider float, on a device that converts for free. The narrow source is stored instead, which
+   * takes fewer bytes: the operands of a matmul reach its kernel in their narrow type.
    */
   #widensFreely(b: LazyBuffer): boolean {
     const src = b.op === "CAST" ? b.srcs?.[0] : undefined;
@@ -135,7 +138,7 @@ class Graph {
     return true;
   }
 
-  /** The reduces that a node at the reduced shape is the elementwise epilogue of; none where it has other parts. */
+  /** The reductions whose elementwise epilogue ends in `node`, which has their reduced shape. */
   #reducesBelow(node: LazyBuffer): LazyBuffer[] {
     const found = new Set<LazyBuffer>();
     const seen = new Set<LazyBuffer>();
@@ -149,7 +152,7 @@ class Graph {
     return [...found];
   }
 
-  /** A kernel may read the buffer it assigns to only at the place it writes; otherwise the value is stored first. */
+  /** A kernel may read the buffer it assigns to only where it writes; otherwise the value is stored first. */
   #protect(assign: LazyBuffer): void {
     const [value, target] = assign.srcs as readonly [LazyBuffer, LazyBuffer];
     const visited = [new Set<LazyBuffer>(), new Set<LazyBuffer>()];
@@ -169,7 +172,7 @@ class Graph {
     }
   }
 
-  /** Padding is zeros: it may move below an op only when op(0) is 0. */
+  /** Padding adds zeros: it may move below an op only if op(0) is 0. */
   storeUnsafePads(): void {
     for (const p of this.#simplePads) if (!this.#padSafe(p)) this.#stored.add(p);
   }
@@ -190,8 +193,8 @@ class Graph {
   }
 
   /**
-   * A reduce over something that took MAX_STACKED fused reduces already would compute all of it once more: that is stored
-   * first. A softmax after a softmax is two kernels.
+   * The nodes to store so that no stack of fused reductions is higher than MAX_STACKED: one more reduction
+   * would compute the whole stack again. A softmax of a softmax is two kernels.
    */
   stacked(fused: ReadonlySet<LazyBuffer>): ReadonlySet<LazyBuffer> {
     const found = new Set<LazyBuffer>();
@@ -199,7 +202,7 @@ class Graph {
       found.add(tall);
     return found;
   }
-  /** What the topmost reduce works on in the first stack that is too high for another one. */
+  /** In the first stack that is too high: what the topmost reduction below the limit reads. */
   #tooTall(fused: ReadonlySet<LazyBuffer>, cut: ReadonlySet<LazyBuffer>): LazyBuffer | undefined {
     const heights = new Map<LazyBuffer, number>();
     for (const b of this.all) {
@@ -211,7 +214,7 @@ class Graph {
       while (!reduces(top))
         top = top.sources.map((s) => s.base).find((s) => heights.get(s) === height) as LazyBuffer;
       const reduced = (top.sources[0] as LazyBuffer).base;
-      // a product of parts that were expanded to meet, as in a matmul, is larger than any of them: never store it
+      // operands that were expanded to meet, as in a matmul: never store the product, it is larger than both
       const grown = reduced.sources.every((s) => elements(s.base.shape) < elements(reduced.shape));
       return grown ? top : reduced;
     }
@@ -219,8 +222,8 @@ class Graph {
   }
 
   /**
-   * The stored nodes, given the reduces that are fused back and what their stacks leave: every other reduce gets a kernel, with
-   * its epilogue.
+   * The stored nodes, given the reductions that are fused back and the nodes from `stacked`. Every other
+   * reduction gets a kernel combined with its epilogue.
    */
   groupReduces(fused: ReadonlySet<LazyBuffer>, stacked: ReadonlySet<LazyBuffer>): Set<LazyBuffer> {
     const stored = new Set([...this.#stored, ...stacked]);
@@ -241,7 +244,7 @@ class Graph {
     return use.through.st.contiguous && elements(use.through.shape) === elements(r.shape) && !reduces(use.by);
   }
 
-  /** The one stored node, without a reduce yet, to which all elementwise paths from `r` lead. */
+  /** The one stored node to which all elementwise paths from `r` lead, if no reduction has taken it yet. */
   #soleRoot(
     r: LazyBuffer,
     stored: ReadonlySet<LazyBuffer>,
@@ -265,7 +268,7 @@ class Graph {
     return root === undefined || taken.has(root) ? undefined : root;
   }
 
-  /** The end of the chain of single elementwise users after `r`, as long as no other reduce joins it. */
+  /** The end of the chain of single elementwise users after `r`. It ends where another reduction joins. */
   #chase(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>, fused: ReadonlySet<LazyBuffer>): LazyBuffer {
     let at = r;
     while (!stored.has(at)) {
@@ -296,15 +299,15 @@ class Graph {
   }
 
   /**
-   * Whether reduce `r` can stay inside a kernel: everything it leads to is one kernel, which runs over the very
-   * elements that `r` reduces, so that its loop is run once a row and never once an element.
+   * Whether reduction `r` can stay inside a kernel: all its users end in one kernel, which runs over the
+   * elements that `r` reduces. The loop of `r` then runs once per row and never once per element.
    */
   fusesBack(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>): boolean {
     if (stored.has(r)) return false;
     const full = (r.sources[0] as LazyBuffer).shape;
     const axes = r.arg as readonly number[];
     const few = elements(r.shape);
-    // a row stays on one unit of a GPU
+    // one compute unit of a GPU works on a whole row
     if (elements(full) >= MANY_ELEMENTS && few < Device.unitsOf(r.device)) return false;
     const roots = new Set<LazyBuffer>();
     const seen = new Set<LazyBuffer>();
@@ -334,7 +337,10 @@ class Graph {
   }
 }
 
-/** Whether a view of a reduce's result shows it at `full`, the same along the reduced axes and nothing else moved. */
+/**
+ * Whether a view shows a reduction's result at shape `full`: repeated along the reduced axes, otherwise in
+ * place.
+ */
 function expandsBack(view: LazyBuffer, full: Shape, axes: readonly number[]): boolean {
   const { views } = view.st;
   const [v] = views;

@@ -1,75 +1,76 @@
-// Which kernels are better one: those that run over the same elements and read one another, or the same large input, at
-// the same places. An optimiser's three assigns, a sum and what is stored on the way to it; and small updates of any
-// tensors of one shape. In go the drafts of all
-// kernels in an order in which they could run, out come groups in such an order; schedule.ts builds a kernel of each.
+// Horizontal fusion: which kernels become one kernel with several outputs. They run over the same elements
+// and read one another, or the same large input, at the same index. Examples: the three assigns of an
+// optimiser, a sum and what is stored on the way to it, small updates of tensors of one shape. In: the drafts
+// of all kernels in dependency order. Out: groups in dependency order; schedule.ts builds one kernel for each
+// group.
 
 import { getOrMake, toposort } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
-import { type LazyOp, readInRow } from "./lazyop.ts";
+import { type LazyOp, readInIteration } from "./lazyop.ts";
 import type { Draft } from "./schedule.ts";
-import { leavesIdle } from "./units.ts";
+import { leavesUnitsIdle } from "./splitreduce.ts";
 
-/** A kernel of more outputs than this keeps too much alive at once, and gains little; one of small updates may have more. */
+/** More outputs keep too many values alive at once and gain little. Small updates may have more. */
 const [MAX_OUTPUTS, MAX_UPDATES] = [8, 16];
-/** An update of at most so many elements takes less time than it takes to start a kernel. */
+/** An update of at most this many elements takes less time than launching a kernel. */
 const SMALL = 1 << 14;
-/** WebAssembly takes a thousand arguments, a compiler is happier with fewer. */
+/** WebAssembly allows a thousand arguments, but compilers are faster with fewer. */
 const MAX_BUFFERS = 32;
-/** How many groups of one shape are tried before a draft starts its own. */
-const TRIED = 4;
+/** How many groups of one shape are tried before a draft starts a new group. */
+const MAX_TRIED = 4;
 
 /** A kernel as grouping sees it. */
 interface Candidate {
   readonly draft: Draft;
-  /** equal for kernels that write the same number of elements in the same way */
+  /** equal for kernels that write the same shape on the same device */
   readonly shape: string;
-  /** equal for kernels that reduce in the same loops; empty where nothing is reduced */
+  /** equal for kernels with the same reduction loops; empty without a reduction */
   readonly loops: string;
-  /** the buffers it reads: at the place it writes only (true), or elsewhere too */
+  /** the buffers it reads -> whether it reads them only at the element it writes */
   readonly reads: ReadonlyMap<Buffer, boolean>;
-  /** what it loads an element of at every turn, and how it sees it */
+  /** the buffers of which it loads an element in every iteration, and the views it sees them through */
   readonly loads: ReadonlyMap<Buffer, ReadonlySet<string>>;
-  /** writes new values of a small tensor, as an optimiser does with each of its parameters */
+  /** assigns to a small tensor, as an optimiser does with each parameter */
   readonly updates: boolean;
-  /** a reduce to so few results that it goes in parts */
-  readonly isCut: boolean;
+  /** a reduction to so few results that it will be a split reduction */
+  readonly isSplit: boolean;
 }
 
 interface Group {
   readonly members: Draft[];
   readonly candidates: Candidate[];
-  /** where the first member stands in the given order */
+  /** the position of the first member in the given order */
   readonly first: number;
 }
 
 interface Wishes {
   /** the nodes that were asked for */
   readonly wanted: ReadonlySet<LazyBuffer>;
-  /** nodes that are older, by their number, stay apart from newer ones */
+  /** nodes with a smaller id are never grouped with newer ones */
   readonly since: number;
   /** how many buffers a kernel of a device may have */
-  readonly most: (device: string) => number;
+  readonly maxBuffers: (device: string) => number;
 }
 
 export function groupDrafts(
   sorted: readonly Draft[],
   before: (d: Draft) => readonly Draft[],
-  { wanted, since, most }: Wishes,
+  { wanted, since, maxBuffers }: Wishes,
 ): Draft[][] {
   const readers = new Map<LazyBuffer, number>();
   for (const d of sorted) for (const r of d.item.reads) readers.set(r, (readers.get(r) ?? 0) + 1);
-  // another device waits for what is copied: it must not wait for more than it needs
+  // another device waits for what is copied; it must not wait for more than that
   const copied = new Set(sorted.flatMap((d) => (d.item.ast[0]?.op === "COPY" ? d.item.reads : [])));
-  // what only the next kernel reads would be stored for nobody, and take memory at the same time as its reader
+  // what only the next kernel reads would be stored for nobody and be alive combined with its reader
   const isShared = ({ out }: Draft): boolean =>
     !copied.has(out) && (out.op === "ASSIGN" || wanted.has(out) || (readers.get(out) ?? 0) > 1);
   const at = new Map(sorted.map((d, i) => [d, i]));
   const groupOf = new Map<Draft, Group>();
   const byShape = new Map<string, Group[]>();
-  /** Whether `d` comes after a member of `g` by way of others. */
+  /** Whether `d` depends on a member of `g` through another group. */
   const detours = (d: Draft, g: Group): boolean => {
     const seen = new Set<Group>();
     const todo = before(d).map((b) => groupOf.get(b) as Group);
@@ -89,9 +90,9 @@ export function groupDrafts(
   for (const [i, draft] of sorted.entries()) {
     const c = candidate(draft, since);
     const near = c === undefined ? [] : getOrMake(byShape, c.shape, () => []);
-    const buffers = Math.min(MAX_BUFFERS, most(draft.out.device));
+    const buffers = Math.min(MAX_BUFFERS, maxBuffers(draft.out.device));
     const group = near
-      .slice(-TRIED)
+      .slice(-MAX_TRIED)
       .findLast((g) => fits(c as Candidate, g, isShared, buffers) && !detours(draft, g));
     if (group !== undefined) {
       group.members.push(draft);
@@ -113,12 +114,12 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   const { ast, inputs, outputs } = draft.item;
   const [store] = ast as [LazyOp];
   if (store.op !== "STORE") return undefined;
-  const turns = smax(sprod(store.shape));
+  const iterations = smax(sprod(store.shape));
   const loops = new Set<string>();
-  let elements = turns;
+  let elements = iterations;
   const reads = new Map<Buffer, boolean>();
   const loads = new Map<Buffer, Set<string>>();
-  const here = new Set(readInRow(store));
+  const here = new Set(readInIteration(store));
   for (const u of toposort(ast, (x) => x.srcs)) {
     if (isReduceOp(u.op)) {
       const { shape } = u.srcs[0] as LazyOp;
@@ -128,16 +129,16 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
     if (u.op !== "LOAD") continue;
     const buffer = inputs[u.arg.idx - 1] as Buffer;
     reads.set(buffer, here.has(u.arg.idx));
-    if (buffer.size >= turns) getOrMake(loads, buffer, () => new Set()).add(u.arg.st.key);
+    if (buffer.size >= iterations) getOrMake(loads, buffer, () => new Set()).add(u.arg.st.key);
   }
   const age = draft.out.id < since ? "old" : "new";
   const shape = [outputs[0]?.device, age, store.shape].join("|");
-  const updates = draft.out.op === "ASSIGN" && loops.size === 0 && turns <= SMALL;
-  const isCut = leavesIdle(draft.out.device, elements, turns);
-  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads, updates, isCut };
+  const updates = draft.out.op === "ASSIGN" && loops.size === 0 && iterations <= SMALL;
+  const isSplit = leavesUnitsIdle(draft.out.device, elements, iterations);
+  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads, updates, isSplit };
 }
 
-/** Whether the kernel belongs to the group, as far as the two of them can tell. */
+/** Whether the kernel can join the group, apart from dependencies through other groups. */
 function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: number): boolean {
   const outputs = new Set([...g.members, c.draft].map((d) => d.item.outputs[0] as Buffer));
   const inputs = new Set([...g.candidates, c].flatMap((x) => [...x.reads.keys()]));
@@ -145,13 +146,13 @@ function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: 
   if (outputs.size !== g.members.length + 1) return false;
   if (outputs.size > (updates ? MAX_UPDATES : MAX_OUTPUTS)) return false;
   if (outputs.size + inputs.size > buffers) return false;
-  // what one of them writes, all of them read only where they write it
+  // a buffer that one of them writes may be read by the others only at the element being written
   if ([...g.candidates, c].some((x) => [...x.reads].some(([b, here]) => outputs.has(b) && !here)))
     return false;
   const sameLoops = g.candidates.every((x) => x.loops === c.loops);
   const before = g.members.filter((m) => c.draft.item.reads.includes(m.out));
-  // a reduce that goes in parts has parts of its own only if it waits for nobody in its kernel
-  if (before.length > 0 && c.loops !== "" && c.isCut) return false;
+  // a split reduction must not depend on another member of its kernel
+  if (before.length > 0 && c.loops !== "" && c.isSplit) return false;
   if (before.some(isShared)) return c.loops === "" || sameLoops;
   return updates || (sameLoops && g.candidates.some((x) => sharesLoads(x, c)));
 }

@@ -1,5 +1,6 @@
-// The AST of one kernel: LazyOps from STORE down to LOAD and CONST, each buffer seen through a ShapeTracker. The
-// schedule builds it out of LazyBuffers, codegen lowers it. Nodes are shared (a DAG), shapes and types are known.
+// The AST of one kernel: LazyOps from STORE down to LOAD and CONST, each buffer seen through a ShapeTracker.
+// The schedule builds it from LazyBuffers, codegen lowers it. Nodes are shared (a DAG); shapes and dtypes are
+// known.
 
 import type { DType, Value } from "../dtype.ts";
 import { toposort } from "../helpers.ts";
@@ -37,14 +38,14 @@ export class ConstBuffer {
   }
 }
 
-/** What each op carries. COPY, EMPTY and CUSTOM are whole ASTs by themselves: no kernel comes of them. */
+/** The argument of each op. COPY, EMPTY and CUSTOM are whole ASTs; they do not become kernels. */
 interface Args extends Record<AluOp, undefined>, Record<ReduceOp, readonly number[]> {
   LOAD: MemBuffer;
   CONST: ConstBuffer;
   /** 0, 1, 2, … seen through a ShapeTracker */
   ARANGE: ShapeTracker;
   STORE: MemBuffer;
-  /** its source (a reduce, or something that does not take zero padding) seen through a ShapeTracker */
+  /** its source (a reduction, or an op that padding cannot pass) seen through a ShapeTracker */
   VIEW: ShapeTracker;
   CAST: DType;
   BITCAST: DType;
@@ -85,13 +86,13 @@ const showArg = (u: LazyOp): string => {
   return String(u.arg);
 };
 
-/** Equal for equal kernels, linear in the number of nodes however much they are shared. */
+/** Equal for equal kernels. Linear in the number of nodes, however much they are shared. */
 export const astKey = (ast: readonly LazyOp[]): string => keyWith(ast, showArg);
 
-/** Numbers that arithmetic with them may leave nothing of. */
+/** Constants that constant folding may remove. */
 const SPECIAL: ReadonlySet<unknown> = new Set([0, 1, -1, Number.NaN, Infinity, -Infinity]);
 
-/** Equal for kernels that differ at most in the values of float constants, and for which the same OptOps are right. */
+/** Equal for kernels that differ only in the values of float constants: the same OptOps suit all of them. */
 export const astStructure = (ast: readonly LazyOp[]): string =>
   keyWith(ast, (u) =>
     u.op === "CONST" && u.dtype.isFloat && !SPECIAL.has(u.arg.val)
@@ -99,13 +100,13 @@ export const astStructure = (ast: readonly LazyOp[]): string =>
       : showArg(u),
   );
 
-/** Equal for kernels that differ at most in which of the buffers they read are the same one. */
+/** Equal for kernels that differ only in which of their buffers are the same one. */
 export const astFormula = (ast: readonly LazyOp[]): string =>
   keyWith(ast, (u) =>
     u.op === "LOAD" || u.op === "STORE" ? `${u.arg.dtype.name}${u.arg.st.key}` : showArg(u),
   );
 
-/** Equal for kernels that differ at most in numbers: constants, and how memory is looked at. */
+/** Equal for kernels that differ only in numbers: constants, sizes and strides. */
 export const astSkeleton = (ast: readonly LazyOp[]): string => keyWith(ast, (u) => u.dtype.name);
 
 function keyWith(ast: readonly LazyOp[], show: (u: LazyOp) => string): string {
@@ -130,7 +131,7 @@ const below = (us: readonly LazyOp[]): ReadonlySet<LazyOp> =>
       (x) => x.srcs,
     ),
   );
-/** The numbers of the buffers of which every load is `here`. */
+/** The indexes of the buffers of which every load satisfies `here`. */
 function readOnly(nodes: readonly LazyOp[], here: (load: LazyOp<"LOAD">) => boolean): number[] {
   const places = new Map<number, boolean>();
   for (const u of nodes)
@@ -139,8 +140,8 @@ function readOnly(nodes: readonly LazyOp[], here: (load: LazyOp<"LOAD">) => bool
 }
 
 /**
- * The buffers that a kernel reads only at the element that it writes, by their numbers: its result may take their place. Below
- * a reduce or a view an element is computed from others than its own.
+ * The buffers that a kernel reads only at the element it writes, by index: its result may overwrite them.
+ * Below a reduction or a view an element depends on other elements.
  */
 export function readInPlace(store: LazyOp): number[] {
   if (store.op !== "STORE" || !store.arg.st.contiguous) return [];
@@ -151,10 +152,10 @@ export function readInPlace(store: LazyOp): number[] {
 }
 
 /**
- * The buffers that a kernel reads at the element that it writes, and nowhere else: once, or in every turn of a reduce to that
- * element. Another output of the kernel may be what it reads.
+ * The buffers that a kernel reads only at the element it writes: once, or in every iteration of a reduction
+ * to that element. Another output of the same kernel may be such a buffer.
  */
-export function readInRow(store: LazyOp): number[] {
+export function readInIteration(store: LazyOp): number[] {
   if (store.op !== "STORE" || !store.arg.st.contiguous) return [];
   const nodes = toposort<LazyOp>([store], (x) => x.srcs);
   const here = new Map<LazyOp, boolean>();
@@ -164,18 +165,18 @@ export function readInRow(store: LazyOp): number[] {
   };
   look([store], []);
   for (const u of nodes) if (isReduceOp(u.op)) look(u.srcs, u.arg as readonly number[]);
-  // what is padded shows its neighbours, and may be read where it is besides
+  // a padded view shifts its source to neighbouring elements, even where the source is also read in place
   const moved = below(nodes.filter((u) => u.op === "VIEW" && !repeats(u.srcs[0] as LazyOp, u.arg)));
   return readOnly(nodes, (u) => here.get(u) === true && !moved.has(u));
 }
-/** Whether a view shows each element where it is, and again along axes that it has one of. */
+/** Whether a view only repeats elements, along axes where its source has size 1. */
 const repeats = ({ shape }: LazyOp, st: ShapeTracker): boolean =>
   showsRow(
     st,
     shape,
     shape.flatMap((d, i) => (d === 1 ? [i] : [])),
   );
-/** Whether a view shows a contiguous array of this shape, each element again and again along these axes. */
+/** Whether a view shows a contiguous array of this shape, repeated along these axes. */
 function showsRow(st: ShapeTracker, shape: Shape, axes: readonly number[]): boolean {
   const [v] = st.views;
   if (v === undefined || st.views.length !== 1 || v.mask !== undefined || v.offset !== 0) return false;
@@ -184,7 +185,10 @@ function showsRow(st: ShapeTracker, shape: Shape, axes: readonly number[]): bool
   return shape.every((d, i) => v.strides[i] === (axes.includes(i) ? 0 : d === 1 ? v.strides[i] : strides[i]));
 }
 
-/** The tree as text, for DEBUG=3; a node with several users is written out once and called by number after that. */
+/**
+ * The tree as text, for DEBUG=3. A node with several users is written once and referred to by number after
+ * that.
+ */
 export function showAst(root: LazyOp): string {
   const users = new Map<LazyOp, number>();
   for (const u of toposort([root], (x) => x.srcs)) {

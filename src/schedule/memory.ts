@@ -1,34 +1,34 @@
-// The memory planner: values that live at different times may share memory. In: how many bytes each value takes and from
-// which step to which it lives. Out: a place for each in one arena. And before that: an order of the steps in which less
-// lives at once. Knows nothing of buffers or devices.
+// The memory planner: values that are live at different times may share memory. In: the bytes and the live
+// range of each value. Out: an offset for each in one arena. Before that, it can reorder the steps so that
+// fewer bytes are live at once. Knows nothing about buffers or devices.
 
-export interface Life {
+export interface LiveRange {
   readonly nbytes: number;
   /** the first and the last step that touches the value, both included */
   readonly first: number;
   readonly last: number;
 }
 
-export interface Plan {
-  /** where each value lies in the arena, in bytes */
+export interface MemoryPlan {
+  /** the offset of each value in the arena, in bytes */
   readonly offsets: readonly number[];
-  /** how long the arena is */
+  /** the size of the arena */
   readonly nbytes: number;
-  /** what the values would take side by side */
-  readonly apart: number;
+  /** what the values would take without sharing */
+  readonly unshared: number;
 }
 
 /** Kernels load whole vectors: every value starts at a multiple of this. */
 export const ALIGN = 64;
 const rounded = (nbytes: number): number => Math.ceil(Math.max(nbytes, 1) / ALIGN) * ALIGN;
 
-interface Placed extends Life {
+interface Allocation extends LiveRange {
   readonly at: number;
   readonly size: number;
 }
 
-/** In which order values are placed: by size, by how long they live, by both, by when they begin. */
-const ORDERS: readonly ((l: Life) => number)[] = [
+/** The orders in which values are placed: by size, by size times lifetime, by lifetime, by start, by end. */
+const ORDERS: readonly ((l: LiveRange) => number)[] = [
   (l) => -l.nbytes,
   (l) => -l.nbytes * (l.last - l.first + 1),
   (l) => l.first - l.last,
@@ -37,33 +37,33 @@ const ORDERS: readonly ((l: Life) => number)[] = [
 ];
 
 /**
- * Each value in a gap between those that live at the same time. No order of placing is best for all graphs, so several are
- * tried, until one needs no more than the most bytes that are alive at one step.
+ * Places each value in a gap between those that are live at the same time. No order of placing is best for
+ * all graphs, so several are tried, until one reaches the lower bound: the peak of live bytes.
  */
-export function planMemory(lives: readonly Life[]): Plan {
-  const least = mostAlive(lives);
-  const apart = lives.reduce((sum, l) => sum + rounded(l.nbytes), 0);
-  let best: Plan = { offsets: [], nbytes: Infinity, apart };
+export function planMemory(lives: readonly LiveRange[]): MemoryPlan {
+  const least = peakBytes(lives);
+  const unshared = lives.reduce((sum, l) => sum + rounded(l.nbytes), 0);
+  let best: MemoryPlan = { offsets: [], nbytes: Infinity, unshared };
   for (const weight of ORDERS) {
     for (const tight of [true, false]) {
       if (best.nbytes === least) return best;
       const made = place(lives, weight, tight);
-      if (made.nbytes < best.nbytes) best = { ...made, apart };
+      if (made.nbytes < best.nbytes) best = { ...made, unshared };
     }
   }
   return best;
 }
 
 function place(
-  lives: readonly Life[],
-  weight: (l: Life) => number,
+  lives: readonly LiveRange[],
+  weight: (l: LiveRange) => number,
   tight: boolean,
 ): { offsets: readonly number[]; nbytes: number } {
   const order = lives.map((l, i) => ({ i, l, w: weight(l) }));
   order.sort((a, b) => a.w - b.w || b.l.nbytes - a.l.nbytes || a.l.first - b.l.first || a.i - b.i);
   const offsets: number[] = lives.map(() => 0);
-  // by address, so that one pass over those in the way finds the gaps between them
-  const placed: Placed[] = [];
+  // sorted by address, so that one pass over the conflicting values finds the gaps between them
+  const placed: Allocation[] = [];
   for (const { i, l } of order) {
     const size = rounded(l.nbytes);
     const at = gapFor(placed, size, l, tight);
@@ -74,8 +74,16 @@ function place(
   return { offsets, nbytes: placed.reduce((top, p) => Math.max(top, p.at + p.size), 0) };
 }
 
-/** The tightest gap that is large enough, or the lowest; else above all that is in the way. */
-function gapFor(placed: readonly Placed[], size: number, { first, last }: Life, tight: boolean): number {
+/**
+ * The tightest gap that is large enough, or the lowest; without one, the address above all conflicting
+ * values.
+ */
+function gapFor(
+  placed: readonly Allocation[],
+  size: number,
+  { first, last }: LiveRange,
+  tight: boolean,
+): number {
   let top = 0;
   let best = -1;
   let room = Infinity;
@@ -91,8 +99,8 @@ function gapFor(placed: readonly Placed[], size: number, { first, last }: Life, 
   return best >= 0 ? best : top;
 }
 
-/** The most bytes that are alive at one step: no plan needs less. */
-export function mostAlive(lives: readonly Life[]): number {
+/** The most bytes that are live at one step: no plan needs less. */
+export function peakBytes(lives: readonly LiveRange[]): number {
   const changes = new Map<number, number>();
   for (const { nbytes, first, last } of lives) {
     changes.set(first, (changes.get(first) ?? 0) + rounded(nbytes));
@@ -106,18 +114,19 @@ export function mostAlive(lives: readonly Life[]): number {
   return most;
 }
 
-/** What a step reads and writes, as numbers of values. */
-export interface StepUse {
+/** What a step reads and writes, as indexes of values. */
+export interface StepAccess {
   readonly reads: readonly number[];
   readonly writes: readonly number[];
 }
 
 /**
- * An order that gives the same results, in which less is alive at once: of the steps that could be next, the one that frees
- * most. A gradient of a weight, say, is computed while what it needs is still there for something else. `bytes`: of each
- * value, 0 for what is not planned. Where the order that came needs no more it stays.
+ * A valid order of the steps in which fewer bytes are live at once: of the steps that could run next, it
+ * takes the one that frees most. For example, a weight's gradient is computed while its inputs are still live
+ * for another step. `bytes`: the size of each value, 0 if it is not planned. The given order stays unless the
+ * new one has a lower peak.
  */
-export function orderForMemory(steps: readonly StepUse[], bytes: readonly number[]): number[] {
+export function orderForMemory(steps: readonly StepAccess[], bytes: readonly number[]): number[] {
   const { successors, waits } = dependencies(steps);
   const left = bytes.map(() => 0);
   const touched = steps.map(({ reads, writes }) => [...new Set([...reads, ...writes])]);
@@ -152,12 +161,12 @@ export function orderForMemory(steps: readonly StepUse[], bytes: readonly number
     }
   }
   const before = steps.map((_, i) => i);
-  const most = (o: readonly number[]): number => mostAlive(livesIn(o, touched, bytes));
+  const most = (o: readonly number[]): number => peakBytes(liveRanges(o, touched, bytes));
   return most(order) < most(before) ? order : before;
 }
 
-/** Who must come after whom: readers after the writer of what they read, writers after all who touched it before. */
-function dependencies(steps: readonly StepUse[]): { successors: Set<number>[]; waits: number[] } {
+/** The order that must hold: readers after the writer, writers after all earlier readers and writers. */
+function dependencies(steps: readonly StepAccess[]): { successors: Set<number>[]; waits: number[] } {
   const successors = steps.map(() => new Set<number>());
   const waits = steps.map(() => 0);
   const writer = new Map<number, number>();
@@ -180,11 +189,11 @@ function dependencies(steps: readonly StepUse[]): { successors: Set<number>[]; w
   return { successors, waits };
 }
 
-function livesIn(
+function liveRanges(
   order: readonly number[],
   touched: readonly (readonly number[])[],
   bytes: readonly number[],
-): Life[] {
+): LiveRange[] {
   const lives = new Map<number, { nbytes: number; first: number; last: number }>();
   order.forEach((step, at) => {
     for (const v of touched[step] as number[]) {

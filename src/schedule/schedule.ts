@@ -1,6 +1,6 @@
-// LazyBuffers in, ScheduleItems out, in an order in which they can run. `createSchedule` asks fuse.ts where to cut,
-// builds the AST of each stored node and orders the items, assigns after everything that reads the old value.
-// Nothing is allocated or changed here: asking twice gives the same answer.
+// LazyBuffers in, ScheduleItems out, in dependency order. `createSchedule` asks fuse.ts which nodes are
+// stored, builds the AST of each and orders the items: an assign comes after everything that reads the old
+// value. Nothing is allocated or changed here: asking twice gives the same answer.
 
 import type { DType, Value } from "../dtype.ts";
 import { env } from "../env.ts";
@@ -11,21 +11,24 @@ import { type AluOp, isAluOp, isReduceOp, opRecord } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
-import { type Cut, cut } from "./fuse.ts";
+import { type Fusion, fuse } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 import { buffersOf } from "./split.ts";
-import { inParts } from "./units.ts";
+import { splitReduction } from "./splitreduce.ts";
 
-/** One thing to run: a kernel (its ast starts with STORE), a COPY, an EMPTY or a CUSTOM. */
+/** One thing to run: a kernel (its AST starts with STORE), a COPY, an EMPTY or a CUSTOM. */
 export interface ScheduleItem {
   readonly ast: readonly LazyOp[];
   readonly outputs: readonly Buffer[];
   readonly inputs: readonly Buffer[];
   readonly varVals: ReadonlyMap<Variable, number>;
-  /** the nodes whose values the outputs are: marked realised when the item has run */
+  /** the nodes that the outputs belong to; they are marked as realised when the item has run */
   readonly lazies: readonly LazyBuffer[];
-  /** the nodes whose values are read; several may share one buffer (before and after an assign). Not on items made by hand */
+  /**
+   * the nodes that are read; the old and the new value of an assign share a buffer. Unset on items made by
+   * hand
+   */
   readonly reads?: readonly LazyBuffer[];
 }
 
@@ -36,39 +39,41 @@ export interface Draft {
 }
 
 /**
- * What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. `since`: no kernel computes
- * nodes from before this number and newer ones. `most`: the buffers that a kernel of a device may have.
+ * What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. No kernel mixes
+ * nodes with ids below `since` and newer ones. `maxBuffers`: how many buffers a kernel of a device may have.
  */
 export function createSchedule(
   outs: readonly LazyBuffer[],
   since = 0,
-  most: (device: string) => number = buffersOf,
+  maxBuffers: (device: string) => number = buffersOf,
 ): ScheduleItem[] {
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
-    const plan = cut(wanted, most);
-    // an assign ends the life of the old value: what was built on it and still waits is computed first
-    const late = lateReaders(plan);
+    const fusion = fuse(wanted, maxBuffers);
+    // an assign destroys the old value: pending nodes that read it are computed first
+    const late = lateReaders(fusion);
     if (late.length > 0) {
       wanted = [...late, ...wanted];
       continue;
     }
-    for (const b of plan.all) requireFresh(b);
+    for (const b of fusion.all) requireFresh(b);
     const drafts = new Map<LazyBuffer, Draft>();
-    for (const b of plan.all) {
-      if (plan.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, plan.realizes));
+    for (const b of fusion.all) {
+      if (fusion.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, fusion.realizes));
     }
     const roots = wanted.map((b) => drafts.get(b)).filter((d) => d !== undefined);
     const { sorted, before, torn } = order(roots, drafts);
     if (torn.length === 0) {
       if (!env.FUSE) return sorted.map((d) => d.item);
-      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, most }).flatMap((g) =>
-        inParts((g.length === 1 ? (g[0] as Draft) : joined(g, plan.realizes)).item),
+      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers }).flatMap((g) =>
+        splitReduction((g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes)).item),
       );
     }
-    // one kernel takes a value from before an assign and one from after it: its old part is stored apart
-    const all = new Set(plan.all);
-    const parts = torn.flatMap((t) => t.pendingReaders()).filter((b) => all.has(b) && !plan.realizes.has(b));
+    // one kernel needs a value from before an assign and one from after it: store the old part separately
+    const all = new Set(fusion.all);
+    const parts = torn
+      .flatMap((t) => t.pendingReaders())
+      .filter((b) => all.has(b) && !fusion.realizes.has(b));
     if (parts.length === 0) {
       throw new StaleError(
         `schedule: one kernel needs a tensor of shape [${torn[0]?.shape}] both as it was before an assign and ` +
@@ -83,7 +88,7 @@ function requireFresh(b: LazyBuffer): void {
   if (b.stale !== undefined) throw new StaleError(b.stale);
 }
 
-/** These nodes and all unrealised nodes that build on them. */
+/** These nodes and all unrealised nodes that depend on them. */
 export function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
   const found = new Set<LazyBuffer>();
   const todo = [...nodes];
@@ -95,21 +100,22 @@ export function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
   return [...found];
 }
 
-function lateReaders(plan: Cut): LazyBuffer[] {
-  const assigns = plan.all.filter((b) => b.op === "ASSIGN");
+function lateReaders(fusion: Fusion): LazyBuffer[] {
+  const assigns = fusion.all.filter((b) => b.op === "ASSIGN");
   return endsOn(
     assigns.map((b) => b.assigned),
     assigns,
-    new Set(plan.all),
+    new Set(fusion.all),
   );
 }
 
-/** What was built on the values of these nodes and still waits: to be computed before their memory is written. */
+/** The pending nodes that depend on these values: they must be computed before the memory is overwritten. */
 export const waitingOn = (nodes: readonly LazyBuffer[]): LazyBuffer[] => endsOn(nodes, [], new Set());
 
 /**
- * Ends of the graph that read `old` values and are not in `planned`. What also takes the new value (`assigns`, one for
- * each) is left for later, and so is what only was a step on the way to something computed before: most of that is garbage.
+ * Ends of the graph that read `old` values and are not in `planned`. Nodes that also read the new value (one
+ * of `assigns` for each old one) are left for later. So are intermediate nodes of something that has been
+ * computed: most of these are garbage.
  */
 function endsOn(
   old: readonly LazyBuffer[],
@@ -118,7 +124,7 @@ function endsOn(
 ): LazyBuffer[] {
   const near = buildOn(old.flatMap((b) => b.pendingReaders()));
   if (near.length === 0) return [];
-  // one bit an assign: which old values and which new ones a node builds on
+  // one bit per assign: which old values and which new ones a node depends on
   const news = new Map(assigns.map((b, i) => [b, 1n << BigInt(i)]));
   const olds = new Map(old.map((b, i) => [b, 1n << BigInt(i)]));
   const stale = new Set<LazyBuffer>();
@@ -143,7 +149,10 @@ function endsOn(
   });
 }
 
-/** Sources before users; whoever reads a buffer's old value before the assign to it. `torn`: where that cannot be. */
+/**
+ * Sources before users; readers of an old value before the assign to it. `torn`: the assigns for which no
+ * such order exists.
+ */
 function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) {
   const readersOf = new Map<LazyBuffer, Draft[]>();
   for (const d of drafts.values()) for (const r of d.item.reads) getOrMake(readersOf, r, () => []).push(d);
@@ -163,7 +172,7 @@ function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) 
   return { sorted, before, torn: torn.map((d) => d.out.assigned) };
 }
 
-/** One item for a group: what its members read of each other is computed, and stored besides. */
+/** One item for a group. What the members read from each other is computed in the kernel, and also stored. */
 const joined = (group: readonly Draft[], realizes: ReadonlySet<LazyBuffer>): Draft =>
   new AstBuilder(
     group.map((d) => d.out),
@@ -184,7 +193,7 @@ function draft(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>): Draft {
   return new AstBuilder([out], realizes).draft();
 }
 
-/** Builds the AST of one kernel, views pushed down to the loads as far as they go. */
+/** Builds the AST of one kernel. Views are pushed down to the loads as far as possible. */
 class AstBuilder {
   readonly #outs: readonly LazyBuffer[];
   readonly #realizes: ReadonlySet<LazyBuffer>;
@@ -215,7 +224,7 @@ class AstBuilder {
     return { item, out: this.#outs.at(-1) as LazyBuffer };
   }
 
-  /** `lb` seen through `st`: a load, a constant, or computed in place. */
+  /** `lb` seen through `st`: a load, a constant, or computed in the kernel. */
   #see(lb: LazyBuffer, st: ShapeTracker): LazyOp {
     const { base } = lb;
     const through = lb === base ? st : lb.st.add(st).simplify();
@@ -282,7 +291,7 @@ class AstBuilder {
     return !st.views.some((v) => v.mask !== undefined);
   }
 
-  /** Symbolic sizes lose their values here: the kernel takes them as arguments. */
+  /** Symbolic sizes are separated from their values here: the kernel takes the values as arguments. */
   #unbind(st: ShapeTracker): ShapeTracker {
     const [bare, values] = st.simplify().unbind();
     for (const [v, n] of values) {
@@ -313,7 +322,7 @@ export function itemDone(item: ScheduleItem): void {
   }
 }
 
-/** The memory of `target` holds another value by now: neither it nor what waits on it can be read any more. */
+/** The memory of `target` now holds another value: neither it nor its pending readers can be read. */
 export function markOverwritten(target: LazyBuffer): void {
   for (const r of [target, ...target.pendingReaders()]) {
     r.stale ??=

@@ -1,6 +1,6 @@
-// What fuse.ts put into one kernel and is better apart: values that would be computed again and again at a cost (the cost
-// rule, `isBetterStored`), chains too deep to compile, kernels with more buffers than their device takes. In go the graph
-// and the stored nodes, to which more are added. Which kernels become one is group.ts's part.
+// Stores some nodes that fuse.ts fused into a kernel: values whose recomputation costs too much (the cost
+// rule, `isBetterStored`), chains too deep to compile, inputs of kernels with more buffers than the device
+// allows. In: the graph and the stored nodes, to which it adds. group.ts decides which kernels become one.
 
 import { env } from "../env.ts";
 import { getOrMake, toposort } from "../helpers.ts";
@@ -10,31 +10,31 @@ import { Device } from "../runtime/registry.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
 
-/** A chain of more ops than this is stored on the way: compilers are slow on huge kernels and gain nothing. */
+/** A longer chain of ops is stored on the way: compilers are slow on huge kernels and gain nothing. */
 export const MAX_FUSED_DEPTH = 400;
-/** A node that one kernel would compute at more places than this is stored: views of views multiply. */
+/** A node that one kernel would compute at more indexes than this is stored: views of views multiply. */
 const MAX_FUSED_VIEWS = 32;
-/** As many operations take as long as moving a byte: about what processors with vectors have, and GPUs have more. */
+/** This many operations take as long as moving one byte: typical for CPUs with vectors; GPUs do more. */
 const OPS_A_BYTE = 4;
-/** Where a device does not say how many buffers a kernel may have, or is not open yet. */
+/** The limit when a device does not say how many buffers a kernel may have, or is not open yet. */
 const MANY_BUFFERS = 500;
-/** Another kernel is worth moving so many bytes. */
+/** Launching a kernel costs as much as moving this many bytes. */
 const KERNEL_BYTES = 1 << 16;
 
-/** One source of one node: the base and how the user sees it. */
+/** One use of a node: the user, and the view through which it reads. */
 export interface Use {
   readonly by: LazyBuffer;
   readonly through: LazyBuffer;
 }
-/** The nodes as fuse.ts sees them. */
-export interface Fused {
+/** The graph as fuse.ts sees it. */
+export interface FusedGraph {
   /** sources before users */
   readonly all: readonly LazyBuffer[];
   readonly uses: ReadonlyMap<LazyBuffer, readonly Use[]>;
-  /** reduces that are computed inside the kernel that they are expanded back in */
+  /** reductions computed inside the kernel in which they are expanded back */
   readonly fused: ReadonlySet<LazyBuffer>;
   /** how many buffers a kernel of a device may have */
-  readonly most: (device: string) => number;
+  readonly maxBuffers: (device: string) => number;
 }
 
 export const elements = (shape: Shape): number => smax(sprod(shape));
@@ -46,7 +46,7 @@ export const buffersOf = (device: string): number =>
   (Device.isOpen(device) ? Device.get(device).renderer?.maxBuffers : undefined) ?? MANY_BUFFERS;
 
 /** Adds to the stored nodes. */
-export function split(stored: Set<LazyBuffer>, graph: Fused): void {
+export function split(stored: Set<LazyBuffer>, graph: FusedGraph): void {
   splitCostly(stored, graph);
   splitDeep(stored, graph);
   splitWide(stored, graph);
@@ -54,22 +54,22 @@ export function split(stored: Set<LazyBuffer>, graph: Fused): void {
 
 // ---- the cost rule ----
 
-/** What it takes to compute all of a value once, out of what is stored. */
+/** What it takes to compute all of a value once from what is stored. */
 export interface Work {
   readonly ops: number;
   readonly bytesRead: number;
-  /** of the value itself */
+  /** elements of the value itself */
   readonly elements: number;
   readonly itemsize: number;
-  /** how many elements are computed in all kernels and at all places together, if it is not stored */
+  /** how many elements all kernels compute combined if the value is not stored */
   readonly evaluated: number;
 }
 
 /**
- * The cost rule of fusion, recompute against memory traffic. Fused, a value is computed wherever it is needed, and what it
- * is made of is read there. Stored, that is done once; it is written, read at each place, and takes a kernel. All in bytes
- * that could be moved meanwhile. Loops of one kernel over the same elements count as one place: what is costly is kept
- * between them (STAGE).
+ * The cost rule of fusion: recomputation against memory traffic. A fused value is computed wherever it is
+ * needed, and its inputs are read there. A stored value is computed once, written, and read at each place; it
+ * costs one more kernel. All costs are in bytes moved in the same time. Loops of one kernel over the same
+ * elements count as one place, because an expensive value is memoised between them.
  */
 export function isBetterStored({ ops, bytesRead, elements: n, itemsize, evaluated }: Work): boolean {
   const once = bytesRead + ops / OPS_A_BYTE;
@@ -78,43 +78,49 @@ export function isBetterStored({ ops, bytesRead, elements: n, itemsize, evaluate
   return fused > stored;
 }
 
-/** Where a node is computed, and how many elements of it: a kernel (its shape and loops) and the view it is seen through. */
-type Places = ReadonlyMap<string, number>;
+/**
+ * Where a node is computed and how many of its elements. A key names the kernel (shape and loops) and the
+ * view.
+ */
+type Evaluations = ReadonlyMap<string, number>;
 
-/** Stores what costs more to compute again than to keep, and what is seen through too many views. From the users down. */
-function splitCostly(stored: Set<LazyBuffer>, graph: Fused): void {
-  const places = new Map<LazyBuffer, Places>();
+/**
+ * Stores what is cheaper to keep than to recompute, and what is seen through too many views. Users come
+ * first.
+ */
+function splitCostly(stored: Set<LazyBuffer>, graph: FusedGraph): void {
+  const evaluations = new Map<LazyBuffer, Evaluations>();
   for (const b of graph.all.toReversed()) {
     if (stored.has(b) || loads(b)) continue;
-    const mine = placesOf(b, stored, places, graph);
+    const mine = evaluationsOf(b, stored, evaluations, graph);
     let evaluated = 0;
     for (const n of mine.values()) evaluated += n;
     const again = env.FUSE !== 0 && evaluated > elements(b.shape);
     const work = again ? workOf(b, stored, evaluated) : undefined;
     if (mine.size > MAX_FUSED_VIEWS || (work !== undefined && isBetterStored(work))) stored.add(b);
-    else places.set(b, mine);
+    else evaluations.set(b, mine);
   }
 }
 
-function placesOf(
+function evaluationsOf(
   b: LazyBuffer,
   stored: ReadonlySet<LazyBuffer>,
-  known: ReadonlyMap<LazyBuffer, Places>,
-  { uses, fused }: Fused,
-): Places {
+  known: ReadonlyMap<LazyBuffer, Evaluations>,
+  { uses, fused }: FusedGraph,
+): Evaluations {
   const size = elements(b.shape);
   const [only, ...others] = uses.get(b) ?? [];
-  const above = (by: LazyBuffer): Places =>
+  const above = (by: LazyBuffer): Evaluations =>
     (stored.has(by) ? undefined : known.get(by)) ??
     new Map([[`${by.device}|${by.shape}`, elements(by.shape)]]);
   const same = (u: Use): boolean => u.through === b && !reduces(u.by);
-  // most nodes have one user, which sees them as they are
+  // most nodes have a single user, which reads them without a view
   if (only !== undefined && others.length === 0 && same(only)) return above(only.by);
   const found = new Map<string, number>();
   for (const u of uses.get(b) ?? []) {
     const { st } = u.through;
     const shown = elements(u.through.shape);
-    // an expand shows the same values several times, and they are computed before its loop
+    // an expand shows the same values several times; they are computed before its loop
     const still =
       u.through === b || st.contiguous || (shown > size && st.views.every((v) => v.mask === undefined));
     for (const [place, n] of above(u.by)) {
@@ -128,7 +134,7 @@ function placesOf(
   return found;
 }
 
-/** undefined where a reduce is part of it: that runs where its kernel is. */
+/** The work to compute `b`; undefined if that includes a reduction, which stays in its own kernel. */
 function workOf(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: number): Work | undefined {
   const isHere = (x: LazyBuffer): boolean => x === b || (x.realized === undefined && !stored.has(x));
   const below = toposort([b], (x) => (isHere(x) ? x.sources.map((s) => s.base) : []));
@@ -145,8 +151,8 @@ function workOf(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: numbe
 
 // ---- limits ----
 
-/** Stores a node on every path of unstored nodes that is longer than MAX_FUSED_DEPTH. */
-function splitDeep(stored: Set<LazyBuffer>, { all }: Fused): void {
+/** Stores a node on every path of fused nodes that is longer than MAX_FUSED_DEPTH. */
+function splitDeep(stored: Set<LazyBuffer>, { all }: FusedGraph): void {
   const depth = new Map<LazyBuffer, number>();
   for (const b of all) {
     let d = 0;
@@ -156,8 +162,8 @@ function splitDeep(stored: Set<LazyBuffer>, { all }: Fused): void {
   }
 }
 
-/** Stores the sources of a node that would make its kernel have more buffers, its result included, than the device takes. */
-function splitWide(stored: Set<LazyBuffer>, { all, most }: Fused): void {
+/** Stores sources of a node whose kernel would have more buffers, with its result, than the device allows. */
+function splitWide(stored: Set<LazyBuffer>, { all, maxBuffers }: FusedGraph): void {
   const limits = new Map<string, number>();
   const inputs = new Map<LazyBuffer, ReadonlySet<LazyBuffer>>();
   const none: ReadonlySet<LazyBuffer> = new Set();
@@ -168,7 +174,7 @@ function splitWide(stored: Set<LazyBuffer>, { all, most }: Fused): void {
       const reads = (stored.has(base) ? undefined : inputs.get(base)) ?? new Set([base]);
       union = reads.size > union.size ? join(reads, union) : join(union, reads);
     }
-    if (union.size >= getOrMake(limits, b.device, () => most(b.device))) {
+    if (union.size >= getOrMake(limits, b.device, () => maxBuffers(b.device))) {
       const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
       for (const s of bases) if ((inputs.get(s)?.size ?? 0) > 1) stored.add(s);
       union = new Set(bases);
@@ -177,7 +183,7 @@ function splitWide(stored: Set<LazyBuffer>, { all, most }: Fused): void {
   }
 }
 
-/** `a` with the elements of `b`: `a` itself where nothing is new. */
+/** The union of `a` and `b`; `a` itself if `b` adds nothing. */
 function join<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
   for (const x of b) if (!a.has(x)) return new Set([...a, ...b]);
   return a;

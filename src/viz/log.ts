@@ -4,14 +4,14 @@
 import { writeText } from "#devices";
 import { env } from "../env.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { cut } from "../schedule/fuse.ts";
+import { fuse } from "../schedule/fuse.ts";
 import { collectGraph, toDot, toSvg } from "./graph.ts";
 
 let written = 0;
 
 export function logGraph(outs: readonly LazyBuffer[]): void {
   const nodes = outs.flatMap((out) => out.parts);
-  const graph = collectGraph(nodes, cut(nodes).realizes);
+  const graph = collectGraph(nodes, fuse(nodes).realizes);
   const path = written === 0 ? env.GRAPHPATH : `${env.GRAPHPATH}-${written}`;
   written++;
   writeText(`${path}.dot`, toDot(graph));

@@ -35,7 +35,7 @@ import {
 } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { JSRenderer } from "../../src/devices/js.ts";
-import { cut } from "../../src/schedule/fuse.ts";
+import { fuse } from "../../src/schedule/fuse.ts";
 
 const GRID = "uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]";
 const METAL = "#include <metal_stdlib>\nusing namespace metal;\n";
@@ -152,8 +152,8 @@ describe("seed 001: schedule items and fusion", () => {
     const b = new Tensor([3, 4]);
     const c = a.dot(b);
     // the seed counts the two EXT buffers too, and then skips them as realised: here they never enter
-    expect(cut([c.lazydata]).realizes).toEqual(new Set([c.lazydata.base, a.lazydata, b.lazydata]));
-    expect([...cut([c.lazydata]).realizes][0]).toBe(c.lazydata.base);
+    expect(fuse([c.lazydata]).realizes).toEqual(new Set([c.lazydata.base, a.lazydata, b.lazydata]));
+    expect([...fuse([c.lazydata]).realizes][0]).toBe(c.lazydata.base);
   });
 
   test("the variance of [1,2,3,4]", async () => {
@@ -210,9 +210,9 @@ describe("seed 001: schedule items and fusion", () => {
 
     // the six of the seed, but for EXT, which is realised
     const six = [mul1, a.lazydata, const17?.base, mul10, lb15?.base];
-    expect(withEnv({ FUSE: 0 }, () => cut([mul1]).realizes)).toEqual(new Set(six));
+    expect(withEnv({ FUSE: 0 }, () => fuse([mul1]).realizes)).toEqual(new Set(six));
     // and by default the average stays in the kernel
-    expect(cut([mul1]).realizes).toEqual(new Set(six.filter((x) => x !== mul10)));
+    expect(fuse([mul1]).realizes).toEqual(new Set(six.filter((x) => x !== mul10)));
   });
 
   test("by default one kernel", async () => {

@@ -1,6 +1,6 @@
-// assign writes into memory that others may still want to read. The rule: whoever was built on the old value
-// gets the old value, or a StaleError; a wrong number never. Here case by case;
-// assignrandom.test.ts does it at random.
+// assign writes into memory that others may still want to read. The rule: a node that depends on the old
+// value gets the old value or a StaleError, never a wrong number. Here case by case; assignrandom.test.ts
+// tests it at random.
 
 import {
   ArgumentError,

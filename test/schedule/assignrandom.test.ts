@@ -1,7 +1,7 @@
-// Random programs of tensors, ops, assigns and reads, seeded, against plain arrays that are computed at once.
-// A tensor is a value: nothing that is done to another tensor may change it. A StaleError is the one
-// permitted way out, and only for programs that keep views of memory or ask for results in
-// pieces; a wrong number never is.
+// Random programs of tensors, ops, assigns and reads, with a seed, against plain arrays that are computed
+// eagerly. A tensor is a value: nothing done to another tensor may change it. A StaleError is the only
+// permitted exception, and only for programs that keep views of memory or ask for results one after the
+// other. A wrong number never is.
 
 import { ArgumentError, Device, StaleError, Tensor } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -13,7 +13,7 @@ const N = 4;
 interface Named {
   tensor: Tensor;
   model: readonly number[];
-  /** built as a view of another: an assign to it is refused */
+  /** built as a view of another one: an assign to it is refused */
   readonly part?: boolean;
 }
 type Model = readonly number[];
@@ -117,7 +117,7 @@ class Program {
     target.model = value.model;
   }
   realize(): void {
-    // who asks for everything at once may count on everything
+    // a program that asks for everything at once gets everything
     const some = this.wild ? this.vars.filter(() => this.r.chance(40)) : this.r.shuffled(this.vars);
     this.log.push(`realize(${some.map((v) => `v${this.vars.indexOf(v)}`)})`);
     this.attempt(() => Tensor.realizeSync(...some.map((v) => v.tensor)));

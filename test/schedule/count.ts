@@ -1,5 +1,5 @@
-// What the tests of this folder share: tensors that are in memory already, and ways to look at a schedule
-// (how many kernels, which items, how deep the loops go, how many operations) without running it.
+// Shared by the tests of this folder: tensors that are in memory already, and ways to inspect a schedule (how
+// many kernels, which items, how deep the loops are, how many operations) without running it.
 
 import {
   ClangRenderer,
@@ -10,7 +10,7 @@ import {
   toKernel,
 } from "gradloom";
 
-/** A realised float tensor with small values that differ from place to place. */
+/** A realised float tensor with small values that differ from element to element. */
 export function ready(shape: readonly number[], options: TensorOptions = {}, seed = 1): Tensor {
   const size = shape.reduce((a, b) => a * b, 1);
   const data = Float32Array.from({ length: size }, (_, i) => (((i + seed) * 37) % 101) / 50 - 1);
@@ -25,9 +25,9 @@ export const kernels = (...ts: readonly Tensor[]): number =>
   opsOf(...ts).filter((op) => op === "STORE").length;
 
 export interface Cost {
-  /** operations on values, all loops counted */
+  /** operations on values, over all iterations */
   readonly ops: number;
-  /** the deepest nest of loops */
+  /** the depth of the deepest loop nest */
   readonly depth: number;
 }
 
@@ -48,7 +48,7 @@ export function costs(...ts: readonly Tensor[]): Cost[] {
 }
 export const totalOps = (...ts: readonly Tensor[]): number => costs(...ts).reduce((n, c) => n + c.ops, 0);
 
-/** Close as float32 sums are close. */
+/** Equal up to the rounding of float32 sums. */
 export function worst(a: ArrayLike<number | bigint>, b: ArrayLike<number | bigint>): number {
   if (a.length !== b.length) return Infinity;
   let most = 0;

@@ -1,6 +1,6 @@
-// Where the graph is cut into kernels: the realise rules of seed 001 one by one, what fuses, what must not,
-// and that fusing never computes a reduce once an element. Counts are exact: a kernel more or
-// less is a change of behaviour.
+// Which nodes are fused into one kernel: the realise rules of seed 001 one by one, what fuses, what must not,
+// and that fusion never runs a reduction once per element. Counts are exact: one kernel more or less is a
+// change of behaviour.
 
 import { GlobalCounters, Tensor as T, type Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -52,7 +52,7 @@ describe("the realise rules of seed 001", () => {
       ).slice(-1),
     ).toEqual(["COPY"]);
   });
-  test("load ops are items of their own, a constant is none", () => {
+  test("load ops are items of their own, a constant is not", () => {
     expect(opsOf(T.empty([4]))).toEqual(["EMPTY"]);
     expect(opsOf(T.empty([4]).add(1))).toEqual(["EMPTY", "STORE"]);
     expect(opsOf(T.customOp(() => {}, [4], [v.add(1)]))).toEqual(["STORE", "CUSTOM"]);
@@ -76,7 +76,7 @@ describe("the realise rules of seed 001", () => {
     expect(kernels(x.sub(y).sin().pad(pads).add(big))).toBe(1);
     expect(kernels(x.exp2().pad(pads).add(big))).toBe(2);
     expect(kernels(x.mul(y).reciprocal().neg().pad(pads).add(big))).toBe(2);
-    // unsafe part is stored anyway
+    // the unsafe part is stored anyway
     expect(kernels(x.add(1).exp2().contiguous().neg().pad(pads).add(big))).toBe(2);
     expect(
       kernels(
@@ -117,7 +117,7 @@ describe("the realise rules of seed 001", () => {
   });
 });
 
-/** name, what is built, kernels with FUSE=1, kernels with FUSE=0 (the seeds' cut) */
+/** name, what is built, kernels with FUSE=1, kernels with FUSE=0 (the rules of the seeds) */
 const CASES: readonly (readonly [string, () => Tensor, number, number])[] = [
   ["a chain of elementwise ops", () => x.add(1).mul(y).exp().sub(1).relu(), 1, 1],
   ["an elementwise diamond", () => x.add(1).mul(x.add(1).exp()), 1, 1],
@@ -179,7 +179,8 @@ const CASES: readonly (readonly [string, () => Tensor, number, number])[] = [
   ["logSoftmax summed by row", () => x.logSoftmax().mul(y).sum(1), 1, 3],
   ["layernorm", () => layernorm(x), 1, 3],
   ["layernorm with weight and bias", () => layernorm(x).mul(v).add(1), 1, 3],
-  // what took two fused reduces is stored before a third builds on it, or each pass would compute it again
+  // a value with two fused reductions is stored before a third one reads it, or each pass would compute it
+  // again
   ["layernorm of layernorm", () => layernorm(layernorm(x)), 2, 5],
   ["softmax of softmax", () => x.softmax().softmax(), 2, 5],
   ["matmul, then softmax", () => x.dot(w).softmax(), 2, 4],
@@ -260,7 +261,7 @@ describe("a reduce is computed once, whoever needs it", () => {
 
 describe("a long reduce to few elements", () => {
   const long = T.ones([1 << 17]);
-  test("goes in two steps, whose first has parts for threads; one below the threshold does not", () => {
+  test("is split in two, so that threads share the first; one below the threshold is not", () => {
     expect(kernels(long.contiguous().sum())).toBe(3); // with the one that writes the ones
     const items = itemsOf(long.contiguous().sum());
     expect(items.at(-2)?.outputs[0]?.size).toBe(64);
@@ -280,7 +281,7 @@ describe("a long reduce to few elements", () => {
       ),
     ).toBe(2);
   });
-  test("is right for every op, over several axes, with sizes that only some number divides", () => {
+  test("is right for every op, over several axes, with sizes that have few divisors", () => {
     const counts = T.arange(3 * 60_000).contiguous();
     expect(counts.max().itemSync()).toBe(179_999);
     expect(counts.reshape([3, 200, 300]).sum([1, 2]).dataSync()).toEqual(
@@ -288,7 +289,7 @@ describe("a long reduce to few elements", () => {
     );
     expect(T.ones([131_073]).contiguous().sum().itemSync()).toBe(131_073);
   });
-  test("that picks one element by its number stays a load", () => {
+  test("that selects one element by comparison stays a load", () => {
     const table = T.arange(1 << 18).contiguous();
     table.realizeSync();
     const index = new T([77]).realizeSync();
@@ -303,7 +304,7 @@ describe("the cost of what was fused", () => {
   const n = 32;
   const big = ready([n, n]);
   const BOUNDS: readonly (readonly [string, () => Tensor, readonly number[], number])[] = [
-    // name, tensor, depth of the loops of each kernel, most operations an element of the input
+    // name, tensor, depth of the loop nest of each kernel, most operations per element of the input
     ["softmax", () => big.softmax(), [2], 12],
     ["softmax, axis 0", () => big.softmax(0), [2], 12],
     ["logSoftmax", () => big.logSoftmax(), [2], 12],
@@ -324,7 +325,7 @@ describe("the cost of what was fused", () => {
     });
   }
   test("the mean of everything runs before the loop that uses it, not in it", () => {
-    // two loops of 1024: a mean inside the second would be a million operations
+    // two loops of 1024 iterations: a mean inside the second would take a million operations
     expect(totalOps(big.sub(big.mean()))).toBeLessThan(4 * n * n);
     expect(totalOps(big.var())).toBeLessThan(6 * n * n);
   });
@@ -364,7 +365,7 @@ test("stacked softmaxes cost a softmax each, not one more for each below", () =>
 });
 
 describe("views of views", () => {
-  // two views that do not commute double the places at which the node below is needed, level by level
+  // two views that do not commute double the indexes at which the node below is needed, at every level
   const step = (r: Tensor) => {
     const turned = r.reshape(5, 6).T.reshape(30);
     return turned.add(r.reshape(3, 10).T.reshape(30)).mul(0.5);
@@ -383,7 +384,7 @@ describe("views of views", () => {
   });
 });
 
-test("what a stack of reduces would leave is stored only if the stack stays: a picture is normalised where it is pooled", () => {
+test("a stack of reductions stores an input only if the stack stays: normalisation fuses into pooling", () => {
   const picture = ready([4, 6, 8, 10]);
   const [mean, variance] = [ready([6]), ready([6]).square().realizeSync()];
   picture.requiresGrad = true;

@@ -1,5 +1,5 @@
-// Kernels with several outputs: which ones become one, that they compute what they did apart (also where one
-// output is the old value of another), and what stays apart.
+// Kernels with several outputs: which kernels become one, that the result is the same (also where one output
+// is the old value of another), and which stay separate.
 
 import { createSchedule, GlobalCounters, Tensor as T, type Tensor, TinyJit, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -13,7 +13,7 @@ const outputsOf = (...ts: readonly Tensor[]): number[] =>
     .filter((si) => si.ast[0]?.op === "STORE")
     .map((si) => si.outputs.length);
 
-/** With the neighbour before, as far as there is one. exp2(0) is 1, so the padding stays above it. */
+/** With the previous neighbour, if there is one. exp2(0) is 1, so the padding stays above it. */
 const withNeighbour = (t: Tensor): Tensor => {
   const [n, ...rest] = t.shape as number[];
   const e = t.tanh().exp2();
@@ -22,7 +22,7 @@ const withNeighbour = (t: Tensor): Tensor => {
 };
 
 describe("one kernel", () => {
-  test("for outputs that read the same input at the same places", () => {
+  test("for outputs that read the same input at the same indexes", () => {
     expect(outputsOf(x.add(1), x.mul(2), x.mul(y))).toEqual([3]);
     expect(withEnv({ FUSE: 0 }, () => outputsOf(x.add(1), x.mul(2)))).toEqual([1, 1]);
   });
@@ -52,7 +52,7 @@ describe("one kernel", () => {
       ),
     ).toBeLessThan(1e-5);
   });
-  test("for a reduce and another that reads it in its own loop: the largest and where it was", () => {
+  test("for a reduce and another that reads it in its own loop: max and argmax", () => {
     const top = x.max(1, true);
     const at = x.eq(top).mul(3).sum(1, true);
     expect(outputsOf(top, at)).toEqual([2]);
@@ -82,7 +82,7 @@ describe("kernels stay apart", () => {
     expect(outputsOf(x.sum(1), x.add(1))).toEqual([1, 1]);
     expect(outputsOf(x.narrow(0, 0, 4).add(1), x.narrow(0, 4, 4).add(1))).toEqual([1, 1]);
   });
-  test("where one reads the other elsewhere", () => {
+  test("where one reads the other at another index", () => {
     const a = x.add(1);
     expect(outputsOf(a, a.flip(1).add(a))).toEqual([1, 1]);
     expect(outputsOf(a, a.sub(a.sum(1, true))).length).toBeGreaterThan(1);
@@ -95,7 +95,7 @@ describe("kernels stay apart", () => {
     const columns = square.max(0, true);
     expect(outputsOf(columns, square.eq(columns.T).sum(0, true))).toEqual([1, 1]);
   });
-  test("where a third one lies between them", () => {
+  test("where a third one must run between them", () => {
     // b needs the sum of a, which is another kernel: a and b cannot be one
     const a = x.add(1);
     const b = a.sum(0, true).expand([8, 16]).contiguous().add(a);
@@ -166,7 +166,7 @@ describe("small updates of tensors of one shape", () => {
     ready(shape, {}, seed),
     ready(shape, {}, seed + 50),
   ];
-  /** Parameters with a momentum, which all move. */
+  /** Parameters with a momentum; all of them change. */
   function updated(pairs: readonly (readonly [Tensor, Tensor])[]): Tensor[] {
     return pairs.flatMap(([p, m], i) => {
       m.assign(m.mul(0.5).add(p.mul(i + 1)));
@@ -179,7 +179,7 @@ describe("small updates of tensors of one shape", () => {
     const many = Array.from({ length: 9 }, (_, i) => pair([5], i));
     expect(outputsOf(...updated(many))).toEqual([16, 2]);
   });
-  test("not of other shapes, not of large tensors, not of what is no update", () => {
+  test("not of other shapes, not of large tensors, not of other kernels", () => {
     expect(outputsOf(...updated([pair([32], 1), pair([31], 2)]))).toEqual([2, 2]);
     const large = 2 ** 14;
     expect(outputsOf(...updated([pair([large], 1), pair([large], 2)]))).toEqual([4]);
@@ -195,7 +195,7 @@ describe("small updates of tensors of one shape", () => {
     T.realizeSync(a, b);
     expect(worst(b.dataSync(), want)).toBeLessThan(1e-5);
   });
-  test("random ones have the values of the seeds' cut", () => {
+  test("random ones have the values of FUSE=0", () => {
     for (let seed = 1; seed <= 40; seed++) {
       const run = (): ArrayLike<number | bigint>[] => {
         const r = new Random(seed);
@@ -225,7 +225,7 @@ describe("small updates of tensors of one shape", () => {
   });
 });
 
-test("what an assign writes is read where it is and beside: two kernels", () => {
+test("the target of an assign is read in place and at a neighbour: two kernels", () => {
   const w = ready([64]);
   w.assign(w.add(1));
   const e = w.exp2();
@@ -237,7 +237,7 @@ test("what an assign writes is read where it is and beside: two kernels", () => 
   expect(worst(both.dataSync(), new Float32Array(want))).toBeLessThan(1e-4);
 });
 
-test("random graphs asked for in many pieces equal the same graphs cut as the seeds do", () => {
+test("random graphs with many outputs equal the same graphs with FUSE=0", () => {
   let joined = 0;
   for (let seed = 1; seed <= 150; seed++) {
     const build = (): Tensor[] => {

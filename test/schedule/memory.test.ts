@@ -1,14 +1,14 @@
-// The memory planner: values that live at the same time never overlap, and the arena is little longer than
-// the most bytes that are alive at once.
+// The memory planner: values that are live at the same time never overlap, and the arena is little longer
+// than the peak of live bytes.
 
 import { describe, expect, test } from "vitest";
 import {
   ALIGN,
-  type Life,
-  mostAlive,
+  type LiveRange,
   orderForMemory,
+  peakBytes,
   planMemory,
-  type StepUse,
+  type StepAccess,
 } from "../../src/schedule/memory.ts";
 
 function dice(seed: number): (n: number) => number {
@@ -19,8 +19,8 @@ function dice(seed: number): (n: number) => number {
   };
 }
 
-/** Pairs that share memory while both live. */
-function clashes(lives: readonly Life[], offsets: readonly number[]): [number, number][] {
+/** Pairs that share memory while both are live. */
+function clashes(lives: readonly LiveRange[], offsets: readonly number[]): [number, number][] {
   const found: [number, number][] = [];
   lives.forEach((a, i) => {
     lives.slice(i + 1).forEach((b, k) => {
@@ -34,8 +34,8 @@ function clashes(lives: readonly Life[], offsets: readonly number[]): [number, n
 }
 
 describe("which gap a value takes", () => {
-  /** size, first and last step of each */
-  const lives = (rows: readonly (readonly [number, number, number])[]): Life[] =>
+  /** size, first and last step of each value */
+  const lives = (rows: readonly (readonly [number, number, number])[]): LiveRange[] =>
     rows.map(([size, first, last]) => ({ nbytes: size * ALIGN, first, last }));
   const TIGHTEST = lives([
     [4, 4, 5],
@@ -65,25 +65,29 @@ describe("which gap a value takes", () => {
   ])("%s, where the other needs more than is alive at once", (_, all) => {
     const { offsets, nbytes } = planMemory(all);
     expect(clashes(all, offsets)).toEqual([]);
-    expect(nbytes).toBe(mostAlive(all));
+    expect(nbytes).toBe(peakBytes(all));
   });
 });
 
 describe("the order of steps", () => {
-  /** What each value would be, if a step wrote a mix of what it reads. */
-  function results(steps: readonly StepUse[], order: readonly number[], values: number): number[] {
+  /** What each value would be if a step wrote a mix of what it reads. */
+  function results(steps: readonly StepAccess[], order: readonly number[], values: number): number[] {
     const memory = Array.from({ length: values }, (_, i) => i + 1);
     for (const i of order) {
-      const { reads, writes } = steps[i] as StepUse;
+      const { reads, writes } = steps[i] as StepAccess;
       const mixed = reads.reduce((sum, v) => (Math.imul(sum, 31) + (memory[v] as number)) | 0, i + 7);
       for (const v of writes) memory[v] = (mixed + v) | 0;
     }
     return memory;
   }
-  function lives(steps: readonly StepUse[], order: readonly number[], bytes: readonly number[]): Life[] {
+  function lives(
+    steps: readonly StepAccess[],
+    order: readonly number[],
+    bytes: readonly number[],
+  ): LiveRange[] {
     const at = (v: number) =>
       order.flatMap((i, place) => {
-        const { reads, writes } = steps[i] as StepUse;
+        const { reads, writes } = steps[i] as StepAccess;
         return reads.includes(v) || writes.includes(v) ? [place] : [];
       });
     return bytes.flatMap((nbytes, v) => {
@@ -93,8 +97,8 @@ describe("the order of steps", () => {
         : [{ nbytes, first: places[0] as number, last: places.at(-1) as number }];
     });
   }
-  test("what frees most goes first, and results stay the same", () => {
-    // two long activations, each needed by a small gradient that came last
+  test("the step that frees most runs first, and results stay the same", () => {
+    // two large activations, each needed by a small gradient that came last
     const steps = [
       { reads: [], writes: [0] },
       { reads: [0], writes: [1] },
@@ -119,8 +123,8 @@ describe("the order of steps", () => {
       const bytes = Array.from({ length: values }, () => roll(3) * 100);
       const order = orderForMemory(steps, bytes);
       const plain = steps.map((_, i) => i);
-      expect(mostAlive(lives(steps, order, bytes))).toBeLessThanOrEqual(
-        mostAlive(lives(steps, plain, bytes)),
+      expect(peakBytes(lives(steps, order, bytes))).toBeLessThanOrEqual(
+        peakBytes(lives(steps, plain, bytes)),
       );
       expect([...order].sort((a, b) => a - b)).toEqual(plain);
       expect(results(steps, order, values), `seed ${seed}`).toEqual(results(steps, plain, values));
@@ -130,22 +134,22 @@ describe("the order of steps", () => {
 
 describe("by hand", () => {
   test("nothing takes nothing", () => {
-    expect(planMemory([])).toEqual({ offsets: [], nbytes: 0, apart: 0 });
+    expect(planMemory([])).toEqual({ offsets: [], nbytes: 0, unshared: 0 });
   });
-  test("a chain needs two places", () => {
+  test("a chain needs two offsets", () => {
     const lives = Array.from({ length: 10 }, (_, i) => ({ nbytes: 256, first: i, last: i + 1 }));
-    const { nbytes, apart, offsets } = planMemory(lives);
-    expect([nbytes, apart]).toEqual([512, 2560]);
+    const { nbytes, unshared, offsets } = planMemory(lives);
+    expect([nbytes, unshared]).toEqual([512, 2560]);
     expect(new Set(offsets)).toEqual(new Set([0, 256]));
   });
-  test("what ends at the step where another begins does not share with it", () => {
+  test("a value that ends where another begins does not share with it", () => {
     const { offsets } = planMemory([
       { nbytes: 64, first: 0, last: 3 },
       { nbytes: 64, first: 3, last: 5 },
     ]);
     expect(offsets[0]).not.toBe(offsets[1]);
   });
-  test("small ones go into the gap that a large one leaves", () => {
+  test("small values go into the gap that a large one leaves", () => {
     const lives = [
       { nbytes: 1024, first: 0, last: 2 },
       { nbytes: 512, first: 3, last: 5 },
@@ -153,7 +157,7 @@ describe("by hand", () => {
     ];
     expect(planMemory(lives).nbytes).toBe(1024);
   });
-  test("places are aligned, and an empty value has one, too", () => {
+  test("offsets are aligned, and an empty value has one, too", () => {
     const { offsets, nbytes } = planMemory([
       { nbytes: 1, first: 0, last: 1 },
       { nbytes: 0, first: 0, last: 1 },
@@ -164,17 +168,17 @@ describe("by hand", () => {
   });
 });
 
-test("1,000 random programs: no clash, and never less than what is alive at once", () => {
+test("1,000 random programs: no clash, and never below the peak of live bytes", () => {
   for (let seed = 0; seed < 1000; seed++) {
     const roll = dice(seed);
     const lives = Array.from({ length: 1 + roll(40) }, () => {
       const first = roll(50);
       return { nbytes: roll(5000), first, last: first + roll(20) };
     });
-    const { offsets, nbytes, apart } = planMemory(lives);
+    const { offsets, nbytes, unshared } = planMemory(lives);
     expect(clashes(lives, offsets), `seed ${seed}`).toEqual([]);
-    expect(nbytes).toBeGreaterThanOrEqual(mostAlive(lives));
-    expect(nbytes).toBeLessThanOrEqual(apart);
+    expect(nbytes).toBeGreaterThanOrEqual(peakBytes(lives));
+    expect(nbytes).toBeLessThanOrEqual(unshared);
     lives.forEach((l, i) => {
       expect((offsets[i] as number) + l.nbytes).toBeLessThanOrEqual(nbytes);
     });
@@ -184,7 +188,7 @@ test("1,000 random programs: no clash, and never less than what is alive at once
 test("forward and backward of a deep network: within a tenth of the lower bound", () => {
   const depth = 40;
   const roll = dice(5);
-  const lives: Life[] = [];
+  const lives: LiveRange[] = [];
   for (let i = 0; i < depth; i++) {
     const nbytes = 1000 * (1 + roll(30));
     lives.push({ nbytes, first: i, last: 2 * depth - i }); // an activation waits for its backward step
@@ -192,5 +196,5 @@ test("forward and backward of a deep network: within a tenth of the lower bound"
     lives.push({ nbytes: nbytes * 2, first: i, last: i + 1 }); // scratch
   }
   const { nbytes } = planMemory(lives);
-  expect(nbytes).toBeLessThan(1.1 * mostAlive(lives));
+  expect(nbytes).toBeLessThan(1.1 * peakBytes(lives));
 });

@@ -1,5 +1,5 @@
-// Random graphs, seeded: what is computed lazily in fused kernels equals what is computed one op at a time,
-// with FUSE=1 and with FUSE=0, and fusing neither adds kernels nor multiplies the work.
+// Random graphs with a seed: fused kernels give the same values as one op at a time, with FUSE=1 and with
+// FUSE=0, and fusion neither adds kernels nor multiplies the work.
 
 import { Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -69,10 +69,7 @@ const broadcasts = (a: Tensor, b: Tensor): boolean => {
   return true;
 };
 
-/**
- * Builds the same random graph `lazy` or one realised op at a time. The choices
- * depend on shapes and seed alone.
- */
+/** Builds the same random graph, lazily or realising each op. The choices depend only on shapes and seed. */
 function build(seed: number, lazy: boolean): Tensor[] {
   const r = new Random(seed);
   const pool = [ready([3, 4]), ready([3, 1], {}, 4), ready([4, 4], {}, 2), ready([2, 3, 4], {}, 8)];
@@ -96,7 +93,7 @@ function build(seed: number, lazy: boolean): Tensor[] {
 
 describe("random graphs", () => {
   const PROGRAMS = 150;
-  test(`${PROGRAMS} of them: fused, as the seeds cut, and one op at a time give one result`, () => {
+  test(`${PROGRAMS} of them: FUSE=1, FUSE=0 and one op at a time give the same result`, () => {
     let [fused, unfused] = [0, 0];
     for (let seed = 1; seed <= PROGRAMS; seed++) {
       const expected = build(seed, false).map((t) => t.dataSync());

@@ -1,5 +1,5 @@
-// createSchedule as a function: it changes nothing, what has run is not scheduled again, symbolic sizes
-// become arguments of one compiled kernel, and what cannot be bound is refused.
+// createSchedule as a function: it changes nothing, it does not schedule again what has run, symbolic sizes
+// become arguments of one compiled kernel, and bindings that contradict each other are refused.
 
 import {
   createSchedule,
@@ -222,7 +222,7 @@ describe("symbolic sizes", () => {
     const clash = window(1).add(window(2));
     expect(() => clash.realizeSync()).toThrow(SymbolicError);
     expect(() => clash.realizeSync()).toThrow(/at is bound to [12] and to [12] in one kernel/);
-    // the program goes on, and two kernels may differ
+    // the program goes on, and two kernels may have different bindings
     expect(window(1).add(window(1)).tolistSync()).toEqual([4, 6, 8]);
     expect(window(1).sum().add(window(2).sum().contiguous()).itemSync()).toBe(9 + 12);
   });

@@ -1,5 +1,6 @@
-// What is better apart: the cost rule on both sides of its threshold, by its numbers and by the kernels that
-// come of it; and kernels of devices that take few buffers, each within the limit, with the same results.
+// What is stored in spite of fusion: the cost rule on both sides of its threshold, by its numbers and by the
+// resulting kernels; and devices with few buffers per kernel: all kernels are within the limit and give the
+// same results.
 
 import { createSchedule, type ScheduleItem, Tensor as T, type Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -14,7 +15,7 @@ const small = ready([8, 16]);
 const plain = <R>(f: () => R): R => withEnv({ FUSE: 0 }, f);
 
 describe("the cost rule", () => {
-  /** A float32 made of one other, by so many operations, needed at so many places. */
+  /** A float32 computed from another one by `ops` operations, needed at `places` places. */
   const work = (n: number, ops: number, places: number) => ({
     ops: ops * n,
     bytesRead: 4 * n,
@@ -22,11 +23,11 @@ describe("the cost rule", () => {
     itemsize: 4,
     evaluated: places * n,
   });
-  test("at two places 32 operations cost what a write and two reads do; the kernel comes on top", () => {
-    // fused 2 (4 + ops / 4), stored 4 + ops / 4 + 12 bytes an element
+  test("at two places 32 operations cost as much as a write and two reads; a kernel costs extra", () => {
+    // fused 2 (4 + ops / 4), stored 4 + ops / 4 + 12 bytes per element
     expect(isBetterStored(work(MANY, 32, 2))).toBe(false);
     expect(isBetterStored(work(MANY, 33, 2))).toBe(true);
-    // an eighth of them: 65536 bytes are those of two more operations, and as much is not more
+    // an eighth of the elements: 65536 bytes correspond to two more operations, and equal costs do not store
     expect(isBetterStored(work(MANY / 8, 34, 2))).toBe(false);
     expect(isBetterStored(work(MANY / 8, 35, 2))).toBe(true);
   });
@@ -36,17 +37,17 @@ describe("the cost rule", () => {
     };
     expect([2, 3, 5, 9].map(least)).toEqual([33, 17, 9, 5]);
   });
-  test("what is computed once stays where it is, whatever it costs", () => {
+  test("what is computed once stays fused, whatever it costs", () => {
     expect(isBetterStored(work(MANY, 1e6, 1))).toBe(false);
   });
-  test("what is read in many pieces is stored sooner", () => {
+  test("what reads many inputs is stored sooner", () => {
     const from = (buffers: number) => ({ ...work(MANY, 8, 2), bytesRead: 4 * MANY * buffers });
     expect(isBetterStored(from(2))).toBe(false);
     expect(isBetterStored(from(3))).toBe(true);
   });
 });
 
-/** name, what is built of h, kernels where h is cheap, kernels where it is costly */
+/** name, what is built from h, kernels if h is cheap, kernels if it is expensive */
 const CASES: readonly (readonly [string, (h: Tensor) => readonly Tensor[], number, number])[] = [
   ["sums over different axes", (h) => [h.sum(0), h.sum(1)], 2, 3],
   ["two sums over the same axis share their loop", (h) => [h.sum(1), h.mul(2).sum(1)], 1, 1],
@@ -62,10 +63,10 @@ describe("kernels on both sides of the threshold", () => {
   test.each(CASES)("%s", (_, build, cheap, costly) => {
     expect(kernels(...build(big.mul(2)))).toBe(cheap);
     expect(kernels(...build(big.sin()))).toBe(costly);
-    // the seeds' cut knows no costs
+    // the rules of the seeds ignore costs
     expect(plain(() => kernels(...build(big.sin())))).toBe(plain(() => kernels(...build(big.mul(2)))));
   });
-  test("a small value is computed again: another kernel would take longer", () => {
+  test("a small value is recomputed: another kernel would take longer", () => {
     const both = (h: Tensor) => [h.sum(0), h.sum(1)];
     expect(kernels(...both(small.sin()))).toBe(2);
   });
@@ -91,7 +92,7 @@ describe("kernels on both sides of the threshold", () => {
 describe("a device that takes few buffers", () => {
   const sizes = (items: readonly ScheduleItem[]): number[] =>
     items.filter((si) => si.ast[0]?.op === "STORE").map((si) => si.outputs.length + si.inputs.length);
-  /** The value with at most so many buffers a kernel; all kernels are within the limit. */
+  /** The value with at most this many buffers per kernel; checks that all kernels are within the limit. */
   const within = (most: number, t: Tensor): ArrayLike<number | bigint> => {
     const items = createSchedule([t.lazydata], 0, () => most);
     expect(Math.max(...sizes(items))).toBeLessThanOrEqual(most);
@@ -126,11 +127,11 @@ describe("a device that takes few buffers", () => {
     expect(Math.max(...sizes(itemsOf(build())))).toBeGreaterThan(4);
     for (const most of [4, 5, 8, 16]) expect(worst(within(most, build()), want)).toBeLessThan(1e-5);
   });
-  test("20 terms in kernels of 8 buffers: as few as that takes", () => {
+  test("20 terms in kernels of 8 buffers: the fewest kernels possible", () => {
     const items = createSchedule([(SHAPES["a long sum"] as () => Tensor)().lazydata], 0, () => 8);
     expect(sizes(items)).toEqual([8, 8, 8, 3]);
   });
-  test("results of one loop stay apart where they would have too many buffers together", () => {
+  test("outputs over the same elements stay separate where one kernel would have too many buffers", () => {
     const pair = () =>
       [many[0] as Tensor, many[1] as Tensor].map((t) => t.add(many[2] as Tensor).mul(many[3] as Tensor));
     const count = (most: number) =>

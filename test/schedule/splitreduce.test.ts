@@ -1,5 +1,5 @@
-// Reduces that leave units of a GPU idle, for want of results or of blocks of them: two kernels there, one
-// elsewhere; which axis is cut, what is left whole, and that the values are those of one.
+// Split reductions: two kernels on a GPU whose compute units would be idle, one kernel elsewhere. Tests which
+// axis is split, which reductions stay whole, and that the values are the same.
 
 import { CUDARenderer, createSchedule, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { registerOracle } from "../devices/oracle.ts";
 import { Random } from "../shape/random.ts";
 
 const UNITS = 6;
-/** As many elements as are worth a second kernel there. */
+/** As many elements as make a second kernel worth while there. */
 const MANY = UNITS * 2 ** 15;
 const GPU = registerOracle("GPUUNITS", cudaFor(CUDARenderer, 90, UNITS));
 const LARGE = registerOracle("GPULARGE", CUDARenderer);
@@ -28,24 +28,24 @@ const sizes = (...ts: readonly Tensor[]): number[][] =>
 const outputs = (t: Tensor): number[] => sizes(t).map(([n]) => n as number);
 
 describe("two kernels", () => {
-  test("for a sum by channel: parts of the first axis that has them", () => {
+  test("for a sum per channel: the first axis with suitable divisors is split", () => {
     const x = empty([64, 3, MANY / 192]);
     expect(sizes(x.sum([0, 2]))).toEqual([[3 * 4], [3]]);
-    // 9 has no 4 to 7 equal parts
+    // 9 has no divisor from 4 to 7
     expect(sizes(empty([9, 3, 2 ** 13]).sum([0, 2]))).toEqual([[3 * 4], [3]]);
   });
-  test("on a GPU, not elsewhere, and not as the seeds cut", () => {
+  test("on a GPU, not elsewhere, and not with FUSE=0", () => {
     const sum = (device: string): number => kernelsOf(empty([64, 3, MANY / 192], device).sum([0, 2])).length;
     expect([sum(GPU), sum("JS")]).toEqual([2, 1]);
     expect(withEnv({ FUSE: 0 }, () => sum(GPU))).toBe(1);
   });
-  test("not where results are enough, elements few, or no axis has the parts", () => {
+  test("not with enough results, few elements, or no axis with suitable divisors", () => {
     const enough = UNITS / 2 + 1;
     expect(sizes(empty([64, enough, MANY / 128]).sum([0, 2]))).toEqual([[enough]]);
     expect(sizes(empty([64, 3, MANY / 192 - 1]).sum([0, 2]))).toEqual([[3]]);
     expect(sizes(empty([11, 3, 65_537]).sum([0, 2]))).toEqual([[3]]);
   });
-  test("for several sums of one array at once: parts of each, then all of them", () => {
+  test("for several sums of one array at once: partial results of each, then all totals", () => {
     const x = empty([64, 3, MANY / 192]);
     const y = empty([64, 3, MANY / 192]);
     expect(sizes(x.sum([0, 2]), x.mul(y).sum([0, 2]), x.max([0, 2]))).toEqual([
@@ -53,19 +53,19 @@ describe("two kernels", () => {
       [3, 3, 3],
     ]);
   });
-  test("for each of those that wait for one another", () => {
+  test("for each of several dependent reductions", () => {
     const x = empty([64, 3, MANY / 192]);
     const mean = x.mean([0, 2], true);
     expect(sizes(mean, x.sub(mean).square().mean([0, 2]))).toEqual([[12], [3], [12], [3]]);
     const rows = empty([3, 2 ** 16]);
     const sum = rows.sum(1, true);
     expect(sizes(sum, rows.sub(sum).square().sum(1))).toEqual([[12], [3], [12], [3]]);
-    // the largest are computed twice, for two readers
+    // the maxima are computed twice, for two readers
     const more = empty([3, 3 * 2 ** 15]);
     const exps = more.sub(more.max(1, true)).exp().sum(1);
     expect(sizes(more.max(1), exps)).toEqual([[12, 12], [3, 3], [12], [3]]);
   });
-  test("read the inputs that they need, and no more", () => {
+  test("read only the inputs that they need", () => {
     const x = empty([64, 3, MANY / 192]);
     const [scale, shift] = [empty([1, 3, 1]), empty([3])];
     const [parts, rest] = kernelsOf(x.mul(scale).sum([0, 2]).add(shift)) as [ScheduleItem, ScheduleItem];
@@ -76,24 +76,24 @@ describe("two kernels", () => {
 });
 
 describe("one kernel", () => {
-  test("for a sum that picks by number: it is a load in one piece only", () => {
+  test("for a one-hot sum: it becomes a load only if it is not split", () => {
     const table = empty([2 ** 17]);
     const numbers = Tensor.arange(2 ** 17, { device: GPU });
     const pick = (at: Tensor): Tensor => numbers.eq(at.reshape(2, 1)).where(table, 0).sum(1);
     const at = Tensor.empty([2], { device: GPU, dtype: "int32" });
     expect(sizes(pick(at))).toEqual([[2]]);
   });
-  test("but numbers along another axis are no hindrance", () => {
+  test("but an ARANGE along another axis does not matter", () => {
     const x = empty([64, 3, MANY / 192]);
     const numbers = Tensor.arange(MANY / 192, { device: GPU });
     const at = Tensor.empty([64, 3, 1], { device: GPU, dtype: "int32" });
     expect(sizes(numbers.eq(at).where(x, 0).sum([0, 2]))).toEqual([[12], [3]]);
-    // those of the first row, and zeros
+    // the terms of the first row, and zeros
     const some = numbers.reshape(1, 1, MANY / 192).pad([[0, 63], null, null]);
     expect(sizes(some.eq(at).where(x, 0).sum([0, 2]))).toEqual([[3]]);
   });
-  test("for reduces that wait for one another in it, or run along other axes", () => {
-    // few enough to stay in one kernel, and enough for parts
+  test("for reductions that depend on one another in it, or run along other axes", () => {
+    // small enough to stay in one kernel, large enough to be split
     const x = empty([3, 2 ** 16]);
     expect(sizes(x.sum(1))).toEqual([[12], [3]]);
     expect(sizes(x.var(1))).toEqual([[3]]);
@@ -115,7 +115,7 @@ describe("values", () => {
         void expect(Math.abs((got[i] as number) - v), what).toBeLessThan(1e-4 * Math.max(1, Math.abs(v))),
     );
 
-  test("of random sums, means, largest and variances, seen in any way", async () => {
+  test("of random sums, means, maxima and variances through random views", async () => {
     const r = new Random(3);
     let cut = 0;
     for (let i = 0; i < 4; i++) {
@@ -142,7 +142,7 @@ describe("values", () => {
     expect(cut).toBeGreaterThanOrEqual(4);
   }, 120_000);
 
-  test("of a captured step, which keeps the parts in its arena", async () => {
+  test("of a captured step, which keeps the partial results in its arena", async () => {
     const shape = [64, 3, MANY / 192];
     const step = new TinyJit((x: Tensor) => x.mul(2).sum([0, 2]));
     const inputs = [0.3, 0.5, 0.7].map((speed) => waves(GPU, shape, speed));
@@ -166,8 +166,8 @@ function weightGradient(device: string, batch: number, from: number, to: number,
   return w.grad as Tensor;
 }
 
-describe("sums of products with few results", () => {
-  test("are added up in parts on a GPU, at least one a unit, and nowhere else", () => {
+describe("contractions with few results", () => {
+  test("are split on a GPU, at least one part per compute unit, and nowhere else", () => {
     const results = 64 * 64 * 9;
     const [partial, total, ...more] = outputs(weightGradient(LARGE, 512, 64, 64, 8));
     expect([total, more]).toEqual([results, []]);
@@ -176,10 +176,10 @@ describe("sums of products with few results", () => {
     expect(parts * (results / 2 ** 14)).toBeGreaterThanOrEqual(132);
     expect(outputs(weightGradient("JS", 512, 64, 64, 8))).toEqual([results]);
   });
-  test("but not where there is little to do, or enough to do at once", () => {
+  test("but not with little work, or with enough independent work", () => {
     expect(outputs(weightGradient(LARGE, 8, 16, 16, 8))).toEqual([16 * 16 * 9]);
     expect(outputs(empty([2048, 1024], LARGE).dot(empty([1024, 2048], LARGE)))).toEqual([2048 * 2048]);
-    // what is multiplied is read once: there is no block of results to have at once
+    // each operand is read once: there is no tile of results to compute at once
     expect(
       outputs(
         empty([4096, 2 ** 15], LARGE)
@@ -188,7 +188,7 @@ describe("sums of products with few results", () => {
       ),
     ).toEqual([4096]);
   });
-  test("nor where a part would have few terms, or where nothing is added up", () => {
+  test("nor where a part would have few terms, or where nothing is summed", () => {
     const square = (k: number): number[] => outputs(empty([512, k], LARGE).dot(empty([k, 512], LARGE)));
     expect(square(768)).toEqual([2 ** 18]);
     expect(square(1024)).toEqual([4 * 2 ** 18, 2 ** 18]);
@@ -201,12 +201,12 @@ describe("sums of products with few results", () => {
     expect(sizes).toHaveLength(2);
     expect(sizes[1]).toBe(64 * 64);
   });
-  test("a batch that is odd has whole parts", () => {
+  test("an odd batch has equal parts", () => {
     const results = 64 * 64 * 9;
     for (const batch of [11, 15, 45]) {
       const [partial, total, ...more] = outputs(weightGradient(LARGE, batch, 64, 64, 30));
       expect([total, more], `${batch}`).toEqual([results, []]);
-      // 11 has none: the rows of the pictures are cut
+      // 11 is prime: the rows of the pictures are split instead
       expect((batch === 11 ? 28 : batch) % ((partial as number) / results), `${batch}`).toBe(0);
     }
   });

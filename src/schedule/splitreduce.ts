@@ -1,8 +1,9 @@
-// Reduces that leave units of a GPU idle go in two kernels: parts, as many as keep the units busy, and what is made of them.
-// These are large ones to far fewer results than there are units, and sums of products with few blocks of results and many
-// terms, as the gradient of a convolution's weight. In goes an item as grouping left it, out come one or two; the buffer of
-// the parts is theirs alone. Reduces that are cut whatever device they are on are lazy/'s business, how a workgroup shares
-// one codegen's.
+// Split reductions: a reduction that would leave compute units of a GPU idle runs as two kernels. The first
+// computes enough partial results to keep all units busy, the second combines them. This pays off for large
+// reductions to few results, and for contractions with few tiles of results and many terms, such as the
+// gradient of a convolution's weight. In: an item after grouping. Out: one or two items; the buffer between
+// them is private. Reductions that are split on every device are split in lazy/; how a workgroup shares one
+// is decided in codegen.
 
 import { toposort } from "../helpers.ts";
 import { isReduceOp, type ReduceOp } from "../ops.ts";
@@ -14,66 +15,70 @@ import type { Shape } from "../shape/view.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 import type { ScheduleItem } from "./schedule.ts";
 
-/** With fewer elements for each of the units a reduce takes less time than another kernel. */
+/** With fewer elements per compute unit, a reduction takes less time than a second kernel. */
 const MANY = 1 << 15;
-/** So many workgroups a unit keep it busy. */
+/** This many workgroups keep a compute unit busy. */
 const WORKGROUPS = 2;
-/** Products from which on a second kernel costs nothing beside them. */
+/** From this many products on, the cost of a second kernel is negligible. */
 const MIN_PRODUCTS = 1 << 26;
-/** Each factor is used so often at least: it is worth having a block of results at once. */
+/** Each operand is used at least this often, so that a tile of results is worth computing at once. */
 const MIN_REUSE = 8;
-/** Results of a block, and the fewest terms of a part. */
-const BLOCK = 1 << 14;
+/** The results in a tile, and the fewest terms of a partial sum. */
+const TILE = 1 << 14;
 const MIN_TERMS = 256;
 
-/** Whether a reduce of so many elements to so few results leaves units of the device idle. */
-export function leavesIdle(device: string, elements: number, results: number): boolean {
+/** Whether a reduction of `elements` to `results` leaves compute units of the device idle. */
+export function leavesUnitsIdle(device: string, elements: number, results: number): boolean {
   const units = Device.unitsOf(device);
   return 2 * results <= units && elements >= units * MANY;
 }
 
-/** The items that run in place of this one. */
-export function inParts(item: ScheduleItem): readonly ScheduleItem[] {
+/** The items that run instead of this one: one, or the two of a split reduction. */
+export function splitReduction(item: ScheduleItem): readonly ScheduleItem[] {
   const units = Device.unitsOf(item.outputs[0]?.device ?? "");
   if (units === 0 || item.varVals.size > 0) return [item];
   const nodes = toposort<LazyOp>(item.ast, (u) => u.srcs);
   const reduces = nodes.filter((u): u is LazyOp<ReduceOp> => isReduceOp(u.op));
-  const cut = reduces.length === 0 ? undefined : (rowsCut(reduces, item) ?? productCut(reduces, item, units));
-  return cut === undefined ? [item] : split(item, reduces, cut);
+  const axisSplit =
+    reduces.length === 0 ? undefined : (splitRows(reduces, item) ?? splitContraction(reduces, item, units));
+  return axisSplit === undefined ? [item] : split(item, reduces, axisSplit);
 }
 
-interface Cut {
+interface AxisSplit {
   readonly axis: number;
   readonly count: number;
 }
 
 const elementsOf = (u: LazyOp | undefined): number => (u === undefined ? 0 : smax(sprod(u.shape)));
 
-/** Of reduces to few results: at least so many parts that units are busy, and not twice as many. */
-function rowsCut(reduces: readonly LazyOp<ReduceOp>[], { outputs }: ScheduleItem): Cut | undefined {
+/**
+ * For reductions to few results: at least as many parts as keep the compute units busy, and less than twice
+ * as many.
+ */
+function splitRows(reduces: readonly LazyOp<ReduceOp>[], { outputs }: ScheduleItem): AxisSplit | undefined {
   const device = outputs[0]?.device as string;
   const [first] = reduces as readonly [LazyOp<ReduceOp>];
   const [source] = first.srcs;
   const results = elementsOf(first);
-  if (!leavesIdle(device, elementsOf(source), results)) return undefined;
+  if (!leavesUnitsIdle(device, elementsOf(source), results)) return undefined;
   const alike = reduces.every(
     (r) => String(r.srcs[0]?.shape) === String(source?.shape) && String(r.arg) === String(first.arg),
   );
   const least = Math.ceil((WORKGROUPS * Device.unitsOf(device)) / results);
   if (!alike) return undefined;
-  for (const [axis, size] of axesToCut(reduces)) {
+  for (const [axis, size] of splittableAxes(reduces)) {
     for (let count = least; count < 2 * least && count < size; count++)
       if (size % count === 0) return { axis, count };
   }
   return undefined;
 }
 
-/** Of a sum of products: as many parts as there are units for, in each of which many terms are left. */
-function productCut(
+/** For a contraction: as many parts as there are compute units for, as long as each part keeps many terms. */
+function splitContraction(
   reduces: readonly LazyOp<ReduceOp>[],
   { inputs, outputs }: ScheduleItem,
   units: number,
-): Cut | undefined {
+): AxisSplit | undefined {
   const [sum] = reduces as readonly [LazyOp<ReduceOp>];
   const [product] = sum.srcs;
   if (reduces.length !== 1 || sum.op !== "SUM" || product?.op !== "MUL") return undefined;
@@ -83,28 +88,28 @@ function productCut(
   };
   const size = elementsOf(product);
   if (size < MIN_PRODUCTS || !product.srcs.every((s) => stored(s) * MIN_REUSE <= size)) return undefined;
-  const blocks = elementsOf(sum) / BLOCK;
+  const tiles = elementsOf(sum) / TILE;
   const terms = size / elementsOf(sum);
-  const most = Math.min((WORKGROUPS * units) / Math.max(1, blocks), terms / MIN_TERMS);
-  for (const [axis, length] of axesToCut(reduces)) {
+  const most = Math.min((WORKGROUPS * units) / Math.max(1, tiles), terms / MIN_TERMS);
+  for (const [axis, length] of splittableAxes(reduces)) {
     const count = divisor(length, most);
     if (count >= 4) return { axis, count };
   }
   return undefined;
 }
-/** The largest divisor of `size` that is at most `most`, and not all of it. */
+/** The largest divisor of `size` that is at most `most` and less than `size`. */
 function divisor(size: number, most: number): number {
   for (let n = Math.floor(Math.min(most, size / 2)); n > 1; n--) if (size % n === 0) return n;
   return 1;
 }
 
-/** The axes that reduces run over and along which nothing is counted, with their sizes. */
-function axesToCut(reduces: readonly LazyOp<ReduceOp>[]): [axis: number, size: number][] {
+/** The reduction axes, with their sizes, along which no ARANGE varies. */
+function splittableAxes(reduces: readonly LazyOp<ReduceOp>[]): [axis: number, size: number][] {
   const below = (roots: readonly LazyOp[]): LazyOp[] => toposort<LazyOp>(roots, (u) => u.srcs);
   const nodes = below(reduces.flatMap((r) => r.srcs));
-  // one that waits for another is no sum of parts
+  // a reduction that depends on another one is not a sum of partial results
   if (nodes.some((u) => isReduceOp(u.op))) return [];
-  // a sum that picks a term by its number is a load, but only in one piece
+  // a one-hot sum becomes a load, but only if it is not split
   const numbers = nodes
     .filter((u) => u.op === "ARANGE" || u.op === "VIEW")
     .filter((u) => hasNumbers(below([u])));
@@ -114,54 +119,58 @@ function axesToCut(reduces: readonly LazyOp<ReduceOp>[]): [axis: number, size: n
     return typeof size !== "number" || numbers.some((u) => moves(u.arg, axis)) ? [] : [[axis, size]];
   });
 }
-/** Whether a view shows another element, or none, with each step along the axis. */
+/** Whether the view shows another element, or none, when the index along the axis changes. */
 const moves = (st: ShapeTracker, axis: number): boolean =>
   st.realStrides()[axis] !== 0 || st.axisIsMasked(axis);
 const hasNumbers = (nodes: readonly LazyOp[]): boolean => nodes.some((u) => u.op === "ARANGE");
 
-/** The item that computes the parts, and the one that makes of them what the item was for. */
-function split(item: ScheduleItem, reduces: readonly LazyOp<ReduceOp>[], cut: Cut): ScheduleItem[] {
+/** The item that computes the partial results, and the item that combines them into the original outputs. */
+function split(
+  item: ScheduleItem,
+  reduces: readonly LazyOp<ReduceOp>[],
+  axisSplit: AxisSplit,
+): ScheduleItem[] {
   const device = item.outputs[0]?.device as string;
   const [first] = reduces as readonly [LazyOp<ReduceOp>];
   const seen = first.srcs[0]?.shape as Shape;
-  const shape = first.shape.map((d, i) => (i === cut.axis ? cut.count : d));
+  const shape = first.shape.map((d, i) => (i === axisSplit.axis ? axisSplit.count : d));
   const size = smax(sprod(shape));
   const buffers = reduces.map((r) => new Buffer(device, size, r.dtype));
-  const apart = new Renumbered(item, reduces.length);
+  const partial = new ItemCopy(item, reduces.length);
   const done = new Map<LazyOp, LazyOp>();
   const parts = reduces.map((r, i): LazyOp => {
-    const part = apart.rebuild(r.srcs[0] as LazyOp, done, (st) => divided(st, seen, cut));
+    const part = partial.rebuild(r.srcs[0] as LazyOp, done, (st) => withParts(st, seen, axisSplit));
     const axes = r.arg.map((a) => a + 1);
     const kept = part.shape.map((d, k) => (axes.includes(k) ? 1 : d));
     const sum = lazyOp(r.op, [part], axes, r.dtype, kept);
     return lazyOp("STORE", [sum], new MemBuffer(i, r.dtype, ShapeTracker.fromShape(kept)), r.dtype, kept);
   });
-  const rest = new Renumbered(item, item.outputs.length);
+  const rest = new ItemCopy(item, item.outputs.length);
   const totals = new Map<LazyOp, LazyOp>(
     reduces.map((r, i) => {
       const idx = rest.add(buffers[i] as Buffer);
-      const arg = new MemBuffer(idx, r.dtype, together(r.shape, cut));
+      const arg = new MemBuffer(idx, r.dtype, combined(r.shape, axisSplit));
       const load = lazyOp("LOAD", [], arg, r.dtype, shape);
-      return [r, lazyOp(r.op, [load], [cut.axis], r.dtype, r.shape)];
+      return [r, lazyOp(r.op, [load], [axisSplit.axis], r.dtype, r.shape)];
     }),
   );
   const ast = item.ast.map((u) => rest.rebuild(u, totals));
   const reads = (inputs: readonly Buffer[]) =>
     item.reads === undefined ? {} : { reads: item.reads.filter((lb) => inputs.includes(lb.buffer)) };
   return [
-    { ...item, ast: parts, outputs: buffers, inputs: apart.inputs, lazies: [], ...reads(apart.inputs) },
+    { ...item, ast: parts, outputs: buffers, inputs: partial.inputs, lazies: [], ...reads(partial.inputs) },
     { ...item, ast, inputs: rest.inputs, ...reads(rest.inputs) },
   ];
 }
 
-/** Seen with the parts as the first axis: as side by side as they are stored they are computed. */
-function divided(st: ShapeTracker, shape: Shape, { axis, count }: Cut): ShapeTracker {
-  const apart = shape.flatMap((d, i) => (i === axis ? [count, (d as number) / count] : [d]));
-  const order = [axis, ...apart.keys()].filter((d, i, all) => all.indexOf(d) === i);
-  return st.reshape(apart).permute(order);
+/** The view with the parts as first axis, so that they are computed in the order in which they are stored. */
+function withParts(st: ShapeTracker, shape: Shape, { axis, count }: AxisSplit): ShapeTracker {
+  const reshaped = shape.flatMap((d, i) => (i === axis ? [count, (d as number) / count] : [d]));
+  const order = [axis, ...reshaped.keys()].filter((d, i, all) => all.indexOf(d) === i);
+  return st.reshape(reshaped).permute(order);
 }
-/** The parts of results of this shape, along the axis that was cut. */
-function together(shape: Shape, { axis, count }: Cut): ShapeTracker {
+/** The partial results, seen with the parts along the axis that was split. */
+function combined(shape: Shape, { axis, count }: AxisSplit): ShapeTracker {
   const others = shape.filter((_, i) => i !== axis);
   const order = shape.map((_, i) => (i === axis ? 0 : i < axis ? i + 1 : i));
   return ShapeTracker.fromShape([count, ...others]).permute(order);
@@ -169,12 +178,12 @@ function together(shape: Shape, { axis, count }: Cut): ShapeTracker {
 
 type See = (st: ShapeTracker) => ShapeTracker;
 
-/** Nodes of an item for another one, which has only the inputs that they read. */
-class Renumbered {
+/** Copies nodes of an item into another one, which has only the inputs that these nodes read. */
+class ItemCopy {
   readonly inputs: Buffer[] = [];
   readonly #item: ScheduleItem;
   readonly #outputs: number;
-  /** what lies below views, as it is */
+  /** copies of what lies below a VIEW; `see` does not apply there */
   readonly #viewed = new Map<LazyOp, LazyOp>();
 
   constructor(item: ScheduleItem, outputs: number) {
@@ -182,13 +191,13 @@ class Renumbered {
     this.#outputs = outputs;
   }
 
-  /** The number of a buffer that is read. */
+  /** The index of an input buffer in the new item. */
   add(buffer: Buffer): number {
     const at = this.inputs.indexOf(buffer);
     return this.#outputs + (at >= 0 ? at : this.inputs.push(buffer) - 1);
   }
 
-  /** The same value, as it is or seen otherwise; `done` has what is known already. */
+  /** The same value, seen through `see` if given. `done` holds the nodes that are copied already. */
   rebuild(root: LazyOp, done: Map<LazyOp, LazyOp>, see?: See): LazyOp {
     const isEnd = (u: LazyOp): boolean => done.has(u) || (u.op === "VIEW" && see !== undefined);
     for (const u of toposort<LazyOp>([root], (x) => (isEnd(x) ? [] : x.srcs)))
