@@ -193,7 +193,7 @@ function beside(span: Span, others: readonly Span[]): number {
   return total;
 }
 
-/** Each of two devices multiplies matrices while weights for its next turn come from the other. */
+/** Each of two devices multiplies matrices while weights for its next product come from the other. */
 async function overlap(): Promise<Row> {
   process.stderr.write("two devices\n");
   const devices = ["WASM", "WASM:1"];

@@ -1,5 +1,5 @@
 // What was promised for each work: the figures of issue 5. A promise is held against what the same run
-// measured; where the rival is no npm package (PyTorch, tinygrad), against the milliseconds it
+// measured; where the rival is not an npm package (PyTorch, tinygrad), against the milliseconds it
 // took on two AVX2 cores elsewhere.
 
 import type { WorkName } from "./works.ts";

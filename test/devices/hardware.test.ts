@@ -14,12 +14,12 @@ import {
   withEnv,
 } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { toFastKernel } from "../src/codegen/kernel.ts";
-import { showOpts } from "../src/codegen/opt/opts.ts";
-import type { Renderer } from "../src/codegen/target.ts";
-import type { CudaDevice } from "../src/devices/cuda/device.ts";
-import { clock } from "../src/runtime/profile.ts";
-import { strayUops } from "./devices/nv/kernels.ts";
+import { toFastKernel } from "../../src/codegen/kernel.ts";
+import { showOpts } from "../../src/codegen/opt/opts.ts";
+import type { Renderer } from "../../src/codegen/target.ts";
+import type { CudaDevice } from "../../src/devices/cuda/device.ts";
+import { clock } from "../../src/runtime/profile.ts";
+import { strayUops } from "./nv/kernels.ts";
 
 const DEVICES = ["CUDA", "NV"];
 const missing = new Map<string, string>();

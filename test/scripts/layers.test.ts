@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 
-const script = join(import.meta.dirname, "..", "scripts", "layers.mjs");
+const script = join(import.meta.dirname, "..", "..", "scripts", "layers.mjs");
 
 function layers(files?: Record<string, string>) {
   const root = mkdtempSync(join(tmpdir(), "gradloom-layers-"));

@@ -1,0 +1,119 @@
+// Checks what people read: comments, string literals and Markdown. Two rules, see `RULES`: nothing in a
+// comment or in Markdown prose runs past 110 columns, and nobody uses a private word or an unidiomatic phrase
+// of `PHRASES`. In: a folder (this repository by default). Out: `file:line: complaint` for each,
+// and exit code 1 if there are any.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve, sep } from "node:path";
+import { scan } from "./scan.mjs";
+
+const WIDTH = 110;
+
+const FOLDERS = ["src", "test", "docs", "bench", "scripts", "examples"];
+
+/** Parts of the tree that are not held to a rule yet. Lists that only shrink. */
+const TO_EDIT = {
+  width: ["src", "ARCHITECTURE.md", "README.md"],
+  words: ["src", "test", "ARCHITECTURE.md", "README.md", "docs/reference"],
+};
+
+/** What is exempt for good: these are written by programs, and the glossary quotes the old words. */
+const EXEMPT = { width: ["docs/reference", "bench/RESULTS.md"], words: ["docs/GLOSSARY.md"] };
+
+/** What to write instead of what. Each phrase is looked for in one line, outside `code quotes`. */
+const PHRASES = [
+  [
+    // "there is no file" is English, and so is "is no longer", "is no worse"
+    /(?<!\bthere )\b(?:is|are|was|were) no (?!longer|more|less|fewer|larger|smaller|slower|faster|worse|better|different|such|one\b)[\w-]+/i,
+    'say "is not a …"',
+  ],
+  [/(?<!\bthere )\b(?:is|are) none\b(?! of)/i, 'say "is not one", or what it is'],
+  [
+    /\b(?:each|every|first|last|previous|next|per|one|two|fewer|more|number of|of no) turns?\b/i,
+    'a loop has iterations: say "iteration"',
+  ],
+  [/\bturns? ahead\b/i, 'say "iterations ahead", or prefetching'],
+  [/\bsteady\b/i, 'say "loop-invariant" or "unchanging"'],
+  [/\bin that in which\b/i, "turn it into two sentences"],
+  [/\bfrom \d+ on\b/i, 'say "0 or more", "1 or more"'],
+  [/\bnobody else's\b|\bnone of ours\b/i, "say whose it is"],
+];
+
+/** Lines of prose of a Markdown file, without code blocks; tables and lines with a link cannot be wrapped. */
+function markdown(text) {
+  let inCode = false;
+  return text.split("\n").flatMap((line, i) => {
+    if (/^\s*(```|~~~)/.test(line)) {
+      inCode = !inCode;
+      return [];
+    }
+    if (inCode) return [];
+    const fixed = /^\s*\|/.test(line) || /\]\([^)]*\)|https?:\/\//.test(line) || line.startsWith("#");
+    return [{ kind: "prose", line: i + 1, text: line, width: fixed ? 0 : line.length }];
+  });
+}
+
+/** Lines of comments and strings of a program. A comment is as wide as the line it is on. */
+function program(text) {
+  const lines = text.split("\n");
+  return scan(text).map((part) => {
+    const whole = lines[part.line - 1] ?? "";
+    const unbreakable = !/\S\s+\S/.test(part.text.replace(/^\s*(?:\/\/|\/?\*+)/, "").trim());
+    const wide = part.kind === "comment" && !unbreakable && !/https?:\/\/|biome-ignore/.test(part.text);
+    return { ...part, width: wide ? whole.length : 0 };
+  });
+}
+
+const RULES = {
+  width: ({ width, kind }) =>
+    width > WIDTH
+      ? [`${kind === "comment" ? "a comment" : "prose"} of ${width} columns, at most ${WIDTH}`]
+      : [],
+  words: ({ text }) => {
+    const plain = text.replaceAll(/`[^`]*`/g, "``");
+    return PHRASES.flatMap(([phrase, advice]) => {
+      const found = phrase.exec(plain)?.[0];
+      return found === undefined ? [] : [`"${found}": ${advice}`];
+    });
+  },
+};
+
+const isUnder = (path, list) => list.some((part) => path === part || path.startsWith(`${part}/`));
+
+function filesOf(root) {
+  const top = readdirSync(root).filter((name) => name.endsWith(".md"));
+  const deep = FOLDERS.filter((folder) => existsSync(join(root, folder))).flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .map((path) => `${folder}/${path.split(sep).join("/")}`)
+      .filter((path) => /\.(ts|mjs|md)$/.test(path) && !path.includes("node_modules/")),
+  );
+  return [...top, ...deep].sort();
+}
+
+function main(root) {
+  const files = filesOf(root);
+  const complaints = { width: [], words: [] };
+  for (const file of files) {
+    const text = readFileSync(join(root, file), "utf8").replaceAll("\r\n", "\n");
+    const parts = file.endsWith(".md") ? markdown(text) : program(text);
+    for (const [rule, check] of Object.entries(RULES)) {
+      if (isUnder(file, EXEMPT[rule])) continue;
+      const found = parts.flatMap((part) => check(part).map((what) => `${file}:${part.line}: ${what}`));
+      complaints[rule].push(...found);
+    }
+  }
+  let failed = 0;
+  for (const [rule, list] of Object.entries(complaints)) {
+    const [late, now] = [[], []];
+    for (const line of list) (isUnder(line.split(":")[0], TO_EDIT[rule]) ? late : now).push(line);
+    for (const line of process.argv.includes("--all") ? list : now) console.error(line);
+    failed += now.length;
+    const rest =
+      late.length > 0 ? `, ${late.length} more in ${TO_EDIT[rule].join(", ")} (--all shows them)` : "";
+    console.log(`prose: ${files.length} files, ${now.length} complaints about ${rule}${rest}`);
+  }
+  return failed === 0 ? 0 : 1;
+}
+
+const given = process.argv.slice(2).find((arg) => !arg.startsWith("--"));
+process.exitCode = main(resolve(given ?? join(import.meta.dirname, "..", "..")));
