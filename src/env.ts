@@ -1,42 +1,39 @@
 // The only reader of the environment. In Node the values come from process.env, in a page from
-// globalThis.GRADLOOM_ENV (an object set before the import). Everyone else asks `env.NAME`;
-// tests and tools change a value for the length of a call with `withEnv`.
+// globalThis.GRADLOOM_ENV, an object set before the import. Everyone else reads `env.NAME`;
+// tests and tools change a value for the duration of a call with `withEnv`.
 
 import { restoring } from "./helpers.ts";
 
-/** name -> [default, what it does]. README's table of settings is checked against this one. */
+/** name -> [default, what it does]. A test compares the table of settings in the docs with this one. */
 export const SETTINGS = {
-  DEV: ["WASM", "the default device: WASM, JS, CLANG, CUDA, NV, NULL, or one with a number (WASM:1)"],
+  DEV: ["WASM", "the default device: WASM, JS, CLANG, CUDA, NV, NULL, optionally with a number (WASM:1)"],
   DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
-  NOOPT: [0, "1: kernels are plain loops, without vectors, tiles and threads"],
+  NOOPT: [0, "1: plain loops, without vectors, tiles and threads"],
   BEAM: [
     0,
-    "n: measure lists of OptOps on the device, keeping the n best, in place of the heuristic; kept in CACHE",
+    "n: search the OptOps of each kernel by measuring, with a beam of n lists; results are kept in CACHE",
   ],
-  BEAM_SECONDS: [20, "a kernel is searched no longer than this"],
-  FUSE: [1, "0: cut kernels as the seeds do, one reduce a kernel"],
+  BEAM_SECONDS: [20, "the longest search for one kernel, in seconds"],
+  FUSE: [1, "0: fuse only as the seeds do, at most one reduction per kernel"],
   MEMCACHE: [256, "megabytes of freed memory that a device keeps for the next buffer of the same size"],
   JIT: [1, "0: TinyJit captures nothing, 2: it replays item by item, without a graph"],
   GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
-  GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the ending"],
-  PROFILE: [0, "1: note what runs when, and write it to PROFILEPATH as a trace when the process ends"],
+  GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the extension"],
+  PROFILE: [0, "1: record what runs when, and write a trace to PROFILEPATH when the process ends"],
   PROFILEPATH: ["gradloom-profile.json", "where PROFILE=1 writes"],
   SPEC: [0, "1: verify types and structure of the UOps between passes"],
-  RING: [
-    1,
-    "how sharded tensors are added up: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring",
-  ],
-  THREADS: [0, "how many threads share a kernel on WASM; 0: as many as the machine has"],
-  ALLOW_TF32: [0, "1: float32 matrices may be multiplied by tensor cores, which look at 19 of their 32 bits"],
-  HCQ_TIMEOUT: [30, "seconds that a wait for a device may see no progress before it fails"],
+  RING: [1, "how allreduce works: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring"],
+  THREADS: [0, "how many threads run a kernel on WASM; 0: as many as the machine has"],
+  ALLOW_TF32: [0, "1: tensor cores may multiply float32 matrices; they use 19 of the 32 bits"],
+  HCQ_TIMEOUT: [30, "how many seconds a wait for a device may see no progress before it fails"],
   CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
   CUDA_PATH: ["", "the folder of the CUDA toolkit, or of NVRTC's library; empty: the usual places"],
   CACHE: [
     "",
-    "where compiled kernels and what BEAM found are kept; empty: .cache/gradloom at home; 0: nowhere",
+    "where compiled kernels and results of BEAM are kept; empty: .cache/gradloom at home; 0: nowhere",
   ],
-  PROGRESS: [1, "0: nothing is shown where compiling or searching takes long"],
-  NO_COLOR: ["", "set: no colours, whatever reads the output"],
+  PROGRESS: [1, "0: no progress bar while compiling or searching takes long"],
+  NO_COLOR: ["", "set: never print colours"],
 } as const satisfies Record<string, readonly [string | number, string]>;
 
 type Settings = typeof SETTINGS;
@@ -53,15 +50,15 @@ function read(name: EnvName): string | number {
   const [fallback] = SETTINGS[name];
   const raw = host.GRADLOOM_ENV?.[name] ?? host.process?.env?.[name];
   if (raw === undefined) return fallback;
-  // Vite and vitest set DEV to 1 or nothing for their own purposes: that names no device
+  // Vite and vitest set DEV to 1 or nothing for their own purposes; that is not a device
   if (name === "DEV" && !/^[a-z]/i.test(String(raw))) return fallback;
   if (typeof fallback === "string") return String(raw);
   const n = raw === "" ? NaN : Number(raw);
   if (Number.isFinite(n) && n >= 0) return n;
-  // DEBUG=app:* and the like speak to a logger of another package
+  // DEBUG=app:* and the like are meant for the logger of another package
   const foreign = name === "DEBUG" && /[:*,]/.test(String(raw));
   if (raw !== "" && !foreign)
-    console.warn(`gradloom: ${name}=${raw} is no number from 0 on; it counts as ${fallback}`);
+    console.warn(`gradloom: ${name}=${raw} is not a number >= 0; using ${fallback}`);
   return fallback;
 }
 
@@ -70,12 +67,12 @@ const values = Object.fromEntries((Object.keys(SETTINGS) as EnvName[]).map((k) =
 /** The settings as they are now: `env.DEBUG`. */
 export const env = values as unknown as Env;
 
-/** Runs `fn` with some settings changed, also when `fn` is async. Not for two calls at the same time. */
+/** Runs `fn`, which may be async, with some settings changed. Two such calls must not overlap. */
 export function withEnv<T>(changes: Partial<Env>, fn: () => T): T {
   const before = { ...values };
   Object.assign(values, changes);
   return restoring(fn, () => void Object.assign(values, before));
 }
 
-/** Colours are for people: only when a terminal reads and NO_COLOR is not set. */
+/** Colours are for people: only if the output is a terminal and NO_COLOR is not set. */
 export const wantsColor = (): boolean => env.NO_COLOR === "" && host.process?.stdout?.isTTY === true;

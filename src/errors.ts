@@ -1,5 +1,5 @@
 // Every error a user can meet is one of these classes, so that a program can tell them apart and go on.
-// A message says the op, what came, what was expected and what to do. `internal:` marks a bug of ours.
+// A message names the op, what came, what was expected and what to do. `internal:` marks a bug of ours.
 
 export class GradloomError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -11,16 +11,16 @@ export class GradloomError extends Error {
 /** Shapes, axes or element counts that do not fit the op. */
 export class ShapeError extends GradloomError {}
 
-/** A dtype that the op or the device does not take. */
+/** A dtype that the op or the device does not support. */
 export class DTypeError extends GradloomError {}
 
-/** A device that is not there, not open, or cannot do what was asked. */
+/** A device that does not exist, is not open, or cannot do what was asked. */
 export class DeviceError extends GradloomError {}
 
 /** The device has no room for the buffer; nothing was allocated. */
 export class OutOfMemoryError extends DeviceError {}
 
-/** A compiler refused a kernel: the message carries its words and the source. */
+/** A compiler rejected a kernel: the message contains its output and the source. */
 export class CompileError extends GradloomError {}
 
 /** A file that is missing, too short or unreadable. */
@@ -32,13 +32,13 @@ export class SymbolicError extends GradloomError {}
 /** A tensor whose inputs were overwritten by an assign before it was realised. */
 export class StaleError extends GradloomError {}
 
-/** What a TinyJit cannot capture, or was captured otherwise. */
+/** Something that a TinyJit cannot capture, or that differs from the capture. */
 export class JitError extends GradloomError {}
 
 /** An option or argument outside what the op accepts. */
 export class ArgumentError extends GradloomError {}
 
-/** A broken promise between two of our own stages. */
+/** A violated contract between two of our own stages: a bug in gradloom. */
 export class InternalError extends GradloomError {
   constructor(message: string, options?: ErrorOptions) {
     super(`internal: ${message}`, options);

@@ -1,5 +1,5 @@
-// Small things that every stage needs and no stage owns: products, colours, graph order, and the two
-// drivers (`runAsync`, `runSync`) that let one generator serve both the async and the sync API.
+// Small functions that every stage needs and no stage owns: products, colours, topological order, and the
+// two drivers (`runAsync`, `runSync`) with which one generator serves both the async and the sync API.
 
 import { wantsColor } from "./env.ts";
 import { DeviceError } from "./errors.ts";
@@ -13,7 +13,7 @@ export function arraysEqual<T>(a: readonly T[], b: readonly T[]): boolean {
   return true;
 }
 
-/** Runs `fn`, then `restore`: at its end, when it throws, or when the promise that it returned has settled. */
+/** Runs `fn`, then `restore`: when `fn` returns or throws, or when the promise it returns has settled. */
 export function restoring<T>(fn: () => T, restore: () => void): T {
   let result: T;
   try {
@@ -27,7 +27,7 @@ export function restoring<T>(fn: () => T, restore: () => void): T {
   return result;
 }
 
-/** Memoises on the map: the value for `key`, made by `make` when it is new. */
+/** Memoises in the map: the value for `key`, made by `make` if it is new. */
 export function getOrMake<K, V>(
   map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
   key: K,
@@ -50,18 +50,18 @@ export function colored(text: string, color: Color): string {
   return `\u001b[${COLORS[lower] + (color === lower ? 0 : 60)}m${text}\u001b[0m`;
 }
 
-/** The width of a text without its colour codes; padding by `padEnd` would count them. */
+/** Pads to a width without counting colour codes; `padEnd` would count them. */
 export const padColored = (text: string, width: number): string => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with ESC
   const shown = text.replaceAll(/\u001b\[\d+m/g, "").length;
   return text + " ".repeat(Math.max(0, width - shown));
 };
 
-/** Sources before users, each once; iterative, because a user's graph may be deeper than the stack. */
+/** Sources before users, each once. Iterative, because a graph may be deeper than the call stack. */
 export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly T[]): T[] {
   const order: T[] = [];
   const seen = new Set<T>();
-  // the way down to the node in hand: each node, its sources, and how many of these are done
+  // the path to the current node: each node, its sources, and how many of these are done
   const path: T[] = [];
   const srcs: (readonly T[])[] = [];
   const done: number[] = [];
@@ -91,24 +91,24 @@ export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly 
   return order;
 }
 
-/** Node's console.log asks an object for this method; elsewhere it is a symbol that nobody looks for. */
+/** Node's console.log calls this method of an object; elsewhere the symbol is not used. */
 export const inspect: unique symbol = Symbol.for("nodejs.util.inspect.custom");
 
-/** A piece of work that may have to wait: it yields what it waits for and is resumed with the value. */
+/** A coroutine for work that may have to wait: it yields what it waits for and is resumed with the value. */
 export type Step<T> = Generator<PromiseLike<unknown>, T, unknown>;
 export type MaybePromise<T> = T | PromiseLike<T>;
 
 export const isPromise = <T>(x: MaybePromise<T>): x is PromiseLike<T> =>
   typeof (x as PromiseLike<T> | undefined)?.then === "function";
 
-/** A promise that a synchronous caller can also sit out. */
+/** A promise that a synchronous caller can also wait for, by blocking. */
 export interface Waitable<T> extends Promise<T> {
   waitSync(): T;
 }
 export const waitable = <T>(promise: Promise<T>, waitSync: () => T): Waitable<T> =>
   Object.assign(promise, { waitSync });
 
-/** `f` of the value: at once if it is there, else when it is; what could be sat out still can. */
+/** `f` of the value, now or when it is there. A result of a Waitable is a Waitable. */
 export function chain<T, U>(x: MaybePromise<T>, f: (value: T) => U): MaybePromise<U> {
   if (!isPromise(x)) return f(x);
   const { waitSync } = x as Partial<Waitable<T>>;
@@ -116,7 +116,7 @@ export function chain<T, U>(x: MaybePromise<T>, f: (value: T) => U): MaybePromis
   return waitSync === undefined ? then : waitable(then, () => f(waitSync()));
 }
 
-/** Until all have settled, well or badly; can be sat out where each of them can. */
+/** Waits until all have settled, fulfilled or rejected. A Waitable if each of them is one. */
 export function together(xs: readonly PromiseLike<unknown>[]): PromiseLike<unknown> {
   const all = Promise.allSettled(xs);
   const waits = xs.map((x) => (x as Partial<Waitable<unknown>>).waitSync);
@@ -125,38 +125,41 @@ export function together(xs: readonly PromiseLike<unknown>[]): PromiseLike<unkno
     for (const wait of waits) {
       try {
         wait();
-      } catch {} // whoever asks for its value hears of it
+      } catch {} // reported to whoever asks for the value
     }
     return [];
   });
 }
 
-/** Inside a Step: the value of `x`, waiting only when it is a promise. */
+/** Inside a Step: the value of `x`, waiting only if it is a promise. */
 export function* settle<T>(x: MaybePromise<T>): Step<T> {
   return isPromise(x) ? ((yield x) as T) : x;
 }
 
 export async function runAsync<T>(step: Step<T>): Promise<T> {
-  let turn = step.next();
-  while (!turn.done) {
+  let state = step.next();
+  while (!state.done) {
     let value: unknown;
     try {
-      value = await turn.value;
+      value = await state.value;
     } catch (e) {
-      turn = step.throw(e);
+      state = step.throw(e);
       continue;
     }
-    turn = step.next(value);
+    state = step.next(value);
   }
-  return turn.value;
+  return state.value;
 }
 
-/** Runs a Step to its end; a Step that has to wait cannot be run this way, and says so (`why` of what it waits for). */
+/**
+ * Runs a Step without returning to the event loop. Throws if the Step waits for something that cannot block;
+ * the message has the `why` of that promise.
+ */
 export function runSync<T>(step: Step<T>, what: string): T {
-  let turn = step.next();
-  while (!turn.done) {
-    turn.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
-    const { why: known, waitSync } = turn.value as { readonly why?: string; waitSync?: () => unknown };
+  let state = step.next();
+  while (!state.done) {
+    state.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
+    const { why: known, waitSync } = state.value as { readonly why?: string; waitSync?: () => unknown };
     const reason = known ?? "a device here can only be waited for asynchronously";
     const refused = new DeviceError(`${what}: ${reason}, or use the async form (await)`);
     if (waitSync === undefined) {
@@ -164,9 +167,9 @@ export function runSync<T>(step: Step<T>, what: string): T {
       if (end.done) return end.value;
       throw refused;
     }
-    turn = resume(step, waitSync);
+    state = resume(step, waitSync);
   }
-  return turn.value;
+  return state.value;
 }
 function resume<T>(step: Step<T>, wait: () => unknown): IteratorResult<PromiseLike<unknown>, T> {
   let value: unknown;
@@ -179,7 +182,7 @@ function resume<T>(step: Step<T>, wait: () => unknown): IteratorResult<PromiseLi
 }
 
 let now: () => number = () => performance.now();
-/** Milliseconds; tests may replace the clock so that printed tables are stable. */
+/** Milliseconds. Tests may replace the clock, so that printed tables are stable. */
 export const timestamp = (): number => now();
 export const setClock = (clock: () => number): void => {
   now = clock;

@@ -70,13 +70,13 @@ describe("where values come from", () => {
     const e = await fresh({ DEBUG: "3", FUSE: "0", CC: "gcc-12", DEV: "JS:1" });
     expect([e.DEBUG, e.FUSE, e.CC, e.DEV]).toEqual([3, 0, "gcc-12", "JS:1"]);
   });
-  test("what is no number is the default, which is said; nothing is the default too", async () => {
+  test("a value that is not a number gives the default with a warning; an empty one gives the default", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     const e = await fresh({ DEBUG: "lots", FUSE: "", BEAM: "-1" });
     expect([e.DEBUG, e.FUSE, e.BEAM]).toEqual([0, 1, 0]);
     expect(warn.mock.calls).toEqual([
-      ["gradloom: DEBUG=lots is no number from 0 on; it counts as 0"],
-      ["gradloom: BEAM=-1 is no number from 0 on; it counts as 0"],
+      ["gradloom: DEBUG=lots is not a number >= 0; using 0"],
+      ["gradloom: BEAM=-1 is not a number >= 0; using 0"],
     ]);
     warn.mockRestore();
   });

@@ -1,7 +1,7 @@
-// Partial results, one on each device, become their total on each device. Naive: everyone gets everyone's part, n(n-1)
-// copies of all of it. Ring: each part is cut into n chunks; a chunk goes around once and gathers what the devices have
-// (reduce-scatter), then once more as the total (all-gather), 2n(n-1) copies of an n-th. Either way all devices end up
-// with the same bits, so that copies of a parameter never drift apart.
+// Allreduce: partial results, one per device, become their total on every device. Naive: every device gets
+// every part, n(n-1) copies of the whole size. Ring: each part is split into n chunks; a chunk travels around
+// once to collect the sum (reduce-scatter) and once more as the total (all-gather), 2n(n-1) copies of 1/n of
+// the size. Both ways give all devices the same bits, so that replicas of a parameter never diverge.
 
 import { env } from "../env.ts";
 import { REDUCE, type ReduceOp } from "../ops.ts";
@@ -9,10 +9,11 @@ import { concat } from "./concat.ts";
 import type { LazyBuffer } from "./lazybuffer.ts";
 
 /**
- * From how many devices and bytes on the ring is chosen. It moves 2/n of the bytes of the naive way and adds less, in more
- * and smaller pieces, and it has to join the chunks. Devices that share the host's memory copy as fast as they add: on
- * WASM the naive way was the faster one with 3 and 4 devices at every size, the ring with 8 from 1 MiB on, and the naive
- * way again with 12, all of it on a busy machine: the limits are rough, and RING overrides them.
+ * From how many devices and bytes the ring is used. It moves 2/n of the bytes of the naive way and adds less,
+ * but in more and smaller pieces, and it must join the chunks. Devices that share the host's memory copy as
+ * fast as they add: on WASM the naive way was faster with 3 and 4 devices at every size, the ring with 8
+ * devices from 1 MiB, and the naive way again with 12. The machine was busy, so the limits are rough; RING
+ * overrides them.
  */
 export const RING_DEVICES = 8;
 export const RING_BYTES = 1 << 20;
@@ -24,12 +25,12 @@ function usesRing(parts: readonly LazyBuffer[]): boolean {
   return env.RING >= 2 || (parts.length >= RING_DEVICES && size * first.dtype.itemsize >= RING_BYTES);
 }
 
-/** The total of `parts`, which have one shape, on the device of each. */
+/** The total of `parts`, which all have the same shape, on the device of each. */
 export function allreduce(op: ReduceOp, parts: readonly LazyBuffer[]): LazyBuffer[] {
   return usesRing(parts) ? ring(op, parts) : naive(op, parts);
 }
 
-/** Gives a node to other devices; what has to be put in order first is so once. */
+/** Sends a node to other devices; if it must be made contiguous first, that happens once. */
 export function sender(node: LazyBuffer): (device: string) => LazyBuffer {
   let stored: LazyBuffer | undefined;
   return (device) => {
@@ -42,7 +43,7 @@ export function sender(node: LazyBuffer): (device: string) => LazyBuffer {
 function naive(op: ReduceOp, parts: readonly LazyBuffer[]): LazyBuffer[] {
   const { combine } = REDUCE[op];
   const send = parts.map(sender);
-  // everyone adds in the same order
+  // every device adds in the same order
   return parts.map(({ device }) => send.map((to) => to(device)).reduce((a, b) => a.e(combine, b)));
 }
 
@@ -50,7 +51,7 @@ function ring(op: ReduceOp, parts: readonly LazyBuffer[]): LazyBuffer[] {
   const { combine } = REDUCE[op];
   const n = parts.length;
   const { shape, size } = parts[0] as LazyBuffer;
-  // chunks of one size, the last one padded: joined as rows they make a kernel that needs no check an element
+  // chunks of equal size, the last one padded: joined as rows they need no check per element
   const chunk = Math.ceil((size as number) / n);
   const flat = parts.map((p) => p.reshape([size]).pad([[0, n * chunk - (size as number)]]));
   const at = (i: number): LazyBuffer => flat[i % n] as LazyBuffer;
@@ -62,7 +63,7 @@ function ring(op: ReduceOp, parts: readonly LazyBuffer[]): LazyBuffer[] {
       const next = at(i);
       sum = sender(sum)(next.device).e(combine, next.shrink([span]));
     }
-    // the last one of the way has the total, and passes it on
+    // the last device of the chain has the total and passes it on
     for (let i = c + n - 1; i < c + 2 * n - 1; i++) {
       sum = sum.copyToDevice(at(i).device);
       rowsOf[i % n]?.push(sum.reshape([1, chunk]));

@@ -1,12 +1,12 @@
-// Nodes of one device one after the other along an axis: each is padded to the whole, and a balanced tree of choices
-// picks. One kernel, which keeps every bit (a sum of padded parts would lose the sign of -0).
+// Concatenates nodes of one device along an axis: each is padded to the full size, and a balanced tree of
+// WHEREs selects. One kernel, which keeps every bit (a sum of padded parts would lose the sign of -0).
 
 import { dtypes } from "../dtype.ts";
 import { type Sint, ssum, sub } from "../shape/symbolic.ts";
 import type { Interval } from "../shape/view.ts";
 import type { LazyBuffer } from "./lazybuffer.ts";
 
-/** Where each part begins along the axis, and at last where they end. */
+/** The start of each part along the axis, and the end of the last. */
 export const startsOf = (parts: readonly LazyBuffer[], axis: number): Sint[] => {
   const sizes = parts.map((p) => p.shape[axis] as Sint);
   return [0, ...sizes.map((_, i) => ssum(sizes.slice(0, i + 1)))];
@@ -17,7 +17,7 @@ export function concat(parts: readonly LazyBuffer[], axis: number): LazyBuffer {
   const total = starts.at(-1) as Sint;
   const along = (x: Interval): Interval[] =>
     (parts[0] as LazyBuffer).shape.map((_, d) => (d === axis ? x : [0, 0]));
-  // a balanced tree: a long chain would be cut into several kernels
+  // a balanced tree: a long chain would be split into several kernels
   const choose = (lo: number, hi: number): LazyBuffer => {
     const part = parts[lo] as LazyBuffer;
     if (hi - lo === 1) return part.pad(along([starts[lo] as Sint, sub(total, starts[hi] as Sint)]));

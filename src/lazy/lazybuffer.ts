@@ -1,6 +1,7 @@
-// The lazy graph. A LazyBuffer is concrete (it has an `op` and `srcs`; once realised a `buffer` and no srcs) or a
-// view (`_base` and a ShapeTracker). Nodes are immutable but for realisation. Tensors build them, schedule/ cuts
-// them into kernels, nobody else looks inside. What lies on several devices is a MultiLazyBuffer (multi.ts).
+// The lazy graph. A LazyBuffer is concrete (it has an `op` and `srcs`; once realised a `buffer` and no srcs)
+// or a view (`_base` and a ShapeTracker). Nodes are immutable except for realisation. Tensors build them,
+// schedule/ turns them into kernels, nobody else looks inside. A node on several devices is a MultiLazyBuffer
+// (multi.ts).
 
 import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { env } from "../env.ts";
@@ -15,23 +16,26 @@ import type { Interval, Shape } from "../shape/view.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
 export type CustomFn = (buffers: readonly Buffer[]) => void;
-/** CONST: its value; CAST: the dtype; a reduce: its axes; CUSTOM: the function; else nothing. */
+/** CONST: its value; CAST: the dtype; a reduction: its axes; CUSTOM: the function; otherwise undefined. */
 export type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
 
 let nextId = 0;
 const onlyHolds = (device: string): boolean => /^(?:EXT|DISK)(?:$|:)/.test(device);
-/** How many nodes were made so far: one whose id is lower is older. */
+/** How many nodes exist so far: a lower id means an older node. */
 export const nodesMade = (): number => nextId;
 
-/** A reduce of at least so many elements, to at most so few, is cut into one of these numbers of parts. */
+/**
+ * A reduction of at least MIN_SPLIT elements to at most MAX_KEPT is split into one of these numbers of parts.
+ */
 const MIN_SPLIT = 1 << 17;
 const MAX_KEPT = 16;
 const PARTS = [64, 32, 48, 16, 40, 24, 20, 12, 10, 8] as const;
-/** From so many elements on there may be a machine with many units, and more parts cost nothing. */
-const MANY_SPLIT = 1 << 24;
+/** With this many elements more parts cost nothing, and they help a machine with many compute units. */
+const MIN_MANY_PARTS = 1 << 24;
 const MANY_PARTS = [1024, 960, 768, 512, 640, 384, 256, ...PARTS] as const;
 
-interface Parts {
+/** A split reduction: the axis that is split, and into how many parts. */
+export interface AxisSplit {
   readonly axis: number;
   readonly count: number;
 }
@@ -45,17 +49,17 @@ export class LazyBuffer {
   readonly _base: LazyBuffer | undefined;
   readonly op: LazyOpName | undefined;
   readonly arg: LazyArg;
-  /** gone once realised */
+  /** undefined once realised */
   srcs: readonly LazyBuffer[] | undefined;
-  /** set by `contiguous()`: this node is stored even where it could be fused */
+  /** set by `contiguous()`: this node is stored even if it could be fused */
   forcedRealize = false;
-  /** set when an assign overwrote this node's memory, or what it reads while it is not computed itself */
+  /** set when an assign overwrote this node's memory, or an input of this unrealised node */
   stale: string | undefined;
-  /** set when a kernel that has run computed this node on its way, without storing it, and where nobody will ask for it */
+  /** set when a kernel has computed this node without storing it: probably nobody will ask for it */
   consumed = false;
-  /** set when a tensor that looked at this memory got other memory by an assign */
+  /** set when a tensor on this memory was assigned a value with other memory */
   left = false;
-  /** the assign to this node, where there is one: this node's memory is the assign's from then on */
+  /** the assign to this node, if any, which owns the memory from then on */
   successor: LazyBuffer | undefined;
   #buffer: Buffer | undefined;
   #weak: WeakRef<LazyBuffer> | undefined;
@@ -111,22 +115,22 @@ export class LazyBuffer {
   ) {
     return LazyBuffer.make(device, shape, dtype, op, arg, srcs);
   }
-  /** A node that has its memory already: host arrays, files. */
+  /** A node whose memory exists already: host arrays, files. */
   static fromBuffer(buffer: Buffer, shape: Shape): LazyBuffer {
     const lb = LazyBuffer.loadop("EMPTY", shape, buffer.dtype, buffer.device);
     lb.#buffer = buffer;
     lb.srcs = undefined;
     return lb;
   }
-  /** The same, with the layout of a node that had this memory, or memory like it, before. */
+  /** The same, with the layout of an earlier node of this memory or of memory like it. */
   static onMemory(buffer: Buffer, st: ShapeTracker): LazyBuffer {
     const lb = new LazyBuffer(buffer.device, st, buffer.dtype, undefined, "EMPTY");
     lb.#buffer = buffer;
     return lb;
   }
-  /** One value, seen at every place of `shape`. */
+  /** One value at every index of `shape`. */
   static constant(device: string, shape: Shape, dtype: DType, value: Value): LazyBuffer {
-    // a float keeps the digits it was given; whoever computes with it rounds
+    // a float keeps the digits it was given; the kernel that uses it rounds
     const exact = typeof value === "bigint" ? dtypes.int64 : dtypes.float64;
     const cast = dtype.isFloat ? Number(value) : castValue(dtype, value, exact);
     const scalar = LazyBuffer.loadop("CONST", [], dtype, device, cast);
@@ -138,7 +142,7 @@ export class LazyBuffer {
     return LazyBuffer.loadop("ARANGE", [n], dtypes.int32, device);
   }
 
-  /** This node's elements as `st` arranges them. */
+  /** This node's elements, seen through `st`. */
   seen(st: ShapeTracker): LazyBuffer {
     return this.base.#view(st);
   }
@@ -146,15 +150,15 @@ export class LazyBuffer {
   get base(): LazyBuffer {
     return this._base ?? this;
   }
-  /** All of it as a node on one device. */
+  /** All elements as a node on one device. */
   get gathered(): LazyBuffer {
     return this;
   }
-  /** The nodes that have to be computed for this one: itself, or one on each device of a MultiLazyBuffer. */
+  /** The nodes to compute for this one: itself, or one per device of a MultiLazyBuffer. */
   get parts(): readonly LazyBuffer[] {
     return [this];
   }
-  /** Makes a node like this one of other parts. */
+  /** A node like this one, made of other parts. */
   get assembler(): (parts: readonly LazyBuffer[]) => LazyBuffer {
     return ([part]) => part as LazyBuffer;
   }
@@ -170,13 +174,13 @@ export class LazyBuffer {
     this.#buffer ??= new Buffer(this.device, smax(sprod(this.shape)), this.dtype);
     return this.#buffer;
   }
-  /** The buffer of a node that has been computed. An assign that has not run yet counts as not realised. */
+  /** The buffer of a realised node. An assign that has not run yet counts as not realised. */
   get realized(): Buffer | undefined {
     return this._base === undefined && this.srcs === undefined ? this.#buffer : undefined;
   }
-  /** The sources of a node that is known not to be realised. */
+  /** The sources of a node that must not be realised. */
   get sources(): readonly LazyBuffer[] {
-    if (this.srcs === undefined) throw new InternalError(`${this} is realised and has no sources any more`);
+    if (this.srcs === undefined) throw new InternalError(`${this} is realised, so it has no sources`);
     return this.srcs;
   }
   /** The node that an ASSIGN overwrites. */
@@ -188,7 +192,7 @@ export class LazyBuffer {
   get overwritten(): boolean {
     return this.successor !== undefined;
   }
-  /** The node whose value this node's memory holds, or will once it is computed. */
+  /** The node whose value is, or will be, in this node's memory. */
   get newest(): LazyBuffer {
     let lb = this.base;
     while (lb.successor !== undefined) lb = lb.successor;
@@ -202,14 +206,14 @@ export class LazyBuffer {
     return this.base.realized !== undefined || this.base.op === "ASSIGN";
   }
 
-  /** Called by the engine once the node's value is in its buffer (or certain to get there). */
+  /** Called by the engine once the node's value is in its buffer, or is certain to get there. */
   markRealized(): void {
     if (this._base !== undefined) throw new InternalError("a view has no value of its own to realise");
     void this.buffer;
     this.srcs = undefined;
   }
 
-  /** The unrealised nodes that read this one directly and are still wanted by someone. */
+  /** The unrealised nodes that read this one directly and are still referenced. */
   pendingReaders(): LazyBuffer[] {
     const live: LazyBuffer[] = [];
     for (const r of this.#readers ?? []) {
@@ -218,13 +222,13 @@ export class LazyBuffer {
     }
     return live;
   }
-  /** How many readers are on the books, with those that were collected but not struck off yet. */
+  /** The number of recorded readers, including those that were collected but not removed yet. */
   get readersKept(): number {
     return this.#readers?.size ?? 0;
   }
   #addReader(reader: LazyBuffer): void {
     this.#readers ??= new Set();
-    // a long-lived weight gains readers at every step: drop the collected ones now and then
+    // a long-lived weight gains readers at every step: remove the collected ones from time to time
     if (this.#readers.size >= this.#sweepAt) {
       for (const r of this.#readers) if (r.deref()?.srcs === undefined) this.#readers.delete(r);
       this.#sweepAt = Math.max(32, this.#readers.size * 2);
@@ -235,7 +239,7 @@ export class LazyBuffer {
 
   // ---- ops ----
 
-  /** A constant shaped and placed like this node. */
+  /** A constant with this node's shape and device. */
   const(value: Value, dtype: DType = this.dtype): LazyBuffer {
     return LazyBuffer.constant(this.device, this.shape, dtype, value);
   }
@@ -268,7 +272,7 @@ export class LazyBuffer {
     return LazyBuffer.make(this.device, this.shape, resultDType(op, first), op, undefined, srcs);
   }
 
-  /** Reduces over `axes`, which stay as dimensions of size 1. */
+  /** Reduces over `axes`, which stay as dims of size 1. */
   r(op: ReduceOp, axes: readonly number[]): LazyBuffer {
     const sorted = [...new Set(axes)].sort((a, b) => a - b);
     const bad = sorted.find((a) => !Number.isInteger(a) || a < 0 || a >= this.shape.length);
@@ -283,12 +287,12 @@ export class LazyBuffer {
     if (sprod(this.shape) === 0) {
       return LazyBuffer.constant(this.device, shape, this.dtype, REDUCE[op].identity(this.dtype));
     }
-    const parts = this.#partsOf(real);
-    if (parts === undefined) return LazyBuffer.make(this.device, shape, this.dtype, op, real, [this]);
-    const { axis, count } = parts;
+    const axisSplit = this.#axisSplitFor(real);
+    if (axisSplit === undefined) return LazyBuffer.make(this.device, shape, this.dtype, op, real, [this]);
+    const { axis, count } = axisSplit;
     const split = this.shape.flatMap((d, i) => (i === axis ? [count, (d as number) / count] : [d]));
     const inner = real.map((a) => (a >= axis ? a + 1 : a));
-    // parts side by side are added up side by side
+    // the partial results are computed in the order in which they are stored
     const order = [axis, ...split.keys()].filter((d, i, all) => all.indexOf(d) === i);
     const first = this.reshape(split).permute(order);
     const kept = first.shape.map((d, i) => (inner.includes(order[i] as number) ? 1 : d));
@@ -297,26 +301,26 @@ export class LazyBuffer {
     return partial.r(op, [0]).reshape(shape);
   }
   /**
-   * A long reduce to few elements goes in two steps, so that there are parts which threads can share. Not where it counts:
-   * a sum that picks one of its terms by number becomes a load, but only in one piece.
+   * Splits a long reduction to few elements, so that threads can share the first half. Not if an ARANGE is
+   * involved: a one-hot sum becomes a load, but only if it is not split.
    */
-  #partsOf(axes: readonly number[]): Parts | undefined {
+  #axisSplitFor(axes: readonly number[]): AxisSplit | undefined {
     const sizes = axes.map((a) => this.shape[a]);
     const total = sizes.reduce<number>((n, s) => n * (typeof s === "number" ? s : NaN), 1);
     const few = typeof this.size === "number" ? this.size / total : NaN;
-    if (!env.FUSE || !(total >= MIN_SPLIT) || !(few <= MAX_KEPT) || this.#counts(8)) return undefined;
-    const counts = total >= MANY_SPLIT ? MANY_PARTS : PARTS;
+    if (!env.FUSE || !(total >= MIN_SPLIT) || !(few <= MAX_KEPT) || this.#hasArange(8)) return undefined;
+    const counts = total >= MIN_MANY_PARTS ? MANY_PARTS : PARTS;
     for (const axis of axes) {
       const count = counts.find((n) => (this.shape[axis] as number) % n === 0 && this.shape[axis] !== n);
       if (count !== undefined) return { axis, count };
     }
     return undefined;
   }
-  /** Whether an ARANGE is among the unrealised nodes a few steps below. */
-  #counts(depth: number): boolean {
+  /** Whether an ARANGE is among the unrealised nodes at most `depth` levels below. */
+  #hasArange(depth: number): boolean {
     const { base } = this;
     if (base.realized !== undefined || depth === 0) return false;
-    return base.op === "ARANGE" || base.sources.some((s) => s.#counts(depth - 1));
+    return base.op === "ARANGE" || base.sources.some((s) => s.#hasArange(depth - 1));
   }
 
   cast(dtype: DType): LazyBuffer {
@@ -336,32 +340,32 @@ export class LazyBuffer {
     if (dtype.itemsize !== this.dtype.itemsize) {
       throw new DTypeError(
         `bitcast: ${this.dtype.name} has ${this.dtype.itemsize} bytes, ${dtype.name} has ${dtype.itemsize}; ` +
-          "only types of one size share their bits",
+          "expected a type of the same size",
       );
     }
     return LazyBuffer.make(this.device, this.shape, dtype, "BITCAST", dtype, [this]);
   }
 
-  /** Whether this is all of its base, in the order in which it lies in memory. */
+  /** Whether this is its whole base, in memory order. */
   get isWhole(): boolean {
     return this.st.contiguous && this.size === this.base.size;
   }
-  /** EXT and DISK keep bytes and compute nothing. */
+  /** EXT and DISK hold bytes and compute nothing. */
   get onlyHolds(): boolean {
     return onlyHolds(this.device);
   }
 
-  /** The same values laid out row by row in memory of their own. */
+  /** The same values in row-major order in memory of their own. */
   contiguous(): LazyBuffer {
     if (this.isWhole && !this.isUnrealizedConst) {
-      // a concrete node is contiguous by nature, it only has to be stored
+      // a concrete node is contiguous by definition; it only has to be stored
       if (this.base.realized === undefined) this.base.forcedRealize = true;
       return this;
     }
     return this.duplicate();
   }
 
-  /** The same values in memory that nobody else has, also where this node lies in order already. */
+  /** The same values in new memory, even if this node is contiguous already. */
   duplicate(): LazyBuffer {
     return LazyBuffer.loadop("CONTIGUOUS", this.shape, this.dtype, this.device, undefined, [this]);
   }
@@ -371,22 +375,22 @@ export class LazyBuffer {
     const to = canonicalize(device);
     if (to === this.device) return this;
     const constant = this.isUnrealizedConst;
-    // a constant is made where it is needed, unless that is a file or a host array: they must be given bytes
+    // a constant is created on the target device, unless that is a file or a host array: these need bytes
     if (constant && !onlyHolds(to) && !this.st.views.some((v) => v.mask)) {
       return LazyBuffer.constant(to, this.shape, this.dtype, this.base.arg as Value);
     }
     const src = constant ? this.contiguous() : this.isWhole ? this : this.#slice();
-    // a device that cannot compute gives all it has; the view is taken on the other side
+    // a device that cannot compute sends its whole buffer; the view is applied on the other side
     if (src === undefined && this.onlyHolds) return this.base.copyToDevice(to).#view(this.st);
     return LazyBuffer.loadop("COPY", this.shape, this.dtype, to, undefined, [src ?? this.contiguous()]);
   }
 
-  /** A run of consecutive elements of a buffer, as a node of its own: how parts of a file are read. */
+  /** Consecutive elements of a buffer as a node of its own: how parts of a file are read. */
   #slice(): LazyBuffer | undefined {
     const buffer = this.base.realized ?? (this.base.op === "EMPTY" ? this.base.buffer : undefined);
     const [view] = this.st.views;
     if (buffer === undefined || view === undefined || !this.st.consecutive) return undefined;
-    // the part is no reader of this node, so it may stand alone only where no kernel can overwrite it
+    // the part is not recorded as a reader, so no kernel may be able to overwrite this node
     if (!this.onlyHolds) return undefined;
     const size = sprod(this.shape);
     if (typeof view.offset !== "number" || typeof size !== "number") return undefined;
@@ -402,9 +406,11 @@ export class LazyBuffer {
     this.base.successor = made;
     return made.#sharing(this);
   }
-  /** What a tensor of this node is after an assign: a node that writes here, or `value` where there is no memory yet. */
+  /**
+   * A tensor's node after an assign: a node that writes here, or `value` itself if there is no memory yet.
+   */
   replacedBy(value: LazyBuffer): LazyBuffer {
-    // nothing is overwritten either where the memory belongs to another tensor by now
+    // nothing is overwritten either if the memory now belongs to another tensor
     if (!this.isWhole || this.base.overwritten || !this.hasMemory) {
       this.base.left = true;
       return value;
@@ -442,8 +448,8 @@ export class LazyBuffer {
   pad(amounts: readonly Interval[]): LazyBuffer {
     return this.#view(this.st.pad(amounts));
   }
-  shrink(cuts: readonly Interval[]): LazyBuffer {
-    return this.#view(this.st.shrink(cuts));
+  shrink(bounds: readonly Interval[]): LazyBuffer {
+    return this.#view(this.st.shrink(bounds));
   }
   stride(steps: readonly number[]): LazyBuffer {
     return this.#view(this.st.stride(steps));

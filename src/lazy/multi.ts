@@ -1,7 +1,8 @@
-// A tensor on several devices: a LazyBuffer that stands for one node a device, its `parts`. Each part is a share along
-// one axis, or all of it (replicated). Every op is done to the parts; what needs elements of another device copies them
-// (a reduce along the axis, operands that are cut differently). A tensor holds it like any other node; whoever asks for
-// memory goes to the parts, so schedule/ and engine/ see plain nodes and copies.
+// A tensor on several devices: a LazyBuffer that stands for one node per device, its `parts`. Each part is a
+// shard along one axis, or the whole tensor (replicated). Every op is applied to the parts; an op that needs
+// elements of another device copies them (a reduction along the sharded axis, operands with different
+// shardings). A tensor holds it like any other node. Memory belongs to the parts, so schedule/ and engine/
+// see only plain nodes and copies.
 
 import type { DType, Value } from "../dtype.ts";
 import { ArgumentError, DeviceError, InternalError, ShapeError } from "../errors.ts";
@@ -16,7 +17,7 @@ import { allreduce, sender } from "./allreduce.ts";
 import { concat } from "./concat.ts";
 import { LazyBuffer } from "./lazybuffer.ts";
 import {
-  cutsFor,
+  boundsFor,
   overlap,
   reshaped,
   type Sharding,
@@ -26,18 +27,18 @@ import {
   strided,
 } from "./sharding.ts";
 
-/** Axis `axis` of `shape` as one device has it. */
+/** `shape` with the size of axis `axis` on one device. */
 const share = (shape: Shape, axis: number, [lo, hi]: Span): Shape => shape.with(axis, hi - lo);
 const no = (what: string): InternalError =>
   new InternalError(`a tensor on several devices has no ${what} of its own; ask its parts`);
 
-/** A node on several devices: a share of the elements, or all of them, on each. */
+/** A node on several devices: a shard or a full replica on each. */
 export class MultiLazyBuffer extends LazyBuffer {
   readonly #parts: readonly LazyBuffer[];
-  /** which share each device has; undefined where each has everything */
+  /** the interval of each device; undefined if replicated */
   readonly sharding: Sharding | undefined;
 
-  /** `parts` are on different devices; with a sharding their shapes are the shares that it says. */
+  /** `parts` are on different devices; with a sharding their shapes match its intervals. */
   constructor(parts: readonly LazyBuffer[], sharding: Sharding | undefined) {
     const [first] = parts as readonly [LazyBuffer];
     const size = sharding === undefined ? 0 : Math.max(...sharding.spans.map(([, hi]) => hi));
@@ -82,7 +83,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     return false;
   }
 
-  /** The same to each part; the shares stay what they are, unless told otherwise. */
+  /** Applies `f` to each part; the sharding stays the same unless given. */
   #each(make: (part: LazyBuffer, i: number) => LazyBuffer, sharding = this.sharding): MultiLazyBuffer {
     return new MultiLazyBuffer(this.#parts.map(make), sharding);
   }
@@ -111,7 +112,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     const [first, ...rest] = all.map((x) => x.resharded(sharding)) as [MultiLazyBuffer, ...MultiLazyBuffer[]];
     return first.#each((p, i) => p.e(op, ...rest.map((x) => x.parts[i] as LazyBuffer)));
   }
-  /** Over the axis that is cut the devices' results are put together: the total is on each. */
+  /** A reduction along the sharded axis combines the devices' results: every device gets the total. */
   override r(op: ReduceOp, axes: readonly number[]): LazyBuffer {
     const made = this.#parts.map((p) => p.r(op, axes));
     if (this.sharding === undefined || !axes.includes(this.sharding.axis)) {
@@ -146,7 +147,7 @@ export class MultiLazyBuffer extends LazyBuffer {
 
   // ---- between devices ----
 
-  /** All of it on one device; what holds data only is given it by a device that can put it in order. */
+  /** The whole tensor on one device. EXT and DISK get it from a device that can make it contiguous. */
   override copyToDevice(device: string): LazyBuffer {
     const [to] = devicesOf(device) as readonly [string];
     const own = this.#parts.find((p) => p.device === to);
@@ -155,31 +156,31 @@ export class MultiLazyBuffer extends LazyBuffer {
     return this.gathered.copyToDevice(to);
   }
 
-  /** The same values, cut in another way: copies nothing where every device has everything. */
+  /** The same values with another sharding; copies nothing if this one is replicated. */
   resharded(sharding: Sharding | undefined): MultiLazyBuffer {
     if (sameSharding(sharding, this.sharding)) return this;
     const { shape } = this;
     if (this.sharding === undefined && sharding !== undefined) {
       const { axis, spans } = sharding;
-      return this.#each((p, i) => p.shrink(cutsFor(shape, axis, spans[i] as Span)), sharding);
+      return this.#each((p, i) => p.shrink(boundsFor(shape, axis, spans[i] as Span)), sharding);
     }
     if (sharding === undefined) return this.#everywhere(shape.map((d) => [0, d]));
     const { axis, spans } = sharding;
-    return this.#each((p, i) => this.#gatherer(cutsFor(shape, axis, spans[i] as Span))(p.device), sharding);
+    return this.#each((p, i) => this.#gatherer(boundsFor(shape, axis, spans[i] as Span))(p.device), sharding);
   }
-  /** What `cuts` leave of a sharded tensor, a copy on each device. */
-  #everywhere(cuts: readonly Interval[]): MultiLazyBuffer {
-    const gather = this.#gatherer(cuts);
+  /** The region `bounds` of a sharded tensor, replicated on every device. */
+  #everywhere(bounds: readonly Interval[]): MultiLazyBuffer {
+    const gather = this.#gatherer(bounds);
     return new MultiLazyBuffer(this.devices.map(gather), undefined);
   }
-  /** Puts together what `cuts` leave of a sharded tensor, on the device asked for. */
-  #gatherer(cuts: readonly Interval[]): (device: string) => LazyBuffer {
+  /** Gathers the region `bounds` of a sharded tensor on a given device. */
+  #gatherer(bounds: readonly Interval[]): (device: string) => LazyBuffer {
     const { axis } = this.sharding as Sharding;
     const found = this.#parts.flatMap((part, i) => {
       const [lo] = this.#span(i);
-      const both = overlap(this.#span(i), cuts[axis] as Span);
+      const both = overlap(this.#span(i), bounds[axis] as Span);
       if (both === undefined) return [];
-      const piece = part.shrink(cuts.with(axis, [both[0] - lo, both[1] - lo]));
+      const piece = part.shrink(bounds.with(axis, [both[0] - lo, both[1] - lo]));
       return [{ at: both[0], send: sender(piece) }];
     });
     found.sort((a, b) => a.at - b.at);
@@ -192,7 +193,7 @@ export class MultiLazyBuffer extends LazyBuffer {
 
   // ---- movement ----
 
-  /** A tensor without elements has nothing to cut. */
+  /** A tensor without elements cannot be sharded. */
   #nothing(shape: Shape): LazyBuffer {
     return new MultiLazyBuffer(
       this.devices.map((d) => LazyBuffer.constant(d, shape, this.dtype, 0)),
@@ -210,8 +211,8 @@ export class MultiLazyBuffer extends LazyBuffer {
       return this.#each((p, i) => p.reshape(share(shape, made.axis, made.spans[i] as Span)), made);
     }
     throw new ShapeError(
-      `reshape: [${this.shape}] is sharded along dim ${sharding.axis} over ${this.device}, and as [${shape}] no dim could ` +
-        `be cut at the same places; keep that dim, or undo the sharding first: t.shard([${this.devices.map((d) => `"${d}"`).join(", ")}])`,
+      `reshape: [${this.shape}] is sharded along dim ${sharding.axis} over ${this.device}, and no dim of [${shape}] can ` +
+        `be split at the same elements; keep that dim, or undo the sharding first: t.shard([${this.devices.map((d) => `"${d}"`).join(", ")}])`,
     );
   }
   override permute(axes: readonly number[]): LazyBuffer {
@@ -226,7 +227,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     if (sharding === undefined) return this.#each((p) => p.expand(shape));
     return this.#each((p, i) => p.expand(share(shape, sharding.axis, this.#span(i))));
   }
-  /** Along the axis that is cut the devices with the ends get what is added there. */
+  /** Along the sharded axis, the first and the last interval grow by the padding. */
   override pad(amounts: readonly Interval[]): LazyBuffer {
     this.st.pad(amounts);
     const { sharding } = this;
@@ -243,25 +244,28 @@ export class MultiLazyBuffer extends LazyBuffer {
     });
     return this.#each((p, i) => p.pad(amounts.with(axis, added(this.#span(i)))), { axis, spans });
   }
-  /** Along the axis that is cut each device keeps what it has of the rest; where one would have nothing, all get it all. */
-  override shrink(cuts: readonly Interval[]): LazyBuffer {
-    this.st.shrink(cuts);
+  /**
+   * Along the sharded axis, each device keeps its part of the region. If one would have none, all get the
+   * whole region.
+   */
+  override shrink(bounds: readonly Interval[]): LazyBuffer {
+    this.st.shrink(bounds);
     const { sharding } = this;
-    if (sharding === undefined) return this.#each((p) => p.shrink(cuts));
+    if (sharding === undefined) return this.#each((p) => p.shrink(bounds));
     const { axis } = sharding;
-    const [from, to] = cuts[axis] as Interval;
-    if (typeof from !== "number" || typeof to !== "number") return this.resharded(undefined).shrink(cuts);
-    if (from === to) return this.#nothing(this.st.shrink(cuts).shape);
+    const [from, to] = bounds[axis] as Interval;
+    if (typeof from !== "number" || typeof to !== "number") return this.resharded(undefined).shrink(bounds);
+    if (from === to) return this.#nothing(this.st.shrink(bounds).shape);
     const kept = sharding.spans.map((span) => overlap(span, [from, to]));
-    if (kept.some((span) => span === undefined)) return this.#everywhere(cuts);
+    if (kept.some((span) => span === undefined)) return this.#everywhere(bounds);
     const spans = (kept as Span[]).map(([lo, hi]): Span => [lo - from, hi - from]);
     const local = (i: number): Span => {
       const [lo, hi] = kept[i] as Span;
       return [lo - this.#span(i)[0], hi - this.#span(i)[0]];
     };
-    return this.#each((p, i) => p.shrink(cuts.with(axis, local(i))), { axis, spans });
+    return this.#each((p, i) => p.shrink(bounds.with(axis, local(i))), { axis, spans });
   }
-  /** A flip along the axis that is cut turns the order of the devices around. */
+  /** A flip along the sharded axis reverses the order of the devices. */
   override stride(steps: readonly number[]): LazyBuffer {
     this.st.stride(steps);
     const { sharding } = this;
@@ -281,7 +285,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     if (left.some(({ span: [lo, hi] }) => lo === hi)) return this.resharded(undefined).stride(steps);
     return this.#each(
       (p, i) =>
-        p.shrink(cutsFor(p.shape, axis, [left[i]?.start as number, p.shape[axis] as number])).stride(steps),
+        p.shrink(boundsFor(p.shape, axis, [left[i]?.start as number, p.shape[axis] as number])).stride(steps),
       { axis, spans: left.map(({ span }) => span) },
     );
   }
@@ -294,28 +298,28 @@ export class MultiLazyBuffer extends LazyBuffer {
 
 // ---- how tensors get there ----
 
-/** A node made on a device, or, where the name is that of a group (`WASM,WASM:1`), on each of them. */
+/** A node made on a device, or on each device of a group (`WASM,WASM:1`). */
 export function onEach(device: string, make: (device: string) => LazyBuffer): LazyBuffer {
   const devices = device.includes(",") ? devicesOf(device) : [device];
   return devices.length === 1
     ? make(devices[0] as string)
     : new MultiLazyBuffer(requireDistinct(devices).map(make), undefined);
 }
-/** The same values on a device, or on each of a group; what is there already stays as it is. */
+/** The same values on a device, or on each of a group; unchanged if they are there already. */
 export const copyTo = (node: LazyBuffer, device: string): LazyBuffer =>
   node instanceof MultiLazyBuffer && devicesOf(device).join(",") === node.device
     ? node
     : onEach(device, (d) => node.copyToDevice(d));
-/** The values on the devices of `like`, cut as it is cut; they have its shape. */
+/** The values on the devices of `like`, with the same sharding; the shapes are equal. */
 export function copyLike(node: LazyBuffer, like: LazyBuffer): LazyBuffer {
   if (!(like instanceof MultiLazyBuffer)) return node.copyToDevice(like.device);
   return distribute(node, like.devices, like.sharding);
 }
 
-/** The values over devices: shares along `axis`, or all of them on each. */
+/** Distributes the values over devices: shards along `axis`, or a replica on each. */
 export function shard(node: LazyBuffer, names: readonly string[], axis: number | undefined): LazyBuffer {
   if (!Array.isArray(names) || names.length === 0) {
-    throw new ArgumentError('shard: there are no devices; expected an array of names: ["WASM:0", "WASM:1"]');
+    throw new ArgumentError('shard: got no devices; expected an array of names: ["WASM:0", "WASM:1"]');
   }
   const devices = requireDistinct(names.map((name) => Device.computing(name)));
   if (devices.length === 1) return node.copyToDevice(devices[0] as string);
@@ -348,14 +352,16 @@ function distribute(
     return new MultiLazyBuffer(parts, undefined);
   }
   const parts = sharding.spans.map((span, i) => {
-    const piece = source.shrink(cutsFor(node.shape, sharding.axis, span)).copyToDevice(devices[i] as string);
-    // a view would keep the memory of the whole
+    const piece = source
+      .shrink(boundsFor(node.shape, sharding.axis, span))
+      .copyToDevice(devices[i] as string);
+    // a view would keep the whole memory alive
     return piece.isUnrealizedConst ? piece : piece.contiguous();
   });
   return new MultiLazyBuffer(parts, sharding);
 }
 
-/** Host data that is on its way to one device goes straight to all of them instead. */
+/** Host data on its way to one device is copied directly to all of them instead. */
 function onHost(node: LazyBuffer): LazyBuffer {
   const [source] = node.base.op === "COPY" ? (node.base.srcs ?? []) : [];
   return node.isWhole && source?.onlyHolds ? source.reshape(node.shape) : node;

@@ -6,6 +6,7 @@
 // is decided in codegen.
 
 import { toposort } from "../helpers.ts";
+import type { AxisSplit } from "../lazy/lazybuffer.ts";
 import { isReduceOp, type ReduceOp } from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
@@ -42,11 +43,6 @@ export function splitReduction(item: ScheduleItem): readonly ScheduleItem[] {
   const axisSplit =
     reduces.length === 0 ? undefined : (splitRows(reduces, item) ?? splitContraction(reduces, item, units));
   return axisSplit === undefined ? [item] : split(item, reduces, axisSplit);
-}
-
-interface AxisSplit {
-  readonly axis: number;
-  readonly count: number;
 }
 
 const elementsOf = (u: LazyOp | undefined): number => (u === undefined ? 0 : smax(sprod(u.shape)));

@@ -1,7 +1,7 @@
-// Arithmetic on symbolic integers: which node stands for a value.
-// In: plain numbers and nodes. Out: a plain number wherever the value is known, else one interned node in canonical
-// form: constant + sum of coefficient * atom, atoms in a fixed order. Division and modulo round down, as in Python.
-// The rules use only the numeric bounds that nodes carry, so each result holds for every value of the variables.
+// Arithmetic on symbolic integers: chooses the node that represents a value. In: plain numbers and nodes.
+// Out: a plain number if the value is known, else one interned node in canonical form: constant + sum of
+// coefficient * atom, atoms in a fixed order. Division and modulo round down, as in Python. The rules use
+// only the numeric bounds of the nodes, so each result holds for every value of the variables.
 import { SymbolicError } from "../errors.ts";
 import {
   All,
@@ -34,7 +34,7 @@ export function gcd(a: number, b: number): number {
   return a;
 }
 
-/** k + sum(coefs[i] * terms[i]); the terms are sorted, distinct and no sums, the coefficients not 0. */
+/** k + sum(coefs[i] * terms[i]). The terms are sorted, distinct and not sums; the coefficients are not 0. */
 export function linear(terms: readonly Sym[], coefs: readonly number[], k: number): Sint {
   k += 0; // no -0
   if (terms.length === 0) return k;
@@ -69,8 +69,8 @@ function combine(a: Sint, ca: number, b: Sint, cb: number): Sint {
 }
 
 /**
- * Puts a quotient and its remainder together again: (y//m)*m + y%m -> y, and ((x//d)%m)*d + x%d -> x%(d*m).
- * Both only when the coefficients fit exactly.
+ * Recombines a quotient and its remainder: (y//m)*m + y%m -> y, and ((x//d)%m)*d + x%d -> x%(d*m). Both only
+ * if the coefficients match exactly.
  */
 function recombine(sum: Sym): Sint {
   for (let i = 0; i < sum.terms.length; i++) {
@@ -101,7 +101,7 @@ function drop(sum: Sym, gone: readonly Sym[]): Sint {
   );
 }
 
-/** Whether every term of `part` is in the sum with `c` times its coefficient. */
+/** Whether the sum contains every term of `part` with `c` times its coefficient. */
 function contains(sum: Sym, part: Sint, c: number): boolean {
   if (typeof part === "number" || part.k !== 0) return false;
   for (let i = 0; i < part.terms.length; i++) {
@@ -187,7 +187,7 @@ export function mod(x: Sint, d: Sint): Sint {
   return whole === 0 ? modRest(x, d) : mod(rest, d);
 }
 
-/** x = whole * d + rest, where |coefficients of rest| < d and its constant is in [0, d). */
+/** x = whole * d + rest, with |coefficients of rest| < d and the constant of rest in [0, d). */
 function pull(x: Sym, d: number): [whole: Sint, rest: Sint] {
   let easy = x.k >= 0 && x.k < d;
   for (const c of x.coefs) if (c >= d || c <= -d) easy = false;
@@ -211,7 +211,10 @@ function pull(x: Sym, d: number): [whole: Sint, rest: Sint] {
   return [linear(wholeTerms, wholeCoefs, q), linear(terms, coefs, x.k - q * d)];
 }
 
-/** rest = g * inner + low with 0 <= low < g and g a divisor of d: then only `inner` matters to a division by d. */
+/**
+ * rest = g * inner + low with 0 <= low < g and g a divisor of d: a division by d then depends only on
+ * `inner`.
+ */
 function block(x: Sym, d: number): { g: number; inner: Sint; low: Sint } | undefined {
   let tried = d;
   for (;;) {
@@ -247,7 +250,7 @@ function block(x: Sym, d: number): { g: number; inner: Sint; low: Sint } | undef
   }
 }
 
-/** The one term of a node that is exactly term + k. */
+/** The single term of a node of the form term + k. */
 const only = (x: Sint): Node | undefined =>
   typeof x !== "number" && x.terms.length === 1 && x.coefs[0] === 1 ? (x.terms[0] as Node) : undefined;
 
@@ -282,14 +285,14 @@ function remainderNode(x: Sint, d: Sint): Sint {
   return intern(new Mod(x, d));
 }
 
-/** x / d where that leaves nothing over. */
+/** x / d if the division is exact. */
 function exactly(x: Sint, d: Sint): Sint | undefined {
   if (typeof x === "number") return typeof d === "number" && x % d === 0 ? x / d : undefined;
   const [whole, rest] = typeof d === "number" ? pull(x, d) : pullSymbol(x, d);
   return rest === 0 ? whole : undefined;
 }
 
-/** x = whole * d + rest by polynomial division, tried only as far as it makes the rest shorter. */
+/** x = whole * d + rest by polynomial division, continued only while it makes the rest shorter. */
 function pullSymbol(x: Sint, d: Sym): [whole: Sint, rest: Sint] {
   let whole: Sint = 0,
     rest = x;
@@ -335,7 +338,7 @@ function modBySymbol(x: Sint, d: Sym): Sint {
   return remainderNode(rest, d);
 }
 
-/** Whether x < 0 always; a variable that only runs up to a symbolic limit is replaced by that limit to see it. */
+/** Whether x < 0 always. To prove it, a variable with a symbolic limit is replaced by that limit. */
 function isNegative(x: Sint): boolean {
   let raised = x;
   for (let round = 0; smax(raised) >= 0; round++) {
@@ -350,7 +353,7 @@ const isLimited = (f: Sym): boolean => f instanceof Var && f.limit !== undefined
 /** Whether numeric bounds alone say too little about a term. */
 const isCorrelated = (t: Sym): boolean => t instanceof Product || isLimited(t);
 
-/** Something at least as large as x: in each positive term one factor goes up to its limit, or to its maximum. */
+/** An upper bound of x: in each positive term one factor is replaced by its limit or its maximum. */
 function raise(x: Sint): Sint {
   const terms = termsOf(x),
     coefs = coefsOf(x);
@@ -360,7 +363,7 @@ function raise(x: Sint): Sint {
       c = coefs[i]!;
     const factors = factorsOf(t);
     if (c < 0 || !isCorrelated(t) || factors.some((f) => f.min < 0)) continue;
-    // A factor that negative terms have too must stay, so that the two can cancel.
+    // A factor that also occurs in negative terms must stay, so that the two can cancel.
     const against = (f: Sym): boolean => terms.some((u, j) => coefs[j]! < 0 && factorsOf(u).includes(f));
     const top = factors.find(isLimited) ?? factors.find((f) => !against(f));
     if (top === undefined) continue;
@@ -385,12 +388,12 @@ export function lt(a: Sint, b: Sint): Sint {
   for (const c of x.coefs) g = gcd(g, c);
   const limit = Math.ceil(-x.k / g) + 0;
   const bare = linear(x.terms, g === 1 ? x.coefs : x.coefs.map((c) => c / g), 0);
-  // Taking the constant away can let terms recombine, which may bring a constant and a factor again.
+  // Removing the constant can let terms recombine, which may produce a constant and a factor again.
   if (typeof bare === "number" || bare.k !== 0) return lt(bare, limit);
   return lessByBlock(bare, limit) ?? lessByQuotient(bare, limit) ?? intern(new Less(bare, limit));
 }
 
-/** g*a + b < limit -> a < limit' where b cannot carry the sum over a multiple of g. */
+/** g*a + b < limit -> a < limit', if b cannot carry the sum past a multiple of g. */
 function lessByBlock(x: Sym, limit: number): Sint | undefined {
   if (x.terms.length < 2) return undefined;
   for (const coef of x.coefs) {
@@ -432,13 +435,13 @@ export const le = (a: Sint, b: Sint): Sint => lt(a, add(b, 1));
 export const ge = (a: Sint, b: Sint): Sint => le(b, a);
 export const eq = (a: Sint, b: Sint): Sint => and(le(a, b), ge(a, b));
 
-/** Whether all of the 0/1 values are 1, as 0 or 1. */
+/** 1 if all of the 0/1 values are 1, else 0. */
 export function and(...xs: readonly Sint[]): Sint {
   const parts = new Set<Sym>();
   for (const x of xs) {
     if (smin(x) < 0 || smax(x) > 1) {
       throw new SymbolicError(
-        `and: ${x} lies in ${smin(x)}..${smax(x)}; only 0/1 values can be combined, compare first`,
+        `and: ${x} ranges from ${smin(x)} to ${smax(x)}; expected 0/1 values, compare first`,
       );
     }
     if (x === 0) return 0;
@@ -459,7 +462,7 @@ export function and(...xs: readonly Sint[]): Sint {
   return list.length === 1 ? list[0]! : intern(new All(list));
 }
 
-/** x < a and -x < b, that is -b < x < a, where no integer is left between. */
+/** Whether x < a and -x < b, that is -b < x < a, leaves no integer. */
 function contradicts(p: Less, q: Less): boolean {
   const opposite =
     p.x.terms.length === q.x.terms.length && p.x.coefs[0] === -q.x.coefs[0]! && neg(p.x) === q.x;

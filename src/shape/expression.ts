@@ -1,9 +1,10 @@
-// The nodes of symbolic integers: what each kind holds, its numeric bounds, how it prints, how nodes are ordered.
-// In: parts that are already canonical. Out: nodes; `intern` gives the one node of a structure.
-// Which node stands for a value is decided in `arithmetic.ts`; `symbolic.ts` is the public face.
+// The nodes of symbolic integers: their parts, numeric bounds, text and order. In: parts that are canonical
+// already. Out: nodes; `intern` returns the one node of a structure. `arithmetic.ts` decides which node
+// represents a value; `symbolic.ts` is the public interface.
 import { SymbolicError } from "../errors.ts";
 import { arraysEqual } from "../helpers.ts";
-// A cycle on purpose: the methods below are the functions there, and neither file runs code of the other on load.
+// An intended import cycle: the methods below call the functions there, but neither file runs the other's
+// code on load.
 import { add, eq, ge, gt, idiv, le, linear, lt, mod, mul, neg, sub } from "./arithmetic.ts";
 import { type Internable, InternTable } from "./intern.ts";
 
@@ -14,7 +15,7 @@ export type Node = Atom | Sum;
 
 const table = new InternTable();
 export const intern = <T extends Sym>(node: T): T => table.get(node);
-/** Number of nodes the intern table knows; for tests and leak reports. */
+/** The number of nodes in the intern table, for tests and leak reports. */
 export const internedCount = (): number => table.size;
 
 const ONES: readonly number[] = [1];
@@ -32,12 +33,15 @@ export const smax = (x: Sint): number => (typeof x === "number" ? x : x.max);
 /** An immutable, interned symbolic integer: equal structure means `===`. */
 export abstract class Sym implements Internable {
   abstract readonly kind: "variable" | "bound" | "product" | "div" | "mod" | "less" | "all" | "sum";
-  // `declare`: fields defined here would be defined anew for each of eight subclasses, ten times slower in V8.
+  // `declare`: otherwise each of the eight subclasses would define these fields again, ten times slower in
+  // V8.
   declare readonly min: number;
   declare readonly max: number;
   declare readonly hash: number;
   declare next: Internable | undefined;
-  /** The linear form k + sum(coefs[i] * terms[i]); for anything but a Sum that is the node itself. */
+  /**
+   * The linear form k + sum(coefs[i] * terms[i]). For any node but a Sum, the node itself is the only term.
+   */
   declare readonly terms: readonly Sym[];
   declare readonly coefs: readonly number[];
   declare readonly k: number;
@@ -102,7 +106,7 @@ export class Var extends Sym {
   readonly name: string;
   /** An inclusive symbolic upper bound, for a loop over a symbolic size; `max` is its numeric bound. */
   readonly limit: Sym | undefined;
-  /** The name as text and trailing number, so that ridx2 sorts before ridx10. */
+  /** The name split into text and trailing number, so that ridx2 sorts before ridx10. */
   readonly stem: string;
   readonly serial: number;
 
@@ -128,7 +132,7 @@ export class Var extends Sym {
     );
   }
 
-  /** This variable with a value: arithmetic treats it as a variable, `unbind` gives the value back. */
+  /** This variable with a value. Arithmetic treats it as a variable; `unbind` returns the value. */
   bind(value: number): Bound {
     if (!Number.isSafeInteger(value) || value < this.min || value > this.max) {
       throw new SymbolicError(
@@ -167,7 +171,7 @@ export class Bound extends Sym {
   }
 }
 
-/** Two or more atoms multiplied, in atom order; constants live in the coefficient of the sum above. */
+/** A product of two or more atoms, in atom order. The sum above holds the constant factor as coefficient. */
 export class Product extends Sym {
   readonly kind = "product";
   readonly factors: readonly Sym[];
@@ -228,7 +232,7 @@ export class Mod extends Sym {
   readonly kind = "mod";
   readonly x: Sint;
   readonly by: Sint;
-  /** idiv(x, by), kept because every sum with this node asks for it. */
+  /** idiv(x, by), cached because every sum with this node needs it. */
   quotient: Sint | undefined = undefined;
 
   constructor(x: Sint, by: Sint) {
@@ -246,7 +250,7 @@ export class Mod extends Sym {
   }
 }
 
-/** x < limit, as 0 or 1; x has no constant and no common factor. */
+/** x < limit, as 0 or 1. x has no constant and no common factor. */
 export class Less extends Sym {
   readonly kind = "less";
   readonly x: Sym;
@@ -262,7 +266,7 @@ export class Less extends Sym {
     return o instanceof Less && o.x === this.x && o.limit === this.limit;
   }
 
-  /** The two sides as a reader writes them: no negative terms, the constant where it is positive. */
+  /** The two sides as a person would write them: no negative terms, a positive constant. */
   sides(): [Sint, Sint] {
     const left: Sym[] = [],
       right: Sym[] = [],
@@ -286,7 +290,7 @@ export class Less extends Sym {
   }
 }
 
-/** All of several 0/1 values. */
+/** 1 if all of several 0/1 values are 1. */
 export class All extends Sym {
   readonly kind = "all";
   readonly parts: readonly Sym[];
@@ -335,7 +339,7 @@ export class Sum extends Sym {
     );
   }
 
-  /** Term positions as a reader wants them: positive terms first. */
+  /** The order of terms for printing: positive terms first. */
   order(): number[] {
     const at = this.coefs.map((_, i) => i);
     return [
@@ -369,7 +373,10 @@ const RANK: Record<Sym["kind"], number> = {
   sum: 7,
 };
 
-/** The order of terms: by structure alone, so that a program always gives the same text and cache keys. */
+/**
+ * The order of terms. It depends only on structure, so that a program always gives the same text and cache
+ * keys.
+ */
 export function compare(a: Sym, b: Sym): number {
   if (a === b) return 0;
   const x = a as Node,

@@ -1,12 +1,12 @@
-// The intern table: one object per structure, so that structural equality is `===`.
-// In: a freshly built candidate with its hash. Out: the one live object with that structure.
-// Policy: the most recent objects are held strongly in a chained hash table (fast, no strings, no WeakRef);
-// when that table is full it is emptied into a weak table, whose dead entries are swept on the same occasion.
-// So memory is bounded by the recent table plus whatever the program itself still holds.
+// The intern table: one object per structure, so that structural equality is `===`. In: a freshly built
+// candidate with its hash. Out: the one live object with that structure. The most recent objects are held
+// strongly in a chained hash table, which is fast and needs no strings or WeakRefs. A full table is emptied
+// into a weak table, whose dead entries are removed at the same time. Memory is bounded by the recent table
+// plus what the program itself still holds.
 
 export interface Internable {
   readonly hash: number;
-  /** Link of the chain in the recent table; only the table touches it. */
+  /** The link of a chain in the recent table; used only by the table. */
   next: Internable | undefined;
   sameAs(other: Internable): boolean;
 }
@@ -19,7 +19,9 @@ export class InternTable {
   #recent = 0;
   readonly #old = new Map<number, WeakRef<Internable>[]>();
 
-  /** How many objects the table knows (recent ones, and old ones not yet swept): for tests and leak reports. */
+  /**
+   * The number of objects in the table: recent ones, and old ones not yet swept. For tests and leak reports.
+   */
   get size(): number {
     let n = this.#recent;
     for (const refs of this.#old.values()) n += refs.length;

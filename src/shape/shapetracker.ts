@@ -1,7 +1,7 @@
-// A ShapeTracker says where each element of a tensor lies in its buffer, after any chain of movement ops.
-// In: a shape, then movements. Out: a stack of Views (usually one), and for index expressions `expr`: the flat index
-// in the buffer and whether the element is there. Immutable. This is where the arguments of movements are checked;
-// what one view can say is left to `view.ts`.
+// A ShapeTracker maps each element of a tensor to its place in the buffer, after any chain of movement ops.
+// In: a shape, then movements. Out: a stack of Views, usually one, and the index expressions of `expr`: the
+// flat index in the buffer, and whether the element is backed by memory. Immutable. The arguments of
+// movements are checked here; movements within one view are done in `view.ts`.
 import { ShapeError } from "../errors.ts";
 import {
   add,
@@ -34,7 +34,7 @@ const show = (xs: readonly unknown[]): string =>
 
 const isAxis = (a: number, rank: number): boolean => Number.isSafeInteger(a) && a >= 0 && a < rank;
 const isSint = (x: Sint): boolean => typeof x !== "number" || Number.isSafeInteger(x);
-/** Whether a comparison can hold, and does for the values that are bound. */
+/** Whether a comparison can hold, and does hold for the bound values. */
 const mayHold = (condition: Sint): boolean => condition !== 0 && boundValue(condition) !== 0;
 
 function checkShape(op: string, shape: Shape): void {
@@ -46,9 +46,9 @@ function checkShape(op: string, shape: Shape): void {
   }
 }
 
-/** Where each element of a tensor lies in its buffer, after any chain of movements. */
+/** Maps each element of a tensor to its place in the buffer, after any chain of movement ops. */
 export class ShapeTracker {
-  /** From the data outwards: views[0] looks at the buffer, each later one at the elements of the one before. */
+  /** views[0] indexes the buffer; each later view indexes the elements of the previous one. */
   readonly views: readonly View[];
   readonly shape: Shape;
   #key: string | undefined;
@@ -64,10 +64,9 @@ export class ShapeTracker {
     return new ShapeTracker([View.create([...shape])]);
   }
 
-  /** From views that fit each other, the one on the data first. */
+  /** From matching views; the first one indexes the buffer. */
   static fromViews(views: readonly View[]): ShapeTracker {
-    if (views.length === 0)
-      throw new ShapeError("fromViews: got no views; at least one is needed to have a shape");
+    if (views.length === 0) throw new ShapeError("fromViews: got no views; give at least one");
     return new ShapeTracker(views);
   }
 
@@ -79,7 +78,7 @@ export class ShapeTracker {
     return this.views.length === 1 && this.views[0]!.contiguous;
   }
 
-  /** One unmasked view whose elements lie side by side in order, at any offset. */
+  /** One unmasked view whose elements are contiguous and in order, at any offset. */
   get consecutive(): boolean {
     const view = this.views[0]!;
     return (
@@ -147,7 +146,9 @@ export class ShapeTracker {
     return shape.every((s, i) => s === this.shape[i]) ? this : this.#replaceLast(this.#last.expand(shape));
   }
 
-  /** Adds [before, after] elements to each axis; they are not there, `expr` calls them invalid. */
+  /**
+   * Adds [before, after] elements to each axis. They are not backed by memory: `expr` marks them as invalid.
+   */
   pad(amounts: readonly Interval[]): ShapeTracker {
     this.#checkPairs(
       "pad",
@@ -166,7 +167,7 @@ export class ShapeTracker {
     return this.#withLast(this.#last.shrink(cuts), () => View.create(this.shape).shrink(cuts)!);
   }
 
-  /** Every |step|th element of each axis, from the end where the step is negative. */
+  /** Every |step|th element of each axis, counted from the end if the step is negative. */
   stride(steps: readonly number[]): ShapeTracker {
     if (steps.length !== this.shape.length || steps.some((m) => !Number.isSafeInteger(m) || m === 0)) {
       throw new ShapeError(
@@ -199,7 +200,10 @@ export class ShapeTracker {
     );
   }
 
-  /** Looks at this through `other`, whose base must have this tracker's size: this is applied to the data first. */
+  /**
+   * This tracker seen through `other`, whose base must have this tracker's size. This one is applied to the
+   * data first.
+   */
   add(other: ShapeTracker): ShapeTracker {
     if (other.views.length === 1 && extent(other.views[0]!) > smax(this.size)) {
       throw new ShapeError(
@@ -218,7 +222,7 @@ export class ShapeTracker {
     return new ShapeTracker(this.contiguous ? [view] : [...this.views, view]);
   }
 
-  /** The same meaning with as few views as can be found. */
+  /** An equivalent tracker with as few views as can be found. */
   simplify(): ShapeTracker {
     if (this.views.length === 1) return this;
     this.#simplified ??= this.#simplify();
@@ -240,7 +244,7 @@ export class ShapeTracker {
     return views.length === this.views.length ? this : new ShapeTracker(views);
   }
 
-  /** The flat index in the buffer and a 0/1 value: whether it is there. Where it is not, the index means nothing. */
+  /** The flat index in the buffer, and a 0/1 value: whether it is valid. An invalid index has no meaning. */
   expr(idxs: readonly Sint[]): { index: Sint; valid: Sint } {
     if (idxs.length !== this.shape.length) {
       throw new ShapeError(
@@ -258,12 +262,12 @@ export class ShapeTracker {
       : plain;
   }
 
-  /** One variable per axis, a constant where the axis has at most one index. */
+  /** One variable per axis; a constant if the axis has at most one index. */
   #indexes(): Sint[] {
     return this.shape.map((s, i) => (smax(s) <= 1 ? 0 : Variable(`dim${i}`, 0, sub(s, 1))));
   }
 
-  /** How far one step along each axis goes in the buffer; undefined where that differs from step to step. */
+  /** The stride of each axis in the buffer; undefined if it is not constant. */
   realStrides(): (Sint | undefined)[] {
     const { views } = this.simplify();
     if (views.length === 1) return [...views[0]!.strides];
@@ -277,7 +281,9 @@ export class ShapeTracker {
     });
   }
 
-  /** How many elements the buffer must have for every valid index to be in it (an upper bound if views are stacked). */
+  /**
+   * The number of elements the buffer needs to hold every valid index; an upper bound if views are stacked.
+   */
   realSize(): number {
     const { views } = this.simplify();
     const own = extent(views[0]!);
@@ -286,7 +292,7 @@ export class ShapeTracker {
     return valid === 0 || this.shape.includes(0) ? 0 : Math.min(own, smax(index) + 1);
   }
 
-  /** Whether being there depends on the index along this axis. */
+  /** Whether an element's validity depends on the index along this axis. */
   axisIsMasked(axis: number): boolean {
     if (!isAxis(axis, this.shape.length)) {
       throw new ShapeError(
@@ -304,7 +310,10 @@ export class ShapeTracker {
     return found;
   }
 
-  /** Plain variables in place of bound ones, and their values: trackers that differ only in values become equal. */
+  /**
+   * Replaces bound variables by plain ones and returns their values: trackers that differ only in values
+   * become equal.
+   */
   unbind(): [ShapeTracker, Map<Variable, number>] {
     const values = new Map<Variable, number>();
     if (this.views.every((view) => view.parts().every((x) => typeof x === "number"))) return [this, values];
@@ -324,14 +333,17 @@ export class ShapeTracker {
     return [new ShapeTracker(this.views.map((view) => view.map(bare))), values];
   }
 
-  /** New values for variables that are bound. */
+  /** Rebinds variables that are bound already. */
   rebind(values: ReadonlyMap<Variable, number>): ShapeTracker {
     if (values.size === 0 || this.views.every((v) => v.parts().every((x) => typeof x === "number")))
       return this;
     return new ShapeTracker(this.views.map((view) => view.map((x) => rebind(x, values))));
   }
 
-  /** The tracker that undoes this one, giving `shape` back; undefined if elements were dropped, added or repeated. */
+  /**
+   * The tracker that undoes this one and restores `shape`; undefined if elements were dropped, added or
+   * repeated.
+   */
   invert(shape: Shape): ShapeTracker | undefined {
     checkShape("invert", shape);
     let st = ShapeTracker.fromShape(this.shape);
@@ -345,7 +357,7 @@ export class ShapeTracker {
   }
 }
 
-/** The axes and flips that make a view contiguous, if any do. */
+/** The permutation and flips that make a view contiguous, if there are any. */
 function inOrder(view: View): { axes: number[]; flipped: number[] } | undefined {
   const flipped = view.strides.flatMap((s, i) => (smax(s) < 0 ? [i] : []));
   const forward = view.flip(flipped);
@@ -354,7 +366,7 @@ function inOrder(view: View): { axes: number[]; flipped: number[] } | undefined 
   return forward.permute(axes).contiguous ? { axes, flipped } : undefined;
 }
 
-/** One more than the largest valid index of a view. */
+/** The largest valid index of a view, plus one. */
 function extent(view: View): number {
   if (view.shape.includes(0) || view.hidesAll) return 0;
   let last = view.offset;
@@ -366,8 +378,8 @@ function extent(view: View): number {
 }
 
 /**
- * The index through a stack of views. `narrow`: only elements that are there matter, so below a mask each coordinate
- * may be taken to lie inside it; a stand-in variable with that range lets more divisions simplify.
+ * The index through a stack of views. With `narrow` only valid elements matter, so each coordinate below a
+ * mask is assumed to lie inside it: a substitute variable with that range lets more divisions simplify.
  */
 function through(
   views: readonly View[],

@@ -1,7 +1,7 @@
-// Symbolic integers: the public face. A Sint is a plain number or an immutable, interned expression of Variables.
-// Here: making variables, and the walks over an expression (substitute, evaluate, fold, vars, unbind, coefficients).
-// The nodes are in `expression.ts`, the arithmetic that simplifies as it builds in `arithmetic.ts`, the table that
-// makes structural equality `===` (and its memory policy) in `intern.ts`.
+// Symbolic integers, the public interface. A Sint is a plain number or an immutable, interned expression of
+// Variables. Here: making variables and walking over expressions (substitute, evaluate, fold, vars, unbind,
+// coefficients). `expression.ts` has the nodes, `arithmetic.ts` simplifies while it builds them, `intern.ts`
+// has the table that makes structural equality `===`.
 import { SymbolicError } from "../errors.ts";
 import { add, and, idiv, lt, mod, mul, sub } from "./arithmetic.ts";
 import {
@@ -24,14 +24,14 @@ export { type Bound, internedCount, type Sint, Sym, smax, smin } from "./express
 export type Variable = Var;
 
 /**
- * A symbolic integer between `min` and `max`, both included. The same arguments give the same variable.
- * A symbolic `max` (a loop over a symbolic size) gives the simplifier more to prove things with.
+ * A symbolic integer between `min` and `max`, both included. The same arguments give the same variable. With
+ * a symbolic `max` (a loop over a symbolic size) the simplifier can prove more.
  */
 export function Variable(name: string, min: number, max: Sint): Variable {
   const top = smax(max);
   if (!Number.isSafeInteger(min) || !Number.isSafeInteger(top) || min > top || name === "") {
     throw new SymbolicError(
-      `Variable: ${JSON.stringify(name)} from ${min} to ${max} is no range; give a name and safe integers min <= max`,
+      `Variable: ${JSON.stringify(name)} from ${min} to ${max} is not a range; give a name and safe integers min <= max`,
     );
   }
   return intern(new Var(name, min, top, typeof max === "number" ? undefined : max));
@@ -48,7 +48,10 @@ export const sprod = (shape: readonly Sint[]): Sint => {
 
 export const ssum = (xs: readonly Sint[]): Sint => xs.reduce(add, 0);
 
-/** Rebuilds bottom up, once per node; every node goes through the arithmetic again and is simplified anew. */
+/**
+ * Rebuilds an expression bottom up, once per node. Every node goes through the arithmetic and is simplified
+ * again.
+ */
 function rebuild(x: Sint, memo: Map<Sym, Sint>, leaf: (node: Node) => Sint): Sint {
   if (typeof x === "number") return x;
   const known = memo.get(x);
@@ -89,7 +92,7 @@ export function substitute(x: Sint, values: ReadonlyMap<Sym, Sint>): Sint {
   return rebuild(x, new Map(values), (leaf) => leaf);
 }
 
-/** The value of x; variables are looked up by themselves or by name, and a bound one falls back on its value. */
+/** The value of x. Variables are looked up by node or by name; a bound variable falls back to its value. */
 export function evaluate(x: Sint, values: ReadonlyMap<Sym | string, number> = new Map()): number {
   if (typeof x === "number") return x;
   const node = x as Node;
@@ -119,13 +122,16 @@ export function evaluate(x: Sint, values: ReadonlyMap<Sym | string, number> = ne
   }
 }
 
-/** How to turn an expression into something else; `fold` calls it bottom up, once per distinct subexpression. */
+/**
+ * How to translate an expression into something else; `fold` calls it bottom up, once per distinct
+ * subexpression.
+ */
 export interface Visitor<T> {
   const(n: number): T;
   variable(v: Variable): T;
   add(a: T, b: T): T;
   mul(a: T, b: T): T;
-  /** rounds down; with `lift` times b added to a, rounding towards zero does the same */
+  /** rounds down; if `lift` times b is added to a, rounding towards zero gives the same */
   idiv(a: T, b: T, lift: number): T;
   mod(a: T, b: T, lift: number): T;
   lt(a: T, b: T): T;
@@ -133,8 +139,8 @@ export interface Visitor<T> {
 }
 
 /**
- * Bottom up through x; sums go left to right, positive terms first. A bound variable counts as its variable.
- * Whoever folds several expressions passes one `memo`, so that what they share is visited once.
+ * Folds x bottom up; sums go left to right, positive terms first. A bound variable counts as its variable. To
+ * fold several expressions, pass the same `memo`, so that shared parts are visited once.
  */
 export function fold<T>(x: Sint, visitor: Visitor<T>, memo: Map<Sint, T> = new Map()): T {
   const known = memo.get(x);
@@ -182,11 +188,11 @@ export function fold<T>(x: Sint, visitor: Visitor<T>, memo: Map<Sint, T> = new M
   return visit(x);
 }
 
-/** How often the divisor must be added to make every dividend at least 0. */
+/** How many times the divisor must be added to make every dividend at least 0. */
 const lift = ({ x, by }: { readonly x: Sint; readonly by: Sint }): number =>
   Math.max(0, Math.ceil(-smin(x) / smin(by)));
 
-/** Readable text, the same for the same structure: `((ridx0*4)+ridx1)`. */
+/** Readable text; equal structures give equal text: `((ridx0*4)+ridx1)`. */
 export const render = (x: Sint): string => x.toString();
 
 const partsOf = (x: Node): readonly Sint[] => {
@@ -197,7 +203,7 @@ const partsOf = (x: Node): readonly Sint[] => {
   return x.kind === "div" || x.kind === "mod" ? [x.x, x.by] : [];
 };
 
-/** Calls `see` for every node in x, each once, a node before its parts. */
+/** Calls `see` once for every node in x, a node before its parts. */
 function eachNode(x: Sint, see: (node: Node) => void, seen = new Set<Sym>()): void {
   if (typeof x === "number" || seen.has(x)) return;
   seen.add(x);
@@ -211,7 +217,10 @@ function eachLeaf(x: Sint, leaf: (node: Var | Bound) => void): void {
   });
 }
 
-/** A rough count of the operations it takes to compute x; divisions count more, they are slow everywhere. */
+/**
+ * A rough count of the operations needed to compute x. Divisions count more, because they are slow
+ * everywhere.
+ */
 export function complexity(x: Sint): number {
   let total = 0;
   eachNode(x, (node) => {
@@ -222,14 +231,14 @@ export function complexity(x: Sint): number {
   return total;
 }
 
-/** The variables of x; a bound one counts as its variable. */
+/** The variables of x. A bound variable counts as its variable. */
 export function vars(x: Sint): Set<Variable> {
   const found = new Set<Variable>();
   if (typeof x !== "number") eachLeaf(x, (leaf) => found.add(leaf instanceof Bound ? leaf.variable : leaf));
   return found;
 }
 
-/** x with plain variables for bound ones, and their values. */
+/** x with plain variables instead of bound ones, and their values. */
 export function unbind(x: Sint): [Sint, Map<Variable, number>] {
   const values = new Map<Variable, number>();
   if (typeof x === "number") return [x, values];
@@ -247,7 +256,7 @@ export function unbind(x: Sint): [Sint, Map<Variable, number>] {
   return [bare, values];
 }
 
-/** x with new values for variables that are bound; those without a new one keep theirs. */
+/** x with new values for bound variables; those without a new value keep theirs. */
 export function rebind(x: Sint, values: ReadonlyMap<Variable, number>): Sint {
   return rebuild(x, new Map(), (leaf) => {
     const value = leaf.kind === "bound" ? values.get(leaf.variable) : undefined;
@@ -255,14 +264,17 @@ export function rebind(x: Sint, values: ReadonlyMap<Variable, number>): Sint {
   });
 }
 
-/** x where every variable is bound: its value. Otherwise undefined. */
+/** The value of x if every variable is bound; otherwise undefined. */
 export function boundValue(x: Sint): number | undefined {
   if (typeof x === "number") return x;
   const result = rebuild(x, new Map(), (leaf) => (leaf.kind === "bound" ? leaf.value : leaf));
   return typeof result === "number" ? result : undefined;
 }
 
-/** x as offset + sum(coefs[i] * over[i]) where neither offset nor coefs mention `over`; undefined if it is not that. */
+/**
+ * x as offset + sum(coefs[i] * over[i]), with `over` in neither offset nor coefs; undefined if x is not
+ * affine.
+ */
 export function coefficients(x: Sint, over: readonly Sym[]): { coefs: Sint[]; offset: Sint } | undefined {
   const coefs: Sint[] = over.map(() => 0);
   if (typeof x === "number") return { coefs, offset: x };
@@ -291,7 +303,9 @@ export function mentions(x: Sint, symbols: readonly Sym[]): boolean {
   return found;
 }
 
-/** Text that is equal only for equal expressions: the names alone would mix up variables of different ranges. */
+/**
+ * A key that is equal only for equal expressions: names alone would confuse variables with different ranges.
+ */
 export function keyOf(x: Sint): string {
   if (typeof x === "number") return `${x}`;
   let ranges = "";
@@ -299,7 +313,9 @@ export function keyOf(x: Sint): string {
   return x.toString() + ranges;
 }
 
-/** For each symbol the interval [lo, hi) that a 0/1 value demands of it; undefined if it demands anything else. */
+/**
+ * For each symbol the interval [lo, hi) that a 0/1 value requires; undefined if it requires anything else.
+ */
 export function intervals(valid: Sint, over: readonly Sym[]): [lo?: Sint, hi?: Sint][] | undefined {
   const found: [lo?: Sint, hi?: Sint][] = over.map(() => []);
   if (typeof valid === "number") return found;

@@ -1,7 +1,8 @@
-// One view of a flat buffer: shape, strides, offset and, for padding, a mask of the part that is really there.
-// In: a View and a movement. Out: a new View, or undefined where one View cannot say it (the ShapeTracker then
-// stacks a second one). Views are canonical: stride 0 on dims where only one index is ever read, no mask that hides
-// nothing, one form for a view that hides everything. Validating user arguments is left to `shapetracker.ts`.
+// One view of a flat buffer: shape, strides, offset and, for padding, a mask of the part that is backed by
+// memory. In: a View and a movement. Out: a new View, or undefined if one View cannot express it (the
+// ShapeTracker then stacks a second one). Views are canonical: stride 0 on dims with a single readable index,
+// no mask that hides nothing, one form for a view that hides everything. `shapetracker.ts` validates user
+// arguments.
 import { arraysEqual } from "../helpers.ts";
 import {
   add,
@@ -24,7 +25,7 @@ import {
 } from "./symbolic.ts";
 
 export type Shape = readonly Sint[];
-/** Half-open: the indexes that are there. */
+/** Half-open: the valid indexes of a dim. */
 export type Interval = readonly [lo: Sint, hi: Sint];
 export type Mask = readonly Interval[];
 
@@ -40,7 +41,7 @@ export function stridesFor(shape: Shape): Sint[] {
   return strides;
 }
 
-/** The index in each dim of a flat, row-major index. */
+/** The coordinates of a flat, row-major index. */
 export function unflatten(index: Sint, shape: Shape): Sint[] {
   const coords = new Array<Sint>(shape.length);
   let rest = index;
@@ -56,7 +57,7 @@ export function unflatten(index: Sint, shape: Shape): Sint[] {
   return coords;
 }
 
-/** Equal for the values that are bound: 5 and v.bind(5) are the same size. */
+/** Equal for the bound values: 5 and v.bind(5) are the same size. */
 export function sameSize(a: Sint, b: Sint): boolean {
   if (a === b) return true;
   if (typeof a === "number" && typeof b === "number") return false;
@@ -68,7 +69,7 @@ const isNumber = (x: Sint): boolean => typeof x === "number";
 const isFull = ([lo, hi]: Interval, size: Sint): boolean => lo === 0 && hi === size;
 const isSingle = ([lo, hi]: Interval): boolean => sub(hi, lo) === 1;
 
-/** The larger or smaller of two, where that is known for all values. */
+/** The larger or smaller of two, if that is known for all values. */
 const larger = (a: Sint, b: Sint): Sint | undefined => (ge(a, b) === 1 ? a : le(a, b) === 1 ? b : undefined);
 const smaller = (a: Sint, b: Sint): Sint | undefined => (le(a, b) === 1 ? a : ge(a, b) === 1 ? b : undefined);
 
@@ -126,7 +127,7 @@ export class View {
     );
   }
 
-  /** A view in which no element is there. */
+  /** A view in which no element is valid. */
   private static nothing(shape: Shape): View {
     const zeros = shape.map(() => 0);
     return new View(
@@ -147,7 +148,7 @@ export class View {
     return this.mask?.[0]?.[1] === 0;
   }
 
-  /** The part of dim i that is there. */
+  /** The valid part of dim i. */
   interval(i: number): Interval {
     return this.mask?.[i] ?? [0, this.shape[i]!];
   }
@@ -183,7 +184,7 @@ export class View {
     return `View([${this.shape.join(", ")}]${layout})`;
   }
 
-  /** The flat index of an element and whether it is there; where it is not, the index means nothing. */
+  /** The flat index of an element and whether it is valid. An invalid index has no meaning. */
   expr(idxs: readonly Sint[]): { index: Sint; valid: Sint } {
     let index = this.offset;
     for (let i = 0; i < idxs.length; i++) {
@@ -204,14 +205,14 @@ export class View {
     return View.create(pick(this.shape), pick(this.strides), this.offset, this.mask && pick(this.mask));
   }
 
-  /** Each dim of size 1 may become any size. */
+  /** Expands dims of size 1 to any size. */
   expand(shape: Shape): View {
     if (this.hidesAll) return shape.includes(0) ? View.create(shape) : View.nothing(shape);
     const mask = this.mask?.map((part, i): Interval => (this.shape[i] === shape[i] ? part : [0, shape[i]!]));
     return View.create(shape, this.strides, this.offset, mask);
   }
 
-  /** Adds [before, after] elements that are not there. */
+  /** Adds [before, after] invalid elements to each dim. */
   pad(amounts: readonly Interval[]): View {
     if (amounts.every(([before, after]) => before === 0 && after === 0)) return this;
     const shape = this.shape.map((s, i) => add(s, add(amounts[i]![0], amounts[i]![1])));
@@ -224,7 +225,7 @@ export class View {
     return View.create(shape, this.strides, offset, mask);
   }
 
-  /** Keeps [from, to) of each dim; undefined where a symbolic cut cannot be compared with the mask. */
+  /** Keeps [from, to) of each dim; undefined if a symbolic bound cannot be compared with the mask. */
   shrink(cuts: readonly Interval[]): View | undefined {
     if (cuts.every((cut, i) => isFull(cut, this.shape[i]!))) return this;
     let offset = this.offset;
@@ -242,7 +243,7 @@ export class View {
     return View.create(shape, this.strides, offset, mask);
   }
 
-  /** Every |step|th element of each dim, from the end where the step is negative. */
+  /** Every |step|th element of each dim, counted from the end if the step is negative. */
   stride(steps: readonly number[]): View {
     if (steps.every((m) => m === 1)) return this;
     let offset = this.offset;
@@ -269,11 +270,11 @@ export class View {
     return this.stride(this.shape.map((_, i) => (axes.includes(i) ? -1 : 1)));
   }
 
-  /** The same elements in the same order under another shape; undefined if one view cannot say it. */
+  /** The same elements in the same order under another shape; undefined if one view cannot express it. */
   reshape(shape: Shape): View | undefined {
     if (arraysEqual<Sint>(shape, this.shape)) return this;
     if (this.contiguous) return View.create(shape);
-    // A scalar has no axis to hide, so there a second view must keep the mask.
+    // A scalar has no axis that could be masked, so a second view must keep the mask.
     if (this.hidesAll) return shape.length === 0 ? undefined : View.nothing(shape);
     const strides: Sint[] = [],
       mask: Interval[] = [];
@@ -286,7 +287,7 @@ export class View {
       let a = this.shape[i++] ?? 1,
         b = shape[j++] ?? 1;
       while (!sameSize(a, b)) {
-        // Sizes that cannot be compared grow together; a group that never closes ends the walk.
+        // Sizes that cannot be compared are merged into one group; a group that never closes ends the walk.
         const smallerOld = lt(a, b),
           smallerNew = lt(b, a);
         if ((smallerOld !== 1 && j >= shape.length) || (smallerNew !== 1 && i >= this.shape.length))
@@ -320,7 +321,7 @@ export class View {
       const base = mul(lo, size);
       const total = mul(run.size, size);
       if (isSingle(run.part)) {
-        // Only one outer index is there, so the inner stride decides and the outer one becomes an offset.
+        // Only one outer index is valid, so the inner stride decides and the outer index becomes an offset.
         const shift: Sint = add(run.shift, mul(lo, sub(run.stride, mul(stride, size))));
         run = { size: total, stride, part: [add(base, part[0]), add(base, part[1])], shift };
       } else if (isFull(part, size) && run.stride === mul(stride, size)) {
@@ -335,11 +336,11 @@ interface Run {
   readonly size: Sint;
   readonly stride: Sint;
   readonly part: Interval;
-  /** What joining adds to the offset. */
+  /** What merging dims adds to the offset. */
   readonly shift: Sint;
 }
 
-/** A run cut into dims of these sizes, if its interval is a box in them. */
+/** One dim split into dims of these sizes, if its interval is a box in them. */
 function divide(run: Run, sizes: Shape): { strides: Sint[]; mask: Interval[] } | undefined {
   const strides: Sint[] = [],
     mask: Interval[] = [];
@@ -368,8 +369,8 @@ function divide(run: Run, sizes: Shape): { strides: Sint[]; mask: Interval[] } |
 }
 
 /**
- * One view for `outer` seen through `inner`: outer's flat indexes are positions in inner's shape.
- * The index is worked out with one variable per dim; if what comes out is linear and the mask a box, it is a view.
+ * One view for `outer` seen through `inner`: outer's flat indexes are positions in inner's shape. The index
+ * is computed with one variable per dim; if the result is affine and the mask a box, it is a view.
  */
 export function merge(outer: View, inner: View): View | undefined {
   if (inner.contiguous || outer.hidesAll) return outer;
@@ -379,7 +380,7 @@ export function merge(outer: View, inner: View): View | undefined {
   for (let i = 0; i < outer.shape.length; i++) {
     const [lo, hi] = outer.interval(i);
     if (typeof lo !== "number" || smin(hi) < lo + 1) return undefined;
-    // Outside outer's own mask anything may come out, so the variable need not run there.
+    // Outside outer's own mask any result is allowed, so the variable need not range there.
     idxs.push(sub(hi, lo) === 1 ? lo : Variable(`dim${i}`, lo, sub(hi, 1)));
   }
   const over = idxs.filter((x) => typeof x !== "number");

@@ -1,6 +1,5 @@
-// The lazy graph as a picture, for GRAPH=1: the concrete nodes below some LazyBuffers with what a reader
-// wants to know of each, as Graphviz text or as an SVG that needs no tool but a browser. Where nodes go is
-// layout.ts's business; writing files is the engine's.
+// The lazy graph as a picture, for GRAPH=1: the concrete nodes below some LazyBuffers, as Graphviz text or as
+// an SVG that any browser shows. layout.ts computes where the nodes go; the engine writes the files.
 
 import type { DType, Value } from "../dtype.ts";
 import { toposort } from "../helpers.ts";
@@ -10,30 +9,30 @@ import type { Shape } from "../shape/view.ts";
 import { BOX_HEIGHT, type Layout, type Line, layout } from "./layout.ts";
 
 export interface GraphNode {
-  /** its place in `nodes` */
+  /** its index in `nodes` */
   readonly id: number;
   readonly op: LazyOpName;
-  /** a constant's value, a reduce's axes, a cast's dtype, … in words; empty where the op says it all */
+  /** a constant's value, a reduction's axes, a cast's dtype, … as text; empty if the op says it all */
   readonly arg: string;
   readonly shape: string;
   readonly dtype: string;
   readonly device: string;
   /** its value is in memory already */
   readonly realized: boolean;
-  /** its value will be put in memory: a kernel ends here */
+  /** its value will be stored: a kernel ends here */
   readonly stored: boolean;
 }
 
 export interface GraphEdge {
   readonly from: number;
   readonly to: number;
-  /** the shape in which the user sees the source, where that is a view; else empty */
+  /** the shape in which the user sees the source if that is a view; otherwise empty */
   readonly label: string;
   /** the whole view: strides, offset, mask */
   readonly view: string;
 }
 
-/** Nodes come sources first; the edges into one node come in the order of its operands. */
+/** Nodes are sorted sources first; the edges into one node are in the order of its operands. */
 export interface LazyGraph {
   readonly nodes: readonly GraphNode[];
   readonly edges: readonly GraphEdge[];
@@ -41,14 +40,14 @@ export interface LazyGraph {
 
 // ---- collecting ----
 
-/** What `outs` are computed from. `realizes` are the nodes that the schedule decided to store. */
+/** What `outs` are computed from. `realizes` are the nodes that the schedule stores. */
 export function collectGraph(outs: readonly LazyBuffer[], realizes?: ReadonlySet<LazyBuffer>): LazyGraph {
   const nodes: GraphNode[] = [];
   const edges: GraphEdge[] = [];
   const ids = new Map<LazyBuffer, number>();
   const add = (b: LazyBuffer, stored: boolean): number => nodes.push(describe(b, nodes.length, stored)) - 1;
   const roots = outs.map((out) => out.base);
-  // every use of a constant draws its own: lines from one 0 to all over the picture tell nobody anything
+  // every use of a constant draws its own node: lines from one 0 to all over the picture tell nothing
   const order = toposort(roots, (b) => (b.srcs ?? []).map((s) => s.base).filter((s) => !s.isUnrealizedConst));
   for (const b of order) {
     const sources = (b.srcs ?? []).map((s) => (s.isUnrealizedConst ? add(s.base, false) : ids.get(s.base)!));
@@ -67,7 +66,7 @@ export function collectGraph(outs: readonly LazyBuffer[], realizes?: ReadonlySet
   return { nodes, edges };
 }
 
-/** A constant spread over the shape of its user: that it is seen in this shape goes without saying. */
+/** A constant expanded to the shape of its user: the view needs no label. */
 const isPlainConstant = (s: LazyBuffer, user: LazyBuffer): boolean =>
   s.isUnrealizedConst && list(s.shape) === list(user.shape) && !s.st.views.some((v) => v.mask);
 
@@ -96,7 +95,7 @@ function summary(b: LazyBuffer): string {
   return typeof arg === "function" ? arg.name : "";
 }
 
-/** Seven digits say a float32 well enough: 0.1 and not 0.10000000149011612. */
+/** Seven digits are enough for a float32: 0.1 and not 0.10000000149011612. */
 const number = (value: Value, d: DType): string =>
   typeof value === "number" && d.isFloat ? `${Number(value.toPrecision(7))}` : `${value}`;
 
@@ -150,7 +149,7 @@ export function toDot(graph: LazyGraph): string {
 const quote = (text: string): string =>
   `"${printable(text).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
 
-/** XML has no way to write these, escaped or not, and a DOT string ends at a NUL. */
+/** XML cannot contain these characters, escaped or not, and a DOT string ends at a NUL. */
 const printable = (text: string): string =>
   text.replace(/[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd");
 
@@ -159,7 +158,9 @@ const printable = (text: string): string =>
 const MARGIN = 20;
 const FONT = 12;
 const SMALL = 10;
-/** The width of a letter by its height, in the fonts named below; a picture cannot measure its own text. */
+/**
+ * The width of a letter relative to its height, in the fonts named below; an SVG cannot measure its own text.
+ */
 const LETTER = 0.61;
 const LONGEST = 44;
 const LEGEND_WIDTH = 215;
@@ -192,7 +193,7 @@ export function toSvg(graph: LazyGraph): string {
   return draw(graph, plan, widths);
 }
 
-/** Shares the top of a box among the links that arrive there, so that their labels fit side by side. */
+/** Spreads the links that arrive at the top of a box, so that their labels fit side by side. */
 function spread(width: number, slots: readonly number[]): number[] {
   const extra = (width - slots.reduce((a, b) => a + b, 0)) / slots.length;
   let x = -width / 2;
@@ -203,7 +204,7 @@ function spread(width: number, slots: readonly number[]): number[] {
 }
 
 const textWidth = (text: string, size: number): number => text.length * size * LETTER;
-/** Cuts the middle out of long texts: paths differ at their ends. */
+/** Removes the middle of long texts: paths differ at their ends. */
 function clip(text: string): string {
   const letters = [...text];
   if (letters.length <= LONGEST) return text;
@@ -227,7 +228,7 @@ function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string
     `<g transform="translate(${left} ${MARGIN})">`,
     ...plan.lines.map((s) => drawLine(s, graph)),
     ...graph.nodes.map((n, i) => drawNode(n, plan.boxes[i]!.x, plan.boxes[i]!.y, widths[i]!)),
-    // on top of everything, for a line may run through them
+    // on top of everything, because a line may cross them
     ...plan.lines.map((line) => drawLabels(line, graph)).filter((text) => text !== ""),
     ...graph.nodes
       .filter((n) => far.has(n.id))
@@ -274,7 +275,7 @@ function drawLine({ stops, link }: Line, graph: LazyGraph): string {
   return `<path class="edge head" data-edge="${from} ${to}" d="${path}"/>`;
 }
 
-/** The shape seen through a view; and the number of the source where no line leads there. */
+/** The shape seen through a view, and the number of the source if no line is drawn to it. */
 function drawLabels({ stops, link, leaps }: Line, graph: LazyGraph): string {
   const edge = link === undefined ? undefined : graph.edges[link]!;
   if (edge === undefined) return "";
@@ -311,7 +312,7 @@ function drawLegend(): string {
   return `<g class="legend">${rows.join("")}</g>`;
 }
 
-/** Rules are bound to .gradloom, so that the picture may be pasted into a page. */
+/** Rules apply to .gradloom only, so that the picture can be pasted into a page. */
 const STYLE = [
   ".gradloom{color-scheme:light dark;font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}",
   `.gradloom .node text{font-size:${FONT}px;text-anchor:middle}.gradloom .node .small{font-size:${SMALL}px}`,

@@ -1,29 +1,29 @@
-// A layered drawing of a directed acyclic graph. In: how wide each box is and which box points at which,
-// sources before users. Out: where the boxes go, row by row from the top, and the lines that connect them.
-// Knows nothing of what the boxes mean; graph.ts draws them.
+// A layered drawing of a directed acyclic graph. In: the width of each box and which box points to which,
+// sources before users. Out: the positions of the boxes, row by row from the top, and the lines between them.
+// Knows nothing about what the boxes mean; graph.ts draws them.
 
 import { range } from "../helpers.ts";
 
 export interface Link {
   readonly from: number;
   readonly to: number;
-  /** where on the top of its user the link arrives, counted from the middle of the box */
+  /** where on the top of its user the link arrives, relative to the middle of the box */
   readonly shift: number;
 }
 
-/** A vertical piece of a line. */
+/** A vertical segment of a line. */
 export interface Stop {
   readonly x: number;
   readonly top: number;
   readonly bottom: number;
 }
 
-/** Stops, from the top, with curves between them. The links of one box share lines where they can. */
+/** Segments from the top down, with curves between them. The links of one box share lines where they can. */
 export interface Line {
   readonly stops: readonly Stop[];
-  /** the link that ends here; undefined for the shared part of links, which all end in lines of their own */
+  /** the link that ends here; undefined for the part that several links share */
   readonly link: number | undefined;
-  /** its source is so far away that only the last piece is drawn */
+  /** its source is so far away that only the last segment is drawn */
   readonly leaps: boolean;
 }
 
@@ -40,20 +40,20 @@ const BOX_GAP = 22;
 const LANE = 9;
 const ROW_GAP = 50;
 const ROW_GAP_MAX = 150;
-/** The last piece of a line is vertical, with room for a label on it. */
+/** The last segment of a line is vertical, with room for a label on it. */
 const ENTRY = 16;
-/** Nobody follows a line over more rows than this, so such links leap. */
+/** Nobody follows a line over more rows than this, so longer links are not drawn in full. */
 const MAX_REACH = 40;
-/** Bends cost as much as boxes; beyond this many, shorter links leap too. */
+/** Bends cost as much as boxes; beyond this many, shorter links are cut off too. */
 const MAX_BENDS = 20_000;
 const MIN_REACH = 4;
 const SWEEPS = 14;
-/** the first ones reduce crossings, the others only straighten */
+/** the first passes reduce crossings, the others only straighten lines */
 const SORTING_SWEEPS = 8;
-/** How much a joint wants to be vertical. Lanes should be straight, and so should long paths. */
+/** How strongly a joint is pulled to the vertical. Lanes should be straight, and so should long paths. */
 const PULL = { loose: 1, bend: 2, lane: 16, spine: (length: number) => Math.min(length, 64) ** 2 } as const;
 
-/** A box, or the place in a row that a long link passes through. `x` is the middle. */
+/** A box, or the point in a row that a long link passes through. `x` is the middle. */
 interface Item {
   readonly row: number;
   readonly width: number;
@@ -61,14 +61,14 @@ interface Item {
   readonly above: Joint[];
   readonly below: Joint[];
   x: number;
-  /** its place in the row */
+  /** its index in the row */
   at: number;
-  /** where its neighbours would have it, and how strongly */
+  /** the position its neighbours prefer, and how strongly */
   wish: number;
   pull: number;
 }
 
-/** What connects two items of neighbouring rows. */
+/** A connection between two items of neighbouring rows. */
 interface Joint {
   readonly upper: Item;
   readonly lower: Item;
@@ -76,7 +76,7 @@ interface Joint {
   readonly pull: number;
 }
 
-/** The last piece of a link: from its source, or the bend above its user, to the user. */
+/** The last segment of a link: from its source, or the bend above its user, to the user. */
 interface End {
   readonly upper: Item;
   readonly lower: Item;
@@ -86,7 +86,7 @@ interface End {
 interface Net {
   readonly rows: readonly Item[][];
   readonly boxes: readonly Item[];
-  /** a box and the bends below it, by box */
+  /** by box: the box and the bends below it */
   readonly chains: readonly (readonly Item[])[];
   /** by link */
   readonly ends: readonly End[];
@@ -101,12 +101,17 @@ export function layout(widths: readonly number[], links: readonly Link[]): Layou
 
 interface Ranks {
   readonly row: readonly number[];
-  /** by box: the user, if any, that should be straight below it, and how long a path that makes */
+  /**
+   * by box: the user, if any, that should be straight below it, and the length of the path that this makes
+   */
   readonly spine: readonly (number | undefined)[];
   readonly length: readonly number[];
 }
 
-/** Longest path from the sources; then what loses nothing by it moves down to its users, leaves above all. */
+/**
+ * Longest path from the sources; then boxes, above all leaves, move down to their users if that costs
+ * nothing.
+ */
 function rank(count: number, links: readonly Link[]): Ranks {
   const sources: number[][] = range(count).map(() => []);
   const users: number[][] = range(count).map(() => []);
@@ -122,7 +127,7 @@ function rank(count: number, links: readonly Link[]): Ranks {
 
   const row = [...depth];
   for (let i = count - 1; i >= 0; i--) {
-    // the links of one source share a lane, so one source is the price and one lane is the gain
+    // the links of one source share a lane, so moving costs one lane per source and saves one lane
     if (users[i]!.length === 0 || new Set(sources[i]).size > 1) continue;
     row[i] = users[i]!.reduce((first, u) => Math.min(first, row[u]!), Number.POSITIVE_INFINITY) - 1;
   }
@@ -150,7 +155,7 @@ function spines(sources: readonly number[][], depth: readonly number[], height: 
   return { spine, length };
 }
 
-/** Ties every box to its users, through one shared chain of bends where they are more than a row apart. */
+/** Connects every box with its users, through one shared chain of bends if they are more than a row apart. */
 function connect(widths: readonly number[], links: readonly Link[]): Net {
   const { row, spine, length } = rank(widths.length, links);
   const rows: Item[][] = range(row.reduce((count, r) => Math.max(count, r + 1), 0)).map(() => []);
@@ -178,7 +183,7 @@ function connect(widths: readonly number[], links: readonly Link[]): Net {
       join(last, chain.at(-1)!, 0, last.bend ? PULL.lane : PULL.bend);
     }
     const upper = chain[bends]!;
-    // a line may leave its source anywhere, so a spine is straight when the boxes are, wherever it arrives
+    // a line may leave its source anywhere, so a path is straight if its boxes are, wherever the line arrives
     if (spine[from] === to && bends === 0) join(upper, lower, 0, PULL.spine(length[from]!));
     else join(upper, lower, shift, upper.bend ? PULL.bend : PULL.loose);
     return { upper, lower, shift };
@@ -216,7 +221,7 @@ function arrange(rows: readonly Item[][]): void {
   }
 }
 
-/** Asks the neighbours where they would have an item: at their barycentre. */
+/** Computes the position that the neighbours of an item prefer: their barycentre. */
 function listen(item: Item, toAbove: boolean, toBelow: boolean): void {
   let sum = 0;
   let pull = 0;
@@ -233,8 +238,9 @@ function listen(item: Item, toAbove: boolean, toBelow: boolean): void {
 }
 
 /**
- * Puts a row's items, in their order, as near to where they want to be as their widths allow. With the least
- * distances taken off this is isotonic regression, so blocks that would overlap are pooled at their mean.
+ * Places a row's items, in their order, as close to their preferred positions as their widths allow. After
+ * subtracting the minimum distances this is isotonic regression: blocks that would overlap are pooled at
+ * their mean.
  */
 function place(row: readonly Item[]): void {
   const blocks: { sum: number; pull: number; count: number }[] = [];
@@ -263,7 +269,7 @@ function place(row: readonly Item[]): void {
 
 const distance = (a: Item, b: Item): number => (a.width + b.width) / 2 + (a.bend || b.bend ? LANE : BOX_GAP);
 
-/** Makes each lane one straight line, or few, where its neighbours leave room; the outermost go first. */
+/** Makes each lane one straight line, or few, if its neighbours leave room; the outermost lanes go first. */
 function straightenLanes({ rows, chains }: Net): void {
   const lanes = chains.map((chain) => chain.slice(1)).filter((lane) => lane.length > 0);
   const middle = (lane: readonly Item[]): number => lane.reduce((sum, b) => sum + b.x, 0) / lane.length;
@@ -292,7 +298,7 @@ function align(run: readonly Item[], lo: number, hi: number): void {
   for (const bend of run) bend.x = Math.max(lo, Math.min(hi, mean));
 }
 
-/** From middles and rows to the coordinates of the picture, whose corner is 0, 0. */
+/** Converts middles and rows to coordinates of the picture, whose corner is 0, 0. */
 function measure({ rows, boxes, chains, ends }: Net): Layout {
   let left = Number.POSITIVE_INFINITY;
   let right = Number.NEGATIVE_INFINITY;
@@ -338,11 +344,11 @@ function measure({ rows, boxes, chains, ends }: Net): Layout {
 
 const reachOf = ({ upper, lower, shift }: Joint): number => Math.abs(upper.x - lower.x - shift);
 
-/** Where a line to `x` leaves the bottom of a box: straight down if it can. */
+/** Where a line to `x` leaves the bottom of a box: straight down if possible. */
 const leave = (box: Item, x: number): number =>
   box.x + Math.max(-0.36 * box.width, Math.min(0.36 * box.width, x - box.x));
 
-/** Stops right below each other become one, which keeps the picture's text short. */
+/** Merges segments directly below each other, which keeps the SVG short. */
 function merge(stops: readonly Stop[]): Stop[] {
   const merged: Stop[] = [];
   for (const stop of stops) {

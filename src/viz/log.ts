@@ -1,5 +1,5 @@
-// GRAPH=1: writes the lazy graph of a schedule as GRAPHPATH.dot and GRAPHPATH.svg, the next ones with a number, through the
-// host's file writer.
+// GRAPH=1: writes the lazy graph of a schedule as GRAPHPATH.dot and GRAPHPATH.svg through the host's file
+// writer. Later graphs get a number.
 
 import { writeText } from "#devices";
 import { env } from "../env.ts";

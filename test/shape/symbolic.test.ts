@@ -245,11 +245,11 @@ describe("errors", () => {
   const THROWS: [() => unknown, string][] = [
     [() => v.bind(11), "bind: v cannot be 11; it was declared as an integer from 1 to 10"],
     [() => v.bind(1.5), "bind: v cannot be 1.5"],
-    [() => Variable("x", 3, 2), 'Variable: "x" from 3 to 2 is no range'],
+    [() => Variable("x", 3, 2), 'Variable: "x" from 3 to 2 is not a range'],
     [() => Variable("", 0, 2), "give a name"],
     [() => idiv(a, 0), "idiv: cannot divide a by 0"],
     [() => mod(a, n), "mod: cannot divide a by n, which can be -5; the divisor must be positive"],
-    [() => and(a, 1), "and: a lies in 0..9; only 0/1 values can be combined"],
+    [() => and(a, 1), "and: a ranges from 0 to 9; expected 0/1 values"],
     [() => unbind(add(v.bind(2), v.bind(3))), "unbind: v is bound to both 2 and 3"],
   ];
   test.each(THROWS.map(([run, message]) => [message, run] as const))("%s", (message, run) => {

@@ -632,7 +632,7 @@ describe("what is refused", () => {
     ],
     ["a device twice", () => values([4]).shard(["WASM:1", "wasm:1"], 0), /WASM:1 is named twice/],
     ["a group with a device twice", () => values([4]).to("WASM:1,WASM:1"), /WASM:1 is named twice/],
-    ["no devices", () => values([4]).shard([], 0), /there are no devices; expected an array of names/],
+    ["no devices", () => values([4]).shard([], 0), /got no devices; expected an array of names/],
     [
       "a name for a list",
       () => values([4]).shard("WASM" as unknown as string[], 0),
@@ -650,7 +650,7 @@ describe("what is refused", () => {
         values([6])
           .shrink([[0, Variable("m", 1, 6).bind(4)]])
           .shard(TWO, 0),
-      /no fixed size/,
+      /symbolic size/,
     ],
     [
       "sharded with unsharded",

@@ -1,4 +1,4 @@
-// Long sums in two steps, whatever device they are on: the parts add up to the sum.
+// Long reductions are split on every device: the partial results add up to the sum.
 
 import { createSchedule, Tensor } from "gradloom";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ const written = (t: Tensor): number[] =>
     .filter((i) => i.ast[0]?.op === "STORE")
     .map((i) => i.outputs[0]?.size as number);
 
-test("parts of any axis add up to the sum", async () => {
+test("the partial sums along any axis add up to the sum", async () => {
   const n = 2 ** 17;
   for (const [shape, axis] of [
     [[2, n], 1],
