@@ -17,7 +17,11 @@ export function buildIfStale(): void {
   const built = join(root, "dist/node/index.js");
   if (existsSync(built) && statSync(built).mtimeMs > newest(join(root, "src"))) return;
   log("dist/ is older than src/: building");
-  const { status, stderr } = spawnSync("npm", ["run", "build"], { cwd: root, encoding: "utf8" });
+  const { status, stderr } = spawnSync("npm", ["run", "build"], {
+    cwd: root,
+    encoding: "utf8",
+    shell: process.platform === "win32", // npm is a batch file there
+  });
   if (status !== 0) throw new Error(`npm run build failed:\n${stderr}`);
 }
 
