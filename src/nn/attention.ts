@@ -11,21 +11,21 @@ import { LayerNorm } from "./norms.ts";
 export interface AttentionMask {
   /** bool: true where a query (row) may look at a key (column); float: added to the scores */
   readonly mask?: Tensor;
-  /** a query sees only keys up to its own place */
+  /** a query sees only keys up to its own position */
   readonly isCausal?: boolean;
 }
 export interface MultiHeadAttentionOptions extends BiasOptions {
-  /** the probability with which a weight is dropped in training */
+  /** the probability that an attention weight is dropped in training */
   readonly dropout?: number;
 }
 
 /**
- * Attention by several heads: of `query` to `key` and `value`, or of a sequence to itself.
+ * Attention with several heads: of `query` to `key` and `value`, or of a sequence to itself.
  * @example
  * new nn.MultiHeadAttention(8, 2).forward(Tensor.ones(1, 5, 8)).shape // => [1, 5, 8]
  */
 export class MultiHeadAttention {
-  /** the three projections below each other: query, key, value */
+  /** the three projections stacked: query, key, value */
   inProjWeight: Tensor;
   inProjBias: Tensor | undefined;
   outProj: Linear;
@@ -36,7 +36,9 @@ export class MultiHeadAttention {
   constructor(embedDim: number, numHeads: number, options: MultiHeadAttentionOptions = {}) {
     positive("MultiHeadAttention", { embedDim, numHeads });
     if (embedDim % numHeads !== 0) {
-      throw new ArgumentError(`MultiHeadAttention: ${numHeads} heads do not divide a width of ${embedDim}`);
+      throw new ArgumentError(
+        `MultiHeadAttention: ${numHeads} heads do not divide a width of ${embedDim}; choose a divisor`,
+      );
     }
     this.embedDim = embedDim;
     this.numHeads = numHeads;
@@ -81,16 +83,16 @@ export class MultiHeadAttention {
 }
 
 export interface TransformerBlockOptions extends MultiHeadAttentionOptions {
-  /** width of the layer in between; default: 4 times the width */
+  /** width of the hidden layer; default: 4 times the width */
   readonly dimFeedforward?: number;
   readonly activation?: (x: Tensor) => Tensor;
-  /** normalise before attention and feed-forward (the usual today) instead of after; default: true */
+  /** normalise before attention and feed-forward (usual today) instead of after; default: true */
   readonly normFirst?: boolean;
   readonly layerNormEps?: number;
 }
 
 /**
- * Self-attention and two linear layers, each with a normalisation and a way around it.
+ * Self-attention and two linear layers, each with a normalisation and a residual connection.
  * @example
  * new nn.TransformerBlock(8, 2).forward(Tensor.ones(1, 5, 8), { isCausal: true }).shape // => [1, 5, 8]
  */

@@ -1,6 +1,6 @@
-// Where bytes come from and go to: memory, a file (held by DISK, read when a tensor is moved), an address (in
-// ranges where the server can, else as one stream). Loaders of all formats read headers through a ByteSource,
-// check them, and only then ask it to hold the parts that become tensors.
+// Where bytes come from and go to: memory, a file (held by DISK, read when a tensor is moved), or a URL (in
+// ranges if the server supports them, else as one stream). Loaders of all formats read headers through a
+// ByteSource, check them, and only then ask it to provide the parts that become tensors.
 
 import { type DType, dtypes } from "../dtype.ts";
 import { realize } from "../engine/realize.ts";
@@ -13,29 +13,28 @@ import { Device } from "../runtime/registry.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /**
- * A path (in a page: an address), an address, or the bytes themselves, which must not change while they are
- * in use.
+ * A path (in a page: a URL), a URL, or the bytes themselves, which must not change while they are in use.
  */
 export type Source = string | URL | ArrayBuffer | ArrayBufferView;
 export type Span = readonly [start: number, end: number];
-/** Bytes from `start` on as the memory of `size` elements. */
+/** The bytes from `start` as the memory of `size` elements. */
 export type Held = (start: number, size: number, dtype: DType) => Buffer;
 
 export interface ByteSource {
-  /** for messages */
+  /** the name in messages */
   readonly name: string;
-  /** how many bytes there are, where that is known before reading them */
+  /** the number of bytes, if it is known before reading them */
   readonly size: number | undefined;
-  /** where tensors are that are made of what it holds */
+  /** the device of tensors made from it */
   readonly device: string;
-  /** Fewer bytes where the source ends before `end`. */
+  /** Returns fewer bytes if the source ends before `end`. */
   read(start: number, end: number): Promise<Uint8Array>;
-  /** Makes the bytes of the spans available; `end` is where the source must end, else it is refused. */
+  /** Makes the bytes of the spans available; fails unless the source ends at `end`. */
   hold(spans: readonly Span[], end: number): Promise<Held>;
   close(): Promise<void>;
 }
 
-/** `name` is what messages call bytes in memory. */
+/** `name` is used in messages about bytes in memory. */
 export async function openSource(source: Source, name = "the array"): Promise<ByteSource> {
   if (typeof source === "string" && hasFiles && !/^(?:https?|data|blob|file):/.test(source)) {
     return new FileSource(source, await fileSize(source));
@@ -45,7 +44,7 @@ export async function openSource(source: Source, name = "the array"): Promise<By
     return new MemorySource(new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name);
   }
   if (source instanceof ArrayBuffer) return new MemorySource(new Uint8Array(source), name);
-  throw new ArgumentError(`load: got ${typeof source}, expected a path, an address or bytes`);
+  throw new ArgumentError(`load: got ${typeof source}, expected a path, a URL or bytes`);
 }
 
 const inArray =
@@ -109,7 +108,7 @@ async function openAddress(url: string): Promise<ByteSource> {
     return new RangeSource(url, new Uint8Array(await reply.arrayBuffer()), Number(total));
   }
   if (reply.status === 206 || reply.body === null) {
-    throw new FileError(`${url}: the server answered ${reply.status} without saying what part it sends`);
+    throw new FileError(`${url}: the server answered ${reply.status} without saying which part it sends`);
   }
   return new StreamSource(url, reply.body.getReader());
 }
@@ -155,7 +154,7 @@ class RangeSource implements ByteSource {
     }
     return (start, size, dtype) => {
       const part = parts.find((p) => p.start <= start && start + size * dtype.itemsize <= p.end);
-      if (part === undefined) throw new FileError(`${this.name}: bytes from ${start} on were not asked for`);
+      if (part === undefined) throw new FileError(`${this.name}: the bytes from ${start} were not requested`);
       return part.held(start, size, dtype);
     };
   }
@@ -174,7 +173,7 @@ function joined(spans: readonly Span[]): Span[] {
 }
 
 /**
- * A server that sends everything: read as far as needed, no byte kept beyond what the header says there is.
+ * A server that sends everything: read as far as needed, keeping no byte beyond what the header describes.
  */
 class StreamSource implements ByteSource {
   readonly name: string;
@@ -222,11 +221,11 @@ export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A tensor on memory that is there already. */
+/** A tensor on memory that exists already. */
 export const tensorOn = (buffer: Buffer, shape: readonly number[]): Tensor =>
   new Tensor(LazyBuffer.fromBuffer(buffer, shape));
 
-/** The elements as they lie in memory, row by row: float16 stays float16. */
+/** The elements as they are in memory, in row-major order: float16 stays float16. */
 export async function bytesOf(t: Tensor): Promise<Uint8Array> {
   const lb = t.lazydata.gathered;
   const whole = lb.device.startsWith("DISK") ? lb : lb.contiguous();

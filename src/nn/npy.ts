@@ -1,4 +1,4 @@
-// NumPy's .npy (one array) and .npz (several in a zip archive), read and written. A header says dtype, order
+// Reads and writes NumPy's .npy (one array) and .npz (several in a zip archive). A header gives dtype, order
 // and shape in Python's spelling; it is checked against the size of the data before anything is allocated.
 
 import { type DType, dtypes } from "../dtype.ts";
@@ -32,14 +32,14 @@ const NAMES = new Map(Object.entries(CODES).map(([code, d]) => [d, code]));
 
 export interface NpyOptions {
   /**
-   * where the tensors go; by default the array of a .npy file stays on it (DISK) until it is moved, others go
+   * the device of the tensors; by default the array of a .npy file stays on DISK until it is moved, others go
    * to Device.DEFAULT
    */
   readonly device?: string;
 }
 
 /**
- * The array of a .npy file: of a path, an address or bytes.
+ * The array of a .npy file, given as a path, a URL or bytes.
  * @example
  * await (await nn.npyLoad(await nn.npySave(new Tensor([[1, 2], [3, 4]])))).tolist() // => [[1, 2], [3, 4]]
  */
@@ -71,14 +71,14 @@ async function readArray(source: ByteSource, device: string | undefined): Promis
     at = 0;
   }
   const array = tensorOn(held(at, prod(shape), dtype), stored);
-  // a file cannot be looked at in another order: such an array is moved at once
+  // a file cannot be read in another order: such an array is moved at once
   const stays = array.device !== "EXT" && !columns ? undefined : Device.DEFAULT;
   const to = device ?? stays;
   const moved = to === undefined ? array : array.to(to);
   return columns ? moved.permute(shape.map((_, i) => shape.length - 1 - i)) : moved;
 }
 
-/** Big-endian to ours. */
+/** Converts big-endian to the machine's order. */
 function swap(bytes: Uint8Array, itemsize: number): Uint8Array {
   const out = bytes.slice();
   for (let at = 0; at < out.byteLength; at += itemsize) out.subarray(at, at + itemsize).reverse();
@@ -121,7 +121,7 @@ async function readHeader(source: ByteSource) {
 }
 
 /**
- * Writes a tensor as a .npy file, or without a path gives its bytes.
+ * Writes a tensor as a .npy file; without a path, returns its bytes.
  * @example
  * (await nn.npySave(new Tensor([1, 2]))).byteLength // => 136
  */
@@ -155,13 +155,13 @@ async function arrayBytes(method: string, t: Tensor): Promise<Uint8Array> {
 }
 
 /**
- * The arrays of a .npz archive by name: of a path, an address or bytes. All are read and checked now.
+ * The arrays of a .npz archive by name, given as a path, a URL or bytes. All are read and checked now.
  * @example
  * await (await nn.npzLoad(await nn.npzSave({ x: new Tensor([1, 2]) }))).x.tolist() // => [1, 2]
  */
 export async function npzLoad(source: Source, options: NpyOptions = {}): Promise<StateDict> {
   const opened = await openSource(source);
-  // the directory is at the end: a stream is read whole first
+  // the directory is at the end, so a stream is read completely first
   const archive =
     opened.size === undefined ? await openSource(await opened.read(0, Infinity), opened.name) : opened;
   try {
@@ -184,7 +184,7 @@ export interface NpzOptions {
 }
 
 /**
- * Writes tensors by name as a .npz archive, or without a path gives its bytes.
+ * Writes tensors by name as a .npz archive; without a path, returns its bytes.
  * @example
  * Object.keys(await nn.npzLoad(await nn.npzSave({ a: Tensor.ones(2), b: Tensor.ones(3) }))) // => ["a", "b"]
  */

@@ -1,6 +1,6 @@
-// Optimisers: what all of them share, and SGD, Adam, AdamW. A step is lazy until it realises everything that
-// changed in one go. Parameters and state are updated in place by `assign`; learning rates are small tensors
-// on the device that the kernels read, so that changing one compiles nothing.
+// Optimisers: their common part, and SGD, Adam, AdamW. A step is lazy until it realises everything that
+// changed at once. Parameters and state are updated in place by `assign`. Learning rates are small tensors on
+// the device that the kernels read, so that changing one compiles nothing.
 
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DeviceError } from "../errors.ts";
@@ -11,19 +11,19 @@ import { takeUpdates } from "./updates.ts";
 
 /** The tensors that an optimiser keeps for one parameter. */
 export type State = Record<string, Tensor>;
-/** What every optimiser can be told for each group. */
+/** The options that every optimiser has for each group. */
 export interface CommonOptions {
   /** the learning rate */
   readonly lr: number;
 }
-/** Parameters with options of their own; what is left out is the optimiser's. */
+/** Parameters with options of their own; missing options are those of the optimiser. */
 export type Group<O extends CommonOptions> = { readonly params: readonly Tensor[] } & Partial<O>;
 export type Params<O extends CommonOptions> = readonly Tensor[] | readonly Group<O>[];
 
-/** The type that updates are computed in: half-width floats would lose small steps. */
+/** The dtype in which updates are computed: half-width floats would lose small steps. */
 const workType = (d: DType): DType => (d === dtypes.float64 ? d : dtypes.float32);
 
-/** A number that kernels read from memory; one tensor for each device and type that needs it. */
+/** A number that kernels read from memory: one tensor for each device and dtype that needs it. */
 class Scalar {
   #value: number;
   readonly #tensors = new Map<string, Tensor>();
@@ -51,7 +51,7 @@ const hostScalar = (x: number, dtype: DType, device: string): Tensor =>
   new Tensor([x], { dtype, device }).reshape([]);
 
 /**
- * The parameters that share options. `lr` may be set at any time; it holds from the next step on.
+ * Parameters that share options. `lr` may be set at any time; it applies from the next step.
  * @example
  * const w = Tensor.ones(2, { requiresGrad: true });
  * const opt = new nn.optim.SGD([w], { lr: 0.1 });
@@ -77,7 +77,7 @@ export class ParamGroup<O extends CommonOptions> {
     checkRange("lr", x, 0, Infinity);
     this.#lr.value = x;
   }
-  /** The learning rate as the kernels of parameter `p` read it. */
+  /** The learning rate tensor for the kernels of parameter `p`. */
   lrFor(p: Tensor): Tensor {
     return this.#lr.on(p.device, workType(p.dtype));
   }
@@ -89,7 +89,7 @@ export class ParamGroup<O extends CommonOptions> {
 /** One parameter's part of a step. */
 export interface Update<O extends CommonOptions> {
   readonly param: Tensor;
-  /** the parameter's value and gradient in the type that updates are computed in */
+  /** the parameter's value and gradient in the dtype in which updates are computed */
   readonly value: Tensor;
   readonly grad: Tensor;
   readonly state: State;
@@ -98,14 +98,14 @@ export interface Update<O extends CommonOptions> {
 }
 
 /**
- * What all optimisers share: groups of parameters with options of their own, `zeroGrad` and `step`.
+ * The common part of all optimisers: groups of parameters with options of their own, `zeroGrad` and `step`.
  * @example
  * const [a, b] = [Tensor.ones(2, { requiresGrad: true }), Tensor.ones(3, { requiresGrad: true })];
  * new nn.optim.SGD([{ params: [a] }, { params: [b], lr: 0.5 }], { lr: 0.1 }).groups.map((g) => g.lr) // => [0.1, 0.5]
  */
 export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
   readonly #groups: readonly ParamGroup<O>[];
-  /** by parameter, in the order given: what `nn.getStateDict(optimizer)` saves */
+  /** by parameter, in the given order: what `nn.getStateDict(optimizer)` saves */
   readonly state: readonly State[];
 
   constructor(params: Params<O>, defaults: O) {
@@ -133,7 +133,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
   get params(): Tensor[] {
     return this.#groups.flatMap((g) => g.params);
   }
-  /** The learning rate of the first group; setting it sets that of all groups. */
+  /** The learning rate of the first group; setting it sets all groups. */
   get lr(): number {
     return (this.#groups[0] as ParamGroup<O>).lr;
   }
@@ -141,19 +141,18 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
     for (const g of this.#groups) g.lr = x;
   }
 
-  /** Forgets the gradients: `backward` adds to those that are there. */
+  /** Drops the gradients; otherwise `backward` adds to them. */
   zeroGrad(): void {
     for (const p of this.params) p.grad = undefined;
   }
 
   /**
-   * Updates every parameter that has a gradient, and computes all of it now, with what layers left to be
-   * updated (running statistics) and the tensors `also` (a loss that is printed costs nothing extra that
-   * way).
+   * Updates every parameter that has a gradient and realises everything now: the updates, pending updates of
+   * layers (running statistics), and the tensors `also`. A loss that is printed costs nothing extra that way.
    */
   async step(...also: readonly Tensor[]): Promise<void> {
     const active = this.#active();
-    // the first step has memory for nothing yet: assign needs some to write to
+    // before the first step the state has no memory: assign needs some to write to
     const fresh = active.flatMap(({ param, state }) => [param, ...Object.values(state)]);
     const bare = fresh.filter((t) => !t.lazydata.hasMemory);
     if (bare.length > 0) await Tensor.realize(...bare);
@@ -166,24 +165,24 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
     await Tensor.realize(...new Set([...own, ...scalars, ...takeUpdates(), ...also]));
   }
 
-  /** Tensors to keep for a parameter: names and first values. */
+  /** The tensors to keep for a parameter: names and initial values. */
   protected fresh(_param: Tensor, _options: O): State {
     return {};
   }
-  /** Refuses options outside of their range. */
+  /** Refuses options outside their range. */
   protected check(_options: O): void {}
-  /** What happens once a step, before the updates: counting. */
+  /** Runs once per step, before the updates: counting. */
   protected prepare(_active: readonly Update<O>[]): void {}
   protected abstract update(u: Update<O>): void;
 
-  /** Zeros to start from, in memory of their own. */
+  /** Initial zeros, in memory of their own. */
   protected zeros(like: Tensor, shape = like.lazydata.shape): Tensor {
     const dtype = workType(like.dtype);
     if (shape === like.lazydata.shape) return new Tensor(like.lazydata.const(0, dtype).contiguous());
     return Tensor.full(shape, 0, { dtype, device: like.device }).contiguous();
   }
   /**
-   * A number to start from, shared by all parameters of one device, type and `key` until one of them skips a
+   * An initial number, shared by all parameters of one device, dtype and `key` until one of them skips a
    * step.
    */
   protected shared(like: Tensor, key: string, value: number): Tensor {
@@ -194,8 +193,8 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
   readonly #shared = new Map<string, Tensor>();
 
   /**
-   * Replaces the shared numbers `name` by `next` of them, once each. Who sits this step out keeps the old
-   * one.
+   * Replaces the shared numbers `name` by `next` of them, once each. A parameter that skips this step keeps
+   * the old one.
    */
   protected advance(
     active: readonly Update<O>[],
@@ -247,11 +246,12 @@ const copyOf = (t: Tensor): Tensor => new Tensor(t.lazydata.duplicate());
 function checkParams(name: string, params: readonly Tensor[]): void {
   const seen = new Set<Tensor>();
   for (const p of params) {
-    if (!(p instanceof Tensor)) throw new ArgumentError(`${name}: a parameter is no tensor but ${typeof p}`);
+    if (!(p instanceof Tensor))
+      throw new ArgumentError(`${name}: a parameter is a ${typeof p}, expected a Tensor`);
     const what = `a parameter of shape ${showShape(p.shape)} and dtype ${p.dtype.name}`;
-    if (seen.has(p))
-      throw new ArgumentError(`${name}: ${what} is given twice; each belongs to one group, once`);
-    if (!p.dtype.isFloat) throw new ArgumentError(`${name}: ${what} cannot be trained; only floats can`);
+    if (seen.has(p)) throw new ArgumentError(`${name}: ${what} is given twice; give each parameter once`);
+    if (!p.dtype.isFloat)
+      throw new ArgumentError(`${name}: ${what} cannot be trained; expected a float dtype`);
     if (!p.requiresGrad) {
       throw new ArgumentError(`${name}: ${what} gets no gradient; set requiresGrad, or leave it out`);
     }
@@ -267,11 +267,11 @@ function requireTogether(name: string, param: Tensor, state: State): void {
   if (apart === undefined) return;
   throw new DeviceError(
     `${name}.step: a parameter of shape ${showShape(param.shape)} is on ${param.device}, its state on ${apart.device}; ` +
-      "make the optimizer after the parameters were moved or sharded",
+      "create the optimizer after moving or sharding the parameters",
   );
 }
 
-/** Complains of an option outside of `low` to `high`. */
+/** Refuses an option outside `low` to `high`. */
 export function checkRange(option: string, x: number, low: number, high: number, who = "optimizer"): void {
   if (x >= low && x <= high) return;
   throw new ArgumentError(`${who}: ${option} is ${x}, expected a number from ${low} to ${high}`);
@@ -281,7 +281,7 @@ export function checkRange(option: string, x: number, low: number, high: number,
 
 export interface SGDOptions extends CommonOptions {
   readonly momentum: number;
-  /** how much less of a gradient enters the momentum */
+  /** how much less a gradient contributes to the momentum */
   readonly dampening: number;
   readonly weightDecay: number;
   readonly nesterov: boolean;
@@ -304,7 +304,7 @@ export class SGD extends Optimizer<SGDOptions> {
   }
   protected override fresh(p: Tensor, { momentum, dampening }: SGDOptions): State {
     if (momentum === 0) return {};
-    // the first gradient enters whole, which only a dampened momentum has to know
+    // the first gradient enters with full weight; only a dampened momentum needs to know
     return { momentum: this.zeros(p), ...(dampening === 0 ? {} : { started: this.zeros(p, []) }) };
   }
   protected update({ param, value, grad, state, options, lr }: Update<SGDOptions>): void {
@@ -330,12 +330,12 @@ export interface AdamOptions extends CommonOptions {
   readonly weightDecay: number;
 }
 export interface AmsgradOptions extends AdamOptions {
-  /** divide by the largest mean square so far instead of the present one */
+  /** divide by the largest mean square so far instead of the current one */
   readonly amsgrad: boolean;
 }
 
 /**
- * Adam and its relatives: running means of the gradient and of its square, and how much of them is there yet.
+ * Adam and its relatives: running means of the gradient and of its square, with bias correction.
  * @example
  * const w = Tensor.ones(2, { requiresGrad: true });
  * new nn.optim.Adam([w]) instanceof nn.optim.Moments // => true
@@ -353,12 +353,12 @@ export abstract class Moments<O extends AdamOptions> extends Optimizer<O> {
     const most: State = "amsgrad" in options && options.amsgrad === true ? { vMax: this.zeros(p) } : {};
     return { m: this.zeros(p), v: this.zeros(p), ...most, c1, c2 };
   }
-  /** c = 1 - beta^t, in a form that stays exact: the difference from 1 is never rounded away. */
+  /** c = 1 - beta^t, computed so that the difference from 1 is never rounded away. */
   protected override prepare(active: readonly Update<O>[]): void {
     this.advance(active, "c1", (c, { betas: [b] }) => c.mul(b).add(1 - b));
     this.advance(active, "c2", (c, { betas: [, b] }) => c.mul(b).add(1 - b));
   }
-  /** Takes a gradient in; gives the corrected mean divided by the root of the corrected mean square. */
+  /** Adds a gradient; returns the corrected mean divided by the root of the corrected mean square. */
   protected direction(grad: Tensor, state: State, { betas: [b1, b2], eps }: O): Tensor {
     const { m, v, c1, c2 } = state as { m: Tensor; v: Tensor; c1: Tensor; c2: Tensor };
     m.assign(m.mul(b1).add(grad.mul(1 - b1)));

@@ -1,5 +1,5 @@
-// PNG pictures to bytes: 8 bits a channel, grey or colours, not interlaced. What a sheet of training images
-// needs.
+// Decodes PNG pictures: 8 bits per channel, grey or colour, not interlaced. Enough for sheets of training
+// images.
 
 import { FileError } from "../errors.ts";
 import { concat } from "./bytes.ts";
@@ -7,14 +7,14 @@ import { inflate } from "./zip.ts";
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const CHANNELS: Readonly<Record<number, number>> = { 0: 1, 2: 3, 4: 2, 6: 4 };
-/** no sheet of ours has more; a header that claims it lies */
+/** no sheet of ours is larger; refuse a header that claims more */
 const MAX_BYTES = 2 ** 30;
 
 export interface Picture {
   readonly width: number;
   readonly height: number;
   readonly channels: number;
-  /** row by row, channels together */
+  /** row by row, channels interleaved */
   readonly pixels: Uint8Array;
 }
 
@@ -87,7 +87,7 @@ function predicted(filter: number, left: number, up: number, corner: number): nu
   if (filter === 1) return left;
   if (filter === 2) return up;
   if (filter === 3) return (left + up) >> 1;
-  // whichever neighbour is nearest to left + up - corner, in this order
+  // the neighbour closest to left + up - corner; ties in this order
   const [a, b, c] = [Math.abs(up - corner), Math.abs(left - corner), Math.abs(left + up - 2 * corner)];
   if (a <= b && a <= c) return left;
   return b <= c ? up : corner;

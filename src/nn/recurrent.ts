@@ -1,11 +1,11 @@
-// Cells of recurrent networks: one step of time, gates and names as in torch.
+// Cells of recurrent networks: one time step, with gates and names as in torch.
 
 import { ShapeError } from "../errors.ts";
 import { showShape } from "../tensor/base.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, positive, uniform } from "./layers.ts";
 
-/** Weights of the input and of the hidden state, all gates below each other. */
+/** Weights of the input and of the hidden state, all gates stacked. */
 abstract class Cell {
   weightIh: Tensor;
   weightHh: Tensor;
@@ -32,12 +32,12 @@ abstract class Cell {
   protected fromHidden(h: Tensor): Tensor {
     return h.linear(this.weightHh, this.biasHh);
   }
-  /** The state that was given, or zeros. */
+  /** The given state, or zeros. */
   protected stateFor(x: Tensor, h: Tensor | undefined): Tensor {
     const name = this.constructor.name;
     if (x.shape.at(-1) !== this.inputSize) {
       throw new ShapeError(
-        `${name}: input ${showShape(x.shape)} has not ${this.inputSize} features in its last dim`,
+        `${name}: input has shape ${showShape(x.shape)}, expected ${this.inputSize} features in the last dim`,
       );
     }
     const shape = [...x.shape.slice(0, -1), this.hiddenSize];
@@ -48,7 +48,7 @@ abstract class Cell {
 }
 
 /**
- * Long short-term memory: takes an input and (h, c), gives the next (h, c).
+ * Long short-term memory: takes an input and (h, c), returns the next (h, c).
  * @example
  * new nn.LSTMCell(3, 4).forward(Tensor.ones(2, 3))[0].shape // => [2, 4]
  */
@@ -66,7 +66,7 @@ export class LSTMCell extends Cell {
 }
 
 /**
- * Gated recurrent unit: takes an input and h, gives the next h.
+ * Gated recurrent unit: takes an input and h, returns the next h.
  * @example
  * new nn.GRUCell(3, 4).forward(Tensor.ones(2, 3)).shape // => [2, 4]
  */

@@ -1,6 +1,6 @@
-// safetensors, the format of model files: 8 bytes length, a JSON header, then the data. The header comes from
-// strangers: everything in it is checked against the file's real size before a single byte is allocated for
-// it. A tensor of a file is a view of the file, read when it is moved to a device.
+// safetensors, the format of model files: a length of 8 bytes, a JSON header, then the data. The header is
+// not trusted: everything in it is checked against the real size of the file before anything is allocated. A
+// tensor of a file is a view of the file, read when it is moved to a device.
 
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError, FileError } from "../errors.ts";
@@ -11,7 +11,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { type ByteSource, bytesOf, concat, openSource, type Source, tensorOn } from "./bytes.ts";
 import type { StateDict } from "./state.ts";
 
-/** Headers beyond this are refused unread, as the reference implementation does. */
+/** Longer headers are refused unread, as in the reference implementation. */
 export const MAX_HEADER = 100_000_000;
 const METADATA = "__metadata__";
 
@@ -37,30 +37,29 @@ const NAMES = new Map(Object.entries(DTYPES).map(([name, d]) => [d, name]));
 export interface SafeEntry {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** where its bytes are, counted from the end of the header */
+  /** where its bytes are, relative to the end of the header */
   readonly offsets: readonly [number, number];
 }
 export interface SafeHeader {
   readonly metadata: Readonly<Record<string, string>>;
   readonly tensors: Readonly<Record<string, SafeEntry>>;
-  /** where the data starts in the file, and where it ends */
+  /** where the data starts and ends in the file */
   readonly start: number;
   readonly end: number;
 }
 
 export interface SafeLoadOptions {
   /**
-   * where the tensors go; by default those of a file stay on it (DISK) until they are moved, others go to
+   * the device of the tensors; by default those of a file stay on DISK until they are moved, others go to
    * Device.DEFAULT
    */
   readonly device?: string;
-  /** only these; from an address only their bytes are fetched, where the server can */
+  /** only these tensors; from a URL only their bytes are fetched, if the server supports ranges */
   readonly names?: readonly string[];
 }
 
 /**
- * The tensors of a safetensors file by name: of a path, an address, or bytes in memory. Nothing is read but
- * the header.
+ * The tensors of a safetensors file by name, given as a path, a URL, or bytes. Only the header is read.
  * @example
  * (await nn.safeLoad(await nn.safeSave({ w: new Tensor([1.5, 2]) }))).w.tolist() // => [1.5, 2]
  */
@@ -97,7 +96,7 @@ export async function safeLoad(source: Source, options: SafeLoadOptions = {}): P
 }
 
 /**
- * What a safetensors file says of itself: names, dtypes, shapes, and the `__metadata__` of whoever wrote it.
+ * The header of a safetensors file: names, dtypes, shapes, and its `__metadata__`.
  * @example
  * (await nn.safeHeader(await nn.safeSave({}, undefined, { format: "pt" }))).metadata // => { format: "pt" }
  */
@@ -142,17 +141,18 @@ function parseHeader(bytes: Uint8Array, refuse: Refuse) {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     parsed = JSON.parse(text);
   } catch (e) {
-    refuse(`its header is no JSON: ${(e as Error).message}`);
+    refuse(`its header is not JSON: ${(e as Error).message}`);
   }
-  if (!text.startsWith("{") || !isRecord(parsed)) return refuse("its header is no JSON object");
+  if (!text.startsWith("{") || !isRecord(parsed)) return refuse("its header is not a JSON object");
   const twice = duplicateKey(text);
   if (twice !== undefined) refuse(`its header names ${JSON.stringify(twice)} twice`);
   const { [METADATA]: metadata = {}, ...rest } = parsed;
   if (!isRecord(metadata) || Object.values(metadata).some((v) => typeof v !== "string")) {
-    refuse(`${METADATA} is no map of strings`);
+    refuse(`${METADATA} is not a map of strings`);
   }
   const entries = Object.entries(rest).map(([name, e]) => [name, checkEntry(name, e, refuse)] as const);
-  // every byte belongs to exactly one tensor: a hole could hide something, an overlap would tie two tensors
+  // every byte belongs to exactly one tensor: a hole could hide something, an overlap would couple two
+  // tensors
   let end = 0;
   for (const [name, { offsets }] of [...entries].sort(([, a], [, b]) => order(a, b))) {
     if (offsets[0] !== end) {
@@ -173,7 +173,7 @@ const isSize = (x: unknown): x is number => Number.isSafeInteger(x) && (x as num
 
 function checkEntry(name: string, entry: unknown, refuse: Refuse): SafeEntry {
   const who = JSON.stringify(name);
-  if (!isRecord(entry)) return refuse(`${who} is no object`);
+  if (!isRecord(entry)) return refuse(`${who} is not an object`);
   const { dtype: type, shape, data_offsets: offsets } = entry;
   const dtype = typeof type === "string" && Object.hasOwn(DTYPES, type) ? DTYPES[type] : undefined;
   if (dtype === undefined) {
@@ -182,12 +182,12 @@ function checkEntry(name: string, entry: unknown, refuse: Refuse): SafeEntry {
     );
   }
   if (!Array.isArray(shape) || !shape.every(isSize))
-    return refuse(`${who} has no shape of integers from 0 up`);
+    return refuse(`${who} has a shape that is not a list of integers >= 0`);
   const [start, end] = Array.isArray(offsets) && offsets.length === 2 ? (offsets as unknown[]) : [];
   if (!isSize(start) || !isSize(end) || start > end) {
     return refuse(`${who} has data_offsets ${JSON.stringify(offsets)?.slice(0, 80)}, expected [start, end]`);
   }
-  // sizes whose product leaves the integers are a lie, whatever a zero among them makes of it
+  // sizes whose product is not a safe integer are invalid, even if another size is zero
   const elements = shape.reduce((n, s) => n * Math.max(s, 1), 1);
   const nbytes = shape.includes(0) ? 0 : elements * dtype.itemsize;
   if (!Number.isSafeInteger(elements * dtype.itemsize) || nbytes !== end - start) {
@@ -199,7 +199,8 @@ function checkEntry(name: string, entry: unknown, refuse: Refuse): SafeEntry {
 }
 
 /**
- * A key that an object of this (valid) JSON text has twice: JSON.parse would keep the last one in silence.
+ * A key that occurs twice in an object of this (valid) JSON text: JSON.parse would silently keep the last
+ * one.
  */
 function duplicateKey(text: string): string | undefined {
   const open: (Set<string> | undefined)[] = [];
@@ -220,8 +221,8 @@ function duplicateKey(text: string): string | undefined {
 }
 
 /**
- * Writes tensors by name to a safetensors file, or without a path gives its bytes. An existing file is
- * replaced when the new one is whole.
+ * Writes tensors by name to a safetensors file; without a path, returns its bytes. An existing file is
+ * replaced only when the new one is complete.
  * @example
  * (await nn.safeSave({ w: new Tensor([1, 2]) })).byteLength // => 72
  */
@@ -236,7 +237,7 @@ export async function safeSave(
   path?: string,
   metadata?: Record<string, string>,
 ): Promise<unknown> {
-  // wide types first, so that every tensor lies at a multiple of its own size
+  // wide types first, so that every tensor is aligned to its element size
   const entries = Object.entries(dict).sort(
     ([a, x], [b, y]) => y.dtype.itemsize - x.dtype.itemsize || (a < b ? -1 : 1),
   );
@@ -259,9 +260,11 @@ function headerBytes(entries: readonly (readonly [string, Tensor])[], metadata?:
   for (const [name, t] of entries) {
     const dtype = NAMES.get(t.dtype);
     if (dtype === undefined)
-      throw new DTypeError(`safeSave: ${name} is ${t.dtype.name}, which the format lacks`);
+      throw new DTypeError(
+        `safeSave: ${name} is ${t.dtype.name}, which the format does not have; cast it first`,
+      );
     if (name === METADATA)
-      throw new ArgumentError(`safeSave: ${METADATA} is taken, name the tensor otherwise`);
+      throw new ArgumentError(`safeSave: ${METADATA} is reserved, give the tensor another name`);
     const end = at + t.size * t.dtype.itemsize;
     header.push([name, { dtype, shape: t.shape, data_offsets: [at, end] }]);
     at = end;

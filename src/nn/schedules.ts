@@ -1,16 +1,16 @@
-// Learning rates over time. A rule says the rate of a step; a scheduler applies it to the groups of an
+// Learning rate schedules. A rule gives the rate of a step; a scheduler applies it to the groups of an
 // optimiser. The rate is a tensor that the kernels read, so that a change costs a copy of four bytes and
 // compiles nothing.
 
 import { ArgumentError } from "../errors.ts";
 
-/** What has rates to set: an optimiser. */
+/** Something with learning rates to set: an optimiser. */
 export type Scheduled = { readonly groups: readonly { lr: number }[] };
-/** The rate at `step` (0, 1, …) of a group that was given the rate `base`. */
+/** The rate at `step` (0, 1, …) of a group whose base rate is `base`. */
 export type Rule = (step: number, base: number) => number;
 
 /**
- * Sets the rate of every group by a rule: at once for step 0, and with every `step()` for the next.
+ * Sets the rate of every group by a rule: immediately for step 0, then with every `step()` for the next one.
  * @example
  * new nn.optim.LRScheduler(new nn.optim.SGD([Tensor.ones(1, { requiresGrad: true })], { lr: 1 }), (_, base) => base / 4).lr // => 0.25
  */
@@ -26,15 +26,15 @@ export class LRScheduler {
     this.#bases = optimizer.groups.map((g) => g.lr);
     this.step(lastStep);
   }
-  /** How many steps were taken; give it to a new scheduler to go on from there. */
+  /** The number of steps taken; pass it to a new scheduler to continue from there. */
   get lastStep(): number {
     return this.#step;
   }
-  /** The rate of the first group now. */
+  /** The current rate of the first group. */
   get lr(): number {
     return this.#groups[0]?.lr ?? NaN;
   }
-  /** After each step of the optimiser. */
+  /** Call it after each step of the optimiser. */
   step(to = this.#step + 1): void {
     this.#step = to;
     this.#groups.forEach((g, i) => {
@@ -52,8 +52,7 @@ const halfCosine = (from: number, to: number, part: number): number =>
   to + ((from - to) / 2) * (1 + Math.cos(Math.PI * part));
 
 /**
- * From the base rate down to `min` along half a cosine in `steps` steps (and up again after them, as in
- * torch).
+ * From the base rate down to `min` along half a cosine in `steps` steps; after them up again, as in torch.
  * @example
  * nn.optim.cosine({ steps: 10 })(5, 1).toFixed(3) // => "0.500"
  */
@@ -63,7 +62,7 @@ export function cosine({ steps, min = 0 }: { steps: number; min?: number }): Rul
 }
 
 /**
- * From `start` times the base rate to `end` times, in a straight line of `steps` steps, and on at that rate.
+ * Linear from `start` times the base rate to `end` times in `steps` steps, then constant.
  * @example
  * nn.optim.linear({ steps: 4, start: 0 })(1, 1) // => 0.25
  */
@@ -92,7 +91,7 @@ export function warmup(steps: number, after: Rule = (_, base) => base): Rule {
 }
 
 /**
- * Times `gamma` after every `size` steps.
+ * Multiplies the rate by `gamma` after every `size` steps.
  * @example
  * nn.optim.stepDecay({ size: 10, gamma: 0.5 })(20, 1) // => 0.25
  */
@@ -104,7 +103,7 @@ export function stepDecay({ size, gamma = 0.1 }: { size: number; gamma?: number 
 export interface OneCycleOptions {
   readonly maxLr: number;
   readonly totalSteps: number;
-  /** the part of the steps that rises */
+  /** the fraction of the steps in which the rate rises */
   readonly pctStart?: number;
   /** the first rate is maxLr / divFactor */
   readonly divFactor?: number;
@@ -129,7 +128,7 @@ export function oneCycle(options: OneCycleOptions): Rule {
   return (step) => {
     if (step > end + 1) {
       throw new ArgumentError(
-        `oneCycle: step ${step} comes after the last of ${totalSteps}; raise totalSteps`,
+        `oneCycle: step ${step} is after the last of ${totalSteps} steps; raise totalSteps`,
       );
     }
     if (step <= top) return anneal(first, maxLr, top === 0 ? 1 : step / top);
@@ -137,7 +136,7 @@ export function oneCycle(options: OneCycleOptions): Rule {
   };
 }
 
-// torch's names for the same
+// torch's names for the same rules
 
 /**
  * `cosine` under torch's name: `new CosineAnnealingLR(opt, { tMax: 100, etaMin: 0 })`.
@@ -206,7 +205,7 @@ export class StepLR extends LRScheduler {
   }
 }
 /**
- * A rule that gives a factor: `new LambdaLR(opt, (step) => 0.95 ** step)`.
+ * A rule given as a factor of the base rate: `new LambdaLR(opt, (step) => 0.95 ** step)`.
  * @example
  * const w = Tensor.ones(2, { requiresGrad: true });
  * const opt = new nn.optim.SGD([w], { lr: 0.1 });

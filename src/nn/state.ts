@@ -1,6 +1,6 @@
-// The tensors of a model by name. A model is any object: its tensors are found in its properties, in arrays
-// and in objects inside it, and named by the way to them ("layers.0.weight"). Loading checks everything
-// before it changes anything.
+// The tensors of a model by name. A model is any object: its tensors are found in its properties and in
+// nested arrays and objects, and named by their path ("layers.0.weight"). Loading checks everything before it
+// changes anything.
 
 import { ArgumentError } from "../errors.ts";
 import { showShape } from "../tensor/base.ts";
@@ -19,7 +19,7 @@ export function getStateDict(model: unknown, prefix = ""): StateDict {
   return Object.fromEntries(found);
 }
 
-/** `way` is what we are inside of: a part that points back to its owner is not entered again. */
+/** `way` has the enclosing objects: a part that points back to its owner is not entered again. */
 function collect(x: unknown, name: string, way: readonly unknown[], found: [string, Tensor][]): void {
   if (x instanceof Tensor) found.push([name, x]);
   else if (typeof x === "object" && x !== null && !ArrayBuffer.isView(x) && !way.includes(x)) {
@@ -40,7 +40,7 @@ export function getParameters(model: unknown): Tensor[] {
 }
 
 export interface LoadOptions {
-  /** false: names that only one side has are passed over; shapes must agree all the same. Default: true */
+  /** false: names that only one side has are ignored; shapes must still match. Default: true */
   readonly strict?: boolean;
 }
 export interface LoadResult {
@@ -48,13 +48,13 @@ export interface LoadResult {
   readonly unexpected: readonly string[];
 }
 
-/** How torch spells a name of ours: `runningMean` is running_mean there. */
+/** The name in torch's spelling: `runningMean` is running_mean there. */
 const snake = (name: string): string => name.replaceAll(/(?<=[a-z0-9])[A-Z]/g, (c) => `_${c.toLowerCase()}`);
 
 /**
- * Puts the values of `state` into the tensors of a model, in the types and on the devices they have there.
- * Names of a torch model fit (`running_mean` is taken for `runningMean`). Where something is missing,
- * unexpected or misshapen the error names it, and nothing has been changed.
+ * Copies the values of `state` into the tensors of a model, keeping the model's dtypes and devices. Names of
+ * a torch model match too (`running_mean` for `runningMean`). If something is missing, unexpected or has the
+ * wrong shape, the error names it and nothing is changed.
  * @example
  * const [from, to] = [new nn.Linear(2, 2), new nn.Linear(2, 2)];
  * await nn.loadStateDict(to, nn.getStateDict(from));
@@ -111,7 +111,7 @@ function complain({ missing, unexpected, misshapen, strict }: Findings): void {
 }
 
 /**
- * All values are computed and moved before the first one is put in place: a read that fails changes nothing.
+ * All values are computed and moved before the first one is copied: a read that fails changes nothing.
  */
 async function put(pairs: readonly (readonly [Tensor, Tensor])[]): Promise<void> {
   const ready = pairs.map(([t, value]) => [t, ownCopy(value, t)] as const);
@@ -120,7 +120,7 @@ async function put(pairs: readonly (readonly [Tensor, Tensor])[]): Promise<void>
 }
 
 /**
- * The value as `t` wants it, in memory that nobody else has: training one of two models must not change the
+ * The value in `t`'s dtype and device, in memory of its own: training one of two models must not change the
  * other.
  */
 function ownCopy(value: Tensor, t: Tensor): Tensor {

@@ -1,6 +1,6 @@
-// Optimisers that look at a parameter as a whole: LARS and LAMB scale each update by the size of the
-// parameter (for large batches), Muon turns the update of a matrix into the nearest orthogonal one. And
-// clipping by the norm of all.
+// Optimisers that treat a parameter as a whole: LARS and LAMB scale each update by the norm of the parameter
+// (for large batches), Muon makes the update of a matrix orthogonal. Also clipping by the norm of all
+// gradients.
 
 import { ArgumentError } from "../errors.ts";
 import { prod } from "../helpers.ts";
@@ -25,7 +25,7 @@ export interface LARSOptions extends CommonOptions {
   readonly momentum: number;
   readonly weightDecay: number;
   readonly nesterov: boolean;
-  /** how far a parameter may move, as a part of its own size */
+  /** how far a parameter may move, relative to its norm */
   readonly trustCoefficient: number;
   readonly eps: number;
 }
@@ -92,7 +92,7 @@ export interface MuonOptions extends CommonOptions {
   readonly nesterov: boolean;
   /** decoupled, as in AdamW */
   readonly weightDecay: number;
-  /** rounds of the iteration that makes a matrix orthogonal, and its three coefficients */
+  /** the number of iterations that make a matrix orthogonal, and the three coefficients */
   readonly nsSteps: number;
   readonly nsCoefficients: readonly [number, number, number];
   readonly eps: number;
@@ -136,10 +136,10 @@ export class Muon extends Optimizer<MuonOptions> {
   }
 }
 
-/** Singular values go to about 1, singular vectors stay. */
+/** Moves the singular values close to 1 and keeps the singular vectors. */
 function orthogonal(g: Tensor, { nsSteps, nsCoefficients: [a, b, c], eps }: MuonOptions): Tensor {
   const tall = (g.shape[0] as number) > (g.shape[1] as number);
-  // the smaller square is the cheaper one
+  // the smaller of the two square matrices is cheaper
   let x = tall ? g.T : g;
   x = x.div(norm(x).maximum(eps)).contiguous();
   for (let i = 0; i < nsSteps; i++) {
@@ -152,8 +152,8 @@ function orthogonal(g: Tensor, { nsSteps, nsCoefficients: [a, b, c], eps }: Muon
 // ---- clipping ----
 
 /**
- * Scales the gradients of `params` so that their norm, all of them together, is at most `maxNorm`; gives the
- * norm before. Between `backward()` and `step()`.
+ * Scales the gradients of `params` so that their joint norm is at most `maxNorm`; returns the norm before.
+ * Call it between `backward()` and `step()`.
  * @example
  * const w = new Tensor([3.0, 4.5], { requiresGrad: true });
  * w.mul(new Tensor([3.0, 4.0])).sum().backward();

@@ -1,6 +1,6 @@
 // Zip archives, as far as .npz needs them: stored and deflated members, sizes beyond 4 GiB when reading. The
-// directory at the end is trusted only after it fits the file, a member only when its size and checksum are
-// what the directory says.
+// directory at the end is used only after it was checked against the file, a member only if its size and
+// checksum match the directory.
 
 import { ArgumentError, FileError } from "../errors.ts";
 import { type ByteSource, concat } from "./bytes.ts";
@@ -11,9 +11,9 @@ const END = 0x06054b50;
 const END64 = 0x06064b50;
 const LOCATOR64 = 0x07064b50;
 const FULL = 0xffffffff;
-/** deflate cannot do better: a member that claims more lies */
+/** the best ratio that deflate can reach: a larger claim is false */
 const MAX_RATIO = 1032;
-/** what can stand before the end record: a comment of 65,535 bytes */
+/** the longest comment after the end record has 65,535 bytes */
 const MAX_TAIL = 22 + 0xffff;
 
 export interface ZipEntry {
@@ -65,7 +65,7 @@ async function findDirectory(source: ByteSource, size: number) {
   const v = viewOf(tail);
   let at = tail.byteLength - 22;
   while (at >= 0 && v.getUint32(at, true) !== END) at--;
-  if (at < 0) refuse(source, "it is no zip archive, or its end is missing");
+  if (at < 0) refuse(source, "it is not a zip archive, or its end is missing");
   let [count, length, start] = [
     v.getUint16(at + 10, true),
     v.getUint32(at + 12, true),
@@ -78,14 +78,14 @@ async function findDirectory(source: ByteSource, size: number) {
       return refuse(source, "its 64-bit end is missing");
     [count, length, start] = [big(end, 32), big(end, 40), big(end, 48)];
   }
-  if (start + length > from + at) refuse(source, "its directory lies outside of the file");
+  if (start + length > from + at) refuse(source, "its directory is outside the file");
   // 46 bytes are the least that an entry takes
   if (count * 46 > length) refuse(source, `its directory of ${length} bytes claims ${count} members`);
   return { count, size: length, start };
 }
 
 /**
- * Sizes and place of a member; where 32 bits are full, they stand in the extra field 1 one after the other.
+ * Sizes and offset of a member; 32-bit fields that are full are continued in order in the extra field 1.
  */
 function wideSizes(v: DataView, at: number, extra: Uint8Array) {
   const wide: number[] = [];
@@ -124,7 +124,7 @@ export async function readMember(source: ByteSource, entry: ZipEntry): Promise<U
   return bytes;
 }
 
-/** Decompressed; a stream that gives other than `size` bytes is refused, without reading on. */
+/** Decompresses; refuses a stream with more or fewer than `size` bytes, without reading on. */
 export async function inflate(
   bytes: Uint8Array,
   format: "deflate-raw" | "deflate",
@@ -162,7 +162,7 @@ async function deflate(bytes: Uint8Array): Promise<Uint8Array> {
   return concat(parts);
 }
 
-/** An archive, part by part. */
+/** An archive, written part by part. */
 export async function* writeZip(
   members: AsyncIterable<readonly [name: string, bytes: Uint8Array]>,
   compress: boolean,

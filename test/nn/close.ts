@@ -1,5 +1,4 @@
-// What the tests of nn share: comparing nested arrays within a tolerance, and a small random stream of their
-// own.
+// Shared by the tests of nn: comparing nested arrays within a tolerance, and a small random generator.
 
 import type { Tensor } from "gradloom";
 import { expect } from "vitest";
@@ -8,7 +7,7 @@ type Nested = number | readonly Nested[];
 
 const flat = (x: unknown): number[] => (Array.isArray(x) ? x.flatMap(flat) : [Number(x)]);
 
-/** Every element within `tolerance` of what is expected, relative to its size from 1 up. */
+/** Every element within `tolerance` of what is expected, relative to its magnitude if that is above 1. */
 export async function expectClose(t: Tensor, expected: Nested, tolerance = 1e-5): Promise<void> {
   const [got, want] = [flat(await t.tolist()), flat(expected)];
   expect(got.length).toBe(want.length);

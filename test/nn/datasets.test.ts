@@ -44,7 +44,7 @@ describe("MNIST", () => {
     expect(() => datasets.parseIdx(bytes)).toThrow(FileError);
     expect(() => datasets.parseIdx(bytes)).toThrow(message);
   });
-  test("a folder of one's own", async () => {
+  test("a given folder", async () => {
     for (const part of ["train", "t10k"]) {
       writeFileSync(join(folder, `${part}-images-idx3-ubyte`), idx([2, 1, 2], [0, 255, 7, 8]));
       writeFileSync(join(folder, `${part}-labels-idx1-ubyte`), idx([2], [3, 9]));
@@ -123,7 +123,7 @@ describe("PNG", () => {
   });
   const good = png([noise(6, 1), noise(6, 2)], 3);
   const wrong = good.slice();
-  wrong.set(u32(3), 20); // another height than the data has
+  wrong.set(u32(3), 20); // a height that does not match the data
   test.each([
     ["no picture", new Uint8Array(50), /does not begin/],
     ["cut off", good.subarray(0, good.length - 20), /cut off|ends too early/],
@@ -138,7 +138,7 @@ describe("PNG", () => {
 });
 
 describe("CIFAR-10", () => {
-  test("sheets of one image a row become [n, 3, 32, 32]", async () => {
+  test("sheets with one image per row become [n, 3, 32, 32]", async () => {
     const home = mkdtempSync(join(folder, "cifar-"));
     const sheet = (seed: number) => [noise(3072, seed), noise(3072, seed + 5000)];
     for (let i = 1; i <= 5; i++) writeFileSync(join(home, `data_batch_${i}.png`), png(sheet(i), 3));
@@ -177,7 +177,7 @@ describe("CIFAR-10", () => {
       const each = (y.shape[0] as number) / 10;
       expect(await y.oneHot(10).sum(0).tolist()).toEqual(Array.from({ length: 10 }, () => each));
     }
-    // the means of the colours, as everybody knows them
+    // the well-known means of the colour channels
     const means = (await xTrain.cast("float32").mean([0, 2, 3]).div(255).tolist()) as number[];
     [0.4914, 0.4822, 0.4465].forEach((m, i) => void expect(means[i]).toBeCloseTo(m, 4));
   });
@@ -202,7 +202,7 @@ describe("batches", () => {
     expect(a.every((i) => i >= 0 && i < 10)).toBe(true);
     expect(a).not.toEqual(b);
   });
-  test("every sample once, in another order every time", async () => {
+  test("every sample once, in a new order every time", async () => {
     const epoch = async (options = {}) => {
       const all: number[][] = [];
       for (const b of datasets.batches({ x, y }, 4, options)) all.push(await pairs(b));

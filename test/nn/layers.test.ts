@@ -1,4 +1,4 @@
-// Layers against plain-array versions of torch's formulas, their names and first values, what training
+// Layers against plain-array versions of torch's formulas, their names and initial values, what training
 // changes in them, and what they refuse.
 
 import { nn, Tensor } from "gradloom";
@@ -67,7 +67,7 @@ describe("Linear, Embedding, Dropout, Sequential", () => {
   });
 });
 
-describe("first values are torch's", () => {
+describe("initial values are those of torch", () => {
   const within = async (t: Tensor | undefined, bound: number) => {
     const xs = (await (t as Tensor).flatten().tolist()) as number[];
     expect(Math.max(...xs.map(Math.abs))).toBeLessThanOrEqual(bound);
@@ -219,7 +219,7 @@ describe("norms", () => {
     expect(nn.getStateDict(bn)).toEqual({});
     await expectClose(bn.forward(new Tensor(x)), transpose(transpose(x).map((c) => standard(c))));
   });
-  test("the optimiser's step computes what batch norm left, and nothing piles up", async () => {
+  test("an optimiser step computes the pending updates of batch norm, and none accumulate", async () => {
     const model = new nn.Sequential(new nn.BatchNorm1d(3), new nn.Linear(3, 1));
     const bn = model[0] as nn.BatchNorm1d;
     const opt = new nn.optim.SGD(nn.getParameters(model), { lr: 0.1 });
@@ -287,7 +287,7 @@ describe("cells", () => {
     i: affine(x, await data(cell.weightIh), await vec(cell.biasIh)),
     h: affine(h, await data(cell.weightHh), await vec(cell.biasHh)),
   });
-  test("LSTMCell: input, forget, cell and output gate below each other", async () => {
+  test("LSTMCell: input, forget, cell and output gate stacked", async () => {
     const cell = new nn.LSTMCell(3, 2);
     const w = await weights(cell);
     const [nextH, nextC] = cell.forward(new Tensor(x), [new Tensor(h), new Tensor(c)]);
@@ -302,7 +302,7 @@ describe("cells", () => {
       newC.map((r, b) => r.map((v, j) => sigmoid(gate(b, 3, j)) * Math.tanh(v))),
     );
   });
-  test("GRUCell: reset, update and new gate below each other", async () => {
+  test("GRUCell: reset, update and new gate stacked", async () => {
     const cell = new nn.GRUCell(3, 2);
     const w = await weights(cell);
     const i = (b: number, k: number, j: number) => w.i[b]?.[2 * k + j] as number;
@@ -321,7 +321,9 @@ describe("cells", () => {
     const cell = new nn.GRUCell(3, 2);
     const zero = cell.forward(new Tensor(x), Tensor.zeros(2, 2));
     expect(await cell.forward(new Tensor(x)).tolist()).toEqual(await zero.tolist());
-    expect(() => cell.forward(Tensor.ones(2, 4))).toThrow(/GRUCell: input \[2, 4\] has not 3 features/);
+    expect(() => cell.forward(Tensor.ones(2, 4))).toThrow(
+      /GRUCell: input has shape \[2, 4\], expected 3 features/,
+    );
     expect(() => cell.forward(Tensor.ones(2, 3), Tensor.ones(2, 3))).toThrow(
       /state has shape \[2, 3\], expected \[2, 2\]/,
     );

@@ -50,7 +50,7 @@ describe(".npy", () => {
     expect(a.device).toBe(`DISK:${path}`);
     expect(await a.to("WASM").sum(0).tolist()).toEqual([4, 6]);
   });
-  test("columns first", async () => {
+  test("column-major order", async () => {
     const bytes = npy(dict("<f4", "(2, 3)", "True"), floats(1, 4, 2, 5, 3, 6));
     const rows = [
       [1, 2, 3],
@@ -69,7 +69,7 @@ describe(".npy", () => {
       1, 2,
     ]);
   });
-  test("bfloat16 has no place in NumPy", async () => {
+  test("NumPy has no bfloat16", async () => {
     await expect(nn.npySave(new Tensor([1], { dtype: "bfloat16" }))).rejects.toThrow(
       /NumPy has no bfloat16; cast first/,
     );
@@ -194,8 +194,8 @@ describe(".npz", () => {
   });
   const good = archive(member);
   const bad: [string, Uint8Array, RegExp][] = [
-    ["no archive", new Uint8Array(100), /no zip archive/],
-    ["the end cut off", good.subarray(0, good.length - 30), /no zip archive/],
+    ["not an archive", new Uint8Array(100), /not a zip archive/],
+    ["the end cut off", good.subarray(0, good.length - 30), /not a zip archive/],
     ["a wrong checksum", archive(member, { crc: 1 }), /the checksum of a\.npy is wrong/],
     ["more than it claims", archive(member, { size: 50 }), /more than the 50 bytes it claims/],
     ["less than it claims", archive(member, { size: member.length + 1 }), /holds \d+ bytes and claims/],

@@ -28,7 +28,7 @@ function sgd({ momentum = 0, dampening = 0, weightDecay = 0, nesterov = false } 
   };
 }
 
-/** m and v, corrected: the direction that Adam and LAMB go. */
+/** The bias-corrected update of Adam and LAMB. */
 function moments([b1, b2]: Vec = [0.9, 0.999], eps = 1e-8, amsgrad = false) {
   let [m, v, most, t]: [Vec, Vec, Vec, number] = [[], [], [], 0];
   return (g: Vec): number[] => {
@@ -117,7 +117,7 @@ function muon(width: number, { momentum = 0.95, nesterov = true, weightDecay = 0
   };
 }
 
-/** Six steps with gradients that come from nowhere in particular, the rate halved on the way. */
+/** Six steps with arbitrary gradients; the rate is halved on the way. */
 async function follow(
   make: (p: Tensor) => nn.optim.Optimizer,
   reference: Reference,
@@ -166,7 +166,7 @@ describe("as torch does it", () => {
       adam({ weightDecay: 0.1, betas: [0.8, 0.95], eps: 1e-3 }),
     ],
     ["AdamW", (p) => new optim.AdamW([p], { lr }), adam({ weightDecay: 0.01, decoupled: true })],
-    // a short memory, so that the mean square falls and the largest so far is another
+    // a small beta2, so that the mean square falls below its largest value so far
     [
       "Adam with amsgrad",
       (p) => new optim.Adam([p], { lr, amsgrad: true, betas: [0.9, 0.3] }),
@@ -188,7 +188,7 @@ describe("as torch does it", () => {
   ];
   test.each(cases)("%s", (_, make, reference) => follow(make, reference, [2, 3]));
 
-  test("a parameter of zeros has no size to trust", async () => {
+  test("a parameter of zeros has no norm to scale by", async () => {
     await follow((p) => new optim.LAMB([p], { lr }), lamb(), [3], [0, 0, 0]);
     await follow((p) => new optim.LARS([p], { lr }), lars(), [3], [0, 0, 0]);
   });
@@ -198,7 +198,7 @@ describe("as torch does it", () => {
     [[5, 2], 2],
     [[4, 2, 1, 2], 4],
   ])("Muon on %j", (shape, width) => follow((p) => new optim.Muon([p], { lr }), muon(width), shape));
-  test("Muon makes a matrix orthogonal, about", async () => {
+  test("Muon makes a matrix approximately orthogonal", async () => {
     const p = new Tensor(rows(numbers(3)(24), 6), { requiresGrad: true });
     const opt = new optim.Muon([p], { lr: 1, weightDecay: 0 });
     const before = (await p.tolist()) as number[][];
@@ -245,7 +245,7 @@ describe("groups and gradients", () => {
     opt.lr = 0.2;
     expect(opt.groups.map((g) => g.lr)).toEqual([0.2, 0.2]);
   });
-  test("a parameter without a gradient sits the step out, and its own count goes on where it was", async () => {
+  test("a parameter without a gradient skips the step, and its own count continues where it was", async () => {
     const [a, b] = [param(1, 2), param(1, 2)];
     const opt = new optim.Adam([a, b], { lr: 0.1 });
     const [ra, rb] = [adam(), adam()];
@@ -439,10 +439,10 @@ describe("schedules", () => {
     } as const;
     expect(rates((o) => new optim.OneCycleLR(o, straight), 5)).toEqual([0.04, 0.52, 1, 0.52, 0.04]);
     expect(() => rates((o) => new optim.OneCycleLR(o, { maxLr: 1, totalSteps: 3 }), 6)).toThrow(
-      /comes after the last/,
+      /is after the last/,
     );
   });
-  test("a factor of one's own; every group keeps its own rate; going on after a break", () => {
+  test("a custom factor; every group keeps its own rate; a scheduler can be resumed", () => {
     const opt = new optim.SGD([{ params: [param(1)] }, { params: [param(2)], lr: 4 }], { lr: 1 });
     const s = new optim.LambdaLR(opt, (i) => 0.5 ** i);
     s.step();
@@ -457,7 +457,7 @@ describe("bad options", () => {
   const cases: [string, () => unknown, RegExp][] = [
     ["no parameters", () => new optim.Adam([]), /Adam: got no parameters; give nn\.getParameters\(model\)/],
     ["a negative rate", () => new optim.SGD([p()], { lr: -1 }), /SGD: lr is -1, expected a number from 0/],
-    ["a rate that is no number", () => new optim.SGD([p()], { lr: Number.NaN }), /lr is NaN/],
+    ["a rate that is not a number", () => new optim.SGD([p()], { lr: Number.NaN }), /lr is NaN/],
     ["a beta of 1", () => new optim.Adam([p()], { betas: [0.9, 1] }), /Adam: betas is 1/],
     ["nesterov alone", () => new optim.SGD([p()], { nesterov: true }), /nesterov needs a momentum/],
     ["an integer", () => new optim.SGD([new Tensor([1], { requiresGrad: true })]), /int32 cannot be trained/],

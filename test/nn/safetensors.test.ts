@@ -1,4 +1,4 @@
-// safetensors: every type there and back, files that stay on disk until they are moved, addresses with and
+// safetensors: every type there and back, files that stay on disk until they are moved, URLs with and
 // without ranges, and headers of all bad kinds refused before anything is allocated.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -66,7 +66,7 @@ describe("round trips", () => {
     expect(Object.keys(back).sort()).toEqual(Object.keys(dict).sort());
   });
 
-  test("the data lies at multiples of 8, wide types first", async () => {
+  test("the data is aligned to 8 bytes, wide types first", async () => {
     const dict = { a: new Tensor([true]), b: new Tensor([1n]), c: new Tensor([1.5]) };
     const { start, tensors } = await nn.safeHeader(await nn.safeSave(dict));
     expect(start % 8).toBe(0);
@@ -99,7 +99,7 @@ describe("round trips", () => {
 });
 
 describe("files", () => {
-  test("stay on disk until they are moved; only the parts asked for are read", async () => {
+  test("stay on disk until they are moved; only the requested parts are read", async () => {
     const path = join(folder, "lazy.safetensors");
     await nn.safeSave({ small: new Tensor([1.5, 2]), large: Tensor.ones(100_000) }, path);
     const held = () => GlobalCounters.memUsedOn("WASM") + GlobalCounters.memUsedOn("EXT");
@@ -122,7 +122,7 @@ describe("files", () => {
     expect(await w?.add(1).tolist()).toEqual([2, 3]);
   });
 
-  test("saving over the file that lazy tensors lie on", async () => {
+  test("saving over the file of lazy tensors", async () => {
     const path = join(folder, "over.safetensors");
     await nn.safeSave({ a: new Tensor([1, 2]), b: new Tensor([3, 4]) }, path);
     const old = await nn.safeLoad(path);
@@ -134,7 +134,7 @@ describe("files", () => {
     expect(readdirSync(folder).filter((f) => f.endsWith(".part"))).toEqual([]);
   });
 
-  test("a file that cannot be written leaves no draft, one that is not there is named", async () => {
+  test("a file that cannot be written leaves no temporary file; a missing one is named", async () => {
     const nowhere = join(folder, "no", "such", "folder.safetensors");
     await expect(nn.safeSave({ w: new Tensor([1]) }, nowhere)).rejects.toThrow(
       /cannot write .*folder\.safetensors/,
@@ -163,11 +163,11 @@ describe("refused", () => {
     ],
     ["a header of 2^64 - 1", file("{}", 0, 2n ** 64n - 1n), /claims 18446744073709551615 bytes/],
     ["a header longer than the file", file("{}", 0, 3n), /claims 3 bytes, the file has 10 in all/],
-    ["no JSON", file("{nope"), /is no JSON/],
-    ["an array", file("[]"), /no JSON object/],
-    ["null", file("null"), /no JSON object/],
-    ["white space first", file(" {}"), /no JSON object/],
-    ["bytes that are no UTF-8", file(Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d)), /no JSON/],
+    ["not JSON", file("{nope"), /is not JSON/],
+    ["an array", file("[]"), /not a JSON object/],
+    ["null", file("null"), /not a JSON object/],
+    ["white space first", file(" {}"), /not a JSON object/],
+    ["bytes that are not UTF-8", file(Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d)), /not JSON/],
     [
       "a name twice",
       file(`{"w":${JSON.stringify(f32([1], 0, 4))},"w":${JSON.stringify(f32([1], 0, 4))}}`, 4),
@@ -194,11 +194,15 @@ describe("refused", () => {
       /has dtype "toString"/,
     ],
     ["no dtype", file({ w: { shape: [1], data_offsets: [0, 4] } }, 4), /has dtype undefined/],
-    ["a number for a tensor", file({ w: 3 }), /"w" is no object/],
-    ["no shape", file({ w: { dtype: "F32", data_offsets: [0, 4] } }, 4), /no shape/],
-    ["a negative size", file({ w: f32([-1, -1], 0, 4) }, 4), /no shape of integers/],
-    ["a fraction of a size", file({ w: f32([0.5], 0, 2) }, 2), /no shape of integers/],
-    ["a size as text", file({ w: { ...f32([], 0, 4), shape: ["1"] } }, 4), /no shape of integers/],
+    ["a number for a tensor", file({ w: 3 }), /"w" is not an object/],
+    ["no shape", file({ w: { dtype: "F32", data_offsets: [0, 4] } }, 4), /a shape that is not a list/],
+    ["a negative size", file({ w: f32([-1, -1], 0, 4) }, 4), /a shape that is not a list of integers/],
+    ["a fraction of a size", file({ w: f32([0.5], 0, 2) }, 2), /a shape that is not a list of integers/],
+    [
+      "a size as text",
+      file({ w: { ...f32([], 0, 4), shape: ["1"] } }, 4),
+      /a shape that is not a list of integers/,
+    ],
     ["no offsets", file({ w: { dtype: "F32", shape: [1] } }, 4), /data_offsets undefined/],
     [
       "three offsets",
@@ -228,8 +232,8 @@ describe("refused", () => {
     ["two tensors on the same bytes", file({ a: f32([1], 0, 4), b: f32([1], 0, 4) }, 4), /overlaps/],
     ["a hole", file({ a: f32([1], 0, 4), b: f32([1], 8, 12) }, 12), /"b" at \[8,12\] leaves a hole/],
     ["a hole at the start", file({ a: f32([1], 4, 8) }, 8), /leaves a hole/],
-    ["metadata that is no map", file({ __metadata__: [] }), /__metadata__ is no map of strings/],
-    ["metadata of numbers", file({ __metadata__: { a: 1 } }), /__metadata__ is no map of strings/],
+    ["metadata that is not a map", file({ __metadata__: [] }), /__metadata__ is not a map of strings/],
+    ["metadata of numbers", file({ __metadata__: { a: 1 } }), /__metadata__ is not a map of strings/],
   ];
   test.each(cases)("%s", async (_, bytes, message) => {
     const allocations = [
@@ -252,15 +256,15 @@ describe("refused", () => {
     await expect(nn.safeLoad(file(deep))).rejects.toThrow(FileError);
   });
   test("what the format cannot hold is refused when saving", async () => {
-    await expect(nn.safeSave({ __metadata__: new Tensor([1]) })).rejects.toThrow(/__metadata__ is taken/);
+    await expect(nn.safeSave({ __metadata__: new Tensor([1]) })).rejects.toThrow(/__metadata__ is reserved/);
   });
-  test("a name that is not there", async () => {
+  test("a name that does not exist", async () => {
     const bytes = await nn.safeSave({ w: new Tensor([1]) });
     await expect(nn.safeLoad(bytes, { names: ["v"] })).rejects.toThrow(/has no tensor v; it has w/);
   });
 });
 
-describe("addresses", () => {
+describe("URLs", () => {
   let server: Server;
   let base = "";
   let sent = 0;
@@ -308,7 +312,7 @@ describe("addresses", () => {
     await expect(nn.safeLoad(`${base}/lies${how}`)).rejects.toThrow(FileError);
     await expect(nn.safeLoad(`${base}/long${how}`)).rejects.toThrow(FileError);
   });
-  test("an address that is not there", async () => {
+  test("a URL that does not exist", async () => {
     await expect(nn.safeLoad(`${base}/nothing`)).rejects.toThrow(/the server answered 404/);
     await expect(nn.safeLoad("http://127.0.0.1:1/x")).rejects.toThrow(/cannot fetch/);
   });

@@ -12,7 +12,7 @@ const net = () => ({
 });
 
 describe("getStateDict", () => {
-  test("names are the way to the tensor: properties, arrays, objects inside", () => {
+  test("a name is the path to the tensor: properties, arrays, nested objects", () => {
     expect(Object.keys(nn.getStateDict(net()))).toEqual([
       "conv.weight",
       "conv.bias",
@@ -68,7 +68,7 @@ describe("loadStateDict", () => {
     expect(await model.weight.tolist()).toEqual([[1.5, 2]]);
     expect(await model.bias?.tolist()).toEqual([3]);
   });
-  test("torch's names fit", async () => {
+  test("names in the spelling of torch match", async () => {
     const model = new nn.BatchNorm1d(1);
     const one = () => new Tensor([4]);
     const count = new Tensor([9n]).reshape([]);
@@ -105,7 +105,7 @@ describe("loadStateDict", () => {
   });
 
   const state = () => ({ weight: new Tensor([[9, 9]]), extra: new Tensor([1]), bias: new Tensor([1, 2]) });
-  test("an error names all that is missing, unexpected and misshapen, and nothing was loaded", async () => {
+  test("an error names everything missing, unexpected or of the wrong shape, and nothing is loaded", async () => {
     const model = { lin: new nn.Linear(2, 1), weight: Tensor.zeros(1, 2), bias: Tensor.zeros(1) };
     const loading = nn.loadStateDict(model, state());
     await expect(loading).rejects.toThrow(
@@ -114,7 +114,7 @@ describe("loadStateDict", () => {
     );
     expect(await model.weight.tolist()).toEqual([[0, 0]]);
   });
-  test("strict: false passes over names, never over shapes", async () => {
+  test("strict: false ignores names, never shapes", async () => {
     const model = { weight: Tensor.zeros(1, 2), other: Tensor.zeros(1) };
     const { bias: _, ...rest } = state();
     const result = await nn.loadStateDict(model, rest, { strict: false });
@@ -124,7 +124,7 @@ describe("loadStateDict", () => {
       /misshapen/,
     );
   });
-  test("a long list is cut", async () => {
+  test("a long list is shortened", async () => {
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`t${i}`, new Tensor([1])]));
     await expect(nn.loadStateDict({}, many)).rejects.toThrow(/t18, t19 and 10 more/);
   });

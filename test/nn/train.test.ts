@@ -11,7 +11,7 @@ import { Convnet } from "../../examples/convnet.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 
-/** All that nobody holds any more is given back. */
+/** Frees everything that is not referenced any more. */
 async function collect(): Promise<number> {
   for (let i = 0; i < 3; i++) {
     (globalThis as { gc?: () => void }).gc?.();
@@ -75,7 +75,7 @@ test("the convnet of examples/beautiful_mnist.ts, 200 steps without the jit: dev
   const y = await Tensor.randint(0, 10, [64]).realize();
   const held: number[] = [];
   for (let step = 1; step <= 200; step++) {
-    // a small batch: what is looked at is the memory, not the learning
+    // a small batch: the test looks at memory, not at learning
     const batch = nn.datasets.sample({ x, y }, 2);
     const loss = Tensor.train(() => model.forward(batch.x)).crossEntropy(batch.y);
     opt.zeroGrad();
@@ -119,7 +119,7 @@ test("examples/beautiful_mnist.ts, small", { timeout: 120_000 }, (context) => {
       expect(/\d+ buffers of [\d.]+ MB share [\d.]+ MB/.test(out)).toBe(JIT === "1");
       return readFileSync(save);
     });
-    // two of the four steps are replays, and nothing shows it
+    // two of the four steps are replays, with the same output
     expect(weights[1]?.equals(weights[0] as Buffer)).toBe(true);
   } finally {
     rmSync(folder, { recursive: true });
