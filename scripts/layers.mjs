@@ -1,5 +1,6 @@
 // The import rule between stages. It reads every file of src/ and fails where one imports what its stage may
-// not. Run by `npm run lint`; the table below is the rule, everything after it only applies it.
+// not, or where stages import each other in a circle. Run by `npm run lint`; the table below is the rule,
+// everything after it only applies it. `--cycles` also lists the circles of files within a stage.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
@@ -17,23 +18,24 @@ const MAY_IMPORT = {
   uop: ["shape"],
   codegen: ["shape", "schedule:type", "uop"],
   render: ["uop", "codegen"],
-  runtime: ["shape", "uop:type", "codegen:type", "render:type", "devices"],
-  devices: ["shape", "runtime", "render", "uop", "codegen"],
-  engine: ["shape", "lazy", "schedule", "uop", "codegen", "render", "runtime", "devices", "viz"],
-  nn: ["shape", "lazy", "runtime", "engine", "tensor"],
+  host: [],
+  runtime: ["shape", "uop:type", "codegen:type", "render:type", "host"],
+  devices: ["shape", "runtime", "render", "uop", "codegen", "host"],
+  engine: ["shape", "lazy", "schedule", "uop", "codegen", "render", "runtime", "devices", "host", "viz"],
+  nn: ["shape", "lazy", "runtime", "engine", "tensor", "host"],
   cli: ["*"],
   viz: ["*"],
   index: ["*"],
 };
 
 // Only these reach outside of src/: `node:` modules and packages. The core must run in a browser.
-const MAY_REACH_OUT = ["devices", "cli"];
+const MAY_REACH_OUT = ["host", "devices", "cli"];
 
 const STATIC = /^(?:import|export)\b([^;"'`]*?)\bfrom\s*["']([^"']+)["']|^import\s*["']([^"']+)["']/gm;
 const DYNAMIC = /\bimport\(\s*["']([^"']+)["']/g;
 const COMMENT = /^\s*(\/\/|\/?\*)/;
 
-/** The imports of one source text: `{ path, typeOnly }`. */
+/** The imports of one source text: `{ path, typeOnly, dynamic }`. */
 function importsOf(text) {
   const found = [];
   for (const [, clause, from, bare] of text.matchAll(STATIC)) {
@@ -46,7 +48,7 @@ function importsOf(text) {
   }
   for (const line of text.split("\n")) {
     if (COMMENT.test(line)) continue;
-    for (const [, path] of line.matchAll(DYNAMIC)) found.push({ path, typeOnly: false });
+    for (const [, path] of line.matchAll(DYNAMIC)) found.push({ path, typeOnly: false, dynamic: true });
   }
   return found;
 }
@@ -65,10 +67,8 @@ function check(file, text) {
   if (!stage) return [`src/${file} belongs to no stage: move it, or give it a row in scripts/layers.mjs`];
   return importsOf(text).flatMap(({ path, typeOnly }) => {
     if (!/^[.#]/.test(path)) return outside(file, stage, path);
-    const target = path.startsWith("#")
-      ? `${path.slice(1)}/`
-      : relative("/", resolve("/", dirname(file), path));
-    const to = stageOf(target.split(sep).join("/"));
+    const target = targetOf(file, path);
+    const to = stageOf(target);
     if (to === "leaves" || to === stage) return [];
     const allowed = MAY_IMPORT[stage];
     if (allowed.includes("*") || allowed.includes(to)) return [];
@@ -77,9 +77,69 @@ function check(file, text) {
   });
 }
 
+/** What an import of ours means, as a path below src/; `#host` and its like stand for a folder. */
+const targetOf = (file, path) =>
+  path.startsWith("#")
+    ? `${path.slice(1)}/`
+    : relative("/", resolve("/", dirname(file), path))
+        .split(sep)
+        .join("/");
+
+/**
+ * Circles of value imports between stages, each with the imports that make it. A dynamic import counts: it
+ * only loads later. Types are erased, so they may go in circles.
+ */
+function stageCycles(texts) {
+  const edges = new Map();
+  for (const [file, text] of texts) {
+    const from = stageOf(file);
+    for (const { path, typeOnly } of importsOf(text)) {
+      const to = /^[.#]/.test(path) && !typeOnly ? stageOf(targetOf(file, path)) : undefined;
+      if (to === undefined || to === from || from === undefined) continue;
+      if (!edges.has(from)) edges.set(from, new Map());
+      edges.get(from).set(to, `src/${file} imports ${path}`);
+    }
+  }
+  return components(edges).map((stages) => {
+    const inside = stages.flatMap((from) =>
+      [...(edges.get(from) ?? [])].filter(([to]) => stages.includes(to)).map(([, example]) => example),
+    );
+    return `${stages.sort().join(", ")} import each other in a circle: ${inside.sort().join("; ")}`;
+  });
+}
+
+/** Circles of static value imports between files: they load only as long as no file runs code of another. */
+function fileCycles(texts) {
+  const edges = new Map();
+  for (const [file, text] of texts) {
+    const values = importsOf(text).filter((i) => !i.typeOnly && !i.dynamic && i.path.startsWith("."));
+    edges.set(file, new Map(values.map(({ path }) => [targetOf(file, path), path])));
+  }
+  return components(edges).map((files) => files.sort().join(" "));
+}
+
+/** The strongly connected components of more than one node (Tarjan); the keys of a Map are next. */
+function components(edges) {
+  const [index, low, stack, found] = [new Map(), new Map(), [], []];
+  const visit = (node) => {
+    index.set(node, index.size);
+    low.set(node, index.get(node));
+    stack.push(node);
+    for (const next of edges.get(node)?.keys() ?? []) {
+      if (!index.has(next)) visit(next);
+      if (stack.includes(next)) low.set(node, Math.min(low.get(node), low.get(next)));
+    }
+    if (low.get(node) !== index.get(node)) return;
+    const component = stack.splice(stack.indexOf(node));
+    if (component.length > 1) found.push(component);
+  };
+  for (const node of edges.keys()) if (!index.has(node)) visit(node);
+  return found;
+}
+
 function outside(file, stage, path) {
   if (MAY_REACH_OUT.includes(stage)) return [];
-  const who = MAY_REACH_OUT.join(" and ");
+  const who = MAY_REACH_OUT.join(", ").replace(/, (?=\w+$)/, " and ");
   return [`src/${file} imports ${path}: only ${who} may import node: modules and packages`];
 }
 
@@ -90,13 +150,24 @@ function says(stage) {
 
 function main(root) {
   const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((f) => f.endsWith(".ts"));
-  const complaints = files
-    .map((file) => file.split(sep).join("/"))
-    .sort()
-    .flatMap((file) => check(file, readFileSync(join(root, file), "utf8")));
-  for (const line of complaints) console.error(line);
-  console.log(`layers: ${files.length} files, ${complaints.length} forbidden imports`);
-  return complaints.length === 0 ? 0 : 1;
+  const texts = new Map(
+    files
+      .map((file) => file.split(sep).join("/"))
+      .sort()
+      .map((file) => [file, readFileSync(join(root, file), "utf8")]),
+  );
+  const complaints = [...texts].flatMap(([file, text]) => check(file, text));
+  const cycles = stageCycles(texts);
+  for (const line of [...complaints, ...cycles]) console.error(line);
+  if (process.argv.includes("--cycles"))
+    for (const line of fileCycles(texts)) console.log(`a circle: ${line}`);
+  const within = fileCycles(texts).length;
+  console.log(
+    `layers: ${files.length} files, ${complaints.length} forbidden imports, ${cycles.length} circles between stages, ` +
+      `${within} within (--cycles lists them)`,
+  );
+  return complaints.length + cycles.length === 0 ? 0 : 1;
 }
 
-process.exitCode = main(resolve(process.argv[2] ?? join(import.meta.dirname, "..", "src")));
+const given = process.argv.slice(2).find((arg) => !arg.startsWith("--"));
+process.exitCode = main(resolve(given ?? join(import.meta.dirname, "..", "src")));

@@ -14,6 +14,7 @@ export {
 } from "./dtype.ts";
 export { CommandQueue, CopyItem, SyncItem, showItem, WaitItem } from "./engine/commandqueue.ts";
 export { clearKernelCache } from "./engine/compile.ts";
+export { Device } from "./engine/devices.ts";
 export { CacheCollector } from "./engine/jit/collector.ts";
 export { TinyJit } from "./engine/jit/jit.ts";
 export { runSchedule, runScheduleSync } from "./engine/realize.ts";
@@ -46,7 +47,6 @@ export { HCQGraph } from "./runtime/hcq/graph.ts";
 export { HCQProgram, type KernArgs } from "./runtime/hcq/program.ts";
 export { HWCommandQueue, HWComputeQueue, HWCopyQueue, hcqCommand } from "./runtime/hcq/queue.ts";
 export { profiler, type Span } from "./runtime/profile.ts";
-export { Device } from "./runtime/registry.ts";
 export { BufferCopy, BufferRead, BufferXfer, CompiledRunner, CustomOp } from "./runtime/runner.ts";
 export { ConstBuffer, type LazyOp, MemBuffer, showAst } from "./schedule/lazyop.ts";
 export { createSchedule, type ScheduleItem } from "./schedule/schedule.ts";

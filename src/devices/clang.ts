@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { InternalError, OutOfMemoryError } from "../errors.ts";
 import { chain, type MaybePromise } from "../helpers.ts";
+import { type Koffi, openKoffi } from "../host/koffi.ts";
+import { Native } from "../host/native.ts";
 import { clangRenderer } from "../render/languages.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
 import { compileTogether } from "./clang/batch.ts";
 import { type CCompiler, findCompiler, vectorsOf } from "./clang/compiler.ts";
-import { Native } from "./clang/native.ts";
-import { type Koffi, openKoffi } from "./koffi.ts";
 import { RingDevice } from "./wasm/device.ts";
 import { RingProgram } from "./wasm/program.ts";
 

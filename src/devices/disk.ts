@@ -3,7 +3,7 @@
 
 import { closeSync, existsSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { DeviceError, FileError } from "../errors.ts";
-import { type Allocator, type Compiled, HOST_SLACK } from "../runtime/device.ts";
+import { type Allocator, type Compiled, HOST_ALIGN, HOST_SLACK } from "../runtime/device.ts";
 
 /** A file as one allocation holds it open: a file put in its place later is another one. */
 interface Opened {
@@ -21,6 +21,7 @@ class File implements Allocator<Part> {
   readonly recycles = false;
   readonly slack = HOST_SLACK;
   readonly canTransfer = false;
+  readonly offsetAlign = HOST_ALIGN;
   readonly #path: string;
 
   constructor(path: string) {
@@ -98,6 +99,8 @@ export function open(name: string): Compiled<Part> {
     allocator: new File(path),
     renderer: undefined,
     keepsTime: false,
+    space: undefined,
+    timeline: undefined,
     graph: undefined,
     compilesAside: false,
     compile() {

@@ -1,7 +1,7 @@
 // EXT holds host arrays: where data comes from and where results are read. A handle is the array itself.
 
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
-import { type Allocator, type Compiled, HOST_SLACK } from "../runtime/device.ts";
+import { type Allocator, type Compiled, HOST_ALIGN, HOST_SLACK } from "../runtime/device.ts";
 
 /** Memory as plain Uint8Arrays, for every device whose handle is a host array. */
 export const hostAllocator = (device: string): Allocator<Uint8Array> => ({
@@ -22,6 +22,7 @@ export const hostAllocator = (device: string): Allocator<Uint8Array> => ({
   offset: (handle, nbytes, at) => handle.subarray(at, at + nbytes),
   recycles: false,
   slack: HOST_SLACK,
+  offsetAlign: HOST_ALIGN,
   canTransfer: false,
   transfer: (dest, src) => void dest.set(src),
 });
@@ -31,6 +32,8 @@ export const open = (name: string): Compiled<Uint8Array> => ({
   allocator: hostAllocator(name),
   renderer: undefined,
   keepsTime: false,
+  space: undefined,
+  timeline: undefined,
   graph: undefined,
   compilesAside: false,
   compile() {

@@ -306,6 +306,8 @@ export const open = (name: string): Compiled<Uint8Array> => ({
   allocator: hostAllocator(name),
   renderer: JSRenderer,
   keepsTime: false,
+  space: undefined,
+  timeline: undefined,
   graph: undefined,
   compilesAside: false,
   compile(_, source) {

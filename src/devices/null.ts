@@ -2,7 +2,7 @@
 // the host side. What is read back from it is zeros.
 
 import { ClangRenderer } from "../render/languages.ts";
-import { type Compiled, HOST_SLACK, type Launch } from "../runtime/device.ts";
+import { type Compiled, HOST_ALIGN, HOST_SLACK, type Launch } from "../runtime/device.ts";
 
 export interface Recorded {
   readonly name: string;
@@ -26,11 +26,14 @@ export const open = (name: string): Compiled<null> => ({
     offset: () => null,
     recycles: false,
     slack: HOST_SLACK,
+    offsetAlign: HOST_ALIGN,
     canTransfer: true,
     transfer() {},
   },
   renderer: { ...ClangRenderer, name },
   keepsTime: false,
+  space: recorded,
+  timeline: undefined,
   graph: undefined,
   compilesAside: false,
   compile: (kernel, source) => ({

@@ -2,10 +2,10 @@
 // and words in the GPU's own rings. `NV:1` is the second GPU.
 
 import { DeviceError, InternalError } from "../errors.ts";
+import { openKoffi } from "../host/koffi.ts";
 import { CUDARenderer, cudaFor } from "../render/languages.ts";
 import { ordinalOf } from "../runtime/registry.ts";
 import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
-import { openKoffi } from "./koffi.ts";
 import { type NVCompiler, NVDevice } from "./nv/device.ts";
 import { openGpu } from "./nv/driver.ts";
 import type { NVGpu } from "./nv/gpu.ts";

@@ -1,7 +1,7 @@
 // WASM: the default device, in Node and in a page. Its kernels are modules of one function on the memory that holds the
 // rings too (wasm/), executed by workers and by the calling thread.
 
-import { enableRelaxedSimd } from "#devices";
+import { enableRelaxedSimd } from "#host";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { CompileError, InternalError, OutOfMemoryError } from "../errors.ts";
 import { hasRelaxedSimd, wasmRenderer } from "../render/wasm/wasm.ts";

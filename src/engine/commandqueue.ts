@@ -6,11 +6,11 @@ import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
 import { getOrMake, runAsync, runSync, type Step, settle, timestamp } from "../helpers.ts";
 import type { Buffer } from "../runtime/buffer.ts";
-import { type Fence, HCQCompatCompiled } from "../runtime/hcq/device.ts";
-import { Device } from "../runtime/registry.ts";
+import type { Compiled } from "../runtime/device.ts";
 import { updateStats } from "../runtime/stats.ts";
 import { itemDone, type ScheduleItem } from "../schedule/schedule.ts";
 import { compileAhead, runnerFor } from "./compile.ts";
+import { Device } from "./devices.ts";
 import { CacheCollector } from "./jit/collector.ts";
 import { Progress } from "./progress.ts";
 
@@ -151,7 +151,7 @@ export class CommandQueue {
     const active = new Set(start);
     const waiting = new Map<SyncItem, string[]>();
     /** what has been synchronised; a fence where the devices see to the order themselves */
-    const seen = new Map<SyncItem, Fence | undefined>();
+    const seen = new Map<SyncItem, unknown>();
     for (let device = this.#next(active); device !== undefined; device = this.#next(active)) {
       const queue = this.#queue(device);
       const si = queue[0] as QueueItem;
@@ -222,10 +222,10 @@ export function showItem(x: QueueItem): string {
  * What comes after the sync on the devices that wait for it comes after all that is queued here. Where all of them can
  * wait for this device's signals, a point on its timeline is enough and the host goes on; else the host stops.
  */
-function* synchronize({ device, waiting }: SyncItem): Step<Fence | undefined> {
+function* synchronize({ device, waiting }: SyncItem): Step<unknown> {
   const start = timestamp();
   const source = yield* Device.opened(device);
-  const fence = source instanceof HCQCompatCompiled ? yield* fenceFor(source, waiting) : undefined;
+  const fence = yield* fenceFor(source, waiting);
   if (fence === undefined) yield* settle(source.synchronize());
   if (env.DEBUG >= 2) {
     const seconds = (timestamp() - start) / 1000;
@@ -235,18 +235,17 @@ function* synchronize({ device, waiting }: SyncItem): Step<Fence | undefined> {
   return fence;
 }
 
-function* fenceFor(source: HCQCompatCompiled, waiting: Iterable<string>): Step<Fence | undefined> {
+/** undefined: some device that waits cannot do so without the host. */
+function* fenceFor(source: Compiled, waiting: Iterable<string>): Step<unknown> {
   for (const name of waiting) {
     const reader = yield* Device.opened(name);
-    if (!(reader instanceof HCQCompatCompiled) || reader.signalSpace !== source.signalSpace) return undefined;
+    if (reader.timeline === undefined || reader.space !== source.space) return undefined;
   }
-  return source.fence();
+  return source.timeline?.fence();
 }
 
-function waitOn(device: string, fence: Fence | undefined): void {
-  if (fence === undefined) return;
-  const reader = Device.get(device);
-  if (reader instanceof HCQCompatCompiled) reader.waitFor(fence);
+function waitOn(device: string, fence: unknown): void {
+  if (fence !== undefined) Device.get(device).timeline?.waitFor(fence);
 }
 
 /** Allocates the outputs, runs, and marks the nodes: a failure leaves the graph as it was. */

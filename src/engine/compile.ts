@@ -11,8 +11,6 @@ import { uopsToCStyle } from "../render/cstyle.ts";
 import { ClangLanguage } from "../render/languages.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
-import { HCQCompatCompiled } from "../runtime/hcq/device.ts";
-import { Device, kindOf } from "../runtime/registry.ts";
 import {
   BufferCopy,
   BufferRead,
@@ -23,6 +21,7 @@ import {
 } from "../runtime/runner.ts";
 import { astKey, astStructure, type LazyOp } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
+import { Device } from "./devices.ts";
 import { Progress } from "./progress.ts";
 import { searchKernel } from "./search.ts";
 
@@ -45,7 +44,7 @@ export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
     case "COPY": {
       const src = si.inputs[0] as Buffer;
       if (canTransfer(out.device, src.device)) return new BufferXfer();
-      return kindOf(src.device) === "DISK" ? new BufferRead() : new BufferCopy();
+      return Device.storageOf(src.device) === "file" ? new BufferRead() : new BufferCopy();
     }
     case "CUSTOM":
       return new CustomOp(first.arg);
@@ -62,13 +61,10 @@ function writesWhatItReads({ outputs, inputs }: ScheduleItem): boolean {
   return outputs.some((o) => inputs.some((i) => memory(i) === memory(o)));
 }
 
-/** Devices of a kind, and devices that wait for each other's signals, copy without the host. */
+/** Whether the devices copy without the host. */
 function canTransfer(to: string, from: string): boolean {
   const dest = Device.get(to);
-  const src = Device.isOpen(from) ? Device.get(from) : undefined;
-  if (dest instanceof HCQCompatCompiled && src instanceof HCQCompatCompiled)
-    return dest.signalSpace === src.signalSpace;
-  return dest.allocator.canTransfer && kindOf(to) === kindOf(from);
+  return dest.allocator.canTransfer && Device.isOpen(from) && Device.get(from).space === dest.space;
 }
 
 /** What a kernel depends on besides its device. */

@@ -6,11 +6,11 @@ import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
-import { Device } from "../runtime/registry.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
 import { logGraph } from "../viz/log.ts";
 import { CommandQueue } from "./commandqueue.ts";
+import { Device } from "./devices.ts";
 import { CacheCollector } from "./jit/collector.ts";
 
 /** Computes what the graph needs. What is realised already costs nothing. */

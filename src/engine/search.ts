@@ -2,7 +2,7 @@
 // fits is tried; it ends when nothing gets faster, or time is up. What was found is kept for the next process, or the
 // next visit of a page. Without BEAM the heuristic decides (codegen/opt/heuristics), which is also where the search starts.
 
-import { recall, remember, showProgress } from "#devices";
+import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
 import { isExactEnough } from "../codegen/opt/mma.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";

@@ -2,13 +2,13 @@
 // ranges if the server supports them, else as one stream). Loaders of all formats read headers through a
 // ByteSource, check them, and only then ask it to provide the parts that become tensors.
 
+import { fileSize, hasFiles, readBytes } from "#host";
 import { type DType, dtypes } from "../dtype.ts";
 import { realize } from "../engine/realize.ts";
 import { ArgumentError, FileError } from "../errors.ts";
 import { runAsync } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
-import { fileSize, hasFiles, readBytes } from "../runtime/files.ts";
 import { Device } from "../runtime/registry.ts";
 import { Tensor } from "../tensor/tensor.ts";
 

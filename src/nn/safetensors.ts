@@ -2,10 +2,10 @@
 // not trusted: everything in it is checked against the real size of the file before anything is allocated. A
 // tensor of a file is a view of the file, read when it is moved to a device.
 
+import { writeBytes } from "#host";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError, FileError } from "../errors.ts";
 import { prod } from "../helpers.ts";
-import { writeBytes } from "../runtime/files.ts";
 import { Device } from "../runtime/registry.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type ByteSource, bytesOf, concat, openSource, type Source, tensorOn } from "./bytes.ts";

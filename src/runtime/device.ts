@@ -1,34 +1,79 @@
-// What a device is made of: an allocator, a renderer and compiler, and a way to run what was compiled. A device
-// states what it can do as plain required fields; the registry (registry.ts) finds and opens it by name.
+// The contract of a device: an allocator, a renderer and a compiler, and a way to run what was compiled. What a device can
+// do it states in plain required fields; nobody asks for its name or its class. The registry (registry.ts) finds and opens
+// it by name. Who writes a device reads this file, and registers the device with a line in devices/node.ts or browser.ts.
+//
+// Every call that may have to wait returns a MaybePromise: the value itself where it is there, else a promise. Whoever
+// calls goes on at once with a value, so a device that never waits costs no task. A promise with `waitSync` (`waitable` in
+// helpers.ts) can also be waited for by blocking. Without it, `dataSync` and the other synchronous calls are refused on
+// this device with an error that says so; nothing else changes (WebGPU: reading back is always asynchronous).
 
 import type { Renderer, Source } from "../codegen/target.ts";
 import type { MaybePromise, Step } from "../helpers.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
+
+// ---- what is known of a device before it is opened ----
+
+/**
+ * What the buffers of a device are. `memory`: kernels compute on it. The others hold data and compute nothing: `array`
+ * host arrays, where data comes from and results are read; `file` files, whose path follows the colon of the device's name.
+ */
+export type StorageKind = "memory" | "array" | "file";
+
+export interface DeviceModule {
+  /**
+   * Opens a device. `name` is canonical and carries what followed the colon: CUDA:1, DISK:/path. Throws a DeviceError
+   * that says what is missing and how to get it. Whoever fails to open it may try again.
+   */
+  open(name: string): MaybePromise<Compiled>;
+}
+
+/** A line of the registry. */
+export interface DeviceKind {
+  readonly storage: StorageKind;
+  /** Loads the device's module. It comes at first use: a program does not pay for devices that it does not open. */
+  load(): MaybePromise<DeviceModule>;
+}
+/** By kind, the part of the name before the colon. */
+export type DeviceKinds = Readonly<Record<string, DeviceKind>>;
+
+// ---- memory ----
 
 /** A handle of device memory: an address, an object, whatever the allocator gave out. */
 export type Handle = unknown;
 
 /** Bytes of dropped tensors that a host's memory takes before the collector is pushed. */
 export const HOST_SLACK = 64 << 20;
+/** What vectors of the host ask for: 64 bytes, a cache line. */
+export const HOST_ALIGN = 64;
 
 export interface Allocator<H = Handle> {
-  /** Throws OutOfMemoryError when there is no room. `zeroed`: it must read as zeros. */
+  /** Throws OutOfMemoryError where there is no room. `zeroed`: it must read as zeros. */
   alloc(nbytes: number, zeroed: boolean): H;
+  /** Work that was enqueued before may still use the memory: the device must not hand it to anybody too early. */
   free(handle: H, nbytes: number): void;
+  /** After all work that was enqueued before. `src` may change as soon as the call returns, or its promise resolves. */
   copyin(dest: H, src: Uint8Array): MaybePromise<void>;
+  /** After all work that was enqueued before; done when it returns, or when its promise resolves. */
   copyout(dest: Uint8Array, src: H): MaybePromise<void>;
-  /** A window on the bytes for devices in host memory, valid until the next allocation; undefined elsewhere. */
+  /**
+   * A window on the bytes where the host reaches them, valid until the next allocation; undefined elsewhere. The caller
+   * synchronises first.
+   */
   view(handle: H, nbytes: number): Uint8Array | undefined;
-  /** Memory inside an allocation, for buffers that are views of others. */
+  /** Memory inside an allocation, for buffers that are views of others. Not freed by itself. */
   offset(handle: H, nbytes: number, byteOffset: number): H;
+  /** The jit gives buffers inside an arena offsets that are multiples of this, a power of two. */
+  readonly offsetAlign: number;
   /** Freed memory may be kept and handed out again for the same size (cache.ts). */
   readonly recycles: boolean;
   /** Dropped tensors may hold so many bytes before the collector is pushed, which takes milliseconds (buffer.ts). */
   readonly slack: number;
-  /** `transfer` copies between two devices of this kind without the host. */
+  /** `transfer` copies between devices of one `space` without the host, in the order of their work. */
   readonly canTransfer: boolean;
   transfer(dest: H, src: H, nbytes: number): void;
 }
+
+// ---- kernels ----
 
 export interface Launch {
   readonly globalSize: readonly number[];
@@ -43,11 +88,16 @@ export interface Launch {
 export interface Program<H = Handle> {
   /** operations and bytes of a launch, for those who measure; set by whoever compiled it */
   cost?: { readonly ops: number; readonly bytes: number } | undefined;
-  /** Enqueues; with `wait` it returns the seconds that the kernel took. */
+  /**
+   * Enqueues: it comes after all that this device was given before, and its results need not be there when it returns.
+   * With `wait` it is done, and the answer is the seconds that the kernel took, by the device's clock where it has one.
+   */
   run(handles: readonly H[], launch: Launch, wait: boolean): MaybePromise<number | undefined>;
 }
 
-/** A place of memory in a captured step. Two with the same root may overlap. */
+// ---- captured steps ----
+
+/** A piece of memory in a captured step. Two with the same root may overlap. */
 export interface GraphSlot {
   /** undefined: another with every run */
   readonly handle: Handle | undefined;
@@ -70,7 +120,7 @@ export interface GraphKernel {
   readonly varVals: ReadonlyMap<Variable, number>;
   readonly work: number;
 }
-/** A copy between devices of one kind; `dest` and `src` are slots. */
+/** A copy between devices of one space; `dest` and `src` are slots. */
 export interface GraphCopy {
   readonly kind: "copy";
   readonly dest: number;
@@ -81,30 +131,42 @@ export interface GraphCopy {
 }
 export type GraphItem = GraphKernel | GraphCopy;
 
-/** A run of items that were made one thing. */
+/** A run of captured items as one thing: an HCQGraph, a CUDA graph, a command buffer. */
 export interface GraphRunner {
-  /** `handles` are by slot; of those that are fixed none is looked at. */
+  /** Enqueues all of it. `handles` are by slot; those of fixed slots are not looked at. */
   run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void>;
 }
-/** How a device condenses runs of captured items. */
-export interface GraphSupport {
-  /** items of devices with the same one may be condensed together */
-  readonly space: unknown;
-  make(items: readonly GraphItem[], slots: readonly GraphSlot[]): GraphRunner;
+/** Makes a graph of items whose devices are all of one space. */
+export type GraphMaker = (items: readonly GraphItem[], slots: readonly GraphSlot[]) => GraphRunner;
+
+// ---- the device ----
+
+/** How devices of one space wait for each other without the host. `F` is a point in the work of one of them. */
+export interface Timeline<F = unknown> {
+  /** The work that was enqueued here so far. */
+  fence(): F;
+  /** What is enqueued here from now on comes after a fence of a device of the same space. */
+  waitFor(fence: F): void;
 }
 
 export interface Compiled<H = Handle> {
   /** canonical, as in DEV: WASM, CLANG, DISK:/path */
   readonly name: string;
   readonly allocator: Allocator<H>;
-  /** undefined: the device holds data and cannot compute */
+  /** what kernels for it are made of and limited by; undefined where the device holds data and cannot compute */
   readonly renderer: Renderer | undefined;
+  /** devices with the same one reach each other: they transfer, share graphs and wait for each other, as far as they can */
+  readonly space: unknown;
+  /** undefined: another device's work waits for this one's on the host, by `synchronize` */
+  readonly timeline: Timeline | undefined;
+  /** undefined: captured items are executed one by one */
+  readonly graph: GraphMaker | undefined;
   /** PROFILE=1: it notes when things ran by its own clock; false: what `run` enqueues is done when it returns */
   readonly keepsTime: boolean;
-  /** undefined: captured items are executed one by one */
-  readonly graph: GraphSupport | undefined;
   /** compiling goes on beside the host: the kernels of a schedule are started together before any of them runs */
   readonly compilesAside: boolean;
+  /** Makes a program of what its renderer gave. Throws a CompileError where the source is refused. */
   compile(name: string, source: Source): MaybePromise<Program<H>>;
+  /** Until all that was enqueued is done. Throws what failed on the device meanwhile. */
   synchronize(): MaybePromise<void>;
 }

@@ -2,7 +2,7 @@
 // and the host's own. On HCQ devices the times are the timestamps of signals around each command, read when the
 // command is done; on others the host's clock. The trace is written to PROFILEPATH when the process ends.
 
-import { atExit, writeText } from "#devices";
+import { atExit, writeText } from "#host";
 import { env } from "../env.ts";
 import { FileError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";

@@ -1,22 +1,21 @@
-// `Device`: finds devices by name, opens them on first use, keeps them. Which devices exist is one line each in
-// devices/node.ts and devices/browser.ts; modules are loaded lazily, those that load at once open synchronously.
+// `Device`: finds devices by name, opens them on first use, keeps them. Which devices there are is said by whoever registers
+// them: engine/devices.ts those of this build. Modules are loaded lazily; those that load at once open synchronously.
 
-import { registry } from "#devices";
 import { env } from "../env.ts";
 import { DeviceError } from "../errors.ts";
 import { type MaybePromise, runAsync, type Step, settle } from "../helpers.ts";
-import type { Compiled } from "./device.ts";
+import type { Compiled, DeviceKind, DeviceKinds, StorageKind } from "./device.ts";
 
-/** Upper-cases the kind and drops a `:0`; what follows DISK: is a path and stays as it is. */
+/** The part of a name before the colon: WASM of WASM:1. */
+export const kindOf = (name: string): string => name.split(":", 1)[0] as string;
+
+/** Upper-cases the kind and drops a `:0`; the path of a file stays as it is. */
 export function canonicalize(name: string): string {
   const colon = name.indexOf(":");
-  const kind = (colon < 0 ? name : name.slice(0, colon)).toUpperCase();
+  const kind = kindOf(name).toUpperCase();
   const rest = colon < 0 ? "" : name.slice(colon + 1);
-  return rest === "" || (rest === "0" && kind !== "DISK") ? kind : `${kind}:${rest}`;
+  return rest === "" || (rest === "0" && !isFile(kind)) ? kind : `${kind}:${rest}`;
 }
-
-/** The part of a canonical name before the colon: WASM of WASM:1. */
-export const kindOf = (name: string): string => name.split(":", 1)[0] as string;
 
 /** The number of a GPU in its name: 0 of CUDA, 1 of CUDA:1. */
 export function ordinalOf(name: string): number {
@@ -25,25 +24,41 @@ export function ordinalOf(name: string): number {
   throw new DeviceError(`${name}: expected the number of a GPU after the colon, as in ${kindOf(name)}:1`);
 }
 
-const holdsOnly = (canonical: string): boolean => ["EXT", "DISK"].includes(kindOf(canonical));
-
 /** The devices that a name stands for: itself, or those of a group, `WASM,WASM:1`, in canonical spelling. */
 export const devicesOf = (name: string): readonly string[] =>
-  (/^disk:/i.test(name) ? [name] : name.split(",")).map((n) => canonicalize(n.trim()));
+  (isFile(kindOf(name)) ? [name] : name.split(",")).map((n) => canonicalize(n.trim()));
+
+const isFile = (kind: string): boolean => Device.storageOf(kind.toUpperCase()) === "file";
 
 /** New tensors are computed where they are, so the default device must not be one that only holds data. */
 function requireComputing(canonical: string): string {
-  if (!holdsOnly(canonical)) return canonical;
+  if (Device.computes(canonical)) return canonical;
   throw new DeviceError(
     `device ${canonical} holds data and cannot compute, so it cannot be the default; ` +
       "set DEV or Device.DEFAULT to a device that computes, such as WASM, JS or CLANG",
   );
 }
 
-class DeviceRegistry {
+export class DeviceRegistry {
+  readonly #kinds = new Map<string, DeviceKind>();
   readonly #open = new Map<string, Compiled>();
   readonly #opening = new Map<string, Promise<Compiled>>();
   #default: string | undefined;
+
+  /** Adds kinds of device, or replaces those that are not open yet. */
+  register(kinds: DeviceKinds): this {
+    for (const [kind, entry] of Object.entries(kinds)) this.#kinds.set(kind, entry);
+    return this;
+  }
+
+  /** What the buffers of a device are; it need not be open. */
+  storageOf(name: string): StorageKind {
+    return this.#kinds.get(kindOf(name))?.storage ?? "memory";
+  }
+  /** Whether kernels run there; else it holds data. */
+  computes(name: string): boolean {
+    return this.storageOf(name) === "memory";
+  }
 
   /** The device of new tensors: the setting DEV, WASM unless changed. */
   get DEFAULT(): string {
@@ -51,15 +66,15 @@ class DeviceRegistry {
   }
   set DEFAULT(name: string) {
     const canonical = requireComputing(canonicalize(name));
-    this.#loader(canonical);
+    this.#kind(canonical);
     this.#default = canonical;
   }
 
   /** The canonical name of a device that computes; an error where this build has no such device. */
   computing(name: string): string {
     const canonical = canonicalize(name);
-    this.#loader(canonical);
-    if (!holdsOnly(canonical)) return canonical;
+    this.#kind(canonical);
+    if (this.computes(canonical)) return canonical;
     throw new DeviceError(
       `device ${canonical} holds data and cannot compute; name a device that does, such as WASM, JS or CLANG`,
     );
@@ -67,7 +82,7 @@ class DeviceRegistry {
 
   /** The kinds of device this build knows. */
   get kinds(): readonly string[] {
-    return Object.keys(registry);
+    return [...this.#kinds.keys()];
   }
 
   /** Loads and opens a device; again, gives the same one. */
@@ -102,14 +117,14 @@ class DeviceRegistry {
     return this.#open.get(canonical) ?? (yield* settle(this.#start(canonical)));
   }
 
-  #loader(canonical: string) {
-    if (canonical.includes(",") && kindOf(canonical) !== "DISK") {
+  #kind(canonical: string): DeviceKind {
+    if (canonical.includes(",") && this.storageOf(canonical) !== "file") {
       throw new DeviceError(
         `device ${canonical} names several devices, where one is wanted; name one, or spread a tensor with t.shard([…])`,
       );
     }
-    const loader = Object.hasOwn(registry, kindOf(canonical)) ? registry[kindOf(canonical)] : undefined;
-    if (loader !== undefined) return loader;
+    const kind = this.#kinds.get(kindOf(canonical));
+    if (kind !== undefined) return kind;
     throw new DeviceError(
       `device ${canonical} does not exist; this build has ${this.kinds.join(", ")} (set DEV or Device.DEFAULT to one of them)`,
     );
@@ -123,7 +138,7 @@ class DeviceRegistry {
       if (env.DEBUG >= 1) console.log(`opened device ${canonical}`);
       return device;
     };
-    const loaded = this.#loader(canonical)();
+    const loaded = this.#kind(canonical).load();
     if (!("then" in loaded)) {
       const device = loaded.open(canonical);
       if (!("then" in device)) return keep(device);
@@ -149,5 +164,5 @@ class DeviceRegistry {
   }
 }
 
-/** The devices: `await Device.open("CLANG")`, `Device.DEFAULT = "JS"`. */
+/** The devices of the process: `await Device.open("CLANG")`, `Device.DEFAULT = "JS"`. */
 export const Device = new DeviceRegistry();

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type CCompiler, compile, findCompiler, vectorsOf } from "../../src/devices/clang/compiler.ts";
-import { openKoffi } from "../../src/devices/koffi.ts";
-import { load } from "./native.ts";
+import { openKoffi } from "../../src/host/koffi.ts";
+import { load } from "../host/native.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -88,7 +88,7 @@ describe("the rings of CLANG", () => {
     await ready;
     const [a, b] = [dev("CLANG:40"), dev("CLANG:41")] as const;
     expect(a.timelineSignal).not.toBe(b.timelineSignal);
-    expect(a.signalSpace).toBe(b.signalSpace);
+    expect(a.space).toBe(b.space);
     const values = [a.timelineValue, b.timelineValue];
     let t = await new Tensor([1, 2, 3], { device: names[0] as string }).realize();
     for (let i = 0; i < 20; i++) t = t.add(i).to(names[(i + 1) % 2] as string);

@@ -8,9 +8,9 @@ import { CompileError, withEnv } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { compileTogether } from "../../src/devices/clang/batch.ts";
 import { type CCompiler, findCompiler, linker } from "../../src/devices/clang/compiler.ts";
-import { type Koffi, openKoffi } from "../../src/devices/koffi.ts";
 import type { MaybePromise, Waitable } from "../../src/helpers.ts";
-import { load } from "./native.ts";
+import { type Koffi, openKoffi } from "../../src/host/koffi.ts";
+import { load } from "../host/native.ts";
 
 async function ready(): Promise<{ compiler: CCompiler; koffi: Koffi } | string> {
   try {

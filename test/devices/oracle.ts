@@ -2,7 +2,7 @@
 // item, what the GPU would have been given, and finds races. The text that the renderer
 // makes is made too, and thrown away.
 
-import { registry } from "#devices";
+import { Device } from "gradloom";
 import type { Renderer } from "../../src/codegen/target.ts";
 import { open } from "../../src/devices/js.ts";
 
@@ -18,6 +18,6 @@ export function registerOracle(name: string, renderer: Renderer): string {
       },
     } satisfies Renderer,
   };
-  Object.assign(registry, { [name]: () => ({ open: () => device }) });
+  Device.register({ [name]: { storage: "memory", load: () => ({ open: () => device }) } });
   return name;
 }

@@ -4,10 +4,10 @@
 import { Device, Tensor, withEnv } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Source } from "../../src/codegen/target.ts";
-import * as browser from "../../src/devices/browser.ts";
 import { clearKernelCache } from "../../src/engine/compile.ts";
 import { Progress } from "../../src/engine/progress.ts";
 import { type MaybePromise, setClock } from "../../src/helpers.ts";
+import * as browser from "../../src/host/browser.ts";
 import type { Compiled, Program } from "../../src/runtime/device.ts";
 
 let now = 0;

@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { compile, findCompiler } from "../../src/devices/clang/compiler.ts";
-import { type Koffi, openKoffi } from "../../src/devices/koffi.ts";
 import { type DType, dtypes } from "../../src/dtype.ts";
 import { CompileError, DeviceError } from "../../src/errors.ts";
+import { type Koffi, openKoffi } from "../../src/host/koffi.ts";
 import { type CStyleLanguage, uopsToCStyle } from "../../src/render/cstyle.ts";
 import {
   ClangLanguage,
@@ -19,7 +19,7 @@ import {
   MetalLanguage,
   OpenCLLanguage,
 } from "../../src/render/languages.ts";
-import { load } from "../devices/native.ts";
+import { load } from "../host/native.ts";
 import {
   allCases,
   aluCase,

@@ -1,7 +1,7 @@
 // A small OpenCL host for the tests: opens the first device through koffi, builds
 // a program, runs one case of it.
 
-import { openKoffi } from "../../src/devices/koffi.ts";
+import { openKoffi } from "../../src/host/koffi.ts";
 import { type Case, encode } from "./kernels.ts";
 
 type Fn = (...args: unknown[]) => number & bigint;

@@ -1,9 +1,8 @@
 // Split reductions: two kernels on a GPU whose compute units would be idle, one kernel elsewhere. Tests which
 // axis is split, which reductions stay whole, and that the values are the same.
 
-import { CUDARenderer, createSchedule, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
+import { CUDARenderer, createSchedule, Device, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
-import { registry } from "#devices";
 import { open as openNull } from "../../src/devices/null.ts";
 import { cudaFor } from "../../src/render/languages.ts";
 import { registerOracle } from "../devices/oracle.ts";
@@ -213,7 +212,7 @@ describe("contractions with few results", () => {
   test("also in the first call of a jit, which opens the GPU", async () => {
     const device = "GPUCLOSED";
     const closed = { ...openNull(device), renderer: CUDARenderer };
-    Object.assign(registry, { [device]: () => ({ open: () => closed }) });
+    Device.register({ [device]: { storage: "memory", load: () => ({ open: () => closed }) } });
     const [x, g] = [empty([512, 64, 8, 8], device), empty([512, 64, 6, 6], device)];
     const step = new TinyJit(async () => {
       const w = Tensor.zeros([64, 64, 3, 3], { device }).contiguous();

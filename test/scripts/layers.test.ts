@@ -67,12 +67,12 @@ const planted: [file: string, text: string, complaint: string][] = [
     "engine/realize.ts",
     'import "../tensor/tensor.ts";',
     "src/engine/realize.ts imports src/tensor/tensor.ts: engine may import only " +
-      "leaves, shape, lazy, schedule, uop, codegen, render, runtime, devices, viz",
+      "leaves, shape, lazy, schedule, uop, codegen, render, runtime, devices, host, viz",
   ],
   [
     "runtime/buffer.ts",
     'import { readFileSync } from "node:fs";',
-    "src/runtime/buffer.ts imports node:fs: only devices and cli may import node: modules and packages",
+    "src/runtime/buffer.ts imports node:fs: only host, devices and cli may import node: modules and packages",
   ],
   [
     "utils/misc.ts",
@@ -83,4 +83,18 @@ const planted: [file: string, text: string, complaint: string][] = [
 
 test.each(planted)("a planted violation in %s fails", (file, text, complaint) => {
   expect(layers({ [file]: text })).toEqual({ status: 1, complaints: [complaint] });
+});
+
+test("stages that import each other's values in a circle fail; types may", () => {
+  const engine = { "engine/realize.ts": 'import { log } from "../viz/log.ts";\n' };
+  expect(layers({ ...engine, "viz/log.ts": 'import type { x } from "../engine/realize.ts";\n' }).status).toBe(
+    0,
+  );
+  expect(layers({ ...engine, "viz/log.ts": 'const x = () => import("../engine/realize.ts");\n' })).toEqual({
+    status: 1,
+    complaints: [
+      "engine, viz import each other in a circle: src/engine/realize.ts imports ../viz/log.ts; " +
+        "src/viz/log.ts imports ../engine/realize.ts",
+    ],
+  });
 });

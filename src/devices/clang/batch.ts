@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type MaybePromise, range, type Waitable, waitable } from "../../helpers.ts";
-import { keep, kept } from "../store.ts";
+import { keep, kept } from "../../host/diskcache.ts";
 import {
   type CCompiler,
   compileAlone,

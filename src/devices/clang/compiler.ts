@@ -11,9 +11,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
+import { cached, keyOf } from "../../host/diskcache.ts";
 import { ClangLanguage } from "../../render/languages.ts";
 import type { Vectors } from "../../render/vectors.ts";
-import { cached, keyOf } from "../store.ts";
 
 export interface CCompiler {
   /** the command and its first arguments */

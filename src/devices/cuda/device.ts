@@ -5,7 +5,7 @@ import type { Renderer, Source } from "../../codegen/target.ts";
 import { InternalError } from "../../errors.ts";
 import type { MaybePromise } from "../../helpers.ts";
 import { cudaFor } from "../../render/languages.ts";
-import type { Compiled, GraphSupport } from "../../runtime/device.ts";
+import type { Compiled, GraphMaker } from "../../runtime/device.ts";
 import { ordinalOf } from "../../runtime/registry.ts";
 import { CudaContext, type CudaSystem } from "./context.ts";
 import { ATTRIBUTE } from "./driver.ts";
@@ -23,7 +23,10 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   readonly timing: Timing;
   readonly allocator: CudaAllocator;
   readonly renderer: Renderer;
-  readonly graph: GraphSupport;
+  readonly graph: GraphMaker;
+  readonly space: CudaSystem;
+  /** a stream waits for events of its own context only: the host is between two GPUs */
+  readonly timeline = undefined;
   readonly #compiler: CudaCompiler;
   readonly #args: LaunchArguments;
 
@@ -35,7 +38,8 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
     this.#compiler = new CudaCompiler(nvrtc, this.context.arch, name);
     this.renderer = fitted(renderer, this.context, this.#compiler.arch);
     this.#args = new LaunchArguments(this.context);
-    this.graph = { space: system, make: (items, slots) => new CudaGraph(items, slots, deviceOf) };
+    this.space = system;
+    this.graph = (items, slots) => new CudaGraph(items, slots, deviceOf);
     for (const peer of system.devices) {
       peer.allocator.allowAccess(this.context);
       this.allocator.allowAccess(peer.context);

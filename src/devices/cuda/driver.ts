@@ -3,7 +3,7 @@
 // and addresses are numbers: the driver gives out none above 2^53. What the calls mean together is left to the others.
 
 import { DeviceError } from "../../errors.ts";
-import type { Koffi } from "../koffi.ts";
+import type { Koffi } from "../../host/koffi.ts";
 import { DRIVER_PATHS } from "./find.ts";
 
 /** Where a call leaves its results: an array that it fills. */

@@ -4,7 +4,7 @@
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import { type Allocator, HOST_SLACK } from "../../runtime/device.ts";
+import { type Allocator, HOST_ALIGN, HOST_SLACK } from "../../runtime/device.ts";
 import type { CudaContext } from "./context.ts";
 import { ATTRIBUTE, CUDA } from "./driver.ts";
 import { Staging } from "./staging.ts";
@@ -28,6 +28,7 @@ export class CudaAllocator implements Allocator<CudaBlock> {
   readonly recycles = true;
   readonly slack: number;
   readonly canTransfer = true;
+  readonly offsetAlign = HOST_ALIGN;
   readonly #context: CudaContext;
   readonly #timing: Timing;
   readonly #staging: Staging;

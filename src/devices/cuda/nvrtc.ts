@@ -5,9 +5,9 @@
 
 import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
+import { cached, keyOf } from "../../host/diskcache.ts";
+import type { Koffi } from "../../host/koffi.ts";
 import { CUDALanguage } from "../../render/languages.ts";
-import type { Koffi } from "../koffi.ts";
-import { cached, keyOf } from "../store.ts";
 import { builtinsBeside, headersBeside, nvrtcPaths } from "./find.ts";
 import { HEADERS } from "./headers.ts";
 

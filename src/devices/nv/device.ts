@@ -117,7 +117,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     this.#setUp();
   }
 
-  get signalSpace(): unknown {
+  get space(): unknown {
     return this;
   }
   protected peers(): Iterable<HCQCompatCompiled> {

@@ -6,7 +6,7 @@
 // (25 ns; a call through koffi takes 100 and more). Elsewhere it would not, so other processors are refused.
 
 import { DeviceError } from "../../errors.ts";
-import { type Koffi, openKoffi } from "../koffi.ts";
+import { type Koffi, openKoffi } from "../../host/koffi.ts";
 
 /** Memory outside of V8's heap: its address does not change. */
 export interface Native {

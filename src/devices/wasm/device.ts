@@ -69,7 +69,7 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
     hardware.tenants.add(this);
   }
 
-  get signalSpace(): unknown {
+  get space(): unknown {
     return this.hardware;
   }
   get words(): Int32Array {

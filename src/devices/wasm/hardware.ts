@@ -1,7 +1,7 @@
 // What all devices on the rings share: the memory, the rings in it, the host's executor and the workers. Decides
 // who executes a submission, waits for signals, and cleans up after a failure. One instance a process.
 
-import { canBlock } from "#devices";
+import { canBlock } from "#host";
 import { env } from "../../env.ts";
 import { DeviceError, OutOfMemoryError } from "../../errors.ts";
 import { type MaybePromise, waitable } from "../../helpers.ts";

@@ -1,7 +1,7 @@
 // The worker threads that run executors: started when there is work for them, never keeping a process alive, shared by
 // all WASM devices. Where none can be started the host executes everything itself.
 
-import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#devices";
+import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#host";
 import { env } from "../../env.ts";
 import { Executor } from "./executor.ts";
 import { LAYOUT, MAX_EXECUTORS } from "./layout.ts";

@@ -1,6 +1,6 @@
 // From the trace of a call to what can be replayed. Every buffer of the captured items becomes a slot, and items name
 // their arguments by slot: an input (given with each call), an output (new with each call, so that a result that
-// somebody holds is never overwritten), or fixed. Fixed are the memory of tensors that were there before (weights),
+// somebody holdsData is never overwritten), or fixed. Fixed are the memory of tensors that were there before (weights),
 // host data, and what only the items see, which is planned into one arena a device. Nothing here runs anything.
 
 import type { DType } from "../../dtype.ts";
@@ -20,7 +20,7 @@ import {
   type Trace,
   type TraceItem,
 } from "./collector.ts";
-import { arrange, type BufferUse, holds, type MemoryReport, planArenas, usesOf } from "./memoryplan.ts";
+import { arrange, type BufferUse, holdsData, type MemoryReport, planArenas, usesOf } from "./memoryplan.ts";
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
@@ -331,5 +331,5 @@ export function seal(trace: Trace, inputs: readonly Placeholder[], kept: Readonl
   const local = [...usesOf(trace.items, trace.firstNode).values()].filter(
     (u) => u.local && !kept.has(u.buffer),
   );
-  for (const { buffer } of local) if (!holds(buffer)) buffer.dispose();
+  for (const { buffer } of local) if (!holdsData(buffer)) buffer.dispose();
 }

@@ -2,7 +2,7 @@
 // items do not show: which tensors were assigned to, which random numbers were drawn, which values were read on the
 // host. A Trace is the record of one call. What is made of it is decided in invariants.ts and capture.ts.
 
-import { asyncScope } from "#devices";
+import { asyncScope } from "#host";
 import { JitError } from "../../errors.ts";
 import { toposort } from "../../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../../lazy/lazybuffer.ts";

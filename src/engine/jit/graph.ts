@@ -5,8 +5,8 @@ import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import type { Compiled, GraphItem, GraphRunner, GraphSlot } from "../../runtime/device.ts";
-import { Device } from "../../runtime/registry.ts";
 import { BufferXfer, CompiledRunner } from "../../runtime/runner.ts";
+import { Device } from "../devices.ts";
 import type { Captured, JitItem, Slot } from "./capture.ts";
 
 /** A graph that stands for some of the items, or an item. */
@@ -21,10 +21,10 @@ export function condense({ items, slots }: Captured): Stage[] {
     const run = runAt(items, at);
     if (run.length === 0) stages.push({ kind: "item", item: items[at++] as JitItem });
     else {
-      const support = Device.get(deviceOf(run[0] as GraphItem)).graph;
-      if (support === undefined) throw new InternalError("a graph on a device that makes none");
+      const make = Device.get(deviceOf(run[0] as GraphItem)).graph;
+      if (make === undefined) throw new InternalError("a graph on a device that makes none");
       const end = at + run.length;
-      stages.push({ kind: "graph", graph: support.make(run, places), items: items.slice(at, end) });
+      stages.push({ kind: "graph", graph: make(run, places), items: items.slice(at, end) });
       at = end;
     }
   }
@@ -40,10 +40,10 @@ function runAt(items: readonly JitItem[], at: number): GraphItem[] {
   let space: unknown;
   for (const item of items.slice(at)) {
     const found = graphItem(item);
-    const support = found === undefined ? undefined : Device.get(deviceOf(found)).graph;
-    if (found === undefined || support === undefined) break;
-    if (run.length > 0 && support.space !== space) break;
-    space = support.space;
+    const device = found === undefined ? undefined : Device.get(deviceOf(found));
+    if (found === undefined || device?.graph === undefined) break;
+    if (run.length > 0 && device.space !== space) break;
+    space = device.space;
     run.push(found);
   }
   return run;
@@ -70,7 +70,7 @@ function graphItem(item: JitItem): GraphItem | undefined {
   if (!(runner instanceof BufferXfer)) return undefined;
   const [dest, src] = args as [number, number];
   const [to, from] = item.devices.map((d) => Device.get(d)) as [Compiled, Compiled];
-  if (to.graph?.space !== from.graph?.space) return undefined;
+  if (to.space !== from.space) return undefined;
   return { kind: "copy", dest, src, nbytes: item.nbytes, from, to };
 }
 

@@ -5,9 +5,9 @@ import type { Value } from "../../dtype.ts";
 import { JitError } from "../../errors.ts";
 import { getOrMake, runSync } from "../../helpers.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
-import { kindOf } from "../../runtime/registry.ts";
 import { astFormula, astSkeleton, constantsIn } from "../../schedule/lazyop.ts";
 import type { ScheduleItem } from "../../schedule/schedule.ts";
+import { Device } from "../devices.ts";
 import { carried, type Trace } from "./collector.ts";
 
 interface KernelFacts {
@@ -121,7 +121,8 @@ function hostData(trace: Trace): { item: ScheduleItem; buffer: Buffer }[] {
   const draws = new Set(trace.draws.map((d) => d.buffer));
   return trace.captured.flatMap(({ item }) => {
     const buffer = item.inputs[0];
-    if (item.ast[0]?.op !== "COPY" || buffer === undefined || kindOf(buffer.device) !== "EXT") return [];
+    if (item.ast[0]?.op !== "COPY" || buffer === undefined || Device.storageOf(buffer.device) !== "array")
+      return [];
     const made = item.reads?.some((lb) => lb.id >= trace.firstNode && lb.op === "EMPTY") ?? false;
     return made && buffer.base === undefined && !draws.has(buffer) ? [{ item, buffer }] : [];
   });
@@ -143,9 +144,10 @@ function requireNothingCarried(before: Summary, now: Trace): void {
 function computedIn(trace: Trace): WeakSet<Buffer> {
   const draws = new Set(trace.draws.map((d) => d.buffer));
   const [written, made, computed] = [new Set<Buffer>(), new Set<Buffer>(), new Set<Buffer>()];
-  const fixed = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
   for (const { item, isNew } of trace.items) {
-    const varies = item.inputs.some((b) => computed.has(b) || draws.has(b) || !(written.has(b) || fixed(b)));
+    const varies = item.inputs.some(
+      (b) => computed.has(b) || draws.has(b) || (!written.has(b) && Device.computes(b.device)),
+    );
     item.outputs.forEach((out, k) => {
       if (isNew && !written.has(out) && item.lazies[k]?.op !== "ASSIGN") made.add(out);
       written.add(out);

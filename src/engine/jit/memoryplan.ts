@@ -5,10 +5,10 @@
 import { dtypes } from "../../dtype.ts";
 import { getOrMake } from "../../helpers.ts";
 import { Buffer } from "../../runtime/buffer.ts";
-import { Device, kindOf } from "../../runtime/registry.ts";
 import { CompiledRunner } from "../../runtime/runner.ts";
 import { readInPlace } from "../../schedule/lazyop.ts";
 import { orderForMemory, planMemory } from "../../schedule/memory.ts";
+import { Device } from "../devices.ts";
 import type { Trace, TraceItem } from "./collector.ts";
 
 export interface MemoryReport {
@@ -23,7 +23,8 @@ export interface MemoryReport {
   readonly totalPlanned: number;
 }
 
-export const holds = (b: Buffer): boolean => kindOf(b.device) === "EXT" || kindOf(b.device) === "DISK";
+/** Host arrays and files are not memory that a plan could share. */
+export const holdsData = (b: Buffer): boolean => !Device.computes(b.device);
 
 /** Where a buffer comes from, seen from the items alone. */
 export interface BufferUse {
@@ -66,7 +67,7 @@ export function arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): Tr
   const uses = usesOf(items, trace.firstNode);
   const numbers = new Map([...uses.keys()].map((b, i) => [b, i]));
   const bytes = [...uses.values()].map(({ buffer, local }) =>
-    local && !holds(buffer) && !kept.has(buffer) ? buffer.nbytes : 0,
+    local && !holdsData(buffer) && !kept.has(buffer) ? buffer.nbytes : 0,
   );
   const middle = at(0);
   const number = (b: Buffer): number => numbers.get(b) as number;
@@ -92,8 +93,8 @@ function placesOf(items: readonly TraceItem[]): (-1 | 0 | 1)[] {
   return items.map(({ item }, i) => {
     const [dest, src] = [item.outputs[0], item.inputs[0]];
     if (item.ast[0]?.op !== "COPY" || dest === undefined || src === undefined) return 0;
-    if (holds(src) && !holds(dest) && !lastWrite.has(src) && firstUse.get(dest) === i) return -1;
-    return holds(dest) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
+    if (holdsData(src) && !holdsData(dest) && !lastWrite.has(src) && firstUse.get(dest) === i) return -1;
+    return holdsData(dest) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
   });
 }
 
@@ -112,7 +113,7 @@ function liveRanges(
   free: ReadonlySet<Buffer>,
 ): LiveRange[] {
   const places = new Map<Buffer, LiveRange>();
-  const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holds(b);
+  const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holdsData(b);
   items.forEach((traced, i) => {
     const { item, isNew } = traced;
     if (!isNew) return;
@@ -155,7 +156,10 @@ export function planArenas(
     getOrMake(byDevice, (place.values[0] as BufferUse).buffer.device, () => []).push(place);
   let bytes = 0;
   for (const [device, places] of byDevice) {
-    const { offsets, nbytes } = planMemory(places);
+    // sizes that are multiples of the alignment give offsets that are
+    const { offsetAlign } = Device.get(device).allocator;
+    const sizes = places.map((r) => ({ ...r, nbytes: Math.ceil(r.nbytes / offsetAlign) * offsetAlign }));
+    const { offsets, nbytes } = planMemory(sizes);
     bytes += nbytes;
     const arena = new Buffer(device, nbytes, dtypes.uint8);
     places.forEach(({ values }, i) => {
@@ -166,7 +170,7 @@ export function planArenas(
   let [apart, others] = [0, 0];
   for (const { buffer } of uses.values()) {
     if (planned.has(buffer)) apart += buffer.nbytes;
-    else if (!holds(buffer)) others += buffer.nbytes;
+    else if (!holdsData(buffer)) others += buffer.nbytes;
   }
   const memory = {
     apart,

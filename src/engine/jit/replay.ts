@@ -7,8 +7,8 @@ import { type Step, settle } from "../../helpers.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import { GlobalCounters } from "../../runtime/counters.ts";
 import type { Handle } from "../../runtime/device.ts";
-import { Device } from "../../runtime/registry.ts";
 import { BufferXfer, CompiledRunner, type VarVals } from "../../runtime/runner.ts";
+import { Device } from "../devices.ts";
 import type { Captured, JitItem, Slot } from "./capture.ts";
 import { condense, type Stage } from "./graph.ts";
 

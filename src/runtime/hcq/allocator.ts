@@ -3,7 +3,7 @@
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import { type Allocator, HOST_SLACK } from "../device.ts";
+import { type Allocator, HOST_ALIGN, HOST_SLACK } from "../device.ts";
 import type { HCQCompatCompiled } from "./device.ts";
 
 /** What `alloc` of an HCQ device returns. */
@@ -20,6 +20,7 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
   implements Allocator<R>
 {
   readonly canTransfer = true;
+  readonly offsetAlign: number = HOST_ALIGN;
   readonly recycles = true;
   readonly slack: number = HOST_SLACK;
   readonly device: HCQCompatCompiled;

@@ -4,9 +4,8 @@
 
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import type { Compiled, GraphSupport, Handle } from "../device.ts";
+import type { Compiled, GraphMaker, Handle, Timeline } from "../device.ts";
 import type { HCQCompatAllocator } from "./allocator.ts";
-// A cycle on purpose: neither file runs code of the other on load.
 import { HCQGraph } from "./graph.ts";
 import type { HCQProgram, TimestampPair } from "./program.ts";
 import type { HWCommandQueue, HWComputeQueue, HWCopyQueue } from "./queue.ts";
@@ -34,7 +33,7 @@ export abstract class HCQCompatCompiled implements Compiled {
   abstract readonly renderer: Renderer;
   readonly compilesAside: boolean = false;
   /** devices with the same one can wait for each other's signals */
-  abstract readonly signalSpace: unknown;
+  abstract readonly space: unknown;
 
   /** what the submissions of this device signal; becomes the shadow when the values run out */
   timelineSignal: HCQSignal;
@@ -72,12 +71,13 @@ export abstract class HCQCompatCompiled implements Compiled {
   protected abstract blockOn(signal: HCQSignal, value: number): void;
   /** Device clock to microseconds since 1970, the unit of every trace. */
   abstract gpu2cpuTime(gpuTime: number): number;
-  /** The devices that share `signalSpace`, this one among them. */
+  /** The devices that share `space`, this one among them. */
   protected abstract peers(): Iterable<HCQCompatCompiled>;
 
   readonly keepsTime = true;
-  get graph(): GraphSupport {
-    return { space: this.signalSpace, make: (items, slots) => new HCQGraph(items, slots) };
+  readonly graph: GraphMaker = (items, slots) => new HCQGraph(items, slots);
+  get timeline(): Timeline<Fence> {
+    return this;
   }
 
   /** Everything that was submitted is done. */

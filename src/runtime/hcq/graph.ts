@@ -5,9 +5,17 @@
 import { InternalError } from "../../errors.ts";
 import { getOrMake, type Step, settle } from "../../helpers.ts";
 import { evaluate, type Variable } from "../../shape/symbolic.ts";
-import type { GraphCopy, GraphItem, GraphKernel, GraphRunner, GraphSlot, Handle } from "../device.ts";
+import type {
+  Compiled,
+  GraphCopy,
+  GraphItem,
+  GraphKernel,
+  GraphRunner,
+  GraphSlot,
+  Handle,
+} from "../device.ts";
 import type { HCQCompatAllocRes } from "./allocator.ts";
-import { type Fence, HCQCompatCompiled, type HCQSignal } from "./device.ts";
+import type { Fence, HCQCompatCompiled, HCQSignal } from "./device.ts";
 import { HCQProgram, type KernArgs } from "./program.ts";
 import type { HWCommandQueue, HWComputeQueue, HWCopyQueue } from "./queue.ts";
 
@@ -255,8 +263,8 @@ const isCompute = (q: HWCommandQueue): q is HWComputeQueue => q.kind === "comput
 /** The compute queue of a device speaks for it. */
 const isTimelined = (lane: Lane): boolean => isCompute(lane.queue);
 
-function hcq(device: unknown): HCQCompatCompiled {
-  if (device instanceof HCQCompatCompiled) return device;
+function hcq(device: Compiled): HCQCompatCompiled {
+  if ("computeQueue" in device) return device as HCQCompatCompiled;
   throw new InternalError("a graph of queues on a device without queues");
 }
 

@@ -8,8 +8,8 @@ import { openDriver } from "../../../src/devices/cuda/driver.ts";
 import type { CudaBlock } from "../../../src/devices/cuda/memory.ts";
 import { LaunchArguments } from "../../../src/devices/cuda/program.ts";
 import { CHUNK } from "../../../src/devices/cuda/staging.ts";
-import { openKoffi } from "../../../src/devices/koffi.ts";
 import { runSync } from "../../../src/helpers.ts";
+import { openKoffi } from "../../../src/host/koffi.ts";
 import { type GraphItem, HOST_SLACK } from "../../../src/runtime/device.ts";
 import { profiler } from "../../../src/runtime/profile.ts";
 import { runProgram } from "../../device/program.ts";
@@ -204,7 +204,7 @@ describe("shared memory", () => {
       localSize: [32],
     };
     const item = { ...kernel, vars: [], varVals: new Map(), work: 0 } as GraphItem;
-    const graph = device.graph.make([item], [{ handle: block, root: block, from: 0, to: 64 }]);
+    const graph = device.graph([item], [{ handle: block, root: block, from: 0, to: 64 }]);
     runSync(graph.run([], new Map()), "the graph");
     await device.synchronize();
     const small = withEnv({ CACHE: "0" }, () => device.compile("E_7", kernels.failing("E_7")));

@@ -3,12 +3,11 @@
 
 import { Device, Tensor, TinyJit, withEnv } from "gradloom";
 import { expect, test } from "vitest";
-import { registry } from "#devices";
 import { CudaSystem } from "../../../src/devices/cuda/context.ts";
 import { CudaDevice } from "../../../src/devices/cuda/device.ts";
 import { openDriver } from "../../../src/devices/cuda/driver.ts";
 import { type CodeKind, type Nvrtc, openNvrtc } from "../../../src/devices/cuda/nvrtc.ts";
-import { openKoffi } from "../../../src/devices/koffi.ts";
+import { openKoffi } from "../../../src/host/koffi.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 
 test("an NVRTC that is older than the GPU: PTX, compiled by the driver", async ({ skip }) => {
@@ -36,7 +35,7 @@ test("an NVRTC that is older than the GPU: PTX, compiled by the driver", async (
   };
   const system = new CudaSystem(openDriver(koffi, "CUDA"), "CUDA");
   const open = (name: string) => new CudaDevice(name, system, old, CUDARenderer);
-  Object.assign(registry, { OLDCUDA: () => ({ open }) });
+  Device.register({ OLDCUDA: { storage: "memory", load: () => ({ open }) } });
   await withEnv({ CACHE: "0" }, async () => {
     const on = { device: "OLDCUDA" };
     const a = Tensor.arange(64 * 64, on)

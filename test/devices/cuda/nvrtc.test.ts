@@ -15,7 +15,7 @@ import {
   type Nvrtc,
   openNvrtc,
 } from "../../../src/devices/cuda/nvrtc.ts";
-import { openKoffi } from "../../../src/devices/koffi.ts";
+import { openKoffi } from "../../../src/host/koffi.ts";
 
 let folder = "";
 beforeAll(() => {

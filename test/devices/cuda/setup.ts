@@ -1,7 +1,7 @@
 // CUDA devices on the fake driver, for the tests of this folder: one by itself,
 // or as the CUDA of this process.
 
-import { registry } from "#devices";
+import { Device } from "gradloom";
 import { CudaSystem } from "../../../src/devices/cuda/context.ts";
 import { CudaDevice } from "../../../src/devices/cuda/device.ts";
 import { FakeDriver, type FakeOptions, type FakeState } from "./fake.ts";
@@ -30,7 +30,7 @@ export function fakeCuda(options: FakeOptions = {}): Fake {
 /** From now on `Device.open("CUDA")` gives devices of this driver. Before the first is opened. */
 export function installFake(options: FakeOptions = {}): Fake {
   const fake = fakeCuda(options);
-  Object.assign(registry, { CUDA: () => ({ open: (name: string) => fake.open(name) }) });
+  Device.register({ CUDA: { storage: "memory", load: () => ({ open: (name) => fake.open(name) }) } });
   return fake;
 }
 

@@ -4,11 +4,11 @@
 
 import { writeFileSync } from "node:fs";
 import { CudaCompiler, openNvrtc } from "../../../src/devices/cuda/nvrtc.ts";
-import { openKoffi } from "../../../src/devices/koffi.ts";
 import { loadCubin } from "../../../src/devices/nv/cubin.ts";
 import { NVDevice } from "../../../src/devices/nv/device.ts";
 import { openGpu } from "../../../src/devices/nv/driver.ts";
 import { openKernel } from "../../../src/devices/nv/kernel.ts";
+import { openKoffi } from "../../../src/host/koffi.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import { runPrograms } from "./programs.ts";
 import { recorded } from "./recorder.ts";

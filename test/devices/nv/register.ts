@@ -1,7 +1,7 @@
 // Makes the device MOCKNV: NV with a GPU in JavaScript behind it, for the suites that run on every device;
 // MOCKLATE is the same with a GPU that executes only when it is waited for, so that the host runs ahead.
 
-import { registry } from "#devices";
+import { Device } from "gradloom";
 import { NVDevice } from "../../../src/devices/nv/device.ts";
 import { MockGpu, type MockOptions } from "./mock.ts";
 
@@ -13,5 +13,8 @@ export function mockDevice(name: string, options: MockOptions = {}): { device: N
   return { device: new NVDevice(name, gpu, gpu.compiler()), gpu };
 }
 
-const module = (options: MockOptions) => () => ({ open: (name: string) => mockDevice(name, options).device });
-Object.assign(registry, { [MOCK]: module({}), [LATE]: module({ when: "poll" }) });
+const kind = (options: MockOptions) => ({
+  storage: "memory" as const,
+  load: () => ({ open: (name: string) => mockDevice(name, options).device }),
+});
+Device.register({ [MOCK]: kind({}), [LATE]: kind({ when: "poll" }) });

@@ -3,8 +3,8 @@
 
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
-import { Native } from "../../src/devices/clang/native.ts";
-import type { Koffi } from "../../src/devices/koffi.ts";
+import type { Koffi } from "../../src/host/koffi.ts";
+import { Native } from "../../src/host/native.ts";
 
 export function load(koffi: Koffi, code: Uint8Array) {
   const native = new Native({ koffi, fs, folder: tmpdir() });

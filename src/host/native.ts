@@ -4,7 +4,7 @@
 // A worker loads the code itself: an address that another thread looked up cannot be called through koffi there (3.3
 // crashes). The entry takes a table of addresses and a table of variables: 37 ns a call, and no limit of parameters.
 
-import type { Koffi, KoffiFunction } from "../koffi.ts";
+import type { Koffi, KoffiFunction } from "./koffi.ts";
 
 /** What of Node it needs. */
 export interface NativeModules {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { withEnv } from "gradloom";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { cached, keyOf } from "../../src/devices/store.ts";
+import { cached, keyOf } from "../../src/host/diskcache.ts";
 
 const root = join(import.meta.dirname, "../..");
 let folder = "";

@@ -1,0 +1,56 @@
+// What the library asks of the platform it runs on: files, worker threads, a cache between processes, hooks. node.ts and
+// browser.ts export these names; `#host` is one of the two. Types only. A new platform (Deno, an edge runtime) is one
+// more file that exports them, and a condition in package.json.
+
+import type { MaybePromise } from "../helpers.ts";
+
+/** A worker thread, seen from where it was started. */
+export interface WorkerHandle {
+  terminate(): void;
+}
+
+/**
+ * A value that is visible to all that a call does, also after its awaits, and to nothing else. Where the platform cannot
+ * tell (`exact` is false), everything that happens until the call ends counts as a part of it.
+ */
+export interface AsyncScope {
+  readonly exact: boolean;
+  run<T>(value: unknown, fn: () => T): T;
+  get(): unknown;
+  /** nobody is inside any more */
+  rest(): void;
+}
+
+export interface Host {
+  /** Paths name files that the DISK device can hold; false: a path is an address. */
+  readonly hasFiles: boolean;
+  /** Bytes `start` to `end` of a file, all of it by default; a file that ends earlier gives fewer. */
+  readBytes(path: string, start?: number, end?: number): Promise<Uint8Array<ArrayBuffer>>;
+  fileSize(path: string): Promise<number>;
+  /** Writes the parts one after the other; the file appears when it is whole. */
+  writeBytes(path: string, parts: AsyncIterable<Uint8Array>): Promise<void>;
+  writeText(path: string, text: string): void;
+  /** The path of a file that an installed npm package holds. */
+  packageFile(name: string, file: string): string;
+
+  /** A text that `remember` kept under the key, in this process, an earlier one or an earlier visit. */
+  recall(key: string): MaybePromise<string | undefined>;
+  remember(key: string, text: string): MaybePromise<void>;
+
+  /** This thread may block while it waits: nobody looks at it. */
+  readonly canBlock: boolean;
+  availableThreads(): number;
+  /**
+   * Runs `source` in a new thread that keeps no process alive. The text defines `start(data, native)`; `native()` gives
+   * a `Native` (native.ts) where the host can call native code. `onEnd` hears why the thread is gone.
+   */
+  spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle;
+  /** Switches relaxed SIMD on where WebAssembly has it behind a flag; before the first module is compiled. */
+  enableRelaxedSimd(): void;
+
+  readonly asyncScope: AsyncScope;
+  /** Calls `fn` when the process ends, well or badly, or when the page is left. */
+  atExit(fn: () => void): void;
+  /** Shows a person how far something is; an empty text takes it away. */
+  showProgress(text: string): void;
+}
