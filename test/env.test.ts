@@ -1,7 +1,7 @@
 // The settings: one table in src/env.ts, every name of it used and documented, read nowhere else; `withEnv`
 // puts back what it changed; GRAPH=1 writes its pictures where GRAPHPATH says.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { env, Tensor, withEnv } from "gradloom";
@@ -25,12 +25,11 @@ describe("the table", () => {
     expect(users.map((u) => u.path)).not.toEqual([]);
   });
 
-  test("README has a row for each name and no other", () => {
-    const readme = existsSync(join(root, "README.md")) ? readFileSync(join(root, "README.md"), "utf8") : "";
-    const lines = readme.split("\n");
+  test("the guide has a row for each name and no other", () => {
+    const lines = readFileSync(join(root, "docs", "guide", "debugging.md"), "utf8").split(/\r?\n/);
     // the settings table is the run of rows around the one of DEBUG
     const at = lines.findIndex((line) => /^\|\s*`?DEBUG\b/.test(line));
-    expect(at, "README.md has a table of settings with a row that starts with DEBUG").toBeGreaterThan(0);
+    expect(at, "the guide has a table of settings with a row that starts with DEBUG").toBeGreaterThan(0);
     let [first, last] = [at, at];
     while (lines[first - 1]?.startsWith("|")) first--;
     while (lines[last + 1]?.startsWith("|")) last++;

@@ -13,8 +13,8 @@ const FOLDERS = ["src", "test", "docs", "bench", "scripts", "examples"];
 
 /** Parts of the tree that are not held to a rule yet. Lists that only shrink. */
 const TO_EDIT = {
-  width: ["src", "ARCHITECTURE.md", "README.md"],
-  words: ["src", "test", "ARCHITECTURE.md", "README.md", "docs/reference"],
+  width: ["src", "ARCHITECTURE.md"],
+  words: ["src", "test", "ARCHITECTURE.md", "docs/reference"],
 };
 
 /** What is exempt for good: these are written by programs, and the glossary quotes the old words. */
