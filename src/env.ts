@@ -7,7 +7,7 @@ import { restoring } from "./helpers.ts";
 /** name -> [default, what it does]. A test compares the table of settings in the docs with this one. */
 export const SETTINGS = {
   DEV: ["WASM", "the default device: WASM, JS, CLANG, CUDA, NV, NULL, optionally with a number (WASM:1)"],
-  DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues"],
+  DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues, 7 passes"],
   NOOPT: [0, "1: plain loops, without vectors, tiles and threads"],
   BEAM: [
     0,

@@ -55,4 +55,5 @@ export { type Sint, Variable } from "./shape/symbolic.ts";
 export { View } from "./shape/view.ts";
 export { type CustomGradient, Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";
 export type * from "./tensor/types.ts";
-export { type UOp, UOpGraph, UOps } from "./uop/uops.ts";
+export { UOpGraph } from "./uop/list.ts";
+export { type UOp, UOps } from "./uop/node.ts";

@@ -6,7 +6,9 @@ import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value } fro
 import { type Algebra, type AluOp, opRecord, resultDType } from "../src/ops.ts";
 import { WASMRenderer } from "../src/render/wasm/wasm.ts";
 import { exp2, log2, sin } from "../src/transcendental.ts";
-import { type UOp, UOpArena, UOpGraph } from "../src/uop/uops.ts";
+import { UOpArena } from "../src/uop/arena.ts";
+import { UOpGraph } from "../src/uop/list.ts";
+import type { UOp } from "../src/uop/node.ts";
 
 const { float32, float64, int32 } = dtypes;
 const FUNCTIONS = { exp2, log2, sin } as const;

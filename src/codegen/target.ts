@@ -4,7 +4,9 @@
 import type { DType } from "../dtype.ts";
 import { DTypeError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
-import type { TensorCore, UOp, UOpGraph } from "../uop/uops.ts";
+import type { UOpGraph } from "../uop/list.ts";
+import type { TensorCore } from "../uop/matrix.ts";
+import type { UOp } from "../uop/node.ts";
 
 /**
  * native: arithmetic in the type itself. storage: loads, stores and casts only, arithmetic goes through

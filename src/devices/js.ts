@@ -6,7 +6,6 @@ import {
   bitcastValue,
   castValue,
   type DType,
-  Pointer,
   readValue,
   scalarOf,
   type Value,
@@ -17,14 +16,15 @@ import { InternalError } from "../errors.ts";
 import { timestamp } from "../helpers.ts";
 import { opRecord } from "../ops.ts";
 import type { Compiled, Program } from "../runtime/device.ts";
-import { elementOf, type UOp, UOpGraph, type UOpName, valueType } from "../uop/uops.ts";
+import { UOpGraph } from "../uop/list.ts";
+import type { Bitcast, Cast, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
 import { hostAllocator } from "./ext.ts";
 import {
   type Cell,
   Copies,
   type Instruction,
-  MEETINGS,
   type Meeting,
+  meetingOf,
   repacked,
   runGroup,
   Shared,
@@ -57,13 +57,18 @@ const lift = (n: number, cells: readonly Cell[], f: (...xs: Value[]) => Value): 
   const spread = cells.map((c) => lanes(c, n));
   return Array.from({ length: n }, (_, i) => f(...spread.map((s) => s[i] as Value)));
 };
+const integer = (c: Cell): number => c as number;
 
-/** Where a node finds things: its own cell, those of its sources, the end of what it opens. */
+/** Where a node finds things. */
 interface Wiring {
-  readonly i: number;
-  readonly at: readonly number[];
-  readonly jump: number;
-  readonly list: UOpGraph;
+  /** its own cell */
+  readonly own: number;
+  /** the cell of one of its sources */
+  cell(source: UOp): number;
+  /** the end of the loop or branch that it opens */
+  readonly end: number;
+  /** the cell that holds the copies of the thread */
+  readonly copies: number;
 }
 type InstructionMaker<K extends UOpName> = (u: UOp<K>, w: Wiring) => Instruction;
 
@@ -77,123 +82,128 @@ const set =
 const unsupported = (u: UOp): Instruction => {
   throw new InternalError(`JS does not interpret ${u.op}`);
 };
-const fixed: InstructionMaker<"CONST" | "DEFINE_ACC"> = (u, { i }) => {
-  const value = lift(valueType(u).count, [u.arg], (x) => wrap(scalarOf(valueType(u)), x));
-  return set(i, () => value);
-};
-const converted =
-  (f: typeof castValue): InstructionMaker<"CAST" | "BITCAST"> =>
-  (u, { i, at }) => {
-    const src = at[0] as number;
-    const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
-    const [count, before] = [valueType(u).count, valueType(u.srcs[0] as UOp).count];
-    if (count !== before) return set(i, (cells) => repacked(lanes(cells[src], before), from, to));
-    return set(i, (cells) => lift(count, [cells[src]], (x) => f(to, x, from)));
-  };
+function constant(dtype: DType, value: Value, { own }: Wiring): Instruction {
+  const cell = lift(dtype.count, [value], (x) => wrap(scalarOf(dtype), x));
+  return set(own, () => cell);
+}
+function converted(f: typeof castValue, u: Cast | Bitcast, { own, cell }: Wiring): Instruction {
+  const source = cell(u.operand);
+  const [to, from] = [scalarOf(u.dtype), scalarOf(u.operand.dtype)];
+  const [count, before] = [u.dtype.count, u.operand.dtype.count];
+  if (count !== before) return set(own, (cells) => repacked(lanes(cells[source], before), from, to));
+  return set(own, (cells) => lift(count, [cells[source]], (x) => f(to, x, from)));
+}
 
 /** What each node does: reads its sources' cells, writes its own, says where to go on. Exhaustive. */
 const INSTRUCTIONS: { readonly [K in UOpName]: InstructionMaker<K> } = {
   // filled in before the start
   DEFINE_GLOBAL: () => goOn,
   DEFINE_VAR: () => goOn,
-  CONST: fixed,
-  DEFINE_ACC: fixed,
-  LOOP: (_, { i, at, jump }) => {
-    const [from, to] = at as [number, number];
+  CONST: (u, w) => constant(u.dtype, u.value, w),
+  DEFINE_ACC: (u, w) => constant(u.dtype, u.initial, w),
+  LOOP: (u, { own, cell, end }) => {
+    const [from, to] = [cell(u.start), cell(u.end)];
     return (cells, pc) => {
-      cells[i] = cells[from];
-      return (cells[i] as number) < (cells[to] as number) ? pc + 1 : jump + 1;
+      cells[own] = cells[from];
+      return integer(cells[own]) < integer(cells[to]) ? pc + 1 : end + 1;
     };
   },
-  ENDLOOP: (u, { at, list }) => {
-    const loop = at[0] as number;
-    const end = list.indexOf((u.srcs[0] as UOp).srcs[1] as UOp);
+  ENDLOOP: ({ loop }, { cell }) => {
+    const [start, end] = [cell(loop), cell(loop.end)];
     return (cells, pc) => {
-      const next = (cells[loop] as number) + 1;
-      cells[loop] = next;
-      return next < (cells[end] as number) ? loop + 1 : pc + 1;
+      const next = integer(cells[start]) + 1;
+      cells[start] = next;
+      return next < integer(cells[end]) ? start + 1 : pc + 1;
     };
   },
-  IF: (_, { at, jump }) => {
-    const condition = at[0] as number;
-    return (cells, pc) => (cells[condition] ? pc + 1 : jump + 1);
+  IF: (u, { cell, end }) => {
+    const condition = cell(u.condition);
+    return (cells, pc) => (cells[condition] ? pc + 1 : end + 1);
   },
   ENDIF: () => goOn,
-  LOAD: (u, { i, at }) => {
-    const { type, count } = memory(u.srcs[0] as UOp, u);
-    const [, , gate, other] = at;
-    if (gate === undefined || other === undefined) return set(i, (cells) => read(cells, at, type, count));
-    return set(i, (cells) => (cells[gate] ? read(cells, at, type, count) : cells[other]));
+  LOAD: (u, { own, cell }) => {
+    const place = placeOf(u.buffer, u.index, cell);
+    const { count } = u.dtype;
+    if (u.gate === undefined || u.otherwise === undefined)
+      return set(own, (cells) => read(cells, place, count));
+    const [gate, otherwise] = [cell(u.gate), cell(u.otherwise)];
+    return set(own, (cells) => (cells[gate] ? read(cells, place, count) : cells[otherwise]));
   },
-  STORE: (u, { at }) => {
-    const { type, count } = memory(u.srcs[0] as UOp, u.srcs[2] as UOp);
-    const gate = at[3];
+  STORE: (u, { cell }) => {
+    const place = placeOf(u.buffer, u.index, cell);
+    const { count } = u.value.dtype;
+    const value = cell(u.value);
+    const gate = u.gate && cell(u.gate);
     return (cells, pc) => {
-      if (gate === undefined || cells[gate]) write(cells, at, type, count);
+      if (gate === undefined || cells[gate]) write(cells, place, lanes(cells[value], count));
       return pc + 1;
     };
   },
-  ALU: (u, { i, at }) => {
-    const { evaluate } = opRecord(u.arg);
-    const d = scalarOf(valueType(u.srcs.at(-1) as UOp));
-    const { count } = valueType(u);
-    const f = (...xs: Value[]): Value => evaluate(d, ...xs);
-    return set(i, (cells) =>
+  ALU: (u, { own, cell }) => {
+    const { evaluate } = opRecord(u.fn);
+    const type = scalarOf(u.operandType);
+    const { count } = u.dtype;
+    const operands = u.operands.map((x) => cell(x));
+    const f = (...xs: Value[]): Value => evaluate(type, ...xs);
+    return set(own, (cells) =>
       lift(
         count,
-        at.map((k) => cells[k]),
+        operands.map((k) => cells[k]),
         f,
       ),
     );
   },
-  CAST: converted(castValue),
-  BITCAST: converted(bitcastValue),
-  PHI: (_, { i, at }) => {
-    const [acc, value] = at as [number, number];
+  CAST: (u, w) => converted(castValue, u, w),
+  BITCAST: (u, w) => converted(bitcastValue, u, w),
+  PHI: (u, { own, cell }) => {
+    const [accumulator, value] = [cell(u.accumulator), cell(u.value)];
     return (cells, pc) => {
-      cells[acc] = cells[i] = cells[value];
+      cells[accumulator] = cells[own] = cells[value];
       return pc + 1;
     };
   },
-  GEP: (u, { i, at }) => {
-    const src = at[0] as number;
-    return set(i, (cells) => (cells[src] as readonly Value[])[u.arg]);
+  GEP: (u, { own, cell }) => {
+    const vector = cell(u.vector);
+    return set(own, (cells) => lanes(cells[vector], u.vector.dtype.count)[u.lane]);
   },
-  VECTORIZE: (_, { i, at }) => set(i, (cells) => at.map((k) => cells[k] as Value)),
-  // filled in for each work item
+  VECTORIZE: (u, { own, cell }) => {
+    const scalars = u.lanes.map((x) => cell(x));
+    return set(own, (cells) => scalars.map((k) => cells[k] as Value));
+  },
+  // filled in for each thread
   SPECIAL: () => goOn,
-  // filled in for each workgroup; its items meet at the others (jsgroup.ts)
+  // filled in for each workgroup; its threads meet at the others (jsgroup.ts)
   DEFINE_LOCAL: () => goOn,
   BARRIER: () => goOn,
   SHFL: () => goOn,
   LDMATRIX: () => goOn,
   WMMA: () => goOn,
-  ASYNC: (u, { at, list }) => {
-    const [to, place, from, index, gate] = at as [number, number, number, number, number?];
-    const type = elementOf({ ...u, srcs: u.srcs.slice(2) } as UOp);
-    const copies = list.uops.length;
+  ASYNC: (u, { cell, copies }) => {
+    const { elements } = u;
+    const [from, to] = [placeOf(u.from, u.fromIndex, cell), placeOf(u.to, u.toIndex, cell)];
+    const gate = u.gate && cell(u.gate);
     return (cells, pc) => {
       if (gate !== undefined && !cells[gate]) return pc + 1;
-      const [shared, first] = [cells[to] as Shared, cells[place] as number];
-      const values = lanes(read(cells, [from, index], type, u.arg), u.arg);
-      if (first % u.arg !== 0 || (cells[index] as number) % u.arg !== 0)
-        throw new InternalError(`ASYNC: ${u.arg} from ${cells[index]} to ${first}, both must be multiples`);
+      const [shared, first] = [cells[to.memory] as Shared, integer(cells[to.index])];
+      const values = lanes(read(cells, from, elements), elements);
+      if (first % elements !== 0 || integer(cells[from.index]) % elements !== 0)
+        throw new InternalError(
+          `ASYNC: ${elements} from ${cells[from.index]} to ${first}, both must be multiples`,
+        );
       values.forEach((_, l) => void shared.expect(first + l));
       (cells[copies] as Copies).add(() => values.forEach((x, l) => void shared.arrive(first + l, x)));
       return pc + 1;
     };
   },
-  COMMIT: (_, { list }) => {
-    const copies = list.uops.length;
+  COMMIT: (_, { copies }) => {
     return (cells, pc) => {
       (cells[copies] as Copies).commit();
       return pc + 1;
     };
   },
-  WAIT: (u, { list }) => {
-    const copies = list.uops.length;
+  WAIT: ({ pending }, { copies }) => {
     return (cells, pc) => {
-      (cells[copies] as Copies).wait(u.arg);
+      (cells[copies] as Copies).wait(pending);
       return pc + 1;
     };
   },
@@ -206,38 +216,45 @@ const INSTRUCTIONS: { readonly [K in UOpName]: InstructionMaker<K> } = {
   SINK: unsupported,
 };
 
+function stepOf<K extends UOpName>(u: UOp<K>, w: Wiring): Instruction {
+  const make: InstructionMaker<K> = INSTRUCTIONS[u.op as K];
+  return make(u, w);
+}
 function instructions(list: UOpGraph): Instruction[] {
   const ends = new Map<UOp, number>();
   list.uops.forEach((u, i) => {
-    if (u.op === "ENDLOOP" || u.op === "ENDIF") ends.set(u.srcs[0] as UOp, i);
+    if (u.op === "ENDLOOP") ends.set(u.loop, i);
+    else if (u.op === "ENDIF") ends.set(u.branch, i);
   });
-  return list.uops.map((u, i) => {
-    const at = u.srcs.map((s) => list.indexOf(s));
-    return (INSTRUCTIONS[u.op] as InstructionMaker<UOpName>)(u, { i, at, jump: ends.get(u) ?? 0, list });
-  });
+  const cell = (source: UOp): number => list.indexOf(source);
+  return list.uops.map((u, own) => stepOf(u, { own, cell, end: ends.get(u) ?? 0, copies: list.uops.length }));
 }
 
-function memory(buf: UOp, value: UOp): { type: DType; count: number } {
-  if (!(buf.dtype instanceof Pointer)) throw new InternalError(`${buf.op} is no buffer`);
-  return { type: buf.dtype.base, count: valueType(value).count };
+/** The cells that say where in memory something is. */
+interface Place {
+  readonly type: DType;
+  readonly memory: number;
+  readonly index: number;
 }
-function read(cells: Cell[], at: readonly number[], type: DType, count: number): Cell {
-  const [view, index] = [cells[at[0] as number] as DataView | Shared, cells[at[1] as number] as number];
+const placeOf = (memory: Memory, index: Expr, cell: Wiring["cell"]): Place => ({
+  type: memory.dtype.base,
+  memory: cell(memory),
+  index: cell(index),
+});
+function read(cells: Cell[], place: Place, count: number): Cell {
+  const [view, index] = [cells[place.memory] as DataView | Shared, integer(cells[place.index])];
+  const { type } = place;
   if (view instanceof Shared) {
     return count === 1 ? view.read(index) : Array.from({ length: count }, (_, l) => view.read(index + l));
   }
   if (count === 1) return readValue(view, index * type.itemsize, type);
   return Array.from({ length: count }, (_, l) => readValue(view, (index + l) * type.itemsize, type));
 }
-function write(cells: Cell[], at: readonly number[], type: DType, count: number): void {
-  const [view, index] = [cells[at[0] as number] as DataView | Shared, cells[at[1] as number] as number];
-  if (view instanceof Shared) {
-    lanes(cells[at[2] as number], count).forEach((x, l) => void view.write(index + l, x));
-    return;
-  }
-  lanes(cells[at[2] as number], count).forEach(
-    (x, l) => void writeValue(view, (index + l) * type.itemsize, type, x),
-  );
+function write(cells: Cell[], place: Place, values: readonly Value[]): void {
+  const [view, index] = [cells[place.memory] as DataView | Shared, integer(cells[place.index])];
+  const { type } = place;
+  if (view instanceof Shared) values.forEach((x, l) => void view.write(index + l, x));
+  else values.forEach((x, l) => void writeValue(view, (index + l) * type.itemsize, type, x));
 }
 
 /** The values of the specials, one combination after the other; the last of them is the fastest. */
@@ -249,20 +266,19 @@ function* combinations(sizes: readonly number[]): Generator<readonly number[]> {
 
 function interpreter(list: UOpGraph): Program<Uint8Array> {
   const program = instructions(list);
-  const globals = list.globals().toSorted((a, b) => a.arg[0] - b.arg[0]);
+  const globals = list.globals().toSorted((a, b) => a.position - b.position);
   const vars = list.uops.flatMap((u, i) => (u.op === "DEFINE_VAR" ? [i] : []));
   // gidx0 is the fastest, as on a GPU
   const specials = (letter: string): { i: number; dim: number }[] =>
     list.uops
-      .flatMap((u, i) => (u.op === "SPECIAL" && u.arg[1].startsWith(letter) ? [{ i, dim: u.arg[0] }] : []))
+      .flatMap((u, i) => (u.op === "SPECIAL" && u.name.startsWith(letter) ? [{ i, dim: u.dimension }] : []))
       .sort((a, b) => b.dim - a.dim);
-  const [groups, items] = [specials("g"), specials("l")];
+  const [groups, threads] = [specials("g"), specials("l")];
   const locals = list.uops.flatMap((u, i) => (u.op === "DEFINE_LOCAL" ? [{ u, i }] : []));
   const meetings = new Map<number, Meeting>();
   list.uops.forEach((u, i) => {
-    const make = MEETINGS[u.op] as ((u: UOp, i: number, at: readonly number[]) => Meeting) | undefined;
-    const at = u.srcs.map((s) => list.indexOf(s));
-    if (make !== undefined) meetings.set(i, make(u, i, at));
+    const meeting = meetingOf(u, (source) => list.indexOf(source));
+    if (meeting !== undefined) meetings.set(i, meeting);
   });
   return {
     run(handles, { vals, globalSize, localSize }, wait) {
@@ -275,22 +291,22 @@ function interpreter(list: UOpGraph): Program<Uint8Array> {
       vars.forEach((i, k) => {
         cells[i] = vals[k];
       });
-      const inGroup = [...combinations(items.map(({ dim }) => localSize[dim] as number))];
+      const inGroup = [...combinations(threads.map(({ dim }) => localSize[dim] as number))];
       for (const group of combinations(groups.map(({ dim }) => globalSize[dim] as number))) {
         groups.forEach(({ i }, k) => {
           cells[i] = group[k];
         });
         const shared = locals.map(({ u, i }) => {
-          const made = new Shared((u.dtype as Pointer).base, u.arg[1]);
+          const made = new Shared(u.dtype.base, u.elements);
           cells[i] = made;
           return made;
         });
-        const each = inGroup.map((item) => {
+        const each = inGroup.map((indexes) => {
           const own = inGroup.length === 1 ? cells : [...cells];
-          items.forEach(({ i }, k) => {
-            own[i] = item[k];
+          threads.forEach(({ i }, k) => {
+            own[i] = indexes[k];
           });
-          // after the cells of the list: what this item copies
+          // after the cells of the list: what this thread copies
           own[program.length] = new Copies();
           return own;
         });

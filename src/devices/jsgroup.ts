@@ -1,19 +1,21 @@
-// Workgroups on JS: the items of a group run one after the other up to the next place where they meet (a barrier, an
+// Workgroups on JS: the threads of a group run one after the other up to the next place where they meet (a barrier, an
 // exchange of values), then on from there. Shared memory notes who touched what since the last barrier, so a kernel that
 // would only work by luck on a GPU fails here. js.ts makes the steps and starts groups.
 
 import { type DType, dtypes, readValue, type Value, writeValue } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { sum } from "../helpers.ts";
-import { elementOf, type Fragment, type Parts, type UOp, type UOpName, valueType } from "../uop/uops.ts";
+import { elementOf } from "../uop/list.ts";
+import type { Digits, Fragment } from "../uop/matrix.ts";
+import type { LoadMatrix, MatrixMultiply, Shuffle, UOp } from "../uop/node.ts";
 
 /** A scalar, or one value a lane. */
 export type Cell = Value | readonly Value[] | DataView | Shared | Copies | undefined;
 export type Instruction = (cells: Cell[], pc: number) => number;
-/** What happens when all items of a group have come to one place; they are in the order of lidx, lidx0 the fastest. */
-export type Meeting = (items: readonly Cell[][], shared: readonly Shared[]) => void;
+/** What happens when all threads of a group have come to one place; they are in the order of lidx, lidx0 the fastest. */
+export type Meeting = (threads: readonly Cell[][], shared: readonly Shared[]) => void;
 
-/** Touched by several items. */
+/** Touched by several threads. */
 const MANY = -2;
 
 /** Memory of one workgroup. It starts as NaN, as a GPU's may. */
@@ -24,8 +26,8 @@ export class Shared {
   readonly #reader: Int32Array;
   /** where copies are under way: they may land at any time */
   readonly #awaited: Uint8Array;
-  /** the item that runs now */
-  item = 0;
+  /** the thread that runs now */
+  thread = 0;
 
   constructor(type: DType, size: number) {
     this.#type = type;
@@ -47,10 +49,10 @@ export class Shared {
   read(index: number): Value {
     const writer = this.#writer[index];
     if (writer === undefined) throw new InternalError(`shared memory has no element ${index}`);
-    if (writer !== -1 && writer !== this.item) this.#race(index, "reads what another wrote");
+    if (writer !== -1 && writer !== this.thread) this.#race(index, "reads what another wrote");
     if (this.#awaited[index] === 1) this.#race(index, "reads what is being copied");
     const reader = this.#reader[index] as number;
-    this.#reader[index] = reader === -1 || reader === this.item ? this.item : MANY;
+    this.#reader[index] = reader === -1 || reader === this.thread ? this.thread : MANY;
     return readValue(this.#view, index * this.#type.itemsize, this.#type);
   }
   write(index: number, value: Value): void {
@@ -60,10 +62,10 @@ export class Shared {
   #claim(index: number): void {
     const [writer, reader] = [this.#writer[index], this.#reader[index]];
     if (writer === undefined) throw new InternalError(`shared memory has no element ${index}`);
-    if (writer !== -1 && writer !== this.item) this.#race(index, "writes what another wrote");
-    if (reader !== -1 && reader !== this.item) this.#race(index, "writes what another read");
+    if (writer !== -1 && writer !== this.thread) this.#race(index, "writes what another wrote");
+    if (reader !== -1 && reader !== this.thread) this.#race(index, "writes what another read");
     if (this.#awaited[index] === 1) this.#race(index, "writes what is being copied");
-    this.#writer[index] = this.item;
+    this.#writer[index] = this.thread;
   }
   /** After a barrier everything may be touched by everyone. */
   settle(): void {
@@ -72,12 +74,12 @@ export class Shared {
   }
   #race(index: number, what: string): never {
     throw new InternalError(
-      `item ${this.item} ${what} at ${index} of shared memory, without a barrier between`,
+      `thread ${this.thread} ${what} at ${index} of shared memory, without a barrier between`,
     );
   }
 }
 
-/** The copies of one item that are under way: they end when it waits for them, which is the latest that they may on a GPU. */
+/** The copies of one thread that are under way: they end when it waits for them, which is the latest that they may on a GPU. */
 export class Copies {
   #batches: (() => void)[][] = [];
   #next: (() => void)[] = [];
@@ -104,123 +106,141 @@ export function repacked(values: readonly Value[], from: DType, to: DType): Valu
   return Array.from({ length: count }, (_, i) => readValue(view, i * to.itemsize, to));
 }
 
-/** The ops at which items meet. */
 const WARP = 32;
-export const MEETINGS: {
-  readonly [K in UOpName]?: (u: UOp<K>, i: number, at: readonly number[]) => Meeting;
-} = {
-  BARRIER: () => (_, shared) => {
-    for (const s of shared) s.settle();
-  },
-  SHFL: (u, i, at) => (items) => {
-    const values = items.map((cells) => cells[at[0] as number]);
-    items.forEach((cells, lane) => {
-      const partner = lane ^ u.arg;
-      if (partner >= items.length) throw new InternalError(`SHFL ${u.arg}: item ${lane} has no partner`);
-      cells[i] = values[partner];
-    });
-  },
-  LDMATRIX: (u, i, at) =>
-    eachWarp((items, first, shared) => {
-      const [memory, place] = at as [number, number];
-      const words = valueType(u).count;
-      const type = elementOf(u);
-      const perRow = 16 / type.itemsize;
-      // a row is four words; item 8 * j + r says where row r of matrix j is
-      const rows = Array.from({ length: 8 * words }, (_, k) => {
-        const cells = items[k] as Cell[];
-        for (const s of shared) s.item = first + k;
-        if ((cells[place] as number) % perRow !== 0)
-          throw new InternalError(
-            `LDMATRIX: a row at ${cells[place]} does not start at a multiple of ${perRow}`,
-          );
-        const values = Array.from({ length: perRow }, (_, l) =>
-          (cells[memory] as Shared).read((cells[place] as number) + l),
-        );
-        return repacked(values, type, u.arg ? dtypes.uint16 : dtypes.uint32) as number[];
-      });
-      items.forEach((cells, lane) => {
-        const [row, column] = [lane >> 2, lane % 4];
-        cells[i] = Array.from({ length: words }, (_, j) => {
-          const half = (k: number): number => rows[8 * j + 2 * column + k]?.[row] as number;
-          return u.arg ? half(0) + half(1) * 65536 : (rows[8 * j + row]?.[column] as number);
-        });
-      });
-    }),
-  WMMA: (u, i, at) =>
-    eachWarp((items) => {
-      const { m, n, k, a, b, c, from, ignored, to } = u.arg;
-      const matrix = (
-        source: number | undefined,
-        fragment: Fragment,
-        type: DType,
-        width: number,
-      ): Float64Array => {
-        const whole = new Float64Array(
-          type === from && fragment !== c ? (fragment === a ? m * k : k * n) : m * n,
-        );
-        items.forEach((cells, lane) => {
-          if (source === undefined) return;
-          const held = cells[source] as readonly Value[];
-          const words = held.map((x) => (fragment === c ? x : (Number(x) >>> ignored) * 2 ** ignored));
-          const values = fragment === c ? held : repacked(words, dtypes.uint32, from);
-          values.forEach((x, e) => {
-            whole[digits(fragment.row, lane, e) * width + digits(fragment.column, lane, e)] = Number(x);
-          });
-        });
-        return whole;
+type CellOf = (source: UOp) => number;
+/** What happens at this node when all threads have come to it; undefined: they do not meet there. */
+export function meetingOf(u: UOp, cell: CellOf): Meeting | undefined {
+  switch (u.op) {
+    case "BARRIER":
+      return (_, shared) => {
+        for (const s of shared) s.settle();
       };
-      const [x, y, z] = [matrix(at[0], a, from, k), matrix(at[1], b, from, n), matrix(at[2], c, to, n)];
-      items.forEach((cells, lane) => {
-        cells[i] = Array.from({ length: c.elements }, (_, e) => {
-          const [row, column] = [digits(c.row, lane, e), digits(c.column, lane, e)];
-          let total = z[row * n + column] as number;
-          for (let j = 0; j < k; j++)
-            total = Math.fround(total + (x[row * k + j] as number) * (y[j * n + column] as number));
-          return total;
-        });
-      });
-    }),
-};
+    case "SHFL":
+      return exchange(u, cell);
+    case "LDMATRIX":
+      return loadMatrices(u, cell);
+    case "WMMA":
+      return multiply(u, cell);
+    default:
+      return undefined;
+  }
+}
 
-/** A meeting of each warp by itself; `first` is the number of its first item. */
+function exchange(u: Shuffle, cell: CellOf): Meeting {
+  const [own, operand] = [cell(u), cell(u.operand)];
+  return (threads) => {
+    const values = threads.map((cells) => cells[operand]);
+    threads.forEach((cells, lane) => {
+      const partner = lane ^ u.mask;
+      if (partner >= threads.length) throw new InternalError(`SHFL ${u.mask}: thread ${lane} has no partner`);
+      cells[own] = values[partner];
+    });
+  };
+}
+
+function loadMatrices(u: LoadMatrix, cell: CellOf): Meeting {
+  const [own, memory, index] = [cell(u), cell(u.buffer), cell(u.index)];
+  const words = u.dtype.count;
+  const type = elementOf(u);
+  const perRow = 16 / type.itemsize;
+  return eachWarp((threads, first, shared) => {
+    // a row is four words; thread 8 * j + r says where row r of matrix j is
+    const rows = threads.slice(0, 8 * words).map((cells, k) => {
+      for (const s of shared) s.thread = first + k;
+      const [array, start] = [cells[memory] as Shared, cells[index] as number];
+      if (start % perRow !== 0)
+        throw new InternalError(`LDMATRIX: a row at ${start} does not start at a multiple of ${perRow}`);
+      const values = Array.from({ length: perRow }, (_, l) => array.read(start + l));
+      return repacked(values, type, u.isTransposed ? dtypes.uint16 : dtypes.uint32) as number[];
+    });
+    threads.forEach((cells, lane) => {
+      const [row, column] = [lane >> 2, lane % 4];
+      cells[own] = Array.from({ length: words }, (_, j) => {
+        const half = (k: number): number => rows[8 * j + 2 * column + k]?.[row] as number;
+        return u.isTransposed ? half(0) + half(1) * 65536 : (rows[8 * j + row]?.[column] as number);
+      });
+    });
+  });
+}
+
+function multiply(u: MatrixMultiply, cell: CellOf): Meeting {
+  const { m, n, k, a, b, c, from, ignored } = u.core;
+  const own = cell(u);
+  const [left, right, before] = [cell(u.a), cell(u.b), u.c && cell(u.c)];
+  /** What the threads of a warp hold, as rows of `width`. */
+  const gather = (
+    threads: readonly Cell[][],
+    fragment: Fragment,
+    [height, width]: readonly [number, number],
+    valuesOf: (cells: Cell[]) => readonly Value[],
+  ): Float64Array => {
+    const whole = new Float64Array(height * width);
+    threads.forEach((cells, lane) => {
+      valuesOf(cells).forEach((x, e) => {
+        whole[positionOf(fragment.row, lane, e) * width + positionOf(fragment.column, lane, e)] = Number(x);
+      });
+    });
+    return whole;
+  };
+  const operand = (source: number) => (cells: Cell[]) => {
+    const words = (cells[source] as readonly Value[]).map((x) => (Number(x) >>> ignored) * 2 ** ignored);
+    return repacked(words, dtypes.uint32, from);
+  };
+  const sums = (cells: Cell[]) => (before === undefined ? [] : (cells[before] as readonly Value[]));
+  return eachWarp((threads) => {
+    const x = gather(threads, a, [m, k], operand(left));
+    const y = gather(threads, b, [k, n], operand(right));
+    const z = gather(threads, c, [m, n], sums);
+    threads.forEach((cells, lane) => {
+      cells[own] = Array.from({ length: c.elements }, (_, e) => {
+        const [row, column] = [positionOf(c.row, lane, e), positionOf(c.column, lane, e)];
+        let total = z[row * n + column] as number;
+        for (let j = 0; j < k; j++)
+          total = Math.fround(total + (x[row * k + j] as number) * (y[j * n + column] as number));
+        return total;
+      });
+    });
+  });
+}
+
+/** A meeting of each warp by itself; `first` is the number of its first thread. */
 function eachWarp(
-  meet: (items: readonly Cell[][], first: number, shared: readonly Shared[]) => void,
+  meet: (threads: readonly Cell[][], first: number, shared: readonly Shared[]) => void,
 ): Meeting {
-  return (items, shared) => {
-    for (let first = 0; first < items.length; first += WARP) {
-      const warp = items.slice(first, first + WARP);
-      if (warp.length < WARP) throw new InternalError(`a warp of ${warp.length} items, expected ${WARP}`);
+  return (threads, shared) => {
+    for (let first = 0; first < threads.length; first += WARP) {
+      const warp = threads.slice(first, first + WARP);
+      if (warp.length < WARP) throw new InternalError(`a warp of ${warp.length} threads, expected ${WARP}`);
       meet(warp, first, shared);
     }
   };
 }
 /** A row or column of a fragment. */
-const digits = (parts: Parts, lane: number, element: number): number =>
+const positionOf = (digits: Digits, lane: number, element: number): number =>
   sum(
-    parts.map(
+    digits.map(
       ([from, by, size, times]) => (Math.floor((from === "lane" ? lane : element) / by) % size) * times,
     ),
   );
 
-/** Runs all items of one group. A step where they meet is done for all of them at once. */
+/** Runs all threads of one group. A step where they meet is done for all of them at once. */
 export function runGroup(
   program: readonly Instruction[],
   meetings: ReadonlyMap<number, Meeting>,
-  items: readonly Cell[][],
+  threads: readonly Cell[][],
   shared: readonly Shared[],
 ): void {
   if (meetings.size === 0) {
-    items.forEach((cells, item) => {
-      for (const s of shared) s.item = item;
+    threads.forEach((cells, thread) => {
+      for (const s of shared) s.thread = thread;
       for (let pc = 0; pc < program.length; ) pc = (program[pc] as Instruction)(cells, pc);
     });
     return;
   }
   let start = 0;
   for (;;) {
-    const stops = items.map((cells, item) => {
-      for (const s of shared) s.item = item;
+    const stops = threads.map((cells, thread) => {
+      for (const s of shared) s.thread = thread;
       let pc = start;
       while (pc < program.length && !meetings.has(pc)) pc = (program[pc] as Instruction)(cells, pc);
       return pc;
@@ -228,11 +248,11 @@ export function runGroup(
     const stop = stops[0] as number;
     const other = stops.find((pc) => pc !== stop);
     if (other !== undefined) {
-      throw new InternalError(`some items of a workgroup meet at step ${stop}, others at ${other}`);
+      throw new InternalError(`some threads of a workgroup meet at step ${stop}, others at ${other}`);
     }
     const meeting = meetings.get(stop);
     if (meeting === undefined) return;
-    meeting(items, shared);
+    meeting(threads, shared);
     start = stop + 1;
   }
 }

@@ -6,7 +6,6 @@ import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
 import { isExactEnough } from "../codegen/opt/mma.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
-import { isLane } from "../codegen/passes/expand.ts";
 import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
@@ -15,7 +14,8 @@ import type { Compiled } from "../runtime/device.ts";
 import { kindOf } from "../runtime/registry.ts";
 import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import { evaluate, type Variable } from "../shape/symbolic.ts";
-import type { TensorCore } from "../uop/uops.ts";
+import { isLane } from "../uop/axis.ts";
+import type { TensorCore } from "../uop/matrix.ts";
 
 /** Longer lists of UOps take longer to compile than they could win. */
 const MAX_UOPS = 4000;
@@ -168,7 +168,7 @@ class Search {
     const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
     const reduces = axes.filter((a) => a.kind === "reduce").map((a) => a.of);
     return axes.flatMap(({ of: axis, size, kind }): OptOp[] => {
-      if (typeof size !== "number" || isLane({ id: 0, size, kind, of: axis })) return [];
+      if (typeof size !== "number" || isLane({ kind })) return [];
       const amounts = [2, 3, 4, 5, 8, 16].filter((n) => size % n === 0);
       const with_ = (op: OptOp["op"]): OptOp[] => amounts.map((amount) => ({ op, axis, amount }));
       const elements = kept.get(axis);

@@ -5,7 +5,9 @@
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
-import { type TensorCore, type UOp, type UOpGraph, type UOpName, valueType } from "../uop/uops.ts";
+import type { UOpGraph } from "../uop/list.ts";
+import type { TensorCore } from "../uop/matrix.ts";
+import { type UOp, type UOpName, valueType } from "../uop/node.ts";
 import { extremeOf } from "./extreme.ts";
 import { overflowing } from "./overflow.ts";
 import { literal, type Spell, spellCast, type Words } from "./spelling.ts";

@@ -5,7 +5,7 @@
 
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
-import type { TensorCore } from "../uop/uops.ts";
+import type { TensorCore } from "../uop/matrix.ts";
 import type { Helped, Size, WarpWords } from "./cstyle.ts";
 
 const words = (n: number): string => (n === 1 ? "unsigned" : `uint${n}`);

@@ -1,7 +1,7 @@
 // A choice between two values by comparing just these two is the larger or the smaller of them, and vectors have an
 // instruction for that. In goes a WHERE, out come its operands in the order of those instructions. Renderers spell it.
 
-import type { UOp } from "../uop/uops.ts";
+import type { UOp } from "../uop/node.ts";
 
 export interface Extreme {
   readonly largest: boolean;

@@ -3,7 +3,7 @@
 // changes neither the meaning (an accumulator is assigned in between) nor the amount of work in a loop.
 
 import type { AluOp } from "../ops.ts";
-import { type UOp, type UOpName, valueType } from "../uop/uops.ts";
+import { type UOp, type UOpName, valueType } from "../uop/node.ts";
 import { REPEATS_SOURCES } from "./spelling.ts";
 
 /** Worth computing before a loop rather than in it: compilers do not hoist every call. */

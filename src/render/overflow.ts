@@ -5,7 +5,7 @@
 
 import { type DType, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
-import { type UOp, valueType } from "../uop/uops.ts";
+import { type UOp, valueType } from "../uop/node.ts";
 import { OVERFLOWS } from "./spelling.ts";
 
 type Range = readonly [number, number];

@@ -5,7 +5,7 @@
 import type { Simd } from "../codegen/target.ts";
 import { type DType, dtypes, floatToIntVia, Pointer, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
-import { type UOp, valueType } from "../uop/uops.ts";
+import { type UOp, valueType } from "../uop/node.ts";
 import { isCount, operand } from "./spelling.ts";
 
 /** What a processor has. */

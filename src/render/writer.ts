@@ -3,7 +3,7 @@
 
 import { Pointer } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
-import type { UOp } from "../uop/uops.ts";
+import type { UOp } from "../uop/node.ts";
 import { type ByLane, planInlining } from "./inline.ts";
 
 export type Prefix = "acc" | "ridx" | "val" | "alu" | "cast" | "vec";

@@ -55,9 +55,12 @@ interface Args extends Record<AluOp, undefined>, Record<ReduceOp, readonly numbe
 }
 export type LazyOpKind = keyof Args;
 
+/** The ops of one source. */
+type OneSource = ReduceOp | "STORE" | "VIEW" | "CAST" | "BITCAST";
+
 interface Node<K extends LazyOpKind> {
   readonly op: K;
-  readonly srcs: readonly LazyOp[];
+  readonly srcs: K extends OneSource ? readonly [LazyOp] : readonly LazyOp[];
   readonly arg: Args[K];
   readonly dtype: DType;
   readonly shape: Shape;

@@ -1,103 +1,98 @@
 // FOLD: what is always true and always cheaper. Applied to every node as it is made, so no stage ever sees
-// 199+200 or x*1. Exact: a float rule must hold for NaN, infinities and -0 too.
+// 199+200 or x*1. Exact: a float rule must hold for NaN, infinities and -0 too. In the patterns `n` is an exact number
+// (an integer or a bool), `b` a bool, `c` a constant and `x`, `y` anything.
 
-import { bitcastValue, castValue, type DType, Pointer, type Value, wrap } from "../dtype.ts";
+import { bitcastValue, castValue, type Value, wrap } from "../dtype.ts";
 import { type AluOp, opRecord } from "../ops.ts";
-import { alu, any, constant, either, type Found, RuleTable, rule } from "./rewrite.ts";
-import type { UOp, UOpArena } from "./uops.ts";
+import type { UOpArena } from "./arena.ts";
+import type { Alu, Const, Expr } from "./node.ts";
+import { alu, any, anyAlu, constant, either, memory, node, RuleTable, rule } from "./rewrite.ts";
 
-const type = (u: UOp): DType => u.dtype as DType;
-const isScalar = (u: UOp): boolean => !(u.dtype instanceof Pointer) && (u.dtype?.count ?? 0) === 1;
-const exact = (u: UOp): boolean => u.dtype !== undefined && !(u.dtype instanceof Pointer) && !u.dtype.isFloat;
-const notBool = (u: UOp): boolean => type(u).kind !== "bool";
-const is = (n: number) => (u: UOp<"CONST">) => Object.is(Number(u.arg), n);
-const zero = constant("c", (u) => Number(u.arg) === 0);
+const isScalar = (u: Expr): boolean => u.dtype.count === 1;
+const isExact = (u: Expr): boolean => !u.dtype.isFloat;
+const isBool = (u: Expr): boolean => u.dtype.kind === "bool";
+const is = (value: number) => (u: Const) => Object.is(Number(u.value), value);
+const isZero = (u: Const): boolean => Number(u.value) === 0;
+/** The value of a constant as its type has it. */
+const constantValue = (u: Const): Value => wrap(u.dtype, u.value);
+
+const [x, y] = [any("x"), any("y")];
+const n = any("n", isExact);
+const b = any("b", isBool);
+const zero = constant("c", isZero);
 const one = constant("c", is(1));
-const constantOf = (u: UOp): Value => wrap(type(u), (u as UOp<"CONST">).arg);
-const value = (f: Found, name: string): Value => constantOf(f[name] as UOp);
-const x = ({ x: u }: Found) => u;
-const zeroOf = (_: Found, a: UOpArena, u: UOp) => a.constant(type(u), 0);
-const falseOf = (_: Found, a: UOpArena, u: UOp) => a.constant(type(u), 0);
+const zeroOf = (_: unknown, a: UOpArena, u: Expr): Expr => a.constant(u.dtype, 0);
 
-/** (x op c1) op c2 -> x op (c1 op c2), for integers. */
+const isConst = (u: { readonly op: string }): u is Const => u.op === "CONST";
+const isAllConst = (u: Alu): boolean => isScalar(u) && u.srcs.every(isConst);
+function foldConstants(_: unknown, a: UOpArena, u: Alu): Expr | undefined {
+  const operands = u.srcs.filter(isConst);
+  const last = operands.at(-1);
+  return last && a.constant(u.dtype, opRecord(u.fn).evaluate(last.dtype, ...operands.map(constantValue)));
+}
+/** (n op c1) op c2 = n op (c1 op c2), for an op that is associative on integers. */
 const regroup = (op: AluOp) =>
   rule(
-    `(x ${op} c1) ${op} c2`,
-    either(op, either(op, any("x", exact), constant("c1")), constant("c2")),
-    (f, a) => {
-      const t = type(f.x as UOp);
-      return a.alu(op, f.x as UOp, a.constant(t, opRecord(op).evaluate(t, value(f, "c1"), value(f, "c2"))));
+    `(n ${op} c1) ${op} c2`,
+    either(op, either(op, n, constant("c1")), constant("c2")),
+    ({ n: left, c1, c2 }, a) => {
+      const right = opRecord(op).evaluate(left.dtype, constantValue(c1), constantValue(c2));
+      return a.alu(op, left, a.constant(left.dtype, right));
     },
   );
 
-const allConstant = (u: UOp): boolean => isScalar(u) && u.srcs.every((s) => s.op === "CONST");
-function foldConstants(_: Found, a: UOpArena, u: UOp): UOp | undefined {
-  if (u.op !== "ALU") return undefined;
-  const last = u.srcs.at(-1) as UOp;
-  return a.constant(type(u), opRecord(u.arg).evaluate(type(last), ...u.srcs.map(constantOf)));
-}
-
 export const FOLD = new RuleTable([
-  rule("constants", { op: "ALU", where: allConstant, hasConst: true }, foldConstants),
-  rule("cast of a constant", { op: "CAST", srcs: [constant("c")] }, (f, a, u) =>
-    isScalar(u) ? a.constant(type(u), castValue(type(u), value(f, "c"), type(f.c as UOp))) : undefined,
+  rule("constants", anyAlu(isAllConst, true), foldConstants),
+  rule("cast of a constant", node("CAST", [constant("c")], isScalar), ({ c }, a, u) =>
+    a.constant(u.dtype, castValue(u.dtype, constantValue(c), c.dtype)),
   ),
-  rule("bitcast of a constant", { op: "BITCAST", srcs: [constant("c")] }, (f, a, u) =>
-    isScalar(u) ? a.constant(type(u), bitcastValue(type(u), value(f, "c"), type(f.c as UOp))) : undefined,
+  rule("bitcast of a constant", node("BITCAST", [constant("c")], isScalar), ({ c }, a, u) =>
+    a.constant(u.dtype, bitcastValue(u.dtype, constantValue(c), c.dtype)),
   ),
   // a byte that becomes a bool on the way keeps one bit
-  rule(
-    "bitcast of bitcast",
-    { op: "BITCAST", srcs: [{ op: "BITCAST", srcs: [any("x")], where: notBool }] },
-    (f, a, u) => a.bitcast(f.x as UOp, type(u)),
+  rule("bitcast of a bitcast", node("BITCAST", [node("BITCAST", [x], (u) => !isBool(u))]), (f, a, u) =>
+    a.bitcast(f.x, u.dtype),
   ),
-  rule("x+0", either("ADD", any("x", exact), zero), x),
-  rule("x+(-0.0)", either("ADD", any("x"), constant("c", is(-0))), x),
-  rule("x-0", alu("SUB", any("x"), constant("c", is(0))), x),
-  rule("x-x", alu("SUB", any("x", exact), any("x")), zeroOf),
-  rule("x*1", either("MUL", any("x"), one), x),
-  rule("x*0", either("MUL", any("x", exact), zero), zeroOf),
-  rule("x/1", alu("DIV", any("x"), one), x),
-  rule("x//1", alu("IDIV", any("x"), one), x),
-  rule("x%1", alu("MOD", any("x", exact), one), zeroOf),
-  rule("0//x", alu("IDIV", zero, any("x")), zeroOf),
-  rule("0%x", alu("MOD", { ...zero, where: (u) => exact(u) && Number(u.arg) === 0 }, any("x")), zeroOf),
-  rule("--x", alu("NEG", alu("NEG", any("x"))), x),
-  rule("max(x,x)", alu("MAX", any("x"), any("x")), x),
-  rule("x<x", alu("CMPLT", any("x"), any("x")), falseOf),
-  rule("x!=x", alu("CMPNE", any("x", exact), any("x")), falseOf),
-  rule("x|0", either("OR", any("x"), zero), x),
-  rule("x^0", either("XOR", any("x"), zero), x),
-  rule("x^x", alu("XOR", any("x"), any("x")), zeroOf),
-  rule("x&0", either("AND", any("x"), zero), zeroOf),
-  rule("x&x", alu("AND", any("x"), any("x")), x),
+
+  rule("n + 0 = n", either("ADD", n, zero), (f) => f.n),
+  rule("x + (-0.0) = x", either("ADD", x, constant("c", is(-0))), (f) => f.x),
+  rule("x - 0 = x", alu("SUB", x, constant("c", is(0))), (f) => f.x),
+  rule("n - n = 0", alu("SUB", n, n), zeroOf),
+  rule("x * 1 = x", either("MUL", x, one), (f) => f.x),
+  rule("n * 0 = 0", either("MUL", n, zero), zeroOf),
+  rule("x / 1 = x", alu("DIV", x, one), (f) => f.x),
+  rule("x // 1 = x", alu("IDIV", x, one), (f) => f.x),
+  rule("n % 1 = 0", alu("MOD", n, one), zeroOf),
+  rule("0 // x = 0", alu("IDIV", zero, x), zeroOf),
   rule(
-    "b&true",
-    either(
-      "AND",
-      any("x", (u) => type(u).kind === "bool"),
-      one,
+    "0 % x = 0",
+    alu(
+      "MOD",
+      constant("c", (u) => isExact(u) && isZero(u)),
+      x,
     ),
-    x,
+    zeroOf,
   ),
-  rule(
-    "b|true",
-    either(
-      "OR",
-      any("x", (u) => type(u).kind === "bool"),
-      one,
-    ),
-    ({ c }) => c,
+  rule("--x = x", alu("NEG", alu("NEG", x)), (f) => f.x),
+  rule("max(x, x) = x", alu("MAX", x, x), (f) => f.x),
+  rule("x < x = false", alu("CMPLT", x, x), zeroOf),
+  rule("n != n = false", alu("CMPNE", n, n), zeroOf),
+  rule("x | 0 = x", either("OR", x, zero), (f) => f.x),
+  rule("x ^ 0 = x", either("XOR", x, zero), (f) => f.x),
+  rule("x ^ x = 0", alu("XOR", x, x), zeroOf),
+  rule("x & 0 = 0", either("AND", x, zero), zeroOf),
+  rule("x & x = x", alu("AND", x, x), (f) => f.x),
+  rule("b & true = b", either("AND", b, one), (f) => f.b),
+  rule("b | true = true", either("OR", b, one), (f) => f.c),
+  rule("x << 0 = x", alu("SHL", x, zero), (f) => f.x),
+  rule("x >> 0 = x", alu("SHR", x, zero), (f) => f.x),
+  rule("true ? x : y = x", alu("WHERE", one, x, y), (f) => f.x),
+  rule("false ? x : y = y", alu("WHERE", zero, x, y), (f) => f.y),
+  rule("c ? x : x = x", alu("WHERE", y, x, x), (f) => f.x),
+  rule("a load if true", node("LOAD", [memory("buffer"), any("index"), one, y]), (f, a, u) =>
+    a.load(f.buffer, f.index, { lanes: u.dtype.count }),
   ),
-  rule("x<<0", alu("SHL", any("x"), zero), x),
-  rule("x>>0", alu("SHR", any("x"), zero), x),
-  rule("true?a:b", alu("WHERE", one, any("x"), any("y")), x),
-  rule("false?a:b", alu("WHERE", zero, any("y"), any("x")), x),
-  rule("c?x:x", alu("WHERE", any("c"), any("x"), any("x")), x),
-  rule("load if true", { op: "LOAD", srcs: [any("b"), any("i"), one, any("y")] }, (f, a, u) =>
-    a.make("LOAD", u.dtype, [f.b as UOp, f.i as UOp], undefined),
-  ),
-  rule("load if false", { op: "LOAD", srcs: [any("b"), any("i"), zero, any("x")] }, x),
+  rule("a load if false", node("LOAD", [memory("buffer"), any("index"), zero, y]), (f) => f.y),
   regroup("ADD"),
   regroup("MUL"),
 ]);

@@ -1,7 +1,7 @@
 // What a pass knows of the nodes of one kernel, by their ids: an array costs less than the nodes themselves, a Map several
 // times as much. Nodes that are made later than the map may be added.
 
-import type { UOp } from "./uops.ts";
+import type { UOp } from "./node.ts";
 
 /** Which nodes there are: their ids go from `first` on, `size` of them so far. */
 interface Ids {

@@ -1,15 +1,19 @@
 // The rewrite engine: named rules (pattern -> replacement) over the UOp graph. `rewriteOne` tries a table on
 // one node, `graphRewrite` applies a table everywhere, sources first, until nothing matches. What the rules
-// say is in fold.ts (always on) and decompose.ts (what a target lacks).
+// say is in fold.ts (always on) and in the tables of codegen/passes.
 
 import type { AluOp } from "../ops.ts";
+import type { UOpArena } from "./arena.ts";
 import { UOpMap } from "./map.ts";
-import type { UOp, UOpArena, UOpName } from "./uops.ts";
+import type { Alu, Const, Expr, Memory, UOp, UOpName } from "./node.ts";
 
-/** Matches a node: its op, its ALU op, its sources; `as` captures it, `where` has the last word. */
-export interface Pattern {
+/** What a pattern captures: a node for each name. */
+type Captures = Readonly<Record<string, UOp>>;
+
+/** Matches a node: its op, its function, its sources; `as` captures it, `where` has the last word. */
+export interface Pattern<C = unknown> {
   readonly op?: UOpName;
-  readonly alu?: AluOp;
+  readonly fn?: AluOp;
   readonly srcs?: readonly Pattern[];
   readonly as?: string;
   readonly where?: (u: UOp) => boolean;
@@ -17,33 +21,73 @@ export interface Pattern {
   readonly commutative?: boolean;
   /** at least one source is a constant */
   readonly hasConst?: boolean;
+  /** for the type checker only: the captures of the pattern and of its sources */
+  readonly captures?: C;
 }
-export type Found = Readonly<Record<string, UOp>>;
+type CapturesOf<Ps extends readonly Pattern[]> = Ps extends readonly [
+  Pattern<infer C>,
+  ...infer Rest extends readonly Pattern[],
+]
+  ? C & CapturesOf<Rest>
+  : unknown;
 
 export interface Rule {
   readonly name: string;
   readonly pattern: Pattern;
   /** undefined: it does not apply after all */
-  readonly replace: (found: Found, arena: UOpArena, root: UOp) => UOp | undefined;
+  readonly replace: (found: Captures, arena: UOpArena, root: UOp) => UOp | undefined;
 }
 
-export const rule = (name: string, pattern: Pattern, replace: Rule["replace"]): Rule => ({
-  name,
-  pattern,
-  replace,
+/** `replace` gets what the pattern captured, by name and with its type. `root`: the node that the pattern matched. */
+export function rule<C, R extends UOp = Expr>(
+  name: string,
+  pattern: Pattern<C>,
+  replace: (found: C, arena: UOpArena, root: R) => UOp | undefined,
+): Rule {
+  return { name, pattern, replace: replace as unknown as Rule["replace"] };
+}
+
+/** Any expression. A name that occurs twice in a pattern is the same node at both places. */
+export const any = <N extends string>(
+  as: N,
+  where?: (u: Expr) => boolean,
+): Pattern<{ readonly [K in N]: Expr }> => ({ as, ...condition(where) });
+export const memory = <N extends string>(as: N): Pattern<{ readonly [K in N]: Memory }> => ({ as });
+export const constant = <N extends string>(
+  as: N,
+  where?: (u: Const) => boolean,
+): Pattern<{ readonly [K in N]: Const }> => ({ op: "CONST", as, ...condition(where) });
+export const alu = <const Ps extends readonly Pattern[]>(
+  fn: AluOp,
+  ...srcs: Ps
+): Pattern<CapturesOf<Ps>> => ({
+  op: "ALU",
+  fn,
+  srcs,
 });
-export const any = (as: string, where?: (u: UOp) => boolean): Pattern => (where ? { as, where } : { as });
-export const alu = (op: AluOp, ...srcs: readonly Pattern[]): Pattern => ({ op: "ALU", alu: op, srcs });
 /** Both orders of two sources. */
-export const either = (op: AluOp, a: Pattern, b: Pattern): Pattern => ({
-  ...alu(op, a, b),
+export const either = <A, B>(fn: AluOp, a: Pattern<A>, b: Pattern<B>): Pattern<A & B> => ({
+  op: "ALU",
+  fn,
+  srcs: [a, b],
   commutative: true,
 });
-export const constant = (as: string, where?: (u: UOp<"CONST">) => boolean): Pattern => ({
-  op: "CONST",
-  as,
-  ...(where ? { where: where as (u: UOp) => boolean } : {}),
+/** A node of another op by its sources, in their order. */
+export const node = <const Ps extends readonly Pattern[]>(
+  op: UOpName,
+  srcs: Ps,
+  where?: (u: Expr) => boolean,
+): Pattern<CapturesOf<Ps>> => ({ op, srcs, ...condition(where) });
+/** Any ALU that the condition accepts. */
+export const anyAlu = (where: (u: Alu) => boolean, hasConst = false): Pattern => ({
+  op: "ALU",
+  ...condition(where),
+  hasConst,
 });
+
+/** The op of the pattern has been compared by the time its condition is asked. */
+const condition = <U extends UOp>(where: ((u: U) => boolean) | undefined): Pick<Pattern, "where"> =>
+  where === undefined ? {} : { where: where as (u: UOp) => boolean };
 
 const isConst = (x: UOp | Pattern): boolean => x.op === "CONST";
 
@@ -59,11 +103,11 @@ export class RuleTable {
   for(u: UOp): readonly Rule[] {
     const hasConst = u.srcs.some(isConst);
     const known = hasConst ? this.#withConst : this.#plain;
-    const root = u.op === "ALU" ? u.arg : u.op;
+    const root = u.op === "ALU" ? u.fn : u.op;
     let list = known.get(root);
     if (list === undefined) {
       list = this.rules.filter(({ pattern: p }) => {
-        if ((p.op ?? u.op) !== u.op || (p.alu ?? u.arg) !== u.arg) return false;
+        if ((p.op ?? u.op) !== u.op || (p.fn ?? u.arg) !== u.arg) return false;
         return hasConst || !(p.hasConst ?? p.srcs?.some(isConst) ?? false);
       });
       known.set(root, list);
@@ -79,7 +123,7 @@ let count = 0;
 
 function match(p: Pattern, u: UOp): boolean {
   if (p.op !== undefined && p.op !== u.op) return false;
-  if (p.alu !== undefined && p.alu !== u.arg) return false;
+  if (p.fn !== undefined && p.fn !== u.arg) return false;
   if (p.where !== undefined && !p.where(u)) return false;
   if (p.as !== undefined && !capture(p.as, u)) return false;
   if (p.srcs === undefined) return true;
@@ -98,7 +142,7 @@ function capture(name: string, node: UOp): boolean {
 function matchSrcs(ps: readonly Pattern[], us: readonly UOp[], swapped: boolean): boolean {
   const before = count;
   for (let i = 0; i < ps.length; i++) {
-    if (match(ps[i] as Pattern, us[swapped ? 1 - i : i] as UOp)) continue;
+    if (match(ps[i]!, us[swapped ? 1 - i : i]!)) continue;
     count = before;
     return false;
   }
@@ -108,12 +152,11 @@ function matchSrcs(ps: readonly Pattern[], us: readonly UOp[], swapped: boolean)
 /** The replacement by the first rule that applies, or undefined. */
 export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena): UOp | undefined {
   const rules = table.for(u);
-  for (let i = 0; i < rules.length; i++) {
-    const r = rules[i] as Rule;
+  for (const r of rules) {
     count = 0;
     if (!match(r.pattern, u)) continue;
     const found: Record<string, UOp> = {};
-    for (let n = 0; n < count; n++) found[names[n] as string] = nodes[n] as UOp;
+    for (let n = 0; n < count; n++) found[names[n]!] = nodes[n]!;
     const next = r.replace(found, arena, u);
     if (next !== undefined && next !== u) return next;
   }
@@ -124,7 +167,7 @@ export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena): UOp | und
 export function changedSrcs(u: UOp, by: (s: UOp) => UOp): UOp[] | undefined {
   let changed: UOp[] | undefined;
   for (let i = 0; i < u.srcs.length; i++) {
-    const s = u.srcs[i] as UOp;
+    const s = u.srcs[i]!;
     const next = by(s);
     if (next !== s) changed ??= u.srcs.slice(0, i);
     changed?.push(next);
@@ -133,7 +176,7 @@ export function changedSrcs(u: UOp, by: (s: UOp) => UOp): UOp[] | undefined {
 }
 
 /** Rewrites the whole graph below `root`, sources first; a replacement is rewritten again. */
-export function graphRewrite(root: UOp, table: RuleTable, arena: UOpArena): UOp {
+export function graphRewrite<U extends UOp>(root: U, table: RuleTable, arena: UOpArena): U {
   const done = new UOpMap<UOp>(arena);
   const visit = (u: UOp): UOp => {
     const known = done.get(u);
@@ -145,15 +188,15 @@ export function graphRewrite(root: UOp, table: RuleTable, arena: UOpArena): UOp 
     done.set(u, result);
     return result;
   };
-  return visit(root);
+  return visit(root) as U;
 }
 
 /** One pass, sources first; a replacement is not looked at again. */
-export function mapGraph(
-  root: UOp,
+export function mapGraph<U extends UOp>(
+  root: U,
   arena: UOpArena,
   change: (u: UOp, arena: UOpArena) => UOp | undefined,
-): UOp {
+): U {
   // most passes change few nodes, or none
   let changed: UOpMap<UOp> | undefined;
   const now = (u: UOp): UOp => changed?.get(u) ?? u;
@@ -165,5 +208,5 @@ export function mapGraph(
     changed ??= new UOpMap(arena);
     changed.set(u, next);
   }
-  return now(root);
+  return now(root) as U;
 }

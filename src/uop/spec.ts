@@ -5,99 +5,97 @@ import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { toposort } from "../helpers.ts";
 import { opRecord, resultDType } from "../ops.ts";
-import { GRAPH_ONLY, type UOp, type UOpGraph, type UOpName, valueType } from "./uops.ts";
+import type { UOpGraph } from "./list.ts";
+import { GRAPH_ONLY, type UOp, type UOpName, type UType } from "./node.ts";
 
-type Check = (u: UOp) => boolean;
+/** A malformed node may lack any of its sources. */
+type Source = UOp | undefined;
 
-const isLocal = (u: UOp | undefined): boolean => u?.dtype instanceof Pointer && u.dtype.local;
-const isPointer = (u: UOp | undefined): boolean => u?.dtype instanceof Pointer;
-const has = (u: UOp | undefined, d: DType): boolean => u?.dtype === d;
-const index = (u: UOp | undefined): boolean => has(u, dtypes.int32);
-const element = (u: UOp | undefined): DType | undefined =>
-  u?.dtype instanceof Pointer ? u.dtype.base : undefined;
-const scalar = (d: UOp["dtype"], of: DType | undefined): boolean =>
-  d !== undefined && !(d instanceof Pointer) && of !== undefined && (d === of || d === of.vec(d.count));
-
-/** STOREs, then nothing but the op. */
-const isTail = (us: readonly UOp[], op: UOpName): boolean =>
-  us.slice(us.findLastIndex((u) => u.op === "STORE") + 1).every((u) => u.op === op);
+const isPointer = (u: Source): boolean => u?.dtype instanceof Pointer;
+const isLocal = (u: Source): boolean => u?.dtype instanceof Pointer && u.dtype.local;
+const isValue = (d: UType): d is DType => d !== undefined && !(d instanceof Pointer);
+const has = (u: Source, d: DType): boolean => u?.dtype === d;
+const isIndex = (u: Source): boolean => has(u, dtypes.int32);
+/** A condition, or none. */
+const isGate = (u: Source): boolean => u === undefined || has(u, dtypes.bool);
+const element = (u: Source): DType | undefined => (u?.dtype instanceof Pointer ? u.dtype.base : undefined);
+/** An element of the memory, or a vector of them. */
+const isElement = (d: UType, memory: Source): boolean => {
+  const of = element(memory);
+  return isValue(d) && of !== undefined && (d === of || d === of.vec(d.count));
+};
+const isLoopIndex = (u: UOp<"LOOP" | "RANGE">): boolean =>
+  isIndex(u) && u.srcs.length === 2 && isIndex(u.start) && isIndex(u.end);
 
 /** Exhaustive: a new op must say what it looks like. */
-const SPEC: Record<UOpName, Check> = {
+const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
   DEFINE_GLOBAL: (u) => isPointer(u) && u.srcs.length === 0,
   DEFINE_LOCAL: (u) => isPointer(u) && u.srcs.length === 0,
-  DEFINE_ACC: (u) => u.dtype !== undefined && !isPointer(u) && u.arg !== undefined,
-  DEFINE_VAR: (u) => index(u) && u.srcs.length === 0,
-  SPECIAL: (u) => index(u) && u.srcs.length === 0,
-  CONST: (u) =>
-    u.dtype !== undefined && !isPointer(u) && typeof u.arg === (valueType(u).isBig ? "bigint" : "number"),
-  LOOP: (u) => index(u) && u.srcs.length === 2 && u.srcs.every(index),
-  ENDLOOP: (u) => u.srcs.length === 1 && u.srcs[0]?.op === "LOOP",
-  IF: (u) => has(u.srcs[0], dtypes.bool),
-  ENDIF: (u) => u.srcs[0]?.op === "IF",
+  DEFINE_ACC: (u) => isValue(u.dtype) && u.initial !== undefined,
+  DEFINE_VAR: (u) => isIndex(u) && u.srcs.length === 0,
+  SPECIAL: (u) => isIndex(u) && u.srcs.length === 0,
+  CONST: (u) => isValue(u.dtype) && typeof u.value === (u.dtype.isBig ? "bigint" : "number"),
+  LOOP: isLoopIndex,
+  ENDLOOP: (u) => u.srcs.length === 1 && u.loop?.op === "LOOP",
+  IF: (u) => has(u.condition, dtypes.bool),
+  ENDIF: (u) => u.branch?.op === "IF",
   LOAD: (u) => {
-    const [buf, idx, gate, alt] = u.srcs;
-    const gated = u.srcs.length === 4 && has(gate, dtypes.bool) && alt?.dtype === u.dtype;
-    return scalar(u.dtype, element(buf)) && index(idx) && (u.srcs.length === 2 || gated);
+    const gated = u.srcs.length === 4 && has(u.gate, dtypes.bool) && u.otherwise?.dtype === u.dtype;
+    return isElement(u.dtype, u.buffer) && isIndex(u.index) && (u.srcs.length === 2 || gated);
   },
-  STORE: (u) => {
-    const [buf, idx, value, gate] = u.srcs;
-    return scalar(value?.dtype, element(buf)) && index(idx) && (gate === undefined || has(gate, dtypes.bool));
-  },
+  STORE: (u) => isElement(u.value?.dtype, u.buffer) && isIndex(u.index) && isGate(u.gate),
   ALU: (u) => {
-    if (u.op !== "ALU" || u.srcs.length !== opRecord(u.arg).arity) return false;
-    const values = u.arg === "WHERE" ? u.srcs.slice(1) : u.srcs;
-    const first = valueType(values[0] as UOp);
-    const condition = u.arg !== "WHERE" || valueType(u.srcs[0] as UOp).kind === "bool";
-    return condition && values.every((s) => s.dtype === first) && u.dtype === resultDType(u.arg, first);
+    if (u.srcs.length !== opRecord(u.fn).arity) return false;
+    const values = u.fn === "WHERE" ? u.srcs.slice(1) : u.srcs;
+    const type = values[0]?.dtype;
+    const condition = u.fn !== "WHERE" || u.operands[0].dtype.kind === "bool";
+    if (!condition || !isValue(type)) return false;
+    return values.every((s) => s.dtype === type) && u.dtype === resultDType(u.fn, type);
   },
-  CAST: (u) => u.srcs.length === 1 && valueType(u).count === valueType(u.srcs[0] as UOp).count,
-  BITCAST: (u) => u.srcs.length === 1 && valueType(u).itemsize === valueType(u.srcs[0] as UOp).itemsize,
+  CAST: (u) => u.srcs.length === 1 && u.dtype.count === u.operand.dtype.count,
+  BITCAST: (u) => u.srcs.length === 1 && u.dtype.itemsize === u.operand.dtype.itemsize,
   PHI: (u) =>
-    u.srcs[0]?.op === "DEFINE_ACC" &&
-    u.srcs[1]?.dtype === u.dtype &&
-    u.srcs.slice(2).every((l) => l.op === "LOOP"),
+    u.accumulator?.op === "DEFINE_ACC" && u.value?.dtype === u.dtype && u.loops.every((l) => l.op === "LOOP"),
   BARRIER: (u) => u.dtype === undefined && u.srcs.length === 0,
   ASYNC: (u) => {
-    const [to, at, from, there, gate] = u.srcs;
-    const same = isLocal(to) && isPointer(from) && element(to) === element(from);
-    return same && index(at) && index(there) && (gate === undefined || has(gate, dtypes.bool));
+    const isSame = isLocal(u.to) && isPointer(u.from) && element(u.to) === element(u.from);
+    return isSame && isIndex(u.toIndex) && isIndex(u.fromIndex) && isGate(u.gate);
   },
   COMMIT: (u) => u.dtype === undefined && u.srcs.length === 0,
-  WAIT: (u) => u.op === "WAIT" && u.srcs.length === 0 && u.arg >= 0,
-  LDMATRIX: (u) => isLocal(u.srcs[0]) && index(u.srcs[1]) && scalarOf(valueType(u)) === dtypes.uint32,
+  WAIT: (u) => u.srcs.length === 0 && u.pending >= 0,
+  LDMATRIX: (u) =>
+    isLocal(u.buffer) && isIndex(u.index) && isValue(u.dtype) && scalarOf(u.dtype) === dtypes.uint32,
   WMMA: (u) => {
-    if (u.op !== "WMMA") return false;
-    const [a, b, c] = u.srcs;
-    const words = (x: UOp | undefined, n: number): boolean => has(x, dtypes.uint32.vec(n));
-    const bytes = u.arg.from.itemsize;
-    const operands = words(a, (u.arg.a.elements * bytes) / 4) && words(b, (u.arg.b.elements * bytes) / 4);
-    return operands && u.dtype === u.arg.to.vec(u.arg.c.elements) && (c === undefined || c.dtype === u.dtype);
+    const { a, b, c, to, from } = u.core;
+    const isWords = (x: Source, elements: number): boolean =>
+      has(x, dtypes.uint32.vec((elements * from.itemsize) / 4));
+    const operands = isWords(u.a, a.elements) && isWords(u.b, b.elements);
+    return operands && u.dtype === to.vec(c.elements) && (u.c === undefined || u.c.dtype === u.dtype);
   },
-  SHFL: (u) => u.op === "SHFL" && u.srcs.length === 1 && u.srcs[0]?.dtype === u.dtype && u.arg > 0,
-  GEP: (u) => {
-    const from = valueType(u.srcs[0] as UOp);
-    return u.op === "GEP" && u.arg >= 0 && u.arg < from.count && u.dtype === scalarOf(from);
-  },
-  VECTORIZE: (u) => {
-    const lane = scalarOf(valueType(u));
-    return valueType(u).count === u.srcs.length && u.srcs.every((s) => s.dtype === lane);
-  },
-  RANGE: (u) => index(u) && u.srcs.length === 2 && u.srcs.every(index),
-  REDUCE: (u) =>
-    u.srcs[0]?.dtype === u.dtype && u.srcs.length > 1 && u.srcs.slice(1).every((r) => r.op === "RANGE"),
+  SHFL: (u) => u.srcs.length === 1 && u.operand.dtype === u.dtype && u.mask > 0,
+  GEP: (u) => u.lane >= 0 && u.lane < u.vector.dtype.count && u.dtype === scalarOf(u.vector.dtype),
+  VECTORIZE: (u) => u.dtype.count === u.lanes.length && u.lanes.every((l) => l.dtype === scalarOf(u.dtype)),
+  RANGE: isLoopIndex,
+  REDUCE: (u) => u.body?.dtype === u.dtype && u.ranges.length > 0 && u.ranges.every((r) => r.op === "RANGE"),
   STAGE: (u) => {
-    const [array, ...rest] = u.srcs;
-    const stores = rest.filter((s) => s.op === "STORE");
-    const filled = stores.length > 0 && stores.every((s) => s.srcs[0] === array);
-    return array?.op === "DEFINE_LOCAL" && array.dtype === u.dtype && filled && isTail(rest, "RANGE");
+    const { array, stores, ranges } = u;
+    const isFilled = stores.length > 0 && stores.every((s) => s.buffer === array);
+    // the array, the stores, the ranges and nothing else
+    const inOrder = [array, ...stores, ...ranges].every((s, i) => s === u.srcs[i]);
+    const isWhole = inOrder && u.srcs.length === 1 + stores.length + ranges.length;
+    return array?.op === "DEFINE_LOCAL" && array.dtype === u.dtype && isFilled && isWhole;
   },
   TILE: (u) =>
-    isLocal(u) && isPointer(u.srcs[0]) && index(u.srcs[1]) && (u.srcs[2]?.op ?? "RANGE") === "RANGE",
-  ELEMENT: (u) =>
-    u.srcs.length === 2 && index(u.srcs[1]) && u.dtype === scalarOf(valueType(u.srcs[0] as UOp)),
-  SINK: (u) => u.srcs.every((s) => s.op === "STORE"),
+    isLocal(u) && isPointer(u.buffer) && isIndex(u.base) && (u.loop === undefined || u.loop.op === "RANGE"),
+  ELEMENT: (u) => u.srcs.length === 2 && isIndex(u.index) && u.dtype === scalarOf(u.vector.dtype),
+  SINK: (u) => u.stores.every((s) => s.op === "STORE"),
 };
+
+/** The check of a node's own op. */
+function isWellFormed<K extends UOpName>(u: UOp<K>): boolean {
+  const check: (u: UOp<K>) => boolean = SPEC[u.op as K];
+  return check(u);
+}
 
 const graphOnly: ReadonlySet<UOpName> = new Set<UOpName>(GRAPH_ONLY);
 /** These say where something happens, which a graph does not know. */
@@ -119,7 +117,7 @@ const LIST_ONLY: ReadonlySet<UOpName> = new Set<UOpName>([
 /** Checks every node below a SINK; `pass` is the pass that made it. */
 export function checkGraph(sink: UOp, pass: string): void {
   for (const u of toposort([sink], (x) => x.srcs)) {
-    if (!LIST_ONLY.has(u.op) && SPEC[u.op](u)) continue;
+    if (!LIST_ONLY.has(u.op) && isWellFormed(u)) continue;
     const srcs = u.srcs.map((s) => `${s.op} ${s.dtype ?? ""}`).join(", ");
     throw new InternalError(`${pass} made a malformed ${u.op} ${u.dtype ?? ""} of [${srcs}]`);
   }
@@ -133,7 +131,7 @@ export function checkList(uops: UOpGraph): void {
     throw new InternalError(`${u.op} (step ${uops.indexOf(u)}) ${why}\n${uops}`);
   };
   for (const u of uops) {
-    if (graphOnly.has(u.op) || !SPEC[u.op](u)) fail(u, "is malformed");
+    if (graphOnly.has(u.op) || !isWellFormed(u)) fail(u, "is malformed");
     for (const s of u.srcs) {
       const at = home.get(s);
       if (at === undefined) fail(u, `comes before its source ${s.op}`);
@@ -144,7 +142,7 @@ export function checkList(uops: UOpGraph): void {
       )
         fail(u, `uses ${s.op} after its loop`);
       else if (u.op === "PHI" && s.op === "DEFINE_ACC" && at.some((l) => u.srcs.includes(l)))
-        fail(u, "starts its accumulator anew in every turn");
+        fail(u, "starts its accumulator anew in every iteration");
     }
     if (u.op === "LOOP" || u.op === "IF") open.push(u);
     if (u.op === "ENDLOOP" || u.op === "ENDIF") {

@@ -89,7 +89,7 @@ describe("the grid", () => {
     expect((await check(turned, local, 0, target)).localSize).toEqual([30]);
     const wide = { ...target, localMax: [16, 4, 2] };
     await expect(check(turned, local, 0, wide)).rejects.toThrow(
-      /workgroups of 30 items; GRID takes up to 16/,
+      /workgroups of 30 threads; GRID takes up to 16/,
     );
   });
   test("a reduce is a loop in every work item", async () => {

@@ -11,7 +11,8 @@ import { Device } from "../../src/runtime/registry.ts";
 import { lazyOp, MemBuffer } from "../../src/schedule/lazyop.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
 import { ShapeTracker } from "../../src/shape/shapetracker.ts";
-import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
+import type { UOp } from "../../src/uop/node.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { makeProgram } from "../device/program.ts";
 import { registerOracle } from "../devices/oracle.ts";
@@ -223,7 +224,7 @@ describe("groups wider than what is left", () => {
     expect(() => lowered(item, [opt("LOCAL", 0, 8)], gpuTarget(32))).toThrow(ArgumentError);
     const wide = await lastItem(ints([64, 64], 26).T.add(ints([64, 64], 27)));
     expect(() => lowered(wide, [opt("LOCAL", 0, 32), opt("LOCAL", 1, 64)], gpuTarget(32))).toThrow(
-      "2048 items",
+      "2048 threads",
     );
   });
 });
@@ -399,7 +400,7 @@ describe("JS runs workgroups as a GPU does", () => {
     expect([...(await run(neighbours(true)))]).toEqual([1, 4, 9, 0]);
   });
   test("a barrier that is missing is noticed", async () => {
-    await expect(run(neighbours(false))).rejects.toThrow(/internal: item \d .* without a barrier between/);
+    await expect(run(neighbours(false))).rejects.toThrow(/internal: thread \d .* without a barrier between/);
   });
   test("a barrier that some items do not reach is noticed", async () => {
     const g = new UOpGraph();
@@ -410,7 +411,7 @@ describe("JS runs workgroups as a GPU does", () => {
     g.add("BARRIER", undefined);
     g.add("ENDIF", undefined, [open]);
     g.add("BARRIER", undefined);
-    await expect(run(g)).rejects.toThrow("some items of a workgroup meet");
+    await expect(run(g)).rejects.toThrow("some threads of a workgroup meet");
   });
 
   /**

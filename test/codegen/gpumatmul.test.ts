@@ -12,7 +12,7 @@ import type { DType, Pointer, Value } from "../../src/dtype.ts";
 import { range } from "../../src/helpers.ts";
 import { opRecord } from "../../src/ops.ts";
 import { Device } from "../../src/runtime/registry.ts";
-import type { UOp } from "../../src/uop/uops.ts";
+import type { UOp } from "../../src/uop/node.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import { Random } from "../shape/random.ts";
 import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "./kernels.ts";

@@ -7,7 +7,7 @@ import { KERNELS, type KernelName, kernelItems } from "../../bench/cpu/kernels.t
 import { type Kernel, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
 import { clangRenderer } from "../../src/render/languages.ts";
 import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
-import { type UOp, valueType } from "../../src/uop/uops.ts";
+import { type UOp, valueType } from "../../src/uop/node.ts";
 
 const TARGETS = {
   WASM: WASMRenderer,

@@ -4,14 +4,15 @@
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
-import type { Axis } from "../../src/codegen/lower/lower.ts";
 import { MMA } from "../../src/codegen/opt/mma.ts";
 import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opt/opts.ts";
 import type { Renderer, Support } from "../../src/codegen/target.ts";
 import { dtypes, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
-import { makeUOp, type UOp, UOpGraph } from "../../src/uop/uops.ts";
+import type { Axis } from "../../src/uop/axis.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
+import { makeUOp, type UOp } from "../../src/uop/node.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import type { Random } from "../shape/random.ts";
 

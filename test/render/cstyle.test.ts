@@ -19,7 +19,8 @@ import {
   OpenCLRenderer,
 } from "../../src/render/languages.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";
-import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
+import type { UOp } from "../../src/uop/node.ts";
 import { dotProduct, groupCase, structureCase } from "./kernels.ts";
 
 const METAL_ARGS = "uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]";

@@ -17,7 +17,8 @@ import {
 } from "../../src/dtype.ts";
 import { type AluOp, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
-import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
+import type { UOp } from "../../src/uop/node.ts";
 
 export interface Output {
   readonly what: string;

@@ -15,7 +15,8 @@ import {
 import { type AluOp, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { WASMRenderer, wasmRenderer } from "../../src/render/wasm/wasm.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
-import { type UOp, UOpGraph } from "../../src/uop/uops.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
+import type { Expr, UOp } from "../../src/uop/node.ts";
 
 const NATIVE = dtypes.all.filter((d) => WASMRenderer.support(d) === "native");
 const { int32, float32, float64, bool } = dtypes;
@@ -47,10 +48,10 @@ class Machine {
 
 const buffer = (g: UOpGraph, at: number, d: DType): UOp =>
   g.add("DEFINE_GLOBAL", PtrDType(d), [], [at, `data${at}`, at === 0]);
-const constant = (g: UOpGraph, d: DType, v: Value): UOp => g.add("CONST", d, [], v);
-const loop = (g: UOpGraph, n: number): UOp =>
+const constant = (g: UOpGraph, d: DType, v: Value): Expr => g.add("CONST", d, [], v);
+const loop = (g: UOpGraph, n: number): Expr =>
   g.add("LOOP", int32, [constant(g, int32, 0), constant(g, int32, n)]);
-const alu = (g: UOpGraph, op: AluOp, ...srcs: UOp[]): UOp =>
+const alu = (g: UOpGraph, op: AluOp, ...srcs: UOp[]): Expr =>
   g.add("ALU", resultDType(op, srcs.at(-1)?.dtype as DType), srcs, op);
 
 /** out[i] = body(in0[i], in1[i], …) for i < n */

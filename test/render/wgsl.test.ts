@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type DType, dtypes, PtrDType } from "../../src/dtype.ts";
 import type { AluOp } from "../../src/ops.ts";
 import { makeWGSLRenderer, uopsToWGSL, WGSLRenderer } from "../../src/render/wgsl.ts";
-import { UOpGraph } from "../../src/uop/uops.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
 import { dotProduct, groupCase, structureCase } from "./kernels.ts";
 
 const ARGS = "@builtin(workgroup_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>";

@@ -3,10 +3,12 @@
 // as UOps, which fold, and as functions of values, which do not.
 
 import { describe, expect, test } from "vitest";
-import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value, wrap } from "../../src/dtype.ts";
+import { bitcastValue, castValue, type DType, dtypes, type Value, wrap } from "../../src/dtype.ts";
 import { type Algebra, type AluOp, opRecord, resultDType } from "../../src/ops.ts";
+import { UOpArena } from "../../src/uop/arena.ts";
 import { FOLD } from "../../src/uop/fold.ts";
-import { type UOp, UOpArena, UOpGraph } from "../../src/uop/uops.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
+import type { Expr } from "../../src/uop/node.ts";
 import { edges, opsOf, showValues } from "../device/harness.ts";
 import { Random } from "../shape/random.ts";
 
@@ -36,32 +38,26 @@ const meaning: Algebra<Meaning> = {
 };
 
 /** Two values in memory, which no rule can know. */
-function symbols(d: DType): { arena: UOpArena; x: UOp; y: UOp } {
+function symbols(d: DType): { arena: UOpArena; x: Expr; y: Expr } {
   const arena = new UOpArena();
-  const load = (at: number) =>
-    arena.make(
-      "LOAD",
-      d,
-      [arena.make("DEFINE_GLOBAL", PtrDType(d), [], [at, `data${at}`, false]), arena.constant(int32, 0)],
-      undefined,
-    );
+  const load = (at: number) => arena.load(arena.global(d, at, false), arena.int(0));
   return { arena, x: load(1), y: load(2) };
 }
 
 /** What a folded graph means. */
-function evaluate(u: UOp, x: UOp, y: UOp, values: readonly [Value, Value]): Value {
-  const at = (s: UOp): Value => {
+function evaluate(u: Expr, x: Expr, y: Expr, values: readonly [Value, Value]): Value {
+  const at = (s: Expr): Value => {
     if (s === x) return values[0];
     if (s === y) return values[1];
     switch (s.op) {
       case "CONST":
-        return wrap(s.dtype as DType, s.arg);
+        return wrap(s.dtype, s.value);
       case "ALU":
-        return opRecord(s.arg).evaluate(s.srcs.at(-1)?.dtype as DType, ...s.srcs.map(at));
+        return opRecord(s.fn).evaluate(s.operandType, ...s.operands.map(at));
       case "CAST":
-        return castValue(s.dtype as DType, at(s.srcs[0] as UOp), s.srcs[0]?.dtype as DType);
+        return castValue(s.dtype, at(s.operand), s.operand.dtype);
       case "BITCAST":
-        return bitcastValue(s.dtype as DType, at(s.srcs[0] as UOp), s.srcs[0]?.dtype as DType);
+        return bitcastValue(s.dtype, at(s.operand), s.operand.dtype);
       default:
         throw new Error(`${s.op} has no value here`);
     }
@@ -69,7 +65,7 @@ function evaluate(u: UOp, x: UOp, y: UOp, values: readonly [Value, Value]): Valu
   return at(u);
 }
 
-function build(e: Expression, d: DType): { folded: UOp; x: UOp; y: UOp } {
+function build(e: Expression, d: DType): { folded: Expr; x: Expr; y: Expr } {
   const { arena, x, y } = symbols(d);
   return { folded: e(arena, x, y, (v, t = d) => arena.constant(t, t.isBig ? BigInt(v) : v)), x, y };
 }
@@ -92,7 +88,7 @@ function expectSameMeaning(e: Expression, d: DType, what: string): void {
   expect(bad.slice(0, 5), `${what} on ${d.name}`).toEqual([]);
 }
 
-type Result = "x" | "y" | number | ((folded: UOp, x: UOp, y: UOp) => boolean);
+type Result = "x" | "y" | number | ((folded: Expr, x: Expr, y: Expr) => boolean);
 interface Case {
   readonly e: Expression;
   /** what it becomes on these types; on the others of `defined` it stays */
@@ -100,7 +96,7 @@ interface Case {
   readonly becomes: Result;
   readonly stays?: readonly DType[];
 }
-const is = (op: AluOp) => (u: UOp) => u.op === "ALU" && u.arg === op && u.srcs.some((s) => s.op === "CONST");
+const is = (op: AluOp) => (u: Expr) => u.op === "ALU" && u.fn === op && u.srcs.some((s) => s.op === "CONST");
 
 const CASES: Readonly<Record<string, readonly Case[]>> = {
   constants: [
@@ -119,72 +115,72 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
   "bitcast of a constant": [
     { e: (a, _, __, c) => a.bitcast(c(1, float32), int32), fires: [int32], becomes: 0x3f800000 },
   ],
-  "bitcast of bitcast": [
+  "bitcast of a bitcast": [
     { e: (a, x) => a.bitcast(a.bitcast(x, float32), int32), fires: [int32], becomes: "x" },
     {
       e: (a, x) => a.bitcast(a.bitcast(x, int32), uint32),
       fires: [float32],
-      becomes: (u, x) => u.op === "BITCAST" && u.srcs[0] === x,
+      becomes: (u, x) => u.op === "BITCAST" && u.operand === x,
     },
     // a byte loses its upper bits as a bool
     { e: (a, x) => a.bitcast(a.bitcast(x, bool), uint8), fires: [], becomes: "x", stays: [uint8, int8] },
   ],
-  "x+0": [
+  "n + 0 = n": [
     { e: (a, x, _, c) => a.alu("ADD", x, c(0)), fires: EXACT, becomes: "x", stays: FLOATS },
     { e: (a, x, _, c) => a.alu("ADD", c(0), x), fires: EXACT, becomes: "x", stays: FLOATS },
   ],
-  "x+(-0.0)": [
+  "x + (-0.0) = x": [
     { e: (a, x, _, c) => a.alu("ADD", x, c(-0)), fires: FLOATS, becomes: "x" },
     { e: (a, x, _, c) => a.alu("ADD", c(-0), x), fires: FLOATS, becomes: "x" },
   ],
-  "x-0": [
+  "x - 0 = x": [
     { e: (a, x, _, c) => a.alu("SUB", x, c(0)), fires: ALL, becomes: "x" },
     { e: (a, x, _, c) => a.alu("SUB", x, c(-0)), fires: [], becomes: "x", stays: FLOATS },
     { e: (a, x, _, c) => a.alu("SUB", c(0), x), fires: [], becomes: "x", stays: ALL },
   ],
-  "x-x": [{ e: (a, x) => a.alu("SUB", x, x), fires: EXACT, becomes: 0, stays: FLOATS }],
-  "x*1": [
+  "n - n = 0": [{ e: (a, x) => a.alu("SUB", x, x), fires: EXACT, becomes: 0, stays: FLOATS }],
+  "x * 1 = x": [
     { e: (a, x, _, c) => a.alu("MUL", x, c(1)), fires: ALL, becomes: "x" },
     { e: (a, x, _, c) => a.alu("MUL", c(1), x), fires: ALL, becomes: "x" },
   ],
-  "x*0": [
+  "n * 0 = 0": [
     { e: (a, x, _, c) => a.alu("MUL", x, c(0)), fires: EXACT, becomes: 0, stays: FLOATS },
     { e: (a, x, _, c) => a.alu("MUL", c(0), x), fires: EXACT, becomes: 0, stays: FLOATS },
   ],
-  "x/1": [
+  "x / 1 = x": [
     { e: (a, x, _, c) => a.alu("DIV", x, c(1)), fires: FLOATS, becomes: "x" },
     { e: (a, x, _, c) => a.alu("DIV", c(1), x), fires: [], becomes: "x", stays: FLOATS },
   ],
-  "x//1": [
+  "x // 1 = x": [
     { e: (a, x, _, c) => a.alu("IDIV", x, c(1)), fires: INTS, becomes: "x" },
     { e: (a, x) => a.alu("IDIV", x, x), fires: [], becomes: 1, stays: INTS },
   ],
-  "x%1": [{ e: (a, x, _, c) => a.alu("MOD", x, c(1)), fires: INTS, becomes: 0, stays: FLOATS }],
-  "0//x": [{ e: (a, x, _, c) => a.alu("IDIV", c(0), x), fires: INTS, becomes: 0 }],
-  "0%x": [{ e: (a, x, _, c) => a.alu("MOD", c(0), x), fires: INTS, becomes: 0, stays: FLOATS }],
-  "--x": [{ e: (a, x) => a.alu("NEG", a.alu("NEG", x)), fires: ALL, becomes: "x" }],
-  "max(x,x)": [
+  "n % 1 = 0": [{ e: (a, x, _, c) => a.alu("MOD", x, c(1)), fires: INTS, becomes: 0, stays: FLOATS }],
+  "0 // x = 0": [{ e: (a, x, _, c) => a.alu("IDIV", c(0), x), fires: INTS, becomes: 0 }],
+  "0 % x = 0": [{ e: (a, x, _, c) => a.alu("MOD", c(0), x), fires: INTS, becomes: 0, stays: FLOATS }],
+  "--x = x": [{ e: (a, x) => a.alu("NEG", a.alu("NEG", x)), fires: ALL, becomes: "x" }],
+  "max(x, x) = x": [
     { e: (a, x) => a.alu("MAX", x, x), fires: ALL, becomes: "x" },
     { e: (a, x, y) => a.alu("MAX", x, y), fires: [], becomes: "x", stays: ALL },
   ],
-  "x<x": [{ e: (a, x) => a.alu("CMPLT", x, x), fires: ALL, becomes: 0 }],
-  "x!=x": [{ e: (a, x) => a.alu("CMPNE", x, x), fires: EXACT, becomes: 0, stays: FLOATS }],
-  "x|0": [{ e: (a, x, _, c) => a.alu("OR", c(0), x), fires: EXACT, becomes: "x" }],
-  "x^0": [{ e: (a, x, _, c) => a.alu("XOR", x, c(0)), fires: EXACT, becomes: "x" }],
-  "x^x": [{ e: (a, x) => a.alu("XOR", x, x), fires: EXACT, becomes: 0 }],
-  "x&0": [{ e: (a, x, _, c) => a.alu("AND", x, c(0)), fires: EXACT, becomes: 0 }],
-  "x&x": [{ e: (a, x) => a.alu("AND", x, x), fires: EXACT, becomes: "x" }],
-  "b&true": [{ e: (a, x, _, c) => a.alu("AND", c(1), x), fires: [bool], becomes: "x", stays: INTS }],
-  "b|true": [{ e: (a, x, _, c) => a.alu("OR", x, c(1)), fires: [bool], becomes: 1, stays: INTS }],
-  "x<<0": [
+  "x < x = false": [{ e: (a, x) => a.alu("CMPLT", x, x), fires: ALL, becomes: 0 }],
+  "n != n = false": [{ e: (a, x) => a.alu("CMPNE", x, x), fires: EXACT, becomes: 0, stays: FLOATS }],
+  "x | 0 = x": [{ e: (a, x, _, c) => a.alu("OR", c(0), x), fires: EXACT, becomes: "x" }],
+  "x ^ 0 = x": [{ e: (a, x, _, c) => a.alu("XOR", x, c(0)), fires: EXACT, becomes: "x" }],
+  "x ^ x = 0": [{ e: (a, x) => a.alu("XOR", x, x), fires: EXACT, becomes: 0 }],
+  "x & 0 = 0": [{ e: (a, x, _, c) => a.alu("AND", x, c(0)), fires: EXACT, becomes: 0 }],
+  "x & x = x": [{ e: (a, x) => a.alu("AND", x, x), fires: EXACT, becomes: "x" }],
+  "b & true = b": [{ e: (a, x, _, c) => a.alu("AND", c(1), x), fires: [bool], becomes: "x", stays: INTS }],
+  "b | true = true": [{ e: (a, x, _, c) => a.alu("OR", x, c(1)), fires: [bool], becomes: 1, stays: INTS }],
+  "x << 0 = x": [
     { e: (a, x, _, c) => a.alu("SHL", x, c(0)), fires: INTS, becomes: "x" },
     { e: (a, x, _, c) => a.alu("SHL", c(0), x), fires: [], becomes: 0, stays: INTS },
   ],
-  "x>>0": [{ e: (a, x, _, c) => a.alu("SHR", x, c(0)), fires: INTS, becomes: "x" }],
-  "true?a:b": [{ e: (a, x, y, c) => a.alu("WHERE", c(1, bool), x, y), fires: ALL, becomes: "x" }],
-  "false?a:b": [{ e: (a, x, y, c) => a.alu("WHERE", c(0, bool), x, y), fires: ALL, becomes: "y" }],
-  "c?x:x": [{ e: (a, x, y) => a.alu("WHERE", a.alu("CMPLT", x, y), x, x), fires: ALL, becomes: "x" }],
-  "(x ADD c1) ADD c2": [
+  "x >> 0 = x": [{ e: (a, x, _, c) => a.alu("SHR", x, c(0)), fires: INTS, becomes: "x" }],
+  "true ? x : y = x": [{ e: (a, x, y, c) => a.alu("WHERE", c(1, bool), x, y), fires: ALL, becomes: "x" }],
+  "false ? x : y = y": [{ e: (a, x, y, c) => a.alu("WHERE", c(0, bool), x, y), fires: ALL, becomes: "y" }],
+  "c ? x : x = x": [{ e: (a, x, y) => a.alu("WHERE", a.alu("CMPLT", x, y), x, x), fires: ALL, becomes: "x" }],
+  "(n ADD c1) ADD c2": [
     { e: (a, x, _, c) => a.alu("ADD", a.alu("ADD", x, c(2)), c(3)), fires: INTS, becomes: is("ADD") },
     { e: (a, x, _, c) => a.alu("ADD", c(3), a.alu("ADD", c(2), x)), fires: INTS, becomes: is("ADD") },
     {
@@ -195,7 +191,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     },
     { e: (a, x, _, c) => a.alu("ADD", a.alu("ADD", x, c(5)), c(-5)), fires: INTS, becomes: "x" },
   ],
-  "(x MUL c1) MUL c2": [
+  "(n MUL c1) MUL c2": [
     { e: (a, x, _, c) => a.alu("MUL", c(5), a.alu("MUL", x, c(7))), fires: INTS, becomes: is("MUL") },
     {
       e: (a, x, _, c) => a.alu("MUL", a.alu("MUL", x, c(3)), c(0.1)),
@@ -206,7 +202,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
   ],
 };
 /** The ops under a rule that has no value to compare: see below. */
-const OTHERS = ["load if true", "load if false"];
+const OTHERS = ["a load if true", "a load if false"];
 
 describe("each rule", () => {
   test("has a case here", () => {
@@ -247,8 +243,8 @@ describe("each rule", () => {
 
   test("loads with a known gate", () => {
     const { arena, x, y } = symbols(float32);
-    const [buf, index] = x.srcs as [UOp, UOp];
-    const gated = (gate: UOp) => arena.make("LOAD", float32, [buf, index, gate, y], undefined);
+    if (x.op !== "LOAD") throw new Error(`a load became ${x.op}`);
+    const gated = (gate: Expr) => arena.load(x.buffer, x.index, { gate, otherwise: y });
     expect(gated(arena.constant(bool, 1))).toBe(x);
     expect(gated(arena.constant(bool, 0))).toBe(y);
     const open = arena.alu("CMPLT", x, y);

@@ -1,14 +1,13 @@
 // Maps and sets by the ids of nodes, and the order of nodes that passes share.
 
 import { expect, test } from "vitest";
-import { dtypes } from "../../src/dtype.ts";
+import { UOpArena } from "../../src/uop/arena.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
 import { UOpMap, UOpSet } from "../../src/uop/map.ts";
+import type { Range } from "../../src/uop/node.ts";
 import { mapGraph } from "../../src/uop/rewrite.ts";
-import { type UOp, UOpArena, UOpGraph } from "../../src/uop/uops.ts";
 
-const { int32 } = dtypes;
-const variable = (a: UOpArena, n: number): UOp =>
-  a.make("RANGE", int32, [a.constant(int32, 0), a.constant(int32, 4)], n);
+const variable = (a: UOpArena, of: number): Range => a.range({ size: 4, kind: "output", of });
 
 test("a map holds nodes that were there, nodes that came later, and no others", () => {
   const a = new UOpArena();

@@ -2,9 +2,11 @@
 // applied to a whole graph. The rules here are made up; FOLD has a test of its own.
 
 import { describe, expect, test } from "vitest";
-import { dtypes, PtrDType } from "../../src/dtype.ts";
+import { dtypes } from "../../src/dtype.ts";
 import { MAX_FUSED_DEPTH } from "../../src/schedule/split.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
+import { UOpArena } from "../../src/uop/arena.ts";
+import type { Expr, UOp } from "../../src/uop/node.ts";
 import {
   alu,
   any,
@@ -12,22 +14,24 @@ import {
   either,
   graphRewrite,
   mapGraph,
+  memory,
+  node,
+  type Pattern,
   RuleTable,
   rewriteOne,
   rule,
 } from "../../src/uop/rewrite.ts";
-import { type UOp, UOpArena } from "../../src/uop/uops.ts";
 
 const { int32, float32, bool } = dtypes;
 
 class Kit {
   readonly arena = new UOpArena();
-  readonly variable = (name: string): UOp => this.arena.make("DEFINE_VAR", int32, [], Variable(name, 0, 9));
-  readonly n = (v: number): UOp => this.arena.constant(int32, v);
-  readonly add = (a: UOp, b: UOp): UOp => this.arena.alu("ADD", a, b);
-  readonly mul = (a: UOp, b: UOp): UOp => this.arena.alu("MUL", a, b);
+  readonly variable = (name: string): Expr => this.arena.variable(Variable(name, 0, 9));
+  readonly n = (v: number): Expr => this.arena.int(v);
+  readonly add = (a: Expr, b: Expr): Expr => this.arena.alu("ADD", a, b);
+  readonly mul = (a: Expr, b: Expr): Expr => this.arena.alu("MUL", a, b);
 }
-const keep = ({ x }: Readonly<Record<string, UOp>>) => x;
+const keep = ({ x }: { readonly x: Expr }) => x;
 
 describe("patterns", () => {
   test("an op, an ALU op and sources in their order", () => {
@@ -39,7 +43,7 @@ describe("patterns", () => {
         alu(
           "SUB",
           any("x"),
-          constant("c", (c) => c.arg === 7),
+          constant("c", (c) => c.value === 7),
         ),
         keep,
       ),
@@ -56,7 +60,7 @@ describe("patterns", () => {
     const [x, y] = [variable("x"), variable("y")];
     const table = new RuleTable([
       rule("x*c+y", either("ADD", either("MUL", any("x"), constant("c")), any("y")), (f, a) =>
-        a.alu("MAX", f.x as UOp, f.y as UOp),
+        a.alu("MAX", f.x, f.y),
       ),
     ]);
     const want = arena.alu("MAX", x, y);
@@ -72,7 +76,7 @@ describe("patterns", () => {
       rule(
         "x*y+x*z",
         alu("ADD", either("MUL", any("x"), any("y")), either("MUL", any("x"), any("z"))),
-        (f, a) => a.alu("MUL", f.x as UOp, a.alu("ADD", f.y as UOp, f.z as UOp)),
+        (f, a) => a.alu("MUL", f.x, a.alu("ADD", f.y, f.z)),
       ),
     ]);
     const want = mul(x, add(y, z));
@@ -85,25 +89,27 @@ describe("patterns", () => {
     const { arena, variable } = new Kit();
     const x = variable("x");
     const seen: UOp[] = [];
+    const isInt = (u: UOp) => u.dtype === int32;
+    const cast: Pattern<{ root: Expr; x: Expr }> = { op: "CAST", as: "root", srcs: [any("x", isInt)] };
     const table = new RuleTable([
-      rule("cast", { op: "CAST", as: "root", srcs: [any("x", (u) => u.dtype === int32)] }, (f, _, root) => {
-        seen.push(f.root as UOp, root);
+      rule("cast", cast, (f, _, root) => {
+        seen.push(f.root, root);
         return f.x;
       }),
     ]);
-    const cast = arena.cast(x, float32);
-    expect(rewriteOne(cast, table, arena)).toBe(x);
-    expect(seen).toEqual([cast, cast]);
-    expect(rewriteOne(arena.cast(cast, bool), table, arena)).toBeUndefined();
+    const float = arena.cast(x, float32);
+    expect(rewriteOne(float, table, arena)).toBe(x);
+    expect(seen).toEqual([float, float]);
+    expect(rewriteOne(arena.cast(float, bool), table, arena)).toBeUndefined();
   });
   test("the number of sources must fit", () => {
     const { arena, variable, n } = new Kit();
-    const buf = arena.make("DEFINE_GLOBAL", PtrDType(int32), [], [0, "data0", false]);
-    const table = new RuleTable([rule("load", { op: "LOAD", srcs: [any("b"), any("i")] }, (f) => f.i)]);
+    const buf = arena.global(int32, 0, false);
+    const table = new RuleTable([rule("load", node("LOAD", [memory("b"), any("i")]), (f) => f.i)]);
     const x = variable("x");
     const gate = arena.alu("CMPLT", x, n(5));
-    const plain = arena.make("LOAD", int32, [buf, x], undefined);
-    const gated = arena.make("LOAD", int32, [buf, x, gate, n(0)], undefined);
+    const plain = arena.load(buf, x);
+    const gated = arena.load(buf, x, { gate });
     expect(rewriteOne(plain, table, arena)).toBe(x);
     expect(rewriteOne(gated, table, arena)).toBeUndefined();
   });
@@ -168,8 +174,8 @@ describe("whole graphs", () => {
     const table = new RuleTable([
       rule(
         "up",
-        constant("c", (c) => c.arg === 2 || c.arg === 3),
-        (f, a) => a.constant(int32, Number((f.c as UOp).arg) + 1),
+        constant("c", (c) => c.value === 2 || c.value === 3),
+        (f, a) => a.constant(int32, Number(f.c.value) + 1),
       ),
     ]);
     const before = add(mul(x, n(2)), mul(y, add(x, n(3))));
@@ -188,11 +194,11 @@ describe("whole graphs", () => {
         alu(
           "MUL",
           any("x"),
-          constant("c", (c) => c.arg === 7),
+          constant("c", (c) => c.value === 7),
         ),
         (f, a) => {
           times++;
-          return a.alu("SHL", f.x as UOp, a.constant(int32, 3));
+          return a.alu("SHL", f.x, a.constant(int32, 3));
         },
       ),
     ]);
@@ -216,9 +222,9 @@ describe("whole graphs", () => {
     const root = add(add(x, n(1)), variable("y"));
     const mapped = mapGraph(root, arena, (u, a) => {
       seen.push(u.op);
-      return u.op === "DEFINE_VAR" ? a.alu("MUL", u, a.constant(int32, 2)) : undefined;
+      return u.op === "DEFINE_VAR" ? a.alu("MUL", u, a.int(2)) : undefined;
     });
-    const twice = (u: UOp) => arena.alu("MUL", u, n(2));
+    const twice = (u: Expr) => arena.alu("MUL", u, n(2));
     expect(mapped).toBe(add(add(twice(x), n(1)), twice(variable("y"))));
     expect(seen.filter((op) => op === "DEFINE_VAR")).toHaveLength(2);
     expect(seen.at(-1)).toBe("ALU");
@@ -250,8 +256,7 @@ describe("interning", () => {
     expect(arena.constant(dtypes.int64, 1)).toBe(arena.constant(dtypes.int64, 1n));
     const acc = () => arena.make("DEFINE_ACC", int32, [], 0);
     expect(acc()).not.toBe(acc());
-    const buf = (i: number, d = int32) =>
-      arena.make("DEFINE_GLOBAL", PtrDType(d), [], [i, `data${i}`, false]);
+    const buf = (i: number, d = int32) => arena.global(d, i, false);
     expect(buf(1)).toBe(buf(1));
     expect(buf(1)).not.toBe(buf(2));
     expect(buf(1)).not.toBe(buf(1, float32));

@@ -5,8 +5,9 @@ import { describe, expect, test } from "vitest";
 import { type DType, dtypes, PtrDType } from "../../src/dtype.ts";
 import { ArgumentError, InternalError } from "../../src/errors.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
+import { UOpGraph } from "../../src/uop/list.ts";
+import { makeUOp, type UOp, type UOpArgs, type UOpName, type UType } from "../../src/uop/node.ts";
 import { checkList } from "../../src/uop/spec.ts";
-import { makeUOp, type UOp, type UOpArgs, UOpGraph, type UOpName, type UType } from "../../src/uop/uops.ts";
 
 const { int32, int64, float32, float64, bool, uint8 } = dtypes;
 
@@ -180,7 +181,7 @@ const BAD: Readonly<Record<string, (l: List) => void>> = {
   },
 
   // what only graphs have
-  "a RANGE": (l) => l.put("RANGE", int32, [l.n(0), l.n(4)], 0),
+  "a RANGE": (l) => l.put("RANGE", int32, [l.n(0), l.n(4)], { id: 0, size: 4, kind: "output", of: 0 }),
   "a REDUCE": (l) => l.put("REDUCE", float32, [l.n(1, float32)], "SUM"),
   "a SINK": (l) => l.put("SINK", undefined, [], undefined),
 };

@@ -1,127 +1,65 @@
-// A kernel seen from its loops, for those who choose OptOps: which code runs in which of them, how far each load and store
-// moves along each axis, how large things are. In goes the kernel lowered without any OptOps; nothing is changed.
+// Which loops each node of a kernel runs in: the axes of the ranges below it, without those that a reduce or a filled array
+// closes. The heuristics and linearize ask. Most nodes depend on what one of their sources depends on, and share its set.
 
-import { getOrMake, toposort } from "../../helpers.ts";
-import { type AluOp, opCost } from "../../ops.ts";
-import { smax } from "../../shape/symbolic.ts";
-import type { UOpMap } from "../../uop/map.ts";
-import { type UOp, valueType } from "../../uop/uops.ts";
-import type { Axis, Lowered } from "../lower/lower.ts";
-import type { Stage } from "../opt/keep.ts";
-import { isNext } from "../passes/expand.ts";
-import type { Target } from "../target.ts";
-import { type AxisIds, freeAxes } from "./free.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import { UOpMap } from "../../uop/map.ts";
+import type { Expr, Loop, LoopOwner, Range, Reduce, Stage, UOp } from "../../uop/node.ts";
 
-/** How much more may be computed so that vectors fit: an axis of 6 takes 8 lanes. */
-const MAX_WASTE = 1.4;
+/** Ids of axes. */
+export type AxisIds = ReadonlySet<number>;
 
-/** Code that runs in the same loops: the body of a reduce, or what leads to the stores. */
-export interface Scope {
-  readonly reduce: UOp | undefined;
-  /** the loops it runs in, by the number of their axis */
-  readonly axes: AxisIds;
-  /** LOADs and STOREs */
-  readonly memory: readonly UOp[];
-  readonly alus: readonly UOp[];
-  /** the operations that these are */
-  readonly weight: number;
-  readonly turns: number;
+/** What depends on no loop. */
+export const NO_AXES: AxisIds = new Set();
+
+export const isReduce = (u: LoopOwner): u is Reduce => u.op === "REDUCE";
+
+/** How many iterations a loop has at most. */
+export const tripCount = ({ end }: Range | Loop): number => maximum(end);
+
+/** The largest value of an index: a constant, a variable, or a sum, product or quotient of such; 1 for anything else. */
+function maximum(u: Expr): number {
+  if (u.op === "CONST") return Number(u.value);
+  if (u.op === "DEFINE_VAR") return u.variable.max;
+  if (u.op !== "ALU" || (u.fn !== "ADD" && u.fn !== "MUL" && u.fn !== "IDIV")) return 1;
+  const [a, b] = [maximum(u.operands[0]), maximum(u.operands[1])];
+  return u.fn === "ADD" ? a + b : u.fn === "MUL" ? a * b : Math.floor(a / b);
 }
 
-/** How an access meets an axis: it stays where it is, goes to the neighbour, or jumps. */
-export type Step = "stays" | "next" | "jumps";
+/** For every node below the root; `ranges` gets the range of each axis. */
+export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, Range>): UOpMap<AxisIds> {
+  const free = new UOpMap<AxisIds>(arena);
+  const filled = new Map<UOp, Stage>();
+  for (const u of arena.nodes(root)) {
+    let axes = NO_AXES;
+    for (let i = 0; i < u.srcs.length; i++) {
+      const below = free.get(u.srcs[i]!) ?? NO_AXES;
+      if (below !== axes) axes = union(axes, below);
+    }
+    if (u.op === "RANGE") {
+      axes = union(axes, new Set([u.axis.id]));
+      ranges.set(u.axis.id, u);
+    } else if (u.op === "REDUCE" || u.op === "STAGE") {
+      const left = new Set(axes);
+      for (const r of u.ranges) left.delete(r.axis.id);
+      axes = left;
+    }
+    if (u.op === "STAGE") {
+      // an array that is filled again is emptied first, each time: the zeros of a sum belong in the same loops
+      const before = filled.get(u.array);
+      if (before !== undefined) free.set(before, union(free.get(before) ?? NO_AXES, axes));
+      filled.set(u.array, u);
+    }
+    free.set(u, axes);
+  }
+  return free;
+}
 
-export class Scopes {
-  readonly axes: readonly Axis[];
-  /** the output axes, outermost first */
-  readonly order: readonly Axis[];
-  readonly ranges = new Map<number, UOp>();
-  readonly target: Target;
-  /** the kernel writes what it reads, so it must not compute anything twice */
-  readonly inPlace: boolean;
-  /** the axes that a node depends on */
-  readonly free: UOpMap<AxisIds>;
-  readonly scopes: readonly Scope[];
-  readonly stages: readonly Stage[];
-  readonly #steps = new Map<UOp, Map<number, Step>>();
-
-  constructor({ sink, arena, axes, order, stages }: Lowered, target: Target, inPlace: boolean) {
-    this.inPlace = inPlace;
-    this.axes = axes;
-    this.stages = stages;
-    this.order = order;
-    this.target = target;
-    this.free = freeAxes(sink, arena, this.ranges);
-    const reduces = arena.nodes(sink).filter((u) => u.op === "REDUCE");
-    this.scopes = [
-      this.#scope(undefined, sink.srcs),
-      ...reduces.map((r) => this.#scope(r, [r.srcs[0] as UOp])),
-    ];
-  }
-
-  #scope(reduce: UOp | undefined, roots: readonly UOp[]): Scope {
-    const inner = toposort(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
-    const alus = inner.filter((u) => u.op === "ALU" && valueType(u.srcs.at(-1) as UOp).isFloat);
-    const axes = new Set(roots.flatMap((r) => [...(this.free.get(r) as AxisIds)]));
-    for (const r of reduce?.srcs.slice(1) ?? []) axes.add(r.arg as number);
-    return {
-      reduce,
-      axes,
-      memory: inner.filter((u) => u.op === "LOAD" || u.op === "STORE"),
-      alus,
-      weight: this.#weight(reduce, roots),
-      turns: [...axes].reduce((n, id) => n * this.size(id), 1),
-    };
-  }
-  /** Operations of a turn. What is kept by an earlier loop counts there. */
-  #weight(reduce: UOp | undefined, roots: readonly UOp[]): number {
-    const kept = new Set(this.stages.flatMap((s) => s.later.map((p) => p.done.get(s.value))));
-    const isHere = (u: UOp): boolean => u.op !== "REDUCE" && !kept.has(u);
-    const alus = toposort(roots, (u) => (isHere(u) ? u.srcs : [])).filter(
-      (u) => u.op === "ALU" && isHere(u) && valueType(u.srcs.at(-1) as UOp).isFloat,
-    );
-    // vectors have no instruction for a maximum that keeps NaN
-    const combine = reduce?.arg === "REDUCE_MAX" && valueType(reduce).isFloat ? 2 : 0;
-    return alus.reduce((n, u) => n + opCost(u.arg as AluOp), combine);
-  }
-  size(id: number): number {
-    return smax((this.axes[id] as Axis).size);
-  }
-  divides(id: number, n: number): boolean {
-    const { size } = this.axes[id] as Axis;
-    return typeof size === "number" && size % n === 0;
-  }
-  /** Whether `n` lanes of the axis at once make sense, the last of them computed twice where `n` does not divide it. */
-  fits(id: number, n: number): boolean {
-    const { size, kind } = this.axes[id] as Axis;
-    if (typeof size !== "number" || this.divides(id, n)) return this.divides(id, n);
-    return kind === "output" && !this.inPlace && n <= size && this.waste(id, n) <= MAX_WASTE;
-  }
-  /** The widest vectors that fit the axis. */
-  widthOf(id: number): number {
-    return this.target.simd?.widths.find((w) => this.fits(id, w)) ?? 1;
-  }
-  waste(id: number, n: number): number {
-    return (Math.ceil(this.size(id) / n) * n) / this.size(id);
-  }
-  step(u: UOp, id: number): Step {
-    const known = getOrMake(this.#steps, u, () => new Map<number, Step>());
-    return getOrMake(known, id, () => {
-      if (!this.free.get(u)?.has(id)) return "stays";
-      return isNext(u, this.ranges.get(id) as UOp, this.target.simd) ? "next" : "jumps";
-    });
-  }
-
-  /** The part of a buffer that is read or written. */
-  bytes(u: UOp): number {
-    const { itemsize } = valueType((u.op === "LOAD" ? u : u.srcs[2]) as UOp);
-    return [...(this.free.get(u) as AxisIds)].reduce((n, id) => n * this.size(id), itemsize);
-  }
-  work(): number {
-    return this.scopes.reduce((n, s) => n + s.turns * (1 + s.alus.length), 0);
-  }
-
-  number(id: number): number {
-    return (this.axes[id] as Axis).of;
-  }
+const covers = (a: AxisIds, b: AxisIds): boolean => {
+  for (const x of b) if (!a.has(x)) return false;
+  return true;
+};
+function union(a: AxisIds, b: AxisIds): AxisIds {
+  if (b.size === 0) return a;
+  if (a.size === 0 || covers(b, a)) return b;
+  return covers(a, b) ? a : new Set([...a, ...b]);
 }

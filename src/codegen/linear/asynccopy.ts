@@ -1,249 +1,228 @@
-// How a TILE gets into shared memory: every item of the workgroup copies a share of it, the copies of later turns while
-// this one is computed. Called by linearize around the loop of a reduce: `open` before it, `turn` at the start of each turn.
-// A turn begins with the wait for its part and a barrier, after which nobody reads the part of the turn before any more. Where
-// a turn reads the first operands of the next (`readAhead`), the wait and the barrier are before that instead: `copyAhead`, `next`.
+// Asynchronous copies: how a TILE gets into shared memory. Every thread of the workgroup copies a share of it, and the copies
+// for later iterations are under way while this one is computed. linearize calls `start` before the loop of a reduction and
+// `iteration` at the start of each. An iteration begins with the wait for its stage and a barrier, after which no thread reads
+// the stage of the one before. Where an iteration reads the first operands of the next (pipeline.ts), the wait and the barrier
+// come before that instead: `firstStage`, `copyAhead`, `nextStage`, `advance`.
 
-import { dtypes, type Pointer } from "../../dtype.ts";
+import { dtypes } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
-import {
-  makeUOp,
-  type Swizzle,
-  type UOp,
-  type UOpArgs,
-  type UOpGraph,
-  type UOpName,
-  type UType,
-} from "../../uop/uops.ts";
-import type { ItemAxis } from "./workgroup.ts";
+import type { Swizzle } from "../../uop/matrix.ts";
+import type { DefineAcc, DefineLocal, Expr, Loop, Memory, TileNode } from "../../uop/node.ts";
+import type { Emitter } from "./emitter.ts";
+import type { ThreadAxis } from "./workgroup.ts";
 
-const { int32, bool } = dtypes;
-
-/** One copy of an item: from where, without the loop's part, to where, and a condition if not every item does it. */
+/** One copy of a thread: from where, without the loop's part, to where, and a condition if not every thread does it. */
 interface Copy {
-  readonly from: UOp;
-  readonly to: UOp;
-  readonly gate: UOp | undefined;
+  readonly from: Expr;
+  readonly to: Expr;
+  readonly gate: Expr | undefined;
 }
-/** An axis of the workgroup. */
-type Item = Pick<ItemAxis, "index" | "size">;
-interface Fetched {
-  readonly tile: UOp<"TILE">;
-  readonly buffer: UOp;
-  readonly local: UOp;
+/** A tile and the shared memory that it is copied to. */
+interface Destination {
+  readonly tile: TileNode;
+  readonly buffer: Memory;
+  readonly local: DefineLocal;
   readonly copies: readonly Copy[];
 }
+/** A dim of a tile, in vectors along the innermost: elements between two of its steps are `by` times stride or pitch. */
+interface Dim {
+  readonly size: number;
+  readonly stride: number;
+  readonly pitch: number;
+  readonly by: number;
+}
 
-export class Fetch {
-  readonly #list: UOpGraph;
-  readonly #items: readonly Item[];
-  readonly #tiles: Fetched[] = [];
-  /** counts the stages, and the one of the next turn, where turns read ahead */
-  #stage: { readonly now: UOp; next: UOp } | undefined;
+export class AsyncCopies {
+  readonly #emit: Emitter;
+  readonly #threads: readonly ThreadAxis[];
+  readonly #tiles: Destination[] = [];
+  /** counts the stages, and the one of the next iteration, where iterations read ahead */
+  #stage: { readonly now: DefineAcc; next: Expr } | undefined;
 
-  /** `items`: the innermost first. */
-  constructor(list: UOpGraph, items: readonly Item[]) {
-    this.#list = list;
-    this.#items = items;
+  /** `threads`: innermost first. */
+  constructor(emit: Emitter, threads: readonly ThreadAxis[]) {
+    this.#emit = emit;
+    this.#threads = threads;
   }
 
-  /** Makes room for a tile and works out who copies what. */
-  prepare(tile: UOp<"TILE">, buffer: UOp, base: UOp): UOp {
-    const { size, stages } = tile.arg;
-    const n = this.#list.uops.filter((u) => u.op === "DEFINE_LOCAL").length;
-    const local = this.#add("DEFINE_LOCAL", tile.dtype as Pointer, [], [`shared${n}`, size * stages]);
-    this.#tiles.push({ tile, buffer, local, copies: this.#copies(tile, base) });
+  /** Makes room for a tile and works out which thread copies what. */
+  prepare(tile: TileNode, buffer: Memory, base: Expr): DefineLocal {
+    const { size, stages } = tile.tile;
+    const local = this.#emit.local(tile.dtype.base, size * stages);
+    this.#tiles.push({ tile, buffer, local, copies: this.#copiesOf(tile, base) });
     return local;
   }
-  /** The parts of the first turns; all of it where there is no loop (`end` is undefined). `again`: memory was in use before. */
-  open(end: UOp | undefined, again: boolean): void {
+  /**
+   * Starts the copies of the first iterations; of all there is where no loop is around them (`end` is undefined).
+   * `isInLoop`: this memory was in use before.
+   */
+  start(end: Expr | undefined, isInLoop: boolean): void {
     const stages = this.#stages();
-    if (again) this.#add("BARRIER", undefined, [], undefined);
+    if (isInLoop) this.#emit.barrier();
     for (const s of range(end === undefined ? 1 : stages - 1)) {
-      this.#copy(this.#const(s), this.#const(s), end);
-      this.#add("COMMIT", undefined, [], undefined);
+      this.#copy(this.#emit.const(s), this.#emit.const(s), end);
+      this.#emit.commit();
     }
     if (end === undefined) this.#arrive(0);
   }
-  /** At the start of a turn: gives the place of each tile's part of this turn, in the order of `prepare`. */
-  turn(loop: UOp, end: UOp): UOp[] {
+  /** At the start of an iteration: where in its memory each tile has the stage of it, in the order of `prepare`. */
+  iteration(loop: Loop, end: Expr): Expr[] {
+    const emit = this.#emit;
     const stages = this.#stages();
     if (stages === 1) {
-      this.#add("BARRIER", undefined, [], undefined);
-      this.#copy(loop, this.#const(0), undefined);
-      this.#add("COMMIT", undefined, [], undefined);
+      emit.barrier();
+      this.#copy(loop, emit.const(0), undefined);
+      emit.commit();
       this.#arrive(0);
-      return this.#tiles.map(() => this.#const(0));
+      return this.#tiles.map(() => emit.const(0));
     }
     this.#arrive(stages - 2);
-    const ahead = this.#int("ADD", loop, this.#const(stages - 1));
-    this.#copy(ahead, this.#int("MOD", ahead, this.#const(stages)), end);
-    this.#add("COMMIT", undefined, [], undefined);
-    return this.#places(this.#int("MOD", loop, this.#const(stages)));
+    const later = emit.int("ADD", loop, emit.const(stages - 1));
+    this.#copy(later, emit.int("MOD", later, emit.const(stages)), end);
+    emit.commit();
+    return this.#offsets(emit.int("MOD", loop, emit.const(stages)));
   }
 
-  /** After `open`: waits for the first turn, so that its operands can be read before the loop; gives their places. */
-  readAhead(): UOp[] {
+  /** After `start`: waits for the first iteration, so that its operands can be read before the loop. */
+  firstStage(): Expr[] {
     this.#arrive(this.#stages() - 2);
-    const now = this.#add("DEFINE_ACC", int32, [], 0);
+    const now = this.#emit.accumulator(dtypes.int32, 0);
     this.#stage = { now, next: now };
-    return this.#places(this.#const(0));
+    return this.#offsets(this.#emit.const(0));
   }
-  /** The places of this turn. */
-  now(): UOp[] {
-    return this.#places(this.#counter().now);
+  /** The offsets of this iteration. */
+  currentStage(): Expr[] {
+    return this.#offsets(this.#counter().now);
   }
-  /** Somewhere in a turn: the parts of a later one, to where the turn before this one had its own. */
-  copyAhead(loop: UOp, end: UOp): void {
+  /** Somewhere in an iteration: copies for a later one, to where the one before this one had its own. */
+  copyAhead(loop: Loop, end: Expr): void {
+    const emit = this.#emit;
     const last = this.#stages() - 1;
     const { now } = this.#counter();
-    const isFirst = this.#add("ALU", bool, [now, this.#const(1)], "CMPLT");
-    const before = this.#int("ADD", now, this.#const(-1));
-    const free = this.#add("ALU", int32, [isFirst, this.#const(last), before], "WHERE");
-    this.#copy(this.#int("ADD", loop, this.#const(last)), free, end);
-    this.#add("COMMIT", undefined, [], undefined);
+    const isFirst = emit.compare("CMPLT", now, emit.const(1));
+    const before = emit.int("ADD", now, emit.const(-1));
+    const free = emit.alu("WHERE", now.dtype, isFirst, emit.const(last), before);
+    this.#copy(emit.int("ADD", loop, emit.const(last)), free, end);
+    emit.commit();
   }
-  /** After the last read of a turn: from here on the part of the next turn can be read, at these places. */
-  next(): UOp[] {
+  /** After the last read of an iteration: from here on the stage of the next one can be read, at these offsets. */
+  nextStage(): Expr[] {
+    const emit = this.#emit;
     const stages = this.#stages();
     const counter = this.#counter();
     this.#arrive(stages - 2);
-    const isInner = this.#add("ALU", bool, [counter.now, this.#const(stages - 1)], "CMPLT");
-    const after = this.#int("ADD", counter.now, this.#const(1));
-    counter.next = this.#add("ALU", int32, [isInner, after, this.#const(0)], "WHERE");
-    return this.#places(counter.next);
+    const isInner = emit.compare("CMPLT", counter.now, emit.const(stages - 1));
+    const after = emit.int("ADD", counter.now, emit.const(1));
+    counter.next = emit.alu("WHERE", counter.now.dtype, isInner, after, emit.const(0));
+    return this.#offsets(counter.next);
   }
-  #places(stage: UOp): UOp[] {
-    return this.#tiles.map(({ tile }) => this.#int("MUL", stage, this.#const(tile.arg.size)));
-  }
-  /** At the end of a turn. */
-  advance(loop: UOp): void {
+  /** At the end of an iteration. */
+  advance(loop: Loop): void {
     const { now, next } = this.#counter();
-    this.#add("PHI", int32, [now, next, loop], undefined);
+    this.#emit.phi(now, next, loop);
   }
-  #counter(): { readonly now: UOp; next: UOp } {
-    if (this.#stage === undefined) throw new InternalError("fetch: a turn goes on without readAhead");
+  #counter(): { readonly now: DefineAcc; next: Expr } {
+    if (this.#stage === undefined) throw new InternalError("an iteration goes on without firstStage");
     return this.#stage;
+  }
+  #offsets(stage: Expr): Expr[] {
+    return this.#tiles.map(({ tile }) => this.#emit.int("MUL", stage, this.#emit.const(tile.tile.size)));
   }
 
   #stages(): number {
-    return this.#tiles[0]?.tile.arg.stages ?? 1;
+    return this.#tiles[0]?.tile.tile.stages ?? 1;
   }
-  #arrive(left: number): void {
-    this.#add("WAIT", undefined, [], left);
-    this.#add("BARRIER", undefined, [], undefined);
+  #arrive(pending: number): void {
+    this.#emit.wait(pending);
+    this.#emit.barrier();
   }
 
-  /** The copies of all tiles for one turn, if there is such a turn, into one of the stages. */
-  #copy(turn: UOp, stage: UOp, end: UOp | undefined): void {
-    const inTime = this.#isThere(turn, end);
+  /** The copies of all tiles for one iteration, if there is such an iteration, into one of the stages. */
+  #copy(iteration: Expr, stage: Expr, end: Expr | undefined): void {
+    const emit = this.#emit;
+    const inTime = this.#isBefore(iteration, end);
     if (inTime === false) return;
     for (const { tile, buffer, local, copies } of this.#tiles) {
-      const { step, size, vector } = tile.arg;
-      const shift = this.#int("MUL", turn, this.#const(step));
-      const place = this.#int("MUL", stage, this.#const(size));
+      const { step, size, vector } = tile.tile;
+      const shift = emit.int("MUL", iteration, emit.const(step));
+      const offset = emit.int("MUL", stage, emit.const(size));
       for (const { from, to, gate } of copies) {
-        const gates = [gate, inTime].filter((g) => g !== undefined);
-        const both = gates.length === 2 ? [this.#add("ALU", bool, gates, "AND")] : gates;
-        const at = [local, this.#int("ADD", to, place), buffer, this.#int("ADD", from, shift)];
-        this.#add("ASYNC", undefined, [...at, ...both], vector);
+        const condition = emit.and([gate, inTime].filter((g) => g !== undefined));
+        emit.asyncCopy(
+          { memory: local, index: emit.int("ADD", to, offset) },
+          { memory: buffer, index: emit.int("ADD", from, shift) },
+          vector,
+          condition,
+        );
       }
     }
   }
   /** false: never; undefined: always. */
-  #isThere(turn: UOp, end: UOp | undefined): UOp | false | undefined {
+  #isBefore(iteration: Expr, end: Expr | undefined): Expr | false | undefined {
     if (end === undefined) return undefined;
-    if (turn.op === "CONST" && end.op === "CONST") return turn.arg < end.arg ? undefined : false;
-    return this.#add("ALU", bool, [turn, end], "CMPLT");
+    if (iteration.op === "CONST" && end.op === "CONST")
+      return iteration.value < end.value ? undefined : false;
+    return this.#emit.compare("CMPLT", iteration, end);
   }
 
-  /** Which vectors of a tile an item copies: neighbours copy neighbours. */
-  #copies({ arg: { dims, vector, swizzle } }: UOp<"TILE">, base: UOp): Copy[] {
-    const steps = dims.map((d, i) =>
-      i === 0 ? { ...d, size: d.size / vector, by: vector } : { ...d, by: 1 },
+  /** Which vectors of a tile a thread copies: neighbours copy neighbours. */
+  #copiesOf({ tile: { dims, vector, swizzle } }: TileNode, base: Expr): Copy[] {
+    const emit = this.#emit;
+    const steps = dims.map(
+      (d, i): Dim => (i === 0 ? { ...d, size: d.size / vector, by: vector } : { ...d, by: 1 }),
     );
     const total = prod(steps.map((d) => d.size));
-    const width = prod(this.#items.map((i) => i.size));
-    const me = this.#me();
+    const width = prod(this.#threads.map((t) => t.size));
+    const thread = emit.flatten(this.#threads);
+    const lastDim = steps.at(-1);
     return range(Math.ceil(total / width)).map((round) => {
-      const number = (): UOp => this.#int("ADD", me, this.#const(round * width));
-      // a round that is whole rows is a number at the end of the index: all rounds count from one place
+      const number = (): Expr => emit.int("ADD", thread, emit.const(round * width));
+      // a round that is whole rows is a constant at the end of the index: all rounds count from one place
       const rows = rowsBefore(steps, width, round);
-      const digits = steps.map((_, i) => this.#digit(rows === undefined ? number() : me, steps, i));
-      type Step = (typeof steps)[number];
-      const sum = (start: UOp, by: (step: Step) => number): UOp =>
-        digits.reduce((x, d, i) => {
-          const step = steps[i] as Step;
-          return this.#int("ADD", x, this.#int("MUL", d, this.#const(by(step) * step.by)));
-        }, start);
-      const last = steps.at(-1) as Step;
-      const far = (by: number): number => (rows ?? 0) * by * last.by;
-      const from = this.#int(
-        "ADD",
-        sum(base, (s) => s.stride),
-        this.#const(far(last.stride)),
-      );
-      const to = this.#swizzled(
-        sum(this.#const(0), (s) => s.pitch),
-        far(last.pitch),
-        swizzle,
-      );
+      const digits = steps.map((dim, i) => ({
+        dim,
+        at: this.#digit(rows === undefined ? number() : thread, steps, i),
+      }));
+      const sum = (start: Expr, distance: (dim: Dim) => number): Expr =>
+        digits.reduce(
+          (x, { dim, at }) => emit.int("ADD", x, emit.int("MUL", at, emit.const(distance(dim) * dim.by))),
+          start,
+        );
+      const far = (distance: (dim: Dim) => number): number =>
+        lastDim === undefined ? 0 : (rows ?? 0) * distance(lastDim) * lastDim.by;
+      const [stride, pitch] = [(d: Dim) => d.stride, (d: Dim) => d.pitch];
+      const from = emit.int("ADD", sum(base, stride), emit.const(far(stride)));
+      const to = this.#swizzled(sum(emit.const(0), pitch), far(pitch), swizzle);
       const isFull = (round + 1) * width <= total;
-      const gate = isFull ? undefined : this.#add("ALU", bool, [number(), this.#const(total)], "CMPLT");
+      const gate = isFull ? undefined : emit.compare("CMPLT", number(), emit.const(total));
       return { from, to, gate };
     });
   }
-  /** Where element x + k lies; pieces change places in the same way everywhere after a few rows. */
-  #swizzled(x: UOp, k: number, swizzle: Swizzle | undefined): UOp {
-    const plus = this.#const(k);
-    if (swizzle === undefined) return this.#int("ADD", x, plus);
+  /** Where element x + k lies; the permutation of pieces repeats after a few rows. */
+  #swizzled(x: Expr, k: number, swizzle: Swizzle | undefined): Expr {
+    const emit = this.#emit;
+    const plus = emit.const(k);
+    if (swizzle === undefined) return emit.int("ADD", x, plus);
     const { unit, pieces, every } = swizzle;
-    const moved = k % (every * pieces) === 0 ? x : this.#int("ADD", x, plus);
-    const way = this.#int("MOD", this.#int("IDIV", moved, this.#const(every)), this.#const(pieces));
-    const at = this.#int("XOR", moved, this.#int("MUL", way, this.#const(unit)));
-    return moved === x ? this.#int("ADD", at, plus) : at;
+    const moved = k % (every * pieces) === 0 ? x : emit.int("ADD", x, plus);
+    const way = emit.int("MOD", emit.int("IDIV", moved, emit.const(every)), emit.const(pieces));
+    const at = emit.int("XOR", moved, emit.int("MUL", way, emit.const(unit)));
+    return moved === x ? emit.int("ADD", at, plus) : at;
   }
-  /** The place of a number along one dim. */
-  #digit(number: UOp, steps: readonly { readonly size: number }[], i: number): UOp {
+  /** The index of a number along one dim. */
+  #digit(number: Expr, steps: readonly Dim[], i: number): Expr {
     const below = prod(steps.slice(0, i).map((d) => d.size));
-    const high = this.#int("IDIV", number, this.#const(below));
-    return i === steps.length - 1
+    const high = this.#emit.int("IDIV", number, this.#emit.const(below));
+    const size = steps[i]?.size;
+    return i === steps.length - 1 || size === undefined
       ? high
-      : this.#int("MOD", high, this.#const((steps[i] as { size: number }).size));
-  }
-  /** The item's number in its workgroup. */
-  #me(): UOp {
-    return this.#items.reduceRight<UOp>(
-      (outer, i) => this.#int("ADD", this.#int("MUL", outer, this.#const(i.size)), i.index),
-      this.#const(0),
-    );
-  }
-
-  #add<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
-    const made = makeUOp(op, dtype, srcs, arg) as UOp;
-    this.#list.push(made);
-    return made;
-  }
-  #const(n: number): UOp {
-    return this.#add("CONST", int32, [], n);
-  }
-  /** What is 0, or stays as it is, needs no op: a list is not folded any more. */
-  #int(op: "ADD" | "MUL" | "IDIV" | "MOD" | "XOR", x: UOp, y: UOp): UOp {
-    const is = (u: UOp, n: number): boolean => u.op === "CONST" && u.arg === n;
-    const isSum = op === "ADD" || op === "XOR";
-    if (is(y, isSum ? 0 : 1)) return op === "MOD" ? this.#const(0) : x;
-    if (is(x, 0)) return isSum ? y : x;
-    if (is(y, 0) && op === "MUL") return y;
-    return this.#add("ALU", int32, [x, y], op);
+      : this.#emit.int("MOD", high, this.#emit.const(size));
   }
 }
 
-/** Rows further in the last dim with each round; undefined where a round is no whole number of rows. */
-function rowsBefore(
-  steps: readonly { readonly size: number }[],
-  width: number,
-  round: number,
-): number | undefined {
+/** Rows further in the last dim with each round; undefined where a round is not a whole number of rows. */
+function rowsBefore(steps: readonly Dim[], width: number, round: number): number | undefined {
   const below = prod(steps.slice(0, -1).map((d) => d.size));
   return width % below === 0 ? (round * width) / below : undefined;
 }

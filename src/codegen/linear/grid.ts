@@ -1,29 +1,29 @@
-// The grid of a kernel where the target has workgroups: which axes share one of its dimensions, which items are neighbours in a
-// warp, and in which order workgroups go through a large product. In go the axes that linearize found to be no loops; it
-// opens the dimensions and binds axes to them.
+// The grid of a kernel where the target has workgroups: which axes share one of its dimensions, which threads are neighbours
+// in a warp, and in which order workgroups go through a large product. In go the axes that linearize found not to be loops;
+// it opens the dimensions and binds axes to them.
 
 import { dtypes } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";
 import { type Sint, smax } from "../../shape/symbolic.ts";
-import type { UOp, UOpGraph } from "../../uop/uops.ts";
-import type { Axis } from "../lower/lower.ts";
-import { strideOf } from "../passes/expand.ts";
+import type { UOpGraph } from "../../uop/list.ts";
+import type { Axis, Expr, Range } from "../../uop/node.ts";
+import { strideOf } from "../analysis/strides.ts";
 
-/** Rows of workgroups that are gone through together, and how often all units have work before that pays. */
+/** Rows of workgroups that are gone through together, and how often all compute units have work before that pays. */
 const [STRIP, MANY_WAVES] = [8, 4];
 const DIMS = 3;
 
-/** A load or store: its index, and how often an item does it. */
+/** A load or store: its index, and how often a thread does it. */
 export interface Access {
-  readonly index: UOp;
+  readonly index: Expr;
   readonly times: number;
 }
 
-/** Those that are nearest to each other, in what is read or written most often, should be in one warp. */
+/** Threads that are nearest to each other, in what is read or written most often, should be in one warp. */
 export function nearestLast(
-  items: readonly Axis[],
+  threads: readonly Axis[],
   memory: readonly Access[],
-  rangeOf: (axis: Axis) => UOp,
+  rangeOf: (axis: Axis) => Range,
 ): Axis[] {
   const most = Math.max(...memory.map((m) => m.times));
   const often = memory.filter((m) => m.times * 4 >= most);
@@ -32,8 +32,10 @@ export function nearestLast(
     const strides = often.map((m) => Math.abs(strideOf(m.index, rangeOf(a)) ?? 0));
     return Math.min(...strides.filter((s) => s > 0), Number.MAX_SAFE_INTEGER);
   };
-  const distances = new Map(items.map((a) => [a, distance(a)]));
-  return items.toSorted((a, b) => (distances.get(b) as number) - (distances.get(a) as number));
+  return threads
+    .map((axis) => ({ axis, distance: distance(axis) }))
+    .sort((a, b) => b.distance - a.distance)
+    .map(({ axis }) => axis);
 }
 
 /** The axes of each dimension, innermost first: one each as far as there are dimensions, all in one where a limit is passed. */
@@ -46,23 +48,23 @@ export function dimsOf(axes: readonly Axis[], limits: readonly number[]): (reado
 }
 
 /**
- * Workgroups that run at the same time read the same rows and columns if they are near each other: those of a large product go
- * down the columns of one strip of rows after the other, and not along rows that are longer than what the cache holds of them.
- * In go the numbers of a workgroup, out come those of the block that it computes.
+ * Workgroups that run at the same time read the same rows and columns if they are near each other. So those of a large
+ * product go down the columns of one strip of rows after the other, and not along rows that are longer than what the cache
+ * holds of them. In go the numbers of a workgroup, out come those of the block that it computes.
  */
 export function inStrips(
-  specials: readonly UOp[],
+  specials: readonly Expr[],
   sizes: readonly Sint[],
   units: number,
   list: UOpGraph,
-): readonly UOp[] {
+): readonly Expr[] {
   const [x, y, ...rest] = specials;
   const [wide = 1, high = 1] = sizes;
   if (x === undefined || y === undefined || typeof wide !== "number" || typeof high !== "number")
     return specials;
   if (high % STRIP !== 0 || wide * high <= MANY_WAVES * units) return specials;
-  const number = (n: number): UOp => list.add("CONST", dtypes.int32, [], n);
-  const int = (op: AluOp, a: UOp, b: UOp): UOp => list.add("ALU", dtypes.int32, [a, b], op);
+  const number = (n: number): Expr => list.add("CONST", dtypes.int32, [], n);
+  const int = (op: AluOp, a: Expr, b: Expr): Expr => list.add("ALU", dtypes.int32, [a, b], op);
   const at = int("ADD", int("MUL", y, number(wide)), x);
   const strip = int("MUL", int("IDIV", at, number(STRIP * wide)), number(STRIP));
   const row = int("ADD", strip, int("MOD", at, number(STRIP)));

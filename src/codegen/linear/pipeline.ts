@@ -1,89 +1,102 @@
-// A loop over products of matrices whose turns read what the next one multiplies first: nobody waits for operands after the
-// barrier between two turns. Those of the first turn are read before the loop, and from then on held in accumulators. Made
-// by linearize, which places what does not come from tiles and says where in a turn each step goes; fetch.ts fills the tiles.
+// Software pipelining of a loop over products of matrices: an iteration reads what the next one multiplies first, so that no
+// thread waits for operands after the barrier between two iterations. The operands of the first iteration are read before the
+// loop (the prologue), and from then on held in accumulators. linearize places what does not come from tiles and says where
+// in an iteration each step goes; asynccopy.ts fills the tiles.
 
-import { dtypes } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import { getOrMake, toposort } from "../../helpers.ts";
-import { makeUOp, type UOp, type UOpGraph } from "../../uop/uops.ts";
-import type { Fetch } from "./asynccopy.ts";
+import type { UOpGraph } from "../../uop/list.ts";
+import {
+  copyUOp,
+  type DefineAcc,
+  type DefineLocal,
+  type Expr,
+  type Loop,
+  type TileNode,
+  type UOp,
+  withIndex,
+} from "../../uop/node.ts";
+import type { AsyncCopies } from "./asynccopy.ts";
+import type { Emitter } from "./emitter.ts";
 
 export const readsFrom = (u: UOp, tiles: readonly UOp[]): boolean =>
   toposort([u], (x) => x.srcs).some((x) => tiles.includes(x));
 
-/** An index into a tile, in the part of it that is at this place. */
-export function inPart(index: UOp, place: UOp | undefined, list: UOpGraph): UOp {
-  if (place === undefined || (place.op === "CONST" && place.arg === 0)) return index;
-  return list.add("ALU", dtypes.int32, [index, place], "ADD");
+/** An index into a tile, in the stage that is at this offset. */
+export function inStage(index: Expr, offset: Expr | undefined, list: UOpGraph): Expr {
+  if (offset === undefined || (offset.op === "CONST" && offset.value === 0)) return index;
+  return list.add("ALU", index.dtype, [index, offset], "ADD");
 }
 
-export class Ahead {
-  /** operands, and the accumulators that hold them when a turn starts */
-  readonly carried = new Map<UOp, UOp>();
-  readonly #list: UOpGraph;
-  readonly #fetch: Fetch;
-  /** and the shared memory that they are in */
-  readonly #tiles: ReadonlyMap<UOp, UOp>;
-  readonly #place: (u: UOp) => UOp;
-  #loop: { readonly loop: UOp; readonly end: UOp } | undefined;
-  #next: readonly UOp[] = [];
+/** A tile, and the shared memory that it is in. */
+export type PlacedTiles = ReadonlyMap<TileNode, DefineLocal>;
 
-  constructor(list: UOpGraph, fetch: Fetch, tiles: ReadonlyMap<UOp, UOp>, place: (u: UOp) => UOp) {
-    this.#list = list;
-    this.#fetch = fetch;
+export class SoftwarePipeline {
+  /** operands, and the accumulators that hold them when an iteration starts */
+  readonly carried = new Map<Expr, DefineAcc>();
+  readonly #emit: Emitter;
+  readonly #copies: AsyncCopies;
+  readonly #tiles: PlacedTiles;
+  readonly #place: (u: UOp) => UOp;
+  #loop: { readonly loop: Loop; readonly end: Expr } | undefined;
+  #next: readonly Expr[] = [];
+
+  constructor(emit: Emitter, copies: AsyncCopies, tiles: PlacedTiles, place: (u: UOp) => UOp) {
+    this.#emit = emit;
+    this.#copies = copies;
     this.#tiles = tiles;
     this.#place = place;
   }
 
   /** Before the loop. */
-  start(operands: readonly UOp[]): void {
-    const first = this.#read(operands, this.#fetch.readAhead());
-    operands.forEach((u, i) => {
-      const acc = this.#list.add("DEFINE_ACC", u.dtype, [], 0);
-      this.#list.add("PHI", u.dtype, [acc, first[i] as UOp]);
-      this.carried.set(u, acc);
+  prologue(operands: readonly Expr[]): void {
+    const first = this.#read(operands, this.#copies.firstStage());
+    first.forEach(({ operand, value }) => {
+      const acc = this.#emit.accumulator(operand.dtype, 0);
+      this.#emit.phi(acc, value);
+      this.carried.set(operand, acc);
     });
   }
   /** When the loop is open. */
-  enter(loop: UOp, end: UOp): void {
+  enter(loop: Loop, end: Expr): void {
     this.#loop = { loop, end };
   }
-  /** Early in a turn: what later ones need is fetched. */
-  copy(): void {
+  /** Early in an iteration: starts the copies that later ones need. */
+  copyAhead(): void {
     const { loop, end } = this.#entered();
-    this.#fetch.copyAhead(loop, end);
+    this.#copies.copyAhead(loop, end);
   }
-  /** After this turn has read all it needs. */
+  /** After this iteration has read all it needs. */
   readNext(): void {
-    this.#next = this.#read([...this.carried.keys()], this.#fetch.next());
+    this.#next = this.#read([...this.carried.keys()], this.#copies.nextStage()).map((r) => r.value);
   }
-  /** At the end of a turn. */
+  /** At the end of an iteration. */
   finish(): void {
     const { loop } = this.#entered();
     [...this.carried.values()].forEach((acc, i) => {
-      this.#list.add("PHI", acc.dtype, [acc, this.#next[i] as UOp, loop]);
+      const value = this.#next[i];
+      if (value === undefined) throw new InternalError("an iteration ends before it read for the next");
+      this.#emit.phi(acc, value, loop);
     });
-    this.#fetch.advance(loop);
+    this.#copies.advance(loop);
   }
 
-  #entered(): { readonly loop: UOp; readonly end: UOp } {
-    if (this.#loop === undefined) throw new InternalError("a turn reads ahead before its loop is open");
+  #entered(): { readonly loop: Loop; readonly end: Expr } {
+    if (this.#loop === undefined) throw new InternalError("an iteration reads ahead before its loop is open");
     return this.#loop;
   }
-  /** Operands from the parts of the tiles that are at these places. */
-  #read(operands: readonly UOp[], places: readonly UOp[]): UOp[] {
+  /** Operands from the stages of the tiles that are at these offsets. */
+  #read(operands: readonly Expr[], offsets: readonly Expr[]): { operand: Expr; value: Expr }[] {
     const tiles = [...this.#tiles.keys()];
-    const done = new Map(this.#tiles);
+    const done = new Map<UOp, UOp>(this.#tiles);
     const visit = (u: UOp): UOp =>
       getOrMake(done, u, () => {
         if (!readsFrom(u, tiles)) return this.#place(u);
         const srcs = u.srcs.map(visit);
-        const tile = tiles.indexOf(u.srcs[0] as UOp);
-        if (tile >= 0) srcs[1] = inPart(srcs[1] as UOp, places[tile], this.#list);
-        const made = makeUOp(u.op, u.dtype, srcs, u.arg) as UOp;
-        this.#list.push(made);
-        return made;
+        const tile = u.op === "LOAD" || u.op === "LDMATRIX" ? tiles.findIndex((t) => t === u.buffer) : -1;
+        const here = (index: Expr): Expr => inStage(index, offsets[tile], this.#emit.list);
+        return this.#emit.push(copyUOp(u, tile < 0 ? srcs : withIndex(srcs, here)));
       });
-    return operands.map(visit);
+    return operands.map((operand) => ({ operand, value: visit(operand) as Expr }));
   }
 }

@@ -1,199 +1,166 @@
-// A reduce over the items of a workgroup: each item has a part, and in the end all of them have the total. Neighbours in a
-// warp exchange values by SHFL, warps meet in shared memory, where every item then finds all parts. Called by linearize, which
-// has the list and the items' indexes; every item must come by, so nothing of this stands under a condition.
+// A reduction over the threads of a workgroup: each thread has a part, and in the end all of them have the total. Threads of
+// a warp exchange values by SHFL; warps meet in shared memory, where every thread then finds all parts. linearize calls this.
+// Every thread must take part, so nothing of it stands under a condition.
 
-import { type DType, dtypes, PtrDType, scalarOf } from "../../dtype.ts";
+import { scalarOf } from "../../dtype.ts";
+import { InternalError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
-import { type AluOp, REDUCE, type ReduceOp } from "../../ops.ts";
-import {
-  makeUOp,
-  type UOp,
-  type UOpArgs,
-  type UOpGraph,
-  type UOpName,
-  type UType,
-  valueType,
-} from "../../uop/uops.ts";
+import { REDUCE, type ReduceOp } from "../../ops.ts";
+import type { DefineLocal, Expr, Reduce } from "../../uop/node.ts";
 import type { Gpu } from "../target.ts";
+import type { Emitter } from "./emitter.ts";
 
 /** An axis of the workgroup. Several may stand in one lidx, of which `index` is then a part. */
-export interface ItemAxis {
-  readonly index: UOp;
+export interface ThreadAxis {
+  readonly index: Expr;
   readonly size: number;
-  /** the reduce is over it */
+}
+/** One that says whether the reduction is over it. */
+export interface SharedAxis extends ThreadAxis {
   readonly shares: boolean;
 }
 
 /** The workgroup that a list is for, and what it is allowed. */
 export interface Workgroup {
-  /** the innermost first: neighbours along it are neighbours in a warp */
-  readonly items: readonly ItemAxis[];
+  /** innermost first: neighbours along it are neighbours in a warp */
+  readonly axes: readonly SharedAxis[];
   readonly gpu: Gpu | undefined;
-  /** inside a loop: what is in shared memory may still be read by items that are a turn behind */
-  readonly again: boolean;
-  readonly list: UOpGraph;
+  /** inside a loop: threads that are an iteration behind may still read what is in shared memory */
+  readonly isInLoop: boolean;
+  readonly emit: Emitter;
 }
 
-/** As many parts are read by every item; of more a tree is made. */
+/** Every thread reads up to this many parts. More are combined as a tree. */
 const MAX_READ = 8;
-const { int32 } = dtypes;
 
-/** The totals of `values` by the ops of `reduces`, which all run over the same items. */
-export function combineItems(
-  reduces: readonly UOp<"REDUCE">[],
-  values: readonly UOp[],
-  group: Workgroup,
-): UOp[] {
-  return new Combination(group).run(
-    reduces.map((r) => r.arg),
-    values,
-  );
+/** A reduction and the part of it that each thread has. */
+export interface Part {
+  readonly reduce: Reduce;
+  readonly value: Expr;
+}
+
+/** The totals of these parts, which all run over the same threads. */
+export const combineThreads = (parts: readonly Part[], group: Workgroup): Expr[] =>
+  new Combination(group).run(parts);
+
+interface Slot {
+  readonly fn: ReduceOp;
+  readonly memory: DefineLocal;
 }
 
 class Combination {
-  readonly #list: UOpGraph;
-  readonly #again: boolean;
+  readonly #emit: Emitter;
+  readonly #isInLoop: boolean;
   /** the innermost axis, if it is one of those that share */
-  readonly #lane: ItemAxis | undefined;
+  readonly #lane: ThreadAxis | undefined;
   /** neighbours that exchange values by SHFL */
   readonly #width: number;
-  /** which of those that share this item is, and of how many */
-  readonly #position: UOp;
+  /** the number of this thread among those that share, and how many they are */
+  readonly #position: Expr;
   readonly #count: number;
-  /** the same for the items that do not share */
-  readonly #others: UOp;
+  /** the same for the threads that do not share */
+  readonly #others: Expr;
   readonly #rows: number;
 
-  constructor({ items, gpu, again, list }: Workgroup) {
-    this.#list = list;
-    this.#again = again;
-    const shared = items.filter((i) => i.shares);
-    this.#lane = items[0]?.shares ? items[0] : undefined;
+  constructor({ axes, gpu, isInLoop, emit }: Workgroup) {
+    this.#emit = emit;
+    this.#isInLoop = isInLoop;
+    const shared = axes.filter((a) => a.shares);
+    this.#lane = axes[0]?.shares ? axes[0] : undefined;
     this.#width = largestPower(this.#lane?.size ?? 1, gpu?.warp ?? 1);
     this.#count = product(shared);
-    const rest = items.filter((i) => !i.shares);
+    const rest = axes.filter((a) => !a.shares);
     this.#rows = product(rest);
-    this.#position = this.#number(shared);
-    this.#others = this.#number(rest);
+    this.#position = emit.flatten(shared);
+    this.#others = emit.flatten(rest);
   }
 
-  run(ops: readonly ReduceOp[], values: readonly UOp[]): UOp[] {
-    const parts = values.map((v, i) => this.#exchange(ops[i] as ReduceOp, v, this.#width));
-    if (this.#count === this.#width) return parts;
-    if (this.#again) this.#add("BARRIER", undefined, [], undefined);
+  run(parts: readonly Part[]): Expr[] {
+    const emit = this.#emit;
+    const ofWarps = parts.map(({ reduce: { fn }, value }) => ({
+      fn,
+      value: this.#exchange(fn, value, this.#width),
+    }));
+    if (this.#count === this.#width) return ofWarps.map((w) => w.value);
+    if (this.#isInLoop) emit.barrier();
     const left = this.#count / this.#width;
-    const first = this.#width > 1 ? this.#test("CMPEQ", this.#mod(this.#width), 0) : undefined;
-    const at = this.#place(this.#int("IDIV", this.#position, this.#const(this.#width)));
-    const memory = parts.map((v) => {
-      const size = left * this.#rows;
-      const local = this.#define(valueType(v), size);
-      this.#add("STORE", undefined, [local, at, v, ...(first === undefined ? [] : [first])], undefined);
-      return local;
+    const isFirst =
+      this.#width > 1 ? emit.compare("CMPEQ", this.#laneModulo(this.#width), emit.const(0)) : undefined;
+    const at = this.#indexOf(emit.int("IDIV", this.#position, emit.const(this.#width)));
+    const slots = ofWarps.map(({ fn, value }): Slot => {
+      const memory = emit.local(scalarOf(value.dtype), left * this.#rows);
+      emit.store(memory, at, value, isFirst);
+      return { fn, memory };
     });
-    this.#add("BARRIER", undefined, [], undefined);
+    emit.barrier();
     const isPower = largestPower(left, left) === left;
-    if (left > MAX_READ && !(isPower && left <= this.#width)) {
-      this.#tree(ops, memory, left);
-      return memory.map((m) => this.#load(m, this.#others));
+    const fitsWarp = isPower && left <= this.#width;
+    if (left > MAX_READ && !fitsWarp) {
+      this.#tree(slots, left);
+      return slots.map((s) => emit.load(s.memory, this.#others));
     }
-    return memory.map((m, i) => {
-      const op = ops[i] as ReduceOp;
-      if (isPower && left <= this.#width)
-        return this.#exchange(op, this.#load(m, this.#place(this.#mod(left))), left);
-      return this.#pairs(
-        op,
-        range(left).map((k) => this.#load(m, this.#place(this.#const(k)))),
+    return slots.map(({ fn, memory }) => {
+      if (fitsWarp) return this.#exchange(fn, emit.load(memory, this.#indexOf(this.#laneModulo(left))), left);
+      return this.#inPairs(
+        fn,
+        range(left).map((k) => emit.load(memory, this.#indexOf(emit.const(k)))),
       );
     });
   }
 
-  /** Where a part lies in shared memory: items that are neighbours but share nothing lie side by side. */
-  #place(part: UOp): UOp {
-    return this.#int("ADD", this.#int("MUL", part, this.#const(this.#rows)), this.#others);
+  /** Where a part lies in shared memory: threads that are neighbours but share nothing lie side by side. */
+  #indexOf(part: Expr): Expr {
+    return this.#emit.int("ADD", this.#emit.int("MUL", part, this.#emit.const(this.#rows)), this.#others);
   }
 
   /** Each of `width` neighbours gets the total of all of them: the same, since a + b is b + a. */
-  #exchange(op: ReduceOp, value: UOp, width: number): UOp {
+  #exchange(fn: ReduceOp, value: Expr, width: number): Expr {
     let total = value;
     for (let mask = width >> 1; mask > 0; mask >>= 1) {
-      total = this.#combine(op, total, this.#add("SHFL", value.dtype, [total], mask));
+      total = this.#combine(fn, total, this.#emit.shuffle(total, mask));
     }
     return total;
   }
 
   /** Half of the parts are added to the other half until one is left. */
-  #tree(ops: readonly ReduceOp[], memory: readonly UOp[], parts: number): void {
-    const mine = this.#place(this.#position);
+  #tree(slots: readonly Slot[], parts: number): void {
+    const emit = this.#emit;
+    const mine = this.#indexOf(this.#position);
     for (let left = parts; left > 1; ) {
       const half = Math.ceil(left / 2);
-      const condition = this.#test("CMPLT", this.#position, left - half);
-      const open = this.#add("IF", undefined, [condition], undefined);
-      memory.forEach((m, i) => {
-        const other = this.#load(m, this.#int("ADD", mine, this.#const(half * this.#rows)));
-        const total = this.#combine(ops[i] as ReduceOp, this.#load(m, mine), other);
-        this.#add("STORE", undefined, [m, mine, total], undefined);
-      });
-      this.#add("ENDIF", undefined, [open], undefined);
-      this.#add("BARRIER", undefined, [], undefined);
+      const branch = emit.if(emit.compare("CMPLT", this.#position, emit.const(left - half)));
+      for (const { fn, memory } of slots) {
+        const other = emit.load(memory, emit.int("ADD", mine, emit.const(half * this.#rows)));
+        emit.store(memory, mine, this.#combine(fn, emit.load(memory, mine), other));
+      }
+      emit.endIf(branch);
+      emit.barrier();
       left = half;
     }
   }
-  #pairs(op: ReduceOp, values: readonly UOp[]): UOp {
-    let left = [...values];
-    while (left.length > 1) {
-      const before = left;
-      left = range(Math.ceil(before.length / 2)).map((i) => {
-        const [x, y] = [before[2 * i] as UOp, before[2 * i + 1]];
-        return y === undefined ? x : this.#combine(op, x, y);
-      });
+  #inPairs(fn: ReduceOp, values: readonly Expr[]): Expr {
+    const [x, y, ...rest] = values;
+    if (x === undefined) throw new InternalError("a workgroup shares a reduction that has no parts");
+    if (y === undefined) return x;
+    const pairs = [this.#combine(fn, x, y)];
+    for (let i = 0; i < rest.length; i += 2) {
+      const [a, b] = rest.slice(i, i + 2);
+      if (a !== undefined) pairs.push(b === undefined ? a : this.#combine(fn, a, b));
     }
-    return left[0] as UOp;
+    return this.#inPairs(fn, pairs);
   }
-
-  // ---- nodes; every one is new, since memory is another after each barrier ----
-
-  #add<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
-    const made = makeUOp(op, dtype, srcs, arg) as UOp;
-    this.#list.push(made);
-    return made;
-  }
-  #combine(op: ReduceOp, x: UOp, y: UOp): UOp {
-    return this.#add("ALU", x.dtype, [x, y], REDUCE[op].combine);
-  }
-  #define(type: DType, size: number): UOp {
-    const n = this.#list.uops.filter((u) => u.op === "DEFINE_LOCAL").length;
-    return this.#add("DEFINE_LOCAL", PtrDType(scalarOf(type), true), [], [`shared${n}`, size]);
-  }
-  #load(memory: UOp, at: UOp): UOp {
-    const { base } = memory.dtype as { base: DType };
-    return this.#add("LOAD", base, [memory, at], undefined);
-  }
-  #const(n: number): UOp {
-    return this.#add("CONST", int32, [], n);
-  }
-  #int(op: AluOp, x: UOp, y: UOp): UOp {
-    if (y.op === "CONST" && y.arg === (op === "ADD" ? 0 : 1)) return x;
-    if (x.op === "CONST" && x.arg === 0) return op === "ADD" ? y : x;
-    return this.#add("ALU", int32, [x, y], op);
-  }
-  #test(op: AluOp, x: UOp, n: number): UOp {
-    return this.#add("ALU", dtypes.bool, [x, this.#const(n)], op);
+  #combine(fn: ReduceOp, x: Expr, y: Expr): Expr {
+    return this.#emit.alu(REDUCE[fn].combine, x.dtype, x, y);
   }
   /** The innermost index modulo n, where n divides its size or is the whole of it. */
-  #mod(n: number): UOp {
-    const { index, size } = this.#lane as ItemAxis;
-    return size === n ? index : this.#add("ALU", int32, [index, this.#const(n)], "MOD");
-  }
-  /** One number out of several indexes, the first the innermost. */
-  #number(items: readonly ItemAxis[]): UOp {
-    return items.reduceRight<UOp>(
-      (outer, i) => this.#int("ADD", this.#int("MUL", outer, this.#const(i.size)), i.index),
-      this.#const(0),
-    );
+  #laneModulo(n: number): Expr {
+    if (this.#lane === undefined) throw new InternalError("no axis of this workgroup exchanges values");
+    const { index, size } = this.#lane;
+    return size === n ? index : this.#emit.int("MOD", index, this.#emit.const(n));
   }
 }
 
-const product = (items: readonly ItemAxis[]): number => items.reduce((n, i) => n * i.size, 1);
+const product = (axes: readonly ThreadAxis[]): number => axes.reduce((n, a) => n * a.size, 1);
 /** The largest power of two that divides n, at most `most`. */
 const largestPower = (n: number, most: number): number => {
   let power = 1;

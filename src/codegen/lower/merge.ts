@@ -1,23 +1,29 @@
-// Which neighbouring dims of a kernel are one loop: those that every buffer steps through as one. [4,4] elements
-// read and written in order are E_16, a transposed one stays E_4_4.
+// Loop collapsing: which neighbouring dims of a kernel are one loop. They are those that every buffer steps
+// through as one. [4,4] elements that are read and written in order are E_16, a transposed one stays E_4_4.
 
-import { arraysEqual, getOrMake } from "../../helpers.ts";
-import { isReduceOp } from "../../ops.ts";
+import { arraysEqual, getOrMake, range } from "../../helpers.ts";
+import { isReduceOp, type ReduceOp } from "../../ops.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
 import { mul, type Sint } from "../../shape/symbolic.ts";
-import { type Shape, stridesFor, type View } from "../../shape/view.ts";
+import { type Shape, stridesFor } from "../../shape/view.ts";
 
-/** For each dim of the kernel, the dim of the node that follows it; undefined: the node does not depend on it. */
+/**
+ * For each dim of the kernel, the dim of the node that follows it; undefined: the node does not depend on it.
+ */
 type Dim = number | undefined;
 type Dims = readonly Dim[];
-/** Whether dims p and d of the kernel, with only dims of size 1 between them, may be one loop for one node. */
+/**
+ * Whether dims p and d of the kernel, with only dims of size 1 between them, may be one loop for one node.
+ */
 type Condition = (p: number, d: number) => boolean;
 
-/** Groups the dims of the roots' shape (all of them, or only `axes`), outermost first. */
+/**
+ * Groups the dims of the roots, which have one shape; all of them, or only `axes`. The outermost comes first.
+ */
 export function mergeDims(roots: readonly LazyOp[], axes?: readonly number[]): number[][] {
-  const [root] = roots as [LazyOp];
-  const all = root.shape.map((_, i) => i);
+  const shape = roots[0]?.shape ?? [];
+  const all = range(shape.length);
   const dims = axes ?? all;
   if (dims.length < 2) return dims.map((d) => [d]);
   const conditions: Condition[] = [];
@@ -25,8 +31,8 @@ export function mergeDims(roots: readonly LazyOp[], axes?: readonly number[]): n
   const groups: number[][] = [];
   for (const d of dims) {
     const last = groups.at(-1);
-    const before = last?.findLast((p) => root.shape[p] !== 1);
-    const joins = before === undefined || root.shape[d] === 1 || conditions.every((c) => c(before, d));
+    const before = last?.findLast((p) => shape[p] !== 1);
+    const joins = before === undefined || shape[d] === 1 || conditions.every((c) => c(before, d));
     if (last?.at(-1) === d - 1 && joins) last.push(d);
     else groups.push([d]);
   }
@@ -42,38 +48,39 @@ function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Dim
   if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST")
     into.push((p, d) => joinsView(u.arg.st, dims[p], dims[d]));
   else if (u.op === "ARANGE") into.push((p, d) => joinsView(u.arg, dims[p], dims[d]));
-  else if (isReduceOp(u.op)) into.push((p, d) => joinsReduce(u, dims[p], dims[d]));
+  else if (isReduce(u)) into.push((p, d) => joinsReduce(u, dims[p], dims[d]));
   else if (u.op === "VIEW") {
     into.push((p, d) => joinsView(u.arg, dims[p], dims[d]));
-    below = renamed(u.arg, u.srcs[0]?.shape ?? [], dims);
+    below = renamed(u.arg, u.srcs[0].shape, dims);
     if (below === undefined) into.push(() => false);
   }
   if (below !== undefined) for (const s of u.srcs) collect(s, below, into, seen);
 }
 
+const isReduce = (u: LazyOp): u is LazyOp<ReduceOp> => isReduceOp(u.op);
+
 /** A reduced and a kept dim are different loops. A dim of size 1 is on neither side. */
-function joinsReduce(u: LazyOp, a: Dim, b: Dim): boolean {
-  const axes = u.arg as readonly number[];
-  const sizes = u.srcs[0]?.shape ?? [];
+function joinsReduce(u: LazyOp<ReduceOp>, a: Dim, b: Dim): boolean {
+  const sizes = u.srcs[0].shape;
   if (a === undefined || b === undefined || sizes[a] === 1 || sizes[b] === 1) return true;
-  return axes.includes(a) === axes.includes(b);
+  return u.arg.includes(a) === u.arg.includes(b);
 }
 
 function joinsView(st: ShapeTracker, a: Dim, b: Dim): boolean {
-  const v = st.views.at(-1) as View;
-  if (a === undefined && b === undefined) return true;
+  const v = st.views.at(-1);
+  if (v === undefined || (a === undefined && b === undefined)) return true;
   const full = (i: number) => v.mask === undefined || (v.mask[i]?.[0] === 0 && v.mask[i]?.[1] === v.shape[i]);
   if ((a !== undefined && !full(a)) || (b !== undefined && !full(b))) return false;
-  const step = (i: Dim): Sint => (i === undefined ? 0 : (v.strides[i] as Sint));
+  const step = (i: Dim): Sint => (i === undefined ? 0 : v.strides[i]!);
   const size = (i: Dim): Sint | undefined => (i === undefined ? undefined : v.shape[i]);
   if (size(a) === 1 || size(b) === 1) return true;
-  return b === undefined ? step(a) === 0 : step(a) === mul(step(b), v.shape[b] as Sint);
+  return b === undefined ? step(a) === 0 : step(a) === mul(step(b), v.shape[b]!);
 }
 
 /** The dims below a view that keeps, drops or repeats whole dims; undefined for one that does more. */
 function renamed(st: ShapeTracker, below: Shape, dims: Dims): Dims | undefined {
-  const v = st.views[0] as View;
-  if (st.views.length !== 1 || v.mask !== undefined || v.offset !== 0) return undefined;
+  const [v] = st.views;
+  if (st.views.length !== 1 || v === undefined || v.mask !== undefined || v.offset !== 0) return undefined;
   const strides = stridesFor(below);
   const taken = new Set<number>();
   const names = v.shape.map((size, i) => {

@@ -1,18 +1,20 @@
-// STAGE: a value that one loop computes at some cost, and a later loop over the same elements computes again, is kept in
-// an array between the two. The exp of a softmax is summed, and divided by the sum. In go the places where lowering
-// evaluated the kernel's ops, out come what could be kept (for heuristic.ts to choose from) and the graph in which it is:
-// a STAGE is the array after the loop that fills it. Each thread, lane and member of a workgroup has a part of its own.
+// STAGE: a value that one loop computes at some cost, and a later loop over the same elements computes again,
+// is kept in an array between the two: the exp of a softmax is summed, then divided by the sum. In go the
+// places where lowering evaluated the kernel's ops, out come what could be kept (for the heuristics to choose
+// from) and the graph in which it is: a STAGE node is the array after the loop that fills it. Each thread and
+// lane has a part of its own.
 
-import { type Pointer, PtrDType } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
-import { getOrMake, prod, toposort } from "../../helpers.ts";
+import { prod, toposort } from "../../helpers.ts";
 import { isAluOp, opCost } from "../../ops.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
-import { add, mul, type Sint } from "../../shape/symbolic.ts";
-import { changedSrcs } from "../../uop/rewrite.ts";
-import { type UOp, type UOpArena, valueType } from "../../uop/uops.ts";
-import type { Axis, Place } from "../lower/lower.ts";
-import { isLane } from "../passes/expand.ts";
+import { add, mul, type Sint, smax } from "../../shape/symbolic.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import { isLane } from "../../uop/axis.ts";
+import type { Axis, DefineLocal, Expr, Range, Sink, UOp } from "../../uop/node.ts";
+import { substitute } from "../../uop/substitute.ts";
+import type { Indexes } from "../lower/indexes.ts";
+import type { Place } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 
@@ -21,7 +23,7 @@ export interface Home {
   readonly dims: readonly number[];
   /** the number of its outermost axis, as OptOps count them */
   readonly axis: number;
-  readonly ranges: readonly UOp[];
+  readonly ranges: readonly Range[];
   readonly place: Place;
 }
 
@@ -73,26 +75,23 @@ export function costOf(value: LazyOp, kept: ReadonlySet<LazyOp> = new Set()): nu
   return nodes.reduce((n, u) => n + (isHere(u) && isAluOp(u.op) ? opCost(u.op) : 0), 0);
 }
 
-/** What staging needs of a kernel that was lowered. */
+/** What keeping values needs of the kernel. */
 export interface Staging {
   readonly arena: UOpArena;
   readonly axes: readonly Axis[];
-  /** the members of a workgroup */
-  readonly items: readonly UOp[];
+  /** the threads of the workgroup */
+  readonly threads: readonly Range[];
   readonly target: Target;
-  /** a symbolic integer as UOps */
-  readonly index: (x: Sint) => UOp;
-  /** whether an index is not beyond the end of its axes; undefined where it never is */
-  readonly there: (x: Sint) => UOp | undefined;
+  readonly indexes: Indexes;
 }
 
 /** The graph in which the values that STAGE ops name are kept. */
-export function keepStages(sink: UOp, all: readonly Stage[], opts: readonly OptOp[], s: Staging): UOp {
+export function keepStages(sink: Sink, all: readonly Stage[], opts: readonly OptOp[], s: Staging): Sink {
   const kept = new Map<LazyOp, Stage>();
-  const loads = new Map<UOp, UOp>();
+  const loads = new Map<Expr, Expr>();
   let room = s.target.sharedMax;
   for (const o of opts) {
-    if (o.op !== "STAGE" || isOutput(o.axis, s.axes)) continue; // operands.ts has those of output axes
+    if (o.op !== "STAGE" || isOutput(o.axis, s.axes)) continue; // pack.ts has those of output axes
     const named = all.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
     const refuse = (why: string): never => {
       throw new ArgumentError(`${showOpts([o])}: ${why}; STAGE takes the axis of a reduce and its elements`);
@@ -105,86 +104,70 @@ export function keepStages(sink: UOp, all: readonly Stage[], opts: readonly OptO
       if (room < 0) refuse(`${s.target.name} has room for ${s.target.sharedMax} bytes`);
     }
   }
-  return loads.size === 0 ? sink : replace(sink, loads, s.arena);
+  // what is kept may be made of other values that are kept
+  return loads.size === 0 ? sink : substitute(sink, loads, s.arena, { nested: true });
 }
 
 /** Whether OptOps mean an output axis by this number. */
 export const isOutput = (of: number, axes: readonly Axis[]): boolean =>
   axes.some((a) => a.of === of && (a.kind === "output" || a.kind === "local" || a.kind === "upcast"));
 
-/** Makes the LOADs that stand for the value where it is needed later; gives the bytes of the array. */
+/**
+ * Makes the LOADs that take the place of the value where it is needed later. Returns the bytes of the array.
+ */
 function keep(
   { home, value, later, elements }: Stage,
   name: string,
-  loads: Map<UOp, UOp>,
-  s: Staging,
+  loads: Map<Expr, Expr>,
+  { arena, threads, indexes }: Staging,
 ): number {
-  const { arena } = s;
-  const computed = home.place.done.get(value) as UOp;
-  const dtype = valueType(computed);
-  // members that would all write the same are turns apart when one of them reads
-  const lanes = [...s.items, ...lanesOf(computed, home, s.axes)];
-  const sizes = lanes.map((r) => (s.axes[r.arg as number] as Axis).size as number);
-  const size = elements * prod(sizes);
-  const pointer = PtrDType(dtype, true);
-  const array = arena.make("DEFINE_LOCAL", pointer, [], [name, size]);
-  const at = (place: Place): UOp => {
-    const first = s.index(flat(home.dims, value, place));
-    return lanes.reduce((index, lane, i) => {
-      const many = arena.constant(valueType(lane), sizes[i] as number);
-      return arena.alu("ADD", arena.alu("MUL", index, many), lane);
-    }, first);
-  };
-  const store = arena.make("STORE", undefined, [array, at(home.place), computed], undefined);
-  const filled = arena.make("STAGE", pointer, [array, store, ...home.ranges], undefined);
+  const computed = home.place.done.get(value);
+  if (computed === undefined) return 0;
+  // threads that would all write the same are not at the same iteration when one of them reads
+  const lanes = [...threads, ...lanesOf(computed, home)];
+  const sizes = lanes.map((r) => smax(r.axis.size));
+  const array = arena.local(computed.dtype, name, elements * prod(sizes));
+  const at = (place: Place): Expr =>
+    lanes.reduce(
+      (index, lane, i) => arena.alu("ADD", arena.alu("MUL", index, arena.int(sizes[i]!)), lane),
+      indexes.toExpr(flat(home.dims, value, place)),
+    );
+  const store = arena.store(array, at(home.place), computed);
+  const filled = arena.stage(array, [store], home.ranges);
   for (const place of later) {
+    const replaced = place.done.get(value);
+    if (replaced === undefined) continue;
     const gates = [
-      place.gate === 1 ? undefined : s.index(place.gate),
-      s.there(flat(home.dims, value, place)),
+      place.gate === 1 ? undefined : indexes.toExpr(place.gate),
+      indexes.inBounds(flat(home.dims, value, place)),
     ].filter((g) => g !== undefined);
-    const gate =
-      gates.length === 0 ? [] : [gates.reduce((x, y) => arena.alu("AND", x, y)), arena.constant(dtype, 0)];
-    const load = arena.make("LOAD", dtype, [filled, at(place), ...gate], undefined);
-    loads.set(place.done.get(value) as UOp, load);
+    const gate = gates.length === 0 ? undefined : arena.and(gates);
+    loads.set(replaced, arena.load(filled, at(place), { gate }));
   }
-  return arrayBytes(array as UOp<"DEFINE_LOCAL">);
+  return arrayBytes(array);
 }
 
 /** What an array takes; each starts on a cache line. */
-export function arrayBytes(array: UOp<"DEFINE_LOCAL">): number {
-  const { itemsize } = (array.dtype as Pointer).base;
-  return Math.ceil((array.arg[1] * itemsize) / 64) * 64;
+export function arrayBytes({ dtype, elements }: DefineLocal): number {
+  return Math.ceil((elements * dtype.base.itemsize) / 64) * 64;
 }
 
 /** Which element of the array a place means: its dims of the reduce, the last one the innermost. */
 const flat = (dims: readonly number[], value: LazyOp, { idx }: Place): Sint =>
-  dims.reduce<Sint>((at, d) => add(mul(at, value.shape[d] as Sint), idx[d] as Sint), 0);
+  dims.reduce<Sint>((at, d) => add(mul(at, value.shape[d]!), idx[d]!), 0);
 
 /** The lanes that are computed side by side while the array is filled, other than those of its own loops. */
-function lanesOf(value: UOp, home: Home, axes: readonly Axis[]): UOp[] {
-  const free = new Map<UOp, ReadonlySet<UOp>>();
-  for (const u of toposort([value], (x) => x.srcs)) {
-    const mine = new Set(u.srcs.flatMap((x) => [...(free.get(x) as ReadonlySet<UOp>)]));
+function lanesOf(value: Expr, home: Home): Range[] {
+  const free = new Map<UOp, ReadonlySet<Range>>();
+  let last: ReadonlySet<Range> = new Set();
+  for (const u of toposort<UOp>([value], (x) => x.srcs)) {
+    const mine = new Set(u.srcs.flatMap((x) => [...(free.get(x) ?? [])]));
     if (u.op === "RANGE") mine.add(u);
-    else if (u.op === "REDUCE") for (const r of u.srcs.slice(1)) mine.delete(r);
+    else if (u.op === "REDUCE") for (const r of u.ranges) mine.delete(r);
     free.set(u, mine);
+    last = mine;
   }
-  return [...(free.get(value) as ReadonlySet<UOp>)]
-    .filter((r) => {
-      return isLane(axes[r.arg as number] as Axis) && !home.ranges.includes(r);
-    })
-    .sort((a, b) => (a.arg as number) - (b.arg as number));
-}
-
-/** The graph with other nodes in the place of some; what stands for them is rebuilt too. */
-function replace(root: UOp, by: ReadonlyMap<UOp, UOp>, arena: UOpArena): UOp {
-  const done = new Map<UOp, UOp>();
-  const visit = (u: UOp): UOp =>
-    getOrMake(done, u, () => {
-      const other = by.get(u);
-      if (other !== undefined) return visit(other);
-      const srcs = changedSrcs(u, visit);
-      return srcs === undefined ? u : arena.withSrcs(u, srcs);
-    });
-  return visit(root);
+  return [...last]
+    .filter((r) => isLane(r.axis) && !home.ranges.includes(r))
+    .sort((a, b) => a.axis.id - b.axis.id);
 }

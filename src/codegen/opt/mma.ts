@@ -1,11 +1,14 @@
-// The products of matrices that NVIDIA's warps compute in one step (mma.sync), as data: their sides, types, and how the items
-// of a warp hold the operands and the result. Renderers spell them by their name; the JS device computes what this says.
+// The products of matrices that NVIDIA's warps compute in one instruction (mma.sync), as data: their sides,
+// types, and how the threads of a warp hold the operands and the result. Renderers spell them by name; the JS
+// device computes what this says.
 
 import { dtypes } from "../../dtype.ts";
 import { env } from "../../env.ts";
-import type { Fragment, TensorCore } from "../../uop/uops.ts";
+import type { Fragment, TensorCore } from "../../uop/matrix.ts";
 
-/** 16 rows in words of four bytes: a row is four items, then the eight rows below, then the next columns. */
+/**
+ * 16 rows in words of four bytes: a row is four threads, then the eight rows below, then the next columns.
+ */
 const rows = (perWord: number): Fragment => ({
   elements: 4 * perWord,
   row: [
@@ -18,7 +21,7 @@ const rows = (perWord: number): Fragment => ({
     ["element", 2 * perWord, 2, 4 * perWord],
   ],
 });
-/** 8 columns in such words: a column is four items, then the next rows. */
+/** 8 columns in such words: a column is four threads, then the next rows. */
 const columns = (perWord: number): Fragment => ({
   elements: 2 * perWord,
   row: [
@@ -54,7 +57,7 @@ const core = (name: string, perWord: number, from: TensorCore["from"]): TensorCo
   c: results,
 });
 
-/** TC's amount is the place in this list. tf32 is float32 of which 13 bits are not looked at. */
+/** TC names them by their place in this list. tf32 is float32 of which 13 bits are ignored. */
 export const MMA: readonly TensorCore[] = [
   core("m16n8k16 bf16", 2, dtypes.bfloat16),
   core("m16n8k16 f16", 2, dtypes.float16),
@@ -63,5 +66,5 @@ export const MMA: readonly TensorCore[] = [
   core("m16n8k32 e5m2", 4, dtypes.float8e5m2),
 ];
 
-/** Whether a step computes as exactly as was asked for: float32 is cut to tf32 only where that is allowed. */
+/** Whether it computes as exactly as was asked for: float32 is rounded to tf32 only where that is allowed. */
 export const isExactEnough = ({ ignored }: TensorCore): boolean => ignored === 0 || env.ALLOW_TF32 > 0;

@@ -1,16 +1,19 @@
-// SHARED: what the items of a workgroup read several times in a turn of a reduce comes through shared memory. A load becomes
-// one from a TILE, which says what part of the buffer that is and how it lies there; fetch.ts writes the copies. Between
-// pickOneHot and blockSums, while axes are still ranges. Rows get a gap, or their pieces change places from row to row
-// (swizzled), so that items do not meet in one bank.
+// SHARED: what the threads of a workgroup read several times in an iteration of a reduce comes through shared
+// memory. A load becomes one from a TILE, which says what part of the buffer that is and how it lies there;
+// linear/asynccopy.ts writes the copies. Between pickOneHot and blockSums, while axes are still ranges. Rows
+// are padded, or their pieces change places from row to row (swizzled), to avoid bank conflicts.
 
 import { PtrDType } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
 import { sum, toposort } from "../../helpers.ts";
+import { isLane, isThread } from "../../uop/axis.ts";
+import { elementOf } from "../../uop/list.ts";
+import type { Swizzle, Tile } from "../../uop/matrix.ts";
+import type { Axis, Expr, Load, Range, Reduce, Sink, TileNode, UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
-import { elementOf, type Swizzle, type Tile, type UOp, valueType } from "../../uop/uops.ts";
-import { affine, replace, toIndex } from "../analysis/affine.ts";
-import { type Axis, isItem, type Lowered } from "../lower/lower.ts";
-import { isLane } from "../passes/expand.ts";
+import { substitute } from "../../uop/substitute.ts";
+import { affine, toIndex } from "../analysis/affine.ts";
+import type { Lowered } from "../lower/lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 
 /** What one copy moves at most, and the least it can, in bytes. */
@@ -19,71 +22,58 @@ const MIN_COPY = 4;
 /** What all banks hold together, in bytes. */
 const BANKS = 128;
 
-/** A load as one from shared memory: the part of the buffer, and where in it which turn of which range is. */
+/**
+ * A load as one from shared memory: the part of the buffer, and where in it which iteration of which range
+ * is.
+ */
 export interface Staged {
-  readonly tile: UOp;
-  readonly pitches: ReadonlyMap<UOp, number>;
-  /** where it is before the first turn of all: not 0 where a range goes backwards */
+  readonly tile: TileNode;
+  readonly pitches: ReadonlyMap<Range, number>;
+  /** where it is before the first iteration of all: not 0 where a range goes backwards */
   readonly offset: number;
 }
 
-/** A range inside the loop: how often it turns, and how far an index moves with each turn. */
+/** A range inside the loop: its iterations, and how far an index moves with each of them. */
 export interface Walk {
   /** the axis of the kernel that it is a part of */
   readonly of: number;
   readonly size: number;
   readonly stride: number;
   /** lanes are written out, neighbours are read at once; tile: the side of a matrix that a warp multiplies */
-  readonly kind: "lane" | "item" | "tile" | "loop";
+  readonly kind: "lane" | "thread" | "tile" | "loop";
 }
-/** A dim of a part: elements so far apart in the buffer, and the ranges that go along it, so many of them a turn. */
+/**
+ * A dim of a part: elements so far apart in the buffer, and how many of them each range along it moves in an
+ * iteration.
+ */
 interface Dim {
   readonly stride: number;
   readonly size: number;
   readonly walks: ReadonlyMap<Walk, number>;
-  /** one of these is of items, or of a matrix */
+  /** one of these is of threads, or of a matrix */
   readonly apart: boolean;
 }
 /** How a part lies in shared memory. */
 interface Part extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
   readonly pitches: ReadonlyMap<Walk, number>;
   readonly offset: number;
-  /** how often an item reads from it for all its lanes */
+  /** how often a thread reads from it for all its lanes */
   readonly loads: number;
 }
 
 /** Applies SHARED to the reduces over the axis it names. TC does so itself, for its operands. */
-export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): UOp {
+export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): Sink {
   const opt = opts.find((o) => o.op === "SHARED");
   if (opt === undefined || opts.some((o) => o.op === "TC")) return lowered.sink;
-  const { arena, axes } = lowered;
-  const items = axes.filter(isItem);
-  let staged = 0;
-  const sink = mapGraph(lowered.sink, arena, (u) => {
-    if (u.op !== "REDUCE" || !u.srcs.slice(1).some((r) => axes[r.arg as number]?.of === opt.axis))
-      return undefined;
-    const [body, ...ranges] = u.srcs as [UOp, ...UOp[]];
-    const loop = loopOf(ranges, opt, lowered);
-    const inner = toposort([body], (x) => (x.op === "REDUCE" || x.op === "LOAD" ? [] : x.srcs));
-    const by = new Map<UOp, UOp>();
-    for (const load of inner) {
-      if (load.op !== "LOAD") continue;
-      const below = new Set(
-        toposort([load as UOp], (x) => x.srcs).flatMap((x) => (x.op === "RANGE" ? [x.arg] : [])),
-      );
-      // what every item reads for itself gains nothing
-      if (items.every((a) => below.has(a.id))) continue;
-      const found = stage(load, loop, lowered, opt.amount);
-      if (found === undefined) continue;
-      staged++;
-      const at = toIndex({ terms: found.pitches, k: found.offset }, arena);
-      by.set(load, arena.make("LOAD", load.dtype, [found.tile, at], undefined));
-    }
-    return by.size === 0
-      ? undefined
-      : arena.make("REDUCE", u.dtype, [replace(body, by, arena), ...ranges], u.arg);
+  let count = 0;
+  const sink = mapGraph(lowered.sink, lowered.arena, (u) => {
+    if (u.op !== "REDUCE" || !u.ranges.some((r) => r.axis.of === opt.axis)) return undefined;
+    const by = sharedLoads(u, lowered, opt);
+    count += by.size;
+    if (by.size === 0) return undefined;
+    return lowered.arena.reduce(u.fn, substitute(u.body, by, lowered.arena), u.ranges);
   });
-  if (staged === 0) {
+  if (count === 0) {
     throw new ArgumentError(
       `${showOpts([opt])}: nothing that this reduce reads can be shared by a workgroup; expected LOCAL on an axis along ` +
         "which it reads the same again",
@@ -91,48 +81,71 @@ export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): UOp {
   }
   return sink;
 }
-
-/** The loop that fetches, of the axis that SHARED names, and the loops of the reduce inside it. */
-export function loopOf(
-  ranges: readonly UOp[],
-  opt: OptOp,
-  { axes }: Lowered,
-): { loop: UOp | undefined; inside: readonly UOp[] } {
-  const loops = ranges.filter((r) => axes[r.arg as number]?.kind === "reduce");
-  const at = loops.findIndex((r) => axes[r.arg as number]?.of === opt.axis);
-  if (at >= 0 || loops.length === 0) return { loop: loops[at], inside: loops.slice(at + 1) };
-  throw new ArgumentError(`${showOpts([opt])}: this axis has no loop, another of this reduce has; name that`);
+/** The loads of a reduce that can be shared, and the loads from shared memory that take their place. */
+function sharedLoads({ body, ranges }: Reduce, lowered: Lowered, opt: OptOp): Map<UOp, UOp> {
+  const { arena, axes } = lowered;
+  const threads = axes.filter(isThread);
+  const loop = loopOf(ranges, opt);
+  const by = new Map<UOp, UOp>();
+  for (const load of toposort<UOp>([body], (x) => (x.op === "REDUCE" || x.op === "LOAD" ? [] : x.srcs))) {
+    if (load.op !== "LOAD") continue;
+    const below = new Set(
+      toposort<UOp>([load], (x) => x.srcs).flatMap((x) => (x.op === "RANGE" ? [x.axis] : [])),
+    );
+    // what every thread reads for itself gains nothing
+    if (threads.every((a) => below.has(a))) continue;
+    const found = stage(load, loop, lowered, opt.amount);
+    if (found === undefined) continue;
+    by.set(load, arena.load(found.tile, toIndex({ terms: found.pitches, k: found.offset }, arena)));
+  }
+  return by;
 }
 
-/** What reads a part: items one element or vector, or a warp matrices, the rows of which have a gap between them or are swizzled. */
-type Reader = "items" | "matrices" | "swizzled";
+/** The loop that copies, of the axis that SHARED names, and the loops of the reduce inside it. */
+export interface CopyLoop {
+  /** undefined: the reduce has no loop at all */
+  readonly loop: Range | undefined;
+  readonly inside: readonly Range[];
+}
+export function loopOf(ranges: readonly Range[], opt: OptOp): CopyLoop {
+  const loops = ranges.filter((r) => r.axis.kind === "reduce");
+  const at = loops.findIndex((r) => r.axis.of === opt.axis);
+  if (at >= 0 || loops.length === 0) return { loop: loops[at], inside: loops.slice(at + 1) };
+  throw new ArgumentError(
+    `${showOpts([opt])}: this axis does not have a loop, another axis of this reduce has one; name that axis`,
+  );
+}
 
-/** The part of its buffer that a workgroup reads by this load in a turn of the loop; undefined where that is no box. */
+/**
+ * What reads a part: threads one element or vector each, or a warp matrices, whose rows are padded or
+ * swizzled.
+ */
+type Reader = "threads" | "matrices" | "swizzled";
+
+/**
+ * The part of its buffer that a workgroup reads by this load in an iteration of the loop; undefined where it
+ * is not a box.
+ */
 export function stage(
-  load: UOp,
-  { loop, inside }: ReturnType<typeof loopOf>,
-  lowered: Lowered,
+  load: Load,
+  { loop, inside }: CopyLoop,
+  { arena }: Lowered,
   stages: number,
-  reader: Reader = "items",
+  reader: Reader = "threads",
 ): Staged | undefined {
-  const { arena, axes } = lowered;
-  const [buffer, index, gate] = load.srcs as [UOp, UOp, UOp?];
+  const { buffer, index, gate } = load;
   if (gate !== undefined) return undefined;
-  const isInner = (u: UOp): boolean => {
-    const axis = u.op === "RANGE" ? axes[u.arg] : undefined;
-    return axis !== undefined && (isItem(axis) || isLane(axis) || axis.kind === "tile" || inside.includes(u));
-  };
+  const isInner = (u: UOp): boolean =>
+    u.op === "RANGE" && (isThread(u.axis) || isLane(u.axis) || u.axis.kind === "tile" || inside.includes(u));
   const { terms, k } = affine(index);
-  const walks = new Map<UOp, Walk>();
-  const base = new Map<UOp, number>();
+  const walks = new Map<Range, Walk>();
+  const base = new Map<Expr, number>();
   for (const [t, stride] of terms) {
-    const axis = axes[t.arg as number];
-    const size = isInner(t) ? axis?.size : undefined;
-    if (axis !== undefined && typeof size === "number")
-      walks.set(t, { of: axis.of, size, stride, kind: kindOf(axis) });
-    else if (t !== loop && toposort([t], (x) => x.srcs).some((x) => isInner(x) || x === loop))
-      return undefined;
-    else if (t !== loop) base.set(t, stride);
+    if (t === loop) continue;
+    if (t.op === "RANGE" && isInner(t) && typeof t.axis.size === "number")
+      walks.set(t, { of: t.axis.of, size: t.axis.size, stride, kind: kindOf(t.axis) });
+    else if (toposort<UOp>([t], (x) => x.srcs).some((x) => isInner(x) || x === loop)) return undefined;
+    else base.set(t, stride);
   }
   const step = loop === undefined ? 0 : (terms.get(loop) ?? 0);
   if (walks.size === 0 || (loop !== undefined && step === 0)) return undefined;
@@ -141,31 +154,33 @@ export function stage(
   const part = partOf([...walks.values()], others, elementOf(load).itemsize, reader);
   if (part === undefined) return undefined;
   const { dims, size, vector, swizzle, pitches, offset } = part;
-  const srcs = [buffer, toIndex({ terms: base, k: first }, arena), ...(loop === undefined ? [] : [loop])];
-  const spec: Tile = { dims, size, vector, swizzle, step, stages: loop === undefined ? 1 : stages };
+  const tile: Tile = { dims, size, vector, swizzle, step, stages: loop === undefined ? 1 : stages };
+  const from = toIndex({ terms: base, k: first }, arena);
   return {
-    tile: arena.make("TILE", PtrDType(valueType(load), true), srcs, spec),
-    pitches: new Map([...walks].map(([r, w]) => [r, pitches.get(w) as number])),
+    tile: arena.tile(PtrDType(load.dtype, true), tile, buffer, from, loop),
+    pitches: new Map([...walks].map(([r, w]) => [r, pitches.get(w) ?? 0])),
     offset,
   };
 }
 
 /**
- * What these ranges cover, as it lies in shared memory; undefined where that is no box, or cannot be copied. `others`: strides
- * and offsets of what its place in the buffer is made of, which say where a copy may start.
+ * What these ranges cover, as it lies in shared memory; undefined where that is not a box, or cannot be
+ * copied. `others`: strides and offsets of what its place in the buffer is made of, which say where a copy
+ * may start.
  */
 export function partOf(
   walks: readonly Walk[],
   others: readonly number[],
   itemsize: number,
-  reader: Reader = "items",
+  reader: Reader = "threads",
 ): Part | undefined {
   const dims = boxOf(walks, MAX_COPY / itemsize, reader);
-  if (dims === undefined) return undefined;
-  const strides = dims.slice(1).map((d) => d.stride);
-  const vector = vectorOf(dims[0] as Dim, [...others, ...strides], itemsize);
+  const [row, ...outer] = dims ?? [];
+  if (dims === undefined || row === undefined) return undefined;
+  const vector = vectorOf(row, [...others, ...outer.map((d) => d.stride)], itemsize);
   if (vector * itemsize < MIN_COPY) return undefined;
-  // what is copied one by one may lie in any order: in that in which it is read with the fewest loads
+  // elements that are copied one by one may be stored in any order: the one that takes the fewest loads to
+  // read is chosen
   const orders = dims.map((_, i) => [i, ...dims.keys()].filter((d, at, all) => all.indexOf(d) === at));
   const laid = (vector > 1 ? orders.slice(0, 1) : orders).map((order) =>
     layOut(dims, order, itemsize, reader),
@@ -175,23 +190,24 @@ export function partOf(
 }
 
 const kindOf = (a: Axis): Walk["kind"] =>
-  isLane(a) ? "lane" : a.kind === "tile" ? "tile" : isItem(a) ? "item" : "loop";
+  isLane(a) ? "lane" : a.kind === "tile" ? "tile" : isThread(a) ? "thread" : "loop";
 
 /**
- * Ranges as the dims of a box, the one whose elements are nearest to each other first. A range whose steps are within what the
- * nearer ones cover goes along the same dim: a window that moves, or a row that goes on. undefined: they overlap unevenly.
+ * Ranges as the dims of a box, the one whose elements are nearest to each other first. A range whose steps
+ * are within what the nearer ones cover goes along the same dim: a window that moves, or a row that goes on.
+ * undefined: they overlap unevenly.
  */
 function boxOf(walks: readonly Walk[], unit: number, reader: Reader): Dim[] | undefined {
   const dims: { stride: number; size: number; walks: Map<Walk, number>; apart: boolean; of: number }[] = [];
   for (const w of walks.toSorted((a, b) => Math.abs(a.stride) - Math.abs(b.stride))) {
     const [stride, sign] = [Math.abs(w.stride), Math.sign(w.stride)];
-    const apart = w.kind === "item" || w.kind === "tile";
+    const apart = w.kind === "thread" || w.kind === "tile";
     const last = dims.at(-1);
     const by = stride / (last?.stride ?? 1);
-    // the rows of a matrix are of one axis; items that would be in the same banks get a gap
+    // the rows of a matrix are of one axis; threads that would be in the same banks get a gap
     const goesOn =
-      reader === "items"
-        ? w.kind !== "item" || (dims.length === 1 && by % (2 * unit) !== 0)
+      reader === "threads"
+        ? w.kind !== "thread" || (dims.length === 1 && by % (2 * unit) !== 0)
         : dims.length === 1 && last?.of === w.of;
     if (last === undefined || by > last.size || (by === last.size && !goesOn))
       dims.push({ stride, size: w.size, walks: new Map([[w, sign]]), apart, of: w.of });
@@ -206,8 +222,8 @@ function boxOf(walks: readonly Walk[], unit: number, reader: Reader): Dim[] | un
 }
 
 /**
- * Dims in the given order. What is read at the same time lies an odd number of units apart, so that it is in other banks, or
- * close together and swizzled, if rows are long and even enough.
+ * Dims in the given order. What is read at the same time lies an odd number of units apart, so that it is in
+ * other banks, or close together and swizzled, if rows are long and even enough.
  */
 function layOut(
   dims: readonly Dim[],
@@ -216,22 +232,21 @@ function layOut(
   reader: Reader,
 ): Omit<Part, "vector"> {
   const unit = MAX_COPY / itemsize;
-  const isClose = reader === "swizzled" && dims.length > 1;
-  const swizzle = isClose ? swizzleOf((dims[order[0] as number] as Dim).size, itemsize) : undefined;
+  const row = order.flatMap((i) => dims[i] ?? [])[0];
+  const swizzle =
+    reader === "swizzled" && dims.length > 1 && row !== undefined ? swizzleOf(row.size, itemsize) : undefined;
   const pitch: number[] = [];
   let size = 1;
   for (const [at, i] of order.entries()) {
-    const dim = dims[i] as Dim;
-    const isOdd = swizzle === undefined && (dim.apart || reader === "items");
+    const dim = dims[i]!;
+    const isOdd = swizzle === undefined && (dim.apart || reader === "threads");
     if (at > 0) size = (Math.ceil(size / unit) | (isOdd ? 1 : 0)) * unit;
     pitch[i] = size;
     size *= dim.size;
   }
-  const pitches = new Map(
-    dims.flatMap((d, i) => [...d.walks].map(([w, by]) => [w, by * (pitch[i] as number)])),
-  );
+  const pitches = new Map(dims.flatMap((d, i) => [...d.walks].map(([w, by]) => [w, by * pitch[i]!])));
   const offset = sum([...pitches].map(([w, p]) => Math.max(0, -p) * (w.size - 1)));
-  const placed = dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i] as number }));
+  const placed = dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i]! }));
   const loads = countLoads(pitches, offset, unit);
   return { dims: merged(placed), size: Math.ceil(size / unit) * unit, swizzle, pitches, offset, loads };
 }
@@ -246,7 +261,10 @@ function merged(dims: Tile["dims"]): Tile["dims"] {
   }
   return found;
 }
-/** For rows of so many elements: any eight of them below each other have their pieces of one column in all banks. */
+/**
+ * For rows of so many elements: any eight of them below each other have their pieces of one column in all
+ * banks.
+ */
 function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
   const bytes = row * itemsize;
   if (bytes < 2 * MAX_COPY || !Number.isInteger(Math.log2(bytes))) return undefined;
@@ -254,7 +272,7 @@ function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
   return { unit: MAX_COPY / itemsize, pieces, every: Math.max(bytes, BANKS) / itemsize };
 }
 
-/** How many loads an item needs for its lanes, where one gives up to `most` neighbours. */
+/** How many loads a thread needs for its lanes, where one gives up to `most` neighbours. */
 function countLoads(pitches: ReadonlyMap<Walk, number>, offset: number, most: number): number {
   let left = new Set([offset]);
   let widest = most;

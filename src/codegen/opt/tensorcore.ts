@@ -1,28 +1,26 @@
-// TC: a sum of products of a matrix by a matrix becomes WMMA, by which the items of a warp multiply small matrices together.
-// Lowering has cut two output axes and a reduce axis into the sides of these (`tile` ranges); here they become the items of
-// the warp and the elements that each of them holds, as the fragments of the TensorCore say. Operands are read element by
-// element, or, with SHARED, by LDMATRIX from shared memory where their rows lie there as it wants them.
+// TC: a sum of products of a matrix by a matrix becomes WMMA, by which the threads of a warp multiply small
+// matrices together. Lowering has split two output axes and a reduce axis into the sides of these (`tile`
+// ranges); here they become the threads of the warp and the elements that each of them holds, as the
+// fragments of the TensorCore say. Operands are read element by element, or, with SHARED, by LDMATRIX from
+// shared memory where their rows lie there as it wants them.
 
 import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
 import { range, toposort } from "../../helpers.ts";
-import {
-  type Fragment,
-  type Parts,
-  type TensorCore,
-  type UOp,
-  type UOpArena,
-  valueType,
-} from "../../uop/uops.ts";
-import { affine, replace, toIndex } from "../analysis/affine.ts";
-import type { Axis, Lowered } from "../lower/lower.ts";
+import { smax } from "../../shape/symbolic.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import type { Digits, Fragment, TensorCore } from "../../uop/matrix.ts";
+import type { Expr, Range, Reduce, TileNode, UOp } from "../../uop/node.ts";
+import { substitute } from "../../uop/substitute.ts";
+import { affine, toIndex } from "../analysis/affine.ts";
+import type { Lowered } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { loopOf, type Staged, stage } from "./shared.ts";
 
-const { int32, uint8, uint16, uint32 } = dtypes;
+const { uint8, uint16, uint32 } = dtypes;
 /** Elements as they lie in a word, by their size. */
-const BITS: Readonly<Record<number, DType>> = { 1: uint8, 2: uint16, 4: uint32 };
+const bitsOf = (itemsize: number): DType => (itemsize === 1 ? uint8 : itemsize === 2 ? uint16 : uint32);
 /** A row of LDMATRIX, in bytes. */
 const ROW = 16;
 
@@ -35,9 +33,9 @@ export function useTensorCores(lowered: Lowered, opts: readonly OptOp[], target:
 
 /** An operand as it is in memory, and the sides of its matrix. */
 interface Operand {
-  readonly value: UOp;
-  readonly row: UOp;
-  readonly column: UOp;
+  readonly value: Expr;
+  readonly row: Range;
+  readonly column: Range;
   readonly fragment: Fragment;
 }
 
@@ -47,8 +45,10 @@ class Tensors {
   readonly #opts: readonly OptOp[];
   readonly #tc: OptOp;
   readonly #core: TensorCore;
-  readonly #item: { axis: Axis; range: UOp };
-  readonly #element: { axis: Axis; range: UOp };
+  readonly #warp: number;
+  /** the thread's place in the warp, and the elements of the result that it holds */
+  readonly #thread: Range;
+  readonly #element: Range;
 
   constructor(...[lowered, opts, tc, core, warp]: [Lowered, readonly OptOp[], OptOp, TensorCore, number]) {
     this.#lowered = lowered;
@@ -56,41 +56,35 @@ class Tensors {
     this.#opts = opts;
     this.#tc = tc;
     this.#core = core;
-    this.#item = this.#axis(lowered.axes.length, "warp", warp);
-    this.#element = this.#axis(lowered.axes.length + 1, "upcast", core.c.elements);
+    this.#warp = warp;
+    this.#thread = this.#arena.range({ kind: "warp", size: warp, of: -1 });
+    this.#element = this.#arena.range({ kind: "upcast", size: core.c.elements, of: -1 });
   }
-  #axis(id: number, kind: Axis["kind"], size: number): { axis: Axis; range: UOp } {
-    const ends = [this.#int(0), this.#int(size)];
-    return { axis: { id, size, kind, of: -1 }, range: this.#arena.make("RANGE", int32, ends, id) };
-  }
-  #int(n: number): UOp {
-    return this.#arena.constant(int32, n);
+  #int(n: number): Expr {
+    return this.#arena.int(n);
   }
 
   run(): Lowered {
     const { sink, axes, order } = this.#lowered;
-    const nodes = toposort([sink], (x) => x.srcs);
-    const sides = nodes.filter((u) => u.op === "RANGE" && axes[u.arg]?.kind === "tile");
-    const k = sides.find((s) => axes[s.arg as number]?.of === this.#tc.axis);
-    const [m, n] = sides
-      .filter((s) => s !== k)
-      .sort((a, b) => (axes[a.arg as number]?.of ?? 0) - (axes[b.arg as number]?.of ?? 0));
-    const sums = nodes.filter((u) => u.op === "REDUCE" && k !== undefined && u.srcs.includes(k));
-    const [sum] = sums;
-    if (sum === undefined || sums.length !== 1 || m === undefined || n === undefined || k === undefined) {
-      return this.#refuse("this reduce is no sum over one loop for each result");
+    const nodes = toposort<UOp>([sink], (x) => x.srcs);
+    const sides = nodes.filter((u) => u.op === "RANGE").filter((r) => r.axis.kind === "tile");
+    const k = sides.find((s) => s.axis.of === this.#tc.axis);
+    const [m, n] = sides.filter((s) => s !== k).sort((a, b) => a.axis.of - b.axis.of);
+    const reduces = nodes.filter((u) => u.op === "REDUCE");
+    const [sum, ...others] = reduces.filter((u) => k !== undefined && u.ranges.includes(k));
+    if (sum === undefined || others.length > 0 || m === undefined || n === undefined || k === undefined) {
+      return this.#refuse("this reduce is not a sum over one loop for each result");
     }
     const { c } = this.#core;
-    const product = this.#product(sum as UOp<"REDUCE">, m, n, k);
-    const lane = this.#arena.make("ELEMENT", this.#core.to, [product, this.#element.range], undefined);
-    const by = new Map([
-      [sum, lane],
-      [m, this.#index(c.row, this.#element.range)],
-      [n, this.#index(c.column, this.#element.range)],
+    const product = this.#product(sum, m, n, k);
+    const by = new Map<UOp, UOp>([
+      [sum, this.#arena.element(product, this.#element)],
+      [m, this.#index(c.row, this.#element)],
+      [n, this.#index(c.column, this.#element)],
     ]);
-    const made = [this.#item.axis, this.#element.axis];
-    const changed = replace(sink, by, this.#arena);
-    return { ...this.#lowered, sink: changed, axes: [...axes, ...made], order: [...order, this.#item.axis] };
+    const [thread, element] = [this.#thread.axis, this.#element.axis];
+    const changed = substitute(sink, by, this.#arena);
+    return { ...this.#lowered, sink: changed, axes: [...axes, thread, element], order: [...order, thread] };
   }
   #refuse(why: string): never {
     throw new ArgumentError(
@@ -98,59 +92,55 @@ class Tensors {
     );
   }
 
-  /** A number out of the item's place in the warp and the number of an element. */
-  #index(parts: Parts, element: UOp): UOp {
+  /** A number made of digits of the thread's place in the warp and of the number of an element. */
+  #index(digits: Digits, element: Expr): Expr {
     const a = this.#arena;
-    return parts.reduce((sum, [from, by, size, times]) => {
-      const x = from === "lane" ? this.#item.range : element;
-      const last = from === "lane" && by * size === (this.#item.axis.size as number);
+    return digits.reduce((sum, [from, by, size, times]) => {
+      const x = from === "lane" ? this.#thread : element;
+      const isLast = from === "lane" && by * size === this.#warp;
       const high = a.alu("IDIV", x, this.#int(by));
-      const digit = last ? high : a.alu("MOD", high, this.#int(size));
+      const digit = isLast ? high : a.alu("MOD", high, this.#int(size));
       return a.alu("ADD", sum, a.alu("MUL", digit, this.#int(times)));
     }, this.#int(0));
   }
 
-  /** The elements of the result that an item holds, as a vector. */
-  #product(sum: UOp<"REDUCE">, m: UOp, n: UOp, k: UOp): UOp {
-    const [body, ...ranges] = sum.srcs as [UOp, ...UOp[]];
-    if (sum.arg !== "SUM" || body.op !== "ALU" || body.arg !== "MUL" || sum.dtype !== this.#core.to) {
-      const what = body.op === "ALU" ? body.arg : body.op;
+  /** The elements of the result that a thread holds, as a vector. */
+  #product({ fn, body, dtype, ranges }: Reduce, m: Range, n: Range, k: Range): Expr {
+    if (fn !== "SUM" || body.op !== "ALU" || body.fn !== "MUL" || dtype !== this.#core.to) {
+      const what = body.op === "ALU" ? body.fn : body.op;
       return this.#refuse(
-        `it adds up products (MUL) as ${this.#core.to.name} and this is a ${sum.arg} of ${what} as ${valueType(sum).name}`,
+        `it adds up products (MUL) as ${this.#core.to.name} and this is a ${fn} of ${what} as ${dtype.name}`,
       );
     }
-    const depends = (u: UOp, r: UOp): boolean => toposort([u], (x) => x.srcs).includes(r);
-    const [x, y] = body.srcs as [UOp, UOp];
+    const depends = (u: Expr, r: Range): boolean => toposort<UOp>([u], (x) => x.srcs).includes(r);
+    const [x, y] = body.operands;
     const [left, right] = depends(x, m) ? [x, y] : [y, x];
     if (depends(left, n) || depends(right, m) || !depends(left, m) || !depends(right, n)) {
-      return this.#refuse("the factors are no rows of one matrix and columns of another");
+      return this.#refuse("the factors are not rows of one matrix and columns of another");
     }
-    const { a, b, to, c } = this.#core;
+    const { a, b } = this.#core;
     const rest = ranges.filter((r) => r !== k);
-    const words = [
-      this.#operand({ value: this.#narrow(left), row: m, column: k, fragment: a }, rest),
-      this.#operand({ value: this.#narrow(right), row: k, column: n, fragment: b }, rest),
-    ];
-    const one = this.#arena.make("WMMA", to.vec(c.elements), words, this.#core);
-    return rest.length === 0 ? one : this.#arena.make("REDUCE", one.dtype, [one, ...rest], "SUM");
+    const rows = this.#operand({ value: this.#narrow(left), row: m, column: k, fragment: a }, rest);
+    const columns = this.#operand({ value: this.#narrow(right), row: k, column: n, fragment: b }, rest);
+    return this.#arena.reduce("SUM", this.#arena.multiply(this.#core, rows, columns), rest);
   }
   /** The value before it was widened for the sum. */
-  #narrow(u: UOp): UOp {
+  #narrow(u: Expr): Expr {
     const { from } = this.#core;
-    const value = u.dtype !== from && u.op === "CAST" ? (u.srcs[0] as UOp) : u;
+    const value = u.dtype !== from && u.op === "CAST" ? u.operand : u;
     if (value.dtype !== from)
-      this.#refuse(`it multiplies ${from.name} and the factors are ${valueType(value).name}`);
+      this.#refuse(`it multiplies ${from.name} and the factors are ${value.dtype.name}`);
     return value;
   }
 
-  /** The words that an item holds of an operand. */
-  #operand(operand: Operand, ranges: readonly UOp[]): UOp {
+  /** The words that a thread holds of an operand. */
+  #operand(operand: Operand, ranges: readonly Range[]): Expr {
     const { value, row, column, fragment } = operand;
     const a = this.#arena;
     const shared = this.#opts.find((o) => o.op === "SHARED");
     let read = value;
     if (shared !== undefined && value.op === "LOAD") {
-      const loop = loopOf(ranges, shared, this.#lowered);
+      const loop = loopOf(ranges, shared);
       const staged = (reader?: "matrices" | "swizzled"): Staged | undefined => {
         const found = stage(value, loop, this.#lowered, shared.amount, reader);
         return found?.offset === 0 ? found : undefined;
@@ -161,95 +151,74 @@ class Tensors {
         if (matrices !== undefined) return matrices;
       }
       const found = staged();
-      if (found === undefined) this.#refuse("with SHARED: an operand is no box of its buffer");
-      const at = toIndex({ terms: found.pitches, k: 0 }, a);
-      read = a.make("LOAD", value.dtype, [found.tile, at], undefined);
+      if (found === undefined) this.#refuse("with SHARED: an operand is not a box of its buffer");
+      read = a.load(found.tile, toIndex({ terms: found.pitches, k: 0 }, a));
     }
     const { itemsize } = this.#core.from;
-    const bits = BITS[itemsize] as DType;
+    const bits = bitsOf(itemsize);
     const elements = range(fragment.elements).map((i) => {
-      const [r, c] = [fragment.row, fragment.column].map((p) => this.#index(p, this.#int(i)));
-      return a.bitcast(
-        replace(
-          read,
-          new Map([
-            [row, r as UOp],
-            [column, c as UOp],
-          ]),
-          a,
-        ),
-        bits,
-      );
+      const by = new Map<UOp, UOp>([
+        [row, this.#index(fragment.row, this.#int(i))],
+        [column, this.#index(fragment.column, this.#int(i))],
+      ]);
+      return a.bitcast(substitute(read, by, a), bits);
     });
-    const all = a.make("VECTORIZE", bits.vec(fragment.elements), elements, undefined);
-    return a.bitcast(all, uint32.vec((fragment.elements * itemsize) / 4));
+    return a.bitcast(a.vectorize(elements), uint32.vec((fragment.elements * itemsize) / 4));
   }
 
   /**
-   * A matrix of 8 rows of 16 bytes is a word an item: its row is the item's number by 4, its columns are those of the rest. So
-   * each word of the fragment is such a matrix, if the rows of the operand (for b: its columns) lie side by side in shared memory;
-   * 16-bit matrices may also lie the other way and be turned. Each item says where one row of one matrix starts. Four are
-   * read at once: those of a are below each other, then beside; those of b beside, then of another lane.
+   * A matrix of 8 rows of 16 bytes is a word a thread: its row is the thread's number by 4, its columns are
+   * those of the rest. So each word of the fragment is such a matrix, if the rows of the operand (for b: its
+   * columns) lie side by side in shared memory; 16-bit matrices may also lie the other way and be transposed.
+   * Each thread says where one row of one matrix starts. Four are read at once: those of a are below each
+   * other, then beside; those of b beside, then of another lane.
    */
-  #matrices({ row, column, fragment }: Operand, { tile, pitches }: Staged): UOp | undefined {
+  #matrices({ row, column, fragment }: Operand, { tile, pitches }: Staged): Expr | undefined {
     const a = this.#arena;
     const { itemsize } = this.#core.from;
     const isB = fragment === this.#core.b;
     const [outer, inner] = isB ? [column, row] : [row, column];
-    const turned = pitches.get(inner) !== 1;
-    if (turned && (pitches.get(outer) !== 1 || itemsize !== 2)) return undefined;
+    const isTransposed = pitches.get(inner) !== 1;
+    if (isTransposed && (pitches.get(outer) !== 1 || itemsize !== 2)) return undefined;
     // a row starts at a multiple of its length
-    const others = [...pitches].filter(([r]) => r !== (turned ? outer : inner));
+    const others = [...pitches].filter(([r]) => r !== (isTransposed ? outer : inner));
     if (others.some(([, p]) => p % (ROW / itemsize) !== 0)) return undefined;
     const words = (fragment.elements * itemsize) / 4;
-    const item = this.#item.range;
-    const times = (x: UOp, n: number): UOp => a.alu("MUL", x, this.#int(n));
-    const [eighth, half] = [8, 16].map((n) => a.alu("IDIV", item, this.#int(n))) as [UOp, UOp];
-    const within = a.alu("MOD", item, this.#int(8));
+    const times = (x: Expr, n: number): Expr => a.alu("MUL", x, this.#int(n));
+    const eighth = a.alu("IDIV", this.#thread, this.#int(8));
+    const half = a.alu("IDIV", this.#thread, this.#int(16));
+    const within = a.alu("MOD", this.#thread, this.#int(8));
     const below = isB ? this.#int(0) : a.alu("MOD", eighth, this.#int(2));
     const beside = isB ? a.alu("MOD", eighth, this.#int(2)) : half;
-    const [first, second] = turned
+    const [first, second] = isTransposed
       ? [times(below, 8), a.alu("ADD", within, times(beside, 8))]
       : [a.alu("ADD", within, times(below, 8)), times(beside, ROW / itemsize)];
-    const by = new Map([
+    const by = new Map<UOp, UOp>([
       [outer, first],
       [inner, second],
     ]);
-    const pair = isB ? this.#pair(outer, pitches) : undefined;
+    const pair = isB ? pairOf(outer, pitches) : undefined;
     if (pair !== undefined) by.set(pair, a.alu("ADD", times(a.alu("IDIV", pair, this.#int(2)), 2), half));
-    const at = this.#place(tile as UOp<"TILE">, pitches, by, turned ? inner : outer, within);
+    const at = this.#place(tile, pitches, by, isTransposed ? inner : outer, within);
     if (at === undefined) return undefined;
-    const read = a.make("LDMATRIX", uint32.vec(pair === undefined ? words : 2 * words), [tile, at], turned);
+    const read = a.loadMatrix(tile, at, pair === undefined ? words : 2 * words, isTransposed);
     if (pair === undefined) return read;
     const odd = times(a.alu("MOD", pair, this.#int(2)), words);
-    const mine = range(words).map((i) =>
-      a.make("ELEMENT", uint32, [read, a.alu("ADD", odd, this.#int(i))], undefined),
-    );
-    return a.make("VECTORIZE", uint32.vec(words), mine, undefined);
+    return a.vectorize(range(words).map((i) => a.element(read, a.alu("ADD", odd, this.#int(i)))));
   }
-  /** Lanes, an even number, that are other columns of b. */
-  #pair(side: UOp, pitches: ReadonlyMap<UOp, number>): UOp | undefined {
-    const { axes } = this.#lowered;
-    const axisOf = (r: UOp): Axis | undefined => axes[r.arg as number];
-    const isOther = (a?: Axis): boolean => a?.kind === "upcast" && a.of === axisOf(side)?.of;
-    return [...pitches.keys()].find((r) => isOther(axisOf(r)) && (axisOf(r)?.size as number) % 2 === 0);
-  }
-  /** The place in a tile, where its ranges are replaced; `side` runs over its rows, of which eight are read at once. */
+  /**
+   * The place in a tile, where its ranges are replaced; `side` runs over its rows, of which eight are read at
+   * once.
+   */
   #place(
-    ...[tile, pitches, by, side, within]: [
-      UOp<"TILE">,
-      ReadonlyMap<UOp, number>,
-      ReadonlyMap<UOp, UOp>,
-      UOp,
-      UOp,
-    ]
-  ): UOp | undefined {
+    ...[tile, pitches, by, side, within]: [TileNode, Staged["pitches"], ReadonlyMap<UOp, UOp>, Range, Expr]
+  ): Expr | undefined {
     const a = this.#arena;
-    const sum = (of: (pitch: number) => boolean): UOp => {
+    const sum = (of: (pitch: number) => boolean): Expr => {
       const terms = new Map([...pitches].filter(([, p]) => of(p)));
-      return toIndex(affine(replace(toIndex({ terms, k: 0 }, a), by, a)), a);
+      return toIndex(affine(substitute(toIndex({ terms, k: 0 }, a), by, a)), a);
     };
-    const { swizzle } = tile.arg;
+    const { swizzle } = tile.tile;
     if (swizzle === undefined) return sum(() => true);
     const { unit, pieces, every } = swizzle;
     const period = every * pieces;
@@ -257,15 +226,15 @@ class Tensors {
     const isEven = [...pitches].every(([r, p]) => p < pitch || p % (r === side ? pitch : period) === 0);
     if (pitches.get(side) !== pitch || !isEven) return undefined;
     const way = a.alu("MUL", a.alu("IDIV", within, this.#int(8 / pieces)), this.#int(unit));
-    const moved = a.alu(
-      "XOR",
-      sum((p) => p % (pieces * unit) !== 0),
-      way,
-    );
-    return a.alu(
-      "ADD",
-      moved,
-      sum((p) => p % (pieces * unit) === 0),
-    );
+    const inRow = sum((p) => p % (pieces * unit) !== 0);
+    const moved = a.alu("XOR", inRow, way);
+    const rest = sum((p) => p % (pieces * unit) === 0);
+    return a.alu("ADD", moved, rest);
   }
+}
+
+/** Lanes, an even number, that are other columns of b. */
+function pairOf(side: Range, pitches: Staged["pitches"]): Range | undefined {
+  const isOther = ({ kind, of }: Range["axis"]): boolean => kind === "upcast" && of === side.axis.of;
+  return [...pitches.keys()].find(({ axis }) => isOther(axis) && smax(axis.size) % 2 === 0);
 }

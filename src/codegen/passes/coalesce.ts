@@ -1,114 +1,119 @@
 // Loads and stores of neighbours become one of a vector, where the target moves several elements at once (Target.gpu). Between
-// expand, which writes lanes out one by one, and linearize. Indexes get one form on the way, a sum of multiples with its number
-// last, so that the same place in memory is the same node wherever it was read.
+// expand, which writes lanes out one by one, and linearize. On the way indexes get one form, a sum of multiples with its
+// number last, so that the same place in memory is the same node wherever it is read.
 
 import type { DType } from "../../dtype.ts";
-import { getOrMake, range, toposort } from "../../helpers.ts";
+import { getOrMake, range } from "../../helpers.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import { elementOf } from "../../uop/list.ts";
+import type { Expr, Load, Sink, Store, UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
-import { elementOf, type UOp, type UOpArena, valueType } from "../../uop/uops.ts";
 import { type Affine, affine, toIndex } from "../analysis/affine.ts";
 import type { Gpu } from "../target.ts";
 
-export function pack(sink: UOp, arena: UOpArena, { vectorBytes }: Gpu): UOp {
-  const forms = new Map<UOp, Affine>();
+export function coalesce(sink: Sink, arena: UOpArena, { vectorBytes }: Gpu): Sink {
+  const forms: Forms = new Map();
   const even = mapGraph(sink, arena, (u) => {
     if (u.op !== "LOAD" && u.op !== "STORE") return undefined;
-    const [buffer, index, ...rest] = u.srcs as [UOp, UOp, ...UOp[]];
-    const sum = toIndex(affine(index, forms), arena);
-    return sum === index ? undefined : arena.make(u.op, u.dtype, [buffer, sum, ...rest], undefined);
+    const index = toIndex(affine(u.index, forms), arena);
+    return index === u.index ? undefined : withIndex(u, index, arena);
   });
   const loads = vectorLoads(even, forms, arena, vectorBytes);
   const read = mapGraph(even, arena, (u) => loads.get(u));
-  return arena.make("SINK", undefined, vectorStores(read, forms, arena, vectorBytes), undefined);
+  return arena.sink(vectorStores(read, forms, arena, vectorBytes));
+}
+
+function withIndex(u: Load | Store, index: Expr, a: UOpArena): Expr | Store {
+  if (u.op === "STORE") return a.store(u.buffer, index, u.value, u.gate);
+  const { gate, otherwise } = u;
+  return a.load(u.buffer, index, { gate, otherwise, lanes: u.dtype.count });
 }
 
 // ---- which of them are neighbours ----
 
-interface Access {
-  readonly u: UOp;
-  readonly k: number;
+/** The indexes seen so far, as sums. */
+type Forms = Map<Expr, Affine>;
+interface Access<U> {
+  readonly u: U;
+  /** the number at the end of its index */
+  readonly offset: number;
 }
-/** Accesses that differ in nothing but the number at the end of their index. */
-interface Row {
+/** Accesses that differ in nothing but that number. */
+interface Row<U> {
   readonly base: Affine;
-  readonly accesses: Access[];
+  readonly type: DType;
+  readonly accesses: Access<U>[];
 }
 
-function rows(accesses: readonly UOp[], forms: Map<UOp, Affine>, a: UOpArena): Row[] {
-  const found = new Map<string, Row>();
+function rows<U extends Load | Store>(accesses: readonly U[], forms: Forms, a: UOpArena): Row<U>[] {
+  const found = new Map<string, Row<U>>();
   for (const u of accesses) {
-    const form = affine(u.srcs[1] as UOp, forms);
+    const form = affine(u.index, forms);
     const base = { terms: form.terms, k: 0 };
-    const others = u.op === "LOAD" ? u.srcs.slice(2) : u.srcs.slice(3);
-    const key = [u.srcs[0] as UOp, toIndex(base, a), ...others].map((s) => s.id).join();
-    getOrMake(found, key, () => ({ base, accesses: [] })).accesses.push({ u, k: form.k });
+    const otherwise = u.op === "LOAD" ? u.otherwise : undefined;
+    const key = [u.buffer, toIndex(base, a), u.gate, otherwise].map((s) => s?.id).join();
+    const row = getOrMake(found, key, (): Row<U> => ({ base, type: elementOf(u), accesses: [] }));
+    row.accesses.push({ u, offset: form.k });
   }
   return [...found.values()];
 }
 
+type Run<U> = readonly [U, ...U[]];
 /** The accesses of a row in runs of a width that memory can be asked for at once; single ones are left out. */
-function runs({ base, accesses }: Row, type: DType, vectorBytes: number): Access[][] {
-  const at = new Map(accesses.map((x) => [x.k, x]));
-  const found: Access[][] = [];
+function runs<U>({ base, type, accesses }: Row<U>, vectorBytes: number): Run<U>[] {
+  const at = new Map(accesses.map((x) => [x.offset, x.u]));
+  const found: Run<U>[] = [];
   for (let width = vectorBytes / type.itemsize; width >= 2; width /= 2) {
     if ([...base.terms.values()].some((c) => c % width !== 0)) continue;
-    for (const { k } of accesses) {
-      if (k % width !== 0) continue;
-      const run = range(width).map((i) => at.get(k + i));
-      if (!run.every((x) => x !== undefined)) continue;
-      found.push(run);
-      for (const x of run) at.delete(x.k);
+    for (const { offset } of accesses) {
+      if (offset % width !== 0) continue;
+      const [first, ...others] = range(width).map((i) => at.get(offset + i));
+      if (first === undefined || !others.every((x) => x !== undefined)) continue;
+      found.push([first, ...others]);
+      for (let i = 0; i < width; i++) at.delete(offset + i);
     }
   }
   return found;
 }
 
 /** Nodes that read memory, or need one that does. */
-function reading(sink: UOp): ReadonlySet<UOp> {
+function reading(sink: Sink, arena: UOpArena): ReadonlySet<UOp> {
   const found = new Set<UOp>();
-  for (const u of toposort([sink], (x) => x.srcs)) {
+  for (const u of arena.nodes(sink)) {
     if (u.op === "LOAD" || u.op === "REDUCE" || u.srcs.some((s) => found.has(s))) found.add(u);
   }
   return found;
 }
 
-function vectorLoads(
-  sink: UOp,
-  forms: Map<UOp, Affine>,
-  a: UOpArena,
-  vectorBytes: number,
-): ReadonlyMap<UOp, UOp> {
-  const deep = reading(sink);
-  const loads = [...deep].filter((u) => u.op === "LOAD" && !u.srcs.some((s) => deep.has(s)));
-  const lanes = new Map<UOp, UOp>();
+/** Each of the loads that are read together, as a lane of a vector. */
+function vectorLoads(sink: Sink, forms: Forms, a: UOpArena, vectorBytes: number): ReadonlyMap<UOp, Expr> {
+  const deep = reading(sink, a);
+  const loads = [...deep].filter((u) => u.op === "LOAD").filter((u) => !u.srcs.some((s) => deep.has(s)));
+  const lanes = new Map<UOp, Expr>();
   for (const row of rows(loads, forms, a)) {
-    const type = elementOf((row.accesses[0] as Access).u);
-    for (const run of runs(row, type, vectorBytes)) {
-      const [buffer, index, gate, alt] = (run[0] as Access).u.srcs as [UOp, UOp, UOp?, UOp?];
-      const wide = type.vec(run.length);
-      if (alt !== undefined && alt.op !== "CONST") continue;
-      const rest = gate === undefined || alt === undefined ? [] : [gate, a.constant(wide, alt.arg)];
-      const vector = a.make("LOAD", wide, [buffer, index, ...rest], undefined);
-      run.forEach(({ u }, i) => void lanes.set(u, a.make("GEP", type, [vector], i)));
+    for (const run of runs(row, vectorBytes)) {
+      const [{ buffer, index, gate, otherwise }] = run;
+      if (otherwise !== undefined && otherwise.op !== "CONST") continue;
+      const wide = otherwise && a.constant(row.type.vec(run.length), otherwise.value);
+      const vector = a.load(buffer, index, { gate, otherwise: wide, lanes: run.length });
+      run.forEach((u, i) => void lanes.set(u, a.gep(vector, i)));
     }
   }
   return lanes;
 }
 
 /** The stores of the sink, neighbours as one, each where the first of its lanes was. */
-function vectorStores(sink: UOp, forms: Map<UOp, Affine>, a: UOpArena, vectorBytes: number): UOp[] {
-  const stores = sink.srcs.filter((u) => valueType(u.srcs[2] as UOp).count === 1);
-  const replaced = new Map<UOp, UOp | undefined>();
-  for (const row of rows(stores, forms, a)) {
-    const type = elementOf((row.accesses[0] as Access).u);
-    for (const run of runs(row, type, vectorBytes)) {
-      const [buffer, index, , ...gate] = (run[0] as Access).u.srcs as [UOp, UOp, UOp, ...UOp[]];
-      const values = run.map(({ u }) => u.srcs[2] as UOp);
-      const value = a.make("VECTORIZE", type.vec(run.length), values, undefined);
-      for (const { u } of run) replaced.set(u, undefined);
-      const first = sink.srcs.find((u) => run.some((x) => x.u === u)) as UOp;
-      replaced.set(first, a.make("STORE", undefined, [buffer, index, value, ...gate], undefined));
+function vectorStores({ stores }: Sink, forms: Forms, a: UOpArena, vectorBytes: number): Store[] {
+  const scalars = stores.filter((u) => u.value.dtype.count === 1);
+  const replaced = new Map<Store, Store | undefined>();
+  for (const row of rows(scalars, forms, a)) {
+    for (const run of runs(row, vectorBytes)) {
+      const [{ buffer, index, gate, value }, ...others] = run;
+      const vector = a.vectorize([value, ...others.map((u) => u.value)]);
+      for (const u of run) replaced.set(u, undefined);
+      const first = stores.find((u) => run.includes(u)) ?? run[0];
+      replaced.set(first, a.store(buffer, index, vector, gate));
     }
   }
-  return sink.srcs.flatMap((u) => (replaced.has(u) ? (replaced.get(u) ?? []) : [u]));
+  return stores.flatMap((u) => (replaced.has(u) ? (replaced.get(u) ?? []) : [u]));
 }

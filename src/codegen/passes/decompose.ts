@@ -2,17 +2,18 @@
 // divisions that would trap or be undefined are guarded. Narrow floats are emulate.ts's part. Between lower and
 // linearize.
 
-import { bounds, type DType, floatToIntVia } from "../../dtype.ts";
+import { bounds, floatToIntVia } from "../../dtype.ts";
 import { DTypeError } from "../../errors.ts";
 import { type Algebra, opRecord } from "../../ops.ts";
-import { graphRewrite, mapGraph, RuleTable, rule } from "../../uop/rewrite.ts";
-import { type UOp, type UOpArena, valueType } from "../../uop/uops.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import type { Alu, Expr, Sink, UOp } from "../../uop/node.ts";
+import { anyAlu, graphRewrite, mapGraph, RuleTable, rule } from "../../uop/rewrite.ts";
 import type { Target } from "../target.ts";
 import { emulate } from "./emulate.ts";
 
-export function decompose(sink: UOp, target: Target, arena: UOpArena): UOp {
+export function decompose(sink: Sink, target: Target, arena: UOpArena): Sink {
   let root = emulate(sink, target, arena);
-  const isMissing = (u: UOp): boolean => u.op === "ALU" && !target.has(u.arg, operandType(u));
+  const isMissing = (u: UOp): boolean => u.op === "ALU" && !target.has(u.fn, u.operandType);
   if (arena.nodes(root).some(isMissing)) root = graphRewrite(root, missingOps(target), arena);
   if (!target.saturatingCast) root = mapGraph(root, arena, saturateCast);
   if (!target.safeDivision) root = mapGraph(root, arena, guardDivision);
@@ -25,15 +26,13 @@ function missingOps(target: Target): RuleTable {
   let table = tables.get(target);
   if (table === undefined) {
     const functions = new Functions(target);
-    const isMissing = (u: UOp): boolean =>
-      u.op === "ALU" && !target.has(u.arg, operandType(u)) && !functions.fused.has(u);
+    const isMissing = (u: Alu): boolean => !target.has(u.fn, u.operandType) && !functions.fused.has(u);
     table = new RuleTable([
-      rule(`what ${target.name} lacks`, { op: "ALU", where: isMissing }, (_, arena, u) => {
-        if (u.op !== "ALU") return undefined;
-        const how = opRecord(u.arg).decompose;
-        if (how !== undefined) return how(functions.on(arena), ...u.srcs);
+      rule(`what ${target.name} lacks`, anyAlu(isMissing), (_, arena, u: Alu) => {
+        const how = opRecord(u.fn).decompose;
+        if (how !== undefined) return how(functions.on(arena), ...u.operands);
         throw new DTypeError(
-          `${u.arg}: ${target.name} cannot do it on ${operandType(u).name}; cast the operands first`,
+          `${u.fn}: ${target.name} cannot do it on ${u.operandType.name}; cast the operands first`,
         );
       }),
     ]);
@@ -47,13 +46,13 @@ function missingOps(target: Target): RuleTable {
  * rounds twice everywhere, so those made here are remembered.
  */
 class Functions {
-  readonly fused = new WeakSet<UOp>();
+  readonly fused = new WeakSet<Expr>();
   readonly #target: Target;
 
   constructor(target: Target) {
     this.#target = target;
   }
-  on(arena: UOpArena): Algebra<UOp> {
+  on(arena: UOpArena): Algebra<Expr> {
     const { simd } = this.#target;
     const [width = 1] = simd?.widths ?? [];
     return {
@@ -71,20 +70,19 @@ class Functions {
     };
   }
 }
-/** Something that lowering knows it of, or that times a positive number. */
-function isNotPositive(u: UOp, arena: UOpArena): boolean {
+/** Lowering knows it of the value, or it is such a value times a positive number. */
+function isNotPositive(u: Expr, arena: UOpArena): boolean {
   if (arena.notPositive.has(u)) return true;
-  if (u.op !== "ALU" || u.arg !== "MUL") return false;
-  const [x, y] = u.srcs as [UOp, UOp];
-  return y.op === "CONST" && Number(y.arg) > 0 && isNotPositive(x, arena);
+  if (u.op !== "ALU" || u.fn !== "MUL") return false;
+  const [x, y] = u.operands;
+  return y.op === "CONST" && Number(y.value) > 0 && isNotPositive(x, arena);
 }
-const operandType = (u: UOp): DType => valueType(u.srcs.at(-1) as UOp);
 
 /** Float to integer as castValue says: NaN is 0, out of range stops at the ends, then the width wraps. */
-function saturateCast(u: UOp, a: UOpArena): UOp | undefined {
-  const [x] = u.srcs;
-  if (u.op !== "CAST" || x === undefined) return undefined;
-  const [from, to] = [valueType(x), valueType(u)];
+function saturateCast(u: UOp, a: UOpArena): Expr | undefined {
+  if (u.op !== "CAST") return undefined;
+  const { operand: x, dtype: to } = u;
+  const from = x.dtype;
   if (!from.isFloat || !to.isInt) return undefined;
   const via = floatToIntVia(to);
   const [lo, hi] = bounds(via);
@@ -98,22 +96,23 @@ function saturateCast(u: UOp, a: UOpArena): UOp | undefined {
   return a.cast(whole, to);
 }
 
-const isConst = (u: UOp): u is UOp<"CONST"> => u.op === "CONST";
+/** Known to be above zero, whatever the kernel is given. */
+const isPositive = (u: Expr): boolean =>
+  (u.op === "CONST" && Number(u.value) > 0) || (u.op === "DEFINE_VAR" && u.variable.min > 0);
 
 /** Integer division: by zero gives 0, by -1 negates (the smallest integer wraps), as OPS says. */
-function guardDivision(u: UOp, a: UOpArena): UOp | undefined {
-  if (u.op !== "ALU" || (u.arg !== "IDIV" && u.arg !== "MOD")) return undefined;
-  const [x, y] = u.srcs as readonly [UOp, UOp];
-  const dtype = valueType(y);
-  if (dtype.isFloat || (isConst(y) && Number(y.arg) > 0) || (y.op === "DEFINE_VAR" && y.arg.min > 0))
-    return undefined;
+function guardDivision(u: UOp, a: UOpArena): Expr | undefined {
+  if (u.op !== "ALU" || (u.fn !== "IDIV" && u.fn !== "MOD")) return undefined;
+  const [x, y] = u.operands;
+  const { dtype } = y;
+  if (dtype.isFloat || isPositive(y)) return undefined;
   const zero = a.constant(dtype, 0);
   const byZero = a.alu("CMPEQ", y, zero);
-  const byMinusOne = dtype.kind === "int" ? a.alu("CMPEQ", y, a.constant(dtype, -1)) : falseOf(a, byZero);
+  const byMinusOne =
+    dtype.kind === "int" ? a.alu("CMPEQ", y, a.constant(dtype, -1)) : a.constant(byZero.dtype, 0);
   const unsafe = a.alu("OR", byZero, byMinusOne);
-  const safe = a.alu(u.arg, x, a.alu("WHERE", unsafe, a.constant(dtype, 1), y));
-  if (u.arg === "MOD") return a.alu("WHERE", unsafe, zero, safe);
+  const safe = a.alu(u.fn, x, a.alu("WHERE", unsafe, a.constant(dtype, 1), y));
+  if (u.fn === "MOD") return a.alu("WHERE", unsafe, zero, safe);
   const negated = dtype.kind === "int" ? a.alu("WHERE", byMinusOne, a.alu("NEG", x), safe) : safe;
   return a.alu("WHERE", byZero, zero, negated);
 }
-const falseOf = (a: UOpArena, like: UOp): UOp => a.constant(valueType(like) as DType, 0);

@@ -3,106 +3,106 @@
 // by itself; with `bits` loads and stores move integers of its size and the conversion is integer arithmetic.
 
 import { bitcastValue, type DType, dtypes, FLOAT8, Pointer, PtrDType, wrap } from "../../dtype.ts";
-import { type UOp, type UOpArena, valueType } from "../../uop/uops.ts";
+import type { Made, UOpArena } from "../../uop/arena.ts";
+import type { Alu, Bitcast, Expr, Load, Sink, Store, UOp, UType } from "../../uop/node.ts";
+import { changedSrcs } from "../../uop/rewrite.ts";
 import type { Support, Target } from "../target.ts";
 
 const { bfloat16, float32, uint8, uint16, uint32 } = dtypes;
 
-export function emulate(sink: UOp, target: Target, arena: UOpArena): UOp {
+/** A node as it is now: an expression may be of another op, and have another type. */
+type Now = <U extends UOp>(u: U) => Made<U["op"]>;
+type How = (d: UType) => Support;
+
+export function emulate(sink: Sink, target: Target, arena: UOpArena): Sink {
   const nodes = arena.nodes(sink);
-  const how = (d: UOp["dtype"]): Support => {
+  const how: How = (d) => {
     const base = d instanceof Pointer ? d.base : d;
     return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
   };
   if (nodes.every((u) => how(u.dtype) === "native")) return sink;
   const done = new Map<UOp, UOp>();
+  const now = ((u) => done.get(u) ?? u) as Now;
   for (const u of nodes) {
-    const srcs = u.srcs.map((s) => done.get(s) as UOp);
-    done.set(
-      u,
-      narrow(u, srcs, how, arena) ?? (srcs.every((s, i) => s === u.srcs[i]) ? u : arena.withSrcs(u, srcs)),
-    );
+    const srcs = changedSrcs(u, now);
+    done.set(u, narrow(u, now, how, arena) ?? (srcs === undefined ? u : arena.withSrcs(u, srcs)));
   }
-  return done.get(sink) as UOp;
+  return now(sink);
 }
 
 /** The replacement of one node whose sources are replaced already; undefined: nothing narrow about it. */
-function narrow(
-  u: UOp,
-  srcs: readonly UOp[],
-  how: (d: UOp["dtype"]) => Support,
-  a: UOpArena,
-): UOp | undefined {
-  const [x] = srcs;
-  const bits = how(u.dtype) === "bits";
-  if (u.op === "DEFINE_GLOBAL" || u.op === "DEFINE_LOCAL") {
-    const local = u.dtype instanceof Pointer && u.dtype.local;
-    return bits ? a.make(u.op, PtrDType(integer(u.dtype), local), [], u.arg as never) : undefined;
-  }
-  if (u.op === "TILE")
-    return bits ? a.make("TILE", PtrDType(integer(u.dtype), true), srcs, u.arg) : undefined;
-  if (u.op === "STAGE") return bits ? a.make("STAGE", x?.dtype, srcs, undefined) : undefined;
-  if (u.op === "STORE") return store(u, srcs, how, a);
-  if (u.op === "BITCAST" && x !== undefined) {
-    const from = valueType(u.srcs[0] as UOp);
-    const raw = how(from) === "native" ? x : toBits(x, from, how(from), a);
-    const whole = a.bitcast(raw, bits || how(u.dtype) !== "native" ? integer(u.dtype) : valueType(u));
-    return how(u.dtype) === "native" ? whole : fromBits(whole, valueType(u), how(u.dtype), a);
-  }
-  if (how(u.dtype) === "native" || u.dtype instanceof Pointer || u.dtype === undefined) return undefined;
+function narrow(u: UOp, now: Now, how: How, a: UOpArena): UOp | undefined {
+  if (u.op === "STORE") return store(u, now, how, a);
+  if (u.op === "BITCAST") return bitcast(u, now, how, a);
   const type = u.dtype;
-  if (u.op === "CONST") return a.constant(float32, wrap(type, u.arg));
-  if (u.op === "LOAD") return load(srcs, type, bits, a);
-  if (u.op === "CAST" && x !== undefined) return round(a.cast(x, float32), type, how(type), a);
-  if (u.op === "ALU" && u.arg === "MULACC") {
-    const product = round(a.alu("MUL", ...srcs.slice(0, 2)), type, how(type), a);
-    return round(a.alu("ADD", product, srcs[2] as UOp), type, how(type), a);
+  const support = how(type);
+  if (support === "native" || type === undefined) return undefined;
+  const srcs = u.srcs.map((s) => now(s));
+  if (type instanceof Pointer) {
+    return support === "bits" ? a.withType(u, PtrDType(integer(type), type.local), srcs) : undefined;
   }
-  if (u.op === "ALU") {
-    const wide = a.alu(u.arg, ...srcs);
-    // choosing between values makes no new one
-    return u.arg === "WHERE" || u.arg === "MAX" ? wide : round(wide, type, how(type), a);
+  switch (u.op) {
+    case "CONST":
+      return a.constant(float32, wrap(type, u.value));
+    case "LOAD":
+      return load(u, now, support, a);
+    case "CAST":
+      return round(a.cast(now(u.operand), float32), type, support, a);
+    case "ALU":
+      return alu(u, now, support, a);
+    default: {
+      const wide = a.withType(u, float32, srcs);
+      // the running sum stays in float32 and rounds at the end
+      return wide.op === "REDUCE" && wide.fn === "SUM" ? round(wide, type, support, a) : wide;
+    }
   }
-  const wide = a.make(u.op, float32, srcs, u.arg as never);
-  // the running sum stays in float32 and rounds at the end
-  return u.op === "REDUCE" && u.arg === "SUM" ? round(wide, type, how(type), a) : wide;
 }
 
-function load(srcs: readonly UOp[], type: DType, bits: boolean, a: UOpArena): UOp {
-  const [buf, idx, gate] = srcs as readonly [UOp, UOp, UOp?];
-  const memory = bits ? integer(type) : type;
-  const at = gate === undefined ? [buf, idx] : [buf, idx, gate, a.constant(memory, 0)];
-  const value = a.make("LOAD", memory, at, undefined);
-  return bits ? fromBits(value, type, "bits", a) : a.cast(value, float32);
+function alu(u: Alu, now: Now, support: Support, a: UOpArena): Expr {
+  const { dtype } = u;
+  if (u.fn === "MULACC") {
+    const [x, y, sum] = u.operands;
+    const product = round(a.alu("MUL", now(x), now(y)), dtype, support, a);
+    return round(a.alu("ADD", product, now(sum)), dtype, support, a);
+  }
+  const wide = a.alu(u.fn, ...u.operands.map((x) => now(x)));
+  // choosing between values makes no new one
+  return u.fn === "WHERE" || u.fn === "MAX" ? wide : round(wide, dtype, support, a);
 }
 
-function store(
-  u: UOp,
-  srcs: readonly UOp[],
-  how: (d: UOp["dtype"]) => Support,
-  a: UOpArena,
-): UOp | undefined {
-  const type = valueType(u.srcs[2] as UOp);
+function bitcast({ operand, dtype }: Bitcast, now: Now, how: How, a: UOpArena): Expr {
+  const [from, to] = [how(operand.dtype), how(dtype)];
+  const bits = from === "native" ? now(operand) : toBits(now(operand), operand.dtype, from, a);
+  if (to === "native") return a.bitcast(bits, dtype);
+  return fromBits(a.bitcast(bits, integer(dtype)), dtype, to, a);
+}
+
+function load({ buffer, index, gate, dtype }: Load, now: Now, support: Support, a: UOpArena): Expr {
+  const value = a.load(now(buffer), now(index), { gate: gate && now(gate) });
+  return support === "bits" ? fromBits(value, dtype, "bits", a) : a.cast(value, float32);
+}
+
+function store({ buffer, index, value, gate }: Store, now: Now, how: How, a: UOpArena): Store | undefined {
+  const type = value.dtype;
   const support = how(type);
   if (support === "native") return undefined;
-  const value = srcs[2] as UOp;
-  const made = support === "bits" ? toBits(value, type, support, a) : a.cast(value, type);
-  return a.make("STORE", undefined, [srcs[0] as UOp, srcs[1] as UOp, made, ...srcs.slice(3)], undefined);
+  const made = support === "bits" ? toBits(now(value), type, support, a) : a.cast(now(value), type);
+  return a.store(now(buffer), now(index), made, gate && now(gate));
 }
 
 /** The nearest value of the narrow type, as float32. */
-function round(x: UOp, type: DType, support: Support, a: UOpArena): UOp {
+function round(x: Expr, type: DType, support: Support, a: UOpArena): Expr {
   if (support === "storage") return a.cast(a.cast(x, type), float32);
   return fromBits(toBits(x, type, support, a), type, support, a);
 }
 
 /** The integer that has the bits of a narrow float, or of what a pointer points to. */
-const integer = (d: UOp["dtype"]): DType => {
+const integer = (d: UType): DType => {
   const base = d instanceof Pointer ? d.base : d;
   return base?.itemsize === 1 ? uint8 : uint16;
 };
 
-const u32 = (a: UOpArena, n: number): UOp => a.constant(uint32, n);
+const u32 = (a: UOpArena, n: number): Expr => a.constant(uint32, n);
 
 /** What the bits of a float mean: f16 and the floats of 8 bits by the same steps. */
 interface Format {
@@ -125,7 +125,7 @@ function formatOf(type: DType): Format {
   return { ...eight, size: 8, last, nan: 0x7f };
 }
 
-function fromBits(h: UOp, type: DType, support: Support, a: UOpArena): UOp {
+function fromBits(h: Expr, type: DType, support: Support, a: UOpArena): Expr {
   if (support === "storage") return a.cast(a.bitcast(h, type), float32);
   const w = a.cast(h, uint32);
   if (type === bfloat16) return a.bitcast(a.alu("SHL", w, u32(a, 16)), float32);
@@ -142,7 +142,7 @@ function fromBits(h: UOp, type: DType, support: Support, a: UOpArena): UOp {
 }
 
 /** Rounds to nearest, ties to even; NaN stays NaN, too large becomes infinite, or NaN where there is no infinity. */
-function toBits(x: UOp, type: DType, support: Support, a: UOpArena): UOp {
+function toBits(x: Expr, type: DType, support: Support, a: UOpArena): Expr {
   if (support === "storage") return a.bitcast(a.cast(x, type), integer(type));
   const w = a.bitcast(x, uint32);
   const isNan = a.alu("CMPNE", x, x);

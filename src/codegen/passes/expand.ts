@@ -2,65 +2,21 @@
 // One axis of lanes may become vectors of the target's width: neighbours in memory are loaded, computed and stored as
 // one, and what cannot be is taken apart where it stands. Between decompose and linearize; no RANGE of a lane is left.
 
-import { dtypes, scalarOf } from "../../dtype.ts";
 import { ArgumentError, InternalError } from "../../errors.ts";
-import { getOrMake, prod, range, toposort } from "../../helpers.ts";
+import { getOrMake, range, toposort } from "../../helpers.ts";
 import { REDUCE, type ReduceOp } from "../../ops.ts";
+import type { Made, UOpArena } from "../../uop/arena.ts";
+import { type Axis, isLane } from "../../uop/axis.ts";
 import { UOpMap } from "../../uop/map.ts";
-import { type UOp, type UOpArena, valueType } from "../../uop/uops.ts";
-import type { Axis, Lowered } from "../lower/lower.ts";
+import type { Expr, Load, Range, Reduce, Sink, Stage, Store, UOp } from "../../uop/node.ts";
+import { hasUnitStride, type Strides } from "../analysis/strides.ts";
+import type { Lowered } from "../lower/lower.ts";
 import type { Simd, Target } from "../target.ts";
 
-export function expand(lowered: Lowered, target: Target): UOp {
+export function expand(lowered: Lowered, target: Target): Sink {
   const { sink, axes } = lowered;
   if (!axes.some(isLane)) return sink;
   return new Expander(lowered, target).run();
-}
-
-const LANES: ReadonlySet<Axis["kind"]> = new Set<Axis["kind"]>(["upcast", "unroll", "group"]);
-export const isLane = (a: Axis): boolean => LANES.has(a.kind);
-
-/** How far an index moves from one turn of the range to the next; undefined where that is not always the same. */
-export function strideOf(
-  index: UOp,
-  axis: UOp,
-  known: Map<UOp, number | undefined> = new Map(),
-): number | undefined {
-  if (known.has(index)) return known.get(index);
-  let stride: number | undefined;
-  if (index === axis) stride = 1;
-  else if (index.op === "ALU" && (index.arg === "ADD" || index.arg === "MUL")) {
-    const [a, b] = index.srcs as [UOp, UOp];
-    const [x, y] = [strideOf(a, axis, known), strideOf(b, axis, known)];
-    const factor = b.op === "CONST" ? Number(b.arg) : undefined;
-    if (x !== undefined && y !== undefined) {
-      if (index.arg === "ADD") stride = x + y;
-      else if (x === 0 && y === 0) stride = 0;
-      else if (factor !== undefined) stride = x * factor;
-    }
-  } else if (index.srcs.every((s) => strideOf(s, axis, known) === 0)) stride = 0;
-  known.set(index, stride);
-  return stride;
-}
-
-/** Whether a LOAD or STORE goes to neighbours in memory along the axis, for all lanes or for none: one vector. */
-export function isNext(
-  u: UOp,
-  axis: UOp,
-  simd: Simd | undefined,
-  known: Map<UOp, number | undefined> = new Map(),
-): boolean {
-  const [buffer, index] = u.srcs as [UOp, UOp];
-  const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
-  const steady = gate === undefined || strideOf(gate, axis, known) === 0;
-  return steady && simd?.memory(buffer) === true && strideOf(index, axis, known) === 1;
-}
-
-/** Whether an index goes on through all of these loops, of these sizes and the outermost first, as it would in one. */
-export function isEven(index: UOp, loops: readonly UOp[], sizes: readonly number[]): boolean {
-  const strides = loops.map((r) => strideOf(index, r));
-  const step = strides.at(-1);
-  return step !== undefined && strides.every((s, i) => s === step * prod(sizes.slice(i + 1)));
 }
 
 /** Which lane of each axis is meant: a field of bits for each axis of lanes. */
@@ -70,7 +26,7 @@ type Lane = number;
 interface Field {
   readonly axis: Axis;
   readonly size: number;
-  readonly range: UOp;
+  readonly range: Range;
   readonly shift: number;
   /** the bits of the field */
   readonly mask: number;
@@ -82,13 +38,13 @@ interface Spread {
   readonly mask: number;
   /** what it is for each lane, and for each vector by its first lane */
   scalars: Map<Lane, UOp> | undefined;
-  vectors: Map<Lane, UOp> | undefined;
+  vectors: Map<Lane, Expr> | undefined;
 }
 
 /** How the lanes and loops of a reduce are gone through. */
 interface Turns {
   /** ranges that stay loops */
-  readonly loops: readonly UOp[];
+  readonly loops: readonly Range[];
   /** combined in every turn */
   readonly unrolled: readonly Field[];
   /** with accumulators of their own */
@@ -99,21 +55,19 @@ interface Turns {
 
 class Expander {
   readonly #arena: UOpArena;
-  readonly #axes: readonly Axis[];
-  readonly #sink: UOp;
+  readonly #sink: Sink;
   readonly #simd: Simd | undefined;
   /** by the id of their axis */
   readonly #fields = new Map<number, Field>();
   /** of each node that has lanes below it; the others stay as they are */
   readonly #spreads: UOpMap<Spread>;
-  readonly #turns = new Map<UOp, Turns>();
-  readonly #strides = new Map<Field, Map<UOp, number | undefined>>();
+  readonly #turns = new Map<Reduce, Turns>();
+  readonly #strides = new Map<Field, Strides>();
   /** the axes that become vectors; no node depends on two of them */
   readonly #wide: readonly Field[];
 
-  constructor({ sink, arena, axes }: Lowered, target: Target) {
+  constructor({ sink, arena }: Lowered, target: Target) {
     this.#arena = arena;
-    this.#axes = axes;
     this.#sink = sink;
     this.#simd = target.simd;
     const nodes = arena.nodes(sink);
@@ -125,12 +79,11 @@ class Expander {
     this.#wide = this.#chooseWide(nodes);
   }
 
-  run(): UOp {
-    const stores = this.#sink.srcs.flatMap((s) => this.#stores(s));
-    return this.#arena.make("SINK", undefined, stores, undefined);
+  run(): Sink {
+    return this.#arena.sink(this.#sink.stores.flatMap((s) => this.#stores(s)));
   }
   /** A STORE for each lane or vector of lanes. */
-  #stores(s: UOp): UOp[] {
+  #stores(s: Store): Store[] {
     const wide = this.#wide.find((f) => this.#depends(s, f));
     const others = [...this.#fields.values()].filter((f) => f !== wide && this.#depends(s, f));
     return this.#lanes(others, 0).flatMap((lane) =>
@@ -154,17 +107,16 @@ class Expander {
     // an array is one for all lanes, which have parts of it
     if (u.op === "STAGE") return 0;
     if (u.op !== "REDUCE") return mask;
-    for (const r of u.srcs.slice(1)) mask &= ~(this.#field(r)?.mask ?? 0);
+    for (const r of u.ranges) mask &= ~(this.#field(r)?.mask ?? 0);
     return mask;
   }
   /** The lanes that a range stands for; undefined: it is a loop. */
-  #field(r: UOp): Field | undefined {
-    const known = this.#fields.get(r.arg as number);
+  #field(r: Range): Field | undefined {
+    const known = this.#fields.get(r.axis.id);
     if (known !== undefined) return known;
-    // ranges that blockSums made are numbered beyond the kernel's own, and are no lanes
-    const axis = this.#axes[r.arg as number];
-    if (axis === undefined || !isLane(axis)) return undefined;
-    const size = axis.size as number;
+    const { axis } = r;
+    const { size } = axis;
+    if (!isLane(axis) || typeof size !== "number") return undefined;
     const shift = [...this.#fields.values()].reduce((n, f) => n + bits(f.size), 0);
     if (shift + bits(size) > 31) {
       throw new ArgumentError(
@@ -209,7 +161,7 @@ class Expander {
     // what a sum reads, it reads many times
     const often = new Set(
       toposort(
-        reduces.map((r) => r.srcs[0] as UOp),
+        reduces.map((r): UOp => r.body),
         (x) => x.srcs,
       ),
     );
@@ -232,13 +184,14 @@ class Expander {
     }
     return chosen;
   }
-  #isNext(u: UOp, field: Field): boolean {
-    const known = getOrMake(this.#strides, field, () => new Map<UOp, number | undefined>());
-    return isNext(u, field.range, this.#simd, known);
+  #isNext(u: Load | Store, field: Field): boolean {
+    const known = getOrMake(this.#strides, field, (): Strides => new Map());
+    return hasUnitStride(u, field.range, this.#simd, known);
   }
 
   // ---- one lane ----
 
+  #scalar<U extends UOp>(u: U, lane: Lane): Made<U["op"]>;
   #scalar(u: UOp, lane: Lane): UOp {
     const spread = this.#spreads.get(u);
     if (spread === undefined) return u;
@@ -251,13 +204,13 @@ class Expander {
     return made;
   }
   #scalarNew(u: UOp, lane: Lane): UOp {
-    if (u.op === "RANGE") return this.#arena.constant(dtypes.int32, laneOf(lane, this.#field(u) as Field));
+    if (u.op === "RANGE") return this.#laneIndex(u, lane);
     if (u.op === "REDUCE") return this.#reduce(u, lane, undefined);
     if (u.op === "STAGE") return this.#stage(u);
     if (u.op === "ELEMENT") {
-      const [vector, index] = u.srcs.map((s) => this.#scalar(s, lane)) as [UOp, UOp];
+      const [vector, index] = [this.#scalar(u.vector, lane), this.#scalar(u.index, lane)];
       if (index.op !== "CONST") throw new InternalError("the lane of a vector depends on more than lanes");
-      return this.#gep(vector, Number(index.arg));
+      return this.#arena.gep(vector, Number(index.value));
     }
     return this.#arena.withSrcs(
       u,
@@ -265,11 +218,16 @@ class Expander {
     );
   }
 
+  #laneIndex(r: Range, lane: Lane): Expr {
+    const field = this.#field(r);
+    return field === undefined ? r : this.#arena.int(laneOf(lane, field));
+  }
+
   // ---- vectors: `lane` names the first of them on the axis `wide` ----
 
-  #vector(u: UOp, lane: Lane, wide: Field): UOp {
+  #vector(u: Expr, lane: Lane, wide: Field): Expr {
     const spread = this.#spreads.get(u);
-    if (spread === undefined) return this.#splat(u, u, wide);
+    if (spread === undefined) return this.#splat(u, wide);
     const key = lane & spread.mask;
     const known = spread.vectors?.get(key);
     if (known !== undefined) return known;
@@ -279,86 +237,77 @@ class Expander {
     return made;
   }
   /** One value in all lanes. */
-  #splat(u: UOp, one: UOp, wide: Field): UOp {
-    return this.#join(u, new Array<UOp>(this.#widthOf(wide)).fill(one));
+  #splat(one: Expr, wide: Field): Expr {
+    return this.#join(one, new Array<Expr>(this.#widthOf(wide) - 1).fill(one));
   }
-  #vectorNew(u: UOp, lane: Lane, wide: Field): UOp {
+  #vectorNew(u: Expr, lane: Lane, wide: Field): Expr {
     const a = this.#arena;
-    const { has } = this.#simd as Simd;
-    if (!this.#depends(u, wide)) return this.#splat(u, this.#scalar(u, lane), wide);
-    const type = valueType(u).vec(this.#widthOf(wide));
+    if (!this.#depends(u, wide)) return this.#splat(this.#scalar(u, lane), wide);
+    const width = this.#widthOf(wide);
     if (u.op === "LOAD" && this.#isNext(u, wide)) {
-      const [buffer, index, gate, alt] = u.srcs as [UOp, UOp, UOp?, UOp?];
-      const at = [this.#scalar(buffer, lane), this.#scalar(index, lane)];
-      if (gate === undefined || alt === undefined) return a.make("LOAD", type, at, undefined);
-      return a.make(
-        "LOAD",
-        type,
-        [...at, this.#scalar(gate, lane), this.#vector(alt, lane, wide)],
-        undefined,
+      const [buffer, index] = [this.#scalar(u.buffer, lane), this.#scalar(u.index, lane)];
+      const gate = u.gate && this.#scalar(u.gate, lane);
+      const otherwise = u.otherwise && this.#vector(u.otherwise, lane, wide);
+      return a.load(buffer, index, { gate, otherwise, lanes: width });
+    }
+    if (u.op === "REDUCE" && this.#hasVectors(u)) return this.#reduce(u, lane, wide);
+    if ((u.op === "ALU" || u.op === "CAST" || u.op === "BITCAST") && this.#hasVectors(u)) {
+      const operands = u.op === "ALU" ? u.operands : [u.operand];
+      return a.withType(
+        u,
+        u.dtype.vec(width),
+        operands.map((x) => this.#vector(x, lane, wide)),
       );
     }
-    if (u.op === "REDUCE" && has(u)) return this.#reduce(u, lane, wide);
-    if ((u.op === "ALU" || u.op === "CAST" || u.op === "BITCAST") && has(u)) {
-      const srcs = u.srcs.map((s) => this.#vector(s, lane, wide));
-      return a.make(u.op, type, srcs, u.arg as never);
-    }
-    return this.#join(
-      u,
-      this.#within(lane, wide).map((l) => this.#scalar(u, l)),
-    );
+    const [first, ...others] = this.#within(lane, wide).map((l) => this.#scalar(u, l));
+    return this.#join(first!, others);
   }
-  #join(u: UOp, lanes: readonly UOp[]): UOp {
-    const type = valueType(u).vec(lanes.length);
-    const [first] = lanes as [UOp];
-    if (first.op === "CONST" && lanes.every((l) => l === first)) return this.#arena.constant(type, first.arg);
-    return this.#arena.make("VECTORIZE", type, lanes, undefined);
+  #hasVectors(u: Expr): boolean {
+    return this.#simd?.has(u) === true;
+  }
+  #join(first: Expr, others: readonly Expr[]): Expr {
+    if (first.op === "CONST" && others.every((l) => l === first)) {
+      return this.#arena.constant(first.dtype.vec(1 + others.length), first.value);
+    }
+    return this.#arena.vectorize([first, ...others]);
   }
 
-  #store(u: UOp, lane: Lane, wide: Field): UOp[] {
-    const [buffer, index, value, gate] = u.srcs as [UOp, UOp, UOp, UOp?];
-    const vector = this.#vector(value, lane, wide);
-    const store = (l: Lane, what: UOp): UOp => {
-      const rest = gate === undefined ? [] : [this.#scalar(gate, l)];
-      return this.#arena.make("STORE", undefined, [buffer, this.#scalar(index, l), what, ...rest], undefined);
+  #store(u: Store, lane: Lane, wide: Field): Store[] {
+    const vector = this.#vector(u.value, lane, wide);
+    const store = (l: Lane, value: Expr): Store => {
+      const gate = u.gate && this.#scalar(u.gate, l);
+      return this.#arena.store(u.buffer, this.#scalar(u.index, l), value, gate);
     };
     if (this.#isNext(u, wide)) return [store(lane, vector)];
-    return this.#within(lane, wide).map((l, i) => store(l, this.#gep(vector, i)));
-  }
-  /** One lane of a vector. */
-  #gep(vector: UOp, lane: number): UOp {
-    if (vector.op === "VECTORIZE") return vector.srcs[lane] as UOp;
-    const type = scalarOf(valueType(vector));
-    if (vector.op === "CONST") return this.#arena.constant(type, vector.arg);
-    return this.#arena.make("GEP", type, [vector], lane);
+    return this.#within(lane, wide).map((l, i) => store(l, this.#arena.gep(vector, i)));
   }
 
   // ---- arrays and reduces ----
 
   /** Filled by all lanes, in the loops that are left. */
-  #stage(u: UOp<"STAGE">): UOp {
-    const [array, ...rest] = u.srcs as [UOp, ...UOp[]];
-    const srcs = rest.flatMap((s) => {
-      if (s.op === "STORE") return this.#stores(s);
-      return this.#field(s) === undefined ? [s] : [];
-    });
-    return this.#arena.make("STAGE", u.dtype, [array, ...srcs], undefined);
+  #stage({ array, stores, ranges }: Stage): Stage {
+    const written = stores.flatMap((s) => this.#stores(s));
+    return this.#arena.stage(
+      array,
+      written,
+      ranges.filter((r) => this.#field(r) === undefined),
+    );
   }
 
-  #turnsOf(u: UOp<"REDUCE">): Turns {
-    const ranges = u.srcs.slice(1);
+  #turnsOf(u: Reduce): Turns {
+    const { ranges } = u;
     const fields = ranges.flatMap((r) => this.#field(r) ?? []);
     const groups = fields.filter((f) => f.axis.kind === "group");
     return {
       loops: ranges.filter((r) => this.#field(r) === undefined),
       unrolled: fields.filter((f) => f.axis.kind === "unroll"),
       groups,
-      across: this.#simd?.has(u) === true ? groups.find((f) => this.#wide.includes(f)) : undefined,
+      across: this.#hasVectors(u) ? groups.find((f) => this.#wide.includes(f)) : undefined,
     };
   }
   /** Lanes of UNROLL are combined in every turn, those of GROUP have accumulators of their own. */
-  #reduce(u: UOp<"REDUCE">, lane: Lane, wide: Field | undefined): UOp {
-    const body = u.srcs[0] as UOp;
+  #reduce(u: Reduce, lane: Lane, wide: Field | undefined): Expr {
+    const { fn, body } = u;
     const { loops, unrolled, groups, across } = getOrMake(this.#turns, u, () => this.#turnsOf(u));
     const vector = wide ?? across;
     const firsts = this.#lanes(
@@ -369,28 +318,28 @@ class Expander {
       const turns = this.#lanes(unrolled, l).map((t) =>
         vector === undefined ? this.#scalar(body, t) : this.#vector(body, t, vector),
       );
-      const turn = this.#combine(u.arg, turns);
+      const turn = this.#combine(fn, turns);
       // the first sum of a loop is 0 + x, which is 0 for an x of -0
-      if (loops.length === 0 && u.arg === "SUM")
-        return this.#arena.alu("ADD", turn, this.#arena.constant(valueType(turn), 0));
-      return loops.length === 0 ? turn : this.#arena.make("REDUCE", turn.dtype, [turn, ...loops], u.arg);
+      if (loops.length === 0 && fn === "SUM")
+        return this.#arena.alu("ADD", turn, this.#arena.constant(turn.dtype, 0));
+      return this.#arena.reduce(fn, turn, loops);
     });
-    const total = this.#combine(u.arg, totals);
+    const total = this.#combine(fn, totals);
     if (across === undefined) return total;
-    const lanes = range(this.#widthOf(across)).map((i) => this.#gep(total, i));
-    return this.#combine(u.arg, lanes);
+    const lanes = range(this.#widthOf(across)).map((i) => this.#arena.gep(total, i));
+    return this.#combine(fn, lanes);
   }
   /** In pairs, so that no chain is longer than it must be. */
-  #combine(op: ReduceOp, values: readonly UOp[]): UOp {
+  #combine(op: ReduceOp, values: readonly Expr[]): Expr {
     let left = values;
     while (left.length > 1) {
       const [half, before] = [Math.ceil(left.length / 2), left];
       left = range(half).map((i) => {
-        const [x, y] = [before[2 * i] as UOp, before[2 * i + 1]];
+        const [x, y] = [before[2 * i]!, before[2 * i + 1]];
         return y === undefined ? x : this.#arena.alu(REDUCE[op].combine, x, y);
       });
     }
-    return left[0] as UOp;
+    return left[0]!;
   }
 }
 

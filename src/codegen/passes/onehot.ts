@@ -4,84 +4,67 @@
 
 import { dtypes } from "../../dtype.ts";
 import { toposort } from "../../helpers.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import type { Expr, Range, Sink, UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
-import { type UOp, type UOpArena, valueType } from "../../uop/uops.ts";
+import { substitute } from "../../uop/substitute.ts";
 
-export function pickOneHot(sink: UOp, arena: UOpArena): UOp {
+export function pickOneHot(sink: Sink, arena: UOpArena): Sink {
   return mapGraph(sink, arena, (u) => {
-    let found: UOp | undefined;
+    let found: Expr | undefined;
     for (let next = pick(u, arena); next !== undefined; next = pick(next, arena)) found = next;
     return found;
   });
 }
 
 /** A REDUCE with one range less, or what it reduced where that was the last. */
-function pick(u: UOp, a: UOpArena): UOp | undefined {
-  if (u.op !== "REDUCE" || u.arg !== "SUM") return undefined;
-  const [body, ...ranges] = u.srcs as readonly [UOp, ...UOp[]];
-  const [condition, value, otherwise] = body.srcs;
-  if (body.op !== "ALU" || body.arg !== "WHERE" || condition === undefined || value === undefined)
-    return undefined;
-  if (otherwise?.op !== "CONST" || Number(otherwise.arg) !== 0) return undefined;
-  const parts = conjuncts(condition);
-  for (const part of parts) {
-    const choice = chosen(part, ranges);
+function pick(u: UOp, a: UOpArena): Expr | undefined {
+  if (u.op !== "REDUCE" || u.fn !== "SUM") return undefined;
+  const { body, ranges } = u;
+  if (body.op !== "ALU" || body.fn !== "WHERE") return undefined;
+  const [condition, value, otherwise] = body.operands;
+  if (otherwise.op !== "CONST" || Number(otherwise.value) !== 0) return undefined;
+  const conditions = conjuncts(condition);
+  for (const c of conditions) {
+    const choice = chosen(c, ranges);
     if (choice === undefined) continue;
     const { range, index } = choice;
-    const zero = a.constant(valueType(index), 0);
-    const size = a.cast(range.srcs[1] as UOp, valueType(index));
-    const negative = a.alu("CMPLT", index, zero);
-    const there = a.alu(
-      "AND",
-      a.alu("CMPLT", index, size),
-      a.alu("XOR", negative, a.constant(dtypes.bool, 1)),
-    );
-    const at = a.cast(index, dtypes.int32);
-    const rest = parts.filter((p) => p !== part).map((p) => substitute(p, range, at, there, a));
-    const gate = rest.reduce((x, y) => a.alu("AND", x, y), there);
-    const term = a.alu("WHERE", gate, substitute(value, range, at, there, a), otherwise);
+    const inRange = isInRange(index, range.end, a);
+    const at = new Map([[range, a.cast(index, dtypes.int32)]]);
+    const atIndex = (x: Expr): Expr => substitute(x, at, a, { where: inRange });
+    const others = conditions.filter((other) => other !== c).map(atIndex);
+    const term = a.alu("WHERE", a.and([inRange, ...others]), atIndex(value), otherwise);
     const left = ranges.filter((r) => r !== range);
-    return left.length === 0 ? term : a.make("REDUCE", u.dtype, [term, ...left], "SUM");
+    return a.reduce("SUM", term, left);
   }
   return undefined;
 }
 
+/** 0 <= index < end, in the type of the index. */
+function isInRange(index: Expr, end: Expr, a: UOpArena): Expr {
+  const zero = a.constant(index.dtype, 0);
+  const size = a.cast(end, index.dtype);
+  const negative = a.alu("CMPLT", index, zero);
+  return a.alu("AND", a.alu("CMPLT", index, size), a.alu("XOR", negative, a.constant(dtypes.bool, 1)));
+}
+
 /** The conditions that an AND joins. */
-function conjuncts(u: UOp): UOp[] {
-  if (u.op !== "ALU" || u.arg !== "AND" || valueType(u).kind !== "bool") return [u];
-  return u.srcs.flatMap(conjuncts);
+function conjuncts(u: Expr): readonly Expr[] {
+  if (u.op !== "ALU" || u.fn !== "AND" || u.dtype.kind !== "bool") return [u];
+  return u.operands.flatMap(conjuncts);
 }
 
 /** `range == index`, with an index that does not depend on the range. */
-function chosen(u: UOp, ranges: readonly UOp[]): { range: UOp; index: UOp } | undefined {
-  if (u.op !== "ALU" || u.arg !== "CMPEQ") return undefined;
-  const [x, y] = u.srcs as readonly [UOp, UOp];
+function chosen(u: Expr, ranges: readonly Range[]): { range: Range; index: Expr } | undefined {
+  if (u.op !== "ALU" || u.fn !== "CMPEQ") return undefined;
+  const [x, y] = u.operands;
   for (const [side, index] of [
     [x, y],
     [y, x],
   ] as const) {
-    const range = side.op === "CAST" ? (side.srcs[0] as UOp) : side;
-    if (range.op !== "RANGE" || !ranges.includes(range) || !valueType(index).isInt) continue;
-    if (!toposort([index], (n) => n.srcs).includes(range)) return { range, index };
+    const range = side.op === "CAST" ? side.operand : side;
+    if (range.op !== "RANGE" || !ranges.includes(range) || !index.dtype.isInt) continue;
+    if (!toposort<UOp>([index], (n) => n.srcs).includes(range)) return { range, index };
   }
   return undefined;
-}
-
-/** The expression with `at` for the range; what it loads is gated, since `at` may lie outside. */
-export function substitute(root: UOp, range: UOp, at: UOp, there: UOp, a: UOpArena): UOp {
-  const done = new Map<UOp, UOp>();
-  // an array was filled before, in loops of its own
-  for (const u of toposort([root], (x) => (x.op === "STAGE" ? [] : x.srcs))) {
-    const srcs = u.op === "STAGE" ? u.srcs : u.srcs.map((s) => done.get(s) as UOp);
-    const changed = srcs.some((s, i) => s !== u.srcs[i]);
-    if (u === range) done.set(u, at);
-    else if (!changed) done.set(u, u);
-    else if (u.op === "LOAD") {
-      const [gate, alt] = srcs.slice(2);
-      const both = gate === undefined ? there : a.alu("AND", gate, there);
-      const gated = [...srcs.slice(0, 2), both, alt ?? a.constant(valueType(u), 0)];
-      done.set(u, a.make("LOAD", u.dtype, gated, undefined));
-    } else done.set(u, a.withSrcs(u, srcs));
-  }
-  return done.get(root) as UOp;
 }

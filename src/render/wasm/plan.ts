@@ -5,7 +5,8 @@
 import type { Value } from "../../dtype.ts";
 import { Pointer } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
-import type { UOp, UOpGraph, UOpName } from "../../uop/uops.ts";
+import type { UOpGraph } from "../../uop/list.ts";
+import type { UOp, UOpName } from "../../uop/node.ts";
 import { isV128 } from "./simd.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */

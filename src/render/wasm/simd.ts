@@ -6,7 +6,7 @@ import type { Simd } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { AluOp } from "../../ops.ts";
-import { type UOp, valueType } from "../../uop/uops.ts";
+import { type UOp, valueType } from "../../uop/node.ts";
 import { emitConst, hasRepr, reprOf } from "./alu.ts";
 import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
 

@@ -7,7 +7,8 @@
 import type { Renderer } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
-import { type UOp, type UOpGraph, type UOpName, valueType } from "../../uop/uops.ts";
+import type { UOpGraph } from "../../uop/list.ts";
+import { type UOp, type UOpName, valueType } from "../../uop/node.ts";
 import { extremeOf } from "../extreme.ts";
 import {
   buildHelper,

@@ -14,7 +14,7 @@ import {
   type Value,
 } from "../../../src/dtype.ts";
 import { Device } from "../../../src/runtime/registry.ts";
-import type { UOp } from "../../../src/uop/uops.ts";
+import type { UOp } from "../../../src/uop/node.ts";
 import { alu, edges, expectValues, tensor } from "../../device/harness.ts";
 import { Random } from "../../shape/random.ts";
 import { lastItem, lowered, narrowTarget, opsIn, runKernel } from "../kernels.ts";

@@ -8,7 +8,7 @@ import { open } from "../../../src/devices/js.ts";
 import { dynamicShared } from "../../../src/render/cstyle.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
-import type { UOpGraph } from "../../../src/uop/uops.ts";
+import type { UOpGraph } from "../../../src/uop/list.ts";
 import { demand } from "./fake.ts";
 
 export interface FakeKernel {

@@ -6,7 +6,7 @@ import type { NVDevice } from "../../../src/devices/nv/device.ts";
 import type { NVProgram } from "../../../src/devices/nv/program.ts";
 import { dtypes, Pointer } from "../../../src/dtype.ts";
 import { Variable } from "../../../src/shape/symbolic.ts";
-import { UOpGraph } from "../../../src/uop/uops.ts";
+import { UOpGraph } from "../../../src/uop/list.ts";
 
 const pointer = new Pointer(dtypes.int32, false);
 

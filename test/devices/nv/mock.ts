@@ -12,7 +12,7 @@ import { parse, type Sent, unpack } from "../../../src/devices/nv/words.ts";
 import { OutOfMemoryError } from "../../../src/errors.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
-import { UOpGraph } from "../../../src/uop/uops.ts";
+import { UOpGraph } from "../../../src/uop/list.ts";
 import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./elf.ts";
 import { EXPECTED, oddBits, type Qmd4Field } from "./mockqmd.ts";
 

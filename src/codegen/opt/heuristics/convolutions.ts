@@ -4,9 +4,11 @@
 // workgroups a unit has at once, how many of its items are idle. In goes the kernel lowered without OptOps, out come the best lists.
 
 import { prod, range, sum } from "../../../helpers.ts";
-import { elementOf, type UOp } from "../../../uop/uops.ts";
+import { elementOf } from "../../../uop/list.ts";
+import type { Axis, Load, Store } from "../../../uop/node.ts";
 import { affine } from "../../analysis/affine.ts";
-import type { Axis, Lowered } from "../../lower/lower.ts";
+import { loadsOf, onlyContraction } from "../../analysis/contraction.ts";
+import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import type { OptOp, OptOpName } from "../opts.ts";
 import { partOf, type Walk } from "../shared.ts";
@@ -108,30 +110,34 @@ export function convolutionLists(
 }
 
 /** The sum of products that the kernel is all about; undefined where it is about something else. */
-function sumOf({ sink, arena, axes, order }: Lowered, least: number): Sum | undefined {
-  const nodes = arena.nodes(sink);
-  const reduces = nodes.filter((u) => u.op === "REDUCE");
-  const [reduce] = reduces;
-  const [body, ...ranges] = reduce?.srcs ?? [];
-  if (reduces.length !== 1 || reduce?.op !== "REDUCE" || reduce.arg !== "SUM") return undefined;
-  if (body?.op !== "ALU" || body.arg !== "MUL" || sink.srcs.length !== 1) return undefined;
-  const loads = body.srcs.map((x) => (x.op === "CAST" ? (x.srcs[0] as UOp) : x));
-  const terms = ranges.map((r) => axes[r.arg as number] as Axis);
+function sumOf({ sink, arena, order }: Lowered, least: number): Sum | undefined {
+  const found = onlyContraction(sink, arena);
+  const loads = found && loadsOf(found);
+  const [store, other] = sink.stores;
+  if (found === undefined || loads === undefined || store === undefined || other !== undefined)
+    return undefined;
+  const terms = found.ranges.map((r) => r.axis);
   const isStatic = [...order, ...terms].every((a) => typeof a.size === "number");
   if (!isStatic || prod([...order, ...terms].map(sizeOf)) < least) return undefined;
   if (prod(terms.map(sizeOf)) < MIN_TERMS) return undefined;
-  const moves = (access: UOp): ReadonlyMap<number, number> | undefined => {
-    const found = [...affine(access.srcs[1] as UOp).terms];
-    if (!found.every(([t]) => t.op === "RANGE")) return undefined;
-    return new Map(found.map(([t, stride]) => [t.arg as number, stride]));
-  };
-  const factors = loads.map((l) => (l.op === "LOAD" && l.srcs.length === 2 ? moves(l) : undefined));
-  const stored = moves(sink.srcs[0] as UOp);
-  if (stored === undefined || !factors.every((f) => f !== undefined)) return undefined;
-  const kinds = factors.map((strides, i) => ({ strides, itemsize: elementOf(loads[i] as UOp).itemsize }));
-  return { factors: kinds, outputs: order, terms, stored };
+  const stored = strides(store);
+  const factors = loads.flatMap((l): Factor[] => {
+    const moves = l.gate === undefined ? strides(l) : undefined;
+    return moves === undefined ? [] : [{ strides: moves, itemsize: elementOf(l).itemsize }];
+  });
+  if (stored === undefined || factors.length !== loads.length) return undefined;
+  return { factors, outputs: order, terms, stored };
 }
-const sizeOf = (a: Axis): number => a.size as number;
+/** How far an access moves along each axis, by the axis's id; undefined where its index is not affine in the loops. */
+function strides({ index }: Load | Store): ReadonlyMap<number, number> | undefined {
+  const moves = new Map<number, number>();
+  for (const [term, stride] of affine(index).terms) {
+    if (term.op !== "RANGE") return undefined;
+    moves.set(term.axis.id, stride);
+  }
+  return moves;
+}
+const sizeOf = ({ size }: Axis): number => (typeof size === "number" ? size : 1);
 const rest = ({ axis, lanes, items }: Cut): number => sizeOf(axis) / (lanes * items);
 const divisors = (n: number, most: number): number[] =>
   range(Math.min(n, most)).flatMap((i) => (n % (i + 1) === 0 ? [i + 1] : []));
@@ -158,7 +164,7 @@ function turns(order: readonly Cut[], pitches: ReadonlyMap<Axis, number>, unit: 
     if (left === 0) read.add(Math.floor(at / unit));
   }
   const banks = new Array<number>(8).fill(0);
-  for (const at of read) banks[at % 8] = (banks[at % 8] as number) + 1;
+  for (const at of read) banks[at % 8]! += 1;
   return Math.max(...banks);
 }
 
@@ -215,8 +221,8 @@ class Search {
         unrolls
           .filter((u) => prod(n) * prod(u) <= MAX_BODY)
           .map((u) => ({
-            outputs: this.#sum.outputs.map((axis, i) => ({ axis, lanes: n[i] as number, items: 1 })),
-            terms: this.#sum.terms.map((axis, i) => ({ axis, lanes: u[i] as number, items: 1 })),
+            outputs: this.#sum.outputs.map((axis, i) => ({ axis, lanes: n[i] ?? 1, items: 1 })),
+            terms: this.#sum.terms.map((axis, i) => ({ axis, lanes: u[i] ?? 1, items: 1 })),
             fetch: 0,
           })),
       );
@@ -224,7 +230,7 @@ class Search {
   /** The last axis of the sum is written out, all of it if it is short; the one before too, if that is little. */
   #unrolls(): number[][] {
     const sizes = this.#sum.terms.map(sizeOf);
-    const last = sizes.at(-1) as number;
+    const last = sizes.at(-1) ?? 1;
     const before = sizes.at(-2);
     const some = last <= MAX_LANES ? last : Math.max(...divisors(last, MAX_LANES / 2));
     const inner =
@@ -241,10 +247,7 @@ class Search {
     );
     const all = prod(items.map((n) => n.at(-1) ?? 1));
     const sharers = all < MIN_ITEMS ? this.#sharers(block) : [block.terms];
-    const fetching = range(block.terms.length).filter((i) => {
-      const { axis, lanes } = block.terms[i] as Cut;
-      return sizeOf(axis) > lanes;
-    });
+    const fetching = block.terms.flatMap(({ axis, lanes }, i) => (sizeOf(axis) > lanes ? [i] : []));
     return sharers.flatMap((terms) => {
       const helpers = prod(terms.map((t) => t.items));
       const enough = choices(items, MAX_ITEMS / helpers).filter(
@@ -253,9 +256,9 @@ class Search {
       const even = enough.filter((n) => (prod(n) * helpers) % 32 === 0);
       return (even.length > 0 ? even : enough).flatMap((n) =>
         fetching
-          .filter((i) => rest(terms[i] as Cut) > 1)
+          .filter((i) => rest(terms[i]!) > 1)
           .map((fetch) => ({
-            outputs: block.outputs.map((o, i) => ({ ...o, items: n[i] as number })),
+            outputs: block.outputs.map((o, i) => ({ ...o, items: n[i] ?? 1 })),
             terms,
             fetch,
           })),
@@ -288,7 +291,7 @@ class Search {
       const stride = factor.strides.get(c.axis.id) ?? 0;
       if (stride === 0) return;
       if (c.lanes > 1) add(c.axis, c.lanes, stride, "lane");
-      if (c.items > 1) items.set(c.axis, add(c.axis, c.items, stride * c.lanes, "item"));
+      if (c.items > 1) items.set(c.axis, add(c.axis, c.items, stride * c.lanes, "thread"));
       const outer = stride * c.lanes * c.items;
       if (isInside && rest(c) > 1) add(c.axis, rest(c), outer, "loop");
       else if (rest(c) > 1) others.push(outer);
@@ -322,7 +325,7 @@ class Search {
     const parts: { loads: number; pitches: Map<Axis, number>; unit: number }[] = [];
     for (const f of this.#sum.factors) {
       const { walks, items, others } = this.#walks(f, plan);
-      const step = f.strides.get((plan.terms[plan.fetch] as Cut).axis.id) ?? 0;
+      const step = f.strides.get(plan.terms[plan.fetch]!.axis.id) ?? 0;
       const part =
         step === 0 || walks.length === 0 ? undefined : partOf(walks, [...others, step], f.itemsize);
       if (part === undefined) return undefined;
@@ -330,7 +333,7 @@ class Search {
       shared += part.size * f.itemsize * STAGES;
       bytes += elements * f.itemsize;
       copies += elements / part.vector;
-      const pitches = new Map([...items].map(([a, w]) => [a, Math.abs(part.pitches.get(w) as number)]));
+      const pitches = new Map([...items].map(([a, w]) => [a, Math.abs(part.pitches.get(w) ?? 0)]));
       parts.push({ loads: part.loads, pitches, unit: 16 / f.itemsize });
     }
     // as linearize has them: those are neighbours that are nearest
@@ -414,6 +417,6 @@ function listOf({ outputs, terms, fetch }: Plan): OptOp[] {
   for (const c of outputs.toReversed()) add("LOCAL", c, c.items);
   for (const c of terms) add("UNROLL", c, c.lanes);
   for (const c of terms) add("GROUPTOP", c, c.items);
-  add("SHARED", terms[fetch] as Cut, STAGES);
+  add("SHARED", terms[fetch]!, STAGES);
   return list;
 }

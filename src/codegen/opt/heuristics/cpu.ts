@@ -5,11 +5,12 @@
 import { getOrMake, prod, sum } from "../../../helpers.ts";
 import type { LazyOp } from "../../../schedule/lazyop.ts";
 import { smax } from "../../../shape/symbolic.ts";
-import { type UOp, valueType } from "../../../uop/uops.ts";
-import { type Scope, Scopes, type Step } from "../../analysis/loops.ts";
-import type { Axis, Lowered } from "../../lower/lower.ts";
+import type { Axis, Load, Store } from "../../../uop/node.ts";
+import { isProduct } from "../../analysis/contraction.ts";
+import { type AccessPattern, type LoopBody, LoopNest } from "../../analysis/loopnest.ts";
+import { isCollapsible, strideOf } from "../../analysis/strides.ts";
+import type { Lowered } from "../../lower/lower.ts";
 import { MAX_RUN } from "../../passes/blocksums.ts";
-import { isEven, strideOf } from "../../passes/expand.ts";
 import type { Target } from "../../target.ts";
 import { costOf, STAGE_COST } from "../keep.ts";
 import type { OptOp } from "../opts.ts";
@@ -39,12 +40,14 @@ const SHARED_TURNS = 8;
 /** Less work than this is done before a second thread would have woken up. */
 const THREAD_WORK = 1 << 16;
 
+type Access = Load | Store;
+
 /** Operands that are copied before the loop over an output axis (operands.ts). */
 interface Packing {
   /** the axis of that loop */
   readonly axis: number;
   /** all that the sum reads again in every turn of it */
-  readonly loads: ReadonlySet<UOp>;
+  readonly loads: ReadonlySet<Access>;
   /** lanes that jump are copied to lie side by side; that pays where the sum is one loop afterwards */
   readonly gathers: boolean;
 }
@@ -59,15 +62,17 @@ type Tile = ReadonlyMap<number, number>;
 
 /** Lanes of an axis worth trying. */
 const AMOUNTS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
+/** Of an element, as it is computed with. */
+const itemsizeOf = (u: Access): number => (u.op === "LOAD" ? u : u.value).dtype.itemsize;
 const sizeOf = (tile: Tile): number => prod([...tile.values()]);
 
 /** `inPlace`: the kernel writes what it reads, so it must not compute anything twice. */
 export function chooseOpts(lowered: Lowered, target: Target, inPlace: boolean): OptOp[] {
-  return new Heuristic(new Scopes(lowered, target, inPlace)).choose();
+  return new Heuristic(new LoopNest(lowered, target, inPlace)).choose();
 }
 
 class Heuristic {
-  readonly #k: Scopes;
+  readonly #k: LoopNest;
   /** bytes that are left for arrays */
   #room: number;
   /** what was chosen to be packed before, if anything */
@@ -75,9 +80,9 @@ class Heuristic {
   /** what could be, and the best tile, by the axis of the vectors */
   readonly #packings = new Map<number, Packing | undefined>();
   readonly #bests = new Map<number, Best>();
-  readonly #waits = new Map<UOp, number>();
+  readonly #waits = new Map<Access, number>();
 
-  constructor(kernel: Scopes) {
+  constructor(kernel: LoopNest) {
     this.#k = kernel;
     this.#room = kernel.target.sharedMax;
   }
@@ -85,8 +90,8 @@ class Heuristic {
   choose(): OptOp[] {
     const { simd } = this.#k.target;
     const opts: OptOp[] = [];
-    const hot = this.#k.scopes.reduce((a, b) => (b.turns > a.turns ? b : a));
-    if (hot.turns < MIN_TURNS) return opts;
+    const hot = this.#k.bodies.reduce((a, b) => (b.iterations > a.iterations ? b : a));
+    if (hot.iterations < MIN_TURNS) return opts;
     const streamed = simd === undefined ? undefined : this.#streamed(hot);
     if (streamed !== undefined) opts.push(...streamed);
     else if (simd !== undefined) {
@@ -100,7 +105,7 @@ class Heuristic {
   // ---- vectors ----
 
   /** Axes along which vectors save most, no two of them in one scope. */
-  #wideAxes(hot: Scope): number[] {
+  #wideAxes(hot: LoopBody): number[] {
     const gains = [...this.#k.ranges.keys()]
       .map((id) => {
         const width = this.#k.widthOf(id);
@@ -118,29 +123,29 @@ class Heuristic {
       sorted.sort((a, b) => (cost.get(a.id) ?? Infinity) - (cost.get(b.id) ?? Infinity) || b.gain - a.gain);
     }
     for (const { id } of sorted) {
-      const meets = this.#k.scopes.some((s) => s.axes.has(id) && chosen.some((c) => s.axes.has(c)));
+      const meets = this.#k.bodies.some((s) => s.axes.has(id) && chosen.some((c) => s.axes.has(c)));
       if (!meets) chosen.push(id);
     }
     return chosen;
   }
   /** What vectors save of a turn: a load and an operation do for all lanes, a jump gains nothing and is put together. */
-  #gain(id: number, hot: Scope): number {
+  #gain(id: number, hot: LoopBody): number {
     const packing = this.#packing(id, hot);
-    const saved = { stays: 3, next: 3, jumps: -3 } as const;
+    const saved = { invariant: 3, unit: 3, strided: -3 } as const;
     let gain = 0;
-    for (const s of this.#k.scopes) {
+    for (const s of this.#k.bodies) {
       if (!s.axes.has(id)) continue;
-      const memory = s.memory.reduce((n, u) => n + saved[this.#stepIn(u, id, packing)], 0);
-      const alus = s.alus.filter((u) => this.#k.free.get(u)?.has(id)).length;
-      gain += s.turns * (memory + alus);
+      const memory = s.memory.reduce((n, u) => n + saved[this.#patternIn(u, id, packing)], 0);
+      const alus = s.alus.filter((u) => this.#k.depends(u, id)).length;
+      gain += s.iterations * (memory + alus);
     }
     return gain;
   }
 
   /** How many vectors along the axis, and beside them how many lanes of other output axes, are computed at once. */
-  #tile(wide: number, hot: Scope): OptOp[] {
+  #tile(wide: number, hot: LoopBody): OptOp[] {
     const width = this.#k.widthOf(wide);
-    const isOutput = this.#k.axes[wide]?.kind === "output";
+    const isOutput = this.#k.isOutput(wide);
     const op = isOutput ? "UPCAST" : "GROUP";
     const axis = this.#k.number(wide);
     const lanes = (vectors: number): OptOp[] => {
@@ -151,7 +156,7 @@ class Heuristic {
       ];
     };
     if (hot.reduce === undefined || !hot.axes.has(wide)) {
-      const body = this.#k.scopes
+      const body = this.#k.bodies
         .filter((s) => s.axes.has(wide))
         .reduce((n, s) => n + s.weight + s.memory.length, 0);
       const vectors = [4, 2].find((v) => v * body <= MAX_BODY && this.#k.divides(wide, v * width)) ?? 1;
@@ -167,16 +172,16 @@ class Heuristic {
     return [...opts, { op: "STAGE", axis: this.#k.number(packing.axis), amount: 1 }];
   }
   /** The tile with the fewest cycles for each vector of results, and whether its operands are packed before. */
-  #best(wide: number, hot: Scope): Best {
+  #best(wide: number, hot: LoopBody): Best {
     return getOrMake(this.#bests, wide, () => this.#findBest(wide, hot));
   }
-  #findBest(wide: number, hot: Scope): Best {
-    const others = [...hot.axes].filter((id) => id !== wide && this.#k.axes[id]?.kind === "output");
+  #findBest(wide: number, hot: LoopBody): Best {
+    const others = [...hot.axes].filter((id) => id !== wide && this.#k.isOutput(id));
     // a load that stays along an axis is what a tile of that axis saves
-    const reused = others.filter((id) => hot.memory.some((u) => this.#k.step(u, id) === "stays"));
+    const reused = others.filter((id) => hot.memory.some((u) => this.#k.pattern(u, id) === "invariant"));
     // nothing is shared: each vector takes registers for its sum, what it loads and what it makes of it
     const most =
-      reused.length > 0 || this.#k.axes[wide]?.kind === "output"
+      reused.length > 0 || this.#k.isOutput(wide)
         ? Infinity
         : (this.#k.target.simd?.registers ?? 1) / (1 + hot.memory.length + hot.weight);
     const tiles = this.#tiles(wide, reused).filter((t) => sizeOf(t) <= Math.max(1, most));
@@ -192,19 +197,19 @@ class Heuristic {
     return costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
   }
   /** What comes after a sum, for each of its turns: lanes that are added up, or stored one by one. */
-  #ends(wide: number, hot: Scope): number {
+  #ends(wide: number, hot: LoopBody): number {
     const width = this.#k.widthOf(wide);
-    const sums = hot.reduce?.srcs.slice(1).map((r) => this.#k.size(r.arg as number)) ?? [];
-    if (this.#k.axes[wide]?.kind !== "output") return (2 * width * width) / prod(sums);
-    const [results] = this.#k.scopes as [Scope];
-    const apart = results.memory.filter((u) => this.#k.step(u, wide) === "jumps");
+    const sums = hot.reduce?.ranges.map((r) => this.#k.size(r.axis.id)) ?? [];
+    if (!this.#k.isOutput(wide)) return (2 * width * width) / prod(sums);
+    const [results] = this.#k.bodies;
+    const apart = results.memory.filter((u) => this.#k.pattern(u, wide) === "strided");
     return (2 * width * apart.length) / prod(sums);
   }
   /** Vectors along the wide axis, and lanes of at most two others, as many as there are registers for. */
   #tiles(wide: number, others: readonly number[]): Tile[] {
     const most = this.#k.target.simd?.accumulators ?? 1;
     const width = this.#k.widthOf(wide);
-    const vectors = (t: Tile): number => t.get(wide) as number;
+    const vectors = (t: Tile): number => t.get(wide) ?? 1;
     const vectorCounts = AMOUNTS.filter((n) => n <= most && this.#k.fits(wide, n * width));
     let tiles: { tile: Tile; size: number }[] = vectorCounts.map((n) => ({
       tile: new Map([[wide, n]]),
@@ -225,7 +230,7 @@ class Heuristic {
     return tiles.map((t) => t.tile).sort((a, b) => vectors(a) - vectors(b));
   }
   /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
-  #cost(tile: Tile, wide: number, hot: Scope, packing: Packing | undefined): number {
+  #cost(tile: Tile, wide: number, hot: LoopBody, packing: Packing | undefined): number {
     const accumulators = sizeOf(tile);
     let loads = 0;
     let waits = 0;
@@ -233,42 +238,44 @@ class Heuristic {
       let n = 1;
       const isPacked = packing?.loads.has(u) === true;
       for (const [id, lanes] of tile) {
-        const step = this.#stepIn(u, id, packing);
+        const pattern = this.#patternIn(u, id, packing);
         // one value for all lanes is loaded and spread, values that jump are loaded and put together
-        if (id === wide) n *= { stays: 1.3, next: lanes, jumps: 6 * lanes }[step];
-        else if (step !== "stays") n *= lanes;
+        if (id === wide) n *= { invariant: 1.3, unit: lanes, strided: 6 * lanes }[pattern];
+        else if (pattern !== "invariant") n *= lanes;
       }
       loads += n;
       if (packing !== undefined && isPacked) {
         // it is read and written, one by one where it is put together, once for all turns of the loop
-        const each = this.#k.step(u, wide) === "jumps" ? 2 * this.#k.widthOf(wide) : 2;
+        const each = this.#k.pattern(u, wide) === "strided" ? 2 * this.#k.widthOf(wide) : 2;
         waits += (each * n * (tile.get(packing.axis) ?? 1)) / this.#k.size(packing.axis);
       } else waits += this.#wait(u, hot);
     }
     const sum = hot.reduce;
-    const isProduct = sum?.srcs[0]?.op === "ALU" && sum.srcs[0].arg === "MUL";
+    const isSumOfProducts = sum !== undefined && isProduct(sum.body);
     const { simd } = this.#k.target;
-    const fused = isProduct && simd?.fuses(valueType(sum).vec(this.#k.widthOf(wide))) === true;
+    const fused = isSumOfProducts && simd?.fuses(sum.dtype.vec(this.#k.widthOf(wide))) === true;
     const alus = accumulators * (hot.weight + (fused ? 0 : 1));
-    const waste = this.#k.waste(wide, (tile.get(wide) as number) * this.#k.widthOf(wide));
+    const waste = this.#k.waste(wide, (tile.get(wide) ?? 1) * this.#k.widthOf(wide));
     return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1 + waits)) / accumulators;
   }
 
   // ---- packing ----
 
-  #stepIn(u: UOp, id: number, packing: Packing | undefined): Step {
-    const step = this.#k.step(u, id);
-    return step === "jumps" && packing?.gathers && packing.loads.has(u) ? "next" : step;
+  #patternIn(u: Access, id: number, packing: Packing | undefined): AccessPattern {
+    const pattern = this.#k.pattern(u, id);
+    return pattern === "strided" && packing?.gathers && packing.loads.has(u) ? "unit" : pattern;
   }
   /** For an operand whose next element is far away, or found by several loops inside each other. */
-  #wait(u: UOp, hot: Scope): number {
+  #wait(u: Access, hot: LoopBody): number {
     return getOrMake(this.#waits, u, () => this.#findWait(u, hot));
   }
-  #findWait(u: UOp, hot: Scope): number {
-    const loops = hot.reduce?.srcs.slice(1) ?? [];
-    const stride = strideOf(u.srcs[1] as UOp, loops.at(-1) as UOp);
-    const isFar = Math.abs(stride ?? 0) * valueType(u).itemsize >= FAR.bytes;
-    const nested = loops.filter((r) => this.#k.free.get(u)?.has(r.arg as number)).length > 1;
+  #findWait(u: Access, hot: LoopBody): number {
+    const loops = hot.reduce?.ranges ?? [];
+    const innermost = loops.at(-1);
+    if (innermost === undefined) return 0;
+    const stride = strideOf(u.index, innermost);
+    const isFar = Math.abs(stride ?? 0) * itemsizeOf(u) >= FAR.bytes;
+    const nested = loops.filter((r) => this.#k.depends(u, r.axis.id)).length > 1;
     if (this.#k.bytes(u) <= NEAR_BYTES) return 0;
     return isFar ? FAR.cycles : nested ? (this.#k.target.simd?.nesting ?? 0) : 0;
   }
@@ -276,17 +283,17 @@ class Heuristic {
    * The longest loop of results that does not move along operands with vectors of the axis in them. One sum is all there is in
    * the kernel: another one could be computed again in every turn, as the loops change places.
    */
-  #packing(wide: number, hot: Scope): Packing | undefined {
+  #packing(wide: number, hot: LoopBody): Packing | undefined {
     if (!this.#packings.has(wide)) this.#packings.set(wide, this.#findPacking(wide, hot));
     return this.#packings.get(wide);
   }
-  #findPacking(wide: number, hot: Scope): Packing | undefined {
+  #findPacking(wide: number, hot: LoopBody): Packing | undefined {
     const { hasLocal, hasThreads } = this.#k.target;
-    const sums = hot.reduce?.srcs.slice(1).map((r) => r.arg as number) ?? [];
+    const sums = hot.reduce?.ranges.map((r) => r.axis.id) ?? [];
     const isConstant = (id: number): boolean => typeof this.#k.axes[id]?.size === "number";
-    if (sums.length === 0 || this.#k.inPlace || hasLocal || this.#k.scopes.length !== 2) return undefined;
-    if (this.#k.axes[wide]?.kind !== "output" || ![...sums, wide].every(isConstant)) return undefined;
-    const outputs = [...hot.axes].filter((id) => this.#k.axes[id]?.kind === "output" && isConstant(id));
+    if (sums.length === 0 || this.#k.inPlace || hasLocal || this.#k.bodies.length !== 2) return undefined;
+    if (!this.#k.isOutput(wide) || ![...sums, wide].every(isConstant)) return undefined;
+    const outputs = [...hot.axes].filter((id) => this.#k.isOutput(id) && isConstant(id));
     // threads share another loop: the one after the packing is theirs each
     const isShared = (id: number): boolean =>
       this.#k.size(id) / (id === wide ? 4 * this.#k.widthOf(id) : 1) >= SHARED_TURNS;
@@ -297,14 +304,14 @@ class Heuristic {
       )
       .map((axis): Packing => {
         const loads = hot.memory.filter((u) => {
-          const free = this.#k.free.get(u) as ReadonlySet<number>;
+          const free = this.#k.free(u);
           return !free.has(axis) && sums.some((id) => free.has(id));
         });
         const rest = hot.memory.filter((u) => !loads.includes(u));
-        return { axis, loads: new Set(loads), gathers: rest.every((u) => this.#isEven(u, hot)) };
+        return { axis, loads: new Set(loads), gathers: rest.every((u) => this.#isCollapsible(u, hot)) };
       })
       .filter(({ loads }) =>
-        [...loads].some((u) => this.#k.free.get(u)?.has(wide) && this.#k.bytes(u) > NEAR_BYTES),
+        [...loads].some((u) => this.#k.depends(u, wide) && this.#k.bytes(u) > NEAR_BYTES),
       );
     return found.reduce<Packing | undefined>(
       (a, b) => (a === undefined || this.#k.size(b.axis) > this.#k.size(a.axis) ? b : a),
@@ -312,20 +319,19 @@ class Heuristic {
     );
   }
   /** All loops of the sum go through it as one would. */
-  #isEven(u: UOp, hot: Scope): boolean {
-    const loops = hot.reduce?.srcs.slice(1) ?? [];
-    const sizes = loops.map((r) => this.#k.size(r.arg as number));
-    return isEven(u.srcs[1] as UOp, loops, sizes);
+  #isCollapsible(u: Access, hot: LoopBody): boolean {
+    const loops = hot.reduce?.ranges ?? [];
+    const sizes = loops.map((r) => this.#k.size(r.axis.id));
+    return isCollapsible(u.index, loops, sizes);
   }
   /** What the arrays take that a tile reads from. */
-  #packedBytes(tile: Tile, wide: number, { loads }: Packing, hot: Scope): number {
-    const sum = hot.reduce as UOp;
+  #packedBytes(tile: Tile, wide: number, { loads }: Packing, hot: LoopBody): number {
     const lanes = (id: number): number => (tile.get(id) ?? 1) * (id === wide ? this.#k.widthOf(id) : 1);
     return [...loads].reduce((bytes, u) => {
-      const axes = [...(this.#k.free.get(u) as ReadonlySet<number>)];
-      const sizes = axes.map((id) => (this.#k.axes[id]?.kind === "output" ? lanes(id) : this.#k.size(id)));
+      const axes = [...this.#k.free(u)];
+      const sizes = axes.map((id) => (this.#k.isOutput(id) ? lanes(id) : this.#k.size(id)));
       // it may be packed as the wider type that it is cast to
-      const itemsize = Math.max(valueType(u).itemsize, valueType(sum).itemsize);
+      const itemsize = Math.max(itemsizeOf(u), hot.reduce?.dtype.itemsize ?? 0);
       return bytes + Math.ceil((prod(sizes) * itemsize) / 64) * 64;
     }, 0);
   }
@@ -333,26 +339,26 @@ class Heuristic {
    * A row times a matrix that is read from memory once: rows of the matrix one after the other, several at a time, with all
    * sums of a part of the columns in an array. Undefined: it is no such thing.
    */
-  #streamed(hot: Scope): OptOp[] | undefined {
+  #streamed(hot: LoopBody): OptOp[] | undefined {
     const { hasLocal, hasThreads } = this.#k.target;
-    const outputs = [...hot.axes].filter((id) => this.#k.axes[id]?.kind === "output");
+    const outputs = [...hot.axes].filter((id) => this.#k.isOutput(id));
     const [wide] = outputs;
-    const sums = hot.reduce?.srcs.slice(1) ?? [];
+    const sums = hot.reduce?.ranges ?? [];
     const last = sums.at(-1);
-    if (outputs.length !== 1 || wide === undefined || last === undefined || sums.length !== 1)
-      return undefined;
-    if (this.#k.inPlace || hasLocal || this.#k.scopes.length !== 2) return undefined;
-    const isFar = (u: UOp): boolean =>
-      this.#k.step(u, wide) === "next" && this.#wait(u, hot) > 0 && this.#k.bytes(u) > CACHE;
+    if (outputs.length !== 1 || wide === undefined || sums.length !== 1) return undefined;
+    if (hot.reduce === undefined || last === undefined) return undefined;
+    if (this.#k.inPlace || hasLocal || this.#k.bodies.length !== 2) return undefined;
+    const isFar = (u: Access): boolean =>
+      this.#k.pattern(u, wide) === "unit" && this.#wait(u, hot) > 0 && this.#k.bytes(u) > CACHE;
     const lanes = STREAM.lanes.find((n) => n % this.#k.widthOf(wide) === 0 && this.#k.divides(wide, n));
-    const rows = STREAM.rows.find((n) => this.#k.divides(last.arg as number, n));
+    const rows = STREAM.rows.find((n) => this.#k.divides(last.axis.id, n));
     if (!hot.memory.some(isFar) || lanes === undefined || rows === undefined) return undefined;
     const turns = this.#k.size(wide) / lanes;
     const parts = hasThreads ? STREAM.parts.find((n) => turns % n === 0 && turns > n) : 1;
-    if (parts === undefined || this.#k.size(last.arg as number) / rows > MAX_RUN) return undefined;
-    const bytes = (this.#k.size(wide) / parts) * valueType(hot.reduce as UOp).itemsize;
+    if (parts === undefined || this.#k.size(last.axis.id) / rows > MAX_RUN) return undefined;
+    const bytes = (this.#k.size(wide) / parts) * hot.reduce.dtype.itemsize;
     if (bytes > Math.min(STAGE_BYTES, this.#room)) return undefined;
-    const [axis, sum] = [this.#k.number(wide), this.#k.number(last.arg as number)];
+    const [axis, sum] = [this.#k.number(wide), this.#k.number(last.axis.id)];
     return [
       { op: "UPCAST", axis, amount: lanes },
       ...(parts === 1 ? [] : [{ op: "LOCAL", axis, amount: turns / parts } as const]),
@@ -364,16 +370,15 @@ class Heuristic {
    * Lanes where no axis has vectors all through: along one in which a load at least is a vector (the rows of a transposed copy, which
    * then stay in the cache until their line is used up), else where results lie side by side, or where all lanes meet the same edges.
    */
-  #side(hot: Scope): OptOp[] {
+  #side(hot: LoopBody): OptOp[] {
     const outputs = this.#k.order.filter((a) => a.kind === "output" && hot.axes.has(a.id));
-    const memory = this.#k.scopes.flatMap((s) => s.memory);
+    const memory = this.#k.bodies.flatMap((s) => s.memory);
     const isSteady = (a: Axis): boolean =>
       memory.every((u) => {
-        const gate = u.srcs[u.op === "LOAD" ? 2 : 3];
-        return gate === undefined || this.#k.free.get(gate)?.has(a.id) !== true;
+        return u.gate === undefined || !this.#k.depends(u.gate, a.id);
       });
     const goesOn = (a: Axis, op: "LOAD" | "STORE"): boolean =>
-      memory.some((u) => u.op === op && this.#k.step(u, a.id) === "next");
+      memory.some((u) => u.op === op && this.#k.pattern(u, a.id) === "unit");
     const steady = outputs.filter(isSteady);
     const loads = steady.find((a) => goesOn(a, "LOAD") && !goesOn(a, "STORE"));
     const axis = loads ?? steady.find((a) => goesOn(a, "STORE")) ?? steady[0];
@@ -383,13 +388,13 @@ class Heuristic {
   }
 
   /** The innermost reduce loop, where its body is small enough to be written several times. */
-  #unrolled(hot: Scope, opts: readonly OptOp[]): OptOp[] {
+  #unrolled(hot: LoopBody, opts: readonly OptOp[]): OptOp[] {
     // what is packed is read in one long loop
     if (hot.reduce === undefined || this.#packed !== undefined) return [];
-    const last = hot.reduce.srcs.at(-1) as UOp;
+    const last = hot.reduce.ranges.at(-1);
+    if (last === undefined) return [];
     const amounts = opts.filter((o) => o.op === "UPCAST").map((o) => o.amount);
-    const id = last.arg as number;
-    const { size, kind } = this.#k.axes[id] ?? { size: 0, kind: "reduce" };
+    const { id, size, kind } = last.axis;
     if (kind !== "reduce" || typeof size !== "number") return [];
     const grouped = opts.find((o) => o.op === "GROUP" && o.axis === this.#k.number(id))?.amount ?? 1;
     // lanes of a vector are one operation; where the sum has the vectors, the tile has none
@@ -411,12 +416,10 @@ class Heuristic {
   }
 
   /** All loops of the reduce written out: those of a pool turn a few times each. Undefined: one of them is not constant. */
-  #whole(hot: Scope, opts: readonly OptOp[]): OptOp[] | undefined {
-    const ranges = hot.reduce?.srcs.slice(1) ?? [];
-    const axes = ranges.map((r) => this.#k.axes[r.arg as number]);
-    if (!axes.every((a) => typeof a?.size === "number")) return undefined;
-    return axes.flatMap((a) => {
-      const { of: axis, size } = a as Axis;
+  #whole(hot: LoopBody, opts: readonly OptOp[]): OptOp[] | undefined {
+    const axes = hot.reduce?.ranges.map((r) => r.axis) ?? [];
+    if (!axes.every((a) => typeof a.size === "number")) return undefined;
+    return axes.flatMap(({ of: axis, size }) => {
       const taken = prod(opts.filter((o) => o.op === "GROUP" && o.axis === axis).map((o) => o.amount));
       return size === taken ? [] : [{ op: "UNROLL", axis, amount: Number(size) / taken } as const];
     });
@@ -428,7 +431,7 @@ class Heuristic {
     const kept = new Set<LazyOp>();
     const axes = new Set<number>();
     return this.#k.stages.flatMap(({ home, value, elements }): OptOp[] => {
-      const own = home.ranges.map((r) => this.#k.number(r.arg as number));
+      const own = home.ranges.map((r) => this.#k.number(r.axis.id));
       const amounts = (op: OptOp["op"], of: readonly number[]): number =>
         prod(opts.filter((o) => o.op === op && of.includes(o.axis)).map((o) => o.amount));
       // a longer sum goes in blocks, which are other loops
@@ -437,7 +440,7 @@ class Heuristic {
       // the op names a loop: all that is worth keeping of it is kept
       const all = this.#k.stages.filter((s) => s.home.axis === home.axis && !kept.has(s.value));
       const bytes = all.map((s) => {
-        const around = this.#k.free.get(s.home.place.done.get(s.value) as UOp) ?? this.#k.ranges.keys();
+        const around = this.#k.around(s.home.place.done.get(s.value));
         const numbers = [...around].map((id) => this.#k.number(id));
         return s.elements * amounts("UPCAST", numbers) * s.value.dtype.itemsize;
       });
@@ -450,7 +453,7 @@ class Heuristic {
   }
 
   /** A loop that is long enough to be shared, in kernels with enough to do; it becomes the outermost. */
-  #threads(opts: readonly OptOp[], hot: Scope): OptOp[] {
+  #threads(opts: readonly OptOp[], hot: LoopBody): OptOp[] {
     if (!this.#k.target.hasThreads || this.#k.work() < THREAD_WORK) return [];
     const left = (a: Axis): number => {
       const taken = opts
@@ -459,7 +462,7 @@ class Heuristic {
       return Math.ceil(smax(a.size) / taken);
     };
     // a reduce that does not depend on the loop would be computed again in every part of it
-    const everywhere = (a: Axis): boolean => this.#k.scopes.every((s) => s.axes.has(a.id));
+    const everywhere = (a: Axis): boolean => this.#k.bodies.every((s) => s.axes.has(a.id));
     const outputs = this.#k.order.filter(
       (a) => a.kind === "output" && left(a) > 1 && everywhere(a) && a.id !== this.#packed?.axis,
     );
@@ -469,10 +472,10 @@ class Heuristic {
     return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, amount: 1 }];
   }
   /** Bytes that come from memory if this loop of so many turns is around all others: what it does not move along, each turn. */
-  #readAgain(a: Axis, turns: number, hot: Scope): number {
+  #readAgain(a: Axis, turns: number, hot: LoopBody): number {
     return hot.memory.reduce((sum, u) => {
       const bytes = this.#k.bytes(u);
-      return this.#k.free.get(u)?.has(a.id) || bytes <= CACHE ? sum : sum + bytes * turns;
+      return this.#k.depends(u, a.id) || bytes <= CACHE ? sum : sum + bytes * turns;
     }, 0);
   }
 }

@@ -4,11 +4,12 @@
 
 import { getOrMake, prod, toposort } from "../../../helpers.ts";
 import { smax } from "../../../shape/symbolic.ts";
+import { elementOf } from "../../../uop/list.ts";
 import type { UOpMap } from "../../../uop/map.ts";
-import { elementOf, type UOp } from "../../../uop/uops.ts";
-import { type AxisIds, freeAxes } from "../../analysis/free.ts";
-import type { Axis, Lowered } from "../../lower/lower.ts";
-import { strideOf } from "../../passes/expand.ts";
+import type { Axis, Load, Range, Reduce, Store, UOp } from "../../../uop/node.ts";
+import { type AxisIds, freeAxes, NO_AXES } from "../../analysis/loops.ts";
+import { type Strides, strideOf } from "../../analysis/strides.ts";
+import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import type { OptOp, OptOpName } from "../opts.ts";
 import { convolutionLists } from "./convolutions.ts";
@@ -32,6 +33,9 @@ const FEW = 16;
 
 const powerBelow = (n: number): number => 2 ** Math.floor(Math.log2(Math.max(1, n)));
 const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n)));
+
+/** The iterations of all these loops together. */
+const sizeOf = (...axes: readonly Axis[]): number => prod(axes.map((a) => smax(a.size)));
 
 /** At most `most` parts of so many, none of them (or few) for nothing. */
 function evenly(size: number, most: number): number {
@@ -60,12 +64,11 @@ export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp
 class GpuHeuristic {
   readonly #target: Target;
   readonly #gpu: Gpu;
-  readonly #axes: readonly Axis[];
-  readonly #ranges = new Map<number, UOp>();
+  readonly #ranges = new Map<number, Range>();
   readonly #free: UOpMap<AxisIds>;
-  readonly #memory: readonly UOp[];
-  readonly #reduces: readonly UOp<"REDUCE">[];
-  readonly #strides = new Map<number, Map<UOp, number | undefined>>();
+  readonly #memory: readonly (Load | Store)[];
+  readonly #reduces: readonly Reduce[];
+  readonly #strides = new Map<number, Strides>();
   /** output axes that everything depends on: they are the grid */
   readonly #outer: readonly Axis[];
   /** output axes that some reduce does not depend on: loops, or items that share the reduce */
@@ -74,15 +77,14 @@ class GpuHeuristic {
   readonly #left = new Map<number, number>();
   #items = 1;
 
-  constructor({ sink, arena, axes, order }: Lowered, target: Target, gpu: Gpu) {
+  constructor({ sink, arena, order }: Lowered, target: Target, gpu: Gpu) {
     this.#target = target;
     this.#gpu = gpu;
-    this.#axes = axes;
     const nodes = arena.nodes(sink);
     this.#free = freeAxes(sink, arena, this.#ranges);
     this.#reduces = nodes.filter((u) => u.op === "REDUCE");
     this.#memory = nodes.filter((u) => u.op === "LOAD" || u.op === "STORE");
-    const everywhere = (a: Axis): boolean => this.#reduces.every((r) => this.#free.get(r)?.has(a.id));
+    const everywhere = (a: Axis): boolean => this.#reduces.every((r) => this.#depends(r, a));
     this.#outer = order.filter(everywhere);
     this.#inner = order.filter((a) => !everywhere(a));
   }
@@ -95,29 +97,37 @@ class GpuHeuristic {
 
   // ---- the kernel seen from its axes ----
 
-  #size(id: number): number {
-    return smax((this.#axes[id] as Axis).size);
+  #axesOf(u: UOp): readonly Axis[] {
+    return [...(this.#free.get(u) ?? NO_AXES)].flatMap((id) => this.#ranges.get(id)?.axis ?? []);
+  }
+  #depends(u: UOp, a: Axis): boolean {
+    return this.#free.get(u)?.has(a.id) === true;
   }
   /** Elements between one turn of the axis and the next; 0 where it stays, undefined where it jumps about. */
-  #stride(u: UOp, id: number): number | undefined {
-    const known = getOrMake(this.#strides, id, () => new Map<UOp, number | undefined>());
-    return strideOf(u.srcs[1] as UOp, this.#ranges.get(id) as UOp, known);
+  #stride({ index }: Load | Store, { id }: Axis): number | undefined {
+    const range = this.#ranges.get(id);
+    if (range === undefined) return 0;
+    return strideOf(
+      index,
+      range,
+      getOrMake(this.#strides, id, (): Strides => new Map()),
+    );
   }
   /** Bytes of all accesses that go to the neighbour along this axis, each counted as often as it happens. */
-  #near(id: number): number {
+  #near(a: Axis): number {
     return this.#memory
-      .filter((u) => this.#stride(u, id) === 1)
-      .reduce((n, u) => n + elementOf(u).itemsize * this.#turns(u), 0);
+      .filter((u) => this.#stride(u, a) === 1)
+      .reduce((n, u) => n + elementOf(u).itemsize * this.#iterations(u), 0);
   }
-  #turns(u: UOp): number {
-    return prod([...(this.#free.get(u) as AxisIds)].map((id) => this.#size(id)));
+  #iterations(u: UOp): number {
+    return sizeOf(...this.#axesOf(u));
   }
   /** The axis of these along which most memory is side by side; the last of several. */
   #nearest(axes: readonly Axis[]): Axis | undefined {
     let best: Axis | undefined;
     let most = -1;
     for (const a of axes) {
-      const near = this.#near(a.id);
+      const near = this.#near(a);
       if (near >= most) [best, most] = [a, near];
     }
     return best;
@@ -125,32 +135,32 @@ class GpuHeuristic {
 
   // ---- the list ----
 
-  #add(op: OptOpName, { id, of: axis }: Axis, amount: number): void {
+  #add(op: OptOpName, axis: Axis, amount: number): void {
     if (amount <= 1) return;
-    this.#opts.push({ op, axis, amount });
-    this.#left.set(id, Math.ceil(this.#rest(id) / amount));
+    this.#opts.push({ op, axis: axis.of, amount });
+    this.#left.set(axis.id, Math.ceil(this.#rest(axis) / amount));
     if (op === "LOCAL" || op === "GROUPTOP") this.#items *= amount;
   }
-  #rest(id: number): number {
-    return this.#left.get(id) ?? this.#size(id);
+  #rest(a: Axis): number {
+    return this.#left.get(a.id) ?? sizeOf(a);
   }
   #isStatic(a: Axis): boolean {
     return typeof a.size === "number";
   }
   /** As many lanes of the axis as one load or store moves; 1 where they would not lie side by side. */
   #vector(a: Axis): number {
-    const near = this.#memory.filter((u) => this.#stride(u, a.id) === 1);
+    const near = this.#memory.filter((u) => this.#stride(u, a) === 1);
     if (!this.#isStatic(a) || near.length === 0) return 1;
     const widest = Math.max(...near.map((u) => elementOf(u).itemsize));
     for (let width = this.#gpu.vectorBytes / widest; width > 1; width /= 2) {
-      const aligned = near.filter((u) => this.#isAligned(u, a.id, width));
-      if (this.#size(a.id) % width === 0 && aligned.length > 0) return width;
+      const aligned = near.filter((u) => this.#isAligned(u, a, width));
+      if (sizeOf(a) % width === 0 && aligned.length > 0) return width;
     }
     return 1;
   }
   /** The access starts at a multiple of `width` whatever the other axes are. */
-  #isAligned(u: UOp, id: number, width: number): boolean {
-    const others = [...(this.#free.get(u.srcs[1] as UOp) as AxisIds)].filter((x) => x !== id);
+  #isAligned(u: Load | Store, a: Axis, width: number): boolean {
+    const others = this.#axesOf(u.index).filter((x) => x.id !== a.id);
     return others.every((x) => (this.#stride(u, x) ?? 1) % width === 0);
   }
 
@@ -159,24 +169,24 @@ class GpuHeuristic {
     const near = this.#nearest(this.#outer);
     if (near === undefined) return;
     // what one workgroup can do at once waits for nothing but itself
-    const tiny = prod(this.#outer.map((a) => this.#size(a.id))) <= ITEMS;
+    const tiny = sizeOf(...this.#outer) <= ITEMS;
     const vector = tiny ? 1 : this.#vector(near);
     this.#add("UPCAST", near, vector);
     const other = this.#nearest(this.#outer.filter((a) => a !== near));
-    if (other !== undefined && this.#near(other.id) > 0 && this.#vector(other) > 1) {
+    if (other !== undefined && this.#near(other) > 0 && this.#vector(other) > 1) {
       // what is read along one axis is written along another: squares, in which both have neighbours
       this.#add("UPCAST", other, this.#vector(other));
-      for (const a of [near, other]) this.#add("LOCAL", a, Math.min(Math.sqrt(ITEMS), this.#rest(a.id)));
+      for (const a of [near, other]) this.#add("LOCAL", a, Math.min(Math.sqrt(ITEMS), this.#rest(a)));
       return;
     }
     this.#fill(near, ITEMS);
     // without vectors more loads at once
-    if (vector === 1 && this.#rest(near.id) >= this.#gpu.units * 4) this.#add("UPCAST", near, 4);
+    if (vector === 1 && this.#rest(near) >= this.#gpu.units * 4) this.#add("UPCAST", near, 4);
   }
   /** Items along the axis, and along others where it is short. */
   #fill(first: Axis, items: number): void {
     for (const a of [first, ...this.#outer.toReversed().filter((x) => x !== first)]) {
-      this.#add("LOCAL", a, evenly(this.#rest(a.id), Math.min(items / this.#items, this.#limit())));
+      this.#add("LOCAL", a, evenly(this.#rest(a), Math.min(items / this.#items, this.#limit())));
     }
   }
   #limit(): number {
@@ -186,24 +196,22 @@ class GpuHeuristic {
   /** Products that are used again along two output axes: an item computes a tile of results. */
   #tiles(): boolean {
     const hot = this.#reduces.reduce((x, y) => (this.#work(y) > this.#work(x) ? y : x));
-    const loads = toposort([hot.srcs[0] as UOp], (u) => u.srcs).filter((u) => u.op === "LOAD");
-    const reused = (a: Axis): boolean => loads.some((u) => !this.#free.get(u)?.has(a.id));
-    const axes = this.#outer.filter((a) => reused(a) && this.#isStatic(a) && this.#size(a.id) > 1);
+    const loads = toposort<UOp>([hot.body], (u) => u.srcs).filter((u) => u.op === "LOAD");
+    const reused = (a: Axis): boolean => loads.some((u) => !this.#depends(u, a));
+    const axes = this.#outer.filter((a) => reused(a) && this.#isStatic(a) && sizeOf(a) > 1);
     const near = this.#nearest(axes);
     const other = axes
       .filter(
         (a) =>
           a !== near &&
-          loads.some(
-            (u) => !this.#free.get(u)?.has(a.id) && near !== undefined && this.#free.get(u)?.has(near.id),
-          ),
+          loads.some((u) => !this.#depends(u, a) && near !== undefined && this.#depends(u, near)),
       )
-      .sort((a, b) => this.#size(a.id) - this.#size(b.id))
+      .sort((a, b) => sizeOf(a) - sizeOf(b))
       .at(-1);
     if (near === undefined || other === undefined) return false;
-    const outs = prod(this.#outer.map((a) => this.#size(a.id)));
-    const sums = hot.srcs.slice(1).map((r) => this.#axes[r.arg as number] as Axis);
-    const terms = prod(sums.map((a) => this.#size(a.id)));
+    const outs = sizeOf(...this.#outer);
+    const sums = hot.ranges.map((r) => r.axis);
+    const terms = sizeOf(...sums);
     const long = terms / SHARE;
     const groups = outs / (ITEMS * TILE * TILE);
     const { units } = this.#gpu;
@@ -211,31 +219,28 @@ class GpuHeuristic {
     const shared = long >= 4;
     const busy = groups >= units || (shared && groups * Math.min(long, ITEMS) * 4 >= units);
     const most = busy ? TILE : groups * 4 >= units ? TILE / 2 : 2;
-    const size = this.#size(near.id);
+    const size = sizeOf(near);
     const few = shared && size <= TILE ? size : most;
     const across = [
       divisor(size, size % 4 === 0 ? Math.min(4, few) : few),
-      divisor(this.#size(other.id), most),
-    ];
-    this.#add("UPCAST", near, across[0] as number);
-    this.#add("UPCAST", other, across[1] as number);
+      divisor(sizeOf(other), most),
+    ] as const;
+    this.#add("UPCAST", near, across[0]);
+    this.#add("UPCAST", other, across[1]);
     // few results an item leave registers for more items
     const crowd = prod(across) <= 2 * TILE ? this.#limit() : ITEMS;
     const lacking = (units * BUSY) / (outs / prod(across));
     const helpers = powerBelow(Math.min(crowd, lacking, lacking >= FEW ? terms / LEAST : long));
     const room = helpers >= 4 ? Math.max(1, ITEMS / helpers) : ITEMS;
     const side = Math.sqrt(room);
-    this.#add("LOCAL", near, evenly(this.#rest(near.id), side));
-    this.#add("LOCAL", other, evenly(this.#rest(other.id), side));
+    this.#add("LOCAL", near, evenly(this.#rest(near), side));
+    this.#add("LOCAL", other, evenly(this.#rest(other), side));
     this.#fill(near, room);
-    const last = sums.at(-1) as Axis;
-    const body = prod(across) * this.#size(last.id);
-    if (this.#isStatic(last))
-      this.#add(
-        "UNROLL",
-        last,
-        body <= MAX_BODY && this.#size(last.id) <= TILE ? this.#size(last.id) : turns(this.#size(last.id)),
-      );
+    const last = sums.at(-1);
+    if (last !== undefined && this.#isStatic(last)) {
+      const n = sizeOf(last);
+      this.#add("UNROLL", last, prod(across) * n <= MAX_BODY && n <= TILE ? n : turns(n));
+    }
     if (helpers >= 4) this.#together(sums.toReversed(), helpers);
     return true;
   }
@@ -243,22 +248,21 @@ class GpuHeuristic {
   #together(sums: readonly Axis[], helpers: number): void {
     let room = helpers;
     for (const a of sums.filter((x) => this.#isStatic(x))) {
-      const amount = divisor(this.#rest(a.id), Math.floor(room));
+      const amount = divisor(this.#rest(a), Math.floor(room));
       this.#add("GROUPTOP", a, amount);
       room /= amount;
     }
   }
-  #work(r: UOp<"REDUCE">): number {
-    return prod([...(this.#free.get(r.srcs[0] as UOp) as AxisIds)].map((id) => this.#size(id)));
+  #work({ body }: Reduce): number {
+    return this.#iterations(body);
   }
 
   /** Reduces whose operands are read once: by items side by side along the rows, or along the results. */
   #rows(): void {
-    const outs = prod(this.#outer.map((a) => this.#size(a.id)));
-    const reduced = [...new Set(this.#reduces.flatMap((r) => r.srcs.slice(1)))].map(
-      (r) => this.#axes[r.arg as number] as Axis,
-    );
-    const along = this.#nearest([...reduced, ...this.#inner, ...this.#outer]) as Axis;
+    const outs = sizeOf(...this.#outer);
+    const reduced = [...new Set(this.#reduces.flatMap((r) => r.ranges))].map((r) => r.axis);
+    const along = this.#nearest([...reduced, ...this.#inner, ...this.#outer]);
+    if (along === undefined) return;
     if (this.#outer.includes(along)) this.#columns(along, reduced, outs);
     else this.#shared(along, reduced, outs);
   }
@@ -268,21 +272,21 @@ class GpuHeuristic {
     const wanted = this.#gpu.units * BUSY;
     const vector = this.#vector(along);
     if (outs / vector >= wanted) this.#add("UPCAST", along, vector);
-    const longest = Math.max(...reduced.map((a) => this.#size(a.id)));
+    const longest = Math.max(...reduced.map((a) => sizeOf(a)));
     const helpers = outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), 32, powerBelow(longest / 4));
     this.#fill(along, helpers > 1 ? 32 : ITEMS);
     for (const a of reduced) {
       const room = powerBelow(this.#limit() / this.#items);
-      if (this.#isStatic(a)) this.#add("GROUPTOP", a, Math.min(helpers, room, powerBelow(this.#size(a.id))));
+      if (this.#isStatic(a)) this.#add("GROUPTOP", a, Math.min(helpers, room, powerBelow(sizeOf(a))));
       this.#unroll(a);
     }
   }
 
   /** The items of a workgroup share a row: what each of them read stays in its registers for the next pass. */
   #shared(along: Axis, reduced: readonly Axis[], outs: number): void {
-    const size = this.#size(along.id);
+    const size = sizeOf(along);
     const same = (a: Axis): boolean =>
-      this.#size(a.id) === size &&
+      sizeOf(a) === size &&
       this.#isStatic(a) &&
       this.#isStatic(along) &&
       this.#position(a) === this.#position(along);
@@ -310,8 +314,8 @@ class GpuHeuristic {
   #alongside(row: readonly Axis[], reduced: readonly Axis[], outs: number): void {
     const wanted = this.#gpu.units * BUSY;
     const others = reduced.filter((x) => !row.includes(x));
-    for (const size of new Set(others.map((a) => this.#size(a.id)))) {
-      const same = others.filter((a) => this.#size(a.id) === size);
+    for (const size of new Set(others.map((a) => sizeOf(a)))) {
+      const same = others.filter((a) => sizeOf(a) === size);
       // several reduces over the same have the same items, or none
       const alike = row.length === 1 || (this.#inner.length === 0 && same.length === row.length);
       const count = this.#items;
@@ -328,10 +332,10 @@ class GpuHeuristic {
   }
   /** A short loop is written out, a longer one in parts: loads that do not wait for each other, as registers hold them. */
   #unroll(a: Axis): void {
-    const left = this.#rest(a.id);
+    const left = this.#rest(a);
     if (!this.#isStatic(a)) return;
     const lanes = this.#opts.filter((o) => o.op === "UNROLL" && this.#sharesLoop(o.axis, a.of));
-    const loads = this.#memory.filter((u) => u.op === "LOAD" && this.#free.get(u)?.has(a.id)).length;
+    const loads = this.#memory.filter((u) => u.op === "LOAD" && this.#depends(u, a)).length;
     const held = loads * prod(lanes.map((o) => o.amount));
     const most = left <= 8 ? left : turns(left);
     // of the registers of a unit a small workgroup has more for each of its items
@@ -340,13 +344,12 @@ class GpuHeuristic {
   }
   /** Which of the axes of its reduce, or of those that are no grid: a row of several has one of each. */
   #position(a: Axis): number {
-    const reduce = this.#reduces.find((r) => r.srcs.slice(1).some((s) => s.arg === a.id));
-    return reduce === undefined ? this.#inner.indexOf(a) : reduce.srcs.findIndex((s) => s.arg === a.id) - 1;
+    const positions = this.#reduces.map((r) => r.ranges.findIndex((s) => s.axis.id === a.id));
+    return positions.find((p) => p >= 0) ?? this.#inner.indexOf(a);
   }
   /** Two reduce axes, by the numbers that OptOps have for them, are of one reduce. */
   #sharesLoop(x: number, y: number): boolean {
-    const has = (r: UOp, of: number): boolean =>
-      r.srcs.slice(1).some((s) => this.#axes[s.arg as number]?.of === of);
+    const has = (r: Reduce, of: number): boolean => r.ranges.some((s) => s.axis.of === of);
     return this.#reduces.some((r) => has(r, x) && has(r, y));
   }
 }

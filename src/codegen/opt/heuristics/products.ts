@@ -2,9 +2,13 @@
 // memory, multiplied by tensor cores where the types fit. In goes the kernel lowered without any OptOps. Each list is a proposal:
 // one that does not fit the kernel after all is refused by lowering, and the next is taken.
 
-import { prod, toposort } from "../../../helpers.ts";
-import { elementOf, type TensorCore, type UOp, type UType } from "../../../uop/uops.ts";
-import type { Axis, Lowered } from "../../lower/lower.ts";
+import type { DType } from "../../../dtype.ts";
+import { prod } from "../../../helpers.ts";
+import { elementOf } from "../../../uop/list.ts";
+import type { TensorCore } from "../../../uop/matrix.ts";
+import type { Axis } from "../../../uop/node.ts";
+import { loadsOf, onlyContraction, rowsAndColumns } from "../../analysis/contraction.ts";
+import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu } from "../../target.ts";
 import { isExactEnough } from "../mma.ts";
 import type { OptOp, OptOpName } from "../opts.ts";
@@ -63,7 +67,7 @@ interface Product {
   readonly m: Axis;
   readonly n: Axis;
   readonly k: Axis;
-  readonly types: readonly [UType, UType];
+  readonly types: readonly [DType, DType];
   /** results beside those along m and n */
   readonly others: number;
 }
@@ -90,26 +94,18 @@ const listsOf = (product: Product, block: Block, unit: number): OptOp[][] =>
   block.turns.map(([most, stages]) => [...sidesOf(product, block), ...turns(product, unit, most, stages)]);
 
 /** The sum of products that the kernel is all about; undefined where it is about something else. */
-function productOf({ sink, axes, order }: Lowered): Product | undefined {
-  const reduces = toposort([sink], (x) => x.srcs).filter((u) => u.op === "REDUCE");
-  const [sum] = reduces;
-  const [body, ...ranges] = sum?.srcs ?? [];
-  if (reduces.length !== 1 || sum?.op !== "REDUCE" || sum.arg !== "SUM") return undefined;
-  if (body?.op !== "ALU" || body.arg !== "MUL" || ranges.length !== 1) return undefined;
-  const loads = body.srcs.map((x) => (x.op === "CAST" ? (x.srcs[0] as UOp) : x));
+function productOf({ sink, arena, order }: Lowered): Product | undefined {
+  const found = onlyContraction(sink, arena);
+  const loads = found && loadsOf(found);
   const [m, n] = order.slice(-2);
-  const k = axes[ranges[0]?.arg as number];
-  if (m === undefined || n === undefined || k === undefined || loads.some((l) => l.op !== "LOAD"))
-    return undefined;
+  const [range, other] = found?.ranges ?? [];
+  if (loads === undefined || m === undefined || n === undefined) return undefined;
+  if (range === undefined || other !== undefined) return undefined;
+  const k = range.axis;
   if ([m, n, k].some((a) => typeof a.size !== "number")) return undefined;
-  const below = loads.map(
-    (l) => new Set(toposort([l], (x) => x.srcs).flatMap((x) => (x.op === "RANGE" ? [x.arg] : []))),
-  );
-  const meets = (a: Axis): boolean[] => below.map((b) => b.has(a.id));
-  const [alongM, alongN] = [meets(m), meets(n)];
-  if (alongM[0] === alongM[1] || alongN[0] === alongN[1] || alongM[0] === alongN[0]) return undefined;
+  if (rowsAndColumns(...loads, m, n) === undefined) return undefined;
   const others = prod(order.slice(0, -2).map((a) => (typeof a.size === "number" ? a.size : 1)));
-  return { m, n, k, types: loads.map(elementOf) as unknown as [UType, UType], others };
+  return { m, n, k, types: [elementOf(loads[0]), elementOf(loads[1])], others };
 }
 
 /** Sides that the step divides, and types that it takes as they are. */

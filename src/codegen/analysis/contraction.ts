@@ -1,0 +1,67 @@
+// A contraction is a sum of products: C[i, j] += A[i, k] * B[k, j], along any number of axes. Products of matrices, convolutions
+// and their gradients are contractions. The heuristics, tensor cores and linearize recognise them here, and nowhere else.
+
+import { toposort } from "../../helpers.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import type { Alu, Axis, Expr, Load, Range, Reduce, Sink, UOp } from "../../uop/node.ts";
+
+/** One of the two values that are multiplied. */
+export interface Factor {
+  /** as it is multiplied */
+  readonly value: Expr;
+  /** before it was cast to the type of the sum; the value itself where it was not cast */
+  readonly source: Expr;
+}
+
+export interface Contraction {
+  readonly sum: Reduce;
+  readonly factors: readonly [Factor, Factor];
+  /** the loops that are summed over, the outermost first */
+  readonly ranges: readonly Range[];
+}
+
+/** A term of a sum that can be added to it in one step, by a fused multiply-add. */
+export const isProduct = (u: UOp): u is Alu<"MUL"> => u.op === "ALU" && u.fn === "MUL";
+
+const factorOf = (value: Expr): Factor => ({ value, source: value.op === "CAST" ? value.operand : value });
+
+/** undefined: the node is something else. */
+export function contractionOf(u: UOp): Contraction | undefined {
+  if (u.op !== "REDUCE" || u.fn !== "SUM" || !isProduct(u.body)) return undefined;
+  const [x, y] = u.body.operands;
+  return { sum: u, factors: [factorOf(x), factorOf(y)], ranges: u.ranges };
+}
+
+/** The contraction that is the only reduce of a kernel; undefined where there is another, or none. */
+export function onlyContraction(sink: Sink, arena: UOpArena): Contraction | undefined {
+  const reduces = arena.nodes(sink).filter((u) => u.op === "REDUCE");
+  const [sum] = reduces;
+  return sum === undefined || reduces.length > 1 ? undefined : contractionOf(sum);
+}
+
+/** What both factors read, where each of them is an element of a buffer. */
+export function loadsOf({ factors: [x, y] }: Contraction): readonly [Load, Load] | undefined {
+  return x.source.op === "LOAD" && y.source.op === "LOAD" ? [x.source, y.source] : undefined;
+}
+
+/** Whether an expression depends on a loop, by the axes of all ranges below it. */
+export function axesBelow(u: Expr): ReadonlySet<number> {
+  return new Set(toposort<UOp>([u], (x) => x.srcs).flatMap((x) => (x.op === "RANGE" ? [x.axis.id] : [])));
+}
+
+/**
+ * Which factor has the rows of the result and which the columns: [rows, columns] where one factor moves along m and not
+ * along n, and the other along n and not along m; undefined where that is not so.
+ */
+export function rowsAndColumns<T extends Expr>(
+  x: T,
+  y: T,
+  m: Axis,
+  n: Axis,
+): readonly [rows: T, columns: T] | undefined {
+  const [belowX, belowY] = [axesBelow(x), axesBelow(y)];
+  const isRows = (a: ReadonlySet<number>): boolean => a.has(m.id) && !a.has(n.id);
+  const isColumns = (a: ReadonlySet<number>): boolean => a.has(n.id) && !a.has(m.id);
+  if (isRows(belowX) && isColumns(belowY)) return [x, y];
+  return isRows(belowY) && isColumns(belowX) ? [y, x] : undefined;
+}

@@ -1,0 +1,152 @@
+// The loop nest of a kernel, for those who choose OptOps: which code runs in which loops, how each load and store moves along
+// each axis, how large things are. In goes the kernel lowered without any OptOps; nothing is changed.
+
+import { InternalError } from "../../errors.ts";
+import { getOrMake, toposort } from "../../helpers.ts";
+import { opCost } from "../../ops.ts";
+import { smax } from "../../shape/symbolic.ts";
+import type { UOpMap } from "../../uop/map.ts";
+import type { Alu, Axis, Expr, Load, Range, Reduce, Store, UOp } from "../../uop/node.ts";
+import type { Lowered } from "../lower/lower.ts";
+import type { Stage } from "../opt/keep.ts";
+import type { Target } from "../target.ts";
+import { type AxisIds, freeAxes, NO_AXES } from "./loops.ts";
+import { hasUnitStride } from "./strides.ts";
+
+/** How much more may be computed so that vectors fit: an axis of 6 takes 8 lanes. */
+const MAX_WASTE = 1.4;
+
+/** Code that runs in the same loops: the body of a reduce, or what leads to the stores. */
+export interface LoopBody {
+  readonly reduce: Reduce | undefined;
+  /** the loops it runs in, by the id of their axis */
+  readonly axes: AxisIds;
+  readonly memory: readonly (Load | Store)[];
+  /** arithmetic on floats */
+  readonly alus: readonly Alu[];
+  /** what these cost in one iteration, in simple operations */
+  readonly weight: number;
+  /** of all its loops together */
+  readonly iterations: number;
+}
+
+/** How an access moves along an axis: it stays where it is, it goes to the neighbour, or it goes elsewhere. */
+export type AccessPattern = "invariant" | "unit" | "strided";
+
+const isFloatAlu = (u: UOp): u is Alu => u.op === "ALU" && u.operands.at(-1)?.dtype.isFloat === true;
+
+export class LoopNest {
+  readonly axes: readonly Axis[];
+  /** the output axes, outermost first */
+  readonly order: readonly Axis[];
+  readonly ranges = new Map<number, Range>();
+  readonly target: Target;
+  /** the kernel writes what it reads, so it must not compute anything twice */
+  readonly inPlace: boolean;
+  /** the first is what leads to the stores, the others are bodies of reduces */
+  readonly bodies: readonly [LoopBody, ...LoopBody[]];
+  readonly stages: readonly Stage[];
+  readonly #free: UOpMap<AxisIds>;
+  readonly #patterns = new Map<UOp, Map<number, AccessPattern>>();
+
+  constructor({ sink, arena, axes, order, stages }: Lowered, target: Target, inPlace: boolean) {
+    this.inPlace = inPlace;
+    this.axes = axes;
+    this.stages = stages;
+    this.order = order;
+    this.target = target;
+    this.#free = freeAxes(sink, arena, this.ranges);
+    const reduces = arena.nodes(sink).filter((u) => u.op === "REDUCE");
+    this.bodies = [this.#body(undefined, sink.stores), ...reduces.map((r) => this.#body(r, [r.body]))];
+  }
+
+  #body(reduce: Reduce | undefined, roots: readonly (Store | Expr)[]): LoopBody {
+    const inner = toposort<UOp>(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
+    const axes = new Set(roots.flatMap((r) => [...this.free(r)]));
+    for (const r of reduce?.ranges ?? []) axes.add(r.axis.id);
+    return {
+      reduce,
+      axes,
+      memory: inner.filter((u) => u.op === "LOAD" || u.op === "STORE"),
+      alus: inner.filter(isFloatAlu),
+      weight: this.#weight(reduce, roots),
+      iterations: [...axes].reduce((n, id) => n * this.size(id), 1),
+    };
+  }
+  /** The cost of an iteration. What an earlier loop keeps is counted there. */
+  #weight(reduce: Reduce | undefined, roots: readonly (Store | Expr)[]): number {
+    const kept = new Set<UOp | undefined>(
+      this.stages.flatMap((s) => s.later.map((p) => p.done.get(s.value))),
+    );
+    const isHere = (u: UOp): boolean => u.op !== "REDUCE" && !kept.has(u);
+    const alus = toposort<UOp>(roots, (u) => (isHere(u) ? u.srcs : []))
+      .filter(isFloatAlu)
+      .filter(isHere);
+    // vectors have no instruction for a maximum that keeps NaN
+    const combine = reduce?.fn === "REDUCE_MAX" && reduce.dtype.isFloat ? 2 : 0;
+    return alus.reduce((n, u) => n + opCost(u.fn), combine);
+  }
+
+  axis(id: number): Axis {
+    const axis = this.axes[id];
+    if (axis === undefined) throw new InternalError(`this kernel has no axis ${id}`);
+    return axis;
+  }
+  /** The number that OptOps have for the axis. */
+  number(id: number): number {
+    return this.axis(id).of;
+  }
+  isOutput(id: number): boolean {
+    return this.axis(id).kind === "output";
+  }
+  size(id: number): number {
+    return smax(this.axis(id).size);
+  }
+  divides(id: number, n: number): boolean {
+    const { size } = this.axis(id);
+    return typeof size === "number" && size % n === 0;
+  }
+  /** Whether `n` lanes of the axis at once make sense; where `n` does not divide it, the last are computed twice. */
+  fits(id: number, n: number): boolean {
+    const { size } = this.axis(id);
+    if (typeof size !== "number" || this.divides(id, n)) return this.divides(id, n);
+    return this.isOutput(id) && !this.inPlace && n <= size && this.waste(id, n) <= MAX_WASTE;
+  }
+  /** The widest vectors that fit the axis. */
+  widthOf(id: number): number {
+    return this.target.simd?.widths.find((w) => this.fits(id, w)) ?? 1;
+  }
+  /** How many times as much is computed if the axis is rounded up to a multiple of `n`. */
+  waste(id: number, n: number): number {
+    return (Math.ceil(this.size(id) / n) * n) / this.size(id);
+  }
+
+  /** The axes that a node depends on. */
+  free(u: UOp): AxisIds {
+    return this.#free.get(u) ?? NO_AXES;
+  }
+  /** The same; all axes where the node is not a part of the kernel any more. */
+  around(u: UOp | undefined): Iterable<number> {
+    return (u && this.#free.get(u)) ?? this.ranges.keys();
+  }
+  depends(u: UOp, id: number): boolean {
+    return this.free(u).has(id);
+  }
+  pattern(access: Load | Store, id: number): AccessPattern {
+    const known = getOrMake(this.#patterns, access, () => new Map<number, AccessPattern>());
+    return getOrMake(known, id, () => {
+      const range = this.ranges.get(id);
+      if (range === undefined || !this.depends(access, id)) return "invariant";
+      return hasUnitStride(access, range, this.target.simd) ? "unit" : "strided";
+    });
+  }
+  /** The part of a buffer that is read or written. */
+  bytes(access: Load | Store): number {
+    const { itemsize } = (access.op === "LOAD" ? access : access.value).dtype;
+    return [...this.free(access)].reduce((n, id) => n * this.size(id), itemsize);
+  }
+  /** All operations of the kernel, roughly. */
+  work(): number {
+    return this.bodies.reduce((n, b) => n + b.iterations * (1 + b.alus.length), 0);
+  }
+}

@@ -1,0 +1,115 @@
+// What one iteration of a reduction does to its accumulators: which terms its body adds up, which of them are products that
+// are added in one instruction, and in which order products of matrices are read and multiplied. linearize calls this inside
+// the innermost loop; it places the operands.
+
+import { scalarOf } from "../../dtype.ts";
+import { range } from "../../helpers.ts";
+import { REDUCE } from "../../ops.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import { type DefineAcc, type Expr, makeUOp, type Reduce, type UOp } from "../../uop/node.ts";
+import { fusesProducts, type Target } from "../target.ts";
+import type { Emitter } from "./emitter.ts";
+import type { SoftwarePipeline } from "./pipeline.ts";
+
+/** What this needs of the linearizer. */
+export interface Placer {
+  readonly arena: UOpArena;
+  readonly emit: Emitter;
+  readonly target: Target;
+  place(u: Expr): Expr;
+  isPlaced(u: UOp): boolean;
+}
+/** A reduction and its accumulator. */
+export interface Accumulation {
+  readonly reduce: Reduce;
+  readonly accumulator: DefineAcc;
+}
+
+/** The values that the accumulators get in this iteration, each handed to `assign` as soon as it is there. */
+export function accumulate<T>(
+  all: readonly Accumulation[],
+  placer: Placer,
+  pipeline: SoftwarePipeline | undefined,
+  assign: (accumulator: DefineAcc, value: Expr) => T,
+): T[] {
+  const work = all.map((a) => ({ ...a, terms: termsOf(a.reduce, placer) }));
+  if (work.some(({ terms }) => terms.some((t) => t.op === "WMMA"))) {
+    return matrixProducts(work, placer, pipeline).map(({ accumulator, sum }) => assign(accumulator, sum));
+  }
+  return all.map(({ reduce, accumulator }) => {
+    // what an earlier reduction placed is whole now: the terms are looked at again
+    const terms = termsOf(reduce, placer);
+    const sum = terms.reduce<Expr>((x, t) => addTerm(reduce, t, x, placer), accumulator);
+    return assign(accumulator, sum);
+  });
+}
+
+/** What the body of a reduction adds up, if adding them one by one is better than as it stands. */
+export function termsOf({ fn, body, dtype }: Reduce, placer: Placer): readonly Expr[] {
+  const { target } = placer;
+  const isVector = scalarOf(dtype) !== dtype;
+  const fuses = fusesProducts(target, dtype) || (isVector && target.gpu !== undefined);
+  const all = fn === "SUM" && fuses ? addends(body, placer) : [body];
+  // sums of anything else than products stay in pairs, which wait less for each other
+  return all.some((t) => t.op === "WMMA" || (t.op === "ALU" && t.fn === "MUL")) ? all : [body];
+}
+/** The leaves of a tree of additions; a part of it that is needed elsewhere too stays whole. */
+function addends(u: Expr, placer: Placer): Expr[] {
+  if (u.op !== "ALU" || u.fn !== "ADD" || placer.isPlaced(u)) return [u];
+  return u.operands.flatMap((s) => addends(s, placer));
+}
+
+function addTerm({ fn, dtype }: Reduce, term: Expr, sum: Expr, placer: Placer): Expr {
+  const { arena, emit, target } = placer;
+  if (term.op === "WMMA") {
+    const operands = [placer.place(term.a), placer.place(term.b)];
+    return emit.push(makeUOp("WMMA", term.dtype, [...operands, sum], term.core));
+  }
+  const fuses = fn === "SUM" && fusesProducts(target, dtype);
+  if (fuses && term.op === "ALU" && term.fn === "MUL" && !placer.isPlaced(term)) {
+    const [x, y] = term.operands;
+    return emit.push(arena.alu("MULACC", placer.place(x), placer.place(y), sum));
+  }
+  return emit.push(arena.alu(REDUCE[fn].combine, placer.place(term), sum));
+}
+
+interface Work extends Accumulation {
+  readonly terms: readonly Expr[];
+}
+/**
+ * Products of matrices go lane by lane of their sums. The operands of the next lane are read before this one is computed, in
+ * the last lane those of the next iteration: reading and multiplying do not wait for each other.
+ */
+function matrixProducts(
+  work: readonly Work[],
+  placer: Placer,
+  pipeline: SoftwarePipeline | undefined,
+): { readonly accumulator: DefineAcc; readonly sum: Expr }[] {
+  const sums = work.map(({ reduce, accumulator, terms }): Work & { sum: Expr } => ({
+    reduce,
+    accumulator,
+    terms,
+    sum: accumulator,
+  }));
+  const lanes = Math.max(...work.map((w) => w.terms.length));
+  const read = (lane: number): void => {
+    for (const { terms } of work) {
+      const t = terms[lane];
+      if (t?.op !== "WMMA") continue;
+      placer.place(t.a);
+      placer.place(t.b);
+    }
+  };
+  read(0);
+  for (const lane of range(lanes)) {
+    read(lane + 1);
+    if (lane === 0) pipeline?.copyAhead();
+    if (lane === lanes - 1) pipeline?.readNext();
+    for (const s of sums) {
+      const t = s.terms[lane];
+      if (t !== undefined) s.sum = addTerm(s.reduce, t, s.sum, placer);
+    }
+  }
+  pipeline?.finish();
+  return sums;
+}

@@ -1,0 +1,84 @@
+// The driver of the passes: runs them in order, and after each checks the graph (SPEC=1), notes how long it took, prints it
+// (DEBUG=7) and hands it to the recorder, if there is one.
+
+import { env } from "../env.ts";
+import { restoring, timestamp } from "../helpers.ts";
+import { showGraph } from "../uop/print.ts";
+import { checkGraph } from "../uop/spec.ts";
+import type { Lowered } from "./lower/lower.ts";
+import type { OptOp } from "./opt/opts.ts";
+import type { Target } from "./target.ts";
+
+/** What a kernel is compiled for and with; the same for all passes. */
+export interface PassContext {
+  readonly opts: readonly OptOp[];
+  readonly target: Target;
+}
+
+/** From graph to graph. */
+export interface Pass {
+  readonly name: string;
+  /** The graph may be the same: most kernels have nothing for most passes. */
+  readonly run: (graph: Lowered, context: PassContext) => Lowered;
+}
+
+/** What a pass left behind. */
+export interface PassRecord {
+  readonly pass: string;
+  readonly milliseconds: number;
+  /** false: the pass had nothing to do */
+  readonly isChanged: boolean;
+  /** the graph, or in the end the list, as text; made when it is asked for */
+  readonly text: () => string;
+}
+export type PassRecorder = (record: PassRecord) => void;
+
+let recorder: PassRecorder | undefined;
+/** Runs `fn` with a recorder that gets every pass of every kernel that is lowered in it. */
+export function withPassRecorder<T>(record: PassRecorder, fn: () => T): T {
+  const before = recorder;
+  recorder = record;
+  return restoring(fn, () => {
+    recorder = before;
+  });
+}
+
+const spent = new Map<string, number>();
+/** Milliseconds that each pass has taken in this process, in the order of the pipeline. */
+export const passTimes = (): ReadonlyMap<string, number> => spent;
+
+/** Runs one step of the pipeline; `textOf` prints what it made, `isChanged` says whether that is new. */
+export function timed<T>(
+  name: string,
+  run: () => T,
+  textOf: (made: T) => string,
+  isChanged: (made: T) => boolean = () => true,
+): T {
+  const start = timestamp();
+  const made = run();
+  const milliseconds = timestamp() - start;
+  spent.set(name, (spent.get(name) ?? 0) + milliseconds);
+  if (recorder === undefined && env.DEBUG < 7) return made;
+  const record = { pass: name, milliseconds, isChanged: isChanged(made), text: () => textOf(made) };
+  recorder?.(record);
+  if (env.DEBUG >= 7) print(record);
+  return made;
+}
+function print({ pass, milliseconds, isChanged, text }: PassRecord): void {
+  const took = `${milliseconds.toFixed(2)} ms`;
+  console.log(isChanged ? `---- ${pass}, ${took}\n${text()}` : `---- ${pass}, ${took}: nothing to do`);
+}
+
+/** The graph after these passes. */
+export function runPasses(graph: Lowered, passes: readonly Pass[], context: PassContext): Lowered {
+  return passes.reduce((before, { name, run }) => {
+    const after = timed(
+      name,
+      () => run(before, context),
+      (made) => showGraph(made.sink),
+      (made) => made.sink !== before.sink,
+    );
+    if (env.SPEC && after.sink !== before.sink) checkGraph(after.sink, name);
+    return after;
+  }, graph);
+}

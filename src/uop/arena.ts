@@ -1,0 +1,234 @@
+// The arena makes the nodes of one kernel: it interns them (equal structure is `===`), folds each by the FOLD table as it is
+// made, and hands out the ids of ranges. It dies with the kernel.
+
+import { type DType, dtypes, type Pointer, PtrDType, scalarOf, type Value, wrap } from "../dtype.ts";
+import { InternalError } from "../errors.ts";
+import { arraysEqual, getOrMake } from "../helpers.ts";
+import { type Algebra, type AluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
+import { FOLD } from "./fold.ts";
+import { UOpMap, UOpSet } from "./map.ts";
+import type { TensorCore, Tile } from "./matrix.ts";
+import {
+  type Axis,
+  type DefineGlobal,
+  type DefineLocal,
+  type DefineVar,
+  type Expr,
+  type Load,
+  type Memory,
+  makeUOp,
+  nextUOpId,
+  type Range,
+  type Sink,
+  type Stage,
+  type Store,
+  type TileNode,
+  type UOp,
+  type UOpArgs,
+  type UOpName,
+  type UType,
+} from "./node.ts";
+import { rewriteOne } from "./rewrite.ts";
+
+/** Nodes with identity or effects: two equal ones are still two. */
+const UNIQUE: ReadonlySet<UOpName> = new Set([
+  "DEFINE_ACC",
+  "DEFINE_LOCAL",
+  "LOOP",
+  "ENDLOOP",
+  "IF",
+  "ENDIF",
+  "STORE",
+  "PHI",
+  "BARRIER",
+  "SHFL",
+  "ASYNC",
+  "COMMIT",
+  "WAIT",
+  "SINK",
+]);
+
+/** Equal for equal args of nodes without sources; a constant's value is its own key, but for -0. */
+function leafKey<K extends UOpName>(op: K, arg: UOpArgs[K]): Value | string {
+  if (typeof arg === "number") return Object.is(arg, -0) ? "-0" : arg;
+  if (typeof arg === "bigint") return arg;
+  return `${op}|${typeof arg === "object" && "name" in arg ? arg.name : String(arg)}`;
+}
+
+/** What comes of asking for a node: an expression may fold to another. */
+export type Made<K extends UOpName> = K extends Expr["op"] ? Expr : UOp<K>;
+
+export class UOpArena implements Algebra<Expr> {
+  /** the ids of its nodes count from here */
+  readonly first = nextUOpId();
+  readonly #leaves = new Map<UType, Map<Value | string, UOp>>();
+  /** the last node made of each newest source, and the one made before it: the newest has the fewest users */
+  readonly #lastUser = new UOpMap<UOp>({ first: this.first, size: 0 });
+  readonly #userBefore = new UOpMap<UOp>({ first: this.first, size: 0 });
+  /** values that lowering knows to be 0, negative or NaN */
+  readonly notPositive = new WeakSet<UOp>();
+  /** what nodes fold to, for those that fold */
+  readonly #folded = new UOpMap<UOp>({ first: this.first, size: 0 });
+  readonly #sorted = new Map<UOp, readonly UOp[]>();
+  #ranges = 0;
+
+  /** Ids up to here are taken. */
+  get size(): number {
+    return nextUOpId() - this.first;
+  }
+
+  /** All nodes below the root and itself, sources first. Passes that change nothing share one list. */
+  nodes(root: UOp): readonly UOp[] {
+    return getOrMake(this.#sorted, root, () => {
+      const order: UOp[] = [];
+      const seen = new UOpSet(this);
+      const visit = (u: UOp): void => {
+        seen.add(u);
+        for (let i = 0; i < u.srcs.length; i++) if (!seen.has(u.srcs[i]!)) visit(u.srcs[i]!);
+        order.push(u);
+      };
+      visit(root);
+      return order;
+    });
+  }
+
+  /** Any node by its op. The methods below say what each op takes; this one is for code that treats all ops alike. */
+  make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): Made<K> {
+    return this.#make(op, dtype, srcs, arg) as Made<K>;
+  }
+  #make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
+    if (UNIQUE.has(op)) return makeUOp(op, dtype, srcs, arg);
+    let newest = srcs[0];
+    if (newest === undefined) {
+      const leaves = getOrMake(this.#leaves, dtype, () => new Map<Value | string, UOp>());
+      return getOrMake(leaves, leafKey(op, arg), (): UOp => makeUOp(op, dtype, srcs, arg));
+    }
+    for (let i = 1; i < srcs.length; i++) if (srcs[i]!.id > newest.id) newest = srcs[i]!;
+    const last = this.#lastUser.get(newest);
+    for (let u = last; u !== undefined; u = this.#userBefore.get(u)) {
+      if (u.op === op && u.arg === arg && u.dtype === dtype && arraysEqual(u.srcs, srcs)) {
+        return this.#folded.get(u) ?? u;
+      }
+    }
+    const made: UOp = makeUOp(op, dtype, srcs, arg);
+    this.#lastUser.set(newest, made);
+    if (last !== undefined) this.#userBefore.set(made, last);
+    const folded = rewriteOne(made, FOLD, this);
+    if (folded === undefined) return made;
+    this.#folded.set(made, folded);
+    return folded;
+  }
+  /** The node with other sources, folded again. */
+  withSrcs<U extends UOp>(u: U, srcs: readonly UOp[]): Made<U["op"]> {
+    return this.withType(u, u.dtype, srcs);
+  }
+  /** The same op with another type and other sources. */
+  withType<U extends UOp>(u: U, dtype: UType, srcs: readonly UOp[]): Made<U["op"]> {
+    return this.make<U["op"]>(u.op, dtype, srcs, u.arg as UOpArgs[U["op"]]);
+  }
+
+  // ---- expressions ----
+
+  alu(fn: AluOp, ...operands: readonly Expr[]): Expr {
+    const last = operands.at(-1);
+    if (last === undefined || operands.length !== opRecord(fn).arity) {
+      throw new InternalError(`${fn} takes ${opRecord(fn).arity} sources, got ${operands.length}`);
+    }
+    return this.make("ALU", resultDType(fn, last.dtype), operands, fn);
+  }
+  /** A float keeps the digits it was given: listings and sources print 0.3333333333333333, whoever uses it rounds. */
+  constant(dtype: DType, value: Value): Expr {
+    return this.make("CONST", dtype, [], dtype.isFloat ? Number(value) : wrap(scalarOf(dtype), value));
+  }
+  /** A whole number as an index. */
+  int(n: number): Expr {
+    return this.constant(dtypes.int32, n);
+  }
+  cast(operand: Expr, dtype: DType): Expr {
+    return operand.dtype === dtype ? operand : this.make("CAST", dtype, [operand], undefined);
+  }
+  bitcast(operand: Expr, dtype: DType): Expr {
+    return operand.dtype === dtype ? operand : this.make("BITCAST", dtype, [operand], undefined);
+  }
+  dtypeOf(x: Expr): DType {
+    return x.dtype;
+  }
+  /** All of these hold; true where there are none. */
+  and(conditions: readonly Expr[]): Expr {
+    const [first, ...rest] = conditions;
+    if (first === undefined) return this.constant(dtypes.bool, 1);
+    return rest.reduce((x, y) => this.alu("AND", x, y), first);
+  }
+  /** `lanes`: a vector of so many neighbours. What a gate leaves out is 0 unless `otherwise` says something else. */
+  load(buffer: Memory, index: Expr, { gate, otherwise, lanes = 1 }: LoadOptions = {}): Expr {
+    const dtype = lanes === 1 ? buffer.dtype.base : buffer.dtype.base.vec(lanes);
+    const gated = gate === undefined ? [] : [gate, otherwise ?? this.constant(dtype, 0)];
+    return this.make("LOAD", dtype, [buffer, index, ...gated], undefined);
+  }
+  reduce(fn: ReduceOp, body: Expr, ranges: readonly Range[]): Expr {
+    return ranges.length === 0 ? body : this.make("REDUCE", body.dtype, [body, ...ranges], fn);
+  }
+  vectorize(lanes: readonly Expr[]): Expr {
+    const [first] = lanes;
+    if (first === undefined) throw new InternalError("a vector needs lanes");
+    return this.make("VECTORIZE", first.dtype.vec(lanes.length), lanes, undefined);
+  }
+  /** The lane of a vector that an index of ranges of lanes names. */
+  element(vector: Expr, index: Expr): Expr {
+    return this.make("ELEMENT", scalarOf(vector.dtype), [vector, index], undefined);
+  }
+  /** A warp multiplies the matrices a and b; a REDUCE around it adds up. */
+  multiply(core: TensorCore, a: Expr, b: Expr): Expr {
+    return this.make("WMMA", core.to.vec(core.c.elements), [a, b], core);
+  }
+  /** Matrices of 8 rows of 16 bytes from shared memory, a word of each for every thread. */
+  loadMatrix(buffer: Memory, index: Expr, words: number, isTransposed: boolean): Expr {
+    return this.make("LDMATRIX", dtypes.uint32.vec(words), [buffer, index], isTransposed);
+  }
+  /** One lane of a vector: of one made of scalars, the scalar. */
+  gep(vector: Expr, lane: number): Expr {
+    if (vector.op === "VECTORIZE" && vector.lanes[lane] !== undefined) return vector.lanes[lane];
+    const type = scalarOf(vector.dtype);
+    return vector.op === "CONST" ? this.constant(type, vector.value) : this.make("GEP", type, [vector], lane);
+  }
+  /** A new loop from 0 to `end`; no other has its id. */
+  range(axis: Omit<Axis, "id">, end: Expr = this.#sizeOf(axis)): Range {
+    const numbered: Axis = { id: this.#ranges++, ...axis };
+    return this.make("RANGE", dtypes.int32, [this.int(0), end], numbered) as Range;
+  }
+  #sizeOf({ size }: Omit<Axis, "id">): Expr {
+    if (typeof size === "number") return this.int(size);
+    throw new InternalError(`a range of ${size} iterations needs its end as a node`);
+  }
+  variable(v: DefineVar["variable"]): Expr {
+    return this.make("DEFINE_VAR", dtypes.int32, [], v);
+  }
+
+  // ---- memory and effects ----
+
+  global(dtype: DType, position: number, isWritten: boolean): DefineGlobal {
+    return this.make("DEFINE_GLOBAL", PtrDType(dtype), [], [position, `data${position}`, isWritten]);
+  }
+  local(dtype: DType, name: string, elements: number): DefineLocal {
+    return this.make("DEFINE_LOCAL", PtrDType(dtype, true), [], [name, elements]);
+  }
+  stage(array: DefineLocal, stores: readonly Store[], ranges: readonly Range[]): Stage {
+    return this.make("STAGE", array.dtype, [array, ...stores, ...ranges], undefined);
+  }
+  tile(dtype: Pointer, tile: Tile, buffer: Memory, base: Expr, loop: Range | undefined): TileNode {
+    return this.make("TILE", dtype, loop === undefined ? [buffer, base] : [buffer, base, loop], tile);
+  }
+  store(buffer: Memory, index: Expr, value: Expr, gate?: Expr): Store {
+    const srcs = gate === undefined ? [buffer, index, value] : [buffer, index, value, gate];
+    return this.make("STORE", undefined, srcs, undefined);
+  }
+  sink(stores: readonly Store[]): Sink {
+    return this.make("SINK", undefined, stores, undefined);
+  }
+}
+
+export interface LoadOptions {
+  readonly gate?: Load["gate"];
+  readonly otherwise?: Load["otherwise"];
+  readonly lanes?: number;
+}

@@ -1,0 +1,57 @@
+// How matrices lie in the registers of a warp and in shared memory: the arguments of WMMA and TILE, as data.
+
+import type { DType } from "../dtype.ts";
+
+/** A sum of digits of a number: each is `from / by % size * times`. */
+export type Digits = readonly (readonly [
+  from: "lane" | "element",
+  by: number,
+  size: number,
+  times: number,
+])[];
+/** How the threads of a warp hold a matrix: which row and column an element of a thread is. */
+export interface Fragment {
+  readonly elements: number;
+  readonly row: Digits;
+  readonly column: Digits;
+}
+/** A product of matrices that a warp computes in one instruction: c (m × n) += a (m × k) · b (k × n). */
+export interface TensorCore {
+  readonly name: string;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly from: DType;
+  /** low bits of an operand that the hardware ignores */
+  readonly ignored: number;
+  readonly to: DType;
+  readonly a: Fragment;
+  readonly b: Fragment;
+  readonly c: Fragment;
+}
+
+/** Element x lies at x ^ (x / every % pieces * unit): rows that are read at once lie in different banks. */
+export interface Swizzle {
+  /** elements of a piece */
+  readonly unit: number;
+  /** pieces that change places; a power of two */
+  readonly pieces: number;
+  /** elements after which they change places in another way */
+  readonly every: number;
+}
+
+/** How a part of a buffer lies in shared memory. */
+export interface Tile {
+  /** the dims of the part, innermost first: elements apart in the buffer (stride) and in shared memory (pitch) */
+  readonly dims: readonly { readonly size: number; readonly stride: number; readonly pitch: number }[];
+  /** elements in shared memory, with padding, for one iteration */
+  readonly size: number;
+  /** undefined: rows are padded instead */
+  readonly swizzle: Swizzle | undefined;
+  /** elements that are copied at once */
+  readonly vector: number;
+  /** how far the part moves with each iteration of the loop */
+  readonly step: number;
+  /** iterations whose parts are in shared memory at the same time */
+  readonly stages: number;
+}

@@ -1,0 +1,136 @@
+// A graph as a person would write it: the loops, then one line for each store, with the values that several lines need named
+// before them. `data0[r0] = sum over r1 of data1[r0*4 + r1]`. For DEBUG=7, the docs and the viewer of passes.
+
+import { toposort } from "../helpers.ts";
+import type { AluOp } from "../ops.ts";
+import type { Load, Memory, Range, Sink, Stage, Store, UOp } from "./node.ts";
+
+const INFIX: Partial<Record<AluOp, string>> = {
+  ADD: "+",
+  SUB: "-",
+  MUL: "*",
+  DIV: "/",
+  IDIV: "//",
+  MOD: "%",
+  CMPLT: "<",
+  CMPEQ: "==",
+  CMPNE: "!=",
+  AND: "&",
+  OR: "|",
+  XOR: "^",
+  SHL: "<<",
+  SHR: ">>",
+};
+
+/** The graph below a SINK as text. */
+export function showGraph(sink: Sink): string {
+  return new Printer(sink).run();
+}
+
+class Printer {
+  readonly #sink: Sink;
+  readonly #nodes: readonly UOp[];
+  readonly #uses = new Map<UOp, number>();
+  readonly #names = new Map<UOp, string>();
+  readonly #lines: string[] = [];
+
+  constructor(sink: Sink) {
+    this.#sink = sink;
+    this.#nodes = toposort<UOp>([sink], (u) => u.srcs);
+    for (const u of this.#nodes) for (const s of u.srcs) this.#uses.set(s, (this.#uses.get(s) ?? 0) + 1);
+  }
+
+  run(): string {
+    const ranges = this.#nodes.filter((u) => u.op === "RANGE");
+    for (const r of ranges)
+      this.#lines.push(`${this.#range(r)} = 0 .. ${this.#show(r.end)} (${r.axis.kind})`);
+    for (const u of this.#nodes) if (this.#isNamed(u)) this.#name(u);
+    for (const s of this.#sink.stores) this.#lines.push(this.#store(s));
+    return this.#lines.join("\n");
+  }
+
+  /** A value that is needed at several places, or an array, gets a line of its own. */
+  #isNamed(u: UOp): boolean {
+    if (u.op === "STAGE" || u.op === "TILE") return true;
+    const isLeaf = u.srcs.length === 0 || u.op === "RANGE" || u.op === "STORE";
+    return !isLeaf && (this.#uses.get(u) ?? 0) > 1;
+  }
+  #name(u: UOp): void {
+    const text = this.#whole(u);
+    const name = u.op === "STAGE" ? u.array.name : `${u.op === "TILE" ? "tile" : "t"}${this.#names.size}`;
+    this.#names.set(u, name);
+    this.#lines.push(u.op === "STAGE" ? text : `${name} = ${text}`);
+  }
+  #show(u: UOp): string {
+    return this.#names.get(u) ?? this.#whole(u);
+  }
+  /** As an operand: what is made of several parts stands in parentheses. */
+  #operand(u: UOp): string {
+    const text = this.#show(u);
+    return / /.test(text) && !/^\w+[[(][^()[\]]*[\])]$/.test(text) ? `(${text})` : text;
+  }
+  #list(us: readonly UOp[]): string {
+    return us.map((u) => this.#show(u)).join(", ");
+  }
+  #range(r: Range): string {
+    return `r${r.axis.id}`;
+  }
+  #memory(m: Memory): string {
+    return m.op === "DEFINE_GLOBAL" || m.op === "DEFINE_LOCAL" ? m.name : this.#show(m);
+  }
+  #access({ buffer, index, gate }: Load | Store): string {
+    return `${this.#memory(buffer)}[${this.#show(index)}${gate === undefined ? "" : ` if ${this.#show(gate)}`}]`;
+  }
+  #store(s: Store): string {
+    return `${this.#access(s)} = ${this.#show(s.value)}`;
+  }
+  #stage({ stores, ranges, array }: Stage): string {
+    const loops = ranges.map((r) => this.#range(r)).join(", ");
+    const all = stores.map((s) => this.#store(s)).join("; ");
+    return `${array.name}: for ${loops || "once"}: ${all}`;
+  }
+
+  #whole(u: UOp): string {
+    switch (u.op) {
+      case "CONST":
+        return String(u.value);
+      case "DEFINE_VAR":
+        return u.variable.name;
+      case "RANGE":
+        return this.#range(u);
+      case "LOAD":
+        return this.#access(u);
+      case "STORE":
+        return this.#store(u);
+      case "ALU": {
+        const infix = INFIX[u.fn];
+        if (infix !== undefined) return u.operands.map((s) => this.#operand(s)).join(` ${infix} `);
+        if (u.fn !== "WHERE") return `${u.fn.toLowerCase()}(${this.#list(u.operands)})`;
+        const [condition, yes, no] = u.operands.map((s) => this.#operand(s));
+        return `${condition} ? ${yes} : ${no}`;
+      }
+      case "CAST":
+      case "BITCAST":
+        return `${u.op.toLowerCase()}<${u.dtype.name}>(${this.#show(u.operand)})`;
+      case "REDUCE": {
+        const loops = u.ranges.map((r) => this.#range(r)).join(", ");
+        const name = u.fn === "REDUCE_MAX" ? "max" : u.fn.toLowerCase();
+        return `${name} over ${loops} of ${this.#operand(u.body)}`;
+      }
+      case "STAGE":
+        return this.#stage(u);
+      case "TILE":
+        return `tile of ${this.#memory(u.buffer)} from ${this.#show(u.base)}`;
+      case "VECTORIZE":
+        return `<${this.#list(u.lanes)}>`;
+      case "GEP":
+        return `${this.#operand(u.vector)}.${u.lane}`;
+      case "ELEMENT":
+        return `${this.#operand(u.vector)}.[${this.#show(u.index)}]`;
+      default:
+        return "name" in u && typeof u.name === "string"
+          ? u.name
+          : `${u.op.toLowerCase()}(${this.#list(u.srcs)})`;
+    }
+  }
+}
