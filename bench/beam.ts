@@ -1,7 +1,7 @@
-// `npm run bench -- beam`: what the heuristic chooses beside what BEAM=4 finds, for the kernels of the cpu
-// bench, on WASM and on CLANG. Both kernels take turns on the same memory. A share of 100 % is BEAM's speed,
-// by the faster tenth of the runs; the heuristic should have 85.
-// Called by itself, `beam.ts NAME …`, this file is the process of one device and prints rows.
+// `npm run bench -- beam`: the heuristic against BEAM=4, for the kernels of the cpu bench, on WASM and CLANG.
+// Both kernels run alternately on the same memory. 100 % is the speed of BEAM, by the fastest tenth of the
+// runs; the heuristic should reach 85 %. Called as `beam.ts NAME …`, this file is the process of one device
+// and prints rows.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -26,7 +26,7 @@ const ROUND_MS = 1500;
 export const BEAM_FLAGS: Readonly<Record<string, string>> = {
   "--only=TEXT,…": "only kernels with one of these in their name: matmul, GPT-2, sum …",
   "--dev=WASM|CLANG": "only this device",
-  "--seconds=N": "how long a kernel is searched (5)",
+  "--seconds=N": "the longest search for one kernel (5)",
 };
 
 export async function beam(flags: ReadonlySet<string>): Promise<Report> {
@@ -61,7 +61,7 @@ export async function beam(flags: ReadonlySet<string>): Promise<Report> {
 
 // ---- the process of one device ----
 
-/** Runs a kernel once and gives the milliseconds it took. */
+/** Runs a kernel once and returns the milliseconds it took. */
 async function launcher(
   kernel: Kernel,
   item: ScheduleItem,
@@ -93,10 +93,10 @@ async function compare(name: string, item: ScheduleItem, device: Compiled): Prom
     times[0].push(await heuristic());
     times[1].push(await searched());
   }
-  // the first runs are the ones in which an engine still compiles
+  // in the first runs the engine still compiles
   const [own, best] = [summarize(times[0].slice(2)), summarize(times[1].slice(2))];
   const same = showOpts(fast.opts) === showOpts(found.opts);
-  // of two kernels that take turns, the faster tenth is what other work on the machine disturbs least
+  // the fastest tenth of the runs is least disturbed by other work on the machine
   const share = same ? 100 : (100 * best.p10) / own.p10;
   const lists = same ? "the same list" : `BEAM: ${showOpts(found.opts)}`;
   return {

@@ -1,7 +1,7 @@
-// `npm run bench -- cpu`: the works of cpu/works.ts on gradloom (WASM, CLANG), beside peers and beside what
-// the machine allows. An engine is a process that does one work at a time; all take turns, so that what
-// disturbs one disturbs all. Then whole processes, from their start to their first result. Which works and
-// engines, and how time is counted: FLAGS.
+// `npm run bench -- cpu`: the workloads of cpu/workloads.ts on gradloom (WASM, CLANG), next to peers and to
+// the limits of the machine. An engine is a process that runs one workload at a time; the engines alternate,
+// so that a disturbance affects all of them. Then whole processes, from their start to their first result.
+// FLAGS selects workloads, engines and the clock.
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { type Medians, TARGETS } from "./cpu/targets.ts";
-import { WORKS, type WorkName } from "./cpu/works.ts";
+import { WORKLOADS, type WorkloadName } from "./cpu/workloads.ts";
 import { isInstalled, log, SKIP } from "./processes.ts";
 import { startRows } from "./starts.ts";
 import { type Report, type Row, type Summary, summarize } from "./stats.ts";
@@ -18,17 +18,17 @@ const here = join(import.meta.dirname, "cpu");
 const WARM_MS = 800;
 const ROUND_MS = 150;
 const ROUNDS = 5;
-/** A work that takes longer is done less often. */
+/** A workload that takes longer is run less often. */
 const LONG_MS = 700;
 
 /** For the usage text: `npm run bench -- cpu --help`. */
 export const CPU_FLAGS: Readonly<Record<string, string>> = {
-  "--only=WORK,…": `only these works: ${[...Object.keys(WORKS), "start"].join(", ")}`,
+  "--only=WORKLOAD,…": `only these workloads: ${[...Object.keys(WORKLOADS), "start"].join(", ")}`,
   "--engines=NAME,…":
-    "only engines whose name starts so: limit, WASM, CLANG, jax-js, tfjs, ort-node, ort-web",
+    "only engines whose name starts with one of these: limit, WASM, CLANG, jax-js, tfjs, ort-node, ort-web",
   "--nodes=this|current|both":
     "gradloom on this Node, on the one of bench/package.json, or on both (the default)",
-  "--busy": "count processor time, not the clock's: for a machine that has other work",
+  "--busy": "measure processor time instead of wall time: for a machine that has other work",
 };
 const listOf = (flags: ReadonlySet<string>, name: string): string[] | undefined =>
   [...flags]
@@ -104,14 +104,14 @@ class Engine {
   readonly #lines: Interface;
   #answer: ((line: string) => void) | undefined;
   #end: ((e: Error) => void) | undefined;
-  works: readonly WorkName[] = [];
+  workloads: readonly WorkloadName[] = [];
 
   constructor({ name, command, env = {} }: EngineSpec) {
     this.name = name;
     const [file = "", ...args] = command;
     this.#process = spawn(file, args, { cwd: join(here, "../.."), env: { ...process.env, ...env } });
     this.#lines = createInterface({ input: this.#process.stdout });
-    // libraries greet on the same output: only what is JSON is an answer
+    // libraries print messages on the same output: only JSON is an answer
     this.#lines.on("line", (line) => line.startsWith("{") && this.#answer?.(line));
     const errors: string[] = [];
     this.#process.stderr.on("data", (chunk) => errors.push(String(chunk)));
@@ -150,7 +150,7 @@ export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
       }
       const engine = new Engine(spec);
       try {
-        engine.works = await engine.ask<WorkName[]>("works");
+        engine.workloads = await engine.ask<WorkloadName[]>("workloads");
         open.push(engine);
       } catch (e) {
         skipped.push(`${spec.name}: ${(e as Error).message.split("\n").slice(0, 3).join(" ")}`);
@@ -159,7 +159,7 @@ export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
     const rows: Row[] = [];
     const only = listOf(flags, "--only");
     const wanted = (name: string): boolean => only === undefined || only.includes(name);
-    for (const name of (Object.keys(WORKS) as WorkName[]).filter(wanted)) {
+    for (const name of (Object.keys(WORKLOADS) as WorkloadName[]).filter(wanted)) {
       rows.push(...(await measure(name, open, flags.has("--busy"), skipped)));
     }
     for (const engine of open) engine.close();
@@ -170,7 +170,7 @@ export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
   }
 }
 
-/** Undefined where there is no C compiler. */
+/** Undefined without a C compiler. */
 function compileLimits(folder: string, skipped: string[]): string | undefined {
   const out = join(folder, "limits");
   const native = process.arch === "arm64" ? "-mcpu=native" : "-march=native";
@@ -178,24 +178,24 @@ function compileLimits(folder: string, skipped: string[]): string | undefined {
     const args = ["-O2", native, "-ffp-contract=fast", join(here, "limits.c"), "-o", out, "-lpthread"];
     if (spawnSync(compiler, args).status === 0) return out;
   }
-  skipped.push("the machine's limits: no C compiler (clang, gcc, cc) took cpu/limits.c");
+  skipped.push("the machine's limits: no C compiler (clang, gcc, cc) could compile cpu/limits.c");
   return undefined;
 }
 
-// ---- one work on all engines ----
+// ---- one workload on all engines ----
 
 type Sample = readonly [wall: number, cpu: number];
 
 async function measure(
-  name: WorkName,
+  name: WorkloadName,
   all: readonly Engine[],
   busy: boolean,
   skipped: string[],
 ): Promise<Row[]> {
-  log(WORKS[name].what);
+  log(WORKLOADS[name].what);
   const times = new Map<Engine, number[]>();
   const one = ([wall, cpu]: Sample): number => (busy ? cpu : wall);
-  for (const engine of all.filter((e) => e.works.includes(name))) {
+  for (const engine of all.filter((e) => e.workloads.includes(name))) {
     try {
       await engine.ask(`open ${name}`);
       await engine.ask(`run ${WARM_MS}`);
@@ -215,16 +215,16 @@ async function measure(
   return rowsOf(name, figures);
 }
 
-function rowsOf(name: WorkName, figures: ReadonlyMap<string, Summary>): Row[] {
+function rowsOf(name: WorkloadName, figures: ReadonlyMap<string, Summary>): Row[] {
   const medians: Medians = Object.fromEntries([...figures].map(([n, f]) => [n, f.median]));
   return [...figures].map(([engine, figure]): Row => {
     const notes = [rate(name, figure.median), share(engine, medians), verdict(name, engine, medians)];
     const note = notes.filter((n) => n !== "").join("; ");
-    return { what: `${WORKS[name].what}: ${engine}`, ...figure, note };
+    return { what: `${WORKLOADS[name].what}: ${engine}`, ...figure, note };
   });
 }
-function rate(name: WorkName, ms: number): string {
-  const { flops = 0, bytes = 0 } = WORKS[name] as { flops?: number; bytes?: number };
+function rate(name: WorkloadName, ms: number): string {
+  const { flops = 0, bytes = 0 } = WORKLOADS[name] as { flops?: number; bytes?: number };
   if (flops > 0) return `${(flops / ms / 1e6).toFixed(1)} GFLOP/s`;
   return bytes > 0 ? `${(bytes / ms / 1e6).toFixed(1)} GB/s` : "";
 }
@@ -234,8 +234,8 @@ function share(engine: string, medians: Medians): string {
   if (limit === undefined || own === undefined || engine.startsWith("limit")) return "";
   return `${((100 * limit) / own).toFixed(0)} % of the limit`;
 }
-function verdict(name: WorkName | "start", engine: string, medians: Medians): string {
-  const promises = TARGETS.filter((t) => t.work === name && t.engine === engine);
+function verdict(name: WorkloadName | "start", engine: string, medians: Medians): string {
+  const promises = TARGETS.filter((t) => t.workload === name && t.engine === engine);
   return promises
     .map(({ what, met }) => {
       const [met1, ratio] = met(medians);

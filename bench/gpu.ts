@@ -1,19 +1,19 @@
-// `npm run bench -- gpu`: the works of gpu/works.ts on CUDA and NV, and PyTorch's figures beside them where
-// python3 has it, all in one run on one GPU. Each device is a process of its own, one after the other.
-// `--only=NAME` measures one work.
+// `npm run bench -- gpu`: the workloads of gpu/workloads.ts on CUDA and NV, and on PyTorch if python3 has it,
+// all in one run on one GPU. Each device is a process of its own, one after the other. `--only=NAME` measures
+// one workload.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Line } from "./gpu/child.ts";
-import { KERNELS, WORKS, type Work } from "./gpu/works.ts";
+import { KERNELS, WORKLOADS, type Workload } from "./gpu/workloads.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
 
-export const GPU_FLAGS = { "--only=NAME": "one work: add, sum, fused, softmax …" };
+export const GPU_FLAGS = { "--only=NAME": "one workload: add, sum, fused, softmax …" };
 
 const DEVICES = ["CUDA", "NV"];
 
-/** The lines that a program prints, or why it prints none. */
+/** The lines that a program prints, or the reason why it prints none. */
 function linesOf(command: string, args: readonly string[]): Line[] | string {
   const answer = spawnSync(command, args, { encoding: "utf8", maxBuffer: 2 ** 26, timeout: 600_000 });
   const lines = (answer.stdout ?? "").split("\n").filter((l) => l.startsWith("{"));
@@ -29,7 +29,7 @@ function linesOf(command: string, args: readonly string[]): Line[] | string {
   );
 }
 
-/** This program's own parts lie beside it: as sources, or in a bundle made for a machine without npm. */
+/** The path of a part of this program: a source, or a bundle made for a machine without npm. */
 function part(...names: readonly string[]): string {
   const found = names.map((n) => join(import.meta.dirname, n)).find((p) => existsSync(p));
   if (found === undefined) throw new Error(`bench: ${names[0]} is missing`);
@@ -38,8 +38,8 @@ function part(...names: readonly string[]): string {
 
 export async function gpu(flags: ReadonlySet<string>): Promise<Report> {
   const only = [...flags].find((f) => f.startsWith("--only="))?.slice("--only=".length);
-  if (only !== undefined && !Object.hasOwn(WORKS, only))
-    throw new Error(`bench gpu: no work ${only}; there are ${Object.keys(WORKS).join(", ")}`);
+  if (only !== undefined && !Object.hasOwn(WORKLOADS, only))
+    throw new Error(`bench gpu: no workload ${only}; there are ${Object.keys(WORKLOADS).join(", ")}`);
   const chosen = only === undefined ? [] : [only];
   const skipped: string[] = [];
   const child = part("gpu/child.ts", "child.mjs");
@@ -54,46 +54,54 @@ export async function gpu(flags: ReadonlySet<string>): Promise<Report> {
   const torch = linesOf("python3", [part("gpu/pytorch.py", "pytorch.py"), ...chosen]);
   if (typeof torch === "string") skipped.push(`PyTorch: ${torch}`);
   const theirs = typeof torch === "string" ? [] : torch;
-  const rows = Object.entries(WORKS).flatMap(([name, work]) => rowsOf(name, work, found, theirs, skipped));
+  const rows = Object.entries(WORKLOADS).flatMap(([name, workload]) =>
+    rowsOf(name, workload, found, theirs, skipped),
+  );
   const card = theirs.find((l) => l.gpu !== undefined)?.gpu;
   return { title: "gpu", rows, skipped, ...(card === undefined ? {} : { facts: { gpu: card } }) };
 }
 
 function rowsOf(
   name: string,
-  work: Work,
+  workload: Workload,
   found: ReadonlyMap<string, readonly Line[]>,
   torch: readonly Line[],
   skipped: string[],
 ): Row[] {
-  const beside = torch.find((l) => l.work === name);
+  const beside = torch.find((l) => l.workload === name);
   const theirs = beside?.ms === undefined ? undefined : summarize(beside.ms).median;
-  if (beside?.error !== undefined) skipped.push(`PyTorch's ${work.what}: ${beside.error}`);
+  if (beside?.error !== undefined) skipped.push(`PyTorch's ${workload.what}: ${beside.error}`);
   const ours = [...found].flatMap(([device, lines]): Row[] => {
-    const line = lines.find((l) => l.work === name);
-    if (line?.error !== undefined) skipped.push(`${work.what} on ${device}: ${line.error.split("\n")[0]}`);
+    const line = lines.find((l) => l.workload === name);
+    if (line?.error !== undefined)
+      skipped.push(`${workload.what} on ${device}: ${line.error.split("\n")[0]}`);
     if (line?.ms === undefined) return [];
     const times = summarize(line.ms);
-    const limit = limitOf(work, theirs);
+    const limit = limitOf(workload, theirs);
     const ratio = theirs === undefined ? "" : `, ${(theirs / times.median).toFixed(2)} × PyTorch`;
     const kernels = line.kernels === undefined ? "" : `, ${line.kernels} kernels`;
     const host = line.hostMs === undefined ? "" : `, host ${(1000 * line.hostMs).toFixed(0)} µs`;
-    const note = `${rate(work, times.median)}${ratio}${kernels}${host}`;
-    return [{ what: `${work.what}: ${device}`, ...times, note, ...(limit === undefined ? {} : { limit }) }];
+    const note = `${rate(workload, times.median)}${ratio}${kernels}${host}`;
+    return [
+      { what: `${workload.what}: ${device}`, ...times, note, ...(limit === undefined ? {} : { limit }) },
+    ];
   });
   if (beside?.ms === undefined || theirs === undefined) return ours;
-  return [...ours, { what: `${work.what}: PyTorch`, ...summarize(beside.ms), note: rate(work, theirs) }];
+  return [
+    ...ours,
+    { what: `${workload.what}: PyTorch`, ...summarize(beside.ms), note: rate(workload, theirs) },
+  ];
 }
 
-/** The milliseconds that the target stands for. */
-function limitOf({ target, amount, unit }: Work, theirs: number | undefined): number | undefined {
+/** The target in milliseconds. */
+function limitOf({ target, amount, unit }: Workload, theirs: number | undefined): number | undefined {
   const three = (ms: number): number => Number(ms.toPrecision(3));
   if ("most" in target) return three(unit === "ms" ? target.most : (target.most * KERNELS) / 1000);
   if ("least" in target) return amount === undefined ? undefined : three(amount / target.least / 1e9);
   return theirs === undefined ? undefined : three(theirs / target.ratio);
 }
 
-function rate({ amount, unit }: Work, ms: number): string {
+function rate({ amount, unit }: Workload, ms: number): string {
   if (amount !== undefined) return `${(amount / ms / 1e9).toPrecision(3)} ${unit}`;
   return unit === "ms" ? `${ms.toPrecision(3)} ms` : `${((1000 * ms) / KERNELS).toPrecision(3)} ${unit}`;
 }

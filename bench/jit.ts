@@ -1,7 +1,7 @@
-// `npm run bench -- jit`: what a captured step costs. (a) 200 tiny kernels, each on the result of the one
-// before: what the host pays to submit them, and how long until they are done, beside jax-js in the same run;
-// (b) the training step of examples/beautiful_mnist.ts: the host's share of it; (c) its memory, with and
-// without the planner; (d) two devices: how much of the time of copies the trace shows beside kernels.
+// `npm run bench -- jit`: what a captured step costs. (a) 200 tiny kernels, each on the previous result: the
+// host time to submit them and the time until they are done, next to jax-js in the same run; (b) the training
+// step of examples/beautiful_mnist.ts: the host's share of its time; (c) its memory with and without the
+// planner; (d) two devices: how much of the copy time overlaps with kernels in the trace.
 
 import { Convnet } from "../examples/convnet.ts";
 import { Device, nn, profiler, type Span, Tensor, TinyJit, withEnv } from "../src/index.ts";
@@ -21,7 +21,7 @@ const matrix = (seed: number): number[][] =>
     Array.from({ length: SIDE }, (_, j) => ((i * SIDE + j + seed) % 7) / 14),
   );
 
-/** One call of a chain of products: until the host is free again, and until the result is there. */
+/** One call of a chain of products: time until the host is free again, and until the result is there. */
 interface Chain {
   readonly name: string;
   readonly call: () => Promise<{ host: number; all: number }>;
@@ -179,7 +179,7 @@ async function mnist(): Promise<Row[]> {
   ];
 }
 
-/** Time in which a span ran beside one of the others, in microseconds. */
+/** The time in which a span overlaps with one of the others, in microseconds. */
 function beside(span: Span, others: readonly Span[]): number {
   const parts = others
     .map((o) => [Math.max(o.start, span.start), Math.min(o.end, span.end)] as const)
@@ -193,7 +193,7 @@ function beside(span: Span, others: readonly Span[]): number {
   return total;
 }
 
-/** Each of two devices multiplies matrices while weights for its next product come from the other. */
+/** Each of two devices multiplies matrices while the other sends the weights of its next product. */
 async function overlap(): Promise<Row> {
   process.stderr.write("two devices\n");
   const devices = ["WASM", "WASM:1"];

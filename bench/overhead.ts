@@ -1,8 +1,8 @@
-// `npm run bench -- overhead`: what a program pays before and besides its arithmetic. (a) from the start of a
-// process to its first printed result, beside bare node and beside peers, all in turn in one run; (b) a fresh
-// small kernel; (c) a graph of 2,000 nodes; (d) a kernel that is compiled already; (e) the first step of
-// training, from the start of a process; (f) WebAssembly's own compiler, sync and async. Gives
-// rows; run.ts prints or writes them.
+// `npm run bench -- overhead`: what a program costs besides its arithmetic. (a) from the start of a process
+// to its first printed result, next to bare node and peers, alternating in one run; (b) a new small kernel;
+// (c) a graph of 2,000 nodes; (d) a kernel that is compiled already; (e) from the start of a process to the
+// end of the first training step; (f) WebAssembly's own compiler, sync and async. Returns rows; run.ts prints
+// them.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,14 +1,13 @@
-// What the compiler itself costs, measured inside one process. overhead.ts bundles this file as the package
-// is bundled and runs it in plain node: `pipeline.mjs PART ROUNDS` prints the samples as JSON, in
-// milliseconds, the first of each from a cold process. Sizes and constants differ every time,
-// so no kernel is ever met twice.
+// What the compiler itself costs, measured inside one process. overhead.ts bundles this file like the package
+// and runs it in plain node: `pipeline.mjs PART ROUNDS` prints the samples as JSON, in milliseconds; the
+// first sample of each is cold. Sizes and constants differ every time, so that no kernel occurs twice.
 
 import type { Renderer } from "../src/codegen/target.ts";
 import { optimized, runnerFor } from "../src/engine/compile.ts";
 import { runSync, toposort } from "../src/helpers.ts";
 import { createSchedule, Device, type LazyBuffer, type ScheduleItem, Tensor } from "../src/index.ts";
 
-/** Milliseconds by name, one entry a round. */
+/** Milliseconds by name, one entry per round. */
 export type Samples = Record<string, number[]>;
 
 const samples: Samples = {};
@@ -25,7 +24,7 @@ function timed<T>(name: string, work: () => T): T {
 
 const filled = (...shape: number[]): Tensor => Tensor.empty(shape).realizeSync();
 
-/** Small kernels as programs have them; `i` makes each one new. */
+/** Typical small kernels; `i` makes each one new. */
 const KERNELS: Record<string, (i: number) => Tensor> = {
   dot: (i) => filled(i + 2).dot(filled(i + 2)),
   elementwise: (i) =>
@@ -37,7 +36,7 @@ const KERNELS: Record<string, (i: number) => Tensor> = {
   softmax: (i) => filled(4, i + 2).softmax(),
 };
 
-/** From a LazyBuffer to a runner that could be called at once; then another one, stage by stage. */
+/** From a LazyBuffer to a runner that is ready to be called; then another one, stage by stage. */
 function kernels(kind: string, rounds: number): void {
   const build = KERNELS[kind] as (i: number) => Tensor;
   const device = Device.get("WASM");
@@ -61,8 +60,8 @@ function only(items: readonly ScheduleItem[]): ScheduleItem {
 
 /**
  * A chain of layers: a matmul, a normalisation, a residual, a sigmoid. `seed` makes every kernel of it new.
- * Spelt in primitives where a method may come to be made of other ops: the graph must stay
- * the same for figures to compare.
+ * Written in primitive ops where a method's definition may change: figures are comparable only if the graph
+ * stays the same.
  */
 function deepNetwork(layers: number, seed: number): LazyBuffer {
   const width = 8 + seed;
@@ -92,7 +91,7 @@ function graphs(rounds: number): void {
   }
 }
 
-/** The second layer of a shape: a new graph of known structure, up to the runner that it finds. */
+/** The second layer of a shape: a new graph of known structure, up to the cached runner. */
 function known(rounds: number): void {
   const layer = (): LazyBuffer => filled(16, 64).dot(filled(64, 64)).add(1).relu().lazydata;
   for (let i = 0; i <= rounds; i++) {
@@ -102,7 +101,7 @@ function known(rounds: number): void {
   }
 }
 
-/** The modules of a graph: one after the other, or all begun before the first is waited for. */
+/** Compiles the modules of a graph: one after the other, or all started before the first wait. */
 async function modules(rounds: number): Promise<void> {
   const renderer = Device.get("WASM").renderer as Renderer;
   for (let i = 0; i < rounds; i++) {
@@ -119,7 +118,7 @@ async function modules(rounds: number): Promise<void> {
   }
 }
 
-/** A kernel that is compiled already, on data that is there: what is left is the engine's own work. */
+/** A compiled kernel on data that is in memory: what remains is the engine's own work. */
 async function realizes(rounds: number): Promise<void> {
   const [a, b] = [filled(16), filled(16)];
   for (let i = 0; i < rounds; i++) {

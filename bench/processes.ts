@@ -1,5 +1,5 @@
-// Processes as something to measure: from asking for one until it has printed what it should. The package
-// that they import is the built one, so it is built first where it is older than src/.
+// Measures processes: from starting one until it has printed what it should. They import the built package,
+// so it is built first if it is older than src/.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 const root = join(import.meta.dirname, "..");
 export const log = (text: string): void => void process.stderr.write(`${text}\n`);
 
-/** The measured package is the built one, and it must be what src/ says. */
+/** The measured package is the built one; it must match src/. */
 export function buildIfStale(): void {
   const newest = (dir: string): number =>
     Math.max(
@@ -25,7 +25,7 @@ export function buildIfStale(): void {
   if (status !== 0) throw new Error(`npm run build failed:\n${stderr}`);
 }
 
-/** Whether bench/package.json's package is there to be measured beside. */
+/** Whether the package of bench/package.json is installed. */
 export const isInstalled = (name: string): boolean => existsSync(join(root, "bench/node_modules", name));
 export const SKIP = "is not installed: npm install --prefix bench --ignore-scripts";
 
@@ -37,7 +37,7 @@ export interface Program {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Milliseconds from asking for a process until it has printed. */
+/** Milliseconds from starting a process until it has printed. */
 export function timeToPrint({ name, file, prints, env = {} }: Program): Promise<number> {
   return new Promise((resolve, reject) => {
     const start = performance.now();

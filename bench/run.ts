@@ -1,6 +1,5 @@
-// `npm run bench -- NAME [--json] [--write]` runs one benchmark and shows its rows, as a table for people or
-// as JSON for machines. `--write` also replaces the benchmark's section of bench/RESULTS.md,
-// `--help` says what else there is.
+// `npm run bench -- NAME [--json] [--write]` runs one benchmark and prints its rows, as a table or as JSON.
+// `--write` also replaces the benchmark's section of bench/RESULTS.md; `--help` lists the other flags.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +20,11 @@ interface Benchmark {
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   beam: { run: beam, what: "the heuristic's kernels beside what BEAM=4 finds", flags: BEAM_FLAGS },
   cpu: { run: cpu, what: "kernels and models beside peers and the machine's limits", flags: CPU_FLAGS },
-  gpu: { run: gpu, what: "works on an NVIDIA GPU, through CUDA and NV, beside PyTorch", flags: GPU_FLAGS },
+  gpu: {
+    run: gpu,
+    what: "workloads on an NVIDIA GPU, through CUDA and NV, beside PyTorch",
+    flags: GPU_FLAGS,
+  },
   jit: { run: jit, what: "what a captured step costs: time of the host, of the device, memory" },
   overhead: { run: overhead, what: "what the compiler costs" },
   train: { run: train, what: "steps of training" },

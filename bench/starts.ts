@@ -1,12 +1,12 @@
 // Whole processes, from their start to their first result: a dot product, and the first step of training on
-// MNIST, with and without what an earlier process compiled. Gives rows for the benchmarks that show them.
+// MNIST, with and without kernels cached by an earlier process. Returns rows for the benchmarks.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildIfStale, log, type Program, timeToPrint } from "./processes.ts";
 import { type Row, summarize } from "./stats.ts";
 
-/** All of them, or those whose name contains `which`. `folder` is for what they keep. */
+/** All of them, or those whose name contains `which`. `folder` is for their caches. */
 export async function startRows(folder: string, which = ""): Promise<Row[]> {
   buildIfStale();
   const cache = join(folder, "cache");

@@ -1,16 +1,16 @@
-// Samples to figures: the median with its spread, the facts of the machine, and tables for people. Knows
-// nothing of what is measured.
+// From samples to figures: the median with its spread, the facts of the machine, and tables. Knows nothing
+// about what is measured.
 
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 
-/** What many samples of one thing come to, in their unit. */
+/** A summary of many samples, in their unit. */
 export interface Summary {
   readonly median: number;
   readonly p10: number;
   readonly p90: number;
   readonly samples: number;
 }
-/** One thing that was measured, in milliseconds unless its unit is another. */
+/** One measured quantity, in milliseconds unless `unit` says otherwise. */
 export interface Row extends Summary {
   readonly what: string;
   /** the median must stay below */
@@ -25,7 +25,7 @@ export interface Report {
   readonly rows: readonly Row[];
   /** what could not be measured, and why */
   readonly skipped: readonly string[];
-  /** of the machine, beside those that `machine()` knows */
+  /** facts of the machine, besides those of `machine()` */
   readonly facts?: Readonly<Record<string, string>>;
 }
 
@@ -79,11 +79,11 @@ function verdict({ median, limit, target, note }: Row): string {
   return (target !== undefined && median >= target ? "limit met" : "met") + said;
 }
 
-/** Three significant digits are all that a shared machine can honestly say. */
+/** Three significant digits: a shared machine is not more precise. */
 const digits = (x: number): string =>
   x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x >= 1 ? x.toFixed(2) : x.toFixed(3);
 
-/** A table in Markdown whose columns also line up in a terminal. */
+/** A Markdown table whose columns are also aligned in a terminal. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((h, i) => Math.max(h.length, ...rows.map((r) => r[i]?.length ?? 0)));
   const isText = (i: number): boolean => i === 0 || i === head.length - 1;

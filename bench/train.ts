@@ -1,7 +1,7 @@
 // `npm run bench -- train`: a step of training, from a batch in memory to updated weights: forward, backward
 // and Adam, for the convnet of examples/beautiful_mnist.ts and for an MLP. Each model trains in processes of
-// its own, so that every first step is a cold one. Called by itself, `train.ts MODEL STEPS`, this file is
-// such a process and prints samples.
+// its own, so that every first step is cold. Called as `train.ts MODEL STEPS`, this file is such a process
+// and prints samples.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -35,8 +35,8 @@ const MODELS = {
 type ModelName = keyof typeof MODELS;
 
 /**
- * What a process found: milliseconds and kernels of each step, the loss after the
- * last, and what the digits were.
+ * The result of a process: milliseconds and kernels of each step, the loss after the last, and which digits
+ * were used.
  */
 interface Run {
   readonly ms: readonly number[];

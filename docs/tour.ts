@@ -1,5 +1,5 @@
 // 2 + 3, four times: as a list of uops, as a ScheduleItem, as LazyBuffers, as Tensors. Each level builds the
-// one before it for you, so read from the bottom of the compiler up to the line that you would really write.
+// previous one for you: read from the bottom of the compiler up to the line that you would really write.
 //
 // Run it with `npm run tour`.
 
@@ -30,7 +30,7 @@ import {
 
 const wasm = await Device.open("WASM");
 
-/** One int as an array of the host, which is a device too: EXT. */
+/** One int in an array of the host, which is a device too: EXT. */
 const onHost = (value: number): Buffer =>
   new Buffer("EXT", 1, dtypes.int).allocate(new Uint8Array(new Int32Array([value]).buffer));
 
@@ -44,7 +44,7 @@ function onWasm(value: number): Buffer {
 // -----------------------------------------------------------------------------------------------------------
 console.log("1. UOps: what one kernel does, step by step\n");
 
-// A kernel is a list. Every step names its sources, and add() gives back the step for later ones to use.
+// A kernel is a list. Every uop names its sources; add() returns the uop, so that later ones can use it.
 const uops = new UOpGraph();
 const data0 = uops.add(UOps.DEFINE_GLOBAL, PtrDType(dtypes.int), [], [0, "data0", true]); // true: written to
 const data1 = uops.add(UOps.DEFINE_GLOBAL, PtrDType(dtypes.int), [], [1, "data1", false]);
@@ -56,7 +56,7 @@ const added = uops.add(UOps.ALU, dtypes.int, [left, right], BinaryOps.ADD);
 uops.add(UOps.STORE, undefined, [data0, zero, added]);
 console.log(String(uops));
 
-// A renderer spells the list: here in C, to be read, and as a WebAssembly module, to be run.
+// A renderer translates the list: here to C, for reading, and to a WebAssembly module, for running.
 console.log(`\n${uopsToCStyle(ClangLanguage, "add", uops)}\n`);
 const code = wasm.renderer?.render("add", uops) as Uint8Array;
 const program = await wasm.compile("add", code);
@@ -71,7 +71,7 @@ await program.run(
 );
 console.log(`${code.byteLength} bytes of WebAssembly say: ${(await answer.data())[0]}`);
 
-// Had both been constants, there would be nothing left to run: add() folds what it can.
+// If both were constants, nothing would be left to run: add() folds constants.
 const folded = new UOpGraph();
 const two = folded.add(UOps.CONST, dtypes.int, [], 2);
 const three = folded.add(UOps.CONST, dtypes.int, [], 3);
@@ -81,8 +81,8 @@ console.log(`two constants are folded at once: ${five.op} ${five.arg}`);
 // -----------------------------------------------------------------------------------------------------------
 console.log("\n2. ScheduleItem: what is to be computed, and on which buffers\n");
 
-// The AST says what, not how: no loops, no addresses. A ShapeTracker says how each buffer is looked at; here
-// it is one element seen as one element. The uops above are what such a tree is lowered to.
+// The AST says what, not how: no loops, no addresses. A ShapeTracker says how each buffer is seen; here one
+// element is seen as one element. Such a tree is lowered to the uops above.
 const st = ShapeTracker.fromShape([1]);
 const one = { dtype: dtypes.int, shape: [1] };
 const load: LazyOp = { op: BufferOps.LOAD, srcs: [], arg: new MemBuffer(1, dtypes.int, st), ...one };
@@ -101,7 +101,7 @@ const item: ScheduleItem = {
   lazies: [],
 };
 
-// The queue lowers, renders and compiles the item when its turn comes, and allocates the output.
+// The queue lowers, renders and compiles the item when it reaches it, and allocates the output.
 const queue = new CommandQueue([item]);
 console.log(`\nin the queue of ${queue}`);
 await queue.run();
@@ -110,27 +110,25 @@ console.log(`the queue ran and left: ${(await output.data())[0]}`);
 // -----------------------------------------------------------------------------------------------------------
 console.log("\n3. LazyBuffers: a graph of what depends on what\n");
 
-// Nothing runs here either. A buffer of the host is a leaf, a COPY brings it to the device, ADD takes two
-// nodes.
+// Nothing runs here either. A host buffer is a leaf, a COPY moves it to the device, ADD takes two nodes.
 const a = LazyBuffer.fromBuffer(onHost(2), [1]).copyToDevice("WASM");
 const b = LazyBuffer.fromBuffer(onHost(3), [1]).copyToDevice("WASM");
 const c = a.e(BinaryOps.ADD, b);
 console.log(`${c}\n  of ${a}\n  and ${b}`);
 
-// The schedule cuts the graph into items: two copies and one kernel, each after what it needs.
+// The schedule turns the graph into items: two copies and one kernel, in dependency order.
 const schedule = createSchedule([c]);
 console.log(`\nscheduled: ${schedule.map((si) => si.ast[0]?.op).join(", ")}`);
 await runSchedule(schedule);
 
-// Now c has memory and no sources any more, so that asking again costs nothing.
+// Now c has memory and no sources, so asking again costs nothing.
 console.log(`${c}: ${(await c.buffer.data())[0]}`);
 console.log(`scheduled again: ${createSchedule([c]).length} items`);
 
 // -----------------------------------------------------------------------------------------------------------
 console.log("\n4. Tensors: what you would write\n");
 
-// A Tensor is a LazyBuffer with a good set of methods. Asking for a value is what makes everything above
-// happen.
+// A Tensor is a LazyBuffer with a good set of methods. Asking for a value makes everything above happen.
 const t = new Tensor([2]).add(new Tensor([3]));
 console.log(`${t} stands for ${t.lazydata}`);
 console.log(`and is ${await t.item()}`);

@@ -1,6 +1,6 @@
-// The small convnet that reads handwritten digits. `npm run mnist` trains it and tests it on 10,000 that it
-// has never seen. STEPS and BATCH change how long and how wide, TESTS on how many it is tested, DEV the
-// device, SAVE where the weights go; JIT=0 trains without the jit, with the same losses.
+// A small convnet that reads handwritten digits. `npm run mnist` trains it and tests it on 10,000 digits that
+// it has never seen. STEPS and BATCH set the length of the training and the batch size, TESTS the number of
+// test digits, DEV the device, SAVE the file of weights. JIT=0 trains without the jit, with the same losses.
 
 import { Device, GlobalCounters, nn, Tensor, TinyJit } from "gradloom";
 import { Convnet } from "./convnet.ts";
@@ -11,7 +11,7 @@ const BATCH = setting("BATCH", 128);
 const TESTS = setting("TESTS", 10_000);
 const SAVE = process.env.SAVE ?? "beautiful_mnist.safetensors";
 
-/** The part of `x` that the model names as `y` says, in batches of 500. */
+/** The percentage of `x` that the model labels as in `y`, in batches of 500. */
 async function accuracy(model: Convnet, x: Tensor, y: Tensor): Promise<number> {
   let right = 0;
   for (const batch of nn.datasets.batches({ x, y }, 500, { shuffle: false })) {
@@ -36,7 +36,7 @@ console.log(
 const model = new Convnet();
 const optimizer = new nn.optim.Adam(nn.getParameters(model), { lr: 0.002 });
 const rates = new nn.optim.CosineAnnealingLR(optimizer, { tMax: STEPS });
-// captured at its second call; from the third on its kernels run again without this function
+// captured at its second call; from the third call its kernels are replayed without this function
 const train = new TinyJit(async () => {
   const { x, y } = nn.datasets.sample({ x: xTrain, y: yTrain }, BATCH);
   const guess = Tensor.train(() => model.forward(x));

@@ -1,7 +1,7 @@
-// beautiful_mnist.ts on several devices at once: every device has a copy of the weights and of the digits,
-// computes its share of each batch, and the gradients are added up between them. The losses are those of one
-// device. DEVICES names them; STEPS, BATCH, TESTS and SAVE are those of beautiful_mnist.ts;
-// SEED starts the random numbers.
+// beautiful_mnist.ts on several devices at once: every device has a replica of the weights and of the digits
+// and computes its shard of each batch; an allreduce adds up the gradients. The losses are those of one
+// device. DEVICES names the devices, SEED seeds the random numbers; STEPS, BATCH, TESTS and SAVE are as in
+// beautiful_mnist.ts.
 
 import { GlobalCounters, nn, Tensor } from "gradloom";
 import { Convnet } from "./convnet.ts";
@@ -13,7 +13,7 @@ const BATCH = setting("BATCH", 128);
 const TESTS = setting("TESTS", 10_000);
 const SAVE = process.env.SAVE ?? "beautiful_mnist.safetensors";
 
-/** The part of `x` that the model names as `y` says, in batches of 500 that all devices share. */
+/** The percentage of `x` that the model labels as in `y`, in batches of 500 sharded over all devices. */
 async function accuracy(model: Convnet, x: Tensor, y: Tensor): Promise<number> {
   let right = 0;
   for (const batch of nn.datasets.batches({ x, y }, 500, { shuffle: false })) {
@@ -25,8 +25,8 @@ async function accuracy(model: Convnet, x: Tensor, y: Tensor): Promise<number> {
 
 Tensor.manualSeed(setting("SEED", 42));
 const { xTrain, yTrain, xTest, yTest } = await nn.datasets.mnist();
-// Without a dim: a copy on each device. The running statistics of the batch norms are
-// part of the state, so they go too.
+// Without a dim: a replica on each device. The running statistics of the batch norms are part of the state,
+// so they are replicated too.
 const model = new Convnet();
 for (const t of [xTrain, yTrain, ...Object.values(nn.getStateDict(model))]) t.shard_(DEVICES);
 console.log(`${xTrain.shape[0]} digits to learn from; devices ${xTrain.device}`);
@@ -35,7 +35,7 @@ const optimizer = new nn.optim.Adam(nn.getParameters(model));
 let start = performance.now();
 for (let step = 1; step <= STEPS; step++) {
   GlobalCounters.reset();
-  // each device picks its share of the batch out of its own digits
+  // each device draws its shard of the batch from its own replica
   const { x, y } = nn.datasets.sample({ x: xTrain, y: yTrain }, BATCH, { sharded: true });
   const loss = Tensor.train(() => model.forward(x)).crossEntropy(y);
   optimizer.zeroGrad();
@@ -57,7 +57,7 @@ const n = Math.min(TESTS, yTest.shape[0] as number);
 const [x, y] = [xTest.narrow(0, 0, n), yTest.narrow(0, 0, n)];
 console.log(`test accuracy on ${n} digits: ${(await accuracy(model, x, y)).toFixed(2)} %`);
 
-// What was trained on several devices is saved, and loaded, as if it were on one.
+// A model that was trained on several devices is saved and loaded like any other.
 await nn.safeSave(nn.getStateDict(model), SAVE, { model: "beautiful_mnist" });
 const again = new Convnet();
 for (const t of Object.values(nn.getStateDict(again))) t.shard_(DEVICES);

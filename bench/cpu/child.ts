@@ -1,39 +1,39 @@
 // A process of one engine: `child.ts ENGINE` reads lines from its input and answers each with one line of
-// JSON. `open WORK` prepares, `run MS` repeats the work for so long and gives the milliseconds of each time,
-// of the clock and of the processor, `close` lets go.
+// JSON. `open WORKLOAD` prepares, `run MS` repeats the workload for this long and returns the milliseconds of
+// each run (wall time and processor time), `close` frees.
 
 import { createInterface } from "node:readline";
-import type { Engine, Work, WorkName } from "./works.ts";
+import type { Engine, Workload, WorkloadName } from "./workloads.ts";
 
 const [name = ""] = process.argv.slice(2);
 const { engine } = (await import(`./${name}`)) as { engine: Engine };
 
-let work: Work | undefined;
+let workload: Workload | undefined;
 const COMMANDS: Record<string, (arg: string) => Promise<unknown>> = {
-  async works() {
+  async workloads() {
     return Object.keys(engine);
   },
   async open(arg) {
-    const open = engine[arg as WorkName];
+    const open = engine[arg as WorkloadName];
     if (open === undefined) throw new Error(`${name} has no ${arg}`);
-    work = await open();
+    workload = await open();
     return true;
   },
   async run(arg) {
-    if (work === undefined) throw new Error("open a work first");
+    if (workload === undefined) throw new Error("open a workload first");
     const samples: [wall: number, cpu: number][] = [];
     const end = performance.now() + Number(arg);
     do {
       const [start, before] = [performance.now(), process.cpuUsage()];
-      await work.run();
+      await workload.run();
       const { user, system } = process.cpuUsage(before);
       samples.push([performance.now() - start, (user + system) / 1000]);
     } while (performance.now() < end);
     return samples;
   },
   async close() {
-    work?.close?.();
-    work = undefined;
+    workload?.close?.();
+    workload = undefined;
     (globalThis as { gc?: () => void }).gc?.();
     return true;
   },

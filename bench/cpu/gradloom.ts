@@ -1,9 +1,9 @@
-// gradloom's way to do the works, on the device that DEV names. Single functions are built and realised each
-// time, as a user's line of code would; steps of training and of a model go through TinyJit.
+// The workloads in gradloom, on the device DEV. Single functions are built and realised each time, like a
+// user's line of code; training steps and model steps go through TinyJit.
 
 import { Convnet } from "../../examples/convnet.ts";
 import { Device, nn, Tensor, TinyJit } from "../../src/index.ts";
-import { type Engine, GPT2, numbers, type Work } from "./works.ts";
+import { type Engine, GPT2, numbers, type Workload } from "./workloads.ts";
 
 const device = await Device.open();
 
@@ -23,17 +23,17 @@ const done = async (...ts: Tensor[]): Promise<void> => {
   await Tensor.realize(...ts);
   await device.synchronize();
 };
-/** The result is let go at once, as the other engines let go of theirs: its memory serves the next. */
+/** The result is freed at once, as in the other engines: its memory is used for the next one. */
 async function finish(t: Tensor): Promise<void> {
   await done(t);
   t.dispose();
 }
-const work = (f: () => Tensor): Work => ({ run: () => finish(f()) });
+const workload = (f: () => Tensor): Workload => ({ run: () => finish(f()) });
 
 const rows = (): Promise<Tensor> => tensor(1, 4096, 1024);
 
-/** A step of training on one batch, again and again. */
-async function training(model: { forward(x: Tensor): Tensor }, shape: readonly number[]): Promise<Work> {
+/** A training step on one batch, again and again. */
+async function training(model: { forward(x: Tensor): Tensor }, shape: readonly number[]): Promise<Workload> {
   Tensor.manualSeed(1);
   const optimizer = new nn.optim.Adam(nn.getParameters(model));
   const [x, y] = [await tensor(1, ...shape), Tensor.randint(0, 10, [shape[0] as number]).contiguous()];
@@ -69,8 +69,8 @@ async function weights(...shape: number[]): Promise<Tensor> {
   await done(t);
   return t;
 }
-/** The next token's logits after `keys - 1` others whose keys and values are known. */
-async function gpt2(): Promise<Work> {
+/** The logits of the next token after `keys - 1` others whose keys and values are cached. */
+async function gpt2(): Promise<Workload> {
   const linear = async (i: number, o: number) => ({ w: await weights(i, o), b: await weights(o) });
   const norm = async () => ({ g: await weights(dim), b: await weights(dim) });
   const layer = async () => ({
@@ -111,31 +111,31 @@ async function gpt2(): Promise<Work> {
 export const engine: Engine = {
   async matmul() {
     const [a, b] = [await tensor(1, 1024, 1024), await tensor(2, 1024, 1024)];
-    return work(() => a.matmul(b));
+    return workload(() => a.matmul(b));
   },
   async relu() {
     const [a, b, c] = [await tensor(1, 2 ** 24), await tensor(2, 2 ** 24), await tensor(3, 2 ** 24)];
-    return work(() => a.mul(b).add(c).relu().mul(0.5));
+    return workload(() => a.mul(b).add(c).relu().mul(0.5));
   },
   async sum() {
     const a = await tensor(1, 2 ** 24);
-    return work(() => a.sum());
+    return workload(() => a.sum());
   },
   async softmax() {
     const a = await rows();
-    return work(() => a.softmax());
+    return workload(() => a.softmax());
   },
   async layernorm() {
     const a = await rows();
-    return work(() => a.layerNorm(1024));
+    return workload(() => a.layerNorm(1024));
   },
   async var() {
     const a = await rows();
-    return work(() => a.var(1));
+    return workload(() => a.var(1));
   },
   async conv() {
     const [x, w] = [await tensor(1, 8, 32, 56, 56), await tensor(2, 64, 32, 3, 3)];
-    return work(() => x.conv2d(w, undefined, { padding: 1 }));
+    return workload(() => x.conv2d(w, undefined, { padding: 1 }));
   },
   mlp: () => training(mlp(), [128, 784]),
   mnist: () => training(new Convnet(), [128, 1, 28, 28]),

@@ -1,8 +1,8 @@
-// jax-js's way to do the works: everything through jit. It counts references: a use of an array consumes it,
-// `.ref` keeps it. The package is bench's own (npm install --prefix bench).
+// The workloads in jax-js: everything goes through jit. Arrays are reference counted: a use consumes an
+// array, `.ref` keeps it. The package is installed by npm install --prefix bench.
 
 import { blockUntilReady, defaultDevice, init, jit, lax, nn, numpy as np, valueAndGrad } from "@jax-js/jax";
-import { numbers } from "./works.ts";
+import { numbers } from "./workloads.ts";
 
 await init("wasm");
 defaultDevice("wasm");
@@ -17,7 +17,7 @@ const array = (seed, ...shape) =>
     )
     .reshape(shape);
 
-function work(f, ...xs) {
+function workload(f, ...xs) {
   const fast = jit(f);
   return {
     async run() {
@@ -75,20 +75,20 @@ function mlp() {
 const rows = () => array(1, 4096, 1024);
 
 export const engine = {
-  matmul: async () => work((a, b) => np.matmul(a, b), array(1, 1024, 1024), array(2, 1024, 1024)),
+  matmul: async () => workload((a, b) => np.matmul(a, b), array(1, 1024, 1024), array(2, 1024, 1024)),
   relu: async () =>
-    work(
+    workload(
       (a, b, c) => nn.relu(a.mul(b).add(c)).mul(0.5),
       array(1, 2 ** 24),
       array(2, 2 ** 24),
       array(3, 2 ** 24),
     ),
-  sum: async () => work((a) => a.sum(), array(1, 2 ** 24)),
-  softmax: async () => work((a) => nn.softmax(a, -1), rows()),
-  layernorm: async () => work((a) => nn.standardize(a, -1), rows()),
-  var: async () => work((a) => np.var_(a, 1, { correction: 1 }), rows()),
+  sum: async () => workload((a) => a.sum(), array(1, 2 ** 24)),
+  softmax: async () => workload((a) => nn.softmax(a, -1), rows()),
+  layernorm: async () => workload((a) => nn.standardize(a, -1), rows()),
+  var: async () => workload((a) => np.var_(a, 1, { correction: 1 }), rows()),
   conv: async () =>
-    work(
+    workload(
       (x, w) => lax.convGeneralDilated(x, w, [1, 1], "SAME"),
       array(1, 8, 32, 56, 56),
       array(2, 64, 32, 3, 3),

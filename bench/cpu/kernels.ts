@@ -1,8 +1,8 @@
-// The kernels that the works of the cpu bench spend their time in, each as the tensor that a schedule makes
-// it of. Nothing holds data: beam.ts compiles and times them, test/codegen/innerloops.test.ts reads them.
+// The kernels in which the workloads of the cpu bench spend their time, each as the tensor from which it is
+// scheduled. Nothing holds data: beam.ts compiles and times them, test/codegen/innerloops.test.ts reads them.
 
 import { createSchedule, type ScheduleItem, Tensor } from "../../src/index.ts";
-import { GPT2 } from "./works.ts";
+import { GPT2 } from "./workloads.ts";
 
 const empty = (...shape: number[]): Tensor => Tensor.empty(shape);
 const { dim, heads, vocab, keys } = GPT2;

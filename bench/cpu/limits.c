@@ -1,5 +1,6 @@
-// The machine's own limits, in the protocol of child.ts: `limits THREADS`. What is measured is the least that a work must
-// do, on arrays of its size: multiply and add in registers, read, copy, or stream three arrays into a fourth.
+// The machine's own limits, in the protocol of child.ts: `limits THREADS`. It measures the least that a
+// workload must do, on arrays of its size: multiply and add in registers, read, copy, or stream three arrays
+// into a fourth.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -68,26 +69,26 @@ static float* array(void) {
   return p;
 }
 
-static const struct { const char *work, *kind; long size; } WORKS[] = {
+static const struct { const char *workload, *kind; long size; } WORKLOADS[] = {
     {"matmul", "fma", 1L << 30},          {"conv", "fma", 8L * 64 * 56 * 56 * 32 * 9},
     {"relu", "stream", 1L << 24},         {"sum", "read", 1L << 24},
     {"softmax", "copy", 4096L * 1024},    {"layernorm", "copy", 4096L * 1024},
     {"var", "read", 4096L * 1024},        {"gpt2", "read", 124000000L},
 };
-#define N (sizeof WORKS / sizeof *WORKS)
+#define N (sizeof WORKLOADS / sizeof *WORKLOADS)
 
 int main(int argc, char** argv) {
   threads = argc > 1 ? atoi(argv[1]) : 1;
   char line[256], name[64];
   while (fgets(line, sizeof line, stdin)) {
     double ms;
-    if (!strncmp(line, "works", 5)) {
+    if (!strncmp(line, "workloads", 9)) {
       printf("{\"value\":[");
-      for (unsigned i = 0; i < N; i++) printf("%s\"%s\"", i ? "," : "", WORKS[i].work);
+      for (unsigned i = 0; i < N; i++) printf("%s\"%s\"", i ? "," : "", WORKLOADS[i].workload);
       printf("]}\n");
     } else if (sscanf(line, "open %63s", name) == 1) {
       for (unsigned i = 0; i < N; i++)
-        if (!strcmp(name, WORKS[i].work)) kind = WORKS[i].kind, size = WORKS[i].size;
+        if (!strcmp(name, WORKLOADS[i].workload)) kind = WORKLOADS[i].kind, size = WORKLOADS[i].size;
       if (strcmp(kind, "fma")) a = array();
       if (!strcmp(kind, "stream")) b = array(), c = array();
       if (!strcmp(kind, "stream") || !strcmp(kind, "copy")) d = array();

@@ -1,8 +1,8 @@
-// The works as ONNX models, built here, for any package that runs such models: ort.mjs and
-// ortweb.mjs give their sessions.
+// The workloads as ONNX models, built here, for any package that runs such models: ort.mjs and ortweb.mjs
+// provide the sessions.
 
 import { Graph } from "./onnx.ts";
-import { GPT2, numbers } from "./works.ts";
+import { GPT2, numbers } from "./workloads.ts";
 
 const count = (shape) => shape.reduce((a, b) => a * b, 1);
 
@@ -19,10 +19,10 @@ const runner = (open, Tensor) => async (inputs, shape, build) => {
 const scalar = (g, x) => g.weight(Float32Array.of(x), 1);
 const rows = [{ name: "x", shape: [4096, 1024] }];
 
-async function gpt2(work) {
+async function gpt2(workload) {
   const { layers, dim, heads, vocab, keys } = GPT2;
   const head = dim / heads;
-  return work([{ name: "token", shape: [1, dim] }], [1, vocab], (g, token) => {
+  return workload([{ name: "token", shape: [1, dim] }], [1, vocab], (g, token) => {
     const weights = (...shape) =>
       g.weight(
         numbers(count(shape), shape.length).map((x) => x * 0.05),
@@ -59,10 +59,10 @@ async function gpt2(work) {
 }
 
 export function models(open, Tensor) {
-  const work = runner(open, Tensor);
+  const workload = runner(open, Tensor);
   return {
     matmul: () =>
-      work(
+      workload(
         [
           { name: "a", shape: [1024, 1024] },
           { name: "b", shape: [1024, 1024] },
@@ -71,15 +71,16 @@ export function models(open, Tensor) {
         (g, a, b) => g.op("MatMul", [a, b]),
       ),
     relu: () =>
-      work(
+      workload(
         ["a", "b", "c"].map((name) => ({ name, shape: [2 ** 24] })),
         [2 ** 24],
         (g, a, b, c) => g.op("Mul", [g.op("Relu", [g.op("Add", [g.op("Mul", [a, b]), c])]), scalar(g, 0.5)]),
       ),
-    sum: () => work([{ name: "x", shape: [2 ** 24] }], [], (g, x) => g.op("ReduceSum", [x], { keepdims: 0 })),
-    softmax: () => work(rows, [4096, 1024], (g, x) => g.op("Softmax", [x], { axis: -1 })),
+    sum: () =>
+      workload([{ name: "x", shape: [2 ** 24] }], [], (g, x) => g.op("ReduceSum", [x], { keepdims: 0 })),
+    softmax: () => workload(rows, [4096, 1024], (g, x) => g.op("Softmax", [x], { axis: -1 })),
     layernorm: () =>
-      work(rows, [4096, 1024], (g, x) => {
+      workload(rows, [4096, 1024], (g, x) => {
         const [one, zero] = [
           g.weight(new Float32Array(1024).fill(1), 1024),
           g.weight(new Float32Array(1024), 1024),
@@ -87,7 +88,7 @@ export function models(open, Tensor) {
         return g.op("LayerNormalization", [x, one, zero], { axis: -1, epsilon: 1e-5 });
       }),
     var: () =>
-      work(rows, [4096, 1], (g, x) => {
+      workload(rows, [4096, 1], (g, x) => {
         const rest = g.op("Sub", [x, g.op("ReduceMean", [x, g.ints(1)])]);
         return g.op("Mul", [
           g.op("ReduceMean", [g.op("Mul", [rest, rest]), g.ints(1)]),
@@ -95,9 +96,9 @@ export function models(open, Tensor) {
         ]);
       }),
     conv: () =>
-      work([{ name: "x", shape: [8, 32, 56, 56] }], [8, 64, 56, 56], (g, x) =>
+      workload([{ name: "x", shape: [8, 32, 56, 56] }], [8, 64, 56, 56], (g, x) =>
         g.op("Conv", [x, g.weight(numbers(64 * 32 * 9), 64, 32, 3, 3)], { pads: [1, 1, 1, 1] }),
       ),
-    gpt2: () => gpt2(work),
+    gpt2: () => gpt2(workload),
   };
 }

@@ -1,6 +1,6 @@
 // Writes ONNX models, as far as the bench needs them: a graph of nodes over float32 tensors as the bytes of a
-// ModelProto. Weights are initializers, so that a runtime may rearrange them. Protobuf by
-// hand: tags, lengths and varints.
+// ModelProto. Weights are initializers, so that a runtime may rearrange them. Protobuf is written by hand:
+// tags, lengths and varints.
 
 type Attribute = number | readonly number[];
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -69,7 +69,7 @@ function initializer(name: string, shape: readonly number[], type: number, data:
   return m.varint(2, type).bytes(8, name).bytes(9, data);
 }
 
-/** A graph as it grows: every method gives the name of a value. */
+/** A graph under construction: every method returns the name of a value. */
 export class Graph {
   readonly #graph = new Message();
   #count = 0;

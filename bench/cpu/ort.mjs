@@ -1,5 +1,5 @@
-// onnxruntime-node's way to do the works. THREADS says how many threads it may use; they sleep between runs,
-// so that the other engines have the machine when it is their turn.
+// The workloads in onnxruntime-node, with THREADS threads. They sleep between runs, so that the other engines
+// have the machine to themselves.
 
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { models } from "./models.mjs";

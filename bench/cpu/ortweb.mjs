@@ -1,4 +1,4 @@
-// onnxruntime-web's way to do the works, on its wasm backend with as many threads as THREADS says.
+// The workloads in onnxruntime-web, on its wasm backend with THREADS threads.
 
 import { env, InferenceSession, Tensor } from "onnxruntime-web";
 import { models } from "./models.mjs";

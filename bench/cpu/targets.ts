@@ -1,26 +1,26 @@
-// What was promised for each work: the figures of issue 5. A promise is held against what the same run
-// measured; where the rival is not an npm package (PyTorch, tinygrad), against the milliseconds it
-// took on two AVX2 cores elsewhere.
+// The targets of each workload: the figures of issue 5. A target is compared with what the same run measured.
+// If the rival is not an npm package (PyTorch, tinygrad), it is compared with the milliseconds the rival took
+// on two AVX2 cores elsewhere.
 
-import type { WorkName } from "./works.ts";
+import type { WorkloadName } from "./workloads.ts";
 
 /** By the name of the engine. */
 export type Medians = Readonly<Record<string, number>>;
 
 export interface Target {
-  readonly work: WorkName;
+  readonly workload: WorkloadName;
   readonly engine: string;
   readonly what: string;
-  /** whether it holds, and the figure that says so */
+  /** whether it is met, and the figure that shows it */
   readonly met: (m: Medians) => readonly [boolean, number];
 }
 
 const of = (m: Medians, name: string): number => m[name] ?? NaN;
-/** So many times the speed of another. */
+/** A multiple of the speed of another engine. */
 const times =
   (factor: number, other: string) =>
-  (work: WorkName, engine: string): Target => ({
-    work,
+  (workload: WorkloadName, engine: string): Target => ({
+    workload,
     engine,
     what: `≥ ${factor} × ${other}`,
     met: (m) => {
@@ -30,8 +30,8 @@ const times =
   });
 const within =
   (ms: number, whose = "") =>
-  (work: WorkName, engine: string): Target => ({
-    work,
+  (workload: WorkloadName, engine: string): Target => ({
+    workload,
     engine,
     what: `≤ ${ms} ms${whose}`,
     met: (m) => [of(m, engine) <= ms, of(m, engine) / ms],

@@ -1,9 +1,9 @@
-// TensorFlow.js's way to do the works, on its wasm backend, which computes as it is called. Its convolutions
-// are NHWC, and its memory is freed by hand. The packages are bench's own (npm install --prefix bench).
+// The workloads in TensorFlow.js, on its wasm backend, which computes eagerly. Its convolutions are NHWC, and
+// its memory is freed by hand. The packages are installed by npm install --prefix bench.
 
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
-import { GPT2, numbers } from "./works.ts";
+import { GPT2, numbers } from "./workloads.ts";
 
 await tf.setBackend("wasm");
 
@@ -15,7 +15,7 @@ const tensor = (seed, ...shape) =>
     ),
     shape,
   );
-const work = (f, ...xs) => ({
+const workload = (f, ...xs) => ({
   run: async () => tf.tidy(() => f(...xs)).dispose(),
   close: () => tf.dispose(xs),
 });
@@ -86,20 +86,20 @@ function gpt2() {
 }
 
 export const engine = {
-  matmul: async () => work((a, b) => tf.matMul(a, b), tensor(1, 1024, 1024), tensor(2, 1024, 1024)),
+  matmul: async () => workload((a, b) => tf.matMul(a, b), tensor(1, 1024, 1024), tensor(2, 1024, 1024)),
   relu: async () =>
-    work(
+    workload(
       (a, b, c) => tf.mul(tf.relu(tf.add(tf.mul(a, b), c)), 0.5),
       tensor(1, 2 ** 24),
       tensor(2, 2 ** 24),
       tensor(3, 2 ** 24),
     ),
-  sum: async () => work((a) => tf.sum(a), tensor(1, 2 ** 24)),
-  softmax: async () => work((a) => tf.softmax(a), tensor(1, 4096, 1024)),
-  layernorm: async () => work((a) => layernorm(a), tensor(1, 4096, 1024)),
-  var: async () => work((a) => tf.mul(tf.moments(a, 1).variance, 1024 / 1023), tensor(1, 4096, 1024)),
+  sum: async () => workload((a) => tf.sum(a), tensor(1, 2 ** 24)),
+  softmax: async () => workload((a) => tf.softmax(a), tensor(1, 4096, 1024)),
+  layernorm: async () => workload((a) => layernorm(a), tensor(1, 4096, 1024)),
+  var: async () => workload((a) => tf.mul(tf.moments(a, 1).variance, 1024 / 1023), tensor(1, 4096, 1024)),
   conv: async () =>
-    work((x, w) => tf.conv2d(x, w, 1, "same"), tensor(1, 8, 56, 56, 32), tensor(2, 3, 3, 32, 64)),
+    workload((x, w) => tf.conv2d(x, w, 1, "same"), tensor(1, 8, 56, 56, 32), tensor(2, 3, 3, 32, 64)),
   mlp: async () => mlp(),
   gpt2: async () => gpt2(),
 };

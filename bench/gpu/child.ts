@@ -1,22 +1,22 @@
-// A process of one GPU device: `child.ts DEVICE [WORK…]` measures the works one after the other and prints a
-// line of JSON for each: milliseconds a run, in batches that are long enough for
-// the clock, or why it could not.
+// A process of one GPU device: `child.ts DEVICE [WORKLOAD…]` measures the workloads one after the other and
+// prints a line of JSON for each: milliseconds per run, in batches that are long enough for the clock, or the
+// reason for a failure.
 
 import { Device } from "../../src/index.ts";
 import { flushFreed } from "../../src/runtime/cache.ts";
-import { WORKS } from "./works.ts";
+import { WORKLOADS } from "./workloads.ts";
 
-/** A batch takes about this long; so many are measured. */
+/** How long a batch takes, and how many are measured. */
 const [BATCH_MS, BATCHES] = [40, 9];
-/** After a rest the clock of a GPU is low; under NV it takes this long to rise. */
+/** After a pause the clock of a GPU is low; with NV it takes this long to rise. */
 const WARM_MS = 400;
 
-/** What one work came to; pytorch.py prints the same lines. */
+/** The result of one workload; pytorch.py prints the same lines. */
 export interface Line {
-  readonly work: string;
+  readonly workload: string;
   readonly gpu?: string;
   readonly ms?: readonly number[];
-  /** until the host is free again, of one run */
+  /** the time until the host is free again, for one run */
   readonly hostMs?: number;
   readonly kernels?: number;
   readonly error?: string;
@@ -24,9 +24,9 @@ export interface Line {
 
 async function measure(name: string): Promise<Line> {
   const device = Device.get(Device.DEFAULT);
-  const work = WORKS[name];
-  if (work === undefined) return { work: name, error: "no such work" };
-  const run = await work.prepare();
+  const workload = WORKLOADS[name];
+  if (workload === undefined) return { workload: name, error: "no such workload" };
+  const run = await workload.prepare();
   await device.synchronize();
   const batch = async (n: number): Promise<{ all: number; host: number }> => {
     const start = performance.now();
@@ -44,7 +44,7 @@ async function measure(name: string): Promise<Line> {
   for (let i = 0; i < BATCHES; i++) found.push(await batch(n));
   const hosts = found.map((f) => f.host).sort((a, b) => a - b);
   return {
-    work: name,
+    workload: name,
     ms: found.map((f) => f.all),
     hostMs: hosts[BATCHES >> 1] ?? NaN,
     kernels: run.kernels(),
@@ -54,12 +54,12 @@ async function measure(name: string): Promise<Line> {
 const [name = "", ...chosen] = process.argv.slice(2);
 Device.DEFAULT = name;
 await Device.open(name);
-for (const work of chosen.length > 0 ? chosen : Object.keys(WORKS)) {
+for (const workload of chosen.length > 0 ? chosen : Object.keys(WORKLOADS)) {
   let line: Line;
   try {
-    line = await measure(work);
+    line = await measure(workload);
   } catch (e) {
-    line = { work, error: (e as Error).message };
+    line = { workload, error: (e as Error).message };
   }
   process.stdout.write(`${JSON.stringify(line)}\n`);
   (globalThis as { gc?: () => void }).gc?.();

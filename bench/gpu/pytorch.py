@@ -1,5 +1,6 @@
-# PyTorch's side of the GPU bench: the works of works.ts by the same names, one line of JSON each: milliseconds a run.
-# `pytorch.py [WORK…]`; what cannot run prints its error. Times are those of CUDA events around batches of runs.
+# The PyTorch side of the GPU bench: the workloads of workloads.ts under the same names, one line of JSON each with
+# the milliseconds per run. `pytorch.py [WORKLOAD…]`; a workload that fails prints its error. CUDA events around
+# batches of runs measure the time.
 
 import json
 import sys
@@ -79,7 +80,7 @@ def mnist():
     return captured(step)
 
 
-WORKS = {
+WORKLOADS = {
     "add": on(lambda: (rand(MANY), rand(MANY)), lambda a, b: a + b),
     "sum": on(lambda: (rand(MANY),), lambda a: a.sum()),
     "fused": on(lambda: (rand(MANY), rand(MANY), rand(MANY)), lambda a, b, c: torch.relu(a * b + c) * 0.5),
@@ -104,19 +105,19 @@ def batch(run, n):
 
 
 def measure(name):
-    run = WORKS[name]()
+    run = WORKLOADS[name]()
     for _ in range(3):
         run()
     torch.cuda.synchronize()
     n = max(1, min(500, round(BATCH_MS / batch(run, 3))))
     batch(run, n)
-    return {"work": name, "gpu": torch.cuda.get_device_name(), "ms": [batch(run, n) for _ in range(BATCHES)]}
+    return {"workload": name, "gpu": torch.cuda.get_device_name(), "ms": [batch(run, n) for _ in range(BATCHES)]}
 
 
-for name in sys.argv[1:] or WORKS:
+for name in sys.argv[1:] or WORKLOADS:
     try:
         line = measure(name)
     except Exception as e:
-        line = {"work": name, "error": str(e).split("\n")[0]}
+        line = {"workload": name, "error": str(e).split("\n")[0]}
     print(json.dumps(line), flush=True)
     torch.cuda.empty_cache()

@@ -1,6 +1,6 @@
-// What the GPU bench measures: each work by name, with what it moves or computes, and how gradloom does it.
-// pytorch.py has the same names. A work prepares its tensors on a device and gives a function that runs it
-// once, captured, without waiting.
+// What the GPU bench measures: each workload by name, with the bytes or operations it takes and how gradloom
+// does it. pytorch.py has the same names. A workload prepares its tensors on a device and returns a function
+// that runs it once, captured, without waiting.
 
 import { Convnet } from "../../examples/convnet.ts";
 import { type DTypeName, nn, Tensor, TinyJit } from "../../src/index.ts";
@@ -11,12 +11,12 @@ const SIDE = 4096;
 const BATCH = 512;
 export const KERNELS = 200;
 
-export interface Work {
+export interface Workload {
   readonly what: string;
-  /** bytes that must be moved, or operations; undefined: only the time counts */
+  /** bytes to be moved, or operations; undefined: only the time counts */
   readonly amount: number | undefined;
   readonly unit: "TB/s" | "TFLOP/s" | "µs a kernel" | "ms";
-  /** of PyTorch's rate on the same GPU, or an absolute one in `unit` */
+  /** relative to PyTorch's rate on the same GPU, or an absolute rate in `unit` */
   readonly target: { readonly ratio: number } | { readonly least: number } | { readonly most: number };
   prepare(): Promise<Run>;
 }
@@ -26,7 +26,7 @@ export interface Run {
   kernels(): number;
 }
 
-/** A function of tensors that stay: captured, then replayed; its result goes at once. */
+/** A function of fixed tensors: captured, then replayed; its result is freed at once. */
 async function captured(inputs: readonly Tensor[], body: (...xs: Tensor[]) => Tensor): Promise<Run> {
   await Tensor.realize(...inputs);
   const step = new TinyJit((...xs: Tensor[]) => body(...xs));
@@ -38,7 +38,7 @@ async function captured(inputs: readonly Tensor[], body: (...xs: Tensor[]) => Te
 const random = (...shape: number[]): Tensor => Tensor.rand(...shape);
 const bytes = (arrays: number, elements: number): number => 4 * arrays * elements;
 
-function matmul(dtype: DTypeName, ratio: number): Work {
+function matmul(dtype: DTypeName, ratio: number): Workload {
   return {
     what: `matmul ${SIDE} ${dtype}`,
     amount: 2 * SIDE ** 3,
@@ -69,7 +69,7 @@ async function mnistStep(): Promise<Run> {
   return Object.assign(run, { kernels: () => step.jitCache.length });
 }
 
-export const WORKS: Readonly<Record<string, Work>> = {
+export const WORKLOADS: Readonly<Record<string, Workload>> = {
   add: {
     what: "add, 2^28 f32",
     amount: bytes(3, MANY),

@@ -1,7 +1,8 @@
-// The works of the cpu bench: what is computed, how much of it, and what was promised. Engines (gradloom.ts,
-// jax.ts …) say how; cpu.ts runs them in turn. Sizes are here so that every engine computes the same thing.
+// The workloads of the cpu bench: what is computed, how much of it, and the targets. Engines (gradloom.ts,
+// jax.mjs …) say how; cpu.ts runs them alternately. Sizes are here so that every engine computes the same
+// thing.
 
-export const WORKS = {
+export const WORKLOADS = {
   matmul: {
     what: "matmul 1024³",
     flops: 2 * 1024 ** 3,
@@ -16,14 +17,14 @@ export const WORKS = {
   mnist: { what: "beautiful_mnist step, batch 128, Adam" },
   gpt2: { what: "GPT-2 small, one token, 64 keys", bytes: 4 * 124e6 },
 } as const satisfies Record<string, { what: string; flops?: number; bytes?: number }>;
-export type WorkName = keyof typeof WORKS;
+export type WorkloadName = keyof typeof WORKLOADS;
 
-/** One engine's way to do a work: each `run` does all of it and waits for the end. */
-export interface Work {
+/** One engine's implementation of a workload: each `run` does all of it and waits for the end. */
+export interface Workload {
   run(): Promise<unknown>;
   close?(): void;
 }
-export type Engine = Partial<Record<WorkName, () => Promise<Work>>>;
+export type Engine = Partial<Record<WorkloadName, () => Promise<Workload>>>;
 
 /** The sizes of GPT-2 small. */
 export const GPT2 = { layers: 12, dim: 768, heads: 12, vocab: 50257, positions: 1024, keys: 64 } as const;
