@@ -47,8 +47,8 @@ function kernels(kind: string, rounds: number): void {
     const staged = build(2 * i + 1).lazydata;
     const item = timed("schedule", () => only(createSchedule([staged])));
     const kernel = timed("lower", () => optimized(item.ast, renderer, false));
-    const code = timed("render", () => renderer.render(kernel.name, kernel.uops));
-    timed("compile", () => device.compile(kernel.name, code));
+    const source = timed("render", () => renderer.render(kernel.name, kernel.uops));
+    timed("compile", () => device.compile(kernel.name, source));
   }
 }
 
@@ -107,7 +107,7 @@ async function modules(rounds: number): Promise<void> {
   for (let i = 0; i < rounds; i++) {
     const codes = createSchedule([deepNetwork(56, i)]).map((si) => {
       const { name, uops } = optimized(si.ast, renderer, false);
-      return renderer.render(name, uops) as Uint8Array<ArrayBuffer>;
+      return renderer.render(name, uops).code as Uint8Array<ArrayBuffer>;
     });
     const half = codes.length >> 1;
     timed("sync", () => codes.slice(0, half).map((code) => new WebAssembly.Module(code)));

@@ -18,6 +18,7 @@ import {
   type LazyOp,
   MemBuffer,
   PtrDType,
+  type Renderer,
   runSchedule,
   type ScheduleItem,
   ShapeTracker,
@@ -58,8 +59,8 @@ console.log(String(uops));
 
 // A renderer translates the list: here to C, for reading, and to a WebAssembly module, for running.
 console.log(`\n${uopsToCStyle(ClangLanguage, "add", uops)}\n`);
-const code = wasm.renderer?.render("add", uops) as Uint8Array;
-const program = await wasm.compile("add", code);
+const source = (wasm.renderer as Renderer).render("add", uops);
+const program = await wasm.compile("add", source);
 
 // The kernel takes the buffers in the order of their numbers: data0 is the answer.
 const answer = new Buffer("WASM", 1, dtypes.int).allocate();
@@ -69,7 +70,9 @@ await program.run(
   { globalSize: [], localSize: [], vals: [] },
   false,
 );
-console.log(`${code.byteLength} bytes of WebAssembly say: ${(await answer.data())[0]}`);
+console.log(
+  `${(source.code as Uint8Array).byteLength} bytes of WebAssembly say: ${(await answer.data())[0]}`,
+);
 
 // If both were constants, nothing would be left to run: add() folds constants.
 const folded = new UOpGraph();

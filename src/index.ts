@@ -2,7 +2,7 @@
 
 export { resetKernelNames, toKernel } from "./codegen/kernel.ts";
 export type { OptOp } from "./codegen/opt/opts.ts";
-export type { Renderer, Target } from "./codegen/target.ts";
+export type { Renderer, Source, Target } from "./codegen/target.ts";
 export {
   DType,
   type DTypeLike,

@@ -56,7 +56,7 @@ const AST = [
 ];
 /** Machine code is shown as the C that does the same. */
 const SOURCE = [
-  /^\/\/ \d+ bytes of WebAssembly, in C:$/,
+  /^\/\/ \d+ bytes for WASM, in C:$/,
   "void r_2(int* data0, const int* data1, const int* data2) {",
   "  int acc0 = 0;",
   "  for (int ridx0 = 0; ridx0 < 2; ridx0++) {",

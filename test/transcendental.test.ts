@@ -35,7 +35,7 @@ function compile(name: Name, d: DType): Run {
   g.add("STORE", undefined, [out, i, y]);
   g.add("ENDLOOP", undefined, [i]);
 
-  const bytes = WASMRenderer.render("k", g);
+  const bytes = WASMRenderer.render("k", g).code;
   const memory = new WebAssembly.Memory({ initial: 17, maximum: 65536 });
   const kernel = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } }).exports.k as (
     out: number,

@@ -80,11 +80,34 @@ export const fusesProducts = (target: Target, dtype: DType): boolean =>
   (target.simd ?? target.gpu)?.fuses(dtype) === true;
 
 /** Text, machine code, or (for the interpreter) the list itself, as the device's compiler wants it. */
-export type Source = string | Uint8Array | UOpGraph;
+export type Code = string | Uint8Array | UOpGraph;
+
+/** A rendered kernel, and what its compiler and its launches have to know of it. */
+export interface Source<C extends Code = Code> {
+  readonly code: C;
+  /** how many buffers it takes, and after them how many variables */
+  readonly buffers: number;
+  readonly vals: number;
+  /** after these it takes the first iteration that a thread has to do, and the one to stop before */
+  readonly isPart: boolean;
+  /** bytes of shared memory that every launch gives it, besides what the code declares itself */
+  readonly dynamicShared: number;
+}
+
+/** Code with its facts; what is not said is 0 or false. */
+export const sourceOf = <C extends Code>(code: C, facts: Partial<Omit<Source, "code">> = {}): Source<C> => ({
+  code,
+  buffers: 0,
+  vals: 0,
+  isPart: false,
+  dynamicShared: 0,
+  ...facts,
+});
+export const isText = (source: Source): source is Source<string> => typeof source.code === "string";
 
 /** A target that can spell kernels. */
-export interface Renderer extends Target {
-  render(name: string, uops: UOpGraph): Source;
+export interface Renderer<C extends Code = Code> extends Target {
+  render(name: string, uops: UOpGraph): Source<C>;
 }
 
 /** Refuses a type that the target does not have, before anything is built. */

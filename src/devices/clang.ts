@@ -3,7 +3,7 @@
 
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
-import type { Renderer, Source } from "../codegen/target.ts";
+import { isText, type Renderer, type Source } from "../codegen/target.ts";
 import { InternalError, OutOfMemoryError } from "../errors.ts";
 import { chain, type MaybePromise } from "../helpers.ts";
 import { type Koffi, openKoffi } from "../host/koffi.ts";
@@ -130,7 +130,7 @@ class ClangDevice extends RingDevice {
   }
 
   compile(name: string, source: Source): MaybePromise<RingProgram> {
-    if (typeof source !== "string") throw new InternalError("CLANG compiles C text");
+    if (!isText(source)) throw new InternalError("CLANG compiles C text");
     return chain(
       compileTogether(this.#compiler, name, source),
       (code) => new RingProgram(this, name, code, { fn: this.#native.load(code), native: true, words: 0 }),

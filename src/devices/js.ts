@@ -1,7 +1,7 @@
 // JS interprets the list of UOps, one node at a time, with the meaning that the op's record gives. Slow and plain: it
 // is the oracle that every other device is compared with.
 
-import type { Renderer } from "../codegen/target.ts";
+import { type Renderer, sourceOf } from "../codegen/target.ts";
 import {
   bitcastValue,
   castValue,
@@ -44,7 +44,7 @@ export const JSRenderer: Renderer = {
   safeDivision: true,
   simd: undefined,
   gpu: undefined,
-  render: (_, uops) => uops,
+  render: (_, uops) => sourceOf(uops, { buffers: uops.globals().length, vals: uops.vars().length }),
 };
 
 const lanes = (c: Cell, n: number): readonly Value[] => {
@@ -326,9 +326,9 @@ export const open = (name: string): Compiled<Uint8Array> => ({
   timeline: undefined,
   graph: undefined,
   compilesAside: false,
-  compile(_, source) {
-    if (!(source instanceof UOpGraph)) throw new InternalError("JS runs lists of UOps");
-    return interpreter(source);
+  compile(_, { code }) {
+    if (!(code instanceof UOpGraph)) throw new InternalError("JS runs lists of UOps");
+    return interpreter(code);
   },
   synchronize() {},
 });

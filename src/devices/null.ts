@@ -36,10 +36,10 @@ export const open = (name: string): Compiled<null> => ({
   timeline: undefined,
   graph: undefined,
   compilesAside: false,
-  compile: (kernel, source) => ({
+  compile: (kernel, { code }) => ({
     run(handles, launch) {
       if (recorded.length === MAX_RECORDED) recorded.shift();
-      recorded.push({ name: kernel, source: String(source), launch, buffers: handles.length });
+      recorded.push({ name: kernel, source: String(code), launch, buffers: handles.length });
       return 0;
     },
   }),

@@ -1,6 +1,7 @@
 // NV: an NVIDIA GPU that we drive ourselves (nv/): kernels are CUDA C++ compiled by NVRTC, everything after that is ioctls
 // and words in the GPU's own rings. `NV:1` is the second GPU.
 
+import { isText } from "../codegen/target.ts";
 import { DeviceError, InternalError } from "../errors.ts";
 import { openKoffi } from "../host/koffi.ts";
 import { CUDARenderer, cudaFor } from "../render/languages.ts";
@@ -35,8 +36,8 @@ function cubins(compiler: CudaCompiler, name: string, { arch, smCount }: NVGpu):
   return {
     renderer: { ...cudaFor(CUDARenderer, arch, smCount), name: "NV", sharedMax: maxShared(arch) },
     compile(kernel, source) {
-      if (typeof source !== "string") throw new InternalError("NV compiles CUDA C++");
-      return compiler.compile(kernel, source);
+      if (!isText(source)) throw new InternalError("NV compiles CUDA C++");
+      return compiler.compile(kernel, source.code);
     },
   };
 }

@@ -26,7 +26,7 @@ export class WasmDevice extends RingDevice {
     this.renderer = wasmRenderer({ shared: this.hardware.memory.shared, relaxed: hasRelaxedSimd() });
   }
 
-  compile(name: string, code: Source): RingProgram {
+  compile(name: string, { code }: Source): RingProgram {
     if (!(code instanceof Uint8Array)) throw new InternalError("WASM compiles binary modules");
     try {
       const module = new WebAssembly.Module(code as Uint8Array<ArrayBuffer>);

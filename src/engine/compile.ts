@@ -151,15 +151,14 @@ function render(renderer: Renderer, kernel: Kernel) {
   const source = renderer.render(kernel.name, kernel.uops);
   if (env.DEBUG >= 4) {
     if (kernel.opts.length > 0) console.log(showOpts(kernel.opts));
-    console.log(readable(source, kernel));
+    console.log(readable(renderer, source, kernel));
   }
   return source;
 }
 
 /** Machine code and lists are shown as the C that does the same. */
-function readable(source: Source, kernel: Kernel): string {
-  if (typeof source === "string") return source;
-  const what =
-    source instanceof Uint8Array ? `${source.byteLength} bytes of WebAssembly` : "interpreted uops";
+function readable({ name }: Renderer, { code }: Source, kernel: Kernel): string {
+  if (typeof code === "string") return code;
+  const what = code instanceof Uint8Array ? `${code.byteLength} bytes for ${name}` : "interpreted uops";
   return `// ${what}, in C:\n${uopsToCStyle(ClangLanguage, kernel.name, kernel.uops)}`;
 }

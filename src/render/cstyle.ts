@@ -2,6 +2,7 @@
 // this file walks the list once, decides what is inlined and what gets a name, and writes lines. It leaves
 // decomposition, clamps and guards to codegen, and the meaning of each op to spelling.ts.
 
+import { type Source, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
@@ -50,7 +51,7 @@ export interface Helped {
 }
 
 /** What is known of a kernel when it is spelt. */
-export type Size = Pick<KernelText, "items" | "dynamic" | "multiplies" | "copies" | "accumulators">;
+export type Size = Pick<KernelText, "items" | "dynamicShared" | "multiplies" | "copies" | "accumulators">;
 
 /** All that differs between the languages, as data. */
 export interface CStyleLanguage extends Words {
@@ -106,10 +107,6 @@ const sharedBytes = (uops: Iterable<UOp>): number => {
   return bytes;
 };
 
-/** What a launch of this kernel has to say: the bytes of shared memory that it does not declare itself. */
-export const dynamicShared = (source: string): number =>
-  Number(source.match(new RegExp(`\\b${SHARED_MEMORY}\\[\\]; /\\* (\\d+) bytes \\*/`))?.[1] ?? 0);
-
 class KernelText extends KernelWriter {
   readonly buffers: UOp<"DEFINE_GLOBAL">[] = [];
   readonly variables: UOp<"DEFINE_VAR">[] = [];
@@ -127,8 +124,8 @@ class KernelText extends KernelWriter {
   accumulators = 0;
   /** bytes of shared memory so far */
   shared = 0;
-  /** shared memory is one array, of a size that the launch says */
-  readonly dynamic: boolean;
+  /** shared memory is one array of so many bytes, which the launch has to give; 0: the text declares all of it */
+  readonly dynamicShared: number;
   readonly #unsigned: ReadonlySet<UOp>;
 
   constructor(language: CStyleLanguage, uops: readonly UOp[]) {
@@ -137,10 +134,10 @@ class KernelText extends KernelWriter {
     this.#unsigned = language.wrapsSigned ? new Set() : overflowing(uops);
     for (const u of uops) this.#note(u);
     const bytes = sharedBytes(uops);
-    this.dynamic = bytes > language.staticShared;
-    if (this.dynamic) {
+    this.dynamicShared = bytes > language.staticShared ? bytes : 0;
+    if (this.dynamicShared > 0) {
       const { smemAlign, smemPrefix } = language;
-      this.line(`extern ${smemAlign}${smemPrefix}unsigned char ${SHARED_MEMORY}[]; /* ${bytes} bytes */`);
+      this.line(`extern ${smemAlign}${smemPrefix}unsigned char ${SHARED_MEMORY}[];`);
     }
     for (const u of uops) (RENDER[u.op] as (k: KernelText, u: UOp) => void)(this, u);
     if (this.part) this.close();
@@ -279,7 +276,8 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
     const [name, size] = u.arg;
     const { smemAlign, smemPrefix, typeName } = k.language;
     const { base } = u.dtype as Pointer;
-    if (k.dynamic) k.line(`${typeName(base)}* ${name} = (${typeName(base)}*)(${SHARED_MEMORY}+${k.shared});`);
+    if (k.dynamicShared > 0)
+      k.line(`${typeName(base)}* ${name} = (${typeName(base)}*)(${SHARED_MEMORY}+${k.shared});`);
     else k.line(`${smemAlign}${smemPrefix}${typeName(base)} ${name}[${size}];`);
     k.shared += Math.ceil((size * base.itemsize) / 16) * 16;
     k.set(u, name);
@@ -396,16 +394,28 @@ function parameters(k: KernelText): string {
   return [...buffers, ...variables, ...part, ...extraArgs].join(", ");
 }
 
-/** The text of a kernel that takes its buffers by position and then its variables. */
-export function uopsToCStyle(
+/** The text of a kernel. */
+export const uopsToCStyle = (
   language: CStyleLanguage,
   name: string,
   uops: UOpGraph | readonly UOp[],
-): string {
+): string => renderCStyle(language, name, uops).code;
+
+/** A kernel that takes its buffers by position and then its variables. */
+export function renderCStyle(
+  language: CStyleLanguage,
+  name: string,
+  uops: UOpGraph | readonly UOp[],
+): Source<string> {
   const k = new KernelText(language, [...uops]);
   const body = k.lines.join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
   const bounds = k.items > 1 ? language.launchBounds(k) : "";
   const head = `${language.kernelPrefix}void ${bounds}${name}(${parameters(k)}) {`;
-  return `${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`;
+  return sourceOf(`${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`, {
+    buffers: k.buffers.length,
+    vals: k.variables.length,
+    isPart: k.part,
+    dynamicShared: k.dynamicShared,
+  });
 }

@@ -91,8 +91,8 @@ const REGISTERS = 65536;
  * more from operands that are read ahead than from others beside it. Where sums fill an eighth of the registers or more, two
  * have room with as much again for operands, which a few registers beyond that would undo.
  */
-function groupsOf({ items, dynamic, multiplies, copies, accumulators }: Size): number[] {
-  if (multiplies) return dynamic ? [1] : [];
+function groupsOf({ items, dynamicShared, multiplies, copies, accumulators }: Size): number[] {
+  if (multiplies) return dynamicShared > 0 ? [1] : [];
   const part = (items * accumulators) / REGISTERS;
   return copies && part > 1 / 8 && part <= 1 / 4 ? [2] : [];
 }

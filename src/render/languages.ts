@@ -5,7 +5,7 @@ import { MMA } from "../codegen/opt/mma.ts";
 import type { Renderer, Support, Target } from "../codegen/target.ts";
 import { type DType, dtypes, FLOAT8, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
-import { type CStyleLanguage, type KernelFacts, uopsToCStyle } from "./cstyle.ts";
+import { type CStyleLanguage, type KernelFacts, renderCStyle } from "./cstyle.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
 import { cstyleOps, type MathFunction, type Words } from "./spelling.ts";
 import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
@@ -388,7 +388,7 @@ const renderer = (
   language: CStyleLanguage,
   limits: Limits,
   lacks: Readonly<Record<string, Support>>,
-): Renderer => ({
+): Renderer<string> => ({
   ...limits,
   support: (d) => lacks[scalarOf(d).name] ?? (FLOAT8.has(scalarOf(d)) ? "bits" : "native"),
   has: () => true,
@@ -397,7 +397,7 @@ const renderer = (
   hasThreads: false,
   simd: undefined,
   gpu: undefined,
-  render: (name, uops) => uopsToCStyle(language, name, uops),
+  render: (name, uops) => renderCStyle(language, name, uops),
 });
 
 const GRID = 2 ** 31 - 1;
@@ -405,7 +405,7 @@ const GRID = 2 ** 31 - 1;
 const MANY = 500;
 
 /** C of the host, as loops, one value at a time. */
-export const ClangRenderer: Renderer = renderer(
+export const ClangRenderer: Renderer<string> = renderer(
   ClangLanguage,
   { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 1 << 18, maxBuffers: MANY },
   { float16: "storage", bfloat16: "bits" },
@@ -417,15 +417,15 @@ const FUNCTIONS: ReadonlySet<AluOp> = new Set<AluOp>(["EXP2", "LOG2", "SIN"]);
  * C of the host with the vectors of its processor. The C library's functions take one value: they are spelt out. A
  * MULACC of the user rounds twice; those that round once come from linearize, into sums.
  */
-export const clangRenderer = (vectors: Vectors): Renderer => ({
+export const clangRenderer = (vectors: Vectors): Renderer<string> => ({
   ...ClangRenderer,
   hasThreads: true,
   simd: vectorSimd(vectors),
   has: (op, d) =>
     scalarOf(d) !== dtypes.float32 || !(FUNCTIONS.has(op) || (vectors.fused && op === "MULACC")),
-  render: (name, uops) => uopsToCStyle({ ...ClangLanguage, fused: vectors.fused }, name, uops),
+  render: (name, uops) => renderCStyle({ ...ClangLanguage, fused: vectors.fused }, name, uops),
 });
-export const MetalRenderer: Renderer = renderer(
+export const MetalRenderer: Renderer<string> = renderer(
   MetalLanguage,
   {
     name: "METAL",
@@ -444,7 +444,7 @@ const isFused = (d: DType): boolean => d === dtypes.float32 || d === dtypes.floa
  * NVIDIA's GPUs from Ampere on; cudaFor takes away what older ones lack. A MULACC of the user rounds twice; those that round
  * once come from linearize, into sums.
  */
-export const CUDARenderer: Renderer = {
+export const CUDARenderer: Renderer<string> = {
   ...renderer(
     CUDALanguage,
     {
@@ -462,13 +462,13 @@ export const CUDARenderer: Renderer = {
   has: (op, d) => op !== "MULACC" || !isFused(scalarOf(d)),
 };
 /** The renderer for one GPU. A warp multiplies 16 bits from Ampere on and 8 from Ada on; Ampere was the first to copy ahead. */
-export function cudaFor(base: Renderer, arch: number, units: number): Renderer {
+export function cudaFor(base: Renderer<string>, arch: number, units: number): Renderer<string> {
   const { gpu } = base;
   if (gpu === undefined) return base;
   const tensorCores = gpu.tensorCores.filter((c) => arch >= (c.from.itemsize === 1 ? 89 : 80));
   return { ...base, gpu: { ...gpu, units, tensorCores, copiesAhead: arch >= 80 } };
 }
-export const HIPRenderer: Renderer = renderer(
+export const HIPRenderer: Renderer<string> = renderer(
   HIPLanguage,
   {
     name: "HIP",
@@ -481,7 +481,7 @@ export const HIPRenderer: Renderer = renderer(
   { bfloat16: "bits" },
 );
 /** Half is an extension that pocl and many drivers lack: it moves as bits. The least that OpenCL promises otherwise. */
-export const OpenCLRenderer: Renderer = renderer(
+export const OpenCLRenderer: Renderer<string> = renderer(
   OpenCLLanguage,
   {
     name: "OPENCL",

@@ -3,7 +3,7 @@
 // are spelt out. bool buffers hold one byte an element, four to a word; other types narrower than 32 bits
 // (but f16, where the device has it) and 64-bit types are refused by `support`.
 
-import type { Renderer, Support } from "../codegen/target.ts";
+import { type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
@@ -318,10 +318,14 @@ function bindings(k: WGSLText): string[] {
 }
 
 /** The text of a module with one entry point, `name`. */
-export function uopsToWGSL(name: string, uops: UOpGraph | readonly UOp[]): string {
+export const uopsToWGSL = (name: string, uops: UOpGraph | readonly UOp[]): string =>
+  renderWGSL(name, uops).code;
+
+/** Bindings are numbered: the buffers by position, after them one uniform with the variables, if there are any. */
+function renderWGSL(name: string, uops: UOpGraph | readonly UOp[]): Source<string> {
   const k = new WGSLText([...uops]);
   const args = "@builtin(workgroup_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>";
-  return [
+  const lines = [
     ...(k.usesHalf ? ["enable f16;"] : []),
     ...bindings(k),
     ...k.locals,
@@ -329,14 +333,15 @@ export function uopsToWGSL(name: string, uops: UOpGraph | readonly UOp[]): strin
     `@compute @workgroup_size(${k.local.join(", ")}) fn ${name}(${args}) {`,
     ...k.lines,
     "}",
-  ].join("\n");
+  ];
+  return sourceOf(lines.join("\n"), { buffers: k.buffers.length, vals: k.variables.length });
 }
 
 /**
  * WebGPU's guaranteed limits. `hasHalf` says whether the device has the feature shader-f16. sin is decomposed: WGSL
  * promises it to 2^-11 only. exp2 and log2 stay, at what the driver gives (3 ulp and 2^-21).
  */
-export const makeWGSLRenderer = (hasHalf: boolean): Renderer => {
+export const makeWGSLRenderer = (hasHalf: boolean): Renderer<string> => {
   const support: Readonly<Record<string, Support>> = { float16: hasHalf ? "native" : "none" };
   return {
     name: "WEBGPU",
@@ -353,7 +358,7 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer => {
     safeDivision: false,
     simd: undefined,
     gpu: undefined,
-    render: uopsToWGSL,
+    render: renderWGSL,
   };
 };
-export const WGSLRenderer: Renderer = makeWGSLRenderer(true);
+export const WGSLRenderer: Renderer<string> = makeWGSLRenderer(true);

@@ -142,7 +142,7 @@ describe("convolutions", () => {
     );
     const folder = mkdtempSync(join(tmpdir(), "gradloom-conv-"));
     for (const k of kernels) {
-      writeFileSync(join(folder, "k.cu"), CUDARenderer.render(k.name, k.uops) as string);
+      writeFileSync(join(folder, "k.cu"), CUDARenderer.render(k.name, k.uops).code);
       const args = ["-cubin", "-arch=sm_90", "-Xptxas", "-v", ...CUDALanguage.flags, "-o", "k.cubin", "k.cu"];
       const run = spawnSync("nvcc", args, { cwd: folder, encoding: "utf8" });
       expect(run.status, run.stderr).toBe(0);
@@ -164,7 +164,7 @@ describe("convolutions", () => {
     const target = cudaFor(CUDARenderer, 75, 132);
     const item = await lastItem(empty(64, 32, 10, 10).conv2d(empty(64, 32, 3, 3), empty(64)));
     const kernel = toFastKernel(item.ast, target, false);
-    const text = target.render(kernel.name, kernel.uops) as string;
+    const text = target.render(kernel.name, kernel.uops).code;
     // the weights, 288 apart an output channel, move along the outermost items
     expect(text).toMatch(/\(lidx2\*(288|576|1152)\)/);
   });

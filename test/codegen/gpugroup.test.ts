@@ -6,6 +6,7 @@ import { ArgumentError, CUDARenderer, createSchedule, dtypes, runSchedule, Tenso
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import { type OptOp, showOpts } from "../../src/codegen/opt/opts.ts";
+import { sourceOf } from "../../src/codegen/target.ts";
 import { type DType, PtrDType, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { lazyOp, MemBuffer } from "../../src/schedule/lazyop.ts";
@@ -391,7 +392,7 @@ describe("JS runs workgroups as a GPU does", () => {
     return g;
   };
   const run = async (g: UOpGraph): Promise<Int32Array> => {
-    const program = await Device.get("JS").compile("k", g);
+    const program = await Device.get("JS").compile("k", sourceOf(g));
     const out = new Uint8Array(16);
     await program.run([out], { globalSize: [1], localSize: [4], vals: [] }, true);
     return new Int32Array(out.buffer);

@@ -276,7 +276,7 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
 
 test("how many workgroups share a multiprocessor is said where registers are what they share", async () => {
   const text = async (t: Tensor): Promise<string> =>
-    CUDARenderer.render("k", toFastKernel((await lastItem(t)).ast, hopper, false).uops) as string;
+    CUDARenderer.render("k", toFastKernel((await lastItem(t)).ast, hopper, false).uops).code;
   const hopper = { ...CUDARenderer, sharedMax: 232448 };
   const of = (type: DType, n: number): Tensor => Tensor.empty([n, n], { device: "JS", dtype: type });
   expect(await text(of(dtypes.bfloat16, 4096).dot(of(dtypes.bfloat16, 4096)))).toContain(

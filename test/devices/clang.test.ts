@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sourceOf } from "../../src/codegen/target.ts";
 import { type CCompiler, compile, findCompiler, vectorsOf } from "../../src/devices/clang/compiler.ts";
 import { openKoffi } from "../../src/host/koffi.ts";
 import { load } from "../host/native.ts";
@@ -26,8 +27,11 @@ const found = compilerOrWhy();
 
 describe("a kernel", () => {
   const source = (name: string, what: string) =>
-    `void ${name}(int* data0, const int n, const int begin, const int end) {\n` +
-    `  for (int gidx0 = begin; gidx0 < end; gidx0++) {\n    data0[gidx0] = ${what};\n  }\n}`;
+    sourceOf(
+      `void ${name}(int* data0, const int n, const int begin, const int end) {\n` +
+        `  for (int gidx0 = begin; gidx0 < end; gidx0++) {\n    data0[gidx0] = ${what};\n  }\n}`,
+      { buffers: 1, vals: 1, isPart: true },
+    );
 
   test("is compiled once for all names, and anew for other text or another compiler", async ({ skip }) => {
     if (typeof found === "string") return skip(found);

@@ -6,6 +6,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { CompileError, withEnv } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Source, sourceOf } from "../../src/codegen/target.ts";
 import { compileTogether } from "../../src/devices/clang/batch.ts";
 import { type CCompiler, findCompiler, linker } from "../../src/devices/clang/compiler.ts";
 import type { MaybePromise, Waitable } from "../../src/helpers.ts";
@@ -22,8 +23,8 @@ async function ready(): Promise<{ compiler: CCompiler; koffi: Koffi } | string> 
 const found = await ready();
 
 /** A kernel that stores `what`, after some definitions. */
-const source = (name: string, what: string, before = ""): string =>
-  `${before}void ${name}(int* data0) {\n  data0[0] = ${what};\n}`;
+const source = (name: string, what: string, before = ""): Source<string> =>
+  sourceOf(`${before}void ${name}(int* data0) {\n  data0[0] = ${what};\n}`, { buffers: 1 });
 
 if (typeof found === "string") test("CLANG compiles together", ({ skip }) => skip(found));
 else

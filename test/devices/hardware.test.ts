@@ -16,7 +16,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { toFastKernel } from "../../src/codegen/kernel.ts";
 import { showOpts } from "../../src/codegen/opt/opts.ts";
-import type { Renderer } from "../../src/codegen/target.ts";
+import { type Renderer, sourceOf } from "../../src/codegen/target.ts";
 import type { CudaDevice } from "../../src/devices/cuda/device.ts";
 import { clock } from "../../src/runtime/profile.ts";
 import { strayUops } from "./nv/kernels.ts";
@@ -144,7 +144,7 @@ onGpus("memory that runs out is an error with figures, and can be had again", as
 onGpus("a kernel that the compiler refuses is named, with its source", async (name) => {
   const device = Device.get(name);
   const source = 'extern "C" __global__ void wrong_kernel(float* data0) { data0[0] = nothing; }';
-  const compile = async () => device.compile("wrong_kernel", source);
+  const compile = async () => device.compile("wrong_kernel", sourceOf(source));
   await expect(compile).rejects.toThrow(/refused the kernel wrong_kernel:.*"nothing" is undefined/s);
   await expect(compile).rejects.toThrow(source);
   expect(await new Tensor([1, 2], { device: name }).sum().item()).toBe(3);

@@ -4,7 +4,7 @@
 
 import { Device } from "gradloom";
 import type { Renderer } from "../../src/codegen/target.ts";
-import { open } from "../../src/devices/js.ts";
+import { JSRenderer, open } from "../../src/devices/js.ts";
 
 /** From now on there is a device of this name; gives the name. */
 export function registerOracle(name: string, renderer: Renderer): string {
@@ -14,7 +14,7 @@ export function registerOracle(name: string, renderer: Renderer): string {
       ...renderer,
       render: (kernel, uops) => {
         renderer.render(kernel, uops);
-        return uops;
+        return JSRenderer.render(kernel, uops);
       },
     } satisfies Renderer,
   };

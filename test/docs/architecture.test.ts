@@ -74,7 +74,7 @@ function printed(t: Tensor): string {
   return [
     tree.join("\n"),
     items.flatMap((si) => si.ast.map(showAst)).join("\n"),
-    ...kernels.flatMap((k) => [k.name, String(k.uops), ClangRenderer.render(k.name, k.uops)]),
+    ...kernels.flatMap((k) => [k.name, String(k.uops), ClangRenderer.render(k.name, k.uops).code]),
     String(new CommandQueue(items)),
     "",
   ].join("\n");

@@ -25,7 +25,7 @@ function render(t: Tensor, opts?: readonly OptOp[]): { list: string; text: strin
   const ast = item?.ast ?? [];
   const kernel =
     opts === undefined ? toFastKernel(ast, CUDARenderer, false) : toKernel(ast, opts, CUDARenderer);
-  return { list: showOpts(kernel.opts), text: CUDARenderer.render(kernel.name, kernel.uops) as string };
+  return { list: showOpts(kernel.opts), text: CUDARenderer.render(kernel.name, kernel.uops).code };
 }
 
 test("a softmax: a workgroup a row, which is read once", () => {

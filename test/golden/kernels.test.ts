@@ -509,7 +509,7 @@ const inVectors = (t: Tensor, opts: readonly OptOp[]): string => {
   const renderer = clangRenderer({ widths: [4], accumulators: 12, registers: 16, fused: true });
   resetKernelNames();
   const { name, uops } = toKernel(createSchedule([t.lazydata]).at(-1)?.ast ?? [], opts, renderer);
-  return renderer.render(name, uops) as string;
+  return renderer.render(name, uops).code;
 };
 test("a matmul in vectors", () => {
   const product = Tensor.empty([16, 64]).matmul(Tensor.empty([64, 8]));

@@ -89,5 +89,5 @@ export function kernelText(renderer: Renderer, golden: Golden, device = "JS"): s
   if (kernel === undefined || items.length > 1) throw new Error(`${golden.name}: ${items.length} kernels`);
   resetKernelNames();
   const { name, uops } = toKernel(kernel.ast, [], renderer);
-  return renderer.render(name, uops) as string;
+  return renderer.render(name, uops).code as string;
 }

@@ -61,7 +61,7 @@ function kernelTexts(schedule: readonly ScheduleItem[], renderer: Renderer): str
   return schedule
     .filter((si) => si.ast[0]?.op === "STORE")
     .map((si) => toKernel(si.ast, [], renderer))
-    .map((k) => renderer.render(k.name, k.uops) as string);
+    .map((k) => renderer.render(k.name, k.uops).code as string);
 }
 
 describe("seed 000: the command queue", () => {

@@ -7,11 +7,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
+import { sourceOf } from "../../src/codegen/target.ts";
 import { compile, findCompiler } from "../../src/devices/clang/compiler.ts";
 import { type DType, dtypes } from "../../src/dtype.ts";
 import { CompileError, DeviceError } from "../../src/errors.ts";
 import { type Koffi, openKoffi } from "../../src/host/koffi.ts";
-import { type CStyleLanguage, uopsToCStyle } from "../../src/render/cstyle.ts";
+import { type CStyleLanguage, renderCStyle, uopsToCStyle } from "../../src/render/cstyle.ts";
 import {
   ClangLanguage,
   CUDALanguage,
@@ -53,7 +54,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs a case with every buffer in koffi's memory, as the CLANG device does. */
 function runC(koffi: Koffi, compiler: string, c: Case): Uint8Array[] {
-  const binary = compile(findCompiler([compiler]), c.name, uopsToCStyle(ClangLanguage, c.name, c.uops));
+  const binary = compile(findCompiler([compiler]), c.name, renderCStyle(ClangLanguage, c.name, c.uops));
   const kernel = load(koffi, binary);
   const outs = c.outputs.map((o) => koffi.alloc("uint8_t", Math.max(16, o.values.length * o.dtype.itemsize)));
   const ins = c.inputs.map(({ dtype, values }) => {
@@ -102,7 +103,10 @@ describe.each(["gcc", "clang"])("C through %s", (compiler) => {
     const koffi = await openKoffi("CLANG");
     const args = Array.from({ length: 100 }, (_, i) => `int* data${i}`).join(", ");
     const source = `void many(${args}, const int n) {\n  data0[0] = data99[1]+n;\n}`;
-    const kernel = load(koffi, compile(findCompiler([compiler]), "many", source));
+    const kernel = load(
+      koffi,
+      compile(findCompiler([compiler]), "many", sourceOf(source, { buffers: 100, vals: 1 })),
+    );
     const memory = koffi.alloc("uint8_t", 16);
     new Int32Array(koffi.view(memory, 16))[1] = 40;
     kernel.run(Array<bigint>(100).fill(memory), [2]);
@@ -113,7 +117,7 @@ describe.each(["gcc", "clang"])("C through %s", (compiler) => {
   test("a kernel that does not compile", (ctx) => {
     if (!isThere(compiler)) skip(ctx, `${compiler} is not installed`);
     const bad = "void bad(int* data0) {\n  data0[0] = nothing;\n}";
-    const attempt = () => compile(findCompiler([compiler]), "bad", bad);
+    const attempt = () => compile(findCompiler([compiler]), "bad", sourceOf(bad, { buffers: 1 }));
     expect(attempt).toThrow(CompileError);
     expect(attempt).toThrow(/refused the kernel bad:.*nothing.*source:\nvoid bad/s);
   });

@@ -3,6 +3,8 @@
 // mean is tested in compile.test.ts.
 
 import { describe, expect, test } from "vitest";
+import type { Source } from "../../src/codegen/target.ts";
+import { JSRenderer } from "../../src/devices/js.ts";
 import { type DType, dtypes, PtrDType, type Value } from "../../src/dtype.ts";
 import type { AluOp } from "../../src/ops.ts";
 import { type CStyleLanguage, uopsToCStyle } from "../../src/render/cstyle.ts";
@@ -19,6 +21,8 @@ import {
   OpenCLRenderer,
 } from "../../src/render/languages.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";
+import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
+import { WGSLRenderer } from "../../src/render/wgsl.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
 import type { UOp } from "../../src/uop/node.ts";
 import { dotProduct, groupCase, structureCase } from "./kernels.ts";
@@ -372,5 +376,41 @@ test("renderers: limits and types", () => {
         !r.saturatingCast,
     ),
   ).toBe(true);
-  expect(ClangRenderer.render("r_2", dotProduct())).toBe(uopsToCStyle(ClangLanguage, "r_2", dotProduct()));
+  expect(ClangRenderer.render("r_2", dotProduct()).code).toBe(
+    uopsToCStyle(ClangLanguage, "r_2", dotProduct()),
+  );
+});
+
+describe("what a launch has to know is in fields of the source", () => {
+  const factsOf = ({ code: _, ...facts }: Source): Omit<Source, "code"> => facts;
+  const none = { buffers: 0, vals: 0, isPart: false, dynamicShared: 0 };
+
+  test("buffers and variables are counted", () => {
+    const { uops } = structureCase();
+    for (const r of [ClangRenderer, MetalRenderer, WGSLRenderer, WASMRenderer, JSRenderer])
+      expect(factsOf(r.render("k", uops)), r.name).toEqual({ ...none, buffers: 2, vals: 1 });
+    expect(factsOf(ClangRenderer.render("k", dotProduct()))).toEqual({ ...none, buffers: 3 });
+  });
+  test("a kernel whose threads each do a part says so", () => {
+    const g = new UOpGraph();
+    const out = g.add("DEFINE_GLOBAL", PtrDType(int), [], [0, "data0", true]);
+    const i = g.add("SPECIAL", int, [], [0, "gidx0", 8]);
+    g.add("STORE", undefined, [out, i, i]);
+    for (const r of [ClangRenderer, WASMRenderer])
+      expect(factsOf(r.render("k", g)), r.name).toEqual({ ...none, buffers: 1, isPart: true });
+  });
+  test("shared memory beyond what CUDA can declare is given by the launch", () => {
+    const kernel = (floats: number): Source<string> => {
+      const g = new UOpGraph();
+      const out = g.add("DEFINE_GLOBAL", PtrDType(float), [], [0, "data0", true]);
+      const temp = g.add("DEFINE_LOCAL", PtrDType(float, true), [], ["temp", floats]);
+      const zero = g.add("CONST", int, [], 0);
+      g.add("STORE", undefined, [out, zero, g.add("LOAD", float, [temp, zero])]);
+      return CUDARenderer.render("k", g);
+    };
+    expect(factsOf(kernel(12 << 10))).toEqual({ ...none, buffers: 1 });
+    expect(kernel(12 << 10).code).toContain(`__shared__ float temp[${12 << 10}];`);
+    expect(factsOf(kernel(16 << 10))).toEqual({ ...none, buffers: 1, dynamicShared: 64 << 10 });
+    expect(kernel(16 << 10).code).toContain("unsigned char shared_memory[];\n");
+  });
 });

@@ -27,7 +27,7 @@ class Machine {
   readonly view = new DataView(this.memory.buffer);
 
   load(graph: UOpGraph, name = "kernel"): Kernel {
-    const bytes = WASMRenderer.render(name, graph);
+    const bytes = WASMRenderer.render(name, graph).code;
     if (!WebAssembly.validate(bytes)) {
       new WebAssembly.Module(bytes); // throws with the reason
     }
@@ -442,7 +442,7 @@ describe("vectors", () => {
     g.add("STORE", undefined, [array, i, sum(sum(g.add("LOAD", f4, [src, i]), 0.5), -3)]);
     g.add("STORE", undefined, [out, i, sum(sum(g.add("LOAD", f4, [array, i]), 0.5), 0)]);
     g.add("ENDLOOP", undefined, [i.srcs[0] as UOp]);
-    const bytes = WASMRenderer.render("k", g);
+    const bytes = WASMRenderer.render("k", g).code;
     const memory = new WebAssembly.Memory({ initial: 4, maximum: 65536 });
     const scratch = new WebAssembly.Global({ value: "i32" }, 3 * SLOT);
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory, scratch } });
@@ -488,7 +488,7 @@ describe("vectors", () => {
 
 describe("the module", () => {
   test("an empty kernel is valid, with any name", () => {
-    const bytes = WASMRenderer.render("E_größe_1", new UOpGraph());
+    const bytes = WASMRenderer.render("E_größe_1", new UOpGraph()).code;
     expect(WebAssembly.validate(bytes)).toBe(true);
     expect(WebAssembly.Module.exports(new WebAssembly.Module(bytes))).toEqual([
       { name: "E_größe_1", kind: "function" },
@@ -496,7 +496,7 @@ describe("the module", () => {
   });
 
   test("a shared memory, where asked for", () => {
-    const bytes = wasmRenderer({ shared: true, relaxed: false }).render("k", new UOpGraph());
+    const bytes = wasmRenderer({ shared: true, relaxed: false }).render("k", new UOpGraph()).code;
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
     expect(() => new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } })).not.toThrow();
   });
@@ -505,7 +505,7 @@ describe("the module", () => {
     const g = mapKernel([float32, float32], float32, 8, (h, [a, b]) =>
       alu(h, "MUL", alu(h, "ADD", a as UOp, b as UOp), a as UOp),
     );
-    expect(WASMRenderer.render("k", g).length).toBeLessThan(125);
+    expect(WASMRenderer.render("k", g).code.length).toBeLessThan(125);
   });
 
   test("rendering a kernel of 30 uops takes less than a millisecond", () => {

@@ -6,6 +6,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Source } from "../../codegen/target.ts";
 import { type MaybePromise, range, type Waitable, waitable } from "../../helpers.ts";
 import { keep, kept } from "../../host/diskcache.ts";
 import {
@@ -74,7 +75,11 @@ const orders = new Map<string, Order>();
 let waiting: Order[] = [];
 
 /** The shared object of a kernel: at once if it is kept, else when all that was asked for with it is there. */
-export function compileTogether(compiler: CCompiler, name: string, source: string): MaybePromise<Uint8Array> {
+export function compileTogether(
+  compiler: CCompiler,
+  name: string,
+  source: Source<string>,
+): MaybePromise<Uint8Array> {
   const job = jobFor(compiler, name, source);
   const known = kept("clang", job.key);
   if (known !== undefined) return known;
@@ -144,7 +149,7 @@ class Batch {
 
   /** Numbers of kernels that share a text: of one compiler, about as long as the others. */
   #texts(): number[][] {
-    const size = (i: number): number => this.#orders[i]!.job.source.length;
+    const size = (i: number): number => this.#orders[i]!.job.source.code.length;
     const texts: number[][] = [];
     for (const compiler of new Set(this.#orders.map((o) => o.job.compiler))) {
       const mine = [...this.#orders.keys()].filter((i) => this.#orders[i]!.job.compiler === compiler);
@@ -164,9 +169,9 @@ class Batch {
     const preambles = new Set<string>();
     const bodies = kernels.map((i) => {
       const { name, source } = this.#orders[i]!.job;
-      const [preamble, body] = cut(source, name);
+      const [preamble, body] = splitPreamble(source.code, name);
       for (const item of preamble) preambles.add(item);
-      return withEntry(name, body, `_${i}`);
+      return withEntry(name, { ...source, code: body }, `_${i}`);
     });
     this.#write(`${text}.c`, [...preambles, ...bodies].join("\n"));
     const object = `${this.#compile(kernels)} -ffunction-sections -c -o ${text}.o ${text}.c`;
@@ -208,7 +213,7 @@ class Batch {
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
 /** What stands before the kernel, each definition by itself, and the kernel: two kernels may share a helper. */
-function cut(source: string, name: string): [string[], string] {
+function splitPreamble(source: string, name: string): [string[], string] {
   const at = source.indexOf(`void ${name}(`);
   const items: string[] = [];
   let item = "";

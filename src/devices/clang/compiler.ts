@@ -9,8 +9,10 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Source } from "../../codegen/target.ts";
 import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
+import { range } from "../../helpers.ts";
 import { cached, keyOf } from "../../host/diskcache.ts";
 import { ClangLanguage } from "../../render/languages.ts";
 import type { Vectors } from "../../render/vectors.ts";
@@ -67,25 +69,24 @@ export interface Job {
   readonly compiler: CCompiler;
   /** of the kernel in `source` */
   readonly name: string;
-  readonly source: string;
+  readonly source: Source<string>;
   readonly key: string;
 }
 
 /** The kernel's own name does not count: the number in it depends on what was compiled before. */
-export function jobFor(compiler: CCompiler, name: string, source: string): Job {
+export function jobFor(compiler: CCompiler, name: string, source: Source<string>): Job {
   const parts = [compiler.command.join(" "), compiler.macros, FLAGS.join(" "), withEntry(name, source)];
   return { compiler, name, source, key: keyOf(...parts) };
 }
 
 /** The text with a second entry, which ends in `suffix` and is the only one that others see. */
-export function withEntry(name: string, source: string, suffix = ""): string {
-  const head = new RegExp(`\\bvoid ${name}\\(([^)]*)\\) \\{`);
-  const parameters = source.match(head)?.[1];
-  if (parameters === undefined) throw new CompileError(`CLANG: no kernel ${name} in this source:\n${source}`);
-  const kinds = parameters.split(", ").filter((p) => p !== "");
-  const buffers = kinds.filter((p) => p.includes("*")).map((_, i) => `b[${i}]`);
-  const vals = kinds.filter((p) => !p.includes("*")).map((_, i) => `v[${i}]`);
-  return `${source.replace(head, `static void kernel${suffix}($1) {`)}
+export function withEntry(name: string, source: Source<string>, suffix = ""): string {
+  const { code } = source;
+  const head = `void ${name}(`;
+  if (!code.includes(head)) throw new CompileError(`CLANG: no kernel ${name} in this source:\n${code}`);
+  const buffers = range(source.buffers).map((i) => `b[${i}]`);
+  const vals = range(source.vals + (source.isPart ? 2 : 0)).map((i) => `v[${i}]`);
+  return `${code.replace(head, `static void kernel${suffix}(`)}
 void ${ENTRY}${suffix}(void** b, const int* v) { kernel${suffix}(${[...buffers, ...vals].join(", ")}); }
 `;
 }
@@ -100,7 +101,7 @@ function inTempFolder<T>(use: (folder: string) => T): T {
 }
 
 /** The shared object of one kernel, of this process or an earlier one. */
-export function compile(compiler: CCompiler, name: string, source: string): Uint8Array {
+export function compile(compiler: CCompiler, name: string, source: Source<string>): Uint8Array {
   const job = jobFor(compiler, name, source);
   return cached("clang", job.key, () => compileAlone(job));
 }
@@ -114,7 +115,7 @@ export function compileAlone({ compiler, name, source }: Job): Uint8Array {
     if (answer.status === 0) return;
     const words = answer.error?.message ?? (answer.stderr || `ended by ${answer.signal ?? answer.status}`);
     throw new CompileError(
-      `CLANG: ${command} refused the kernel ${name}:\n${words.trim()}\nsource:\n${source}`,
+      `CLANG: ${command} refused the kernel ${name}:\n${words.trim()}\nsource:\n${source.code}`,
     );
   };
   return inTempFolder((folder) => {

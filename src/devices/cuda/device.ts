@@ -1,7 +1,7 @@
 // A CUDA device put together: one GPU's context, its memory, its compiler, its graphs. The driver and NVRTC come in as
 // interfaces, so that tests can bring their own; cuda.ts brings NVIDIA's.
 
-import type { Renderer, Source } from "../../codegen/target.ts";
+import { isText, type Renderer, type Source } from "../../codegen/target.ts";
 import { InternalError } from "../../errors.ts";
 import type { MaybePromise } from "../../helpers.ts";
 import { cudaFor } from "../../render/languages.ts";
@@ -30,7 +30,7 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   readonly #compiler: CudaCompiler;
   readonly #args: LaunchArguments;
 
-  constructor(name: string, system: CudaSystem, nvrtc: Nvrtc, renderer: Renderer) {
+  constructor(name: string, system: CudaSystem, nvrtc: Nvrtc, renderer: Renderer<string>) {
     this.name = name;
     this.context = new CudaContext(system, name, ordinalOf(name));
     this.timing = new Timing(this.context);
@@ -48,8 +48,8 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
   }
 
   compile(name: string, source: Source): CudaProgram {
-    if (typeof source !== "string") throw new InternalError("CUDA compiles CUDA C++");
-    const code = this.#compiler.compile(name, source);
+    if (!isText(source)) throw new InternalError("CUDA compiles CUDA C++");
+    const code = this.#compiler.compile(name, source.code);
     const { context, timing } = this;
     return new CudaProgram(context, { args: this.#args, timing }, { name, source, code });
   }
@@ -59,7 +59,7 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
 }
 
 /** The renderer with the limits of this GPU and of what is compiled for it. */
-function fitted(renderer: Renderer, context: CudaContext, arch: number): Renderer {
+function fitted(renderer: Renderer<string>, context: CudaContext, arch: number): Renderer {
   const sharedMax = context.attribute(ATTRIBUTE.SHARED_OPTIN);
   return { ...cudaFor(renderer, arch, context.attribute(ATTRIBUTE.MULTIPROCESSORS)), sharedMax };
 }

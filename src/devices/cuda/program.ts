@@ -1,9 +1,9 @@
 // A compiled kernel on a GPU: loads its code into the driver, launches it, and times it with events when asked to. Launching
 // is the hot path: arguments are written into one block that is always the same, since the driver copies them in its call.
 
+import type { Source } from "../../codegen/target.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import { dynamicShared } from "../../render/cstyle.ts";
 import type { Launch, Program } from "../../runtime/device.ts";
 import { KernelArguments } from "./arguments.ts";
 import type { CudaContext, Suspect } from "./context.ts";
@@ -66,11 +66,15 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
   constructor(
     context: CudaContext,
     { args, timing }: { readonly args: LaunchArguments; readonly timing: Timing },
-    { name, source, code }: { readonly name: string; readonly source: string; readonly code: CudaCode },
+    {
+      name,
+      source,
+      code,
+    }: { readonly name: string; readonly source: Source<string>; readonly code: CudaCode },
   ) {
     this.context = context;
     this.name = name;
-    this.source = source;
+    this.source = source.code;
     this.#args = args;
     this.#timing = timing;
     let module: number;
@@ -80,12 +84,14 @@ export class CudaProgram implements Program<CudaBlock>, Suspect {
       const what = `${context.name}: the driver does not load the ${code.kind} of kernel ${name}`;
       const hint =
         "An NVRTC that is newer than the driver makes such code: CUDA_PATH can name one of its version";
-      throw new CompileError(`${what}: ${(cause as Error).message}. ${hint}\nsource:\n${source}`, { cause });
+      throw new CompileError(`${what}: ${(cause as Error).message}. ${hint}\nsource:\n${source.code}`, {
+        cause,
+      });
     }
     // before anything else can fail: an object whose making failed is collected, too
     unloading.register(this, { context, module });
     this.handle = context.make("cuModuleGetFunction", module, code.entry);
-    this.shared = dynamicShared(source);
+    this.shared = source.dynamicShared;
     if (this.shared > 0) context.call("cuFuncSetAttribute", this.handle, MAX_DYNAMIC_SHARED, this.shared);
   }
 

@@ -6,7 +6,6 @@ import type { Renderer, Source } from "../../codegen/target.ts";
 import { env } from "../../env.ts";
 import { DeviceError } from "../../errors.ts";
 import { chain, type MaybePromise, waitable } from "../../helpers.ts";
-import { dynamicShared } from "../../render/cstyle.ts";
 import { HCQCompatCompiled, type HCQSignal } from "../../runtime/hcq/device.ts";
 import { Transient } from "../../runtime/hcq/transient.ts";
 import { clock } from "../../runtime/profile.ts";
@@ -127,8 +126,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   compile(name: string, source: Source): MaybePromise<NVProgram> {
     return chain(this.#compiler.compile(name, source), ({ code, entry }) => {
       this.#throwFailure();
-      const shared = typeof source === "string" ? dynamicShared(source) : 0;
-      return new NVProgram(this, name, loadCubin(code, entry, this.gpu.arch), shared);
+      return new NVProgram(this, name, loadCubin(code, entry, this.gpu.arch), source.dynamicShared);
     });
   }
   computeQueue(): NVComputeQueue {

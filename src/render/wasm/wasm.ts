@@ -4,7 +4,7 @@
 // `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
-import type { Renderer } from "../../codegen/target.ts";
+import { type Renderer, sourceOf } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { UOpGraph } from "../../uop/list.ts";
@@ -450,9 +450,7 @@ const STATEMENT: Record<UOpName, Run> = {
   SINK: noStatement,
 };
 
-export interface WasmRenderer extends Renderer {
-  render(name: string, uops: UOpGraph): Uint8Array<ArrayBuffer>;
-}
+export type WasmRenderer = Renderer<Uint8Array<ArrayBuffer>>;
 
 export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => ({
   name: "WASM",
@@ -472,13 +470,15 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   render(name, uops) {
     const e = new Emitter(uops);
     const memory = { ...PAGES, shared };
-    return assemble({
+    const code = assemble({
       memory,
       scratch: e.usesScratch,
       functions: e.functions(),
       vectors: e.vectors,
       exports: [name],
     });
+    const isPart = uops.uops.some((u) => u.op === "SPECIAL");
+    return sourceOf(code, { buffers: uops.globals().length, vals: uops.vars().length, isPart });
   },
 });
 

@@ -3,6 +3,7 @@
 
 import { Device, DeviceError, dtypes, OutOfMemoryError, Tensor, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
+import type { Source } from "../../../src/codegen/target.ts";
 import type { CudaDevice } from "../../../src/devices/cuda/device.ts";
 import { openDriver } from "../../../src/devices/cuda/driver.ts";
 import type { CudaBlock } from "../../../src/devices/cuda/memory.ts";
@@ -238,9 +239,9 @@ test("arguments: more than there was room for, all of them arrive", () => {
 
 describe("failures", () => {
   const launch = { globalSize: [1], localSize: [1], vals: [] };
-  const compile = (device: CudaDevice, source: string, name: string) =>
+  const compile = (device: CudaDevice, source: Source<string>, name: string) =>
     withEnv({ CACHE: "0" }, async () => device.compile(name, source));
-  const run = async (device: CudaDevice, source: string, name: string, block: CudaBlock) =>
+  const run = async (device: CudaDevice, source: Source<string>, name: string, block: CudaBlock) =>
     (await compile(device, source, name)).run([block], launch, false);
 
   test("a kernel that fails is named when somebody waits, with its source; nothing goes on after it", async () => {

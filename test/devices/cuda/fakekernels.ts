@@ -2,10 +2,9 @@
 // the uops that it was rendered from, which the JS device interprets. Comes with
 // the renderer that remembers them.
 
-import type { Renderer } from "../../../src/codegen/target.ts";
+import { type Renderer, type Source, sourceOf } from "../../../src/codegen/target.ts";
 import type { Compilation, Nvrtc } from "../../../src/devices/cuda/nvrtc.ts";
 import { open } from "../../../src/devices/js.ts";
-import { dynamicShared } from "../../../src/render/cstyle.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
 import type { UOpGraph } from "../../../src/uop/list.ts";
@@ -28,10 +27,13 @@ const HEAD = /\b([Er]_\w+)(?=\()/;
 const nameless = (text: string): string => text.replace(HEAD, "kernel");
 
 export class FakeKernels {
-  readonly #uops = new Map<string, UOpGraph | "fails" | "idles">();
+  readonly #known = new Map<
+    string,
+    { readonly does: UOpGraph | "fails" | "idles"; readonly shared: number }
+  >();
 
   /** The CUDA renderer, which also keeps what each text was made of. */
-  readonly renderer: Renderer;
+  readonly renderer: Renderer<string>;
 
   /** `plain`: an item of a workgroup computes an element by itself, which JS executes fastest. */
   constructor(plain = false) {
@@ -39,9 +41,9 @@ export class FakeKernels {
       ...CUDARenderer,
       ...(plain ? { gpu: undefined } : {}),
       render: (name, uops) => {
-        const text = CUDARenderer.render(name, uops) as string;
-        this.#uops.set(nameless(text), uops);
-        return text;
+        const source = CUDARenderer.render(name, uops);
+        this.#known.set(nameless(source.code), { does: uops, shared: source.dynamicShared });
+        return source;
       },
     };
   }
@@ -54,40 +56,40 @@ export class FakeKernels {
         options.some((o) => o.startsWith("--gpu-architecture=")),
         "nvrtc: no architecture",
       );
-      if (!this.#uops.has(nameless(source)))
+      if (!this.#known.has(nameless(source)))
         return { ok: false, log: "kernel.cu(1): error: nobody rendered this" };
       return { ok: true, code: new TextEncoder().encode(`${kind}\n${source}`) };
     },
   };
 
   /** The text of a kernel that fails when it runs. */
-  failing(name: string): string {
+  failing(name: string): Source<string> {
     const text = `extern "C" __global__ void ${name}(int* data0) { data0[1 << 30] = 1; }`;
-    this.#uops.set(nameless(text), "fails");
-    return text;
+    this.#known.set(nameless(text), { does: "fails", shared: 0 });
+    return sourceOf(text, { buffers: 1 });
   }
 
   /** The text of a kernel that takes so much shared memory and does nothing. */
-  idle(name: string, shared: number): string {
-    const memory = `extern __shared__ unsigned char shared_memory[]; /* ${shared} bytes */`;
+  idle(name: string, shared: number): Source<string> {
+    const memory = "extern __shared__ unsigned char shared_memory[];";
     const text = `extern "C" __global__ void ${name}(int* data0) { ${memory} }`;
-    this.#uops.set(nameless(text), "idles");
-    return text;
+    this.#known.set(nameless(text), { does: "idles", shared });
+    return sourceOf(text, { buffers: 1, dynamicShared: shared });
   }
 
   ofImage(image: Uint8Array): FakeKernel | undefined {
     const text = new TextDecoder().decode(image).replace(/^(cubin|ptx)\n/, "");
-    const uops = this.#uops.get(nameless(text));
+    const known = this.#known.get(nameless(text));
     const name = text.match(HEAD)?.[1];
-    if (uops === undefined || name === undefined) return undefined;
-    const shared = dynamicShared(text);
-    if (typeof uops === "string") return { name, shared, run: () => uops === "idles" };
-    return { ...interpreted(name, uops), shared };
+    if (known === undefined || name === undefined) return undefined;
+    const { does, shared } = known;
+    if (typeof does === "string") return { name, shared, run: () => does === "idles" };
+    return { ...interpreted(name, does), shared };
   }
 }
 
 function interpreted(name: string, uops: UOpGraph): Omit<FakeKernel, "shared"> {
-  const program = open("JS").compile(name, uops) as Program<Uint8Array>;
+  const program = open("JS").compile(name, sourceOf(uops)) as Program<Uint8Array>;
   const buffers = uops.globals().length;
   const vars = uops.vars().length;
   return {

@@ -448,9 +448,9 @@ export class MockGpu implements NVGpu {
     return {
       renderer: { ...JSRenderer, name: "NV", hasLocal: true, globalMax, localMax },
       compile: (name, source: Source) => {
-        if (!(source instanceof UOpGraph)) throw new Error("mock: compiles lists of uops");
+        if (!(source.code instanceof UOpGraph)) throw new Error("mock: compiles lists of uops");
         const program = js.compile(name, source) as Program<Uint8Array>;
-        const [buffers, vals] = [source.globals().length, source.vars().length];
+        const { buffers, vals } = source;
         const id = this.#kernels.push({ name, program, buffers, vals }) - 1;
         const code = new Uint8Array(new Uint32Array([CODE_MAGIC, id, 0, 0]).buffer);
         const parameters = [...Array<number>(buffers).fill(8), ...Array<number>(vals).fill(4)];

@@ -22,7 +22,7 @@ const kernels: Record<string, { registers: number; codeBytes: number }> = {};
 const device = new NVDevice("NV", gpu, {
   renderer: { ...CUDARenderer, name: "NV" },
   compile(name, source) {
-    const made = compiler.compile(name, source as string);
+    const made = compiler.compile(name, source.code as string);
     const { registers, codeBytes } = loadCubin(made.code, made.entry, gpu.arch);
     kernels[name] = { registers, codeBytes };
     return made;

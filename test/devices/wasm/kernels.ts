@@ -2,6 +2,7 @@
 // take is known to the instruction.
 
 import { Buffer, Device, dtypes, type HCQCompatAllocRes } from "gradloom";
+import { sourceOf } from "../../../src/codegen/target.ts";
 import type { RingProgram } from "../../../src/devices/wasm/program.ts";
 import type { WasmDevice } from "../../../src/devices/wasm.ts";
 import { assemble, FunctionBuilder, I32, OP } from "../../../src/render/wasm/assembler.ts";
@@ -20,7 +21,7 @@ export function kernel(
   const { shared } = dev.hardware.memory;
   return dev.compile(
     name,
-    assemble({ memory: { min: 1, max: 65536, shared }, functions: [f], exports: [name] }),
+    sourceOf(assemble({ memory: { min: 1, max: 65536, shared }, functions: [f], exports: [name] })),
   );
 }
 

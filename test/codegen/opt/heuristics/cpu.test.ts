@@ -228,7 +228,7 @@ describe("relaxed SIMD", () => {
       opsIn(k, "ALU").filter((u) => u.arg === op && u.dtype !== undefined).length;
     expect(count(plain, "MULACC")).toBe(0);
     expect(count(fused, "MULACC")).toBeGreaterThanOrEqual(8);
-    const bytes = relaxed.render(fused.name, fused.uops);
+    const bytes = relaxed.render(fused.name, fused.uops).code;
     expect(WebAssembly.validate(bytes)).toBe(hasRelaxedSimd());
   });
   test("it means what two steps mean", async () => {
