@@ -101,8 +101,8 @@ export const FAMILIES: readonly Family[] = [
   [
     "state",
     "nn: state, files and datasets",
-    "Parameters by name, safetensors, NumPy files, and data to learn from.",
-    ["nn/state", "nn/safetensors", "nn/npy", "nn/datasets"],
+    "Parameters by name, safetensors, NumPy files, quantised weights, and data to learn from.",
+    ["nn/state", "nn/safetensors", "nn/npy", "nn/quantize", "nn/datasets"],
   ],
 ];
 

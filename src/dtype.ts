@@ -8,7 +8,10 @@ import { DTypeError } from "./errors.ts";
 export type Value = number | bigint;
 
 export type Kind = "bool" | "int" | "uint" | "float";
-/** What `data()` returns; floats of 16 and 8 bits come as Float32Array. */
+/**
+ * What `data()` returns; floats below 32 bits come as Float32Array, integers of 4 bits as Int8Array and
+ * Uint8Array.
+ */
 export type TypedArray =
   | Int8Array
   | Uint8Array
@@ -31,16 +34,30 @@ export class DType {
   readonly name: string;
   readonly alias: string;
   readonly kind: Kind;
+  /** bits of memory that one element takes, all lanes counted; a bool takes a byte */
+  readonly bits: number;
+  /**
+   * bytes of one element; a fraction where several elements share a byte: sizes of buffers come from
+   * `bytesFor`
+   */
   readonly itemsize: number;
+  /** several elements share a byte; codegen unpacks them (lower/unpack.ts), no device sees them */
+  readonly isPacked: boolean;
+  /**
+   * the array that holds the elements, or their bits, on the host; for packed types the array they are
+   * unpacked to
+   */
   readonly storage: ArrayType;
   readonly count: number;
   readonly #lanes = new Map<number, DType>();
 
-  constructor(name: string, alias: string, kind: Kind, itemsize: number, storage: ArrayType, count = 1) {
+  constructor(name: string, alias: string, kind: Kind, bits: number, storage: ArrayType, count = 1) {
     this.name = name;
     this.alias = alias;
     this.kind = kind;
-    this.itemsize = itemsize;
+    this.bits = bits;
+    this.itemsize = bits / 8;
+    this.isPacked = bits < 8 * count;
     this.storage = storage;
     this.count = count;
   }
@@ -53,10 +70,11 @@ export class DType {
   }
   /** 64-bit integers travel as bigint. */
   get isBig(): boolean {
-    return this.isInt && this.itemsize === 8 * this.count;
+    return this.isInt && this.bits === 64 * this.count;
   }
-  get bits(): number {
-    return this.kind === "bool" ? 1 : this.itemsize * 8;
+  /** The bytes of a buffer of `n` elements: a last byte that is only partly used counts whole. */
+  bytesFor(n: number): number {
+    return Math.ceil((n * this.bits) / 8);
   }
 
   /** The same type in `count` lanes; interned, so that === compares. */
@@ -68,7 +86,7 @@ export class DType {
         `${this.name}x${count}`,
         `${this.alias}${count}`,
         this.kind,
-        this.itemsize * count,
+        this.bits * count,
         this.storage,
         count,
       );
@@ -111,32 +129,35 @@ export function PtrDType(base: DType, local = false): Pointer {
   return p;
 }
 
-const bool = new DType("bool", "bool", "bool", 1, Uint8Array);
-const int8 = new DType("int8", "char", "int", 1, Int8Array);
-const uint8 = new DType("uint8", "uchar", "uint", 1, Uint8Array);
-const int16 = new DType("int16", "short", "int", 2, Int16Array);
-const uint16 = new DType("uint16", "ushort", "uint", 2, Uint16Array);
-const int32 = new DType("int32", "int", "int", 4, Int32Array);
-const uint32 = new DType("uint32", "uint", "uint", 4, Uint32Array);
-const int64 = new DType("int64", "long", "int", 8, BigInt64Array);
-const uint64 = new DType("uint64", "ulong", "uint", 8, BigUint64Array);
-const float16 = new DType("float16", "half", "float", 2, Uint16Array);
-const bfloat16 = new DType("bfloat16", "bfloat16", "float", 2, Uint16Array);
-const float8e4m3 = new DType("float8e4m3", "float8e4m3", "float", 1, Uint8Array);
-const float8e5m2 = new DType("float8e5m2", "float8e5m2", "float", 1, Uint8Array);
-const float32 = new DType("float32", "float", "float", 4, Float32Array);
-const float64 = new DType("float64", "double", "float", 8, Float64Array);
+const int4 = new DType("int4", "int4", "int", 4, Int8Array);
+const uint4 = new DType("uint4", "uint4", "uint", 4, Uint8Array);
+const float4e2m1 = new DType("float4e2m1", "float4e2m1", "float", 4, Float32Array);
+const bool = new DType("bool", "bool", "bool", 8, Uint8Array);
+const int8 = new DType("int8", "char", "int", 8, Int8Array);
+const uint8 = new DType("uint8", "uchar", "uint", 8, Uint8Array);
+const int16 = new DType("int16", "short", "int", 16, Int16Array);
+const uint16 = new DType("uint16", "ushort", "uint", 16, Uint16Array);
+const int32 = new DType("int32", "int", "int", 32, Int32Array);
+const uint32 = new DType("uint32", "uint", "uint", 32, Uint32Array);
+const int64 = new DType("int64", "long", "int", 64, BigInt64Array);
+const uint64 = new DType("uint64", "ulong", "uint", 64, BigUint64Array);
+const float16 = new DType("float16", "half", "float", 16, Uint16Array);
+const bfloat16 = new DType("bfloat16", "bfloat16", "float", 16, Uint16Array);
+const float8e4m3 = new DType("float8e4m3", "float8e4m3", "float", 8, Uint8Array);
+const float8e5m2 = new DType("float8e5m2", "float8e5m2", "float", 8, Uint8Array);
+const float32 = new DType("float32", "float", "float", 32, Float32Array);
+const float64 = new DType("float64", "double", "float", 64, Float64Array);
 
 // biome-ignore format: a table
 const named = { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32, float64 };
 
-/** Floats of 8 bits hold weights and factors of matrix products; computing is done in others, so `all` has them not. */
-const eights = { float8e4m3, float8e5m2 };
+/** Types that weights are stored in. Arithmetic goes through wider types, so they are not in `all`. */
+const stored = { float8e4m3, float8e5m2, int4, uint4, float4e2m1 };
 
 /** Every dtype under its own name and under its C-like alias. */
 export const dtypes = {
   ...named,
-  ...eights,
+  ...stored,
   char: int8,
   uchar: uint8,
   short: int16,
@@ -160,7 +181,7 @@ export function toDType(d: DTypeLike): DType {
   const found = Object.hasOwn(dtypes, d) && d !== ("all" as string) ? dtypes[d] : undefined;
   if (found === undefined) {
     throw new DTypeError(
-      `dtype: unknown name "${String(d)}"; expected one of ${Object.keys({ ...named, ...eights }).join(", ")}`,
+      `dtype: unknown name "${String(d)}"; expected one of ${Object.keys({ ...named, ...stored }).join(", ")}`,
     );
   }
   return found;
@@ -170,7 +191,7 @@ export function toDType(d: DTypeLike): DType {
 export function bounds(d: DType): readonly [Value, Value] {
   if (d.isFloat) return [-Infinity, Infinity];
   if (d.kind === "bool") return [0, 1];
-  const bits = BigInt(d.itemsize * 8);
+  const bits = BigInt(d.bits);
   const lo = d.kind === "int" ? -(1n << (bits - 1n)) : 0n;
   const hi = (1n << (d.kind === "int" ? bits - 1n : bits)) - 1n;
   return d.isBig ? [lo, hi] : [Number(lo), Number(hi)];
@@ -186,14 +207,14 @@ export function promote(a: DType, b: DType): DType {
   if (a.isFloat || b.isFloat) {
     if (!b.isFloat) return a;
     if (!a.isFloat) return b;
-    if (a.itemsize === b.itemsize) return float32; // float16 with bfloat16
-    return a.itemsize > b.itemsize ? a : b;
+    if (a.bits === b.bits) return float32; // float16 with bfloat16
+    return a.bits > b.bits ? a : b;
   }
-  if (a.kind === b.kind) return a.itemsize > b.itemsize ? a : b;
+  if (a.kind === b.kind) return a.bits > b.bits ? a : b;
   const [s, u] = a.kind === "int" ? [a, b] : [b, a];
-  if (s.itemsize > u.itemsize) return s;
-  const wider = { 1: int16, 2: int32, 4: int64, 8: float32 } as const;
-  return wider[u.itemsize as 1 | 2 | 4 | 8];
+  if (s.bits > u.bits) return s;
+  const wider = { 4: int8, 8: int16, 16: int32, 32: int64, 64: float32 } as const;
+  return wider[u.bits as 4 | 8 | 16 | 32 | 64];
 }
 
 const CATEGORY: Record<Kind, number> = { bool: 0, int: 1, uint: 1, float: 2 };
@@ -222,8 +243,8 @@ export function resultType(operands: readonly Operand[]): DType {
 
 /** What a sum of this type is accumulated and returned in. */
 export function sumDType(d: DType): DType {
-  if (d.kind === "bool" || (d.kind === "int" && d.itemsize < 4)) return int32;
-  return d.kind === "uint" && d.itemsize < 4 ? uint32 : d;
+  if (d.kind === "bool" || (d.kind === "int" && d.bits < 32)) return int32;
+  return d.kind === "uint" && d.bits < 32 ? uint32 : d;
 }
 
 // ---- one value ----
@@ -271,45 +292,61 @@ export function numberToBfloat16(x: number): number {
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
 }
 
-/** A float of 8 bits: a sign, an exponent with this bias, and as many bits of a mantissa. */
-export interface Float8 {
+/** A float of 8 bits or fewer: a sign, an exponent with this bias, and so many bits of a mantissa. */
+export interface SmallFloat {
   readonly bias: number;
   readonly mantissa: number;
-  /** the largest magnitude that still rounds to a finite value */
+  /** the largest magnitude that is not replaced by `beyond` */
   readonly rounds: number;
-  /** what is beyond: infinity, or NaN in the format that has no infinity */
+  /**
+   * the bits of what is too large: infinity, NaN in a format without infinity, the largest number in one
+   * without both
+   */
   readonly beyond: number;
+  /** the bits of what NaN becomes */
+  readonly nan: number;
+  /** the first bits that mean infinity or NaN, if the format has any */
+  readonly special: number;
 }
-/** As in torch: e4m3 has no infinity and one NaN (of each sign), e5m2 is the upper half of a float16. */
-export const FLOAT8: ReadonlyMap<DType, Float8> = new Map([
-  [float8e4m3, { bias: 7, mantissa: 3, rounds: 464, beyond: 0x7f }],
-  [float8e5m2, { bias: 15, mantissa: 2, rounds: 61440 - 2 ** -37, beyond: 0x7c }],
+/**
+ * e4m3 and e5m2 as in torch: e4m3 has no infinity and one NaN (of each sign), e5m2 is the upper half of a
+ * float16. e2m1 has neither: too large becomes 6, and so does NaN, as NVIDIA's instruction has it.
+ */
+export const SMALL_FLOATS: ReadonlyMap<DType, SmallFloat> = new Map([
+  [float8e4m3, { bias: 7, mantissa: 3, rounds: 464, beyond: 0x7f, nan: 0x7f, special: 0x7f }],
+  [float8e5m2, { bias: 15, mantissa: 2, rounds: 61440 - 2 ** -37, beyond: 0x7c, nan: 0x7f, special: 0x7c }],
+  [float4e2m1, { bias: 1, mantissa: 1, rounds: 6, beyond: 7, nan: 7, special: Infinity }],
 ]);
 
-function float8ToNumber(d: DType, bits: number): number {
-  const { bias, mantissa, beyond } = FLOAT8.get(d) as Float8;
-  const magnitude = bits & 0x7f;
-  const sign = bits & 0x80 ? -1 : 1;
-  if (magnitude >= beyond) return magnitude === beyond && beyond !== 0x7f ? sign * Infinity : NaN;
+function smallFloatToNumber(d: DType, bits: number): number {
+  const { bias, mantissa, special } = SMALL_FLOATS.get(d) as SmallFloat;
+  const signBit = 2 ** (d.bits - 1);
+  const magnitude = bits & (signBit - 1);
+  const sign = bits & signBit ? -1 : 1;
   const [exponent, rest] = [magnitude >> mantissa, magnitude & (2 ** mantissa - 1)];
+  if (magnitude >= special) return rest === 0 ? sign * Infinity : NaN;
   const unit = 2 ** (Math.max(exponent, 1) - bias - mantissa);
   return sign * (exponent === 0 ? rest : rest + 2 ** mantissa) * unit;
 }
 
 /** Rounds to nearest even; what is too large becomes what the format has for it. */
-function numberToFloat8(d: DType, x: number): number {
-  const { bias, mantissa, rounds, beyond } = FLOAT8.get(d) as Float8;
-  if (Number.isNaN(x)) return 0x7f;
-  const sign = x < 0 || Object.is(x, -0) ? 0x80 : 0;
+function numberToSmallFloat(d: DType, x: number): number {
+  const { bias, mantissa, rounds, beyond, nan } = SMALL_FLOATS.get(d) as SmallFloat;
+  if (Number.isNaN(x)) return nan;
+  const sign = x < 0 || Object.is(x, -0) ? 2 ** (d.bits - 1) : 0;
   const a = Math.abs(x);
   if (a > rounds) return sign | beyond;
   scratch.setFloat64(0, a);
   const exponent = Math.max((scratch.getUint16(0) >> 4) - 1023, 1 - bias);
   return sign | (((exponent + bias - 1) << mantissa) + roundHalfEven(a / 2 ** (exponent - mantissa)));
 }
+const toSmallFloat = (d: DType) => (x: number) =>
+  smallFloatToNumber(d, numberToSmallFloat(d, Math.fround(x)));
 
 const WRAP: Record<string, (x: number) => number> = {
   bool: (x) => (x === 0 ? 0 : 1),
+  int4: (x) => (x << 28) >> 28,
+  uint4: (x) => x & 0xf,
   int8: (x) => (x << 24) >> 24,
   uint8: (x) => x & 0xff,
   int16: (x) => (x << 16) >> 16,
@@ -318,8 +355,9 @@ const WRAP: Record<string, (x: number) => number> = {
   uint32: (x) => x >>> 0,
   float16: (x) => float16ToNumber(numberToFloat16(Math.fround(x))),
   bfloat16: (x) => bfloat16ToNumber(numberToBfloat16(Math.fround(x))),
-  float8e4m3: (x) => float8ToNumber(float8e4m3, numberToFloat8(float8e4m3, Math.fround(x))),
-  float8e5m2: (x) => float8ToNumber(float8e5m2, numberToFloat8(float8e5m2, Math.fround(x))),
+  float8e4m3: toSmallFloat(float8e4m3),
+  float8e5m2: toSmallFloat(float8e5m2),
+  float4e2m1: toSmallFloat(float4e2m1),
   float32: Math.fround,
   float64: (x) => x,
 };
@@ -350,7 +388,10 @@ export function castValue(to: DType, x: Value, from: DType): Value {
   return t <= Number(lo) ? lo : t >= Number(hi) ? hi : wrap(to, BigInt(t));
 }
 
-/** A 64-bit integer as a double that rounds to any narrower float as the integer would: lost bits leave a sticky one. */
+/**
+ * A 64-bit integer as a double that rounds to any narrower float as the integer would: lost bits leave a
+ * sticky one.
+ */
 function bigToDouble(x: bigint): number {
   const size = x < 0n ? -x : x;
   if (size < 1n << 53n) return Number(x);
@@ -361,7 +402,7 @@ function bigToDouble(x: bigint): number {
 /** The integer type at which a float saturates on its way to `to`. */
 export function floatToIntVia(to: DType): DType {
   if (to.isBig) return to;
-  return to.kind === "uint" && to.itemsize === 4 ? int64 : int32;
+  return to.kind === "uint" && to.bits === 32 ? int64 : int32;
 }
 
 const low32 = (x: Value): number => (typeof x === "number" ? x | 0 : Number(BigInt.asIntN(32, x)));
@@ -373,13 +414,16 @@ export function bitcastValue(to: DType, x: Value, from: DType): Value {
 }
 
 type Accessor = { get: (v: DataView, at: number) => Value; set: (v: DataView, at: number, x: Value) => void };
-const access8 = (d: DType): Accessor => ({
-  get: (v, at) => float8ToNumber(d, v.getUint8(at)),
-  set: (v, at, x) => v.setUint8(at, numberToFloat8(d, Number(x))),
+const accessSmall = (d: DType): Accessor => ({
+  get: (v, at) => smallFloatToNumber(d, v.getUint8(at)),
+  set: (v, at, x) => v.setUint8(at, numberToSmallFloat(d, Number(x))),
 });
+/**
+ * One element at a byte. Packed types are read and written in words, by decodeArray and encodeArray alone.
+ */
 const ACCESS: Record<string, Accessor> = {
-  float8e4m3: access8(float8e4m3),
-  float8e5m2: access8(float8e5m2),
+  float8e4m3: accessSmall(float8e4m3),
+  float8e5m2: accessSmall(float8e5m2),
   bool: { get: (v, at) => (v.getUint8(at) ? 1 : 0), set: (v, at, x) => v.setUint8(at, x ? 1 : 0) },
   int8: { get: (v, at) => v.getInt8(at), set: (v, at, x) => v.setInt8(at, Number(x)) },
   uint8: { get: (v, at) => v.getUint8(at), set: (v, at, x) => v.setUint8(at, Number(x)) },
@@ -409,11 +453,36 @@ export const readValue = (v: DataView, at: number, d: DType): Value =>
 export const writeValue = (v: DataView, at: number, d: DType, x: Value): void =>
   (ACCESS[d.name] as Accessor).set(v, at, x);
 
-/** What `data()` returns: the natural typed array; floats of 16 and 8 bits widen to Float32Array. */
-export function decodeArray(d: DType, bytes: Uint8Array): TypedArray {
-  const n = bytes.byteLength / d.itemsize;
+/** The bits of an element of a packed type as its value, and back. */
+const PACKED: ReadonlyMap<DType, { read: (bits: number) => number; write: (x: number) => number }> = new Map(
+  [int4, uint4, float4e2m1].map((d) => [
+    d,
+    d.isFloat
+      ? { read: (bits) => smallFloatToNumber(d, bits), write: (x) => numberToSmallFloat(d, x) }
+      : { read: (bits) => Number(wrap(d, bits)), write: (x) => x & (2 ** d.bits - 1) },
+  ]),
+);
+
+/**
+ * What `data()` returns: the natural typed array of `n` elements. Floats below 32 bits widen to Float32Array.
+ * Elements that share a byte start at its low end.
+ */
+export function decodeArray(
+  d: DType,
+  bytes: Uint8Array,
+  n = Math.floor(bytes.byteLength / d.itemsize),
+): TypedArray {
   const raw = bytes.byteOffset % d.itemsize === 0 ? bytes : bytes.slice();
-  if (FLOAT8.has(d)) return Float32Array.from(raw, (bits) => float8ToNumber(d, bits));
+  const packed = PACKED.get(d);
+  if (packed !== undefined) {
+    const perByte = 8 / d.bits;
+    const out = new d.storage(n);
+    for (let i = 0; i < n; i++)
+      out[i] = packed.read((raw[Math.floor(i / perByte)] as number) >> ((i % perByte) * d.bits));
+    return out;
+  }
+  if (SMALL_FLOATS.has(d))
+    return Float32Array.from(raw.subarray(0, n), (bits) => smallFloatToNumber(d, bits));
   if (d !== float16 && d !== bfloat16) return new d.storage(raw.buffer, raw.byteOffset, n);
   const widen = d === float16 ? float16ToNumber : bfloat16ToNumber;
   return Float32Array.from(new Uint16Array(raw.buffer, raw.byteOffset, n), widen);
@@ -423,14 +492,15 @@ export function decodeArray(d: DType, bytes: Uint8Array): TypedArray {
 const NARROW: ReadonlyMap<DType, (x: number) => number> = new Map([
   [float16, numberToFloat16],
   [bfloat16, numberToBfloat16],
-  ...[...FLOAT8.keys()].map((d) => [d, (x: number) => numberToFloat8(d, x)] as const),
+  ...[...SMALL_FLOATS.keys()].map((d) => [d, (x: number) => numberToSmallFloat(d, x)] as const),
 ]);
 
 /**
- * The bytes of host values as type `d`; numbers are converted as a cast from float64 would, but for the half-width
+ * The bytes of host values as type `d`. Numbers are converted as a cast from float64 would, except for narrow
  * floats: a cast rounds to float32 on the way, a host number is rounded once.
  */
 export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<ArrayBuffer> {
+  if (d.isPacked) return packArray(d, values);
   const out = new d.storage(new ArrayBuffer(values.length * d.itemsize));
   const half = NARROW.get(d);
   const plainFloat = d === float32 || d === float64;
@@ -444,6 +514,19 @@ export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8
     else out[i] = castValue(d, v, typeof v === "bigint" ? int64 : float64);
   }
   return new Uint8Array(out.buffer as ArrayBuffer);
+}
+function packArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(d.bytesFor(values.length));
+  const { write } = PACKED.get(d) as { write: (x: number) => number };
+  const perByte = 8 / d.bits;
+  for (let i = 0; i < values.length; i++) {
+    const raw = values[i] as Value | boolean;
+    const v = typeof raw === "boolean" ? Number(raw) : raw;
+    const at = Math.floor(i / perByte);
+    const bits = write(Number(d.isFloat ? v : castValue(d, v, typeof v === "bigint" ? int64 : float64)));
+    out[at] = (out[at] as number) | (bits << ((i % perByte) * d.bits));
+  }
+  return out;
 }
 
 const FROM_TYPED: readonly (readonly [unknown, DType])[] = [

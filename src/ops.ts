@@ -65,7 +65,7 @@ const bitwise =
   (small: (a: N, b: N) => N, big: (a: bigint, b: bigint) => bigint) => (d: DType, a: Value, b: Value) =>
     wrap(d, d.isBig ? big(a as bigint, b as bigint) : small(a as N, b as N));
 /** The shift counts modulo the width of the type, as WebAssembly and Java do. */
-const count = (d: DType, b: Value): N => (typeof b === "bigint" ? Number(b & 63n) : b & (d.itemsize * 8 - 1));
+const count = (d: DType, b: Value): N => (typeof b === "bigint" ? Number(b & 63n) : b & (d.bits - 1));
 
 const add = (d: DType, a: Value, b: Value): Value => {
   if (d.kind === "bool") return a || b ? 1 : 0;

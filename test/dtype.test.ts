@@ -81,8 +81,14 @@ describe("the types", () => {
     expect(dtypes.all.filter((d) => d.isFloat)).toEqual([float16, bfloat16, float32, float64]);
     expect(dtypes.all.filter((d) => d.isBig)).toEqual([int64, uint64]);
     expect(dtypes.all.filter((d) => !d.isInt && !d.isFloat)).toEqual([bool]);
-    expect(bool.bits).toBe(1);
-    expect(uint16.bits).toBe(16);
+    expect(dtypes.all.map((d) => d.bits)).toEqual([8, 8, 8, 16, 16, 32, 32, 64, 64, 16, 16, 32, 64]);
+    expect(dtypes.all.every((d) => d.itemsize * 8 === d.bits && !d.isPacked)).toBe(true);
+    expect([dtypes.int4, dtypes.uint4, dtypes.float4e2m1].map((d) => [d.bits, d.isPacked])).toEqual([
+      [4, true],
+      [4, true],
+      [4, true],
+    ]);
+    expect([dtypes.int4.bytesFor(0), dtypes.int4.bytesFor(5), float32.bytesFor(5)]).toEqual([0, 3, 20]);
   });
   test("names are looked up, unknown ones refused", () => {
     expect(toDType("half")).toBe(float16);

@@ -13,6 +13,7 @@ import { canonicalize } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
+import { rebits } from "./rebits.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
 export type CustomFn = (buffers: readonly Buffer[]) => void;
@@ -335,14 +336,10 @@ export class LazyBuffer {
     }
     return LazyBuffer.make(this.device, this.shape, dtype, "CAST", dtype, [this]);
   }
+  /** The same bits as another type. Packed types may have another number of elements, along the last dim. */
   bitcast(dtype: DType): LazyBuffer {
     if (dtype === this.dtype) return this;
-    if (dtype.itemsize !== this.dtype.itemsize) {
-      throw new DTypeError(
-        `bitcast: ${this.dtype.name} has ${this.dtype.itemsize} bytes, ${dtype.name} has ${dtype.itemsize}; ` +
-          "expected a type of the same size",
-      );
-    }
+    if (dtype.bits !== this.dtype.bits) return rebits(this, dtype, LazyBuffer.arange);
     return LazyBuffer.make(this.device, this.shape, dtype, "BITCAST", dtype, [this]);
   }
 
@@ -394,7 +391,10 @@ export class LazyBuffer {
     if (!this.onlyHolds) return undefined;
     const size = sprod(this.shape);
     if (typeof view.offset !== "number" || typeof size !== "number") return undefined;
-    const part = new Buffer(buffer.device, size, this.dtype, buffer, view.offset * this.dtype.itemsize);
+    const start = view.offset * this.dtype.itemsize;
+    // a packed element may start within a byte, where no buffer can
+    if (!Number.isInteger(start)) return undefined;
+    const part = new Buffer(buffer.device, size, this.dtype, buffer, start);
     const node = LazyBuffer.fromBuffer(part, this.shape);
     if (this.base.realized === undefined) node.srcs = []; // still an EMPTY to run, which opens the file
     return node;

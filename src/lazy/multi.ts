@@ -5,7 +5,7 @@
 // see only plain nodes and copies.
 
 import type { DType, Value } from "../dtype.ts";
-import { ArgumentError, DeviceError, InternalError, ShapeError } from "../errors.ts";
+import { ArgumentError, DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
 import { arraysEqual } from "../helpers.ts";
 import type { AluOp, ReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
@@ -124,6 +124,11 @@ export class MultiLazyBuffer extends LazyBuffer {
     return dtype === this.dtype ? this : this.#each((p) => p.cast(dtype));
   }
   override bitcast(dtype: DType): LazyBuffer {
+    if (dtype.bits !== this.dtype.bits && this.sharding?.axis === this.shape.length - 1) {
+      throw new DTypeError(
+        `bitcast: ${this.dtype.name} to ${dtype.name} along dim ${this.sharding.axis}, which is sharded; shard another dim`,
+      );
+    }
     return dtype === this.dtype ? this : this.#each((p) => p.bitcast(dtype));
   }
   override contiguous(): LazyBuffer {

@@ -52,7 +52,7 @@ const inArray =
   (start, size, dtype) => {
     const base = arrays.get(bytes) ?? new Buffer("EXT", bytes.byteLength, dtypes.uint8).allocate(bytes);
     arrays.set(bytes, base);
-    if (start - at + size * dtype.itemsize > bytes.byteLength) throw new FileError(`${name} is truncated`);
+    if (start - at + dtype.bytesFor(size) > bytes.byteLength) throw new FileError(`${name} is truncated`);
     return new Buffer("EXT", size, dtype, base, start - at);
   };
 const arrays = new WeakMap<Uint8Array, Buffer>();
@@ -153,7 +153,7 @@ class RangeSource implements ByteSource {
       parts.push({ start, end, held: inArray(this.name, bytes, start) });
     }
     return (start, size, dtype) => {
-      const part = parts.find((p) => p.start <= start && start + size * dtype.itemsize <= p.end);
+      const part = parts.find((p) => p.start <= start && start + dtype.bytesFor(size) <= p.end);
       if (part === undefined) throw new FileError(`${this.name}: the bytes from ${start} were not requested`);
       return part.held(start, size, dtype);
     };
@@ -231,5 +231,5 @@ export async function bytesOf(t: Tensor): Promise<Uint8Array> {
   const whole = lb.device.startsWith("DISK") ? lb : lb.contiguous();
   const host = lb.device === "EXT" ? whole : whole.copyToDevice("EXT");
   await realize([host]);
-  return (await runAsync(host.buffer.read())).subarray(0, t.size * t.dtype.itemsize);
+  return (await runAsync(host.buffer.read())).subarray(0, t.dtype.bytesFor(t.size));
 }

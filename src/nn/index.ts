@@ -25,6 +25,7 @@ export {
 export * from "./norms.ts";
 export * from "./npy.ts";
 export * as optim from "./optimizers.ts";
+export * from "./quantize.ts";
 export * from "./recurrent.ts";
 export * from "./safetensors.ts";
 export * from "./state.ts";

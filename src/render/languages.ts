@@ -3,7 +3,7 @@
 
 import { MMA } from "../codegen/opt/mma.ts";
 import type { Renderer, Support, Target } from "../codegen/target.ts";
-import { type DType, dtypes, FLOAT8, scalarOf } from "../dtype.ts";
+import { type DType, dtypes, SMALL_FLOATS, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
 import { type CStyleLanguage, type KernelFacts, renderCStyle } from "./cstyle.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
@@ -390,7 +390,7 @@ const renderer = (
   lacks: Readonly<Record<string, Support>>,
 ): Renderer<string> => ({
   ...limits,
-  support: (d) => lacks[scalarOf(d).name] ?? (FLOAT8.has(scalarOf(d)) ? "bits" : "native"),
+  support: (d) => lacks[scalarOf(d).name] ?? (SMALL_FLOATS.has(scalarOf(d)) ? "bits" : "native"),
   has: () => true,
   saturatingCast: false,
   safeDivision: false,

@@ -60,7 +60,7 @@ export class Buffer {
   }
 
   get nbytes(): number {
-    return this.size * this.dtype.itemsize;
+    return this.dtype.bytesFor(this.size);
   }
   get isAllocated(): boolean {
     return this.base?.isAllocated ?? this.#allocation !== undefined;
@@ -136,10 +136,10 @@ export class Buffer {
 
   /** A copy of the contents as a typed array. */
   async data(): Promise<TypedArray> {
-    return decodeArray(this.dtype, await runAsync(this.read()));
+    return decodeArray(this.dtype, await runAsync(this.read()), this.size);
   }
   dataSync(): TypedArray {
-    return decodeArray(this.dtype, runSync(this.read(), "dataSync"));
+    return decodeArray(this.dtype, runSync(this.read(), "dataSync"), this.size);
   }
   /** The seeds' name for it: the raw bytes, copied to the host. */
   asBuffer(): Uint8Array {

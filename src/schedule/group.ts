@@ -132,7 +132,8 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
     if (buffer.size >= iterations) getOrMake(loads, buffer, () => new Set()).add(u.arg.st.key);
   }
   const age = draft.out.id < since ? "old" : "new";
-  const shape = [outputs[0]?.device, age, store.shape].join("|");
+  // a kernel that stores packed elements runs over words of them (codegen/lower/unpack.ts)
+  const shape = [outputs[0]?.device, age, store.shape, store.dtype.isPacked].join("|");
   const updates = draft.out.op === "ASSIGN" && loops.size === 0 && iterations <= SMALL;
   const isSplit = leavesUnitsIdle(draft.out.device, elements, iterations);
   return { draft, shape, loops: [...loops].sort().join("|"), reads, loads, updates, isSplit };

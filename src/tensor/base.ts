@@ -257,11 +257,12 @@ export abstract class TensorBase {
   }
   #decoded(host: LazyBuffer, bytes: Uint8Array): TypedArray {
     const { dtype } = this;
-    const decode = (b: Uint8Array): TypedArray => decodeArray(dtype, b);
-    const length = this.size * dtype.itemsize;
+    const decode = (b: Uint8Array, n: number): TypedArray => decodeArray(dtype, b, n);
+    const { size } = this;
+    const length = dtype.bytesFor(size);
     // a copy that was made for this call is nobody else's; what a jit captures, or the tensor's own array, is
     const isOwn = !this.lazydata.gathered.onlyHolds && !CacheCollector.collecting;
-    const plain = decode(isOwn ? bytes.subarray(0, length) : bytes.slice(0, length));
+    const plain = decode(isOwn ? bytes.subarray(0, length) : bytes.slice(0, length), size);
     return CacheCollector.read("data", host.buffer, this.lazydata.size, decode, plain);
   }
   /**

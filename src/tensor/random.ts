@@ -2,7 +2,7 @@
 // Random tensors: even, normal and integer ones, first weights of networks, samples, dropout. The bits come from
 // threefry.ts; here they become numbers. A draw is one kernel.
 
-import { type DType, dtypes, FLOAT8, toDType } from "../dtype.ts";
+import { type DType, dtypes, SMALL_FLOATS, toDType } from "../dtype.ts";
 import { CacheCollector } from "../engine/jit/collector.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { prod, restoring } from "../helpers.ts";
@@ -28,7 +28,7 @@ CacheCollector.watch("Tensor.training", () => mode.training);
 
 /** Bits behind the point of a number in [1, 2): so many random bits fit without rounding up. */
 const mantissaBits = (d: DType): number =>
-  FLOAT8.get(d)?.mantissa ?? (d === dtypes.float16 ? 10 : d === dtypes.bfloat16 ? 7 : 23);
+  SMALL_FLOATS.get(d)?.mantissa ?? (d === dtypes.float16 ? 10 : d === dtypes.bfloat16 ? 7 : 23);
 
 export interface InitOptions extends TensorOptions {
   /** negative slope of the leaky relu that follows; 0 is a relu */

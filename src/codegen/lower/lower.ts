@@ -18,6 +18,7 @@ import { requireSupport, type Target } from "../target.ts";
 import { type AxisLoops, AxisSplitter } from "./axes.ts";
 import { Indexes } from "./indexes.ts";
 import { mergeDims } from "./merge.ts";
+import { unpackTypes } from "./unpack.ts";
 
 export interface Lowered {
   readonly sink: Sink;
@@ -31,7 +32,7 @@ export interface Lowered {
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
-  return new Lowering(ast, opts, target).run();
+  return new Lowering(unpackTypes(ast, target), opts, target).run();
 }
 
 /**

@@ -171,7 +171,7 @@ export class Results {
         const buffer = this.#outputs.get(r.slot) as Buffer;
         const bytes = runSync(buffer.read(true), "TinyJit");
         const count = boundValue(rebind(r.count, this.#given.bound)) as number;
-        return r.decode(bytes.slice(0, count * buffer.dtype.itemsize));
+        return r.decode(bytes.slice(0, buffer.dtype.bytesFor(count)), count);
       }
     }
   }

@@ -50,7 +50,7 @@ export interface Stream {
 export interface HostRead {
   readonly buffer: Buffer;
   readonly count: Sint;
-  readonly decode: (bytes: Uint8Array) => ArrayBufferView;
+  readonly decode: (bytes: Uint8Array, count: number) => ArrayBufferView;
   readonly plain: ArrayBufferView;
 }
 
@@ -162,7 +162,7 @@ class Collector {
     what: string,
     buffer: Buffer,
     count: Sint,
-    decode: (bytes: Uint8Array) => T,
+    decode: (bytes: Uint8Array, count: number) => T,
     plain: T,
   ): T {
     const trace = this.#trace;
