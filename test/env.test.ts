@@ -79,7 +79,7 @@ describe("where values come from", () => {
     ]);
     warn.mockRestore();
   });
-  test("a DEBUG for another package's logger is none of ours", async () => {
+  test("a DEBUG that is meant for the logger of another package is ignored", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     expect((await fresh({ DEBUG: "app:*" })).DEBUG).toBe(0);
     expect(warn.mock.calls).toEqual([]);

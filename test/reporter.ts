@@ -21,7 +21,7 @@ export function closing(modules: readonly TestModule[]) {
   for (const module of modules) {
     for (const test of module.children.allTests()) {
       const result = test.result();
-      // A test that never got to run (its file broke, the run was cut short) is no success and no skip.
+      // A test that never got to run (its file broke, the run was cut short) is neither a success nor a skip.
       counts[result.state === "pending" ? "failed" : result.state]++;
       if (result.state !== "skipped") continue;
       const reason = result.note ?? `no reason given (${test.options.mode})`;

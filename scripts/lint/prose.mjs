@@ -14,11 +14,14 @@ const FOLDERS = ["src", "test", "docs", "bench", "scripts", "examples"];
 /** Parts of the tree that are not held to a rule yet. Lists that only shrink. */
 const TO_EDIT = {
   width: ["src", "ARCHITECTURE.md"],
-  words: ["src", "test", "ARCHITECTURE.md", "docs/reference"],
+  words: ["src", "test/codegen", "test/tensor", "test/uop", "ARCHITECTURE.md", "docs/reference"],
 };
 
-/** What is exempt for good: these are written by programs, and the glossary quotes the old words. */
-const EXEMPT = { width: ["docs/reference", "bench/RESULTS.md"], words: ["docs/GLOSSARY.md"] };
+/** What is exempt for good: figures and reference are written by programs, two files quote what to avoid. */
+const EXEMPT = {
+  width: ["docs/reference", "bench/RESULTS.md"],
+  words: ["docs/GLOSSARY.md", "test/scripts/prose.test.ts"],
+};
 
 /** What to write instead of what. Each phrase is looked for in one line, outside `code quotes`. */
 const PHRASES = [

@@ -61,7 +61,7 @@ export class Call {
   }
   get tensor(): Tensor {
     if (this.input instanceof Tensor) return this.input;
-    throw new Unsupported("the input is no tensor");
+    throw new Unsupported("the input is not a tensor");
   }
   get tensors(): readonly Tensor[] {
     return Array.isArray(this.input) ? (this.input as Tensor[]) : [this.tensor];

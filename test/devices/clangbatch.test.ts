@@ -28,7 +28,7 @@ const source = (name: string, what: string, before = ""): Source<string> =>
 
 if (typeof found === "string") test("CLANG compiles together", ({ skip }) => skip(found));
 else
-  describe("kernels of one turn", () => {
+  describe("kernels of one batch", () => {
     const { compiler, koffi } = found;
     let folder = "";
     let counted: CCompiler;

@@ -52,7 +52,7 @@ describe("BEAM", () => {
     ["no list", "7"],
     ["a list for another kernel", JSON.stringify([{ op: "UPCAST", axis: 9, amount: 4 }])],
     ["an op that is not there", JSON.stringify([{ op: "MELT", axis: 0, amount: 4 }])],
-    ["items that are no ops", JSON.stringify([null, 3])],
+    ["items that are not ops", JSON.stringify([null, 3])],
   ])("searches anew where it finds %s", async (_, text) => {
     const want = await withEnv({ NOOPT: 1 }, product);
     await withEnv({ BEAM: 1, CACHE: folder }, product);

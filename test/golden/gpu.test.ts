@@ -84,7 +84,7 @@ test("a softmax: a workgroup a row, which is read once", () => {
   `);
 });
 
-test("a product of bfloat16 matrices: tensor cores, operands a turn ahead in shared memory", () => {
+test("a product of bfloat16 matrices: tensor cores, operands prefetched to shared memory", () => {
   resetKernelNames();
   const { bfloat16, float32 } = dtypes;
   const [a, b] = [empty([32, 64], bfloat16), empty([64, 16], bfloat16)];

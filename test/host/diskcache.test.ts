@@ -1,5 +1,5 @@
-// What is kept for the next process: found again under its key, bounded in number, and done
-// without where a folder is none.
+// What is kept for the next process: found again under its key, bounded in number, and given up
+// where the folder cannot be used.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";

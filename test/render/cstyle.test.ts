@@ -274,7 +274,7 @@ describe("constants", () => {
 describe("structure", () => {
   const vectors = (language: CStyleLanguage) => uopsToCStyle(language, "k", structureCase().uops);
 
-  test("a minus before a minus is no decrement", () => {
+  test("a minus before a minus does not become a decrement", () => {
     const g = new UOpGraph();
     const data0 = g.add("DEFINE_GLOBAL", PtrDType(float), [], [0, "data0", true]);
     const zero = g.add("CONST", int, [], 0);

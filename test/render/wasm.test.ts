@@ -348,7 +348,7 @@ describe("control flow", () => {
     expect(m.read(0, int32, 2)).toEqual([55, 89]);
   });
 
-  test("a loop to a variable, also of no turns", () => {
+  test("a loop to a variable, also one without iterations", () => {
     const m = new Machine();
     const g = new UOpGraph();
     const out = buffer(g, 0, int32);

@@ -326,7 +326,7 @@ describe("who reads whom is forgotten with the reader", () => {
   });
 });
 
-test("what is disposed of is no reason to ask for a collection, what is held is", async () => {
+test("what is held is a reason to ask for a collection, what is disposed of is not", async () => {
   let asked = 0;
   const Real = ArrayBuffer;
   const construct = (_: typeof ArrayBuffer, [nbytes]: [number]): ArrayBuffer => {

@@ -69,7 +69,7 @@ describe("the spans", () => {
     expect(on(spans, from).map((s) => s.kind)).toEqual(["wait", "wait", "copy"]);
   });
 
-  test("of devices that are no HCQ devices, by the host's clock", async () => {
+  test("of devices without HCQ, by the host's clock", async () => {
     await Device.open("JS");
     const spans = await profiled(
       async () => void (await new Tensor([1, 2, 3], { device: "JS" }).add(1).realize()),
@@ -103,7 +103,7 @@ describe("the spans", () => {
       const queue = d.computeQueue().wait(d.timelineSignal, 0).exec(program, args, [], []);
       const end = queue.length;
       queue.signal(d.timelineSignal, 0).bind(d);
-      // the stamps are no commands of their own: indexes are as without them
+      // the stamps are not commands of their own: indexes are as without them
       expect(queue.commands.map((c) => c.name)).toEqual(["wait", "exec", "signal"]);
       for (let i = 0; i < 5; i++) {
         const value = d.nextTimelineValue();
@@ -140,7 +140,7 @@ describe("the spans", () => {
     expect(copy.end).toBeLessThan(busy.end);
   });
 
-  test("are none without the setting, and cost no words", async () => {
+  test("are not recorded without the setting, and cost no words", async () => {
     const d = device("WASM:108");
     expect(await new Tensor([1, 2], { device: "WASM:108" }).add(1).tolist()).toEqual([2, 3]);
     expect(profiler.spans).toEqual([]);

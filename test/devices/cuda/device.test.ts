@@ -99,7 +99,7 @@ describe("memory", () => {
     device.allocator.free(second);
     expect(more).not.toThrow();
   });
-  test("another failure of the driver is no lack of memory", () => {
+  test("another failure of the driver is not taken for a lack of memory", () => {
     const { state, open } = fakeCuda();
     const device = open();
     state.failing.set("cuMemAllocAsync", 1);

@@ -248,7 +248,7 @@ const guard =
     }
     for (const a of args)
       if (typeof a === "number")
-        demand(Number.isSafeInteger(a) && a >= 0, `${name}: ${a} is no size or handle`);
+        demand(Number.isSafeInteger(a) && a >= 0, `${name}: ${a} is not a size or handle`);
     if (state.sticky !== 0) return state.sticky;
     return fn(...args);
   };
@@ -257,7 +257,7 @@ function hostMemory(state: FakeState): HostMemory {
   return {
     alloc: (bytes) => state.allocate(bytes, undefined),
     free(address) {
-      demand(state.memory.has(address), `free: ${address} is no memory of the host`);
+      demand(state.memory.has(address), `free: ${address} is not memory of the host`);
       state.memory.delete(address);
     },
     view(address, bytes) {
@@ -330,7 +330,7 @@ function memory(state: FakeState) {
   };
   const release = (address: number, call: string, pooled: boolean) => {
     const found = state.memory.get(address);
-    demand(found?.context !== undefined && !found.freed, `${call}: ${address} is no memory in use`);
+    demand(found?.context !== undefined && !found.freed, `${call}: ${address} is not memory in use`);
     demand(found.pooled === pooled, `${call}: the memory came another way`);
     return found;
   };

@@ -14,7 +14,7 @@ import { FakeKernel } from "./fakekernel.ts";
 const MiB = 2 ** 20;
 
 const bytesOf = (field: number | Uint8Array | undefined): Uint8Array => {
-  if (typeof field !== "object") throw new Error(`${field} is no array`);
+  if (typeof field !== "object") throw new Error(`${field} is not an array`);
   return field;
 };
 

@@ -184,7 +184,7 @@ export class MockGpu implements NVGpu {
     const c = channel as MockChannel;
     if (c.failure !== undefined) throw new Error(c.failure);
     if (va % 4 !== 0 || va >= 2 ** 40 || dwords < 1 || dwords >= 2 ** 21)
-      throw new Error(`mock: ${dwords} words at ${hex(va)} are no ring entry`);
+      throw new Error(`mock: ${dwords} words at ${hex(va)} are not an entry of the ring`);
     this.log.push({ kind: c.kind, words: [...this.words(va, dwords, "ring entry")] });
     c.queue.push({ va, dwords });
     if (this.#when === "submit") this.pump();

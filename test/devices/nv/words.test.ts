@@ -47,7 +47,7 @@ describe("methods", () => {
       "COPY.LAUNCH_DMA SRC_MEMORY_LAYOUT=PITCH",
     ]);
   });
-  test("what is no stream of ours is refused", () => {
+  test("a stream that we did not write is refused", () => {
     expect(() => [...parse([0])]).toThrow(/word 0, 0x0, is no header/);
     expect(() => [...parse(method("COMPUTE", { at: 0x1234, fields: {} }, 1))]).toThrow(
       /has no method 0x1234/,

@@ -763,7 +763,7 @@ describe("memory", () => {
     expect(peak).toBeLessThan(64 * 2 ** 20); // the inputs alone are 16 KiB each
   });
   test("a kernel that computes elements twice never writes where it reads", async () => {
-    // 1,517 is no multiple of four: the last vector overlaps the one before, and would
+    // 1,517 is not a multiple of four: the last vector overlaps the one before, and would
     // double what is doubled already
     const f = new TinyJit((x: Tensor) => {
       let y = x.add(1).contiguous();

@@ -740,7 +740,7 @@ describe("other ways", () => {
     const all = [HOST_VALUES, INPUTS, CHANGES, RESULTS, SYMBOLS, MEMORY].flatMap((c) => Object.keys(c));
     expect(all.length).toBeGreaterThanOrEqual(30);
   });
-  test("what is no function", () => {
+  test("something that is not a function", () => {
     expect(() => new TinyJit(5 as unknown as () => void)).toThrow(
       /got number, expected a function of tensors/,
     );
@@ -749,7 +749,7 @@ describe("other ways", () => {
     const f = new TinyJit(async (x: Tensor) => x.add(1));
     expect(() => f.sync(x2(1, 2))).toThrow(/the function is async; call the jit itself and await it/);
   });
-  test("a decorator on what is no method of objects", () => {
+  test("a decorator on something that is not a method of objects", () => {
     const context = (kind: string, isStatic: boolean) =>
       ({ kind, name: "f", static: isStatic }) as unknown as ClassMethodDecoratorContext<object>;
     const method = async (x: Tensor) => x.add(1);
