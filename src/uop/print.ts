@@ -5,22 +5,24 @@ import { toposort } from "../helpers.ts";
 import type { AluOp } from "../ops.ts";
 import type { Load, Memory, Range, Sink, Stage, Store, UOp } from "./node.ts";
 
-const INFIX: Partial<Record<AluOp, string>> = {
-  ADD: "+",
-  SUB: "-",
-  MUL: "*",
-  DIV: "/",
-  IDIV: "//",
-  MOD: "%",
-  CMPLT: "<",
-  CMPEQ: "==",
-  CMPNE: "!=",
-  AND: "&",
-  OR: "|",
-  XOR: "^",
-  SHL: "<<",
-  SHR: ">>",
+/** How operators are written, and how strongly they bind: as in C. */
+const INFIX: Partial<Record<AluOp, readonly [sign: string, strength: number]>> = {
+  MUL: ["*", 12],
+  DIV: ["/", 12],
+  IDIV: ["//", 12],
+  MOD: ["%", 12],
+  ADD: ["+", 11],
+  SUB: ["-", 11],
+  SHL: ["<<", 10],
+  SHR: [">>", 10],
+  CMPLT: ["<", 9],
+  CMPEQ: ["==", 8],
+  CMPNE: ["!=", 8],
+  AND: ["&", 7],
+  XOR: ["^", 6],
+  OR: ["|", 5],
 };
+const [ATOM, CHOICE, LOOSE] = [20, 2, 1];
 
 /** The graph below a SINK as text. */
 export function showGraph(sink: Sink): string {
@@ -64,10 +66,15 @@ class Printer {
   #show(u: UOp): string {
     return this.#names.get(u) ?? this.#whole(u);
   }
-  /** As an operand: what is made of several parts stands in parentheses. */
-  #operand(u: UOp): string {
-    const text = this.#show(u);
-    return / /.test(text) && !/^\w+[[(][^()[\]]*[\])]$/.test(text) ? `(${text})` : text;
+  /** In parentheses if it binds less strongly than what is around it. */
+  #operand(u: UOp, strength: number): string {
+    return this.#strength(u) < strength ? `(${this.#show(u)})` : this.#show(u);
+  }
+  #strength(u: UOp): number {
+    if (this.#names.has(u)) return ATOM;
+    if (u.op === "REDUCE") return LOOSE;
+    if (u.op !== "ALU") return ATOM;
+    return INFIX[u.fn]?.[1] ?? (u.fn === "WHERE" ? CHOICE : ATOM);
   }
   #list(us: readonly UOp[]): string {
     return us.map((u) => this.#show(u)).join(", ");
@@ -104,10 +111,14 @@ class Printer {
         return this.#store(u);
       case "ALU": {
         const infix = INFIX[u.fn];
-        if (infix !== undefined) return u.operands.map((s) => this.#operand(s)).join(` ${infix} `);
-        if (u.fn !== "WHERE") return `${u.fn.toLowerCase()}(${this.#list(u.operands)})`;
-        const [condition, yes, no] = u.operands.map((s) => this.#operand(s));
-        return `${condition} ? ${yes} : ${no}`;
+        const [x, y, z] = u.operands;
+        if (infix !== undefined && y !== undefined) {
+          const [sign, strength] = infix;
+          return `${this.#operand(x, strength)} ${sign} ${this.#operand(y, strength + 1)}`;
+        }
+        if (u.fn !== "WHERE" || y === undefined || z === undefined)
+          return `${u.fn.toLowerCase()}(${this.#list(u.operands)})`;
+        return [`${this.#operand(x, CHOICE + 1)} ?`, this.#show(y), ":", this.#operand(z, CHOICE)].join(" ");
       }
       case "CAST":
       case "BITCAST":
@@ -115,7 +126,7 @@ class Printer {
       case "REDUCE": {
         const loops = u.ranges.map((r) => this.#range(r)).join(", ");
         const name = u.fn === "REDUCE_MAX" ? "max" : u.fn.toLowerCase();
-        return `${name} over ${loops} of ${this.#operand(u.body)}`;
+        return `${name} over ${loops} of ${this.#operand(u.body, CHOICE)}`;
       }
       case "STAGE":
         return this.#stage(u);
@@ -124,9 +135,9 @@ class Printer {
       case "VECTORIZE":
         return `<${this.#list(u.lanes)}>`;
       case "GEP":
-        return `${this.#operand(u.vector)}.${u.lane}`;
+        return `${this.#operand(u.vector, ATOM)}.${u.lane}`;
       case "ELEMENT":
-        return `${this.#operand(u.vector)}.[${this.#show(u.index)}]`;
+        return `${this.#operand(u.vector, ATOM)}.[${this.#show(u.index)}]`;
       default:
         return "name" in u && typeof u.name === "string"
           ? u.name
