@@ -1,5 +1,6 @@
-// A long sum of floats is cut into blocks, each with an accumulator of its own: one running float32 total loses digits and
-// stops growing at 2^24. Between pickOneHot and decompose: a sum that picks one term has become a load by then.
+// A long sum of floats is cut into blocks, each with an accumulator of its own: one running float32 total
+// loses digits and stops growing at 2^24. Between pickOneHot and decompose: a sum that picks one term has
+// become a load by then.
 
 import { dtypes } from "../../dtype.ts";
 import { getOrMake, toposort } from "../../helpers.ts";
@@ -11,7 +12,10 @@ import { substitute } from "../../uop/substitute.ts";
 import { tripCount } from "../analysis/loops.ts";
 import type { Lowered } from "../lower/lower.ts";
 
-/** As many floats are added one by one to one accumulator; more are added in blocks of the root of their number. */
+/**
+ * As many floats are added one by one to one accumulator; more are added in blocks of the root of their
+ * number.
+ */
 export const MAX_RUN = 4096;
 
 /** The ranges outside the blocks, those inside, and the range that became two of them. */

@@ -1,6 +1,7 @@
-// Loads and stores of neighbours become one of a vector, where the target moves several elements at once (Target.gpu). Between
-// expand, which writes lanes out one by one, and linearize. On the way indexes get one form, a sum of multiples with its
-// number last, so that the same place in memory is the same node wherever it is read.
+// Loads and stores of neighbours become one of a vector, where the target moves several elements at once
+// (Target.gpu). Between expand, which writes lanes out one by one, and linearize. On the way indexes get one
+// form, a sum of multiples with its number last, so that the same place in memory is the same node wherever
+// it is read.
 
 import type { DType } from "../../dtype.ts";
 import { getOrMake, range } from "../../helpers.ts";
@@ -59,7 +60,9 @@ function rows<U extends Load | Store>(accesses: readonly U[], forms: Forms, a: U
 }
 
 type Run<U> = readonly [U, ...U[]];
-/** The accesses of a row in runs of a width that memory can be asked for at once; single ones are left out. */
+/**
+ * The accesses of a row in runs of a width that memory can be asked for at once; single ones are left out.
+ */
 function runs<U>({ base, type, accesses }: Row<U>, vectorBytes: number): Run<U>[] {
   const at = new Map(accesses.map((x) => [x.offset, x.u]));
   const found: Run<U>[] = [];

@@ -1,6 +1,6 @@
-// What a target lacks, in terms of what it has: ops it cannot spell are decomposed (their record says how), casts and
-// divisions that would trap or be undefined are guarded. Narrow floats are emulate.ts's part. Between lower and
-// linearize.
+// What a target lacks, in terms of what it has: ops it cannot spell are decomposed (their record says how),
+// casts and divisions that would trap or be undefined are guarded. Narrow floats are emulate.ts's part.
+// Between lower and linearize.
 
 import { bounds, floatToIntVia } from "../../dtype.ts";
 import { DTypeError } from "../../errors.ts";
@@ -42,8 +42,8 @@ function missingOps(target: Target): RuleTable {
 }
 
 /**
- * Decompositions add products in one step where vectors of the target can: they round better for it. A MULACC of the user
- * rounds twice everywhere, so those made here are remembered.
+ * Decompositions add products in one step where vectors of the target can: they round better for it. A MULACC
+ * of the user rounds twice everywhere, so those made here are remembered.
  */
 class Functions {
   readonly fused = new WeakSet<Expr>();

@@ -1,6 +1,7 @@
-// The lanes of UPCAST, UNROLL and GROUP are written out: a node that depends on lanes becomes one node for each of them.
-// One axis of lanes may become vectors of the target's width: neighbours in memory are loaded, computed and stored as
-// one, and what cannot be is taken apart where it stands. Between decompose and linearize; no RANGE of a lane is left.
+// The lanes of UPCAST, UNROLL and GROUP are written out: a node that depends on lanes becomes one node for
+// each of them. One axis of lanes may become vectors of the target's width: neighbours in memory are loaded,
+// computed and stored as one, and what cannot be is taken apart where it stands. Between decompose and
+// linearize; no RANGE of a lane is left.
 
 import { ArgumentError, InternalError } from "../../errors.ts";
 import { getOrMake, range, toposort } from "../../helpers.ts";
@@ -151,7 +152,9 @@ class Expander {
     return ((this.#spreads.get(u)?.mask ?? 0) & mask) !== 0;
   }
 
-  /** The axes along which most of the memory is next to each other, the best first, as far as they never meet. */
+  /**
+   * The axes along which most of the memory is next to each other, the best first, as far as they never meet.
+   */
   #chooseWide(nodes: readonly UOp[]): readonly Field[] {
     const simd = this.#simd;
     if (simd === undefined) return [];

@@ -1,6 +1,6 @@
-// A sum in which one term is chosen by its number is that term: sum over r of (r == e ? f(r) : 0) is f(e), where e is in
-// the range. This turns gathers, embeddings and batches, which are written as comparisons with ARANGE, into indexed
-// loads. Between lower and decompose.
+// A sum in which one term is chosen by its number is that term: sum over r of (r == e ? f(r) : 0) is f(e),
+// where e is in the range. This turns gathers, embeddings and batches, which are written as comparisons with
+// ARANGE, into indexed loads. Between lower and decompose.
 
 import { dtypes } from "../../dtype.ts";
 import { toposort } from "../../helpers.ts";
