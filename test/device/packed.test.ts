@@ -222,8 +222,8 @@ describe.each(PACKED.map((d) => [d.name, d] as const))("%s", (_, d) => {
       nearest(d, (xs[16 * (k % 3) + Math.floor(k / 3)] as number) + 1),
     );
     expect(plain(await runKernel(item, kernel))).toEqual(plain(want));
-    const text = WGSLRenderer.render("k", lowered(item, [], WGSLRenderer).uops);
-    expect(text).toContain("array<u32>");
+    const { code } = WGSLRenderer.render("k", lowered(item, [], WGSLRenderer).uops);
+    expect(code).toContain("array<u32>");
   });
   test("files without such a type refuse it", async () => {
     const t = new Tensor([1, 2], { dtype: d });

@@ -45,7 +45,7 @@ export function countBytes(ast: readonly LazyOp[]): number {
   for (const u of toposort(ast, (x) => x.srcs)) {
     if (u.op !== "LOAD" && u.op !== "STORE") continue;
     const elements = Math.min(u.arg.st.realSize(), smax(u.arg.st.size));
-    touched.set(u.arg.idx, Math.max(touched.get(u.arg.idx) ?? 0, elements * u.arg.dtype.itemsize));
+    touched.set(u.arg.idx, Math.max(touched.get(u.arg.idx) ?? 0, u.arg.dtype.bytesFor(elements)));
   }
   return [...touched.values()].reduce((a, b) => a + b, 0);
 }
