@@ -5,7 +5,7 @@
 import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
 import { isExactEnough } from "../codegen/opt/mma.ts";
-import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
+import { type OptOp, type SplitName, showOpts, splitBy } from "../codegen/opt/opts.ts";
 import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
@@ -57,7 +57,7 @@ function keyOf(
 ) {
   const { simd } = renderer;
   const facts = [kindOf(device.name), renderer.name, simd?.widths.join(), inPlace, width];
-  return `gradloom 1|${facts.join("|")}|${astKey(ast)}`;
+  return `gradloom 2|${facts.join("|")}|${astKey(ast)}`;
 }
 
 /** A list as it was kept; undefined where it is none. */
@@ -170,24 +170,28 @@ class Search {
     return axes.flatMap(({ of: axis, size, kind }): OptOp[] => {
       if (typeof size !== "number" || isLane({ kind })) return [];
       const amounts = [2, 3, 4, 5, 8, 16].filter((n) => size % n === 0);
-      const with_ = (op: OptOp["op"]): OptOp[] => amounts.map((amount) => ({ op, axis, amount }));
+      const with_ = (op: SplitName): OptOp[] => amounts.map((n) => splitBy(op, axis, n));
       const elements = kept.get(axis);
-      const stage = elements === undefined ? [] : [{ op: "STAGE", axis, amount: elements } as const];
+      const keep = elements === undefined ? [] : [{ op: "KEEP", axis, elements } as const];
       const groups = hasLocal ? [32, 64, 128, 256].filter((n) => n <= size) : [];
       const shared = groups.map(
-        (amount): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, amount }),
+        (threads): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, threads }),
       );
       const turns = gpu?.copiesAhead === true ? [1, 2, 3] : [];
-      const ahead = turns.map((amount): OptOp => ({ op: "SHARED", axis, amount }));
-      const cores = this.#tensorCores().map((amount): OptOp => ({ op: "TC", axis, amount }));
+      const ahead = turns.map((stages): OptOp => ({ op: "SHARED", axis, stages }));
+      const cores = this.#tensorCores().map((core): OptOp => ({ op: "TC", axis, core }));
       if (kind === "reduce")
-        return [...with_("UNROLL"), ...with_("GROUP"), ...stage, ...shared, ...ahead, ...cores];
-      const others = [...outputs.filter((o) => o > axis), ...(hasLocal ? [] : reduces)];
-      const swaps = others.map((amount): OptOp => ({ op: "SWAP", axis, amount }));
+        return [...with_("UNROLL"), ...with_("GROUP"), ...keep, ...shared, ...ahead, ...cores];
+      const swaps = outputs
+        .filter((o) => o > axis)
+        .map((other): OptOp => ({ op: "SWAP", axis, with: other }));
+      const interchanges = (hasLocal ? [] : reduces).map(
+        (reduce): OptOp => ({ op: "INTERCHANGE", axis, reduce }),
+      );
       const pads =
-        size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, amount: 4 } as const] : [];
-      const threads = hasThreads ? [{ op: "THREAD", axis, amount: 1 } as const] : [];
-      const pack = hasLocal ? [] : [{ op: "STAGE", axis, amount: 1 } as const];
+        size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, multiple: 4 } as const] : [];
+      const threads = hasThreads ? [{ op: "THREAD", axis, least: 1 } as const] : [];
+      const pack = hasLocal ? [] : [{ op: "PACK", axis } as const];
       return [
         ...with_("UPCAST"),
         ...with_("LOCAL"),
@@ -196,6 +200,7 @@ class Search {
         ...threads,
         ...pack,
         ...swaps,
+        ...interchanges,
       ];
     });
   }

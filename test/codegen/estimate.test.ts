@@ -76,18 +76,18 @@ describe("reduces", () => {
     const product = zeros([n, k]).dot(zeros([k, m]));
     const want = { ops: 2 * n * k * m, bytes: 4 * (n * k + k * m + n * m) };
     expect(await cost(product)).toEqual(want);
-    expect(await cost(product, [{ op: "UPCAST", axis: 0, amount: 4 }])).toEqual(want);
-    expect(await cost(product, [{ op: "UNROLL", axis: 2, amount: 4 }])).toEqual(want);
+    expect(await cost(product, [{ op: "UPCAST", axis: 0, lanes: 4 }])).toEqual(want);
+    expect(await cost(product, [{ op: "UNROLL", axis: 2, factor: 4 }])).toEqual(want);
     expect(
       await cost(product, [
-        { op: "SWAP", axis: 0, amount: 1 },
-        { op: "LOCAL", axis: 1, amount: 3 },
+        { op: "SWAP", axis: 0, with: 1 },
+        { op: "LOCAL", axis: 1, threads: 3 },
       ]),
     ).toEqual(want);
   });
   test("a grid counts as the loops it stands for", async () => {
     const item = await lastItem(zeros([8, 12]).dot(zeros([12, 6])));
-    const opts = [{ op: "LOCAL", axis: 0, amount: 4 }] as const;
+    const opts = [{ op: "LOCAL", axis: 0, threads: 4 }] as const;
     expect(lowered(item, opts, gridTarget()).ops).toBe(2 * 8 * 12 * 6);
   });
   test("a fused softmax counts every pass", async () => {

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CUDALanguage, CUDARenderer, dtypes, type OptOp, type Renderer, Tensor } from "gradloom";
+import { CUDALanguage, CUDARenderer, dtypes, type Renderer, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, prepare, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
 import { convolutionLists } from "../../src/codegen/opt/heuristics/convolutions.ts";
@@ -16,13 +16,11 @@ import { createSchedule } from "../../src/schedule/schedule.ts";
 import { expectValues } from "../device/harness.ts";
 import { registerOracle } from "../devices/oracle.ts";
 import { Random } from "../shape/random.ts";
-import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, wholeFloats } from "./kernels.ts";
+import { factors, gpuTarget, lastItem, lowered, opsIn, opt, runKernel, wholeFloats } from "./kernels.ts";
 
 const GPU = registerOracle("GPUCONV", CUDARenderer);
 const fast = async (t: Tensor): Promise<Kernel> => toFastKernel((await lastItem(t)).ast, CUDARenderer, false);
 const items = (k: Kernel): number => k.localSize.reduce((a, b) => a * b, 1);
-const amounts = (k: Kernel, op: OptOp["op"]): number =>
-  k.opts.filter((o) => o.op === op).reduce((n, o) => n * o.amount, 1);
 /** Never computed, so its size costs nothing. */
 const empty = (...shape: number[]): Tensor => Tensor.empty(shape, { device: "JS" });
 
@@ -56,14 +54,14 @@ describe("convolutions", () => {
       expect(kernel.ops / exact, `${side}`).toBeLessThan(1.1);
       const warps = Math.ceil(items(kernel) / 32);
       expect(items(kernel) / (32 * warps), `${side}`).toBeGreaterThan(0.7);
-      expect(amounts(kernel, "SHARED"), "operands come through shared memory").toBeGreaterThan(1);
+      expect(factors(kernel, "SHARED"), "operands come through shared memory").toBeGreaterThan(1);
     }
   });
   test("a gradient of few weights over many pictures: items share the sum", async () => {
     const kernel = await fast(
       weightGradient(empty(512, 32, 24, 24), empty(32, 32, 5, 5), (shape) => empty(...shape)),
     );
-    expect(amounts(kernel, "GROUPTOP")).toBeGreaterThanOrEqual(64);
+    expect(factors(kernel, "GROUPTOP")).toBeGreaterThanOrEqual(64);
     const groups = kernel.globalSize.reduce<number>((n, s) => n * Number(s), 1);
     expect(groups * items(kernel)).toBeGreaterThan(50_000);
   });
@@ -79,7 +77,7 @@ describe("convolutions", () => {
       want?.forEach((v, i) => void expect(Math.abs((got?.[i] as number) - v), `${shape}`).toBeLessThan(2e-4));
     }
     const kernel = await fast(numbers("JS", 16, [2, 8, 12], 5));
-    expect(amounts(kernel, "GROUPTOP")).toBeGreaterThan(1);
+    expect(factors(kernel, "GROUPTOP")).toBeGreaterThan(1);
   });
   test("every list that is proposed fits, and has JS's values: strides, groups, windows that are turned round", async () => {
     const base = gpuTarget(32);
@@ -199,11 +197,11 @@ describe("few results", () => {
       empty(512, 10).T.matmul(empty(512, 576)),
     ]) {
       const kernel = await fast(product);
-      expect(amounts(kernel, "GROUPTOP"), kernel.name).toBeGreaterThanOrEqual(16);
+      expect(factors(kernel, "GROUPTOP"), kernel.name).toBeGreaterThanOrEqual(16);
       expect(groups(kernel) * items(kernel), kernel.name).toBeGreaterThan(20_000);
     }
     const many = await fast(empty(2048, 576).matmul(empty(576, 512)));
-    expect(amounts(many, "GROUPTOP")).toBe(1);
+    expect(factors(many, "GROUPTOP")).toBe(1);
   });
   test("of products of any small size have JS's values", async () => {
     const random = new Random(7);

@@ -5,7 +5,7 @@
 import { ArgumentError, CUDARenderer, createSchedule, dtypes, runSchedule, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
-import { type OptOp, showOpts } from "../../src/codegen/opt/opts.ts";
+import { factorOf, type OptOp, showOpts } from "../../src/codegen/opt/opts.ts";
 import { sourceOf } from "../../src/codegen/target.ts";
 import { type DType, PtrDType, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
@@ -122,15 +122,15 @@ describe("items share a reduce", () => {
   test("items of a padded axis belong to it, and share nothing", async () => {
     await check(ints([8, 4], 31).sum(1), [opt("PADTO", 0, 6), opt("LOCAL", 0, 2), opt("GROUPTOP", 1, 2)]);
   });
-  test("an array of STAGE has a part for each of them", async () => {
+  test("an array of KEEP has a part for each of them", async () => {
     const softmax = () => floats([8, 6], 32).softmax();
     const close = async (opts: readonly OptOp[]) => check(softmax(), opts, 32, 4);
     // the maximum is shared, the sum is everyone's own
-    const shared = await close([opt("GROUPTOP", 2, 2), opt("STAGE", 3, 6)]);
+    const shared = await close([opt("GROUPTOP", 2, 2), opt("KEEP", 3, 6)]);
     expect(opsIn(shared, "DEFINE_LOCAL").map((u) => (u.arg as [string, number])[1])).toContain(12);
-    await close([opt("LOCAL", 0, 4), opt("STAGE", 3, 6), opt("UPCAST", 1, 2)]);
+    await close([opt("LOCAL", 0, 4), opt("KEEP", 3, 6), opt("UPCAST", 1, 2)]);
     // items beyond the end of the row have nothing to read
-    await close([opt("LOCAL", 1, 4), opt("STAGE", 3, 6)]);
+    await close([opt("LOCAL", 1, 4), opt("KEEP", 3, 6)]);
   });
   test("inside a loop everyone waits before memory is used again", async () => {
     // the sum of all rows does not depend on the row, so rows are a loop around the sum of
@@ -179,7 +179,7 @@ describe("a softmax is one kernel, a group a row", () => {
     expect(opsIn(kernel, "STORE").filter((u) => u.srcs[3] !== undefined).length).toBeGreaterThan(0);
     await check(
       floats([3, 13], 14).softmax(),
-      row(8, 1).filter((o) => o.amount > 1),
+      row(8, 1).filter((o) => factorOf(o) > 1),
       32,
       4,
     );

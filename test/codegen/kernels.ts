@@ -5,7 +5,7 @@
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
 import { MMA } from "../../src/codegen/opt/mma.ts";
-import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opt/opts.ts";
+import { type OptOp, type OptOpName, PARAMETERS, showOpts } from "../../src/codegen/opt/opts.ts";
 import type { Renderer, Support } from "../../src/codegen/target.ts";
 import { dtypes, type Value } from "../../src/dtype.ts";
 import { Device } from "../../src/runtime/registry.ts";
@@ -45,7 +45,18 @@ export async function runKernel(item: ScheduleItem, kernel: Kernel): Promise<Val
   return (await Promise.all(outs.map(async (b) => Array.from<Value>(await b.data())))).flat();
 }
 
-export const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
+/** An op by the values of its parameters, in their order: opt("UPCAST", 0, 4) has 4 lanes on axis 0. */
+export function opt(op: OptOpName, ...values: number[]): OptOp {
+  const names: readonly string[] = Object.hasOwn(PARAMETERS, op) ? PARAMETERS[op] : ["axis", "amount"];
+  return { op, ...Object.fromEntries(names.map((name, i) => [name, values[i]])) } as OptOp;
+}
+/** The values of the parameters of an op, in their order. */
+export const valuesOf = ({ op, ...params }: OptOp): number[] => Object.values(params);
+/** The product of a parameter over all ops of a name that a kernel was made with, on one axis or on all. */
+export const factors = (k: Kernel, op: OptOpName, axis?: number): number =>
+  k.opts
+    .filter((o) => o.op === op && (axis === undefined || ("axis" in o && o.axis === axis)))
+    .reduce((n, o) => n * (valuesOf(o)[1] ?? 1), 1);
 
 /** Small whole numbers: exact in any order. */
 export function wholeFloats(device: string, shape: readonly number[], r: Random): Tensor {
@@ -55,7 +66,7 @@ export function wholeFloats(device: string, shape: readonly number[], r: Random)
 }
 
 /**
- * Up to four ops on any axes, by amounts that divide them; STAGE of an output axis in so many of a hundred.
+ * Up to four ops on any axes, by amounts that divide them; PACK in so many of a hundred.
  */
 export function randomOpts(r: Random, axes: readonly Axis[], staged = 0): OptOp[] {
   return Array.from({ length: r.int(0, 4) }, () => {
@@ -64,7 +75,7 @@ export function randomOpts(r: Random, axes: readonly Axis[], staged = 0): OptOp[
     const factors = [2, 3, 4, 8].filter((f) => Number(size) % f === 0);
     if (kind === "output" && r.chance(20)) return opt("THREAD", of, 1);
     if (kind === "output" && r.chance(20)) return opt("PADTO", of, Math.min(4, Number(size)));
-    if (kind === "output" && staged > 0 && r.chance(staged)) return opt("STAGE", of, 1);
+    if (kind === "output" && staged > 0 && r.chance(staged)) return opt("PACK", of);
     return opt(r.pick(op), of, factors.length === 0 ? 1 : r.pick(factors));
   });
 }

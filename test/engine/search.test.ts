@@ -50,7 +50,7 @@ describe("BEAM", () => {
   test.each([
     ["no JSON", "{{"],
     ["no list", "7"],
-    ["a list for another kernel", JSON.stringify([{ op: "UPCAST", axis: 9, amount: 4 }])],
+    ["a list for another kernel", JSON.stringify([{ op: "UPCAST", axis: 9, lanes: 4 }])],
     ["an op that is not there", JSON.stringify([{ op: "MELT", axis: 0, amount: 4 }])],
     ["items that are not ops", JSON.stringify([null, 3])],
   ])("searches anew where it finds %s", async (_, text) => {

@@ -10,12 +10,12 @@ import { CUDALanguage, CUDARenderer, createSchedule, dtypes, resetKernelNames, T
 import { expect, test } from "vitest";
 import { toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
 import { MMA } from "../../src/codegen/opt/mma.ts";
-import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opt/opts.ts";
+import { type OptOp, showOpts } from "../../src/codegen/opt/opts.ts";
 import { withEnv } from "../../src/env.ts";
 import { Device } from "../../src/runtime/registry.ts";
+import { opt } from "../codegen/kernels.ts";
 
 await Device.open("JS");
-const opt = (op: OptOpName, axis: number, amount: number): OptOp => ({ op, axis, amount });
 const empty = (shape: readonly number[], dtype = dtypes.float32): Tensor =>
   Tensor.empty([...shape], { device: "JS", dtype });
 
@@ -32,7 +32,7 @@ test("a softmax: a workgroup a row, which is read once", () => {
   resetKernelNames();
   const { list, text } = render(empty([4096, 256]).softmax());
   expect(list).toMatchInlineSnapshot(
-    `"UNROLL(2, 4) GROUPTOP(2, 64) UNROLL(3, 4) GROUPTOP(3, 64) UPCAST(1, 4) LOCAL(1, 64) LOCAL(0, 2)"`,
+    `"UNROLL(2, factor=4) GROUPTOP(2, threads=64) UNROLL(3, factor=4) GROUPTOP(3, threads=64) UPCAST(1, lanes=4) LOCAL(1, threads=64) LOCAL(0, threads=2)"`,
   );
   expect(text).toMatchInlineSnapshot(`
     "extern "C" __global__ void __launch_bounds__(128) r_2048_2_64_4_4_4(float* data0, const float* data1) {
@@ -89,7 +89,7 @@ test("a product of bfloat16 matrices: tensor cores, operands prefetched to share
   const { bfloat16, float32 } = dtypes;
   const [a, b] = [empty([32, 64], bfloat16), empty([64, 16], bfloat16)];
   const { list, text } = render(a.cast(float32).dot(b.cast(float32)));
-  expect(list).toMatchInlineSnapshot(`"TC(2, 0) UNROLL(2, 4) SHARED(2, 3)"`);
+  expect(list).toMatchInlineSnapshot(`"TC(2, core=0) UNROLL(2, factor=4) SHARED(2, stages=3)"`);
   expect(text).toMatchInlineSnapshot(`
     "struct __align__(2) bfloat16 {
       unsigned short bits;

@@ -514,9 +514,9 @@ const inVectors = (t: Tensor, opts: readonly OptOp[]): string => {
 test("a matmul in vectors", () => {
   const product = Tensor.empty([16, 64]).matmul(Tensor.empty([64, 8]));
   const opts: OptOp[] = [
-    { op: "UPCAST", axis: 1, amount: 4 },
-    { op: "UPCAST", axis: 0, amount: 2 },
-    { op: "UNROLL", axis: 2, amount: 2 },
+    { op: "UPCAST", axis: 1, lanes: 4 },
+    { op: "UPCAST", axis: 0, lanes: 2 },
+    { op: "UNROLL", axis: 2, factor: 2 },
   ];
   expect(inVectors(product, opts)).toMatchInlineSnapshot(`
     "typedef float float4 __attribute__((vector_size(16), aligned(4)));
@@ -561,8 +561,8 @@ test("a matmul in vectors", () => {
 });
 test("a part of a loop, and a mask", () => {
   const opts: OptOp[] = [
-    { op: "UPCAST", axis: 0, amount: 4 },
-    { op: "THREAD", axis: 0, amount: 1 },
+    { op: "UPCAST", axis: 0, lanes: 4 },
+    { op: "THREAD", axis: 0, least: 1 },
   ];
   expect(inVectors(Tensor.empty([256]).lt(2), opts)).toMatchInlineSnapshot(`
     "typedef float float4 __attribute__((vector_size(16), aligned(4)));

@@ -27,7 +27,7 @@ export interface Lowered {
   readonly axes: readonly Axis[];
   /** the output, local and top axes, outermost first */
   readonly order: readonly Axis[];
-  /** values that STAGE could keep */
+  /** values that KEEP could keep */
   readonly stages: readonly Stage[];
 }
 
@@ -112,9 +112,7 @@ class Lowering {
   /** Every OptOp names an axis that the kernel has. */
   #requireAxes(): void {
     const { numbered } = this.#splitter;
-    const stray = this.#opts.find(
-      (o) => o.op !== "SWAP" && o.op !== "NOLOCALS" && !range(numbered).includes(o.axis),
-    );
+    const stray = this.#opts.find((o) => o.op !== "NOLOCALS" && !range(numbered).includes(o.axis));
     if (stray === undefined) return;
     throw new ArgumentError(`${showOpts([stray])}: this kernel has the axes 0 to ${numbered - 1}`);
   }
@@ -272,7 +270,7 @@ function tileSides(ast: readonly LazyOp[], opts: readonly OptOp[], target: Targe
   if (tc === undefined) return new Map();
   const shape = ast[0]?.shape ?? [];
   const outputs = mergeDims(ast).filter((dims) => sizeOf(dims, shape) !== 1).length;
-  const core = target.gpu?.tensorCores[tc.amount];
+  const core = target.gpu?.tensorCores[tc.core];
   if (core === undefined || outputs < 2 || tc.axis < outputs) {
     const cores = target.gpu?.tensorCores.map((c, i) => `${i} ${c.name}`).join(", ");
     throw new ArgumentError(

@@ -1,4 +1,4 @@
-// SWAP of an output axis and a reduce axis, loop interchange: the loop of a sum goes around the loop over its
+// INTERCHANGE: the loop of a sum goes around the loop over its
 // results, which are in an array while it runs (scalar expansion). A row times a matrix then reads whole rows
 // of the matrix one after the other, instead of a few columns from top to bottom. In goes a graph and the
 // list, out comes the graph without those REDUCEs.
@@ -15,18 +15,18 @@ import { substitute } from "../../uop/substitute.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { MAX_RUN } from "../passes/blocksums.ts";
 import type { Target } from "../target.ts";
-import { arrayBytes, isOutput } from "./keep.ts";
+import { arrayBytes } from "./keep.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 
 export function swapSums(lowered: Lowered, opts: readonly OptOp[], target: Target): Sink {
-  const ops = opts.filter((o) => o.op === "SWAP" && !isOutput(o.amount, lowered.axes));
+  const ops = opts.filter((o) => o.op === "INTERCHANGE");
   return ops.reduce((sink, o, i) => new Swapper({ ...lowered, sink }, o, target, i).run(), lowered.sink);
 }
 
 class Swapper {
   readonly #arena: UOpArena;
   readonly #sink: Sink;
-  readonly #opt: OptOp;
+  readonly #opt: OptOp<"INTERCHANGE">;
   readonly #target: Target;
   readonly #number: number;
   /** the loop that goes inside, and the same loop while the sum runs */
@@ -35,7 +35,7 @@ class Swapper {
   #arrays = 0;
   #room: number;
 
-  constructor({ sink, arena, order }: Lowered, opt: OptOp, target: Target, number: number) {
+  constructor({ sink, arena, order }: Lowered, opt: OptOp<"INTERCHANGE">, target: Target, number: number) {
     this.#sink = sink;
     this.#arena = arena;
     this.#opt = opt;
@@ -58,7 +58,7 @@ class Swapper {
     const sink = mapGraph(this.#sink, this.#arena, (u) => {
       if (u.op !== "REDUCE") return undefined;
       const loops = u.ranges.filter((r) => !isLane(r.axis));
-      const isMeant = loops.some((r) => r.axis.of === this.#opt.amount);
+      const isMeant = loops.some((r) => r.axis.of === this.#opt.reduce);
       return isMeant ? this.#swapped(u, loops) : undefined;
     });
     if (this.#arrays === 0) this.#refuse("no sum has this reduce axis as a loop");
@@ -66,7 +66,7 @@ class Swapper {
   }
   #refuse(why: string): never {
     throw new ArgumentError(
-      `${showOpts([this.#opt])}: ${why}; SWAP takes two output axes, or an output axis with the axis of a sum inside its loop`,
+      `${showOpts([this.#opt])}: ${why}; INTERCHANGE takes an output axis and the axis of a sum inside its loop`,
     );
   }
 

@@ -1,4 +1,4 @@
-// STAGE: a value that one loop computes at some cost, and a later loop over the same elements computes again,
+// KEEP: a value that one loop computes at some cost, and a later loop over the same elements computes again,
 // is kept in an array between the two: the exp of a softmax is summed, then divided by the sum. In go the
 // places where lowering evaluated the kernel's ops, out come what could be kept (for the heuristics to choose
 // from) and the graph in which it is: a STAGE node is the array after the loop that fills it. Each thread and
@@ -85,20 +85,20 @@ export interface Staging {
   readonly indexes: Indexes;
 }
 
-/** The graph in which the values that STAGE ops name are kept. */
+/** The graph in which the values that KEEP ops name are kept. */
 export function keepStages(sink: Sink, all: readonly Stage[], opts: readonly OptOp[], s: Staging): Sink {
   const kept = new Map<LazyOp, Stage>();
   const loads = new Map<Expr, Expr>();
   let room = s.target.sharedMax;
   for (const o of opts) {
-    if (o.op !== "STAGE" || isOutput(o.axis, s.axes)) continue; // pack.ts has those of output axes
+    if (o.op !== "KEEP") continue;
     const named = all.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
     const refuse = (why: string): never => {
-      throw new ArgumentError(`${showOpts([o])}: ${why}; STAGE takes the axis of a reduce and its elements`);
+      throw new ArgumentError(`${showOpts([o])}: ${why}; KEEP takes the axis of a reduce and its elements`);
     };
     if (named.length === 0) refuse("no loop after this one computes anything costly of it again");
     for (const stage of named) {
-      if (stage.elements !== o.amount) refuse(`the loop has ${stage.elements} elements`);
+      if (stage.elements !== o.elements) refuse(`the loop has ${stage.elements} elements`);
       kept.set(stage.value, stage);
       room -= keep(stage, `temp${kept.size - 1}`, loads, s);
       if (room < 0) refuse(`${s.target.name} has room for ${s.target.sharedMax} bytes`);

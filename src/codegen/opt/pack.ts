@@ -1,4 +1,4 @@
-// STAGE on an output axis, operand packing: what sums read again in every iteration of its loop is copied
+// PACK, operand packing: what sums read again in every iteration of its loop is copied
 // before the loop, in the order in which they read it. The columns of a matrix lie far apart, and at a
 // distance of a power of two they evict each other from the cache; in an array they are neighbours. In goes a
 // graph and the list, out comes the graph in which LOADs read arrays.
@@ -13,11 +13,11 @@ import { substitute } from "../../uop/substitute.ts";
 import { hasUnitStride, isCollapsible } from "../analysis/strides.ts";
 import type { Lowered } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
-import { arrayBytes, isOutput } from "./keep.ts";
+import { arrayBytes } from "./keep.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 
 export function packOperands(lowered: Lowered, opts: readonly OptOp[], target: Target): Sink {
-  const ops = opts.filter((o) => o.op === "STAGE" && isOutput(o.axis, lowered.axes));
+  const ops = opts.filter((o) => o.op === "PACK");
   return ops.reduce(
     (sink, o, i) => new Packer({ ...lowered, sink }, o, target).run(`pack${i}_`),
     lowered.sink,
@@ -40,14 +40,14 @@ const constantSize = ({ end }: Range): number | undefined =>
 class Packer {
   readonly #arena: UOpArena;
   readonly #sink: Sink;
-  readonly #opt: OptOp;
+  readonly #opt: OptOp<"PACK">;
   readonly #target: Target;
   readonly #facts = new Map<UOp, Facts>();
   /** the LOADs that stand for what was packed */
   readonly #packed = new Map<UOp, Expr>();
   #room: number;
 
-  constructor({ sink, arena }: Lowered, opt: OptOp, target: Target) {
+  constructor({ sink, arena }: Lowered, opt: OptOp<"PACK">, target: Target) {
     this.#sink = sink;
     this.#arena = arena;
     this.#opt = opt;
@@ -56,7 +56,6 @@ class Packer {
   }
 
   run(name: string): Sink {
-    if (this.#opt.amount !== 1) this.#refuse("its operands are packed whole");
     if (this.#target.hasLocal) this.#refuse(`${this.#target.name} has a grid in place of the loop`);
     for (const u of toposort<UOp>([this.#sink], (x) => x.srcs)) {
       if (u.op === "DEFINE_LOCAL") this.#room -= arrayBytes(u);
@@ -69,7 +68,7 @@ class Packer {
   }
   #refuse(why: string): never {
     throw new ArgumentError(
-      `${showOpts([this.#opt])}: ${why}; STAGE takes an output axis that operands of a sum do not depend on, and 1`,
+      `${showOpts([this.#opt])}: ${why}; PACK takes an output axis that operands of a sum do not depend on`,
     );
   }
 

@@ -82,7 +82,7 @@ export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): Sink {
   return sink;
 }
 /** The loads of a reduce that can be shared, and the loads from shared memory that take their place. */
-function sharedLoads({ body, ranges }: Reduce, lowered: Lowered, opt: OptOp): Map<UOp, UOp> {
+function sharedLoads({ body, ranges }: Reduce, lowered: Lowered, opt: OptOp<"SHARED">): Map<UOp, UOp> {
   const { arena, axes } = lowered;
   const threads = axes.filter(isThread);
   const loop = loopOf(ranges, opt);
@@ -94,7 +94,7 @@ function sharedLoads({ body, ranges }: Reduce, lowered: Lowered, opt: OptOp): Ma
     );
     // what every thread reads for itself gains nothing
     if (threads.every((a) => below.has(a))) continue;
-    const found = stage(load, loop, lowered, opt.amount);
+    const found = stage(load, loop, lowered, opt.stages);
     if (found === undefined) continue;
     by.set(load, arena.load(found.tile, toIndex({ terms: found.pitches, k: found.offset }, arena)));
   }
@@ -107,7 +107,7 @@ export interface CopyLoop {
   readonly loop: Range | undefined;
   readonly inside: readonly Range[];
 }
-export function loopOf(ranges: readonly Range[], opt: OptOp): CopyLoop {
+export function loopOf(ranges: readonly Range[], opt: OptOp<"SHARED">): CopyLoop {
   const loops = ranges.filter((r) => r.axis.kind === "reduce");
   const at = loops.findIndex((r) => r.axis.of === opt.axis);
   if (at >= 0 || loops.length === 0) return { loop: loops[at], inside: loops.slice(at + 1) };

@@ -26,7 +26,7 @@ const ROW = 16;
 
 export function useTensorCores(lowered: Lowered, opts: readonly OptOp[], target: Target): Lowered {
   const tc = opts.find((o) => o.op === "TC");
-  const core = tc === undefined ? undefined : target.gpu?.tensorCores[tc.amount];
+  const core = tc === undefined ? undefined : target.gpu?.tensorCores[tc.core];
   if (tc === undefined || core === undefined) return lowered;
   return new Tensors(lowered, opts, tc, core, target.gpu?.warp ?? 1).run();
 }
@@ -43,14 +43,16 @@ class Tensors {
   readonly #lowered: Lowered;
   readonly #arena: UOpArena;
   readonly #opts: readonly OptOp[];
-  readonly #tc: OptOp;
+  readonly #tc: OptOp<"TC">;
   readonly #core: TensorCore;
   readonly #warp: number;
   /** the thread's place in the warp, and the elements of the result that it holds */
   readonly #thread: Range;
   readonly #element: Range;
 
-  constructor(...[lowered, opts, tc, core, warp]: [Lowered, readonly OptOp[], OptOp, TensorCore, number]) {
+  constructor(
+    ...[lowered, opts, tc, core, warp]: [Lowered, readonly OptOp[], OptOp<"TC">, TensorCore, number]
+  ) {
     this.#lowered = lowered;
     this.#arena = lowered.arena;
     this.#opts = opts;
@@ -142,7 +144,7 @@ class Tensors {
     if (shared !== undefined && value.op === "LOAD") {
       const loop = loopOf(ranges, shared);
       const staged = (reader?: "matrices" | "swizzled"): Staged | undefined => {
-        const found = stage(value, loop, this.#lowered, shared.amount, reader);
+        const found = stage(value, loop, this.#lowered, shared.stages, reader);
         return found?.offset === 0 ? found : undefined;
       };
       for (const reader of ["swizzled", "matrices"] as const) {

@@ -1,4 +1,4 @@
-// SWAP of an output axis and a reduce axis: the sum's loop is around the loop over its results, which stand
+// INTERCHANGE: the sum's loop is around the loop over its results, which stand
 // in an array. Random sums with random lists compute what the plain kernel does; what cannot change places is
 // refused. And when the heuristic wants it: a row times a matrix that comes from memory.
 
@@ -67,7 +67,7 @@ describe("random kernels", () => {
       if (outputs.length === 0 || sums.length === 0) continue;
       for (let i = 0; i < 5; i++) {
         const others = randomOpts(r, axes, 10);
-        const opts = [...others, opt("SWAP", r.pick(outputs), r.pick(sums))];
+        const opts = [...others, opt("INTERCHANGE", r.pick(outputs), r.pick(sums))];
         if (await expectSame(item, opts, target, { want, seed, ulps: 16 })) ran++;
       }
     }
@@ -82,7 +82,7 @@ describe("what it does", () => {
   test("whole rows of a matrix are added up one after the other", async () => {
     const item = await lastItem(x(1, 12).matmul(x(12, 16)).add(x(16)));
     expect(trips(lowered(item))).toEqual([16, 12]);
-    const kernel = lowered(item, [opt("SWAP", 0, 1)]);
+    const kernel = lowered(item, [opt("INTERCHANGE", 0, 1)]);
     // zeros, then for each row all columns, then what is done with the sums
     expect(trips(kernel)).toEqual([16, 12, 16, 16]);
     expect(opsIn(kernel, "DEFINE_LOCAL").map((u) => u.arg)).toEqual([["sums0_0", 16]]);
@@ -90,7 +90,7 @@ describe("what it does", () => {
   });
   test("of a loop that LOCAL made two of, the inner one goes inside; lanes lie side by side", async () => {
     const item = await lastItem(x(1, 12).matmul(x(12, 32)));
-    const opts = [opt("UPCAST", 0, 4), opt("LOCAL", 0, 4), opt("UNROLL", 1, 3), opt("SWAP", 0, 1)];
+    const opts = [opt("UPCAST", 0, 4), opt("LOCAL", 0, 4), opt("UNROLL", 1, 3), opt("INTERCHANGE", 0, 1)];
     const kernel = lowered(item, opts, WASMRenderer);
     expect(trips(kernel)).toEqual([2, 4, 4, 4, 4]);
     expect(opsIn(kernel, "DEFINE_LOCAL").map((u) => u.arg)).toEqual([["sums0_0", 16]]);
@@ -106,19 +106,19 @@ describe("what it does", () => {
       expect(() => lowered(item, opts, t)).toThrow(ArgumentError);
       expect(() => lowered(item, opts, t)).toThrow(why);
     };
-    refused([opt("SWAP", 2, 0)], /output axes 0 to 1/);
-    refused([opt("SWAP", 0, 3)], /no sum has this reduce axis/);
-    refused([opt("UPCAST", 0, 8), opt("SWAP", 0, 2)], /no loop over this axis/);
-    refused([opt("UNROLL", 2, 12), opt("SWAP", 0, 2)], /no sum has this reduce axis/);
-    refused([opt("SWAP", 0, 2), opt("SWAP", 1, 2)], /no sum has this reduce axis/);
-    refused([opt("STAGE", 0, 1), opt("SWAP", 0, 2)], /has loops inside/);
-    refused([opt("SWAP", 0, 2)], /a grid/, gridTarget());
-    refused([opt("SWAP", 0, 2)], /room for 31 bytes/, { ...target, sharedMax: 31 });
+    refused([opt("INTERCHANGE", 2, 0)], /output axes 0 to 1/);
+    refused([opt("INTERCHANGE", 0, 3)], /no sum has this reduce axis/);
+    refused([opt("UPCAST", 0, 8), opt("INTERCHANGE", 0, 2)], /no loop over this axis/);
+    refused([opt("UNROLL", 2, 12), opt("INTERCHANGE", 0, 2)], /no sum has this reduce axis/);
+    refused([opt("INTERCHANGE", 0, 2), opt("INTERCHANGE", 1, 2)], /no sum has this reduce axis/);
+    refused([opt("PACK", 0), opt("INTERCHANGE", 0, 2)], /has loops inside/);
+    refused([opt("INTERCHANGE", 0, 2)], /a grid/, gridTarget());
+    refused([opt("INTERCHANGE", 0, 2)], /room for 31 bytes/, { ...target, sharedMax: 31 });
     const long = await lastItem(x(5000, 3).sum(0));
-    expect(() => lowered(long, [opt("SWAP", 0, 1)])).toThrow(/goes in blocks/);
-    expect(() => lowered(long, [opt("UNROLL", 1, 2), opt("SWAP", 0, 1)])).not.toThrow();
+    expect(() => lowered(long, [opt("INTERCHANGE", 0, 1)])).toThrow(/goes in blocks/);
+    expect(() => lowered(long, [opt("UNROLL", 1, 2), opt("INTERCHANGE", 0, 1)])).not.toThrow();
     const rows = await lastItem(x(4, 5).sub(x(4, 5).mean(1, true)));
-    expect(() => lowered(rows, [opt("SWAP", 1, 2)])).toThrow(ArgumentError);
+    expect(() => lowered(rows, [opt("INTERCHANGE", 1, 2)])).toThrow(ArgumentError);
   });
 });
 
@@ -128,14 +128,16 @@ describe("the heuristic", () => {
     showOpts(toFastKernel((await lastItem(t)).ast, WASMRenderer, inPlace).opts);
   test("a row times a matrix from memory: rows, several at once, in parts for the threads", async () => {
     expect(await chosen(empty(1, 768).matmul(empty(768, 3072)))).toBe(
-      "UPCAST(0, 16) LOCAL(0, 48) UNROLL(1, 8) SWAP(0, 1) THREAD(0, 1)",
+      "UPCAST(0, lanes=16) LOCAL(0, threads=48) UNROLL(1, factor=8) INTERCHANGE(0, reduce=1) THREAD(0, least=1)",
     );
-    expect(await chosen(empty(1, 768).matmul(empty(768, 2304)).add(empty(2304)).relu())).toContain("SWAP");
+    expect(await chosen(empty(1, 768).matmul(empty(768, 2304)).add(empty(2304)).relu())).toContain(
+      "INTERCHANGE",
+    );
   });
   test("not where the matrix is small, its rows are used again, or it is read along its rows anyway", async () => {
-    expect(await chosen(empty(1, 256).matmul(empty(256, 256)))).not.toContain("SWAP");
-    expect(await chosen(empty(64, 768).matmul(empty(768, 3072)))).not.toContain("SWAP");
-    expect(await chosen(empty(1, 768).matmul(empty(3072, 768).T))).not.toContain("SWAP");
-    expect(await chosen(empty(1, 768).matmul(empty(768, 3072)), true)).not.toContain("SWAP");
+    expect(await chosen(empty(1, 256).matmul(empty(256, 256)))).not.toContain("INTERCHANGE");
+    expect(await chosen(empty(64, 768).matmul(empty(768, 3072)))).not.toContain("INTERCHANGE");
+    expect(await chosen(empty(1, 768).matmul(empty(3072, 768).T))).not.toContain("INTERCHANGE");
+    expect(await chosen(empty(1, 768).matmul(empty(768, 3072)), true)).not.toContain("INTERCHANGE");
   });
 });

@@ -30,6 +30,7 @@ import {
   rendererOf,
   runKernel,
   trips,
+  valuesOf,
 } from "../kernels.ts";
 
 const { int32, float32 } = dtypes;
@@ -197,14 +198,17 @@ function fits(
   { outputs, reduces, stages = {}, packs = [], oneValue }: Case,
 ): boolean {
   const sizes = [...outputs, ...reduces];
-  const staged = opts.filter((o) => o.op === "STAGE").map((o) => o.axis);
+  const staged = opts.flatMap((o) => (o.op === "KEEP" || o.op === "PACK" ? [o.axis] : []));
   if ((oneValue ? Math.min(1, staged.length) : new Set(staged).size) < staged.length) return false;
   const left = [...sizes];
-  const fit = opts.every(({ op, axis, amount }) => {
+  const fit = opts.every((o) => {
+    const { op } = o;
+    const [axis = -1, amount = 1] = valuesOf(o);
     const isOutput = axis < outputs.length;
     if (op === "SWAP") return isOutput && amount >= 0 && amount < outputs.length;
     const size = left[axis];
-    if (op === "STAGE") return stages[axis] === amount || (packs.includes(axis) && amount === 1);
+    if (op === "KEEP") return stages[axis] === amount;
+    if (op === "PACK") return packs.includes(axis);
     const wantsOutput = op !== "UNROLL" && op !== "GROUP";
     if (size === undefined || isOutput !== wantsOutput || amount < 1) return false;
     if (op === "THREAD") return true;
@@ -225,11 +229,10 @@ function fits(
 /** Every op on every axis with every amount that could make sense, fitting or not. */
 function singles({ outputs, reduces }: Case): OptOp[] {
   const sizes = [...outputs, ...reduces];
-  const names = ["SWAP", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "PADTO", "STAGE"] as const;
+  const names = ["SWAP", "UPCAST", "UNROLL", "GROUP", "LOCAL", "THREAD", "PADTO", "KEEP", "PACK"] as const;
   return sizes.flatMap((size, axis) =>
     names.flatMap((op) => {
       const amounts =
-        // with a reduce axis: sums.test.ts
         op === "SWAP" ? outputs.map((_, i) => i) : Array.from({ length: size + 6 }, (_, i) => i + 1);
       return amounts.map((amount) => opt(op, axis, amount));
     }),
@@ -241,8 +244,8 @@ function randomList(r: Random, { outputs, reduces, stages = {}, packs = [] }: Ca
   return Array.from({ length: r.int(2, 4) }, () => {
     const axis = r.int(0, axes - 1);
     const elements = stages[axis];
-    if (elements !== undefined && r.chance(50)) return opt("STAGE", axis, elements);
-    if (packs.includes(axis) && r.chance(30)) return opt("STAGE", axis, 1);
+    if (elements !== undefined && r.chance(50)) return opt("KEEP", axis, elements);
+    if (packs.includes(axis) && r.chance(30)) return opt("PACK", axis);
     if (outputs.length > 1 && r.chance(25))
       return opt("SWAP", r.int(0, outputs.length - 1), r.int(0, outputs.length - 1));
     return opt(
@@ -345,7 +348,7 @@ describe("random kernels", () => {
   });
 });
 
-describe("STAGE on random kernels", () => {
+describe("KEEP on random kernels", () => {
   /** Sums of something costly over some axes, which come back to what they are sums of. */
   const program = (r: Random, device: string): Tensor => {
     const shape = [r.int(1, 3), r.int(2, 9), r.int(2, 8)];
@@ -383,7 +386,7 @@ describe("STAGE on random kernels", () => {
             kind === "reduce" ? (["UNROLL", "GROUP"] as const) : (["UPCAST", "LOCAL", "THREAD"] as const);
           return opt(r.pick(op), of, factors.length === 0 ? 1 : r.pick(factors));
         });
-        const opts = [...others, opt("STAGE", home.axis, elements)];
+        const opts = [...others, opt("KEEP", home.axis, elements)];
         const kernels = attempt(() => [
           lowered(item, opts, target),
           ...(device === "JS" ? [gridAsLoops(lowered(item, opts, gridTarget()))] : []),
@@ -453,11 +456,11 @@ describe("what they do", () => {
     expect(trips(lowered(item, [opt("SWAP", 0, 1)]))).toEqual([6, 8, 12]);
     expect(trips(lowered(item, [opt("SWAP", 0, 1), opt("SWAP", 1, 0)]))).toEqual([8, 6, 12]);
   });
-  test("STAGE computes what two loops need once, into an array that the later one reads", async () => {
+  test("KEEP computes what two loops need once, into an array that the later one reads", async () => {
     const item = await lastItem(floats("JS", [4, 6], 9).softmax());
     const count = (kernel: ReturnType<typeof lowered>, op: string): number =>
       opsIn(kernel, "ALU").filter((u) => u.arg === op).length;
-    const [plain, staged] = [lowered(item), lowered(item, [opt("STAGE", 3, 6)])];
+    const [plain, staged] = [lowered(item), lowered(item, [opt("KEEP", 3, 6)])];
     expect([count(plain, "EXP2"), count(staged, "EXP2")]).toEqual([2, 1]);
     expect([trips(plain), trips(staged)]).toEqual([
       [4, 6, 6, 6],
@@ -468,28 +471,28 @@ describe("what they do", () => {
     expect(opsIn(staged, "STORE").filter((u) => u.srcs[0] === array)).toHaveLength(1);
     expect(opsIn(staged, "LOAD").filter((u) => u.srcs[0] === array)).toHaveLength(1);
     // the rows of a tile have parts of their own, and a workgroup's members too
-    const tile = lowered(item, [opt("STAGE", 3, 6), opt("UPCAST", 0, 2), opt("LOCAL", 0, 2)], gridTarget());
+    const tile = lowered(item, [opt("KEEP", 3, 6), opt("UPCAST", 0, 2), opt("LOCAL", 0, 2)], gridTarget());
     expect(opsIn(tile, "DEFINE_LOCAL")[0]?.arg).toEqual(["temp0", 24]);
   });
-  test("STAGE is refused where there is no room", async () => {
+  test("KEEP is refused where there is no room", async () => {
     const item = await lastItem(floats("JS", [4, 6], 9).softmax());
     const target = (sharedMax: number) => ({ ...gridTarget(), sharedMax });
-    expect(() => lowered(item, [opt("STAGE", 3, 6)], target(64))).not.toThrow();
-    expect(() => lowered(item, [opt("STAGE", 3, 6)], target(63))).toThrow(/room for 63 bytes/);
-    expect(() => lowered(item, [opt("STAGE", 3, 6), opt("UPCAST", 0, 4)], target(64))).toThrow(ArgumentError);
+    expect(() => lowered(item, [opt("KEEP", 3, 6)], target(64))).not.toThrow();
+    expect(() => lowered(item, [opt("KEEP", 3, 6)], target(63))).toThrow(/room for 63 bytes/);
+    expect(() => lowered(item, [opt("KEEP", 3, 6), opt("UPCAST", 0, 4)], target(64))).toThrow(ArgumentError);
   });
-  test("STAGE has nothing to keep where all that is shared is cheap", async () => {
+  test("KEEP has nothing to keep where all that is shared is cheap", async () => {
     for (const t of [floats("JS", [4, 8], 10).var(1), floats("JS", [4, 8], 10).logSoftmax()]) {
       const item = await lastItem(t);
       for (const axis of [1, 2, 3])
-        expect(() => lowered(item, [opt("STAGE", axis, 8)])).toThrow(ArgumentError);
+        expect(() => lowered(item, [opt("KEEP", axis, 8)])).toThrow(ArgumentError);
     }
   });
   test("LOCAL is an inner loop where there is no grid", async () => {
     expect(trips(lowered(await matmul(), [opt("LOCAL", 0, 4)]))).toEqual([2, 6, 4, 12]);
   });
   test("a list is shown as it is written", () => {
-    expect(showOpts([opt("UPCAST", 0, 4), opt("SWAP", 0, 1)])).toBe("UPCAST(0, 4) SWAP(0, 1)");
+    expect(showOpts([opt("UPCAST", 0, 4), opt("SWAP", 0, 1)])).toBe("UPCAST(0, lanes=4) SWAP(0, with=1)");
   });
 
   test.each([
@@ -511,7 +514,7 @@ describe("what they do", () => {
   ])("%s is refused", async (_, o) => {
     const item = await matmul();
     expect(() => lowered(item, [o])).toThrow(ArgumentError);
-    expect(() => lowered(item, [o])).toThrow(`${o.op}(${o.axis}, ${o.amount})`);
+    expect(() => lowered(item, [o])).toThrow(showOpts([o]));
   });
   test("more lanes than a padded axis has elements are refused", async () => {
     const item = await lastItem(ints("JS", [6, 1], 1).add(ints("JS", [6, 1], 2)));

@@ -1,4 +1,4 @@
-// STAGE on an output axis: operands are copied before its loop and read from the array, in one loop where
+// PACK: operands are copied before its loop and read from the array, in one loop where
 // they can be. Random products, convolutions and sums with random lists compute what the plain kernel does;
 // what cannot be packed is refused.
 
@@ -77,7 +77,7 @@ describe("random kernels", () => {
       if (outputs.length === 0) continue;
       for (let i = 0; i < 4; i++) {
         const others = randomOpts(r, axes);
-        const packs = [opt("STAGE", r.pick(outputs), 1), opt("STAGE", r.pick(outputs), 1)];
+        const packs = [opt("PACK", r.pick(outputs)), opt("PACK", r.pick(outputs))];
         const opts = [...others, ...packs.slice(0, r.int(1, 2))];
         if (await expectSame(item, opts, target, { want, seed, ulps: 0 })) ran++;
       }
@@ -93,7 +93,7 @@ describe("what it does", () => {
   test("columns are copied once for all rows, and their loop goes outside", async () => {
     const item = await lastItem(x(8, 12).matmul(x(12, 6)));
     expect(trips(lowered(item))).toEqual([8, 6, 12]);
-    const kernel = lowered(item, [opt("STAGE", 0, 1)]);
+    const kernel = lowered(item, [opt("PACK", 0)]);
     expect(trips(kernel)).toEqual([6, 12, 8, 12]);
     const [array] = opsIn(kernel, "DEFINE_LOCAL");
     expect(array?.arg).toEqual(["pack0_0", 12]);
@@ -102,7 +102,7 @@ describe("what it does", () => {
     for (const b of [x(12, 8), x(8, 12).T]) {
       const tiled = lowered(
         await lastItem(x(8, 12).matmul(b)),
-        [opt("UPCAST", 1, 8), opt("STAGE", 0, 1)],
+        [opt("UPCAST", 1, 8), opt("PACK", 0)],
         WASMRenderer,
       );
       expect(opsIn(tiled, "DEFINE_LOCAL")[0]?.arg).toEqual(["pack0_0", 96]);
@@ -113,7 +113,7 @@ describe("what it does", () => {
   test("what is done to an operand is done before it is copied", async () => {
     const columns = x(1, 12, 6).expand(8, 12, 6).relu();
     const item = await lastItem(x(8, 12, 1).mul(columns).sum(1));
-    const kernel = lowered(item, [opt("STAGE", 0, 1)]);
+    const kernel = lowered(item, [opt("PACK", 0)]);
     const list = kernel.uops.uops;
     const copied = list.findIndex((u) => u.op === "STORE");
     const maxima = list.flatMap((u, i) => (u.op === "ALU" && u.arg === "MAX" ? [i] : []));
@@ -123,13 +123,13 @@ describe("what it does", () => {
   test("a convolution reads its array in one loop", async () => {
     const item = await lastItem(x(2, 3, 6, 7).conv2d(x(4, 3, 3, 2)));
     expect(trips(lowered(item))).toEqual([2, 4, 4, 6, 3, 3, 2]);
-    expect(trips(lowered(item, [opt("STAGE", 1, 1)]))).toEqual([2, 4, 6, 3, 3, 2, 4, 18]);
+    expect(trips(lowered(item, [opt("PACK", 1)]))).toEqual([2, 4, 6, 3, 3, 2, 4, 18]);
     // weights packed for a row: the image still needs all three
-    expect(trips(lowered(item, [opt("STAGE", 2, 1)]))).toEqual([4, 3, 3, 2, 2, 4, 6, 3, 3, 2]);
+    expect(trips(lowered(item, [opt("PACK", 2)]))).toEqual([4, 3, 3, 2, 2, 4, 6, 3, 3, 2]);
   });
   test("a sum that goes in blocks reads the array in blocks", async () => {
     const item = await lastItem(x(2, 5000).matmul(x(5000, 2)));
-    const kernel = lowered(item, [opt("STAGE", 0, 1)]);
+    const kernel = lowered(item, [opt("PACK", 0)]);
     expect(await runKernel(item, kernel)).toEqual(await runKernel(item, lowered(item)));
   });
   test("is refused where there is nothing to pack, no room, or a grid", async () => {
@@ -137,14 +137,13 @@ describe("what it does", () => {
     const target = rendererOf("JS");
     const refused = (opts: OptOp[], t = target) =>
       expect(() => lowered(item, opts, t)).toThrow(ArgumentError);
-    refused([opt("STAGE", 0, 2)]);
-    refused([opt("STAGE", 0, 1), opt("STAGE", 0, 1)]);
-    refused([opt("UNROLL", 2, 12), opt("STAGE", 0, 1)]);
-    refused([opt("STAGE", 0, 1)], gridTarget());
-    refused([opt("STAGE", 0, 1)], { ...target, sharedMax: 63 });
-    expect(() => lowered(item, [opt("STAGE", 0, 1)], { ...target, sharedMax: 64 })).not.toThrow();
+    refused([opt("PACK", 0), opt("PACK", 0)]);
+    refused([opt("UNROLL", 2, 12), opt("PACK", 0)]);
+    refused([opt("PACK", 0)], gridTarget());
+    refused([opt("PACK", 0)], { ...target, sharedMax: 63 });
+    expect(() => lowered(item, [opt("PACK", 0)], { ...target, sharedMax: 64 })).not.toThrow();
     const sums = await lastItem(x(8, 12).sum(1));
-    expect(() => lowered(sums, [opt("STAGE", 0, 1)])).toThrow(/no sum reads the same/);
+    expect(() => lowered(sums, [opt("PACK", 0)])).toThrow(/no sum reads the same/);
   });
 });
 
@@ -152,7 +151,7 @@ describe("the heuristic", () => {
   const empty = (...shape: number[]): Tensor => Tensor.empty(shape, { device: "JS" });
   const packed = async (t: Tensor, target = WASMRenderer): Promise<number | undefined> => {
     const kernel = toFastKernel((await lastItem(t)).ast, target, false);
-    return kernel.opts.find((o) => o.op === "STAGE")?.axis;
+    return kernel.opts.find((o) => o.op === "PACK")?.axis;
   };
   test("packs the columns of a large product for its rows, transposed or not", async () => {
     expect(await packed(empty(256, 256).matmul(empty(256, 256)))).toBe(0);
@@ -172,7 +171,7 @@ describe("the heuristic", () => {
   });
   test("packs nothing where the result overwrites what is read", async () => {
     const { ast } = await lastItem(empty(256, 256).matmul(empty(256, 256)));
-    expect(toFastKernel(ast, WASMRenderer, true).opts.some((o) => o.op === "STAGE")).toBe(false);
+    expect(toFastKernel(ast, WASMRenderer, true).opts.some((o) => o.op === "PACK")).toBe(false);
   });
   test("threads share the loop around the packing", async () => {
     const { ast } = await lastItem(empty(256, 256).matmul(empty(256, 256)));

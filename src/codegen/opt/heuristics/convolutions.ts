@@ -10,7 +10,7 @@ import { affine } from "../../analysis/affine.ts";
 import { loadsOf, onlyContraction } from "../../analysis/contraction.ts";
 import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
-import type { OptOp, OptOpName } from "../opts.ts";
+import { type OptOp, type SplitName, splitBy } from "../opts.ts";
 import { partOf, type Walk } from "../shared.ts";
 
 /** Products from which on a kernel is worth the trouble, and terms of a sum: few of them are read where they are. */
@@ -410,13 +410,13 @@ class Search {
 
 function listOf({ outputs, terms, fetch }: Plan): OptOp[] {
   const list: OptOp[] = [];
-  const add = (op: OptOpName, { axis }: Cut, amount: number): void => {
-    if (amount > 1) list.push({ op, axis: axis.of, amount });
+  const add = (op: SplitName, { axis }: Cut, factor: number): void => {
+    if (factor > 1) list.push(splitBy(op, axis.of, factor));
   };
   for (const c of outputs.toReversed()) add("UPCAST", c, c.lanes);
   for (const c of outputs.toReversed()) add("LOCAL", c, c.items);
   for (const c of terms) add("UNROLL", c, c.lanes);
   for (const c of terms) add("GROUPTOP", c, c.items);
-  add("SHARED", terms[fetch]!, STAGES);
+  list.push({ op: "SHARED", axis: terms[fetch]!.axis.of, stages: STAGES });
   return list;
 }

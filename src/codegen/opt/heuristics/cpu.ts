@@ -13,7 +13,7 @@ import type { Lowered } from "../../lower/lower.ts";
 import { MAX_RUN } from "../../passes/blocksums.ts";
 import type { Target } from "../../target.ts";
 import { costOf, STAGE_COST } from "../keep.ts";
-import type { OptOp } from "../opts.ts";
+import { factorsOf, type OptOp, splitBy } from "../opts.ts";
 
 /** Vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
@@ -149,10 +149,10 @@ class Heuristic {
     const op = isOutput ? "UPCAST" : "GROUP";
     const axis = this.#k.number(wide);
     const lanes = (vectors: number): OptOp[] => {
-      const amount = width * vectors;
+      const lanes = width * vectors;
       return [
-        ...(this.#k.divides(wide, amount) ? [] : [{ op: "PADTO", axis, amount } as const]),
-        { op, axis, amount },
+        ...(this.#k.divides(wide, lanes) ? [] : [{ op: "PADTO", axis, multiple: lanes } as const]),
+        splitBy(op, axis, lanes),
       ];
     };
     if (hot.reduce === undefined || !hot.axes.has(wide)) {
@@ -164,12 +164,12 @@ class Heuristic {
     }
     const { tile, packing } = this.#best(wide, hot);
     const opts = [...tile].flatMap(([id, n]): OptOp[] =>
-      id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#k.number(id), amount: n }],
+      id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#k.number(id), lanes: n }],
     );
     if (packing === undefined) return opts;
     this.#packed = packing;
     this.#room -= this.#packedBytes(tile, wide, packing, hot);
-    return [...opts, { op: "STAGE", axis: this.#k.number(packing.axis), amount: 1 }];
+    return [...opts, { op: "PACK", axis: this.#k.number(packing.axis) }];
   }
   /** The tile with the fewest cycles for each vector of results, and whether its operands are packed before. */
   #best(wide: number, hot: LoopBody): Best {
@@ -360,10 +360,10 @@ class Heuristic {
     if (bytes > Math.min(STAGE_BYTES, this.#room)) return undefined;
     const [axis, sum] = [this.#k.number(wide), this.#k.number(last.axis.id)];
     return [
-      { op: "UPCAST", axis, amount: lanes },
-      ...(parts === 1 ? [] : [{ op: "LOCAL", axis, amount: turns / parts } as const]),
-      { op: "UNROLL", axis: sum, amount: rows },
-      { op: "SWAP", axis, amount: sum },
+      { op: "UPCAST", axis, lanes },
+      ...(parts === 1 ? [] : [{ op: "LOCAL", axis, threads: turns / parts } as const]),
+      { op: "UNROLL", axis: sum, factor: rows },
+      { op: "INTERCHANGE", axis, reduce: sum },
     ];
   }
   /**
@@ -383,8 +383,8 @@ class Heuristic {
     const loads = steady.find((a) => goesOn(a, "LOAD") && !goesOn(a, "STORE"));
     const axis = loads ?? steady.find((a) => goesOn(a, "STORE")) ?? steady[0];
     if (axis === undefined) return [];
-    const amount = (axis === loads ? [8, 4, 2] : [4, 2]).find((n) => this.#k.divides(axis.id, n));
-    return amount === undefined ? [] : [{ op: "UPCAST", axis: axis.of, amount }];
+    const lanes = (axis === loads ? [8, 4, 2] : [4, 2]).find((n) => this.#k.divides(axis.id, n));
+    return lanes === undefined ? [] : [{ op: "UPCAST", axis: axis.of, lanes }];
   }
 
   /** The innermost reduce loop, where its body is small enough to be written several times. */
@@ -393,26 +393,26 @@ class Heuristic {
     if (hot.reduce === undefined || this.#packed !== undefined) return [];
     const last = hot.reduce.ranges.at(-1);
     if (last === undefined) return [];
-    const amounts = opts.filter((o) => o.op === "UPCAST").map((o) => o.amount);
+    const isTiled = opts.some((o) => o.op === "UPCAST");
     const { id, size, kind } = last.axis;
     if (kind !== "reduce" || typeof size !== "number") return [];
-    const grouped = opts.find((o) => o.op === "GROUP" && o.axis === this.#k.number(id))?.amount ?? 1;
+    const grouped = factorsOf(opts, "GROUP", [this.#k.number(id)]);
     // lanes of a vector are one operation; where the sum has the vectors, the tile has none
     const summed = opts.some((o) => o.op === "GROUP");
-    const lanes = summed || amounts.length === 0 ? 1 : (this.#k.target.simd?.widths[0] ?? 1);
+    const lanes = summed || !isTiled ? 1 : (this.#k.target.simd?.widths[0] ?? 1);
     // a tile shares what it loads, a plain sum loads for each of its vectors
-    const vectors = amounts.length === 0 ? grouped / this.#k.widthOf(id) : 1;
-    const loads = amounts.length === 0 ? hot.memory.length : 0;
-    const body = ((hot.weight + 1 + loads) * vectors * prod(amounts)) / lanes;
+    const vectors = isTiled ? 1 : grouped / this.#k.widthOf(id);
+    const loads = isTiled ? 0 : hot.memory.length;
+    const body = ((hot.weight + 1 + loads) * vectors * factorsOf(opts, "UPCAST")) / lanes;
     const left = size / grouped;
     const most = Math.max(1, Math.floor(MAX_BODY / body));
     const whole = this.#whole(hot, opts);
-    if (whole !== undefined && prod(whole.map((o) => o.amount)) <= Math.min(most, WHOLE_TURNS)) return whole;
+    if (whole !== undefined && factorsOf(whole, "UNROLL") <= Math.min(most, WHOLE_TURNS)) return whole;
     // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone altogether
     const busy = body >= BUSY_BODY;
     const some = busy ? undefined : [4, 2].find((n) => n <= most && left % n === 0);
-    const amount = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
-    return amount === 1 ? [] : [{ op: "UNROLL", axis: this.#k.number(id), amount }];
+    const factor = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
+    return factor === 1 ? [] : [{ op: "UNROLL", axis: this.#k.number(id), factor }];
   }
 
   /** All loops of the reduce written out: those of a pool turn a few times each. Undefined: one of them is not constant. */
@@ -420,8 +420,8 @@ class Heuristic {
     const axes = hot.reduce?.ranges.map((r) => r.axis) ?? [];
     if (!axes.every((a) => typeof a.size === "number")) return undefined;
     return axes.flatMap(({ of: axis, size }) => {
-      const taken = prod(opts.filter((o) => o.op === "GROUP" && o.axis === axis).map((o) => o.amount));
-      return size === taken ? [] : [{ op: "UNROLL", axis, amount: Number(size) / taken } as const];
+      const taken = factorsOf(opts, "GROUP", [axis]);
+      return size === taken ? [] : [{ op: "UNROLL", axis, factor: Number(size) / taken } as const];
     });
   }
 
@@ -432,23 +432,21 @@ class Heuristic {
     const axes = new Set<number>();
     return this.#k.stages.flatMap(({ home, value, elements }): OptOp[] => {
       const own = home.ranges.map((r) => this.#k.number(r.axis.id));
-      const amounts = (op: OptOp["op"], of: readonly number[]): number =>
-        prod(opts.filter((o) => o.op === op && of.includes(o.axis)).map((o) => o.amount));
       // a longer sum goes in blocks, which are other loops
-      const isCut = elements / amounts("GROUP", own) > MAX_RUN;
+      const isCut = elements / factorsOf(opts, "GROUP", own) > MAX_RUN;
       if (axes.has(home.axis) || isCut || costOf(value, kept) <= STAGE_COST) return [];
       // the op names a loop: all that is worth keeping of it is kept
       const all = this.#k.stages.filter((s) => s.home.axis === home.axis && !kept.has(s.value));
       const bytes = all.map((s) => {
         const around = this.#k.around(s.home.place.done.get(s.value));
         const numbers = [...around].map((id) => this.#k.number(id));
-        return s.elements * amounts("UPCAST", numbers) * s.value.dtype.itemsize;
+        return s.elements * factorsOf(opts, "UPCAST", numbers) * s.value.dtype.itemsize;
       });
       room -= sum(bytes);
       if (room < 0) return [];
       axes.add(home.axis);
       for (const s of all) kept.add(s.value);
-      return [{ op: "STAGE", axis: home.axis, amount: elements }];
+      return [{ op: "KEEP", axis: home.axis, elements }];
     });
   }
 
@@ -456,10 +454,7 @@ class Heuristic {
   #threads(opts: readonly OptOp[], hot: LoopBody): OptOp[] {
     if (!this.#k.target.hasThreads || this.#k.work() < THREAD_WORK) return [];
     const left = (a: Axis): number => {
-      const taken = opts
-        .filter((o) => o.axis === a.of && o.op === "UPCAST")
-        .reduce((n, o) => n * o.amount, 1);
-      return Math.ceil(smax(a.size) / taken);
+      return Math.ceil(smax(a.size) / factorsOf(opts, "UPCAST", [a.of]));
     };
     // a reduce that does not depend on the loop would be computed again in every part of it
     const everywhere = (a: Axis): boolean => this.#k.bodies.every((s) => s.axes.has(a.id));
@@ -469,7 +464,7 @@ class Heuristic {
     const long = outputs.filter((a) => left(a) >= 16);
     const read = (a: Axis): number => this.#readAgain(a, left(a), hot);
     const axis = long.sort((a, b) => read(a) - read(b))[0] ?? outputs.sort((a, b) => left(b) - left(a))[0];
-    return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, amount: 1 }];
+    return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, least: 1 }];
   }
   /** Bytes that come from memory if this loop of so many turns is around all others: what it does not move along, each turn. */
   #readAgain(a: Axis, turns: number, hot: LoopBody): number {

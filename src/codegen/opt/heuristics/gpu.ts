@@ -11,7 +11,7 @@ import { type AxisIds, freeAxes, NO_AXES } from "../../analysis/loops.ts";
 import { type Strides, strideOf } from "../../analysis/strides.ts";
 import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
-import type { OptOp, OptOpName } from "../opts.ts";
+import { factorOf, type OptOp, type SplitName, splitBy } from "../opts.ts";
 import { convolutionLists } from "./convolutions.ts";
 import { matrixLists } from "./products.ts";
 
@@ -135,11 +135,11 @@ class GpuHeuristic {
 
   // ---- the list ----
 
-  #add(op: OptOpName, axis: Axis, amount: number): void {
-    if (amount <= 1) return;
-    this.#opts.push({ op, axis: axis.of, amount });
-    this.#left.set(axis.id, Math.ceil(this.#rest(axis) / amount));
-    if (op === "LOCAL" || op === "GROUPTOP") this.#items *= amount;
+  #add(op: SplitName, axis: Axis, factor: number): void {
+    if (factor <= 1) return;
+    this.#opts.push(splitBy(op, axis.of, factor));
+    this.#left.set(axis.id, Math.ceil(this.#rest(axis) / factor));
+    if (op === "LOCAL" || op === "GROUPTOP") this.#items *= factor;
   }
   #rest(a: Axis): number {
     return this.#left.get(a.id) ?? sizeOf(a);
@@ -248,9 +248,9 @@ class GpuHeuristic {
   #together(sums: readonly Axis[], helpers: number): void {
     let room = helpers;
     for (const a of sums.filter((x) => this.#isStatic(x))) {
-      const amount = divisor(this.#rest(a), Math.floor(room));
-      this.#add("GROUPTOP", a, amount);
-      room /= amount;
+      const threads = divisor(this.#rest(a), Math.floor(room));
+      this.#add("GROUPTOP", a, threads);
+      room /= threads;
     }
   }
   #work({ body }: Reduce): number {
@@ -300,7 +300,7 @@ class GpuHeuristic {
     const far = Math.ceil(vectors / items);
     for (const a of row) {
       const isOutput = a.kind === "output";
-      const lanes: OptOpName = isOutput ? "UPCAST" : "UNROLL";
+      const lanes: SplitName = isOutput ? "UPCAST" : "UNROLL";
       const count = this.#items;
       if (this.#isStatic(a)) this.#add(lanes, a, vector);
       this.#add(isOutput ? "LOCAL" : "GROUPTOP", a, items);
@@ -320,10 +320,10 @@ class GpuHeuristic {
       const alike = row.length === 1 || (this.#inner.length === 0 && same.length === row.length);
       const count = this.#items;
       const lacking = powerBelow(wanted / (outs * count));
-      const amount = Math.min(lacking, powerBelow(this.#limit() / count), powerBelow(size));
+      const threads = Math.min(lacking, powerBelow(this.#limit() / count), powerBelow(size));
       for (const a of same) {
-        if (this.#isStatic(a) && alike) this.#add("GROUPTOP", a, amount);
-        if (row.length > 1 && this.#items > count) this.#items = count * amount;
+        if (this.#isStatic(a) && alike) this.#add("GROUPTOP", a, threads);
+        if (row.length > 1 && this.#items > count) this.#items = count * threads;
         this.#unroll(a);
       }
     }
@@ -336,7 +336,7 @@ class GpuHeuristic {
     if (!this.#isStatic(a)) return;
     const lanes = this.#opts.filter((o) => o.op === "UNROLL" && this.#sharesLoop(o.axis, a.of));
     const loads = this.#memory.filter((u) => u.op === "LOAD" && this.#depends(u, a)).length;
-    const held = loads * prod(lanes.map((o) => o.amount));
+    const held = loads * prod(lanes.map(factorOf));
     const most = left <= 8 ? left : turns(left);
     // of the registers of a unit a small workgroup has more for each of its items
     const room = this.#items <= ITEMS ? 2 * MAX_KEPT : MAX_KEPT;

@@ -11,7 +11,7 @@ import { loadsOf, onlyContraction, rowsAndColumns } from "../../analysis/contrac
 import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu } from "../../target.ts";
 import { isExactEnough } from "../mma.ts";
-import type { OptOp, OptOpName } from "../opts.ts";
+import { type OptOp, type SplitName, splitBy } from "../opts.ts";
 
 /** One side of a block: lanes, then items (or warps), then lanes that lie a workgroup apart. */
 type Side = readonly [lanes: number, items: number, far: number];
@@ -80,7 +80,7 @@ export function matrixLists(lowered: Lowered, gpu: Gpu): OptOp[][] {
   const sizes = [product.m, product.n].map((a) => a.size as number) as [number, number];
   const lists: OptOp[][] = [];
   if (core !== undefined) {
-    const step: OptOp = { op: "TC", axis: product.k.of, amount: number };
+    const step: OptOp = { op: "TC", axis: product.k.of, core: number };
     const blocks = blocksOf(WARPS, sizes, [core.m, core.n], product.others, gpu);
     // one that is smaller takes less shared memory
     for (const b of blocks.slice(0, 2)) lists.push(...listsOf(product, b, core.k).map((l) => [step, ...l]));
@@ -138,10 +138,10 @@ function sidesOf({ m, n }: Product, block: Block): OptOp[] {
         ["UPCAST", lanes],
         ["LOCAL", items],
         ["UPCAST", far],
-      ] as [OptOpName, number][]
+      ] as [SplitName, number][]
     )
-      .filter(([, amount]) => amount > 1)
-      .map(([op, amount]) => ({ op, axis: a.of, amount }));
+      .filter(([, factor]) => factor > 1)
+      .map(([op, factor]) => splitBy(op, a.of, factor));
   return [...side(m, block.m), ...side(n, block.n)];
 }
 
@@ -149,6 +149,6 @@ function sidesOf({ m, n }: Product, block: Block): OptOp[] {
 function turns({ k }: Product, unit: number, most: number, stages: number): OptOp[] {
   let lanes = most;
   while ((k.size as number) % (unit * lanes) !== 0) lanes /= 2;
-  const unroll: OptOp[] = lanes > 1 ? [{ op: "UNROLL", axis: k.of, amount: lanes }] : [];
-  return [...unroll, { op: "SHARED", axis: k.of, amount: stages }];
+  const unroll: OptOp[] = lanes > 1 ? [{ op: "UNROLL", axis: k.of, factor: lanes }] : [];
+  return [...unroll, { op: "SHARED", axis: k.of, stages }];
 }

@@ -17,7 +17,7 @@ import {
 } from "../../../../src/render/wasm/wasm.ts";
 import { Device } from "../../../../src/runtime/registry.ts";
 import type { LazyOp } from "../../../../src/schedule/lazyop.ts";
-import { lastItem, opsIn, runKernel } from "../../kernels.ts";
+import { factors, lastItem, opsIn, runKernel } from "../../kernels.ts";
 
 beforeAll(async () => {
   await Device.open("JS");
@@ -29,8 +29,8 @@ const astOf = (t: Tensor): readonly LazyOp[] => {
   return kernels.at(-1)?.ast as readonly LazyOp[];
 };
 const kernelOf = (t: Tensor): Kernel => toFastKernel(astOf(t), WASMRenderer, false);
-const amountOf = (k: Kernel, op: OptOpName, axis: number): number =>
-  k.opts.filter((o) => o.op === op && o.axis === axis).reduce((n, o) => n * o.amount, 1);
+/** The axis whose loop threads share; undefined: none. */
+const threadedAxis = (k: Kernel): number | undefined => k.opts.find((o) => o.op === "THREAD")?.axis;
 const named = (k: Kernel, op: OptOpName): number => k.opts.filter((o) => o.op === op).length;
 
 describe("what it chooses", () => {
@@ -39,15 +39,15 @@ describe("what it chooses", () => {
     expect(kernelOf(empty(32).add(1)).opts).toEqual([]);
   });
   test("elementwise: vectors along the memory, threads for many elements", () => {
-    expect(kernelOf(empty(1024).add(1)).opts).toEqual([{ op: "UPCAST", axis: 0, amount: 16 }]);
+    expect(kernelOf(empty(1024).add(1)).opts).toEqual([{ op: "UPCAST", axis: 0, lanes: 16 }]);
     const large = kernelOf(empty(1 << 20).add(1));
-    expect(large.opts.at(-1)).toEqual({ op: "THREAD", axis: 0, amount: 1 });
+    expect(large.opts.at(-1)).toEqual({ op: "THREAD", axis: 0, least: 1 });
     expect(large.globalSize).toEqual([1 << 16]);
   });
   test("rows times columns: vectors along the columns, a tile of rows", () => {
     const k = kernelOf(empty(256, 256).matmul(empty(256, 256)));
-    expect(amountOf(k, "UPCAST", 1) % 4).toBe(0);
-    expect(amountOf(k, "UPCAST", 0)).toBeGreaterThan(1);
+    expect(factors(k, "UPCAST", 1) % 4).toBe(0);
+    expect(factors(k, "UPCAST", 0)).toBeGreaterThan(1);
     const accumulators = opsIn(k, "DEFINE_ACC");
     expect(accumulators.length).toBeGreaterThanOrEqual(8);
     expect(accumulators.length).toBeLessThanOrEqual(12);
@@ -55,8 +55,8 @@ describe("what it chooses", () => {
   });
   test("rows times rows: vectors along the sum, a tile of both", () => {
     const k = kernelOf(empty(128, 256).matmul(empty(64, 256).T));
-    expect(amountOf(k, "GROUP", 2) % 4).toBe(0);
-    expect(amountOf(k, "UPCAST", 0) * amountOf(k, "UPCAST", 1)).toBeGreaterThanOrEqual(8);
+    expect(factors(k, "GROUP", 2) % 4).toBe(0);
+    expect(factors(k, "UPCAST", 0) * factors(k, "UPCAST", 1)).toBeGreaterThanOrEqual(8);
   });
   test("what a sum reads decides over what is done with it: a bias changes nothing", () => {
     const product = empty(128, 256).matmul(empty(64, 256).T);
@@ -68,14 +68,14 @@ describe("what it chooses", () => {
     expect(loads.length).toBeGreaterThanOrEqual(4);
   });
   test("a sum of columns: vectors along the columns; a sum of rows: along the sum", () => {
-    expect(amountOf(kernelOf(empty(64, 64).sum(0)), "UPCAST", 0) % 4).toBe(0);
-    expect(amountOf(kernelOf(empty(64, 64).sum(1)), "GROUP", 1)).toBeGreaterThanOrEqual(4);
+    expect(factors(kernelOf(empty(64, 64).sum(0)), "UPCAST", 0) % 4).toBe(0);
+    expect(factors(kernelOf(empty(64, 64).sum(1)), "GROUP", 1)).toBeGreaterThanOrEqual(4);
   });
   test("a softmax: vectors in both sums and in what is stored, rows over the threads", () => {
     const k = kernelOf(empty(512, 1024).softmax());
     expect([named(k, "UPCAST"), named(k, "GROUP")]).toEqual([1, 2]);
     expect(k.globalSize).toEqual([512]);
-    expect(k.opts).toContainEqual({ op: "STAGE", axis: 3, amount: 1024 });
+    expect(k.opts).toContainEqual({ op: "KEEP", axis: 3, elements: 1024 });
     expect(new Set(opsIn(k, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float4"]));
   });
   test("the exp of x - max(x) is known not to be of anything above 0; that of other differences is not", () => {
@@ -100,7 +100,7 @@ describe("what it chooses", () => {
   });
   test("what is costly is kept between loops, once, while it stays near", () => {
     const stages = (t: Tensor): number[] =>
-      kernelOf(t).opts.flatMap((o) => (o.op === "STAGE" ? [o.axis] : []));
+      kernelOf(t).opts.flatMap((o) => (o.op === "KEEP" ? [o.axis] : []));
     expect(stages(empty(64, 1 << 14).softmax())).toEqual([3]);
     expect(stages(empty(64, 1 << 15).softmax())).toEqual([]); // 128 KB
     expect(stages(empty(512, 64).softmax(0))).toEqual([3]); // a part for each column of a vector
@@ -131,13 +131,13 @@ describe("what it chooses", () => {
   });
   test("a transposed copy: lanes along what is read, so that lines are used up while they are near", () => {
     expect(kernelOf(empty(256, 512).T.contiguous()).opts.slice(0, 1)).toEqual([
-      { op: "UPCAST", axis: 0, amount: 8 },
+      { op: "UPCAST", axis: 0, lanes: 8 },
     ]);
   });
   test("a pool: all of its window written out, results side by side", () => {
     const k = kernelOf(empty(4, 8, 56, 56).maxPool2d(2));
-    expect([amountOf(k, "UNROLL", 2), amountOf(k, "UNROLL", 3)]).toEqual([2, 2]);
-    expect(amountOf(k, "UPCAST", 1)).toBe(4);
+    expect([factors(k, "UNROLL", 2), factors(k, "UNROLL", 3)]).toEqual([2, 2]);
+    expect(factors(k, "UPCAST", 1)).toBe(4);
     expect(opsIn(k, "LOOP")).toHaveLength(1); // rows are the grid, columns the loop
   });
   test("padding: lanes along an axis in which all meet the same edges", () => {
@@ -146,12 +146,12 @@ describe("what it chooses", () => {
         .pad([null, null, [1, 1], [1, 1]])
         .contiguous(),
     );
-    expect(k.opts.slice(0, 1)).toEqual([{ op: "UPCAST", axis: 0, amount: 4 }]);
+    expect(k.opts.slice(0, 1)).toEqual([{ op: "UPCAST", axis: 0, lanes: 4 }]);
   });
   test("threads share no loop that a reduce does not depend on: it would run again for each of them", () => {
     const x = empty(64, 32, 400);
     const k = kernelOf(x.sub(x.mean([0, 2], true)));
-    expect(k.globalSize.length === 0 || k.opts.at(-1)?.axis === 1).toBe(true);
+    expect(k.globalSize.length === 0 || threadedAxis(k) === 1).toBe(true);
   });
   test("threads share the loop that leaves least to be read again", () => {
     // without packing, which has a loop of its own
