@@ -402,6 +402,23 @@ describe("memory, kernels, compilation", () => {
 });
 
 describe("schedules", () => {
+  test("rules by themselves: stepDecay and oneCycle", () => {
+    const decay = optim.stepDecay({ size: 3, gamma: 0.5 });
+    expect([0, 2, 3, 5, 6].map((step) => decay(step, 8))).toEqual([8, 8, 4, 4, 2]);
+    const cycle = optim.oneCycle({ maxLr: 1, totalSteps: 5, pctStart: 0.6, annealStrategy: "linear" });
+    expect([0, 1, 2].map((step) => cycle(step, 7))).toEqual([0.04, 0.52, 1]);
+    expect(() => cycle(6, 7)).toThrow("oneCycle: step 6 is after the last of 5 steps");
+    expect(() => optim.stepDecay({ size: 0 })).toThrow("stepDecay");
+  });
+  test("the rate of a ParamGroup as kernels read it: on the device and in the type of each parameter", async () => {
+    const [a, b] = [Tensor.ones(2), Tensor.ones(2, { dtype: "float64", device: "JS" })];
+    for (const t of [a, b]) t.requiresGrad = true;
+    const [group] = new optim.SGD([a, b], { lr: 0.25 }).groups;
+    expect(group).toBeInstanceOf(optim.ParamGroup);
+    const rates = [a, b].map((t) => group?.lrFor(t) as Tensor);
+    expect(rates.map(String)).toEqual(["<Tensor [] float32 on WASM>", "<Tensor [] float64 on JS>"]);
+    for (const rate of rates) expect(await rate.item()).toBe(0.25);
+  });
   const rates = (make: (o: nn.optim.SGD) => nn.optim.LRScheduler, n: number, lr = 1) => {
     const s = make(new optim.SGD([param(1)], { lr }));
     return Array.from({ length: n }, () => {

@@ -158,7 +158,7 @@ describe("refused", () => {
     ["half a length", new Uint8Array(7), /has 7 bytes/],
     [
       "a header beyond the limit",
-      file("{}", 0, 100_000_001n),
+      file("{}", 0, BigInt(nn.MAX_HEADER) + 1n),
       /claims 100000001 bytes, the limit is 100000000/,
     ],
     ["a header of 2^64 - 1", file("{}", 0, 2n ** 64n - 1n), /claims 18446744073709551615 bytes/],
