@@ -1,7 +1,7 @@
-// NVIDIA's class headers -> src/devices/nv/classes.ts: the methods we use with their fields, and every field
-// of the QMDs. `node scripts/nvclasses.mjs PATH` reads a checkout of github.com/NVIDIA/open-gpu-doc (MIT) and
-// writes the file. Nothing runs this at build time; it is kept so that another
-// generation of GPUs is one run away.
+// NVIDIA's class headers -> src/devices/nv/commands/classes.ts: the methods we use with their fields, and
+// every field of the QMDs. `node scripts/nvclasses.mjs PATH` reads a checkout of
+// github.com/NVIDIA/open-gpu-doc (MIT) and writes the file. Nothing runs this at build time; it is kept so
+// that another generation of GPUs is one run away.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -131,7 +131,7 @@ function main(root) {
       "",
     ]),
   ];
-  const out = join(import.meta.dirname, "..", "src/devices/nv/classes.ts");
+  const out = join(import.meta.dirname, "..", "src/devices/nv/commands/classes.ts");
   writeFileSync(out, lines.join("\n"));
   const biome = join(import.meta.dirname, "..", "node_modules/.bin/biome");
   execFileSync(biome, ["check", "--write", out], { stdio: "inherit" });

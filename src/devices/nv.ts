@@ -7,16 +7,16 @@ import { openKoffi } from "../host/koffi.ts";
 import { CUDARenderer, cudaFor } from "../render/languages.ts";
 import { ordinalOf } from "../runtime/registry.ts";
 import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
+import { openKernel } from "./linux/kernel.ts";
+import { maxShared } from "./nv/commands/qmd.ts";
 import { type NVCompiler, NVDevice } from "./nv/device.ts";
-import { openGpu } from "./nv/driver.ts";
+import { openGpu } from "./nv/driver/driver.ts";
 import type { NVGpu } from "./nv/gpu.ts";
-import { openKernel } from "./nv/kernel.ts";
-import { maxShared } from "./nv/qmd.ts";
 
 export async function open(name: string): Promise<NVDevice> {
   const number = ordinalOf(name);
   const koffi = await openKoffi(name);
-  const gpu = openGpu(await openKernel(), number);
+  const gpu = openGpu(await openKernel("NV"), number);
   try {
     const nvrtc = openNvrtc(koffi, name);
     return new NVDevice(name, gpu, cubins(new CudaCompiler(nvrtc, gpu.arch, name), name, gpu));

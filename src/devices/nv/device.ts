@@ -7,14 +7,14 @@ import { env } from "../../env.ts";
 import { DeviceError } from "../../errors.ts";
 import { chain, type MaybePromise, waitable } from "../../helpers.ts";
 import { HCQCompatCompiled, type HCQSignal } from "../../runtime/hcq/device.ts";
+import { type DeviceMemory, Pool, type PoolBlock, wordsOf } from "../../runtime/hcq/pool.ts";
+import { type Mark, Retired } from "../../runtime/hcq/retired.ts";
 import { Transient } from "../../runtime/hcq/transient.ts";
 import { clock } from "../../runtime/profile.ts";
-import { NVAllocator } from "./allocator.ts";
-import { COMPUTE } from "./classes.ts";
-import { loadCubin } from "./cubin.ts";
-import type { NVGpu, NVMemory } from "./gpu.ts";
-import { type Piece, Pool, wordsOf } from "./pool.ts";
-import { NVProgram } from "./program.ts";
+import { COMPUTE } from "./commands/classes.ts";
+import { loadCubin } from "./commands/cubin.ts";
+import { high, low, method, pack } from "./commands/methods.ts";
+import { NVProgram } from "./commands/program.ts";
 import {
   type Launch,
   NVBackend,
@@ -22,9 +22,9 @@ import {
   NVCopyQueue,
   type NVSignal,
   type NVTarget,
-} from "./queue.ts";
-import { type Mark, Retired } from "./retired.ts";
-import { high, low, method, pack } from "./words.ts";
+} from "./commands/queue.ts";
+import type { NVGpu } from "./gpu.ts";
+import { NVAllocator } from "./memory/allocator.ts";
 
 /** How kernels are spelt, and how text becomes a cubin. */
 export interface NVCompiler {
@@ -34,14 +34,14 @@ export interface NVCompiler {
 
 interface Signal extends NVSignal {
   readonly words: Int32Array;
-  readonly piece: Piece;
+  readonly piece: PoolBlock;
 }
 /** Words of a signal: 64 bits of value, and the time of the second semaphore. */
 const [TIME_LOW, TIME_HIGH] = [6, 7];
 
 /** Local memory for all threads there can be. */
 interface Local {
-  readonly memory: NVMemory;
+  readonly memory: DeviceMemory;
   readonly perThread: number;
   readonly perTpc: number;
 }

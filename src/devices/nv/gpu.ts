@@ -1,23 +1,8 @@
-// What the NV device sees of a GPU: memory with an address, two channels that fetch words, and what the hardware is. The
-// kernel driver (driver.ts) gives the real one and the tests a mock; what the words say is the business of those above.
+// What the NV device sees of a GPU: memory with an address, two channels that fetch words, and what the hardware
+// is. The kernel driver (driver/) gives the real one and the tests a mock; what the words say is for commands/.
 // Types only. Every address is below 2^40, where all of the hardware's pointers reach, so a number holds it.
 
-/**
- * Where memory lies. `device`: only the GPU reaches it. `visible`: the GPU's memory with a window for the host, which is
- * write-combined: made for writing whole words in order, a read of it takes about a microsecond. `host`: the host's own
- * memory, cached, which the GPU reads and writes across the bus: signals, staging.
- */
-export type NVPlace = "device" | "visible" | "host";
-
-export interface NVMemory {
-  /** the address as the GPU sees it: a multiple of 4 KiB, of 2 MiB for large blocks on the GPU */
-  readonly va: number;
-  /** what was asked for, rounded up to whole pages */
-  readonly size: number;
-  readonly place: NVPlace;
-  /** the host's window on all of it; undefined for `device`. Dead after `free`. */
-  readonly bytes: Uint8Array | undefined;
-}
+import type { MemorySource } from "../../runtime/hcq/pool.ts";
 
 /** A ring that the GPU fetches from. The entries run in order; channels run beside each other. */
 export interface NVChannel {
@@ -37,7 +22,7 @@ export interface NVClasses {
   readonly copy: number;
 }
 
-export interface NVGpu {
+export interface NVGpu extends MemorySource {
   /** as its maker calls it */
   readonly name: string;
   /** the compute capability without the point: 90 */
@@ -58,10 +43,6 @@ export interface NVGpu {
   readonly compute: NVChannel;
   readonly copy: NVChannel;
 
-  /** New memory, all zeros for `host`; throws OutOfMemoryError where there is none. */
-  alloc(nbytes: number, place: NVPlace): NVMemory;
-  /** At once: the caller knows that nothing in flight uses it. */
-  free(memory: NVMemory): void;
   /**
    * Hands `dwords` words at `va` to the channel and returns: a ring entry, the new end of the ring, a barrier (what was
    * written to any memory before is seen), the doorbell. Waits only where the ring is full; throws the channel's fault.

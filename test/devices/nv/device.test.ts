@@ -3,10 +3,10 @@
 
 import { Device, Tensor, TinyJit } from "gradloom";
 import { describe, expect, test } from "vitest";
-import type { NVAllocator, NVBlock } from "../../../src/devices/nv/allocator.ts";
-import { COMPUTE } from "../../../src/devices/nv/classes.ts";
+import { COMPUTE } from "../../../src/devices/nv/commands/classes.ts";
+import { method } from "../../../src/devices/nv/commands/methods.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
-import { method } from "../../../src/devices/nv/words.ts";
+import type { NVAllocator, NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
 import { withEnv } from "../../../src/env.ts";
 import { HOST_SLACK } from "../../../src/runtime/device.ts";
 import { Random } from "../../shape/random.ts";

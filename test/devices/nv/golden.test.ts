@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type NVCompiler, NVDevice } from "../../../src/devices/nv/device.ts";
-import type { TestCubin } from "./elf.ts";
+import type { TestCubin } from "./commands/elf.ts";
 import { MockGpu } from "./mock.ts";
 import { runPrograms } from "./programs.ts";
 import { type Recording, recorded } from "./recorder.ts";

@@ -1,9 +1,9 @@
 // Hand-made kernels and buffers for the tests of NV's queues, as lists of uops: the
 // device's own renderer spells them.
 
-import type { NVAllocator, NVBlock } from "../../../src/devices/nv/allocator.ts";
+import type { NVProgram } from "../../../src/devices/nv/commands/program.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
-import type { NVProgram } from "../../../src/devices/nv/program.ts";
+import type { NVAllocator, NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
 import { dtypes, Pointer } from "../../../src/dtype.ts";
 import { Variable } from "../../../src/shape/symbolic.ts";
 import { UOpGraph } from "../../../src/uop/list.ts";

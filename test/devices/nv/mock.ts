@@ -5,15 +5,16 @@
 
 import type { Source } from "../../../src/codegen/target.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
+import { parse, type Sent, unpack } from "../../../src/devices/nv/commands/methods.ts";
+import { readQmd } from "../../../src/devices/nv/commands/qmd.ts";
 import type { NVCompiler } from "../../../src/devices/nv/device.ts";
-import type { NVChannel, NVGpu, NVMemory, NVPlace } from "../../../src/devices/nv/gpu.ts";
-import { readQmd } from "../../../src/devices/nv/qmd.ts";
-import { parse, type Sent, unpack } from "../../../src/devices/nv/words.ts";
+import type { NVChannel, NVGpu } from "../../../src/devices/nv/gpu.ts";
 import { OutOfMemoryError } from "../../../src/errors.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
+import type { DeviceMemory, MemoryKind } from "../../../src/runtime/hcq/pool.ts";
 import { UOpGraph } from "../../../src/uop/list.ts";
-import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./elf.ts";
+import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./commands/elf.ts";
 import { EXPECTED, oddBits, type Qmd4Field } from "./mockqmd.ts";
 
 const PAGE = 4096;
@@ -22,7 +23,7 @@ const CODE_MAGIC = 0x4b434f4d; // "MOCK"
 /** What device memory holds before it is written. */
 const GARBAGE = 0xa5;
 
-interface Mapping extends NVMemory {
+interface Mapping extends DeviceMemory {
   readonly data: Uint8Array;
 }
 /** Something that the hardware would not do. */
@@ -128,25 +129,25 @@ export class MockGpu implements NVGpu {
 
   // ---- memory
 
-  alloc(nbytes: number, place: NVPlace): NVMemory {
+  alloc(nbytes: number, kind: MemoryKind): DeviceMemory {
     const size = Math.ceil(nbytes / PAGE) * PAGE;
-    if (place !== "host" && this.#used + size > this.totalBytes)
+    if (kind !== "host" && this.#used + size > this.totalBytes)
       throw new OutOfMemoryError(`mock: no room for ${nbytes} bytes`);
-    if (place !== "host") this.#used += size;
+    if (kind !== "host") this.#used += size;
     const data = new Uint8Array(size);
-    if (place !== "host") data.fill(GARBAGE);
+    if (kind !== "host") data.fill(GARBAGE);
     const va = this.#addresses.shift() ?? this.#next;
-    const mapping = { va, size, place, bytes: place === "device" ? undefined : data, data };
+    const mapping = { va, size, kind, bytes: kind === "device" ? undefined : data, data };
     // a gap after each, and no address twice: what runs over the end or comes too late meets nothing
     this.#next += Math.ceil(size / 2 ** 21 + 1) * 2 ** 21;
     this.#mappings.push(mapping);
     return mapping;
   }
-  free(memory: NVMemory): void {
+  free(memory: DeviceMemory): void {
     const at = this.#mappings.indexOf(memory as Mapping);
     if (at < 0) throw new Error(`mock: free of ${hex(memory.va)}, which is not mapped`);
     this.#mappings.splice(at, 1);
-    if (memory.place !== "host") this.#used -= memory.size;
+    if (memory.kind !== "host") this.#used -= memory.size;
   }
   /** The bytes from an address to the end of what is mapped there. */
   bytes(va: number, nbytes: number, what: string): Uint8Array {

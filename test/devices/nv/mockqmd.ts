@@ -1,7 +1,7 @@
 // What the mock GPU knows of QMDs of version 4: fields that have one right value, fields that it looks at or
 // that are harmless, and a check that nothing else is set.
 
-import { QMD4 } from "../../../src/devices/nv/classes.ts";
+import { QMD4 } from "../../../src/devices/nv/commands/classes.ts";
 
 export type Qmd4Field = keyof typeof QMD4;
 

@@ -2,8 +2,8 @@
 // between. It checks its results, so that a recording of it (recorder.ts) is of
 // words that did what they should.
 
-import type { NVBlock } from "../../../src/devices/nv/allocator.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
+import type { NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
 import { compile, ints, read, scale, storeUops } from "./kernels.ts";
 
 function same(what: string, got: readonly number[], want: readonly number[]): void {

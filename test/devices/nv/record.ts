@@ -4,10 +4,10 @@
 
 import { writeFileSync } from "node:fs";
 import { CudaCompiler, openNvrtc } from "../../../src/devices/cuda/nvrtc.ts";
-import { loadCubin } from "../../../src/devices/nv/cubin.ts";
+import { openKernel } from "../../../src/devices/linux/kernel.ts";
+import { loadCubin } from "../../../src/devices/nv/commands/cubin.ts";
 import { NVDevice } from "../../../src/devices/nv/device.ts";
-import { openGpu } from "../../../src/devices/nv/driver.ts";
-import { openKernel } from "../../../src/devices/nv/kernel.ts";
+import { openGpu } from "../../../src/devices/nv/driver/driver.ts";
 import { openKoffi } from "../../../src/host/koffi.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import { runPrograms } from "./programs.ts";
@@ -15,7 +15,7 @@ import { recorded } from "./recorder.ts";
 
 const [file] = process.argv.slice(2);
 if (file === undefined) throw new Error("usage: npx tsx test/devices/nv/record.ts FILE");
-const { gpu, recording } = recorded(openGpu(await openKernel(), 0));
+const { gpu, recording } = recorded(openGpu(await openKernel("NV"), 0));
 const nvrtc = openNvrtc(await openKoffi("NV"), "NV");
 const compiler = new CudaCompiler(nvrtc, gpu.arch, "NV");
 const kernels: Record<string, { registers: number; codeBytes: number }> = {};

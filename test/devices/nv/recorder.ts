@@ -2,9 +2,10 @@
 // and the QMDs that they send. Recorded on the H200 it is the golden that CI compares the
 // encoder with (golden.test.ts).
 
-import type { NVChannel, NVGpu, NVMemory, NVPlace } from "../../../src/devices/nv/gpu.ts";
-import { qmdWords, readQmd } from "../../../src/devices/nv/qmd.ts";
-import { parse } from "../../../src/devices/nv/words.ts";
+import { parse } from "../../../src/devices/nv/commands/methods.ts";
+import { qmdWords, readQmd } from "../../../src/devices/nv/commands/qmd.ts";
+import type { NVChannel, NVGpu } from "../../../src/devices/nv/gpu.ts";
+import type { DeviceMemory, MemoryKind } from "../../../src/runtime/hcq/pool.ts";
 
 export interface Recording {
   readonly gpu: Pick<
@@ -21,7 +22,7 @@ export interface Recording {
     | "localWindow"
   >;
   /** in order: what was asked for, and the address it got */
-  readonly memory: (readonly [nbytes: number, place: NVPlace, va: number])[];
+  readonly memory: (readonly [nbytes: number, kind: MemoryKind, va: number])[];
   readonly submissions: {
     readonly kind: "compute" | "copy";
     readonly at: number;
@@ -40,9 +41,9 @@ export function recorded(gpu: NVGpu): { gpu: NVGpu; recording: Recording } {
   const { sharedWindow, localWindow } = gpu;
   const facts = { name, arch, classes, smCount, gpcs, tpcsPerGpc, smsPerTpc, maxWarpsPerSM };
   const recording: Recording = { gpu: { ...facts, sharedWindow, localWindow }, memory: [], submissions: [] };
-  const visible: NVMemory[] = [];
+  const visible: DeviceMemory[] = [];
   const words = (va: number, count: number): Uint32Array => {
-    const m = visible.find((x) => va >= x.va && va + count * 4 <= x.va + x.size) as NVMemory;
+    const m = visible.find((x) => va >= x.va && va + count * 4 <= x.va + x.size) as DeviceMemory;
     const bytes = m.bytes as Uint8Array;
     return new Uint32Array(bytes.buffer, bytes.byteOffset + va - m.va, count).slice();
   };
@@ -67,9 +68,9 @@ export function recorded(gpu: NVGpu): { gpu: NVGpu; recording: Recording } {
       return gpu.copy;
     },
     restart: () => gpu.restart(),
-    alloc(nbytes, place) {
-      const memory = gpu.alloc(nbytes, place);
-      recording.memory.push([nbytes, place, memory.va]);
+    alloc(nbytes, kind) {
+      const memory = gpu.alloc(nbytes, kind);
+      recording.memory.push([nbytes, kind, memory.va]);
       if (memory.bytes !== undefined) visible.push(memory);
       return memory;
     },

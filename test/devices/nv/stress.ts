@@ -2,9 +2,9 @@
 // copies whole and in parts, host writes, memory given back and taken again; twins in JavaScript say what
 // must be there. For the mock in CI and, with 100,000 submissions, for a GPU (hardware.test.ts).
 
-import type { NVBlock } from "../../../src/devices/nv/allocator.ts";
+import type { NVProgram } from "../../../src/devices/nv/commands/program.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
-import type { NVProgram } from "../../../src/devices/nv/program.ts";
+import type { NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
 import { Random } from "../../shape/random.ts";
 import { scaleUops } from "./kernels.ts";
 

@@ -4,13 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type Kernel, openKernel } from "../../../src/devices/nv/kernel.ts";
+import { type LinuxKernel, openKernel } from "../../../src/devices/linux/kernel.ts";
 
 const why = process.platform === "linux" && process.arch === "x64" ? "" : "NV is for Linux on x64";
-let kernel: Kernel;
+let kernel: LinuxKernel;
 let folder = "";
 beforeAll(async () => {
-  if (why === "") kernel = await openKernel();
+  if (why === "") kernel = await openKernel("NV");
   folder = mkdtempSync(join(tmpdir(), "gradloom-test-"));
 });
 beforeEach(({ skip }) => skip(why !== "", why));

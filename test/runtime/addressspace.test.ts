@@ -2,7 +2,7 @@
 // memory is used again before more is asked for, and after everything is freed nothing is left over.
 
 import { describe, expect, test } from "vitest";
-import { AddressSpace } from "../../src/runtime/allocator.ts";
+import { AddressSpace } from "../../src/runtime/addressspace.ts";
 import { Random } from "../shape/random.ts";
 
 const START = 64;

@@ -2,11 +2,11 @@
 // by the stream, each starts the next when it is done, and what comes right after a kernel (a signal, a timestamp) is one
 // of its QMD's releases. Only what is left of a command is words for the host class.
 
-import { ArgumentError, InternalError } from "../../errors.ts";
-import { getOrMake } from "../../helpers.ts";
-import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
-import type { HCQCompatCompiled, HCQSignal } from "../../runtime/hcq/device.ts";
-import type { KernArgs } from "../../runtime/hcq/program.ts";
+import { ArgumentError, InternalError } from "../../../errors.ts";
+import { getOrMake } from "../../../helpers.ts";
+import type { HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
+import type { HCQCompatCompiled, HCQSignal } from "../../../runtime/hcq/device.ts";
+import type { KernArgs } from "../../../runtime/hcq/program.ts";
 import {
   type BoundStream,
   type CommandArgs,
@@ -16,13 +16,13 @@ import {
   HWCopyQueue,
   hcqCommand,
   type QueueBackend,
-} from "../../runtime/hcq/queue.ts";
-import type { Transient } from "../../runtime/hcq/transient.ts";
-import type { Marks } from "../../runtime/profile.ts";
+} from "../../../runtime/hcq/queue.ts";
+import type { Transient } from "../../../runtime/hcq/transient.ts";
+import type { Marks } from "../../../runtime/profile.ts";
 import { COMPUTE, COPY, HOST } from "./classes.ts";
+import { high, low, method, pack, show } from "./methods.ts";
 import { NVKernArgs, NVProgram } from "./program.ts";
 import { QMD_ALIGN, type Qmd } from "./qmd.ts";
-import { high, low, method, pack, show } from "./words.ts";
 
 /** A signal in memory of the host: its value, and 16 bytes later a second semaphore whose time is the timestamp. */
 export interface NVSignal extends HCQSignal {

@@ -2,8 +2,8 @@
 // headers, and the structures on them.
 
 import { expect, test } from "vitest";
-import { CHANNEL_ERRORS, MADE_FOR, N, STATUS, STRUCTS } from "../../../src/devices/nv/ioctls.ts";
-import { element, encode, Struct } from "../../../src/devices/nv/struct.ts";
+import { CHANNEL_ERRORS, MADE_FOR, N, STATUS, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
+import { element, encode, Struct } from "../../../../src/devices/nv/driver/structs.ts";
 
 test("structures have the sizes that the driver checks", () => {
   const sizes = {

@@ -4,11 +4,12 @@
 
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { openGpu } from "../../../src/devices/nv/driver.ts";
-import type { NVGpu, NVMemory } from "../../../src/devices/nv/gpu.ts";
-import { N, STRUCTS } from "../../../src/devices/nv/ioctls.ts";
-import { openKernel } from "../../../src/devices/nv/kernel.ts";
-import { DeviceError, InternalError, OutOfMemoryError, withEnv } from "../../../src/index.ts";
+import { openKernel } from "../../../../src/devices/linux/kernel.ts";
+import { openGpu } from "../../../../src/devices/nv/driver/driver.ts";
+import { N, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
+import type { NVGpu } from "../../../../src/devices/nv/gpu.ts";
+import { DeviceError, InternalError, OutOfMemoryError, withEnv } from "../../../../src/index.ts";
+import type { DeviceMemory } from "../../../../src/runtime/hcq/pool.ts";
 import { FakeKernel } from "./fakekernel.ts";
 
 const MiB = 2 ** 20;
@@ -188,7 +189,7 @@ describe("who comes without the driver", () => {
   test("a machine without a GPU is told so", async ({ skip }) => {
     skip(existsSync("/dev/nvidiactl"), "this machine has the driver");
     skip(process.platform !== "linux" || process.arch !== "x64", "NV is for Linux on x64");
-    const kernel = await openKernel();
+    const kernel = await openKernel("NV");
     expect(() => openGpu(kernel, 0)).toThrow(
       "NV: /dev/nvidiactl is not there: no NVIDIA GPU, no driver, or a container without it; " +
         "install the driver, or set DEV to another device",
@@ -213,9 +214,9 @@ describe("who comes without the driver", () => {
 describe("teardown", () => {
   test("frees everything itself, in an order that the driver accepts", () => {
     const { kernel, gpu } = open();
-    for (const place of ["device", "visible", "host"] as const) {
-      gpu.alloc(100, place);
-      gpu.alloc(9 * MiB, place);
+    for (const kind of ["device", "visible", "host"] as const) {
+      gpu.alloc(100, kind);
+      gpu.alloc(9 * MiB, kind);
     }
     gpu.close();
     expect(kernel.left()).toEqual({});
@@ -267,18 +268,18 @@ describe("teardown", () => {
 describe("memory", () => {
   test("lies below 2^40, apart from each other, in pages of 2 MiB from 8 MiB on", () => {
     const { kernel, gpu } = open();
-    const all: NVMemory[] = [];
-    for (const place of ["device", "visible", "host"] as const) {
+    const all: DeviceMemory[] = [];
+    for (const kind of ["device", "visible", "host"] as const) {
       for (const size of [1, 5000, 65536, 8 * MiB - 1, 8 * MiB, 8 * MiB + 1, 100 * MiB]) {
-        const memory = gpu.alloc(size, place);
+        const memory = gpu.alloc(size, kind);
         expect(memory.size).toBeGreaterThanOrEqual(size);
         expect([memory.bytes?.length, memory.va % 4096]).toEqual([
-          place === "device" ? undefined : memory.size,
+          kind === "device" ? undefined : memory.size,
           0,
         ]);
         const attr = kernel.find("RM_ALLOC NV01_MEMORY_LOCAL_USER").at(-1)?.attr as number;
-        const huge = place !== "host" && size >= 8 * MiB;
-        if (place !== "host") expect((attr & N.NVOS32_ATTR_PAGE_SIZE_HUGE) !== 0).toBe(huge);
+        const huge = kind !== "host" && size >= 8 * MiB;
+        if (kind !== "host") expect((attr & N.NVOS32_ATTR_PAGE_SIZE_HUGE) !== 0).toBe(huge);
         if (huge) expect([memory.va % (2 * MiB), memory.size % (2 * MiB)]).toEqual([0, 0]);
         all.push(memory);
       }
@@ -313,14 +314,14 @@ describe("memory", () => {
     const { kernel, gpu } = open();
     const before = [kernel.left(), gpu.freeBytes()];
     const places = ["device", "visible", "host"] as const;
-    const take = () => places.flatMap((place) => [gpu.alloc(4096, place), gpu.alloc(16 * MiB, place)]);
+    const take = () => places.flatMap((kind) => [gpu.alloc(4096, kind), gpu.alloc(16 * MiB, kind)]);
     const first = take();
     expect(gpu.freeBytes()).toBe((before[1] as number) - 2 * (65536 + 16 * MiB));
     for (const memory of first) gpu.free(memory);
     expect([kernel.left(), gpu.freeBytes()]).toEqual(before);
-    const addresses = (all: NVMemory[]) => all.map(({ va }) => va).sort();
+    const addresses = (all: DeviceMemory[]) => all.map(({ va }) => va).sort();
     expect(addresses(take())).toEqual(addresses(first));
-    expect(() => gpu.free(first[0] as NVMemory)).toThrow(InternalError);
+    expect(() => gpu.free(first[0] as DeviceMemory)).toThrow(InternalError);
     gpu.close();
   });
 
@@ -339,15 +340,15 @@ describe("memory", () => {
 
   test.each(["device", "visible", "host"] as const)(
     "on the %s leaves nothing, whichever step is refused",
-    (place) => {
+    (kind) => {
       const { kernel, gpu } = open();
       const before = kernel.left();
       const start = kernel.calls.length;
-      gpu.free(gpu.alloc(9 * MiB, place));
+      gpu.free(gpu.alloc(9 * MiB, kind));
       const steps = kernel.names.slice(start).filter((name) => !/open|RM_FREE|UNMAP|UVM_FREE/.test(name));
       for (const step of steps) {
         kernel.refuse = (name) => (name === step ? "NV_ERR_INSUFFICIENT_RESOURCES" : undefined);
-        expect(() => gpu.alloc(9 * MiB, place), step).toThrow(DeviceError);
+        expect(() => gpu.alloc(9 * MiB, kind), step).toThrow(DeviceError);
         kernel.refuse = () => undefined;
         expect(kernel.left(), step).toEqual(before);
       }

@@ -2,15 +2,16 @@
 // address space that the unified memory module owns, a compute and a copy channel, the doorbell. Out comes an `NVGpu`. No
 // CUDA library takes part. Work itself makes no system call: it is words in memory and one store to the doorbell.
 
-import { DeviceError } from "../../errors.ts";
+import { DeviceError } from "../../../errors.ts";
+import type { DeviceMemory, MemoryKind } from "../../../runtime/hcq/pool.ts";
+import type { LinuxKernel } from "../../linux/kernel.ts";
+import type { NVChannel, NVClasses, NVGpu } from "../gpu.ts";
+import { LAYOUT, Memory, type Owner } from "../memory/virtual.ts";
 import type { Channel } from "./channel.ts";
-import type { NVChannel, NVClasses, NVGpu, NVMemory, NVPlace } from "./gpu.ts";
-import { type Channels, CLASSES, type ClassNames, type Ground, makeChannels } from "./group.ts";
+import { type Channels, CLASSES, type ClassNames, type Ground, makeChannels } from "./channelgroup.ts";
 import { N } from "./ioctls.ts";
-import type { Kernel } from "./kernel.ts";
-import { LAYOUT, Memory, type Owner } from "./memory.ts";
-import { ResourceManager } from "./rm.ts";
-import { element, encode } from "./struct.ts";
+import { ResourceManager } from "./resourcemanager.ts";
+import { element, encode } from "./structs.ts";
 
 /** The GPU's addresses, of which LAYOUT uses the low ones. */
 const VA_START = 0x1000;
@@ -18,7 +19,7 @@ const VA_SIZE = 2 ** 49 - 0x5000000;
 const UUID_BYTES = 16;
 
 /** The index-th GPU that this process may open. */
-export function openGpu(kernel: Kernel, index: number): NVGpu {
+export function openGpu(kernel: LinuxKernel, index: number): NVGpu {
   const rm = new ResourceManager(kernel);
   const undo: (() => void)[] = [() => rm.close()];
   try {
@@ -228,10 +229,10 @@ class Gpu implements NVGpu {
     this.#channels = makeChannels(this.#ground, this.#undoChannels);
   }
 
-  alloc(nbytes: number, place: NVPlace): NVMemory {
-    return this.#ground.memory.alloc(nbytes, place);
+  alloc(nbytes: number, kind: MemoryKind): DeviceMemory {
+    return this.#ground.memory.alloc(nbytes, kind);
   }
-  free(memory: NVMemory): void {
+  free(memory: DeviceMemory): void {
     this.#ground.memory.free(memory);
   }
   submit(channel: NVChannel, va: number, dwords: number): void {

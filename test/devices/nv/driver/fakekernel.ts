@@ -3,9 +3,9 @@
 // range that overlaps, memory that is not mapped). `calls` says what was asked in which order; `left()` what
 // was never given back. No GPU takes part.
 
-import { N, STATUS, STRUCTS } from "../../../src/devices/nv/ioctls.ts";
-import type { Kernel, Native } from "../../../src/devices/nv/kernel.ts";
-import { element, encode, Struct, type StructName } from "../../../src/devices/nv/struct.ts";
+import type { LinuxKernel, NativeMemory } from "../../../../src/devices/linux/kernel.ts";
+import { N, STATUS, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
+import { element, encode, Struct, type StructName } from "../../../../src/devices/nv/driver/structs.ts";
 
 const CLIENT = 0xc1d00001;
 const UUID = Uint8Array.from({ length: 16 }, (_, i) => 0xa0 + i);
@@ -75,7 +75,7 @@ const ESCAPES: Record<number, StructName> = {
   [N.NV_ESC_RM_UNMAP_MEMORY]: "NVOS34_PARAMETERS",
 };
 
-export class FakeKernel implements Kernel {
+export class FakeKernel implements LinuxKernel {
   version = "580.159.04";
   /** minors of the GPUs that are listed, and those whose file exists */
   listed = [0];
@@ -196,12 +196,12 @@ export class FakeKernel implements Kernel {
     this.#mapped.delete(address);
     this.#memory.delete(address);
   }
-  alloc(nbytes: number): Native {
+  alloc(nbytes: number): NativeMemory {
     const address = this.#take(new Uint8Array(nbytes));
     this.#native.add(address);
     return { address, bytes: this.view(address, nbytes) };
   }
-  free({ address }: Native): void {
+  free({ address }: NativeMemory): void {
     if (!this.#native.delete(address)) throw new Error(`free of ${address}`);
     this.#memory.delete(address);
   }

@@ -2,9 +2,9 @@
 // what we put there. Version 4 is Hopper's and runs on an H200; version 3 (Ampere, Ada) is written from the same headers
 // and untested on hardware.
 
-import { InternalError } from "../../errors.ts";
+import { InternalError } from "../../../errors.ts";
 import { QMD3, QMD4 } from "./classes.ts";
-import { high, low } from "./words.ts";
+import { high, low } from "./methods.ts";
 
 /** In three dimensions. */
 export type Size = readonly [number, number, number];

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { loadCubin } from "../../../src/devices/nv/cubin.ts";
+import { loadCubin } from "../../../../src/devices/nv/commands/cubin.ts";
 import { buildCubin } from "./elf.ts";
 
 const code = Uint8Array.from({ length: 160 }, (_, i) => i);

@@ -1,10 +1,10 @@
 // The resource manager of the kernel driver, and its unified memory module: objects are allocated under a parent, asked and
 // freed by handles. Makes the ioctls and turns what is refused into errors; which objects there are is for driver.ts.
 
-import { DeviceError, OutOfMemoryError } from "../../errors.ts";
+import { DeviceError, OutOfMemoryError } from "../../../errors.ts";
+import { iowr, type LinuxKernel, type NativeMemory } from "../../linux/kernel.ts";
 import { MADE_FOR, N, STATUS } from "./ioctls.ts";
-import type { Kernel, Native } from "./kernel.ts";
-import { element, type FieldOf, hasField, Struct, type StructName, sizeOf, type Values } from "./struct.ts";
+import { element, type FieldOf, hasField, Struct, type StructName, sizeOf, type Values } from "./structs.ts";
 
 const CONTROL = "/dev/nvidiactl";
 const UVM = "/dev/nvidia-uvm";
@@ -27,7 +27,7 @@ type UvmCall = keyof typeof N &
   (StructName extends infer S ? (S extends `${infer C}_PARAMS` ? C : never) : never);
 
 export class ResourceManager {
-  readonly kernel: Kernel;
+  readonly kernel: LinuxKernel;
   /** the file of the resource manager */
   readonly control: number;
   /** the object above all others */
@@ -37,12 +37,12 @@ export class ResourceManager {
   /** a second file of the same module, which says that this process lives */
   readonly #alive: number;
   /** the structure of an ioctl, and the one that it points to; room for the largest */
-  readonly #args: Native;
-  readonly #params: Native;
+  readonly #args: NativeMemory;
+  readonly #params: NativeMemory;
   #handles = 0;
 
   /** Throws where there is no driver, or one that the tables do not fit. */
-  constructor(kernel: Kernel) {
+  constructor(kernel: LinuxKernel) {
     this.kernel = kernel;
     this.#args = kernel.alloc(sizeOf("UVM_MAP_EXTERNAL_ALLOCATION_PARAMS"));
     this.#params = kernel.alloc(sizeOf("NV2080_CTRL_FB_GET_INFO_V2_PARAMS"));
@@ -104,7 +104,7 @@ export class ResourceManager {
     const bytes = this.#args.bytes.subarray(0, count * sizeOf(name)).fill(0);
     const failed = this.kernel.ioctl(
       this.control,
-      requestOf(N.NV_ESC_CARD_INFO, bytes.byteLength),
+      iowr("F", N.NV_ESC_CARD_INFO, bytes.byteLength),
       this.#args.address,
     );
     if (failed !== 0) throw new DriverError("the list of GPUs", `error ${-failed}`);
@@ -122,7 +122,7 @@ export class ResourceManager {
     what: string = name,
   ): Struct<S> {
     const args = new Struct(struct, this.#args).fill(values);
-    const failed = this.kernel.ioctl(fd, requestOf(N[name], sizeOf(struct)), args.address);
+    const failed = this.kernel.ioctl(fd, iowr("F", N[name], sizeOf(struct)), args.address);
     if (failed !== 0) throw new DriverError(what, `error ${-failed}`);
     if (hasField(struct, "status")) check(what, args.get("status" as FieldOf<S>));
     return args;
@@ -218,11 +218,7 @@ export class ResourceManager {
   }
 }
 
-/** Read and write, the size, the letter F, the number. */
-const requestOf = (nr: number, nbytes: number): number =>
-  3 * 2 ** 30 + ((nbytes & 0x1fff) << 16) + (0x46 << 8) + nr;
-
-function openFile(kernel: Kernel, path: string): number {
+function openFile(kernel: LinuxKernel, path: string): number {
   const fd = kernel.open(path);
   if (fd >= 0) return fd;
   const absent =

@@ -1,9 +1,15 @@
 // Streams of words and QMDs: what is written can be read back, by the numbers of NVIDIA's headers.
 
 import { describe, expect, test } from "vitest";
-import { COMPUTE, COPY, HOST, QMD3, QMD4 } from "../../../src/devices/nv/classes.ts";
-import { carveout, maxShared, type Qmd, type QmdProgram, qmdFor } from "../../../src/devices/nv/qmd.ts";
-import { high, low, method, pack, parse, show, unpack } from "../../../src/devices/nv/words.ts";
+import { COMPUTE, COPY, HOST, QMD3, QMD4 } from "../../../../src/devices/nv/commands/classes.ts";
+import { high, low, method, pack, parse, show, unpack } from "../../../../src/devices/nv/commands/methods.ts";
+import {
+  carveout,
+  maxShared,
+  type Qmd,
+  type QmdProgram,
+  qmdFor,
+} from "../../../../src/devices/nv/commands/qmd.ts";
 
 describe("methods", () => {
   test("a header is opcode, count, subchannel and method", () => {

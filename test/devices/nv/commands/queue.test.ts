@@ -2,13 +2,13 @@
 // mock GPU, which checks what it executes.
 
 import { describe, expect, test } from "vitest";
-import { loadCubin } from "../../../src/devices/nv/cubin.ts";
-import { NVProgram } from "../../../src/devices/nv/program.ts";
-import { withEnv } from "../../../src/env.ts";
-import { profiler } from "../../../src/runtime/profile.ts";
+import { loadCubin } from "../../../../src/devices/nv/commands/cubin.ts";
+import { NVProgram } from "../../../../src/devices/nv/commands/program.ts";
+import { withEnv } from "../../../../src/env.ts";
+import { profiler } from "../../../../src/runtime/profile.ts";
+import { compile, ints, read, scale, scaleUops, storeUops } from "../kernels.ts";
+import { mockDevice } from "../register.ts";
 import { buildCubin } from "./elf.ts";
-import { compile, ints, read, scale, scaleUops, storeUops } from "./kernels.ts";
-import { mockDevice } from "./register.ts";
 
 const { device: dev, gpu } = mockDevice("MOCKNV:7");
 const double = scale(dev, "double", 2, 0);

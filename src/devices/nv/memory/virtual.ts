@@ -2,12 +2,12 @@
 // choose. The unified memory module maps a block there; the resource manager owns it. Large blocks take pages of 2 MiB.
 // Between two blocks some addresses stay empty, so that a kernel that runs past its buffer meets a fault.
 
-import { InternalError, OutOfMemoryError } from "../../errors.ts";
-import { AddressSpace } from "../../runtime/allocator.ts";
-import type { NVMemory, NVPlace } from "./gpu.ts";
-import { N } from "./ioctls.ts";
-import type { ResourceManager } from "./rm.ts";
-import { encode } from "./struct.ts";
+import { InternalError, OutOfMemoryError } from "../../../errors.ts";
+import { AddressSpace } from "../../../runtime/addressspace.ts";
+import type { DeviceMemory, MemoryKind } from "../../../runtime/hcq/pool.ts";
+import { N } from "../driver/ioctls.ts";
+import type { ResourceManager } from "../driver/resourcemanager.ts";
+import { encode } from "../driver/structs.ts";
 
 const GiB = 2 ** 30;
 const [PAGE, SMALL, HUGE] = [2 ** 12, 2 ** 16, 2 ** 21] as const;
@@ -36,12 +36,12 @@ export interface Owner {
 }
 
 /** A block, with what undoes each step of its making. */
-interface Block extends NVMemory {
+interface Block extends DeviceMemory {
   readonly handle: number;
   readonly undo: (() => void)[];
 }
 
-const WHERE: Readonly<Record<NVPlace, string>> = {
+const WHERE: Readonly<Record<MemoryKind, string>> = {
   device: "on the GPU",
   visible: "on the GPU where the host sees them",
   host: "of the host's memory",
@@ -53,7 +53,7 @@ export class Memory {
   readonly #owner: Owner;
   readonly #small = new AddressSpace(LAYOUT.small[0]);
   readonly #huge = new AddressSpace(LAYOUT.huge[0]);
-  readonly #blocks = new Map<NVMemory, Block>();
+  readonly #blocks = new Map<DeviceMemory, Block>();
 
   constructor(rm: ResourceManager, owner: Owner) {
     this.#rm = rm;
@@ -61,30 +61,30 @@ export class Memory {
   }
 
   /** `contiguous`: in one piece also physically, for what engines read without translation. */
-  alloc(nbytes: number, place: NVPlace, contiguous = false): NVMemory {
-    if (place !== "device" && nbytes > WINDOW) {
+  alloc(nbytes: number, kind: MemoryKind, contiguous = false): DeviceMemory {
+    if (kind !== "device" && nbytes > WINDOW) {
       throw new OutOfMemoryError(
         `NV: ${nbytes} bytes that the host sees; at most ${WINDOW} in one piece, allocate several`,
       );
     }
-    const huge = place !== "host" && nbytes >= HUGE_FROM;
-    const size = roundUp(nbytes, huge ? HUGE : place === "host" ? PAGE : SMALL);
+    const huge = kind !== "host" && nbytes >= HUGE_FROM;
+    const size = roundUp(nbytes, huge ? HUGE : kind === "host" ? PAGE : SMALL);
     const undo: (() => void)[] = [];
     try {
       const block =
-        place === "host" ? this.#host(size, undo) : this.#local(size, place, huge, contiguous, undo);
+        kind === "host" ? this.#host(size, undo) : this.#local(size, kind, huge, contiguous, undo);
       this.#blocks.set(block, block);
       return block;
     } catch (e) {
       for (const step of undo.reverse()) step();
       if (!(e instanceof OutOfMemoryError)) throw e;
-      throw new OutOfMemoryError(`NV: no room for ${nbytes} bytes ${WHERE[place]} (${e.message})`, {
+      throw new OutOfMemoryError(`NV: no room for ${nbytes} bytes ${WHERE[kind]} (${e.message})`, {
         cause: e,
       });
     }
   }
 
-  free(memory: NVMemory): void {
+  free(memory: DeviceMemory): void {
     const block = this.#blocks.get(memory);
     if (block === undefined) throw new InternalError(`NV: memory at ${memory.va} is freed twice`);
     this.#blocks.delete(memory);
@@ -94,7 +94,7 @@ export class Memory {
     for (const memory of [...this.#blocks.keys()].reverse()) this.free(memory);
   }
   /** The driver's handle, for objects that are made on top of a block. */
-  handleOf(memory: NVMemory): number {
+  handleOf(memory: DeviceMemory): number {
     const block = this.#blocks.get(memory);
     if (block === undefined) throw new InternalError(`NV: no block at ${memory.va}`);
     return block.handle;
@@ -102,7 +102,7 @@ export class Memory {
 
   /** In words: what lies at an address, or what it comes after. */
   whereabouts(va: number): string {
-    let before: NVMemory | undefined;
+    let before: DeviceMemory | undefined;
     for (const block of this.#blocks.keys()) {
       if (block.va <= va && block.va > (before?.va ?? -1)) before = block;
     }
@@ -113,7 +113,7 @@ export class Memory {
   }
 
   /** On the GPU. */
-  #local(size: number, place: NVPlace, huge: boolean, contiguous: boolean, undo: (() => void)[]): Block {
+  #local(size: number, kind: MemoryKind, huge: boolean, contiguous: boolean, undo: (() => void)[]): Block {
     const rm = this.#rm;
     const { device, minor } = this.#owner;
     const { handle } = rm.alloc(device, "NV01_MEMORY_LOCAL_USER", "NV_MEMORY_ALLOCATION_PARAMS", {
@@ -137,12 +137,12 @@ export class Memory {
     });
     undo.push(() => rm.free(device, handle));
     let bytes: Uint8Array | undefined;
-    if (place === "visible") {
+    if (kind === "visible") {
       const open = () => rm.openDevice(minor);
       bytes = this.#window(handle, size, N.NVOS33_FLAGS_CACHING_TYPE_WRITECOMBINED, open, undo);
     }
     const va = this.#map(handle, size, huge ? HUGE : SMALL, undo);
-    return { va, size, place, bytes, handle, undo };
+    return { va, size, kind, bytes, handle, undo };
   }
 
   /** The host's own, for the GPU too. */
@@ -174,7 +174,7 @@ export class Memory {
     );
     undo.push(() => rm.free(device, handle));
     const va = this.#map(handle, size, SMALL, undo);
-    return { va, size, place: "host", bytes: rm.kernel.view(address, size), handle, undo };
+    return { va, size, kind: "host", bytes: rm.kernel.view(address, size), handle, undo };
   }
 
   /** Memory that the driver itself writes to: what it says about a channel. It has no address for the GPU. */

@@ -1,9 +1,9 @@
 // What more there is to know about a compute channel that stopped: the addresses that kernels touched where no memory is.
 // Asked of the driver after the fact, as a debugger would.
 
-import type { Ground } from "./group.ts";
+import type { Ground } from "./channelgroup.ts";
 import { STRUCTS } from "./ioctls.ts";
-import { element, sizeOf } from "./struct.ts";
+import { element, sizeOf } from "./structs.ts";
 
 const ACCESS: Readonly<Record<number, string>> = {
   0: "read",

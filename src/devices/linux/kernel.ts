@@ -1,5 +1,6 @@
-// What of the operating system the driver uses: files, ioctl, mmap, memory that stays where it is, a barrier. An interface, so
-// that tests put a kernel of their own in its place; `openKernel()` gives the real one, libc through koffi.
+// What devices behind a Linux kernel driver use of the system: files, ioctl, mmap, memory that stays where it is, a
+// barrier. An interface, so that tests put a kernel of their own in its place; `openKernel()` gives the real one, libc
+// through koffi.
 //
 // Memory is seen through an ArrayBuffer on its address (koffi.view): a store by JS is a store to the device. The barrier
 // needs no call either: V8 makes Atomics.store an exchange, which on x64 empties the write-combining buffers like a fence
@@ -9,12 +10,12 @@ import { DeviceError } from "../../errors.ts";
 import { type Koffi, openKoffi } from "../../host/koffi.ts";
 
 /** Memory outside of V8's heap: its address does not change. */
-export interface Native {
+export interface NativeMemory {
   readonly address: bigint;
   readonly bytes: Uint8Array;
 }
 
-export interface Kernel {
+export interface LinuxKernel {
   /** A file for reading and writing that child processes do not get; below 0 it is the number of an error. */
   open(path: string): number;
   close(fd: number): void;
@@ -24,13 +25,17 @@ export interface Kernel {
   mmap(nbytes: number, fd: number): bigint | undefined;
   munmap(address: bigint, nbytes: number): void;
   /** Zeroed memory. */
-  alloc(nbytes: number): Native;
-  free(memory: Native): void;
+  alloc(nbytes: number): NativeMemory;
+  free(memory: NativeMemory): void;
   /** Mapped memory as bytes; owns nothing, and is dead when it is unmapped. */
   view(address: bigint, nbytes: number): Uint8Array;
   /** What was written before is in memory before what is written after. */
   barrier(): void;
 }
+
+/** The request of an ioctl that reads and writes a structure of so many bytes: `_IOWR(type, number, size)` of C. */
+export const iowr = (type: string, number: number, nbytes: number): number =>
+  3 * 2 ** 30 + ((nbytes & 0x3fff) << 16) + (type.charCodeAt(0) << 8) + number;
 
 interface KoffiWithErrno extends Koffi {
   errno(): number;
@@ -43,28 +48,31 @@ const MAP_FAILED = 2n ** 64n - 1n;
 /** An interrupted call, and one that asks to come again. */
 const AGAIN: readonly number[] = [4, 11];
 
-export async function openKernel(): Promise<Kernel> {
+export async function openKernel(device: string): Promise<LinuxKernel> {
   if (process.platform !== "linux" || process.arch !== "x64") {
     throw new DeviceError(
-      `NV: drives the GPU through the Linux kernel on x64, and this is ${process.platform} on ${process.arch}; ` +
+      `${device}: drives the GPU through the Linux kernel on x64, and this is ${process.platform} on ${process.arch}; ` +
         `set DEV to another device`,
     );
   }
-  return libcKernel((await openKoffi("NV")) as KoffiWithErrno);
+  return libcKernel((await openKoffi(device)) as KoffiWithErrno, device);
 }
 
-function loadLibc(koffi: Koffi): ReturnType<Koffi["load"]> {
+function loadLibc(koffi: Koffi, device: string): ReturnType<Koffi["load"]> {
   try {
     return koffi.load("libc.so.6");
   } catch (cause) {
-    throw new DeviceError(`NV: cannot load libc.so.6, the C library of glibc (${(cause as Error).message})`, {
-      cause,
-    });
+    throw new DeviceError(
+      `${device}: cannot load libc.so.6, the C library of glibc (${(cause as Error).message})`,
+      {
+        cause,
+      },
+    );
   }
 }
 
-function libcKernel(koffi: KoffiWithErrno): Kernel {
-  const libc = loadLibc(koffi);
+function libcKernel(koffi: KoffiWithErrno, device: string): LinuxKernel {
+  const libc = loadLibc(koffi, device);
   const open = libc.func<(path: string, flags: number) => number>("open", "int", ["str", "int"]);
   const close = libc.func<(fd: number) => number>("close", "int", ["int"]);
   const ioctl = libc.func<(fd: number, request: number, args: bigint) => number>("ioctl", "int", [

@@ -1,22 +1,21 @@
 // Memory of an NV device. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and out go through
 // memory of the host that the GPU reaches, in parts, so that one part is filled or emptied while another moves.
 
-import { OutOfMemoryError } from "../../errors.ts";
-import { chain, getOrMake, type MaybePromise } from "../../helpers.ts";
-import { GlobalCounters } from "../../runtime/counters.ts";
-import { HOST_SLACK } from "../../runtime/device.ts";
-import { HCQCompatAllocator, type HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
-import type { Fence } from "../../runtime/hcq/device.ts";
-import { Transient } from "../../runtime/hcq/transient.ts";
-import type { NVDevice } from "./device.ts";
-import type { NVMemory } from "./gpu.ts";
-import { type Piece, Pool } from "./pool.ts";
+import { OutOfMemoryError } from "../../../errors.ts";
+import { chain, getOrMake, type MaybePromise } from "../../../helpers.ts";
+import { GlobalCounters } from "../../../runtime/counters.ts";
+import { HOST_SLACK } from "../../../runtime/device.ts";
+import { HCQCompatAllocator, type HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
+import type { Fence } from "../../../runtime/hcq/device.ts";
+import { type DeviceMemory, Pool, type PoolBlock } from "../../../runtime/hcq/pool.ts";
+import { Transient } from "../../../runtime/hcq/transient.ts";
+import type { NVDevice } from "../device.ts";
 
 export interface NVBlock extends HCQCompatAllocRes {
   readonly vaAddr: number;
   /** what it was cut from, or what it is; a part of another block has neither */
-  readonly piece: Piece | undefined;
-  readonly memory: NVMemory | undefined;
+  readonly piece: PoolBlock | undefined;
+  readonly memory: DeviceMemory | undefined;
 }
 
 /** From here on a buffer has memory of its own, a multiple of a large page. */
@@ -35,10 +34,10 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
   override readonly slack: number;
   readonly #small: Pool;
   /** large memory that was given up, by what was asked for */
-  readonly #kept = new Map<number, NVMemory[]>();
+  readonly #kept = new Map<number, DeviceMemory[]>();
   #keptBytes = 0;
   readonly #staging: Transient;
-  #staged: NVMemory | undefined;
+  #staged: DeviceMemory | undefined;
 
   constructor(device: NVDevice) {
     super(device);
@@ -75,7 +74,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     return { device: this.device, vaAddr: memory.va, size, piece: undefined, memory };
   }
   /** What this device does with it later comes later, so it can be had again at once. */
-  #keep(memory: NVMemory, size: number): void {
+  #keep(memory: DeviceMemory, size: number): void {
     const rounded = Math.ceil(size / LARGE_STEP) * LARGE_STEP;
     getOrMake(this.#kept, rounded, () => []).push(memory);
     this.#keptBytes += rounded;
@@ -90,7 +89,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     if (all.length > 0) this.device.retire(() => all.forEach((memory) => void gpu.free(memory)));
   }
   /** Memory of the GPU for the device's own use. */
-  allocDevice(size: number): NVMemory {
+  allocDevice(size: number): DeviceMemory {
     return this.#orMakeRoom(size, () => this.device.gpu.alloc(size, "device"));
   }
   /** Where there is no room, there may be some when all that was given up is free. */
@@ -140,7 +139,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
 
   protected allocHost(nbytes: number): { res: NVBlock; bytes: Uint8Array } {
     const vaAddr = this.#staging.alloc(nbytes);
-    const { va, bytes } = this.#staged as NVMemory;
+    const { va, bytes } = this.#staged as DeviceMemory;
     const at = vaAddr - va;
     const res = {
       device: this.device,

@@ -2,7 +2,7 @@
 // memory, barriers, where its parameters go) from the .nv.info attributes and lays out an image of code and constants.
 // The image is moved to its address by `relocate`; putting it there is the program's business.
 
-import { InternalError } from "../../errors.ts";
+import { InternalError } from "../../../errors.ts";
 
 /** A parameter of a kernel: where it lies in constant bank 0. */
 interface CubinParameter {

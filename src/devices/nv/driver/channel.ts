@@ -2,11 +2,11 @@
 // USERD page, through which host and GPU tell each other how far they are. Fills the ring and rings the doorbell; what the
 // words say, and when work is done, is for others.
 
-import { env } from "../../env.ts";
-import { DeviceError, InternalError } from "../../errors.ts";
-import type { NVChannel } from "./gpu.ts";
+import { env } from "../../../env.ts";
+import { DeviceError, InternalError } from "../../../errors.ts";
+import type { LinuxKernel } from "../../linux/kernel.ts";
+import type { NVChannel } from "../gpu.ts";
 import { CHANNEL_ERRORS, STRUCTS } from "./ioctls.ts";
-import type { Kernel } from "./kernel.ts";
 
 /** Words of one entry, which has 21 bits for them. */
 const MAX_DWORDS = 2 ** 21 - 1;
@@ -36,7 +36,7 @@ export interface ChannelParts {
   /** what the doorbell wants to be told */
   readonly token: number;
   readonly notifier: Uint8Array;
-  readonly kernel: Kernel;
+  readonly kernel: LinuxKernel;
   /** more about a fault, asked once */
   readonly explain: () => string;
 }

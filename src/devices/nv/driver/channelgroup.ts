@@ -2,14 +2,14 @@
 // falls as a whole. Compute is on the graphics engine, copies on the copy engine that has the most hardware behind it, so
 // that they run beside kernels. Comes with the address space and memory; what goes through a channel is channel.ts.
 
-import { DeviceError } from "../../errors.ts";
+import { DeviceError } from "../../../errors.ts";
+import type { DeviceMemory } from "../../../runtime/hcq/pool.ts";
+import { LAYOUT, type Memory, type Owner } from "../memory/virtual.ts";
 import { Channel, ENTRY_BYTES } from "./channel.ts";
 import { explainFault } from "./fault.ts";
-import type { NVMemory } from "./gpu.ts";
 import { N, STRUCTS } from "./ioctls.ts";
-import { LAYOUT, type Memory, type Owner } from "./memory.ts";
-import type { ResourceManager } from "./rm.ts";
-import { sizeOf } from "./struct.ts";
+import type { ResourceManager } from "./resourcemanager.ts";
+import { sizeOf } from "./structs.ts";
 
 /** Entries of a ring; with USERD behind it a channel takes a MiB. */
 const ENTRIES = 2 ** 16;
@@ -122,7 +122,7 @@ function findCopyEngine({ rm, owner }: Ground): number {
 function makeChannel(
   ground: Ground,
   spec: ChannelSpec,
-  area: NVMemory,
+  area: DeviceMemory,
   i: number,
   undo: (() => void)[],
 ): Channel {

@@ -1,14 +1,14 @@
 // A kernel on the GPU: its image in the GPU's memory, the QMD that every launch begins with, and its arguments in constant
 // bank 0, behind the words that the driver would put there (sizes, windows of shared and local memory).
 
-import { DeviceError, InternalError } from "../../errors.ts";
-import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
-import { HCQProgram, type KernArgs } from "../../runtime/hcq/program.ts";
+import { DeviceError, InternalError } from "../../../errors.ts";
+import type { HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
+import type { PoolBlock } from "../../../runtime/hcq/pool.ts";
+import { HCQProgram, type KernArgs } from "../../../runtime/hcq/program.ts";
+import type { NVDevice } from "../device.ts";
 import type { Cubin } from "./cubin.ts";
-import type { NVDevice } from "./device.ts";
-import type { Piece } from "./pool.ts";
+import { high, low } from "./methods.ts";
 import { carveout, maxBlocks, type Qmd, qmdFor, type Size } from "./qmd.ts";
-import { high, low } from "./words.ts";
 
 /** Words of bank 0 that compiled code reads: sizes of block and grid, windows, the end of the stack. */
 const BANK0 = { block: 0, grid: 3, sharedWindow: 6, localWindow: 8, stack: 10 } as const;
@@ -122,10 +122,10 @@ export class NVKernArgs implements KernArgs {
   readonly va: number;
   readonly #program: NVProgram;
   readonly #words: Int32Array;
-  readonly #piece: Piece | undefined;
+  readonly #piece: PoolBlock | undefined;
   #buffers = 0;
 
-  constructor(program: NVProgram, va: number, words: Int32Array, piece: Piece | undefined) {
+  constructor(program: NVProgram, va: number, words: Int32Array, piece: PoolBlock | undefined) {
     this.#program = program;
     this.va = va;
     this.#words = words;
