@@ -1,5 +1,6 @@
 // The kernels in which the workloads of the cpu bench spend their time, each as the tensor from which it is
-// scheduled. Nothing holds data: beam.ts compiles and times them, test/codegen/innerloops.test.ts reads them.
+// scheduled. Nothing holds data: beam.ts compiles and times them,
+// test/codegen/opt/heuristics/innerloops.test.ts reads them.
 
 import { createSchedule, type ScheduleItem, Tensor } from "../../src/index.ts";
 import { GPT2 } from "./workloads.ts";

@@ -3,10 +3,10 @@
 
 import { createSchedule, dtypes, GlobalCounters, Tensor, toKernel, WASMRenderer } from "gradloom";
 import { describe, expect, test } from "vitest";
-import type { OptOp } from "../../src/codegen/opt/opts.ts";
-import { Variable } from "../../src/shape/symbolic.ts";
-import { tensor } from "../device/harness.ts";
-import { gridTarget, lastItem, lowered } from "./kernels.ts";
+import type { OptOp } from "../../../src/codegen/opt/opts.ts";
+import { Variable } from "../../../src/shape/symbolic.ts";
+import { tensor } from "../../device/harness.ts";
+import { gridTarget, lastItem, lowered } from "../kernels.ts";
 
 const { float32, float64, int8, int32 } = dtypes;
 const zeros = (shape: readonly number[], d = float32): Tensor =>

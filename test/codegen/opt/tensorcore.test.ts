@@ -4,18 +4,18 @@
 
 import { ArgumentError, CUDARenderer, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
-import { MMA } from "../../src/codegen/opt/mma.ts";
-import { type OptOp, showOpts } from "../../src/codegen/opt/opts.ts";
-import type { Gpu } from "../../src/codegen/target.ts";
-import type { DType, Pointer, Value } from "../../src/dtype.ts";
-import { range } from "../../src/helpers.ts";
-import { opRecord } from "../../src/ops.ts";
-import { Device } from "../../src/runtime/registry.ts";
-import type { UOp } from "../../src/uop/node.ts";
-import { expectValues, tensor } from "../device/harness.ts";
-import { Random } from "../shape/random.ts";
-import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "./kernels.ts";
+import { type Kernel, toFastKernel } from "../../../src/codegen/kernel.ts";
+import { MMA } from "../../../src/codegen/opt/mma.ts";
+import { type OptOp, showOpts } from "../../../src/codegen/opt/opts.ts";
+import type { Gpu } from "../../../src/codegen/target.ts";
+import type { DType, Pointer, Value } from "../../../src/dtype.ts";
+import { range } from "../../../src/helpers.ts";
+import { opRecord } from "../../../src/ops.ts";
+import { Device } from "../../../src/runtime/registry.ts";
+import type { UOp } from "../../../src/uop/node.ts";
+import { expectValues, tensor } from "../../device/harness.ts";
+import { Random } from "../../shape/random.ts";
+import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "../kernels.ts";
 
 const { float32 } = dtypes;
 await Device.open("JS");

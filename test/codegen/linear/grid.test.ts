@@ -4,13 +4,13 @@
 
 import { dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import type { Kernel } from "../../src/codegen/kernel.ts";
-import type { OptOp } from "../../src/codegen/opt/opts.ts";
-import type { DType, Value } from "../../src/dtype.ts";
-import { Device } from "../../src/runtime/registry.ts";
-import { expectValues, tensor } from "../device/harness.ts";
-import { Random } from "../shape/random.ts";
-import { gridAsLoops, gridTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "./kernels.ts";
+import type { Kernel } from "../../../src/codegen/kernel.ts";
+import type { OptOp } from "../../../src/codegen/opt/opts.ts";
+import type { DType, Value } from "../../../src/dtype.ts";
+import { Device } from "../../../src/runtime/registry.ts";
+import { expectValues, tensor } from "../../device/harness.ts";
+import { Random } from "../../shape/random.ts";
+import { gridAsLoops, gridTarget, lastItem, lowered, opsIn, opt, runKernel, trips } from "../kernels.ts";
 
 const { int32, float32 } = dtypes;
 await Device.open("JS");

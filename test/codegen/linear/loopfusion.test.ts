@@ -3,12 +3,12 @@
 
 import { createSchedule, dtypes, runSchedule, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
-import { Device } from "../../src/runtime/registry.ts";
-import type { ScheduleItem } from "../../src/schedule/schedule.ts";
-import { expectValues } from "../device/harness.ts";
-import { Random } from "../shape/random.ts";
-import { gpuTarget, lowered, opsIn, runKernel, trips, wholeFloats } from "./kernels.ts";
+import { type Kernel, toFastKernel } from "../../../src/codegen/kernel.ts";
+import { Device } from "../../../src/runtime/registry.ts";
+import type { ScheduleItem } from "../../../src/schedule/schedule.ts";
+import { expectValues } from "../../device/harness.ts";
+import { Random } from "../../shape/random.ts";
+import { gpuTarget, lowered, opsIn, runKernel, trips, wholeFloats } from "../kernels.ts";
 
 await Promise.all(["JS", "WASM"].map((d) => Device.open(d)));
 

@@ -4,13 +4,13 @@
 
 import { ArgumentError, dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { fitting, type Kernel, prepare } from "../../src/codegen/kernel.ts";
-import { type OptOp, showOpts } from "../../src/codegen/opt/opts.ts";
-import { Device } from "../../src/runtime/registry.ts";
-import type { ScheduleItem } from "../../src/schedule/schedule.ts";
-import { expectValues } from "../device/harness.ts";
-import { Random } from "../shape/random.ts";
-import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips, wholeFloats } from "./kernels.ts";
+import { fitting, type Kernel, prepare } from "../../../src/codegen/kernel.ts";
+import { type OptOp, showOpts } from "../../../src/codegen/opt/opts.ts";
+import { Device } from "../../../src/runtime/registry.ts";
+import type { ScheduleItem } from "../../../src/schedule/schedule.ts";
+import { expectValues } from "../../device/harness.ts";
+import { Random } from "../../shape/random.ts";
+import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips, wholeFloats } from "../kernels.ts";
 
 await Device.open("JS");
 const TARGET = gpuTarget(32);
