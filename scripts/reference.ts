@@ -24,74 +24,120 @@ export interface Entry {
   overloaded?: boolean;
   /** an interface or type as it is written */
   code?: string;
+  /** the heading of the class that it is below */
+  readonly section?: string | undefined;
 }
 type Family = readonly [page: string, title: string, about: string, files: readonly string[]];
 
-/** Page, title, what it is about, and the files it is made of in order. */
+/**
+ * Page, title, what it is about, and the files it is made of in order. A page of Tensor is an area of
+ * src/tensor: the methods between two headings of the class (`tensor/tensor#math`), and the types that the
+ * files of the area declare.
+ */
 export const FAMILIES: readonly Family[] = [
   [
     "tensor",
     "Tensors, values and gradients",
     "What a tensor is, how a value is asked for, how gradients flow.",
-    ["tensor/base", "tensor/tensor"],
+    ["tensor/core", "tensor/tensor#tensor", "tensor/gradients"],
   ],
   [
     "creation",
-    "Creation and random numbers",
+    "Creation",
     "Tensors out of nothing. All take `{ dtype, device, requiresGrad }` at the end.",
-    ["tensor/creation", "tensor/random"],
+    ["tensor/tensor#creation", "tensor/creation/creation", "tensor/creation/hostdata"],
+  ],
+  [
+    "random",
+    "Random numbers",
+    "Draws that are the same on every device, and what depends on training.",
+    ["tensor/tensor#random", "tensor/random/random"],
   ],
   [
     "movement",
     "Movement",
     "Shapes, joins and parts. Views cost no kernel.",
-    ["tensor/movement", "tensor/arrange", "tensor/join"],
+    ["tensor/tensor#movement", "tensor/movement/views", "tensor/movement/arrange", "tensor/movement/join"],
   ],
   [
     "indexing",
     "Indexing",
     "Reading and writing by index.",
-    ["tensor/getitem", "tensor/scatter", "tensor/indexing"],
+    [
+      "tensor/tensor#indexing",
+      "tensor/indexing/getitem",
+      "tensor/indexing/scatter",
+      "tensor/indexing/select",
+    ],
   ],
   [
     "math",
     "Elementwise math",
     "Arithmetic, comparison, bits and functions, with broadcasting and promotion as in torch.",
-    ["tensor/math", "tensor/rounding", "tensor/elementary", "tensor/special", "tensor/numbers"],
+    [
+      "tensor/tensor#math",
+      "tensor/math/arithmetic",
+      "tensor/math/rounding",
+      "tensor/math/elementary",
+      "tensor/math/special",
+      "tensor/math/numbers",
+    ],
   ],
-  ["activations", "Activations", "The elementwise functions of networks.", ["tensor/functions"]],
   [
     "reduce",
     "Reductions and order",
     "Sums, extremes, running reductions, sorting.",
-    ["tensor/reduce", "tensor/totals", "tensor/scan", "tensor/order"],
+    [
+      "tensor/tensor#reduce",
+      "tensor/reduce/reduce",
+      "tensor/reduce/totals",
+      "tensor/reduce/scan",
+      "tensor/reduce/order",
+    ],
   ],
   [
     "linalg",
     "Linear algebra",
     "Products, solving and factorizations.",
-    ["tensor/products", "tensor/solve", "tensor/factor", "tensor/linalg"],
+    [
+      "tensor/tensor#linalg",
+      "tensor/linalg/products",
+      "tensor/linalg/solve",
+      "tensor/linalg/factor",
+      "tensor/linalg/linalg",
+    ],
   ],
   [
-    "convolution",
+    "conv",
     "Convolution, pooling and images",
     "Windows over the last dims.",
-    ["tensor/conv", "tensor/pool", "tensor/resample", "tensor/image"],
+    [
+      "tensor/tensor#conv",
+      "tensor/conv/conv",
+      "tensor/conv/pool",
+      "tensor/conv/resample",
+      "tensor/conv/image",
+    ],
   ],
   [
     "losses",
     "Losses and distances",
     "How far a prediction is from its target.",
-    ["tensor/distance", "tensor/loss", "tensor/margin"],
+    ["tensor/tensor#losses", "tensor/losses/distance", "tensor/losses/loss", "tensor/losses/margin"],
   ],
-  ["networks", "Normalisation and attention", "What networks are made of.", ["tensor/neural"]],
+  [
+    "neural",
+    "Activations, normalisation and attention",
+    "What networks are made of.",
+    ["tensor/tensor#neural", "tensor/neural/activations", "tensor/neural/softmax", "tensor/neural/layers"],
+  ],
+  ["names", "Other names", "torch's other names for methods of the pages above.", ["tensor/tensor#names"]],
   [
     "layers",
     "nn: layers",
     "Classes with parameters; all of them are in `nn`.",
     ["nn/layers", "nn/norms", "nn/recurrent", "nn/attention"],
   ],
-  ["names", "Other names", "torch's other names for methods of the pages above.", ["tensor/names"]],
   [
     "optim",
     "nn.optim: optimisers and schedules",
@@ -161,6 +207,7 @@ export function parse(source: string): Entry[] {
   const found: Entry[] = [];
   let doc: Doc | undefined;
   let owner: string | undefined;
+  let section: string | undefined;
   for (let i = 0; i < lines.length; ) {
     const line = lines[i] as string;
     if (/^( {2})?\/\*\*/.test(line)) {
@@ -171,6 +218,7 @@ export function parse(source: string): Entry[] {
       continue;
     }
     if (line === "}") owner = undefined;
+    section = /^ {2}\/\/ ==== (\w+)/.exec(line)?.[1] ?? section;
     const { text, next } = declarationAt(lines, i);
     const entry = declared(line, text, owner);
     if (entry === undefined) {
@@ -189,7 +237,7 @@ export function parse(source: string): Entry[] {
     if (last !== undefined && again && doc === undefined && callable) {
       last.signatures.push(text);
       last.overloaded = true;
-    } else found.push(doc === undefined ? entry : { ...entry, doc });
+    } else found.push(doc === undefined ? { ...entry, section } : { ...entry, section, doc });
     if (entry.kind === "class") owner = entry.name;
     doc = undefined;
     i = end;
@@ -217,7 +265,7 @@ function show(signature: string, entry: Entry): string {
 const title = (e: Entry): string =>
   e.isStatic
     ? `Tensor.${e.name}`
-    : e.owner === undefined || e.owner.endsWith("Tensor") || e.owner === "TensorBase"
+    : e.owner === undefined || e.owner === "Tensor" || e.owner === "TensorCore"
       ? e.name
       : `${e.owner}.${e.name}`;
 
@@ -234,8 +282,10 @@ function exported(path: string): (name: string) => boolean {
  * What of a file is for users: in src/tensor the methods and the types that they
  * speak of, in src/nn what `nn` has.
  */
-export function publicEntries(path: string): Entry[] {
-  const entries = parse(readFileSync(join(ROOT, "src", `${path}.ts`), "utf8"));
+export function publicEntries(source: string): Entry[] {
+  const [path, section] = source.split("#") as [string, string | undefined];
+  const all = parse(readFileSync(join(ROOT, "src", `${path}.ts`), "utf8"));
+  const entries = section === undefined ? all : all.filter((e) => (e.section ?? "tensor") === section);
   const shown = path.startsWith("nn/") ? exported(path) : () => true;
   return entries
     .filter((e) => e.access === "public" && e.kind !== "set" && e.name !== "constructor")
@@ -250,17 +300,6 @@ export function publicEntries(path: string): Entry[] {
       return call === undefined ? e : { ...e, signatures: [call] };
     });
 }
-/** Methods that a later file of the chain declares again: the last word counts. */
-function withoutOverridden<E extends Entry>(entries: readonly E[]): E[] {
-  const last = new Map(
-    entries.map((e) => [
-      `${e.owner?.endsWith("Tensor") || e.owner === "TensorBase" ? "t" : e.owner}|${e.isStatic}|${e.name}`,
-      e,
-    ]),
-  );
-  return entries.filter((e) => [...last.values()].includes(e));
-}
-
 function section(e: Entry): string {
   const signatures = e.overloaded === true ? e.signatures.slice(0, -1) : e.signatures;
   const code = e.code ?? signatures.map((s) => show(s, e)).join("\n");
@@ -274,11 +313,25 @@ const anchor = (e: Entry): string =>
     .toLowerCase()
     .replaceAll(/[^a-z0-9_]/g, "");
 
+/** The function of a method knows its defaults: `{ alpha = 1 }: Scaled = {}` for `options: Scaled = {}`. */
+function withDefaults(method: Entry, functions: readonly Entry[]): Entry {
+  const own = functions.find((f) => f.name === method.name)?.signatures.at(-1) ?? "";
+  const options = /\{.*\}: .* = \{\}(?=,? \))|\{.*\}: .* = \{\}(?=\))/.exec(own)?.[0];
+  if (options === undefined) return method;
+  const shown = (s: string): string => s.replace(/\boptions: .* = \{\}(?=,? ?\))/, () => options);
+  return { ...method, signatures: method.signatures.map(shown) };
+}
 /** Everything that is on a page. */
 export const allEntries = (): (Entry & { readonly page: string })[] =>
-  withoutOverridden(
-    FAMILIES.flatMap(([page, , , files]) => files.flatMap(publicEntries).map((e) => ({ ...e, page }))),
-  );
+  FAMILIES.flatMap(([page, , , files]) => {
+    const areas = files.filter((f) => f.startsWith("tensor/") && !f.includes("#"));
+    const functions = areas
+      .flatMap((f) => parse(readFileSync(join(ROOT, "src", `${f}.ts`), "utf8")))
+      .filter((e) => e.kind === "function");
+    return files
+      .flatMap(publicEntries)
+      .map((e) => ({ ...(e.kind === "method" ? withDefaults(e, functions) : e), page }));
+  });
 
 /** All pages: name -> text. */
 export function pages(): Map<string, string> {

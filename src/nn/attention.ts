@@ -3,7 +3,7 @@
 
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
-import { showShape } from "../tensor/base.ts";
+import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, Dropout, filled, Linear, parameter, positive } from "./layers.ts";
 import { LayerNorm } from "./norms.ts";

@@ -6,7 +6,7 @@
 import { type DTypeLike, dtypes } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
-import type { ConvOptions, ConvTransposeOptions, PerDim } from "../tensor/conv.ts";
+import type { ConvOptions, ConvTransposeOptions, PerDim } from "../tensor/conv/conv.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** What Sequential takes: an object with `forward`, or a function. */

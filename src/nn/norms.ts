@@ -4,7 +4,7 @@
 
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
-import { showShape } from "../tensor/base.ts";
+import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { filled, type LayerOptions, positive, statistic } from "./layers.ts";
 import { leaveUpdate } from "./updates.ts";

@@ -5,7 +5,7 @@
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DeviceError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";
-import { showShape } from "../tensor/base.ts";
+import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { takeUpdates } from "./updates.ts";
 

@@ -1,7 +1,7 @@
 // Cells of recurrent networks: one time step, with gates and names as in torch.
 
 import { ShapeError } from "../errors.ts";
-import { showShape } from "../tensor/base.ts";
+import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, positive, uniform } from "./layers.ts";
 

@@ -3,7 +3,7 @@
 // changes anything.
 
 import { ArgumentError } from "../errors.ts";
-import { showShape } from "../tensor/base.ts";
+import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 export type StateDict = Record<string, Tensor>;

@@ -4,7 +4,7 @@
 
 import { ArgumentError } from "../errors.ts";
 import { prod } from "../helpers.ts";
-import { showShape } from "../tensor/base.ts";
+import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import {
   type AdamOptions,

@@ -5,14 +5,16 @@
 import { ShapeError } from "../errors.ts";
 import { restoring, toposort } from "../helpers.ts";
 import { nodesMade } from "../lazy/lazybuffer.ts";
-import { showShape, type TensorBase } from "./base.ts";
+
+import { showShape } from "./show.ts";
+import type { Tensor } from "./tensor.ts";
 
 /** `out` is the tensor the record belongs to; the result has one entry a parent, undefined where nothing flows. */
 export type Backward<T> = (gradient: T, out: T) => readonly (T | undefined)[];
 
 export interface Context {
-  readonly parents: readonly TensorBase[];
-  run(gradient: TensorBase, out: TensorBase): readonly (TensorBase | undefined)[];
+  readonly parents: readonly Tensor[];
+  run(gradient: Tensor, out: Tensor): readonly (Tensor | undefined)[];
 }
 
 let recording = true;
@@ -28,11 +30,7 @@ export function withRecording<T>(on: boolean, fn: () => T): T {
 }
 
 /** A flow to a parent that wants none is garbage: an assign to what it reads must not compute it first. */
-export function abandon<T extends TensorBase>(
-  flow: T,
-  wanted: readonly (T | undefined)[],
-  before: number,
-): void {
+export function abandon(flow: Tensor, wanted: readonly (Tensor | undefined)[], before: number): void {
   for (const { base } of flow.lazydata.parts) {
     const free = wanted.every((w) => w?.lazydata.parts.every((part) => part.base !== base) ?? true);
     if (base.id >= before && free) base.consumed = true;
@@ -40,29 +38,31 @@ export function abandon<T extends TensorBase>(
 }
 
 /** All that `root` was made of, sources first; what `stops` were made of does not count. */
-function ancestry<T extends TensorBase>(root: T, stops: ReadonlySet<T>): T[] {
-  return toposort<T>([root], (x) => (stops.has(x) ? [] : ((x.context?.parents ?? []) as readonly T[])));
+function ancestry(root: Tensor, stops: ReadonlySet<Tensor>): Tensor[] {
+  return toposort<Tensor>([root], (x) =>
+    stops.has(x) ? [] : ((x.context?.parents ?? []) as readonly Tensor[]),
+  );
 }
 /** The leaves with `requiresGrad` that `root` was made of, not by way of `stops`. */
-export const leavesOf = <T extends TensorBase>(root: T, stops: ReadonlySet<T>): T[] =>
+export const leavesOf = (root: Tensor, stops: ReadonlySet<Tensor>): Tensor[] =>
   ancestry(root, stops).filter((t) => t.context === undefined && t.requiresGrad && !stops.has(t));
 
 /** The gradient of every tensor below `root` that the gradient reaches; it does not pass `stops`. */
-export function gradients<T extends TensorBase>(
-  root: T,
-  seed: T,
-  add: (a: T, b: T) => T,
-  stops: ReadonlySet<T> = new Set(),
-): Map<T, T> {
-  const found = new Map<T, T>([[root, seed]]);
+export function gradients(
+  root: Tensor,
+  seed: Tensor,
+  add: (a: Tensor, b: Tensor) => Tensor,
+  stops: ReadonlySet<Tensor> = new Set(),
+): Map<Tensor, Tensor> {
+  const found = new Map<Tensor, Tensor>([[root, seed]]);
   for (const t of ancestry(root, stops).reverse()) {
     const g = found.get(t);
     if (g === undefined || t.context === undefined || stops.has(t)) continue;
     const before = nodesMade();
-    const flows = t.context.run(g, t) as readonly (T | undefined)[];
+    const flows = t.context.run(g, t) as readonly (Tensor | undefined)[];
     const wanted = flows.filter((_, i) => t.context?.parents[i]?.requiresGrad);
     for (const flow of flows) if (flow && !wanted.includes(flow)) abandon(flow, wanted, before);
-    (t.context.parents as readonly T[]).forEach((parent, i) => {
+    (t.context.parents as readonly Tensor[]).forEach((parent, i) => {
       const flow = flows[i];
       if (flow === undefined || !parent.requiresGrad) return;
       if (showShape(flow.shape) !== showShape(parent.shape)) {

@@ -50,7 +50,11 @@ function expectNear(got: unknown, wanted: unknown): void {
   } else expect(got).toEqual(wanted);
 }
 
-const files = ["src/tensor", "src/nn"].flatMap((dir) => readdirSync(dir).map((name) => `${dir}/${name}`));
+const files = ["src/tensor", "src/nn"].flatMap((dir) =>
+  readdirSync(dir, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => `${dir}/${name.replaceAll("\\", "/")}`),
+);
 const examples = files.flatMap(examplesOf);
 
 test("there are examples to run", () => expect(examples.length).toBeGreaterThan(300));

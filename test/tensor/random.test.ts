@@ -4,7 +4,7 @@
 import { ArgumentError, ClangRenderer, DTypeError, dtypes, ShapeError, Tensor, toKernel } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";
 import { range } from "../../src/helpers.ts";
-import { redraw, threefry } from "../../src/tensor/threefry.ts";
+import { redraw, threefry } from "../../src/tensor/random/threefry.ts";
 import { DEVICES, deviceTest, read, tensor } from "../device/harness.ts";
 import { itemsOf, kernels, opsOf } from "../schedule/count.ts";
 

@@ -1,0 +1,167 @@
+// What a tensor is, below its methods: a node of the lazy graph and the record of how gradients flow back from it.
+// The functions of the areas (movement/, math/, …) take and return tensors. They build nodes of LazyBuffers and hand
+// them to `wrap`, which makes the result and keeps its record; a plain LazyBuffer would have nowhere to keep one.
+// The areas know the class Tensor by type only: tensor.ts imports them, and says here what results are made of.
+
+import { type DType, type DTypeLike, toDType, type Value } from "../dtype.ts";
+import { ArgumentError } from "../errors.ts";
+import { inspect } from "../helpers.ts";
+import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { copyLike, copyTo, MultiLazyBuffer, onEach } from "../lazy/multi.ts";
+import { boundValue, type Sint } from "../shape/symbolic.ts";
+import type { Shape } from "../shape/view.ts";
+import { type Backward, type Context, isRecording } from "./autograd.ts";
+import { showShape } from "./show.ts";
+import type { Tensor } from "./tensor.ts";
+
+/** An element as JavaScript has it: bool is boolean, 64-bit integers are bigint. */
+export type Element = number | bigint | boolean;
+export type NestedArray = Element | readonly NestedArray[];
+
+export abstract class TensorCore {
+  /** The node of the lazy graph that this tensor stands for. */
+  lazydata: LazyBuffer;
+  /** Whether `backward` should reach this tensor. Set it on leaves; results inherit it. */
+  requiresGrad = false;
+  /** The gradient that `backward` left here; calls add up until it is set to undefined. */
+  grad: Tensor | undefined;
+  /** What this tensor was made of, where a gradient may flow. */
+  context: Context | undefined;
+
+  constructor(lazydata: LazyBuffer) {
+    this.lazydata = lazydata;
+  }
+
+  /**
+   * The sizes of the dims; a symbolic size shows the value it is bound to.
+   * @example
+   * new Tensor([[1, 2, 3]]).shape // => [1, 3]
+   */
+  get shape(): readonly number[] {
+    return this.lazydata.shape.map((s) => (typeof s === "number" ? s : (boundValue(s) ?? NaN)));
+  }
+  /**
+   * How many dims.
+   * @example
+   * new Tensor([[1, 2, 3]]).ndim // => 2
+   */
+  get ndim(): number {
+    return this.lazydata.shape.length;
+  }
+  /**
+   * The type of the elements; it prints as its name.
+   * @example
+   * new Tensor([1, 2]).dtype.name // => "int32"
+   */
+  get dtype(): DType {
+    return this.lazydata.dtype;
+  }
+  /**
+   * Where the values are: `WASM`, or `WASM,WASM:1` for a tensor on both (see `shard`).
+   * @example
+   * new Tensor([1, 2], { device: "JS" }).device // => "JS"
+   */
+  get device(): string {
+    return this.lazydata.device;
+  }
+  /**
+   * The devices that have the values: one, unless the tensor was sharded.
+   * @example
+   * new Tensor([1, 2]).devices // => ["WASM"]
+   */
+  get devices(): readonly string[] {
+    return this.lazydata.parts.map((p) => p.device);
+  }
+  /**
+   * The dim along which the elements are spread over several devices; undefined where each device has all of them.
+   * @example
+   * new Tensor([1, 2]).shard(["WASM:0", "WASM:1"], 0).shardDim // => 0
+   */
+  get shardDim(): number | undefined {
+    return this.lazydata instanceof MultiLazyBuffer ? this.lazydata.sharding?.axis : undefined;
+  }
+  /**
+   * How many elements.
+   * @example
+   * new Tensor([[1, 2, 3]]).size // => 3
+   */
+  get size(): number {
+    return this.shape.reduce((a, b) => a * b, 1);
+  }
+
+  /**
+   * Shape, type and device; values are not computed.
+   * @example
+   * String(new Tensor([1, 2])) // => "<Tensor [2] int32 on WASM>"
+   */
+  toString(): string {
+    return `<Tensor ${showShape(this.shape)} ${this.dtype.name} on ${this.device}>`;
+  }
+  [inspect](): string {
+    return this.toString();
+  }
+}
+
+// ---- results ----
+
+type Maker = new (lazydata: LazyBuffer, options?: { readonly requiresGrad?: boolean }) => Tensor;
+let maker: Maker | undefined;
+
+/** Says which class tensors have. */
+export function setMaker(type: Maker): void {
+  maker = type;
+}
+/** A tensor for a node; only `requiresGrad` of the options counts here. */
+export function make(lazydata: LazyBuffer, options?: { readonly requiresGrad?: boolean }): Tensor {
+  if (maker === undefined) throw new Error("internal: the class Tensor has not been loaded");
+  return new maker(lazydata, options);
+}
+/** The result of an op; `backward` says how a gradient flows to the `parents`. */
+export function wrap(
+  lazydata: LazyBuffer,
+  parents: readonly Tensor[] = [],
+  backward?: Backward<Tensor>,
+): Tensor {
+  const made = make(lazydata);
+  if (backward !== undefined && isRecording() && made.dtype.isFloat && parents.some((p) => p.requiresGrad)) {
+    made.requiresGrad = true;
+    made.context = { parents, run: backward };
+  }
+  return made;
+}
+/** 0, 1, … n-1 as int32, on the device of `self`. */
+export function counting(self: Tensor, n: Sint): Tensor {
+  return wrap(onEach(self.device, (d) => LazyBuffer.arange(d, n)));
+}
+/** One value in a shape, on the device of `self`. */
+export function constant(self: Tensor, shape: Shape, dtype: DType, value: Value): Tensor {
+  return wrap(onEach(self.device, (d) => LazyBuffer.constant(d, shape, dtype, value)));
+}
+
+// ---- the same values in another form ----
+
+export function detach(self: Tensor): Tensor {
+  return wrap(self.lazydata);
+}
+export function to(self: Tensor, device: string): Tensor {
+  return wrap(copyTo(self.lazydata, device), [self], (g) => [placedLike(g, self)]);
+}
+export function placedLike(self: Tensor, like: Tensor): Tensor {
+  if (!(like instanceof TensorCore)) {
+    throw new ArgumentError(`placedLike: got ${typeof like}, expected a Tensor whose place to take`);
+  }
+  const placed = copyLike(self.lazydata, like.lazydata);
+  return placed === self.lazydata ? self : wrap(placed, [self], (g) => [placedLike(g, self)]);
+}
+export function cast(self: Tensor, dtype: DTypeLike): Tensor {
+  return wrap(self.lazydata.cast(toDType(dtype)), [self], (g) => [cast(g, self.dtype)]);
+}
+export function bitcast(self: Tensor, dtype: DTypeLike): Tensor {
+  return wrap(self.lazydata.bitcast(toDType(dtype)));
+}
+export function contiguous(self: Tensor): Tensor {
+  return wrap(self.lazydata.contiguous(), [self], (g) => [g]);
+}
+export function clone(self: Tensor): Tensor {
+  return wrap(self.lazydata.duplicate(), [self], (g) => [g]);
+}

@@ -1,0 +1,462 @@
+// Reading by index: gather, indexSelect, take, embedding, masks, and `get`, which is x[...] of Python. An index is
+// compared with 0, 1, 2 … and what it equals is summed; the compiler turns that sum into one indexed load. Indices
+// beyond the end read 0, since a kernel cannot raise an error.
+
+import { dtypes, encodeArray } from "../../dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
+import { arraysEqual, prod, range } from "../../helpers.ts";
+import { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import { copyTo } from "../../lazy/multi.ts";
+import { Buffer } from "../../runtime/buffer.ts";
+import type { Interval } from "../../shape/view.ts";
+import { cast, constant, counting, detach, TensorCore, wrap } from "../core.ts";
+import {
+  add,
+  bitwiseAnd,
+  bitwiseOr,
+  broadcastTo,
+  div,
+  eq,
+  gt,
+  le,
+  lt,
+  mul,
+  ne,
+  reciprocal,
+  toFloat,
+  where,
+} from "../math/arithmetic.ts";
+import { pow } from "../math/elementary.ts";
+import { operandValue } from "../math/promotion.ts";
+import { abs, isnan } from "../math/rounding.ts";
+import { movedim, nought, ravel, squeeze } from "../movement/arrange.ts";
+import { unbind } from "../movement/join.ts";
+import {
+  axisOf,
+  expand,
+  reduceSum,
+  requireTensors,
+  reshape,
+  shrink,
+  stride,
+  unsqueeze,
+} from "../movement/views.ts";
+import { sum } from "../reduce/reduce.ts";
+import { showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+import { data } from "../values.ts";
+
+/** `[start, end, step]` as in Python's slices: null or nothing is the end of the dim, negative counts from the end. */
+export type Slice = readonly [start?: number | null, end?: number | null, step?: number | null];
+/** A place, a slice, a new dim (null), all dims that are not named ("..."), or a tensor of places or of flags. */
+export type Index<T> = number | Slice | null | "..." | T;
+
+export interface EmbeddingOptions {
+  /** the row that gets no gradient */
+  readonly paddingIdx?: number | undefined;
+  /** rows longer than this are scaled down to it */
+  readonly maxNorm?: number | undefined;
+  /** the p of the norm that `maxNorm` is about: 2 */
+  readonly normType?: number | undefined;
+  /** gradients are divided by how often their row is named */
+  readonly scaleGradByFreq?: boolean | undefined;
+}
+
+export interface SearchOptions<T> {
+  /** behind equal ones instead of before them */
+  readonly right?: boolean | undefined;
+  /** the same as a word */
+  readonly side?: "left" | "right" | undefined;
+  /** the places that put this tensor in order, if it is not */
+  readonly sorter?: T | undefined;
+}
+
+/** What is kept of one dim: `count` elements from `start`, `step` apart; `whole` where no dim is left. */
+export interface Cut {
+  readonly start: number;
+  readonly count: number;
+  readonly step: number;
+}
+/** An index taken apart: what is cut out of each dim, then the shape of that, then the tensors by dim of that shape. */
+export interface IndexPlan<T> {
+  readonly cuts: readonly Cut[];
+  readonly shape: readonly number[];
+  readonly tensors: readonly (T | undefined)[];
+}
+
+// ---- the primitive ----
+
+/** Checks that a tensor can be an index. */
+export function indexed(method: string, index: Tensor): Tensor {
+  if (index.dtype.isInt) return index;
+  throw new DTypeError(`${method}: the index is ${index.dtype.name}, expected integers; cast it to int32`);
+}
+/** A tensor of nothing. */
+export function nothing(self: Tensor, shape: readonly number[]): Tensor {
+  return constant(self, shape, self.dtype, 0);
+}
+/**
+ * This tensor with the dims from `at` on, one for each of `indices`, replaced by those of the indices: what they name.
+ * The indices have one shape; `map` is done to them after they are expanded, so that nothing is stored on the way.
+ */
+export function pick(
+  self: Tensor,
+  at: number,
+  indices: readonly Tensor[],
+  map: (i: Tensor, n: number) => Tensor = (i) => i,
+): Tensor {
+  const k = indices.length;
+  const { shape } = self;
+  const [lead, named, rest] = [shape.slice(0, at), shape.slice(at, at + k), shape.slice(at + k)];
+  const [first] = indices;
+  if (first === undefined) return self;
+  const places = first.shape;
+  const full = [...lead, ...places, ...named, ...rest];
+  const ones = (n: number): number[] => range(n).map(() => 1);
+  const chosen = indices.map((index, j) => {
+    const n = named[j] as number;
+    const i = expand(reshape(index, [...ones(at), ...places, ...ones(k + rest.length)]), full);
+    const count = reshape(counting(self, n), [n, ...ones(k - 1 - j + rest.length)]);
+    return eq(map(i, n), expand(count, full));
+  });
+  const axes = range(k).map((j) => at + places.length + j);
+  return reshape(
+    reduceSum(
+      where(
+        chosen.reduce((a, b) => bitwiseAnd(a, b)),
+        expand(reshape(self, [...lead, ...ones(places.length), ...named, ...rest]), full),
+        nought(self),
+      ),
+      axes,
+    ),
+    [...lead, ...places, ...rest],
+  );
+}
+
+/** Negative places count from the end of a dim of `n`. */
+export function fromEnd(self: Tensor, n: number): Tensor {
+  return self.dtype.kind === "uint" ? self : where(lt(self, 0), add(self, n), self);
+}
+
+// ---- along a dim ----
+
+export function gather(self: Tensor, dim: number, index: Tensor): Tensor {
+  requireTensors("gather", { index });
+  return gathered(self, dim, index, (i) => i);
+}
+function gathered(self: Tensor, dim: number, index: Tensor, map: (i: Tensor, n: number) => Tensor): Tensor {
+  indexed("gather", index);
+  if (index.size === 0) return nothing(self, index.shape);
+  if (self.ndim === 0 || index.ndim === 0) {
+    if (self.ndim > 1 || index.ndim > 1) throw misfit(self, "gather", dim, index);
+    return reshape(gathered(reshape(self, -1), dim, reshape(index, -1), map), index.shape);
+  }
+  const at = axisOf(self, "gather", dim);
+  const fits =
+    index.ndim === self.ndim && index.shape.every((s, d) => d === at || s <= (self.shape[d] as number));
+  if (!fits) throw misfit(self, "gather", dim, index);
+  const n = self.shape[at] as number;
+  const full = index.shape.toSpliced(at + 1, 0, n);
+  const places = reshape(counting(self, n), [n, ...full.slice(at + 2).map(() => 1)]);
+  const x = shrink(
+    self,
+    index.shape.map((s, d) => (d === at ? null : [0, s])),
+  );
+  return squeeze(
+    reduceSum(
+      where(
+        eq(map(expand(unsqueeze(index, at + 1), full), n), expand(places, full)),
+        expand(unsqueeze(x, at), full),
+        nought(self),
+      ),
+      [at + 1],
+    ),
+    at + 1,
+  );
+}
+function misfit(self: Tensor, method: string, dim: number, index: Tensor): ShapeError {
+  return new ShapeError(
+    `${method}: an index of shape ${showShape(index.shape)} does not fit ${showShape(self.shape)}; ` +
+      `it needs as many dims, and but for dim ${dim} sizes no larger`,
+  );
+}
+export function takeAlongDim(self: Tensor, index: Tensor, dim?: number): Tensor {
+  requireTensors("takeAlongDim", { index });
+  if (dim === undefined) return gathered(ravel(self), 0, ravel(index), (i, n) => fromEnd(i, n));
+  const at = axisOf(self, "takeAlongDim", dim);
+  if (index.ndim !== self.ndim) throw misfit(self, "takeAlongDim", dim, index);
+  const common = self.shape.map((s, d) => (s === 1 ? (index.shape[d] as number) : s));
+  const x = expand(self, common.with(at, self.shape[at] as number));
+  return gathered(x, at, expand(index, common.with(at, index.shape[at] as number)), (i, n) => fromEnd(i, n));
+}
+export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
+  requireTensors("indexSelect", { index });
+  indexed("indexSelect", index);
+  if (index.ndim > 1) {
+    throw new ShapeError(
+      `indexSelect: the index has shape ${showShape(index.shape)}, expected a vector; get takes any shape`,
+    );
+  }
+  if (self.ndim === 0) return reshape(indexSelect(reshape(self, 1), dim, reshape(index, 1)), []);
+  return pick(self, axisOf(self, "indexSelect", dim), [reshape(index, -1)]);
+}
+export function take(self: Tensor, index: Tensor): Tensor {
+  requireTensors("take", { index });
+  return pick(ravel(self), 0, [indexed("take", index)], (i, n) => fromEnd(i, n));
+}
+export function embedding(self: Tensor, weight: Tensor, options: EmbeddingOptions = {}): Tensor {
+  requireTensors("embedding", { weight });
+  indexed("embedding", self);
+  if (weight.ndim !== 2) {
+    throw new ShapeError(
+      `embedding: the weight has shape ${showShape(weight.shape)}, expected [rows, width]`,
+    );
+  }
+  const { paddingIdx, maxNorm, normType = 2, scaleGradByFreq = false } = options;
+  let rows = pick(weight, 0, [self]);
+  if (maxNorm !== undefined) {
+    const long = pow(sum(pow(abs(detach(rows)), normType), -1, true), 1 / normType);
+    const scale = where(gt(long, maxNorm), mul(reciprocal(add(long, 1e-7)), maxNorm), 1);
+    // torch scales the weight itself, beforehand: the gradient is that of the scaled rows
+    rows = wrap(mul(detach(rows), scale).lazydata, [rows], (g) => [g]);
+  }
+  if (paddingIdx === undefined && !scaleGradByFreq) return rows;
+  const row =
+    paddingIdx === undefined ? -1 : paddingIdx < 0 ? paddingIdx + (weight.shape[0] as number) : paddingIdx;
+  return wrap(rows.lazydata, [rows], (g) => {
+    const used = where(eq(expand(unsqueeze(self, -1), g.shape), row), 0, g);
+    if (!scaleGradByFreq) return [used];
+    const flat = reshape(self, -1);
+    const same = reshape(sum(eq(unsqueeze(flat, 1), unsqueeze(flat, 0)), 1), [...self.shape, 1]);
+    return [div(used, cast(same, g.dtype))];
+  });
+}
+
+// ---- masks ----
+
+export function maskedFill(self: Tensor, mask: Tensor, value: Tensor | number | bigint | boolean): Tensor {
+  requireTensors("maskedFill", { mask });
+  const filler =
+    value instanceof TensorCore
+      ? cast(value, self.dtype)
+      : constant(self, [], self.dtype, operandValue("maskedFill", value, self.dtype));
+  if (filler.ndim > 0) {
+    throw new ShapeError(
+      `maskedFill: the value has shape ${showShape(filler.shape)}, expected a number or shape []; use where`,
+    );
+  }
+  return where(flagsOf("maskedFill", mask), filler as Tensor, self);
+}
+/** Checks that a tensor can be a mask. */
+export function flagsOf(method: string, mask: Tensor): Tensor {
+  if (mask.dtype.kind === "bool") return mask;
+  throw new DTypeError(
+    `${method}: the mask is ${mask.dtype.name}, expected bool; compare first, as in t.ne(0)`,
+  );
+}
+export async function maskedSelect(self: Tensor, mask: Tensor): Promise<Tensor> {
+  requireTensors("maskedSelect", { mask });
+  flagsOf("maskedSelect", mask);
+  const shape = shapeOfBoth(self.shape, mask.shape);
+  const places = await truePlaces(expand(mask, shape));
+  return pick(ravel(expand(self, shape)), 0, [fromHost(self, places)]);
+}
+export async function nonzero(self: Tensor): Promise<Tensor> {
+  const places = await truePlaces(ne(self, nought(self)));
+  const { shape } = self;
+  const rows = places.flatMap((p) => {
+    let left = p;
+    return shape.map((n, d) => {
+      const step = prod(shape.slice(d + 1));
+      const at = Math.floor(left / step) % n;
+      left %= step;
+      return at;
+    });
+  });
+  return reshape(fromHost(self, rows), [places.length, shape.length]);
+}
+async function truePlaces(self: Tensor): Promise<number[]> {
+  const values = await data(self);
+  return range(values.length).filter((i) => values[i] !== 0);
+}
+/** Integers that were computed here, as a tensor beside this one. */
+export function fromHost(self: Tensor, values: readonly number[]): Tensor {
+  const buffer = new Buffer("EXT", values.length, dtypes.int32).allocate(encodeArray(dtypes.int32, values));
+  return wrap(copyTo(LazyBuffer.fromBuffer(buffer, [values.length]), self.device));
+}
+
+// ---- x[...] ----
+
+export function get(self: Tensor, ...index: readonly Index<Tensor>[]): Tensor {
+  const { cuts, shape, tensors } = plan(self, "get", index);
+  return atOf(reshape(cutOut(self, cuts), shape), tensors);
+}
+export async function getAsync(self: Tensor, ...index: readonly Index<Tensor>[]): Promise<Tensor> {
+  return get(self, ...(await resolved(index)));
+}
+/** The index with the places of its true elements for each mask. */
+export async function resolved(index: readonly Index<Tensor>[]): Promise<Index<Tensor>[]> {
+  const parts = index.map(async (i): Promise<Index<Tensor>[]> => {
+    if (!(i instanceof TensorCore) || i.dtype.kind !== "bool") return [i];
+    return unbind(await nonzero(i as Tensor), 1);
+  });
+  return (await Promise.all(parts)).flat();
+}
+
+/** What an index means for this shape. */
+export function plan(self: Tensor, method: string, index: readonly Index<Tensor>[]): IndexPlan<Tensor> {
+  const dims = index.filter((i) => i !== null && i !== "...").length;
+  const gaps = index.filter((i) => i === "...").length;
+  if (dims > self.ndim || gaps > 1) {
+    throw new ArgumentError(
+      `${method}: ${dims} indices${gaps > 1 ? ` and ${gaps} "..."` : ""} for shape ${showShape(self.shape)}; ` +
+        `expected at most ${self.ndim} and one "..."`,
+    );
+  }
+  const gap = range(self.ndim - dims).map((): Slice => []);
+  const full = (gaps === 0 ? [...index, "..." as const] : index).flatMap((i) => (i === "..." ? gap : [i]));
+  const [cuts, shape, tensors]: [Cut[], number[], (Tensor | undefined)[]] = [[], [], []];
+  for (const i of full) {
+    if (i === null) {
+      shape.push(1);
+      tensors.push(undefined);
+      continue;
+    }
+    const n = self.shape[cuts.length] as number;
+    const tensor = i instanceof TensorCore ? (i as Tensor) : undefined;
+    if (typeof i === "number") {
+      cuts.push(place(self, method, i, cuts.length));
+      continue;
+    }
+    const cut = tensor === undefined ? toCut(method, i as Slice, n) : { start: 0, count: n, step: 1 };
+    cuts.push(cut);
+    shape.push(cut.count);
+    tensors.push(tensor);
+  }
+  return { cuts, shape, tensors };
+}
+function place(self: Tensor, method: string, i: number, dim: number): Cut {
+  const n = self.shape[dim] as number;
+  const start = i < 0 ? i + n : i;
+  if (Number.isInteger(i) && start >= 0 && start < n) return { start, count: 1, step: 1 };
+  throw new ShapeError(
+    `${method}: index ${i} is out of range for dim ${dim} of ${showShape(self.shape)}; expected ${-n} to ${n - 1}`,
+  );
+}
+/** The part of each dim that is kept; a place is a dim of size 1. */
+export function cutOut(self: Tensor, cuts: readonly Cut[]): Tensor {
+  const whole = cuts.every((c, d) => c.start === 0 && c.step === 1 && c.count === self.shape[d]);
+  if (whole) return self;
+  const kept = shrink(self, cuts.map(span));
+  return cuts.every((c) => c.step === 1)
+    ? kept
+    : stride(
+        kept,
+        cuts.map((c) => c.step),
+      );
+}
+/** What the tensors name in their dims. Their common shape stands where they stand together, else in front. */
+function atOf(self: Tensor, tensors: readonly (Tensor | undefined)[]): Tensor {
+  const dims = range(tensors.length).filter((d) => tensors[d] !== undefined);
+  if (dims.length === 0) return self;
+  const [indices, together] = alignIndices("get", tensors, dims);
+  if (together) return pick(self, dims[0] as number, indices, (i, n) => fromEnd(i, n));
+  return pick(movedim(self, dims, range(dims.length)), 0, indices, (i, n) => fromEnd(i, n));
+}
+/** The tensors of an index in one shape, and whether their dims are neighbours. */
+export function alignIndices(
+  method: string,
+  tensors: readonly (Tensor | undefined)[],
+  dims: readonly number[],
+): [indices: Tensor[], together: boolean] {
+  const given = dims.map((d) => tensors[d] as Tensor);
+  if (given.some((t) => t.dtype.kind === "bool")) {
+    throw new DTypeError(
+      `${method}: how many elements a bool mask picks is not known before it is computed; use await getAsync(…), or where`,
+    );
+  }
+  const shape = given.map((t) => indexed(method, t).shape).reduce(shapeOfBoth);
+  const together = dims.every((d, j) => d === (dims[0] as number) + j);
+  return [given.map((t) => broadcastTo(t, shape)), together];
+}
+
+// ---- order and classes ----
+
+export function oneHot(self: Tensor, numClasses: number): Tensor {
+  indexed("oneHot", self);
+  const full = [...self.shape, numClasses];
+  return cast(eq(expand(unsqueeze(self, -1), full), expand(counting(self, numClasses), full)), dtypes.int32);
+}
+export function searchsorted(
+  self: Tensor,
+  values: Tensor | number,
+  { right, side, sorter }: SearchOptions<Tensor> = {},
+): Tensor {
+  if (typeof values === "number") {
+    const wanted = wrap(LazyBuffer.constant(self.device, [], toFloat(self.dtype), values));
+    return searchsorted(self, wanted, { right, side, sorter });
+  }
+  if (side !== undefined && side !== "left" && side !== "right") {
+    throw new ArgumentError(`searchsorted: side is ${side}, expected "left" or "right"`);
+  }
+  if (right === true && side === "left") {
+    throw new ArgumentError('searchsorted: right and side "left" contradict each other; give one of them');
+  }
+  if (sorter !== undefined) return searchsorted(takeAlongDim(self, sorter, -1), values, { right, side });
+  if (
+    self.ndim === 0 ||
+    (self.ndim > 1 && !arraysEqual(self.shape.slice(0, -1), values.shape.slice(0, -1)))
+  ) {
+    throw new ShapeError(
+      `searchsorted: values ${showShape(values.shape)} do not fit the sorted ${showShape(self.shape)}; it is a vector, or all dims but the last agree`,
+    );
+  }
+  const full = [...values.shape, self.shape.at(-1) as number];
+  const x = expand(self.ndim === 1 || values.ndim === 0 ? self : unsqueeze(self, -2), full);
+  const v = expand(unsqueeze(values, -1), full);
+  const before = right === true || side === "right" ? le(x, v) : lt(x, v);
+  return sum(cast(bitwiseOr(before, isnan(v)), dtypes.int32), -1); // NaN comes last
+}
+export function bucketize(
+  self: Tensor,
+  boundaries: Tensor,
+  options: { readonly right?: boolean } = {},
+): Tensor {
+  requireTensors("bucketize", { boundaries });
+  return searchsorted(boundaries, self, options);
+}
+
+/** The elements of a dim between the first and the last that are kept. */
+export const span = ({ start, count, step }: Cut): Interval => {
+  if (count === 0) return [0, 0];
+  const last = start + (count - 1) * step;
+  return [Math.min(start, last), Math.max(start, last) + 1];
+};
+
+function toCut(method: string, slice: Slice, n: number): Cut {
+  const [from, to] = [slice[0] ?? null, slice[1] ?? null];
+  const step = slice[2] ?? 1;
+  if (step === 0 || ![from ?? 0, to ?? 0, step].every(Number.isInteger)) {
+    throw new ArgumentError(
+      `${method}: [${slice.map(String)}] is no slice; expected integers [start, end, step], step not 0`,
+    );
+  }
+  const [low, high] = step > 0 ? [0, n] : [-1, n - 1];
+  const clamp = (i: number) => Math.min(high, Math.max(low, i < 0 ? i + n : i));
+  const start = from === null ? (step > 0 ? 0 : n - 1) : clamp(from);
+  const end = to === null ? (step > 0 ? n : -1) : clamp(to);
+  return { start, count: Math.max(0, Math.ceil((end - start) / step)), step };
+}
+
+/** The shape that two shapes broadcast to. */
+export function shapeOfBoth(a: readonly number[], b: readonly number[]): number[] {
+  const ndim = Math.max(a.length, b.length);
+  return range(ndim).map((d) => {
+    const [x, y] = [a[d - ndim + a.length] ?? 1, b[d - ndim + b.length] ?? 1];
+    if (x === y || y === 1) return x;
+    if (x === 1) return y;
+    throw new ShapeError(
+      `get: shapes ${showShape(a)} and ${showShape(b)} do not broadcast; sizes must be equal or 1`,
+    );
+  });
+}

@@ -1,0 +1,255 @@
+// Writing along a dim by an index as large as the source: scatter and its reductions. A result element asks which
+// sources go to it: sums run over all of them, the last one stays where they replace each other. Gradients are
+// indexed loads.
+
+import { bounds, type DType, dtypes } from "../../dtype.ts";
+import { ArgumentError, ShapeError } from "../../errors.ts";
+import type { Interval } from "../../shape/view.ts";
+import { cast, constant, contiguous, counting, detach, type Element, TensorCore, wrap } from "../core.ts";
+import {
+  add,
+  bitwiseAnd,
+  div,
+  eq,
+  ge,
+  gt,
+  idiv,
+  logicalNot,
+  lt,
+  maximum,
+  minimum,
+  mul,
+  sub,
+  where,
+} from "../math/arithmetic.ts";
+import { operandValue } from "../math/promotion.ts";
+import { nought, pad, squeeze } from "../movement/arrange.ts";
+import { axisOf, expand, reduceSum, requireTensors, reshape, shrink, unsqueeze } from "../movement/views.ts";
+import { max, min, sum } from "../reduce/reduce.ts";
+import { showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+import { gather, indexed } from "./getitem.ts";
+
+export type ScatterReduce = "sum" | "prod" | "mean" | "amax" | "amin";
+/** What a reducing scatter starts from. */
+export interface ScatterReduceOptions {
+  /** whether the elements that were there take part; default: true */
+  readonly includeSelf?: boolean;
+}
+const REDUCTIONS: readonly string[] = ["sum", "prod", "mean", "amax", "amin"] satisfies ScatterReduce[];
+
+// ---- scatter: one place for each element of an index as large as the source ----
+
+export function scatter(
+  self: Tensor,
+  dim: number,
+  index: Tensor,
+  src: Tensor | Element,
+  { reduce }: { reduce?: "add" | "multiply" } = {},
+): Tensor {
+  requireTensors("scatter", { index });
+  const source = src instanceof TensorCore ? src : filled(self, index.shape, src);
+  if (reduce === "add") return scatterAdd(self, dim, index, source as Tensor);
+  if (reduce === "multiply") return scatterReduce(self, dim, index, source as Tensor, "prod");
+  if (reduce !== undefined) {
+    throw new ArgumentError(
+      `scatter: reduce "${reduce}" is not known; expected add or multiply (scatterReduce has more)`,
+    );
+  }
+  return alongDim(self, "scatter", dim, index, source as Tensor, (self, at, i, from) =>
+    overwritten(self, at, i, from),
+  );
+}
+/** One value, in this tensor's type unless another is named. */
+export function filled(
+  self: Tensor,
+  shape: readonly number[],
+  value: Element,
+  dtype: DType = self.dtype,
+): Tensor {
+  return constant(self, shape, dtype, operandValue("fill", value, dtype));
+}
+/** Checks the arguments of a scatter; scalars become vectors; the source gets the shape of the index. */
+function alongDim(
+  self: Tensor,
+  method: string,
+  dim: number,
+  index: Tensor,
+  src: Tensor,
+  write: (self: Tensor, at: number, index: Tensor, src: Tensor) => Tensor,
+): Tensor {
+  indexed(method, index);
+  if (index.size === 0) return self;
+  if (self.ndim === 0) {
+    return reshape(alongDim(reshape(self, 1), method, dim, reshape(index, -1), reshape(src, -1), write), []);
+  }
+  const at = axisOf(self, method, dim);
+  const i = index.ndim === 0 ? reshape(index, 1) : index;
+  const from = src.ndim === 0 ? reshape(src, 1) : src;
+  const fits =
+    i.ndim === self.ndim &&
+    from.ndim === self.ndim &&
+    i.shape.every((s, d) => s <= (from.shape[d] as number) && (d === at || s <= (self.shape[d] as number)));
+  if (!fits || src.dtype !== self.dtype) {
+    throw new ShapeError(
+      `${method}: cannot write ${showShape(src.shape)} ${src.dtype.name} by an index of shape ${showShape(index.shape)} ` +
+        `along dim ${dim} of ${showShape(self.shape)} ${self.dtype.name}; the index must be no larger than the source and, ` +
+        "but for that dim, than the tensor, and the types equal",
+    );
+  }
+  return write(
+    self,
+    at,
+    i,
+    shrink(
+      from,
+      i.shape.map((s): Interval => [0, s]),
+    ),
+  );
+}
+/** Whether a source goes to a place: the index with its dim `at` as two, places and sources. */
+function goesOf(self: Tensor, at: number, index: Tensor): [goes: Tensor, full: number[]] {
+  const n = self.shape[at] as number;
+  const full = index.shape.toSpliced(at, 0, n);
+  const places = reshape(counting(self, n), [n, ...full.slice(at + 1).map(() => 1)]);
+  return [eq(expand(unsqueeze(index, at), full), expand(places, full)), full];
+}
+/** The sources as `goes` has them. */
+function facing(at: number, src: Tensor, full: readonly number[]): Tensor {
+  return expand(unsqueeze(src, at), full);
+}
+/** What was computed where the index reaches, in this tensor's shape; zeros beyond. */
+function grown(self: Tensor, part: Tensor): Tensor {
+  return pad(
+    part,
+    self.shape.map((s, d): Interval => [0, s - (part.shape[d] as number)]),
+  );
+}
+/** The part of this tensor that an index of other sizes reaches. */
+function reached(self: Tensor, shape: readonly number[]): Tensor {
+  return shrink(
+    self,
+    shape.map((s): Interval => [0, s]),
+  );
+}
+/** `part`, where the index reaches, laid over `under`. */
+function pasted(self: Tensor, part: Tensor, under: Tensor): Tensor {
+  if (showShape(part.shape) === showShape(under.shape)) return part;
+  const there = filled(self, part.shape, true, dtypes.bool);
+  return where(grown(self, there), grown(self, part), under);
+}
+/** The number of the last source that goes to each place the index reaches; -1 where none does. */
+function lastOf(self: Tensor, at: number, index: Tensor): Tensor {
+  const [goes, full] = goesOf(self, at, index);
+  const k = index.shape[at] as number;
+  const numbers = reshape(counting(self, k), [k, ...full.slice(at + 2).map(() => 1)]);
+  // stored, so that whoever looks a source up by it does one indexed load
+  return contiguous(max(where(goes, expand(numbers, full), -1), at + 1));
+}
+/** How many sources go to each place. */
+function counts(self: Tensor, at: number, index: Tensor): Tensor {
+  return grown(self, sum(cast(goesOf(self, at, index)[0], dtypes.int32), at + 1));
+}
+/** The sum of the sources that go to each place. */
+function sumsOf(self: Tensor, at: number, index: Tensor, src: Tensor): Tensor {
+  const [goes, full] = goesOf(self, at, index);
+  const terms = where(goes, facing(at, src, full), nought(src));
+  return grown(self, squeeze(reduceSum(terms, [at + 1]), at + 1));
+}
+function overwritten(self: Tensor, at: number, index: Tensor, src: Tensor): Tensor {
+  const last = lastOf(self, at, index);
+  const before = detach(self);
+  const value = where(ge(last, 0), gather(detach(src), at, last), reached(before, last.shape));
+  return wrap(pasted(self, value, before).lazydata, [self, src], (g) => {
+    const k = index.shape[at] as number;
+    const numbers = reshape(counting(self, k), [k, ...index.shape.slice(at + 1).map(() => 1)]);
+    const stays = eq(gather(last, at, index), expand(numbers, index.shape));
+    return [where(grown(self, ge(last, 0)), 0, g), where(stays, gather(g, at, index), 0)];
+  });
+}
+export function scatterAdd(self: Tensor, dim: number, index: Tensor, src: Tensor): Tensor {
+  requireTensors("scatterAdd", { index, src });
+  return alongDim(self, "scatterAdd", dim, index, src, (self, at, i, from) =>
+    add(self, sumsOf(self, at, i, from)),
+  );
+}
+export function scatterReduce(
+  self: Tensor,
+  dim: number,
+  index: Tensor,
+  src: Tensor,
+  reduce: ScatterReduce,
+  { includeSelf = true }: ScatterReduceOptions = {},
+): Tensor {
+  requireTensors("scatterReduce", { index, src });
+  if (!REDUCTIONS.includes(reduce)) {
+    throw new ArgumentError(`scatterReduce: "${reduce}" is not known; expected ${REDUCTIONS.join(", ")}`);
+  }
+  return alongDim(self, "scatterReduce", dim, index, src, (self, at, i, from) => {
+    if (reduce === "prod") return scatterProd(self, at, i, from, includeSelf);
+    if (reduce === "amax" || reduce === "amin") return scatterBest(self, at, i, from, includeSelf, reduce);
+    const sums = sumsOf(self, at, i, from);
+    const written = () => counts(self, at, i);
+    const total = includeSelf ? add(self, sums) : where(gt(written(), 0), sums, self);
+    if (reduce === "sum") return total;
+    const count = includeSelf ? add(written(), 1) : maximum(written(), 1);
+    if (self.dtype.isFloat) return div(total, cast(count, self.dtype));
+    const by = cast(count, self.dtype);
+    const quotient = idiv(total, by);
+    return where(lt(total, mul(quotient, by)), sub(quotient, 1), quotient); // torch rounds down
+  });
+}
+function scatterProd(self: Tensor, at: number, index: Tensor, src: Tensor, includeSelf: boolean): Tensor {
+  /** the product of `x` over the sources of each place, times `into` */
+  const product = (x: Tensor, into: Tensor): Tensor => {
+    const [goes, full] = goesOf(self, at, index);
+    const terms = where(goes, facing(at, x, full), self.dtype.kind === "bool" ? true : 1);
+    const places = squeeze(wrap(terms.lazydata.r("PROD", [at + 1])), at + 1);
+    return pasted(self, mul(reached(into, places.shape), places), into);
+  };
+  const written = gt(counts(self, at, index), 0);
+  const ones = filled(self, self.shape, 1);
+  const [x, s] = [detach(src), detach(self)];
+  const out = includeSelf ? product(x, s) : where(written, product(x, ones), s);
+  return wrap(out.lazydata, [self, src], (g) => {
+    // an element's derivative is the product of the others: all, or where a zero is among them all that are not zero
+    const isZero = (t: Tensor): Tensor => cast(eq(t, 0), dtypes.int32);
+    const solid = (t: Tensor): Tensor => where(eq(t, 0), 1, t);
+    const zeros = add(sumsOf(self, at, index, isZero(src)), includeSelf ? isZero(self) : 0);
+    const rest = product(solid(src), includeSelf ? solid(self) : ones);
+    const others = (t: Tensor, z: Tensor, p: Tensor): Tensor =>
+      where(eq(sub(z, isZero(t)), 0), div(p, solid(t)), 0);
+    const own = includeSelf ? mul(g, others(self, zeros, rest)) : where(written, 0, g);
+    const look = (t: Tensor): Tensor => gather(t, at, index);
+    return [own, mul(look(g), others(src, look(zeros), look(rest)))];
+  });
+}
+function scatterBest(
+  self: Tensor,
+  at: number,
+  index: Tensor,
+  src: Tensor,
+  includeSelf: boolean,
+  reduce: "amax" | "amin",
+): Tensor {
+  const [low, high] = bounds(self.dtype);
+  const worst = reduce === "amax" ? low : high;
+  const [goes, full] = goesOf(self, at, index);
+  const terms = where(goes, facing(at, detach(src), full), self.dtype.kind === "bool" ? worst !== 0 : worst);
+  const best = reduce === "amax" ? max(terms, at + 1) : min(terms, at + 1);
+  const s = detach(self);
+  const inside = reached(s, best.shape);
+  const written = gt(counts(self, at, index), 0);
+  const both = reduce === "amax" ? maximum(best, inside) : minimum(best, inside);
+  const out = includeSelf ? pasted(self, both, s) : where(written, pasted(self, best, s), s);
+  return wrap(out.lazydata, [self, src], (g, made) => {
+    const result = detach(made);
+    const look = (t: Tensor): Tensor => gather(t, at, index);
+    // all that equal the result share its gradient; what was there before counts where it took part
+    const own = eq(detach(self), result);
+    const mine = cast(includeSelf ? own : bitwiseAnd(own, logicalNot(written)), g.dtype);
+    const theirs = cast(eq(detach(src), look(result)), g.dtype);
+    const share = div(g, add(mine, sumsOf(self, at, index, theirs)));
+    return [mul(mine, share), mul(theirs, look(share))];
+  });
+}

@@ -1,0 +1,440 @@
+// Losses: how far a prediction is from its target, by the names and rules of torch.nn.functional. This tensor is the
+// prediction. All take `reduction`: "mean" (the default), "sum" or "none".
+
+import { dtypes } from "../../dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
+import { numbersOf } from "../conv/resample.ts";
+import { cast, detach, wrap } from "../core.ts";
+import {
+  add,
+  bitwiseAnd,
+  div,
+  eq,
+  exp,
+  gt,
+  isNarrow,
+  le,
+  log,
+  lt,
+  maximum,
+  minimum,
+  mul,
+  ne,
+  neg,
+  sqrt,
+  square,
+  sub,
+  toFloat,
+  where,
+} from "../math/arithmetic.ts";
+import { log1p, sigmoid } from "../math/elementary.ts";
+import { axisOf, expand, reduceSum, requireTensors, reshape, unsqueeze } from "../movement/views.ts";
+import { logSoftmax, softmax } from "../neural/softmax.ts";
+import { drop, mean, sum } from "../reduce/reduce.ts";
+import { showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+import { along, magnitude, pairwiseDistance, scalar, together } from "./distance.ts";
+
+export type Reduction = "mean" | "sum" | "none";
+export interface LossOptions {
+  readonly reduction?: Reduction;
+}
+export interface WeightedLossOptions<T> extends LossOptions {
+  /** multiplies the loss of each element */
+  readonly weight?: T | null;
+}
+export interface BceOptions<T> extends WeightedLossOptions<T> {
+  /** multiplies the loss of targets that are 1 */
+  readonly posWeight?: T | null;
+}
+export interface ClassLossOptions<T> extends LossOptions {
+  /** multiplies the loss of each class */
+  readonly weight?: T | null;
+  /** targets of this number count for nothing; default -100 */
+  readonly ignoreIndex?: number;
+}
+export interface CrossEntropyOptions<T> extends ClassLossOptions<T> {
+  /** the part of the target that is spread over all classes; default 0 */
+  readonly labelSmoothing?: number;
+}
+
+/** `fn` in float32 where this tensor is narrower: its sums would lose what they add. */
+export function wide(self: Tensor, fn: (x: Tensor) => Tensor): Tensor {
+  if (!isNarrow(self.dtype)) return fn(cast(self, toFloat(self.dtype)));
+  return cast(fn(cast(self, dtypes.float32)), self.dtype);
+}
+export function reduced(self: Tensor, method: string, reduction: Reduction = "mean"): Tensor {
+  if (reduction === "none") return self;
+  if (reduction === "sum") return sum(self);
+  if (reduction === "mean") return mean(self);
+  throw new ArgumentError(`${method}: reduction is "${reduction}", expected "mean", "sum" or "none"`);
+}
+
+// ---- classes ----
+
+/** The classes that numbers in `target` choose along `axis`: what both kinds of class loss need. */
+function choice(self: Tensor, method: string, target: Tensor, axis: number) {
+  const { shape } = self.lazydata;
+  const rest = shape.toSpliced(axis, 1);
+  if (target.ndim !== rest.length || !rest.every((s, i) => s === target.lazydata.shape[i])) {
+    throw new ShapeError(
+      `${method}: input ${showShape(self.shape)} has its classes along dim ${axis}, so the target is ${showShape(rest)} with ` +
+        `class numbers; got ${showShape(target.shape)}`,
+    );
+  }
+  if (!target.dtype.isInt) {
+    throw new DTypeError(`${method}: class numbers are integers, got ${target.dtype.name}; cast the target`);
+  }
+  const numbers = cast(detach(target), dtypes.int32);
+  const index = expand(reshape(numbers, shape.with(axis, 1)), shape);
+  return { numbers, index, chosen: eq(index, numbersOf(self, axis)) };
+}
+
+/** The loss of log-probabilities along `axis`, or of logits, given class numbers. */
+function classLoss(
+  self: Tensor,
+  method: string,
+  target: Tensor,
+  axis: number,
+  options: CrossEntropyOptions<Tensor>,
+  logits: boolean,
+): Tensor {
+  const { ignoreIndex = -100, labelSmoothing: smooth = 0, reduction = "mean" } = options;
+  const { numbers, index, chosen } = choice(self, method, target, axis);
+  const weight = classWeight(self, method, axis, options.weight);
+  const kept = ne(index, ignoreIndex);
+  const hit = bitwiseAnd(chosen, kept);
+  const one = weight ?? scalar(self, 1);
+  const rest = smooth / (self.shape[axis] as number);
+  const spread = cast(where(chosen, 1 - smooth + rest, rest), self.dtype);
+  const coefficients = smooth === 0 ? where(hit, one, 0) : where(kept, mul(spread, one), 0);
+  // one term of the sum is chosen by its number: that becomes an indexed load
+  const terms = (logs: Tensor): Tensor =>
+    smooth === 0 ? where(hit, weight === undefined ? logs : mul(logs, weight), 0) : mul(logs, coefficients);
+  const loss = logits
+    ? entropy(self, axis, terms, coefficients)
+    : neg(drop(reduceSum(terms(self), [axis]), [axis], false));
+  if (reduction !== "mean") return reduced(loss, method, reduction);
+  const counts =
+    weight === undefined
+      ? cast(ne(numbers, ignoreIndex), self.dtype)
+      : drop(reduceSum(where(hit, weight, 0), [axis]), [axis], false);
+  // divided before the sum: so the count and the sum are one kernel
+  return sum(div(loss, sum(counts, undefined, true)));
+}
+/**
+ * Minus the sum along `axis` of coefficients times the log-softmax of this tensor; `terms` makes the products. The
+ * gradient is computed from the logits again: nothing of the size of the logits is stored on the way.
+ */
+function entropy(self: Tensor, axis: number, terms: (logs: Tensor) => Tensor, coefficients: Tensor): Tensor {
+  const sum = drop(reduceSum(terms(logSoftmax(detach(self), axis)), [axis]), [axis], false);
+  return wrap(neg(sum).lazydata, [self, coefficients], (g) => {
+    const flow = expand(reshape(g, self.lazydata.shape.with(axis, 1)), self.lazydata.shape);
+    const share = sub(mul(softmax(self, axis), reduceSum(coefficients, [axis])), coefficients);
+    return [mul(share, flow), coefficients.requiresGrad ? mul(neg(logSoftmax(self, axis)), flow) : undefined];
+  });
+}
+function classWeight(
+  self: Tensor,
+  method: string,
+  axis: number,
+  weight: Tensor | null | undefined,
+): Tensor | undefined {
+  if (weight == null) return undefined;
+  if (weight.ndim === 1 && weight.size === self.shape[axis]) {
+    return expand(along(cast(detach(weight), self.dtype), axis, self.ndim), self.lazydata.shape);
+  }
+  throw new ShapeError(
+    `${method}: weight has shape ${showShape(weight.shape)}, expected one number for each of the ${self.shape[axis]} classes`,
+  );
+}
+/** The loss of logits, given a probability for each class. */
+function softClassLoss(
+  self: Tensor,
+  method: string,
+  target: Tensor,
+  axis: number,
+  options: CrossEntropyOptions<Tensor>,
+): Tensor {
+  const { labelSmoothing: smooth = 0 } = options;
+  if (!target.dtype.isFloat) {
+    throw new DTypeError(
+      `${method}: a target of the input's shape holds probabilities, got ${target.dtype.name}; cast it, or give class numbers of one dim less`,
+    );
+  }
+  const goal = smooth === 0 ? target : add(mul(target, 1 - smooth), smooth / (self.shape[axis] as number));
+  const weight = classWeight(self, method, axis, options.weight);
+  const coefficients = weight === undefined ? cast(goal, self.dtype) : mul(cast(goal, self.dtype), weight);
+  const terms = (logs: Tensor): Tensor => mul(logs, detach(coefficients));
+  return reduced(entropy(self, axis, terms, coefficients), method, options.reduction);
+}
+
+function classAxis(self: Tensor, method: string): number {
+  if (self.ndim > 0) return self.ndim === 1 ? 0 : 1;
+  throw new ShapeError(
+    `${method}: a scalar has no classes; expected [classes], [batch, classes] or more dims`,
+  );
+}
+
+export function crossEntropy(
+  self: Tensor,
+  target: Tensor,
+  options: CrossEntropyOptions<Tensor> = {},
+): Tensor {
+  requireTensors("crossEntropy", { target });
+  const method = "crossEntropy";
+  const axis = classAxis(self, method);
+  const { labelSmoothing = 0 } = options;
+  if (!(labelSmoothing >= 0 && labelSmoothing <= 1)) {
+    throw new ArgumentError(`${method}: labelSmoothing is ${labelSmoothing}, expected a number from 0 to 1`);
+  }
+  return wide(self, (x) =>
+    showShape(target.shape) === showShape(self.shape)
+      ? softClassLoss(x, method, target, axis, options)
+      : classLoss(x, method, target, axis, options, true),
+  );
+}
+export function nllLoss(self: Tensor, target: Tensor, options: ClassLossOptions<Tensor> = {}): Tensor {
+  requireTensors("nllLoss", { target });
+  const axis = classAxis(self, "nllLoss");
+  return wide(self, (x) => classLoss(x, "nllLoss", target, axis, options, false));
+}
+export function sparseCategoricalCrossentropy(
+  self: Tensor,
+  target: Tensor,
+  options: CrossEntropyOptions<Tensor> = {},
+): Tensor {
+  requireTensors("sparseCategoricalCrossentropy", { target });
+  const method = "sparseCategoricalCrossentropy";
+  const axis = axisOf(self, method, -1);
+  return wide(self, (x) => classLoss(x, method, target, axis, { ignoreIndex: -1, ...options }, true));
+}
+
+// ---- probabilities ----
+
+function sameShape(self: Tensor, method: string, target: Tensor): void {
+  if (showShape(target.shape) === showShape(self.shape)) return;
+  throw new ShapeError(
+    `${method}: input ${showShape(self.shape)} and target ${showShape(target.shape)} must have one shape; expand or reshape one`,
+  );
+}
+function weighted(self: Tensor, weight: Tensor | null | undefined): Tensor {
+  return weight == null ? self : mul(self, weight);
+}
+
+export function binaryCrossEntropy(
+  self: Tensor,
+  target: Tensor,
+  { weight, reduction }: WeightedLossOptions<Tensor> = {},
+): Tensor {
+  requireTensors("binaryCrossEntropy", { target });
+  sameShape(self, "binaryCrossEntropy", target);
+  const [x, t] = together(self, "binaryCrossEntropy", target);
+  const [p, goal] = [detach(x), detach(t)];
+  const yes = mul(maximum(log(p), -100), goal);
+  const no = mul(maximum(log(add(neg(p), 1)), -100), add(neg(goal), 1));
+  // the slope stays finite at 0 and 1
+  const loss = wrap(neg(add(yes, no)).lazydata, [x, t], (g) => [
+    div(mul(g, sub(x, t)), maximum(mul(x, add(neg(x), 1)), 1e-12)),
+    t.requiresGrad ? mul(g, sub(log(add(neg(x), 1)), log(x))) : undefined,
+  ]);
+  return reduced(weighted(loss, weight), "binaryCrossEntropy", reduction);
+}
+
+/** log(sigmoid(x)) that neither overflows nor has a corner at 0. */
+function logSigmoid(self: Tensor): Tensor {
+  const x = detach(self);
+  const value = sub(minimum(x, 0), log1p(exp(neg(magnitude(x)))));
+  return wrap(value.lazydata, [self], (g) => [mul(g, sigmoid(neg(self)))]);
+}
+export function bceWithLogits(self: Tensor, target: Tensor, options: BceOptions<Tensor> = {}): Tensor {
+  requireTensors("bceWithLogits", { target });
+  sameShape(self, "bceWithLogits", target);
+  const [x, t] = together(self, "bceWithLogits", target);
+  const { weight, posWeight, reduction } = options;
+  const logs = logSigmoid(x);
+  const positive = posWeight == null ? logs : mul(logs, add(mul(sub(posWeight, 1), t), 1));
+  return reduced(weighted(sub(mul(add(neg(t), 1), x), positive), weight), "bceWithLogits", reduction);
+}
+export function binaryCrossEntropyWithLogits(
+  self: Tensor,
+  target: Tensor,
+  options: BceOptions<Tensor> = {},
+): Tensor {
+  requireTensors("binaryCrossEntropyWithLogits", { target });
+  return bceWithLogits(self, target, options);
+}
+
+export function klDiv(
+  self: Tensor,
+  target: Tensor,
+  { reduction = "mean", logTarget = false }: KlDivOptions = {},
+): Tensor {
+  requireTensors("klDiv", { target });
+  const [x, t] = together(self, "klDiv", target);
+  const loss = logTarget
+    ? mul(exp(t), sub(t, x))
+    : sub(where(eq(t, 0), cast(scalar(self, 0), t.dtype), mul(t, log(where(eq(t, 0), 1, t)))), mul(t, x));
+  if (reduction !== "batchmean") return reduced(loss, "klDiv", reduction);
+  return self.ndim === 0 ? sum(loss) : div(sum(loss), self.shape[0] as number);
+}
+
+// ---- distances ----
+
+export function mseLoss(
+  self: Tensor,
+  target: Tensor,
+  { weight, reduction }: WeightedLossOptions<Tensor> = {},
+): Tensor {
+  requireTensors("mseLoss", { target });
+  const [x, t] = together(self, "mseLoss", target);
+  return reduced(weighted(square(sub(x, t)), weight), "mseLoss", reduction);
+}
+export function l1Loss(
+  self: Tensor,
+  target: Tensor,
+  { weight, reduction }: WeightedLossOptions<Tensor> = {},
+): Tensor {
+  requireTensors("l1Loss", { target });
+  const [x, t] = together(self, "l1Loss", target);
+  return reduced(weighted(magnitude(sub(x, t)), weight), "l1Loss", reduction);
+}
+export function smoothL1Loss(
+  self: Tensor,
+  target: Tensor,
+  { beta = 1, reduction }: LossOptions & { beta?: number } = {},
+): Tensor {
+  requireTensors("smoothL1Loss", { target });
+  if (!(beta >= 0)) throw new ArgumentError(`smoothL1Loss: beta is ${beta}, expected a number from 0 up`);
+  if (beta === 0) return l1Loss(self, target, { reduction: reduction ?? "mean" });
+  const [x, t] = together(self, "smoothL1Loss", target);
+  const far = magnitude(sub(x, t));
+  const loss = where(lt(far, beta), mul(square(far), 0.5 / beta), sub(far, 0.5 * beta));
+  return reduced(loss, "smoothL1Loss", reduction);
+}
+export function huberLoss(
+  self: Tensor,
+  target: Tensor,
+  { delta = 1, reduction }: LossOptions & { delta?: number } = {},
+): Tensor {
+  requireTensors("huberLoss", { target });
+  if (!(delta > 0)) throw new ArgumentError(`huberLoss: delta is ${delta}, expected a number above 0`);
+  const [x, t] = together(self, "huberLoss", target);
+  const far = magnitude(sub(x, t));
+  const loss = where(le(far, delta), mul(square(far), 0.5), mul(sub(far, 0.5 * delta), delta));
+  return reduced(loss, "huberLoss", reduction);
+}
+
+// ---- rankings ----
+
+/** What is below 0 becomes 0. */
+function hinge(self: Tensor): Tensor {
+  return where(lt(self, 0), 0, self);
+}
+export function hingeEmbeddingLoss(
+  self: Tensor,
+  target: Tensor,
+  { margin = 1, reduction }: MarginOptions = {},
+): Tensor {
+  requireTensors("hingeEmbeddingLoss", { target });
+  const apart = where(ne(target, 1), hinge(add(neg(self), margin)), 0);
+  return reduced(add(apart, where(ne(target, -1), self, 0)), "hingeEmbeddingLoss", reduction);
+}
+export function marginRankingLoss(
+  self: Tensor,
+  other: Tensor,
+  target: Tensor,
+  { margin = 0, reduction }: MarginOptions = {},
+): Tensor {
+  requireTensors("marginRankingLoss", { other, target });
+  const loss = hinge(add(mul(neg(target), sub(self, other)), margin));
+  return reduced(cast(loss, toFloat(loss.dtype)), "marginRankingLoss", reduction);
+}
+export function tripletMarginLoss(
+  self: Tensor,
+  positive: Tensor,
+  negative: Tensor,
+  options: TripletOptions = {},
+): Tensor {
+  requireTensors("tripletMarginLoss", { positive, negative });
+  const { margin = 1, p = 2, eps = 1e-6, swap = false, reduction } = options;
+  const near = pairwiseDistance(self, positive, { p, eps });
+  const far = pairwiseDistance(self, negative, { p, eps });
+  const other = swap ? minimum(far, pairwiseDistance(positive, negative, { p, eps })) : far;
+  return reduced(hinge(add(sub(near, other), margin)), "tripletMarginLoss", reduction);
+}
+export function cosineEmbeddingLoss(
+  self: Tensor,
+  other: Tensor,
+  target: Tensor,
+  { margin = 0, reduction }: MarginOptions = {},
+): Tensor {
+  requireTensors("cosineEmbeddingLoss", { other, target });
+  const [a, b] = together(self, "cosineEmbeddingLoss", other);
+  const squares = (x: Tensor): Tensor => add(sum(square(x), -1), 1e-12);
+  const cosine = div(sum(mul(a, b), -1), sqrt(mul(squares(a), squares(b))));
+  const apart = hinge(sub(cosine, margin));
+  const loss = where(eq(target, 1), add(neg(cosine), 1), where(eq(target, -1), apart, 0));
+  return reduced(loss, "cosineEmbeddingLoss", reduction);
+}
+export function softMarginLoss(self: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor {
+  requireTensors("softMarginLoss", { target });
+  const [x, t] = together(self, "softMarginLoss", target);
+  return reduced(neg(logSigmoid(mul(x, t))), "softMarginLoss", reduction);
+}
+
+// ---- likelihoods ----
+
+export function poissonNllLoss(self: Tensor, target: Tensor, options: PoissonOptions = {}): Tensor {
+  requireTensors("poissonNllLoss", { target });
+  const { logInput = true, full = false, eps = 1e-8, reduction } = options;
+  const [x, t] = together(self, "poissonNllLoss", target);
+  const loss = logInput ? sub(exp(x), mul(t, x)) : sub(x, mul(t, log(add(x, eps))));
+  if (!full) return reduced(loss, "poissonNllLoss", reduction);
+  const above = where(gt(t, 1), t, 1);
+  const stirling = add(sub(mul(above, log(above)), above), mul(log(mul(above, 2 * Math.PI)), 0.5));
+  return reduced(add(loss, where(gt(t, 1), stirling, 0)), "poissonNllLoss", reduction);
+}
+export function gaussianNllLoss(
+  self: Tensor,
+  target: Tensor,
+  variance: Tensor,
+  options: GaussianOptions = {},
+): Tensor {
+  requireTensors("gaussianNllLoss", { target, variance });
+  const { full = false, eps = 1e-6, reduction } = options;
+  const [x, t] = together(self, "gaussianNllLoss", target);
+  // one variance for each row may come without the last dim
+  const rows =
+    x.ndim > 0 && variance.ndim === x.ndim - 1 && x.shape.slice(0, -1).join() === variance.shape.join();
+  const spread = maximum(cast(rows ? unsqueeze(variance, -1) : variance, x.dtype), eps);
+  const loss = mul(add(log(spread), div(square(sub(x, t)), spread)), 0.5);
+  return reduced(full ? add(loss, 0.5 * Math.log(2 * Math.PI)) : loss, "gaussianNllLoss", reduction);
+}
+
+export interface KlDivOptions {
+  /** "batchmean": the sum divided by the size of dim 0, which is the divergence of distributions */
+  readonly reduction?: Reduction | "batchmean";
+  readonly logTarget?: boolean;
+}
+export interface MarginOptions extends LossOptions {
+  readonly margin?: number;
+}
+export interface TripletOptions extends MarginOptions {
+  readonly p?: number;
+  readonly eps?: number;
+  /** use the nearer of the two distances to the negative */
+  readonly swap?: boolean;
+}
+export interface PoissonOptions extends LossOptions {
+  /** this tensor is the logarithm of the mean; default true */
+  readonly logInput?: boolean;
+  /** add Stirling's approximation of log(target!) */
+  readonly full?: boolean;
+  readonly eps?: number;
+}
+export interface GaussianOptions extends LossOptions {
+  /** add the constant log(2 pi) / 2 */
+  readonly full?: boolean;
+  readonly eps?: number;
+}

@@ -1,0 +1,320 @@
+// Powers, exponentials, logarithms, sine and cosine and their hyperbolic kin. The inverse and the special functions are
+// in special.ts, activations in functions.ts.
+
+import { type DType, dtypes } from "../../dtype.ts";
+import { ArgumentError } from "../../errors.ts";
+import { range } from "../../helpers.ts";
+import type { Element } from "../core.ts";
+import { cast, TensorCore, wrap } from "../core.ts";
+import type { Tensor } from "../tensor.ts";
+import {
+  add,
+  alu,
+  binary,
+  bitwiseAnd,
+  bitwiseOr,
+  div,
+  eq,
+  exp,
+  exp2,
+  ge,
+  le,
+  log,
+  log2,
+  logicalNot,
+  lt,
+  maximum,
+  minimum,
+  mul,
+  ne,
+  neg,
+  operands,
+  reciprocal,
+  sqrt,
+  sub,
+  toFloat,
+  trunc,
+  unary,
+  where,
+  zero,
+} from "./arithmetic.ts";
+import { abs, copysign, isinf, isnan, nanToNum, rsub, signbit } from "./rounding.ts";
+
+/** pi in three parts; multiples of the first two up to 2^12 are exact in float32. */
+const PI_PARTS = (() => {
+  const first = 201 / 64;
+  const second = Math.floor((Math.PI - first) * 2 ** 22) / 2 ** 22;
+  return [first, second, Math.PI - first - second + 1.2246467991473532e-16] as const;
+})();
+
+// ---- powers ----
+
+export function pow(self: Tensor, x: Tensor | Element): Tensor {
+  if (typeof x === "number" || typeof x === "bigint") {
+    const n = Number(x);
+    if (self.dtype.isInt && Number.isInteger(n) && n < 0) {
+      throw new ArgumentError(
+        `pow: ${self.dtype.name} to the power of ${n} is no integer; cast to float32 first`,
+      );
+    }
+    const type = operands(self, "pow", [x])[0]?.dtype as DType;
+    const fixed = type.isFloat ? powFloat(cast(self, type), n) : type.isInt ? powTimes(self, n) : undefined;
+    if (fixed !== undefined) return fixed;
+  }
+  return binary(
+    self,
+    "pow",
+    x,
+    (a, b) => (a.dtype.isFloat ? power(a, b) : powInt(a, b)),
+    (g, out, a, b) => {
+      const flat = bitwiseAnd(eq(a, 0), ge(b, 0));
+      return [
+        where(eq(b, 0), 0, mul(g, mul(b, pow(a, sub(b, 1))))),
+        // the logarithm of 0 must not reach the product
+        where(flat, 0, mul(g, mul(out, log(where(flat, 1, a))))),
+      ];
+    },
+  );
+}
+/** Exponents with a shorter way than through the logarithm; their gradients are exact as well. */
+function powFloat(self: Tensor, n: number): Tensor | undefined {
+  if (n === 0.5) return sqrt(self);
+  if (n === -0.5) return rsqrt(self);
+  if (!Number.isInteger(n) || Math.abs(n) > 8) return undefined;
+  const value = (x: Tensor) => (n < 0 ? reciprocal(powTimes(x, -n)) : powTimes(x, n));
+  if (n === 0) return wrap(self.lazydata.const(1), [self], (g) => [zero(g)]);
+  return unary(self, value, (x) => mul(pow(x, n - 1), n));
+}
+/** By squaring; a constant exponent costs two multiplications a bit. */
+function powTimes(self: Tensor, n: number): Tensor {
+  let out: Tensor | undefined;
+  let square: Tensor = self;
+  for (let left = n; left > 0; left = Math.floor(left / 2)) {
+    if (left % 2 === 1) out = out === undefined ? square : mul(out, square);
+    if (left > 1) square = mul(square, square);
+  }
+  return out ?? wrap(self.lazydata.const(1));
+}
+function powInt(self: Tensor, exponent: Tensor): Tensor {
+  const one = wrap(self.lazydata.const(1));
+  if (self.dtype.kind === "bool") return bitwiseOr(self, logicalNot(exponent));
+  let [out, square] = [one, self as Tensor];
+  for (const bit of range(self.dtype.bits - (self.dtype.kind === "int" ? 1 : 0))) {
+    const set = ne(bitwiseAnd(exponent, 2n ** BigInt(bit)), 0);
+    out = where(set, mul(out, square), out);
+    square = mul(square, square);
+  }
+  if (self.dtype.kind === "uint") return out;
+  // 1 / this, cut towards zero: ±1 for ±1, and -1 has the sign that the lowest bit says
+  const odd = ne(bitwiseAnd(exponent, 1), 0);
+  const minus = where(odd, neg(one), one);
+  const below = where(eq(self, 1), one, where(eq(self, -1), minus, 0));
+  return where(lt(exponent, 0), below, out);
+}
+/** |x|^y = 2^(y log2|x|), then the rules of IEEE 754 for signs, zeros, infinities and NaN. */
+function power(self: Tensor, y: Tensor): Tensor {
+  const log = log2(abs(self));
+  const size = exp2(where(eq(log, 0), 0, mul(log, y)));
+  const half = mul(y, 0.5);
+  const whole = eq(trunc(y), y);
+  const odd = bitwiseAnd(whole, ne(trunc(half), half));
+  const signed = where(bitwiseAnd(odd, signbit(self)), neg(size), size);
+  const root = bitwiseAnd(bitwiseAnd(lt(self, 0), ne(self, -Infinity)), logicalNot(whole));
+  return where(eq(y, 0), 1, where(root, NaN, signed));
+}
+export function floatPower(self: Tensor, x: Tensor | Element): Tensor {
+  const exponent = x instanceof TensorCore ? cast(x, dtypes.float64) : x;
+  return pow(cast(self, dtypes.float64), exponent);
+}
+export function rsqrt(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => reciprocal(sqrt(x)),
+    (x, out) => mul(mul(out, reciprocal(x)), -0.5),
+  );
+}
+export function hypot(self: Tensor, x: Tensor | Element): Tensor {
+  return binary(
+    self,
+    "hypot",
+    x,
+    (a, b) => {
+      const [big, small] = [maximum(abs(a), abs(b)), minimum(abs(a), abs(b))];
+      const ratio = where(eq(big, 0), 0, div(small, big));
+      const long = mul(big, sqrt(add(mul(ratio, ratio), 1)));
+      const infinite = bitwiseOr(isinf(a), isinf(b));
+      return where(infinite, Infinity, long);
+    },
+    (g, out, a, b) => [mul(g, div(a, out)), mul(g, div(b, out))],
+    toFloat,
+  );
+}
+
+// ---- exponentials and logarithms ----
+
+export function expm1(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => {
+      const n = x.dtype.itemsize === 8 ? 17 : 9;
+      // x (1 + x/2 (1 + x/3 (…)))
+      const near = range(n).reduceRight<Tensor>(
+        (sum, k) => (k === 0 ? mul(sum, x) : add(mul(sum, mul(x, 1 / (k + 1))), 1)),
+        wrap(x.lazydata.const(1)),
+      );
+      return where(lt(abs(x), 0.5), near, sub(exp(x), 1));
+    },
+    (_, out) => add(out, 1),
+  );
+}
+export function log1p(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => {
+      // what rounding 1 + x lost is the same in the logarithm and in the difference
+      const sum = add(x, 1);
+      const fixed = mul(log(sum), div(x, sub(sum, 1)));
+      return where(eq(sum, 1), x, where(eq(sum, Infinity), sum, fixed));
+    },
+    (x) => reciprocal(add(x, 1)),
+  );
+}
+export function log10(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => mul(log2(x), Math.LOG10E * Math.LN2),
+    (x) => reciprocal(mul(x, Math.LN10)),
+  );
+}
+export function logaddexp(self: Tensor, x: Tensor | Element): Tensor {
+  return binary(
+    self,
+    "logaddexp",
+    x,
+    (a, b) => logadd(a, b, (gap) => log1p(exp(gap))),
+    (g, _, a, b) => [mul(g, sigmoid(sub(a, b))), mul(g, sigmoid(sub(b, a)))],
+    toFloat,
+  );
+}
+export function logaddexp2(self: Tensor, x: Tensor | Element): Tensor {
+  return binary(
+    self,
+    "logaddexp2",
+    x,
+    (a, b) => logadd(a, b, (gap) => mul(log1p(exp2(gap)), Math.LOG2E)),
+    (g, _, a, b) => {
+      const share = sigmoid(mul(sub(a, b), Math.LN2));
+      return [mul(g, share), mul(g, rsub(share, 1))];
+    },
+    toFloat,
+  );
+}
+function logadd(self: Tensor, b: Tensor, extra: (gap: Tensor) => Tensor): Tensor {
+  const most = maximum(self, b);
+  const gap = neg(abs(sub(self, b)));
+  // equal infinities have no difference
+  return add(most, where(eq(self, b), extra(nanToNum(sub(most, most))), extra(gap)));
+}
+export function xlogy(self: Tensor, x: Tensor | Element): Tensor {
+  return binary(
+    self,
+    "xlogy",
+    x,
+    (a, b) => where(bitwiseAnd(eq(a, 0), logicalNot(isnan(b))), 0, mul(a, log(b))),
+    (g, _, a, b) => {
+      const none = bitwiseAnd(eq(a, 0), le(b, 0));
+      return [where(none, 0, xlogy(g, where(none, 1, b))), mul(g, div(a, b))];
+    },
+    toFloat,
+  );
+}
+export function sigmoid(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => reciprocal(add(exp(neg(x)), 1)),
+    (_, out) => mul(out, rsub(out, 1)),
+  );
+}
+
+// ---- sine and cosine, and their hyperbolic kin ----
+
+export function sin(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => alu(x, "SIN"),
+    (x) => cos(x),
+  );
+}
+export function cos(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => {
+      // around the nearest zero it is a sine, up to the sign; where pi times the number of zeros is no longer exact,
+      // half of x still is, and cos x = 1 - 2 sin²(x/2)
+      const size = abs(x);
+      const near = lt(size, 1e4);
+      const whole = trunc(mul(size, 1 / Math.PI));
+      const rest = PI_PARTS.reduce<Tensor>((r, part) => sub(r, mul(add(whole, 0.5), part)), size);
+      const s = alu(where(near, rest, mul(size, 0.5)), "SIN");
+      const even = eq(trunc(mul(whole, 0.5)), mul(whole, 0.5));
+      return where(near, where(even, neg(s), s), add(mul(mul(s, s), -2), 1));
+    },
+    (x) => neg(sin(x)),
+  );
+}
+export function tan(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => div(sin(x), cos(x)),
+    (_, out) => add(mul(out, out), 1),
+  );
+}
+export function sinc(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => {
+      const angle = mul(x, Math.PI);
+      return where(eq(x, 0), 1, div(sin(angle), where(eq(x, 0), 1, angle)));
+    },
+    (x, out) => where(eq(x, 0), 0, div(sub(cos(mul(x, Math.PI)), out), where(eq(x, 0), 1, x))),
+  );
+}
+export function sinh(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => {
+      const size = abs(x);
+      const e = exp(sub(size, Math.LN2)); // half of exp(|x|), which may itself be too large
+      const t = expm1(minimum(size, 1));
+      const far = sub(e, mul(reciprocal(e), 0.25));
+      return copysign(where(lt(size, 1), mul(add(t, div(t, add(t, 1))), 0.5), far), x);
+    },
+    (x) => cosh(x),
+  );
+}
+export function cosh(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => {
+      const e = exp(sub(abs(x), Math.LN2));
+      return add(e, mul(reciprocal(e), 0.25));
+    },
+    (x) => sinh(x),
+  );
+}
+export function tanh(self: Tensor): Tensor {
+  return unary(
+    self,
+    (x) => {
+      const t = expm1(mul(abs(x), -2));
+      return copysign(div(neg(t), add(t, 2)), x);
+    },
+    (_, out) => rsub(mul(out, out), 1),
+  );
+}
+export function deg2rad(self: Tensor): Tensor {
+  return mul(cast(self, toFloat(self.dtype)), Math.PI / 180);
+}
+export function rad2deg(self: Tensor): Tensor {
+  return mul(cast(self, toFloat(self.dtype)), 180 / Math.PI);
+}

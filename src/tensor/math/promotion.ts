@@ -1,0 +1,82 @@
+// What operands become before an op: one type, as torch promotes tensors and plain numbers, and one shape.
+
+import { bounds, type DType, dtypes, promote, resultType, type Value } from "../../dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
+import type { Sint } from "../../shape/symbolic.ts";
+import { type Element, TensorCore } from "../core.ts";
+import { describe, showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+
+const DEFAULT_FLOAT = dtypes.float32;
+
+/** The type that a plain number takes part in a promotion with. */
+function elementType(x: Element, method: string): DType {
+  if (typeof x === "boolean") return dtypes.bool;
+  if (typeof x === "bigint") return dtypes.int64;
+  if (typeof x !== "number") {
+    throw new ArgumentError(
+      `${method}: an operand is ${describe(x)}; expected a Tensor, number, bigint or boolean (wrap an array: new Tensor([1, 2]))`,
+    );
+  }
+  return Number.isInteger(x) ? dtypes.int32 : DEFAULT_FLOAT;
+}
+const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
+
+/** Methods in which a negative number may wrap into an unsigned type, as in torch: adding -1 subtracts 1. */
+const WRAPS: ReadonlySet<string> = new Set([
+  ...["add", "sub", "mul", "bitwiseAnd", "bitwiseOr", "bitwiseXor"],
+  ...["Tensor", "full", "fullLike", "fill"],
+]);
+
+/** A plain number as an operand of type `type`; one that the type cannot hold would silently be another number. */
+export function operandValue(method: string, x: Element, type: DType): Value {
+  const value = toValue(x);
+  if (!type.isInt) return value;
+  const [low, high] = bounds(type);
+  const least = type.kind === "uint" && WRAPS.has(method) ? -high : low;
+  if (value >= least && value <= high) return value;
+  throw new ArgumentError(
+    `${method}: ${x} does not fit ${type.name} (${low} to ${high}); use a wider type, or a cast, which wraps`,
+  );
+}
+
+/** What torch.result_type says of tensors and plain numbers together. */
+export const commonType = (method: string, xs: readonly (Tensor | Element)[]): DType =>
+  resultType(
+    xs.map((x) => {
+      if (!(x instanceof TensorCore)) return { dtype: elementType(x, method), rank: "number" };
+      return { dtype: x.dtype, rank: x.ndim === 0 ? "zerodim" : "dimensioned" };
+    }),
+  );
+
+/** The shape that all tensors broadcast to, dims aligned at the end. */
+export function broadcastShape(method: string, xs: readonly (Tensor | Element)[]): Sint[] {
+  const shapes = xs.flatMap((x) => (x instanceof TensorCore ? [x.lazydata.shape] : []));
+  const ndim = Math.max(...shapes.map((s) => s.length));
+  const out: Sint[] = [];
+  for (let i = 1; i <= ndim; i++) {
+    const sizes = shapes.map((s) => s.at(-i) ?? 1);
+    const size = sizes.find((s) => s !== 1) ?? 1;
+    if (sizes.some((s) => s !== 1 && s !== size)) {
+      throw new ShapeError(
+        `${method}: shapes ${shapes.map(showShape).join(" and ")} do not broadcast; ` +
+          `dim ${-i} has sizes ${sizes.join(" and ")}, expected equal or 1`,
+      );
+    }
+    out.unshift(size);
+  }
+  return out;
+}
+
+/** Integers and bools compute functions in float32. */
+export const toFloat = (d: DType): DType => (d.isFloat ? d : promote(d, DEFAULT_FLOAT));
+/** Types too narrow to compute a formula or a running sum in. */
+export const isNarrow = (d: DType): boolean => d.isFloat && d.itemsize < 4;
+export const notBool =
+  (method: string) =>
+  (d: DType): DType => {
+    if (d.kind !== "bool") return d;
+    throw new DTypeError(
+      `${method}: bool has no such operation; use logicalNot or bitwiseXor, or cast to int32`,
+    );
+  };

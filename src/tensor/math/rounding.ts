@@ -1,0 +1,286 @@
+// Signs, rounding, bounds, tests, logic, and tensors made like another one: what needs no function but comparison.
+
+import { bounds, type DType, type DTypeLike, dtypes, toDType } from "../../dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
+import { range } from "../../helpers.ts";
+import { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import type { Element } from "../core.ts";
+import { bitcast, cast, detach, TensorCore, wrap } from "../core.ts";
+import { fullLike } from "../creation/creation.ts";
+import { expand, requireTensors, reshape } from "../movement/views.ts";
+import { turned } from "../reduce/reduce.ts";
+import type { Tensor } from "../tensor.ts";
+import {
+  add,
+  binary,
+  bitwiseAnd,
+  bitwiseOr,
+  bitwiseXor,
+  div,
+  eq,
+  ge,
+  gt,
+  le,
+  logicalNot,
+  lshift,
+  lt,
+  maximum,
+  minimum,
+  mul,
+  ne,
+  neg,
+  notBool,
+  operands,
+  rshift,
+  type Scaled,
+  steps,
+  sub,
+  toFloat,
+  trunc,
+  where,
+  zero,
+} from "./arithmetic.ts";
+import { operandValue } from "./promotion.ts";
+
+/** When two numbers count as equal: |a - b| <= atol + rtol * |b|. */
+export interface Closeness {
+  readonly rtol?: number;
+  readonly atol?: number;
+  readonly equalNan?: boolean;
+}
+
+/** The integer type that has the bits of a float type. */
+export const bitsOf = (d: DType): DType => toDType(`int${d.itemsize * 8}` as DTypeLike);
+
+// ---- signs ----
+
+export function abs(self: Tensor): Tensor {
+  if (!self.dtype.isFloat) return self.dtype.kind === "int" ? where(lt(self, 0), neg(self), self) : self;
+  const x = detach(self);
+  // the sign bit of zero goes too
+  const value = where(le(x, 0), add(neg(x), 0), x);
+  return wrap(value.lazydata, [self], (g) => [mul(g, sign(self))]);
+}
+export function sign(self: Tensor): Tensor {
+  if (self.dtype.kind === "bool") return self;
+  const of = (x: Tensor) => sub(cast(gt(x, 0), x.dtype), cast(lt(x, 0), x.dtype));
+  return self.dtype.isFloat ? steps(self, of) : of(self);
+}
+export function sgn(self: Tensor): Tensor {
+  return sign(self);
+}
+export function positive(self: Tensor): Tensor {
+  notBool("positive")(self.dtype);
+  return self;
+}
+export function angle(self: Tensor): Tensor {
+  return steps(cast(self, toFloat(self.dtype)), (x) => where(lt(x, 0), Math.PI, where(isnan(x), x, 0)));
+}
+export function signbit(self: Tensor): Tensor {
+  return self.dtype.isFloat ? lt(bitcast(self, bitsOf(self.dtype)), 0) : lt(self, 0);
+}
+export function copysign(self: Tensor, x: Tensor | Element): Tensor {
+  const [a, b] = operands(self, "copysign", [x], toFloat) as [Tensor, Tensor];
+  const size = abs(detach(a));
+  const value = where(signbit(detach(b)), neg(size), size);
+  return wrap(value.lazydata, [a, b], (g, out) => [
+    mul(g, where(eq(a, 0), 0, div(detach(out), detach(a)))),
+    zero(g),
+  ]);
+}
+export function rsub(self: Tensor, x: Tensor | Element, { alpha = 1 }: Scaled = {}): Tensor {
+  const [a, b] = operands(self, "rsub", [x], notBool("rsub")) as [Tensor, Tensor];
+  return sub(b, a, { alpha });
+}
+
+// ---- rounding and bounds ----
+
+export function round(self: Tensor, decimals = 0): Tensor {
+  if (decimals !== 0) {
+    const scale = 10 ** Math.abs(decimals);
+    const wide = (x: Tensor) =>
+      decimals > 0 ? div(round(mul(x, scale)), scale) : mul(round(div(x, scale)), scale);
+    return steps(self, wide);
+  }
+  return steps(self, (x) => {
+    const t = trunc(x);
+    const rest = abs(sub(x, t));
+    const odd = ne(trunc(mul(t, 0.5)), mul(t, 0.5));
+    const away = bitwiseOr(gt(rest, 0.5), bitwiseAnd(eq(rest, 0.5), odd));
+    return where(away, where(lt(x, 0), sub(t, 1), add(t, 1)), t);
+  });
+}
+export function frac(self: Tensor): Tensor {
+  if (!self.dtype.isFloat) throw new DTypeError(`frac: takes floats, got ${self.dtype.name}; cast first`);
+  return sub(self, trunc(self));
+}
+export function clamp(self: Tensor, min?: Tensor | Element | null, max?: Tensor | Element | null): Tensor {
+  const low = min ?? undefined;
+  const high = max ?? undefined;
+  if (low === undefined && high === undefined) {
+    throw new ArgumentError("clamp: neither min nor max is given; give at least one");
+  }
+  if (high === undefined) return clampMin(self, low as Tensor | Element);
+  if (low === undefined) return clampMax(self, high);
+  const [x, lo, hi] = operands(self, "clamp", [low, high]) as [Tensor, Tensor, Tensor];
+  const value = minimum(maximum(detach(x), detach(lo)), detach(hi));
+  return wrap(value.lazydata, [x, lo, hi], (g) => {
+    const inside = bitwiseAnd(ge(x, lo), le(x, hi));
+    const below = bitwiseAnd(lt(lo, hi), lt(x, lo));
+    const above = bitwiseOr(gt(x, hi), lt(hi, lo));
+    return [inside, below, above].map((c) => where(c, g, 0));
+  });
+}
+export function clampMin(self: Tensor, min: Tensor | Element): Tensor {
+  return binary(
+    self,
+    "clampMin",
+    min,
+    (x, lo) => maximum(x, lo),
+    (g, _, x, lo) => [where(ge(x, lo), g, 0), where(lt(x, lo), g, 0)],
+  );
+}
+export function clampMax(self: Tensor, max: Tensor | Element): Tensor {
+  return binary(
+    self,
+    "clampMax",
+    max,
+    (x, hi) => minimum(x, hi),
+    (g, _, x, hi) => [where(le(x, hi), g, 0), where(gt(x, hi), g, 0)],
+  );
+}
+export function fmax(self: Tensor, x: Tensor | Element): Tensor {
+  const [a, b] = operands(self, "fmax", [x]) as [Tensor, Tensor];
+  return where(bitwiseOr(ge(a, b), isnan(b)), a, b);
+}
+export function fmin(self: Tensor, x: Tensor | Element): Tensor {
+  const [a, b] = operands(self, "fmin", [x]) as [Tensor, Tensor];
+  return where(bitwiseOr(le(a, b), isnan(b)), a, b);
+}
+export function lerp(self: Tensor, end: Tensor | Element, weight: Tensor | Element): Tensor {
+  const [a, b, w] = operands(self, "lerp", [end, weight], toFloat) as [Tensor, Tensor, Tensor];
+  const way = sub(b, a);
+  // from the nearer end, so that weights 0 and 1 are exact
+  return where(lt(abs(w), 0.5), add(a, mul(w, way)), sub(b, mul(way, rsub(w, 1))));
+}
+export function nanToNum(self: Tensor, nan = 0, posinf?: number | null, neginf?: number | null): Tensor {
+  if (!self.dtype.isFloat) return self;
+  const most = largest(self.dtype);
+  const finite = where(isnan(self), nan, where(eq(self, Infinity), posinf ?? most, self));
+  return where(eq(self, -Infinity), neginf ?? -most, finite);
+}
+
+// ---- tests and logic: bool results ----
+
+export function isnan(self: Tensor): Tensor {
+  return ne(self, self);
+}
+export function isinf(self: Tensor): Tensor {
+  return self.dtype.isFloat ? eq(abs(self), Infinity) : ne(self, self);
+}
+export function isposinf(self: Tensor): Tensor {
+  return self.dtype.isFloat ? eq(self, Infinity) : ne(self, self);
+}
+export function isneginf(self: Tensor): Tensor {
+  return self.dtype.isFloat ? eq(self, -Infinity) : ne(self, self);
+}
+export function isreal(self: Tensor): Tensor {
+  return fullLike(self, true, { dtype: dtypes.bool });
+}
+export function isfinite(self: Tensor): Tensor {
+  return self.dtype.isFloat ? lt(abs(self), Infinity) : eq(self, self);
+}
+export function isclose(
+  self: Tensor,
+  x: Tensor,
+  { rtol = 1e-5, atol = 1e-8, equalNan = false }: Closeness = {},
+): Tensor {
+  requireTensors("isclose", { x });
+  if (rtol < 0 || atol < 0) {
+    throw new ArgumentError(`isclose: rtol ${rtol} and atol ${atol} must not be negative`);
+  }
+  const [a, b] = operands(detach(self), "isclose", [detach(x)]) as [Tensor, Tensor];
+  const same = eq(a, b);
+  const either = equalNan ? bitwiseOr(same, bitwiseAnd(isnan(a), isnan(b))) : same;
+  const float = toFloat(a.dtype);
+  const gap = a.dtype.kind === "bool" ? sub(cast(a, float), cast(b, float)) : cast(sub(a, b), float);
+  const near = le(abs(gap), add(mul(abs(cast(b, float)), rtol), atol));
+  return bitwiseOr(either, bitwiseAnd(bitwiseAnd(isfinite(gap), near), isfinite(b)));
+}
+export function allclose(self: Tensor, x: Tensor, closeness: Closeness = {}): Tensor {
+  requireTensors("allclose", { x });
+  const apart = logicalNot(isclose(self, x, closeness));
+  return logicalNot(reshape(wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim))), []));
+}
+export function equal(self: Tensor, x: Tensor): Tensor {
+  requireTensors("equal", { x });
+  const same = self.shape.join() === x.shape.join();
+  if (!same) return wrap(LazyBuffer.constant(self.device, [], dtypes.bool, 0));
+  const apart = ne(self, x);
+  return logicalNot(reshape(wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim))), []));
+}
+export function logicalAnd(self: Tensor, x: Tensor | Element): Tensor {
+  return truths(self, "logicalAnd", x, (a, b) => bitwiseAnd(a, b));
+}
+export function logicalOr(self: Tensor, x: Tensor | Element): Tensor {
+  return truths(self, "logicalOr", x, (a, b) => bitwiseOr(a, b));
+}
+export function logicalXor(self: Tensor, x: Tensor | Element): Tensor {
+  return truths(self, "logicalXor", x, (a, b) => bitwiseXor(a, b));
+}
+function truths(
+  self: Tensor,
+  method: string,
+  x: Tensor | Element,
+  join: (a: Tensor, b: Tensor) => Tensor,
+): Tensor {
+  const [a, b] = operands(self, method, [x]) as [Tensor, Tensor];
+  return join(ne(a, 0), ne(b, 0));
+}
+export function bitwiseNot(self: Tensor): Tensor {
+  if (self.dtype.kind === "bool") return logicalNot(self);
+  if (self.dtype.isInt) return turned(self);
+  throw new DTypeError(`bitwiseNot: takes integers or bools, got ${self.dtype.name}; cast first`);
+}
+export function bitwiseLeftShift(self: Tensor, x: Tensor | Element): Tensor {
+  const [a, b] = shift(self, "bitwiseLeftShift", x);
+  return where(shiftable(a, b), lshift(a, b), 0);
+}
+export function bitwiseRightShift(self: Tensor, x: Tensor | Element): Tensor {
+  const [a, b] = shift(self, "bitwiseRightShift", x);
+  const gone = a.dtype.kind === "int" ? rshift(a, a.dtype.bits - 1) : 0;
+  return where(shiftable(a, b), rshift(a, b), gone);
+}
+function shift(self: Tensor, method: string, x: Tensor | Element): [Tensor, Tensor] {
+  const [a, b] = operands(self, method, [x]) as [Tensor, Tensor];
+  if (a.dtype.isInt) return [a, b];
+  throw new DTypeError(`${method}: takes integers, got ${a.dtype.name}; cast first`);
+}
+function shiftable(self: Tensor, by: Tensor): Tensor {
+  return bitwiseAnd(ge(by, 0), lt(by, self.dtype.bits));
+}
+
+// ---- tensors like this one ----
+
+export function fill(self: Tensor, value: Tensor | Element): Tensor {
+  if (!(value instanceof TensorCore)) {
+    const v = operandValue("fill", value, self.dtype);
+    return wrap(self.lazydata.const(v), [self], (g) => [zero(g)]);
+  }
+  if (value.ndim !== 0) {
+    throw new ShapeError(`fill: the value has shape [${value.shape}], expected a number or a 0-d tensor`);
+  }
+  const filled = expand(cast(value, self.dtype), self.lazydata.shape);
+  return wrap(filled.lazydata, [self, filled], (g) => [zero(g), g]);
+}
+
+/** The largest finite number of a float type. */
+function largest(d: DType): number {
+  const known = new Map([
+    [dtypes.float16, 65504],
+    [dtypes.bfloat16, 2 ** 127 * (2 - 2 ** -7)],
+    [dtypes.float32, 2 ** 127 * (2 - 2 ** -23)],
+    [dtypes.float64, Number.MAX_VALUE],
+  ]);
+  return known.get(d) ?? Number(bounds(d)[1]);
+}

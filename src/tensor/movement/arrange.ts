@@ -1,0 +1,396 @@
+// Rearranging: repeat, roll, turn, move dims, windows, diagonals, triangles, padding modes. All of it is views that
+// cost no kernel, but for the triangles and for padding with anything but zeros or the other end.
+
+import { ArgumentError, ShapeError } from "../../errors.ts";
+import { range } from "../../helpers.ts";
+import { add as addSize, type Sint } from "../../shape/symbolic.ts";
+import type { Interval } from "../../shape/view.ts";
+import { counting, type Element } from "../core.ts";
+import { add, ge, le, where } from "../math/arithmetic.ts";
+import { showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+import { between, cat } from "./join.ts";
+import {
+  axesOf,
+  axisOf,
+  expand,
+  flip,
+  padConstant,
+  permute,
+  requirePairs,
+  requireTensors,
+  reshape,
+  type ShapeArgs,
+  shapeOf,
+  shrink,
+  stride,
+  transpose,
+  unsqueeze,
+} from "./views.ts";
+
+/** What padding is made of: a value, the mirror image, the edge, or the other end. */
+export type PadMode = "constant" | "reflect" | "replicate" | "circular";
+/** `[before, after]` or null for each dim; or flat as in torch, the last dim first: `[left, right, top, bottom]`. */
+export type PadAmounts = readonly (Interval | null)[] | readonly number[];
+
+const MODES: readonly string[] = ["constant", "reflect", "replicate", "circular"] satisfies PadMode[];
+
+// ---- dims ----
+
+export function squeeze(self: Tensor, dim?: number | readonly number[]): Tensor {
+  const { shape } = self.lazydata;
+  if (dim === undefined)
+    return reshape(
+      self,
+      shape.filter((s) => s !== 1),
+    );
+  const dims = typeof dim === "number" ? [dim] : dim;
+  if (self.ndim === 0 && dims.every((d) => d === 0 || d === -1)) return self;
+  const axes = axesOf(self, "squeeze", dims);
+  return reshape(
+    self,
+    shape.filter((s, i) => s !== 1 || !axes.includes(i)),
+  );
+}
+export function movedim(
+  self: Tensor,
+  source: number | readonly number[],
+  destination: number | readonly number[],
+): Tensor {
+  if (self.ndim === 0) return self;
+  const from = axesOf(self, "movedim", source);
+  const to = axesOf(self, "movedim", destination);
+  if (from.length !== to.length) {
+    throw new ArgumentError(
+      `movedim: ${from.length} dims (${source}) cannot go to ${to.length} places (${destination}); expected as many`,
+    );
+  }
+  const rest = range(self.ndim).filter((d) => !from.includes(d));
+  const order = range(self.ndim).map((d) =>
+    to.includes(d) ? (from[to.indexOf(d)] as number) : (rest.shift() as number),
+  );
+  return permute(self, order);
+}
+export function moveaxis(
+  self: Tensor,
+  source: number | readonly number[],
+  destination: number | readonly number[],
+): Tensor {
+  return movedim(self, source, destination);
+}
+export function swapaxes(self: Tensor, a: number, b: number): Tensor {
+  for (const d of [a, b]) axisOf(self, "swapaxes", d, Math.max(1, self.ndim));
+  return self.ndim === 0 ? self : transpose(self, a, b);
+}
+export function swapdims(self: Tensor, a: number, b: number): Tensor {
+  return swapaxes(self, a, b);
+}
+export function t(self: Tensor): Tensor {
+  if (self.ndim > 2) {
+    throw new ShapeError(
+      `t: shape ${showShape(self.shape)} has ${self.ndim} dims, expected at most 2; use transpose`,
+    );
+  }
+  return self.ndim < 2 ? self : transpose(self, 0, 1);
+}
+export function atleast1d(self: Tensor): Tensor {
+  return self.ndim === 0 ? reshape(self, 1) : self;
+}
+export function atleast2d(self: Tensor): Tensor {
+  return self.ndim < 2 ? unsqueeze(atleast1d(self), 0) : self;
+}
+export function atleast3d(self: Tensor): Tensor {
+  return self.ndim < 3 ? unsqueeze(atleast2d(self), -1) : self;
+}
+export function unflatten(self: Tensor, dim: number, sizes: readonly number[]): Tensor {
+  const at = axisOf(self, "unflatten", dim);
+  const n = self.shape[at] as number;
+  const known = sizes.reduce((a, b) => (b === -1 ? a : a * b), 1);
+  const full = sizes.map((s) => (s === -1 ? n / known : s));
+  if (full.reduce((a, b) => a * b, 1) !== n || sizes.filter((s) => s === -1).length > 1) {
+    throw new ShapeError(
+      `unflatten: dim ${dim} of ${showShape(self.shape)} has ${n} elements and cannot become [${sizes}]`,
+    );
+  }
+  return reshape(self, self.lazydata.shape.toSpliced(at, 1, ...full));
+}
+export function expandAs(self: Tensor, other: Tensor): Tensor {
+  requireTensors("expandAs", { other });
+  return expand(self, other.lazydata.shape);
+}
+export function reshapeAs(self: Tensor, other: Tensor): Tensor {
+  requireTensors("reshapeAs", { other });
+  return reshape(self, other.lazydata.shape);
+}
+export function viewAs(self: Tensor, other: Tensor): Tensor {
+  requireTensors("viewAs", { other });
+  return reshapeAs(self, other);
+}
+export function ravel(self: Tensor): Tensor {
+  return reshape(self, self.size);
+}
+
+// ---- repeating and turning ----
+
+export function repeat(self: Tensor, ...repeats: ShapeArgs): Tensor {
+  const counts = shapeOf(repeats) as readonly number[];
+  if (counts.length < self.ndim || counts.some((c) => !Number.isInteger(c) || c < 0)) {
+    throw new ShapeError(
+      `repeat: got counts [${counts}] for shape ${showShape(self.shape)}; give an integer from 0 up for each of its ${self.ndim} dims (tile fills in ones)`,
+    );
+  }
+  const shape: Sint[] = [...range(counts.length - self.ndim).map(() => 1), ...self.lazydata.shape];
+  if (counts.every((c) => c === 1)) return reshape(self, shape);
+  return reshape(
+    expand(
+      reshape(
+        self,
+        shape.flatMap((n) => [1, n]),
+      ),
+      shape.flatMap((n, i) => [counts[i] as number, n]),
+    ),
+    shape.map((n, i) => Number(n) * (counts[i] as number)),
+  );
+}
+export function tile(self: Tensor, ...dims: ShapeArgs): Tensor {
+  const counts = shapeOf(dims);
+  return repeat(self, [...range(Math.max(0, self.ndim - counts.length)).map(() => 1), ...counts]);
+}
+export function roll(
+  self: Tensor,
+  shifts: number | readonly number[],
+  dims?: number | readonly number[],
+): Tensor {
+  const by = typeof shifts === "number" ? [shifts] : shifts;
+  if (dims === undefined || (typeof dims !== "number" && dims.length === 0 && by.length === 1)) {
+    if (by.length !== 1) {
+      throw new ArgumentError(`roll: got ${by.length} shifts and no dims; name a dim for each`);
+    }
+    return reshape(roll(ravel(self), by, 0), self.lazydata.shape);
+  }
+  const list = typeof dims === "number" ? [dims] : dims;
+  if (list.length !== by.length) {
+    throw new ArgumentError(
+      `roll: got ${by.length} shifts (${by}) for ${list.length} dims (${list}); expected as many`,
+    );
+  }
+  // a dim may be named twice: its shifts add up
+  return list.reduce<Tensor>((t, dim, i) => rolled(t, axisOf(self, "roll", dim), by[i] as number), self);
+}
+function rolled(self: Tensor, at: number, shift: number): Tensor {
+  const n = self.shape[at] as number;
+  const s = n === 0 ? 0 : ((shift % n) + n) % n;
+  return s === 0 ? self : between(twice(self, at), at, n - s, 2 * n - s);
+}
+function twice(self: Tensor, at: number, times = 2): Tensor {
+  return repeat(
+    self,
+    range(self.ndim).map((d) => (d === at ? times : 1)),
+  );
+}
+export function fliplr(self: Tensor): Tensor {
+  if (self.ndim < 2) throw new ShapeError(`fliplr: shape ${showShape(self.shape)} has no dim 1; use flip`);
+  return flip(self, 1);
+}
+export function flipud(self: Tensor): Tensor {
+  if (self.ndim < 1) throw new ShapeError("flipud: shape [] has no dim 0");
+  return flip(self, 0);
+}
+export function rot90(self: Tensor, k = 1, dims: readonly [number, number] = [0, 1]): Tensor {
+  const [a, b] = axesOf(self, "rot90", dims) as [number, number];
+  if (a === undefined || b === undefined || dims.length !== 2) {
+    throw new ArgumentError(`rot90: got dims [${dims}], expected two`);
+  }
+  const turns = ((k % 4) + 4) % 4;
+  if (turns === 0) return self;
+  if (turns === 2) return flip(self, [a, b]);
+  return turns === 1 ? transpose(flip(self, b), a, b) : flip(transpose(self, a, b), b);
+}
+
+// ---- windows and diagonals ----
+
+export function unfold(self: Tensor, dim: number, size: number, step: number): Tensor {
+  if (self.ndim === 0 && (dim === 0 || dim === -1))
+    return reshape(unfold(reshape(self, 1), 0, size, step), size);
+  const at = axisOf(self, "unfold", dim);
+  const n = self.shape[at] as number;
+  if (!(Number.isInteger(size) && size >= 0 && size <= n && Number.isInteger(step) && step > 0)) {
+    throw new ShapeError(
+      `unfold: windows of ${size}, ${step} apart, do not fit dim ${dim} of ${showShape(self.shape)}; expected a size of 0 to ${n} and a step from 1 up`,
+    );
+  }
+  const last = movedim(self, at, -1);
+  const lead = last.lazydata.shape.slice(0, -1);
+  const count = Math.floor((n - size) / step) + 1;
+  const none = lead.map(() => null);
+  if (size === 0)
+    return movedim(expand(unsqueeze(shrink(last, [...none, [0, 0]]), -2), [...lead, count, 0]), -2, at);
+  // In the tensor repeated end to end, rows of n + 1 elements start one element later each: row w, place t is x[w + t].
+  const length = size * (n + 1);
+  const rows = stride(
+    shrink(
+      reshape(shrink(repeat(last, [...lead.map(() => 1), Math.ceil(length / n)]), [...none, [0, length]]), [
+        ...lead,
+        size,
+        n + 1,
+      ]),
+      [...none, null, [0, (count - 1) * step + 1]],
+    ),
+    [...lead.map(() => 1), 1, step],
+  );
+  return movedim(transpose(rows, -1, -2), -2, at);
+}
+export function diagonal(self: Tensor, offset = 0, dim1 = 0, dim2 = 1): Tensor {
+  const [a, b] = axesOf(self, "diagonal", [dim1, dim2]) as [number, number];
+  const m = movedim(self, [a, b], [-2, -1]);
+  const lead = m.lazydata.shape.slice(0, -2);
+  const [rows, cols] = m.shape.slice(-2) as [number, number];
+  const [top, left] = [Math.max(0, -offset), Math.max(0, offset)];
+  const d = Math.max(0, Math.min(rows - top, cols - left));
+  const none = lead.map(() => null);
+  if (d === 0) return reshape(shrink(m, [...none, [0, 0], null]), [...lead, 0]);
+  return stride(reshape(shrink(m, [...none, [top, top + d], [left, left + d]]), [...lead, d * d]), [
+    ...lead.map(() => 1),
+    d + 1,
+  ]);
+}
+export function diagEmbed(self: Tensor, offset = 0, dim1 = -2, dim2 = -1): Tensor {
+  if (self.ndim === 0) throw new ShapeError("diagEmbed: shape [] has no dim to lay out; reshape it to [1]");
+  const ndim = self.ndim + 1;
+  const [a, b] = [axisOf(self, "diagEmbed", dim1, ndim), axisOf(self, "diagEmbed", dim2, ndim)];
+  if (a === b) throw new ShapeError(`diagEmbed: dim1 (${dim1}) and dim2 (${dim2}) are the same dim`);
+  const lead = self.lazydata.shape.slice(0, -1);
+  const none = lead.map(() => null);
+  const d = self.shape.at(-1) as number;
+  // rows of d + 1 hold one element each; read as rows of d, these stand on the diagonal
+  const square = reshape(
+    shrink(reshape(pad(reshape(self, [...lead, d, 1]), [...none, null, [0, d]]), [...lead, d * (d + 1)]), [
+      ...none,
+      [0, d * d],
+    ]),
+    [...lead, d, d],
+  );
+  const [down, right] = [Math.max(0, -offset), Math.max(0, offset)];
+  return movedim(pad(square, [...none, [down, right], [right, down]]), [-2, -1], [a, b]);
+}
+export function diag(self: Tensor, main = 0): Tensor {
+  if (self.ndim === 1) return diagEmbed(self, main);
+  if (self.ndim === 2) return diagonal(self, main);
+  throw new ShapeError(
+    `diag: shape ${showShape(self.shape)} is neither a vector nor a matrix; use diagonal or diagEmbed`,
+  );
+}
+export function tril(self: Tensor, diagonal = 0): Tensor {
+  const [row, col] = places(self, "tril");
+  return where(le(col, diagonal === 0 ? row : add(row, diagonal)), self, nought(self));
+}
+export function triu(self: Tensor, diagonal = 0): Tensor {
+  const [row, col] = places(self, "triu");
+  return where(ge(col, diagonal === 0 ? row : add(row, diagonal)), self, nought(self));
+}
+/** Row and column of each element; expanded before anything is computed, so that nothing is stored. */
+function places(self: Tensor, method: string): [Tensor, Tensor] {
+  if (self.ndim < 2) {
+    throw new ShapeError(`${method}: shape ${showShape(self.shape)} is no matrix; it takes at least 2 dims`);
+  }
+  const { shape } = self.lazydata;
+  const [rows, cols] = shape.slice(-2) as [Sint, Sint];
+  return [expand(reshape(counting(self, rows), [rows, 1]), shape), expand(counting(self, cols), shape)];
+}
+/** Zero as a number that promotes nothing. */
+export function nought(self: Tensor): Element {
+  return self.dtype.kind === "bool" ? false : 0;
+}
+
+// ---- padding ----
+
+export function pad(
+  self: Tensor,
+  amounts: PadAmounts,
+  mode: PadMode | number = "constant",
+  value = 0,
+): Tensor {
+  if (typeof mode === "number") return pad(self, amounts, "constant", mode);
+  if (!MODES.includes(mode)) {
+    throw new ArgumentError(`pad: mode "${mode}" is not known; expected ${MODES.join(", ")}`);
+  }
+  const pairs = pairsOf(self, amounts);
+  const cuts = pairs.some((p) => p.some((x) => typeof x === "number" && x < 0));
+  if (mode === "constant") {
+    return cuts
+      ? pad(cropped(self, pairs), positive(pairs), "constant", value)
+      : padConstant(self, pairs, value);
+  }
+  // the other end is that of what is left after cutting; mirrors and edges are those of the whole
+  const base = mode === "circular" && cuts ? cropped(self, pairs) : self;
+  const padded = around(base, positive(pairs) as [number, number][], mode);
+  return mode === "circular" || !cuts ? padded : cropped(padded, pairs);
+}
+function pairsOf(self: Tensor, amounts: PadAmounts): Interval[] {
+  const flat = Array.isArray(amounts) && amounts.every((a): a is number => typeof a === "number");
+  if (!flat || (amounts.length === 0 && self.ndim === 0)) {
+    requirePairs("pad", amounts, "[before, after]");
+    const given = amounts as readonly (Interval | null)[];
+    if (given.length === self.ndim) return given.map((a) => a ?? [0, 0]);
+    throw new ShapeError(
+      `pad: got ${given.length} pairs for shape ${showShape(self.shape)}; give [before, after] or null for each of its ${self.ndim} dims`,
+    );
+  }
+  const list = amounts as readonly number[];
+  if (list.length % 2 !== 0 || list.length > 2 * self.ndim) {
+    throw new ShapeError(
+      `pad: got ${list.length} amounts for shape ${showShape(self.shape)}; give two for each of the last dims, ${2 * self.ndim} at most`,
+    );
+  }
+  const front = self.ndim - list.length / 2;
+  return range(self.ndim).map((d) => {
+    const i = 2 * (self.ndim - 1 - d);
+    return d < front ? [0, 0] : [list[i] as number, list[i + 1] as number];
+  });
+}
+/** Without what the negative amounts cut off. */
+function cropped(self: Tensor, pairs: readonly Interval[]): Tensor {
+  const cuts = pairs.map(([before, after], d): Interval => {
+    const n = self.lazydata.shape[d] as Sint;
+    const start = Math.max(0, -Number(before));
+    const end = addSize(n, Math.min(0, Number(after)));
+    if (typeof end === "number" && end < start) {
+      throw new ShapeError(
+        `pad: [${before}, ${after}] cuts more than the ${n} elements of dim ${d} of ${showShape(self.shape)}`,
+      );
+    }
+    return [start, end];
+  });
+  return shrink(self, cuts);
+}
+function around(
+  self: Tensor,
+  pairs: readonly (readonly [number, number])[],
+  mode: Exclude<PadMode, "constant">,
+): Tensor {
+  return pairs.reduce<Tensor>((t, [before, after], at) => {
+    if (before === 0 && after === 0) return t;
+    const n = t.shape[at] as number;
+    const most = mode === "reflect" ? n - 1 : mode === "circular" ? n : n === 0 ? 0 : Infinity;
+    if (before > most || after > most) {
+      throw new ShapeError(
+        `pad: mode ${mode} cannot add ${Math.max(before, after)} elements to dim ${at} of ${showShape(self.shape)}, which has ${n}; at most ${Math.max(0, most)}`,
+      );
+    }
+    if (mode === "circular") return between(twice(t, at, 3), at, n - before, 2 * n + after);
+    const part = (lo: number, hi: number) => between(t, at, lo, hi);
+    const edge = (i: number, k: number) => expand(part(i, i + 1), t.shape.with(at, k));
+    const parts =
+      mode === "reflect"
+        ? [flip(part(1, before + 1), at), t, flip(part(n - 1 - after, n - 1), at)]
+        : [edge(0, before), t, edge(n - 1, after)];
+    const [first, ...rest] = parts.filter((p) => p.shape[at] !== 0) as [Tensor, ...Tensor[]];
+    return cat(first, rest, at);
+  }, self);
+}
+
+const positive = (pairs: readonly Interval[]): Interval[] =>
+  pairs.map(([a, b]) => [
+    typeof a === "number" ? Math.max(0, a) : a,
+    typeof b === "number" ? Math.max(0, b) : b,
+  ]);

@@ -1,0 +1,272 @@
+// Putting tensors together (cat, stack and their relatives) and taking them apart (split, chunk, unbind). Parts are
+// views and cost nothing; a join is one kernel.
+
+import { promote } from "../../dtype.ts";
+import { ArgumentError, ShapeError } from "../../errors.ts";
+import { range } from "../../helpers.ts";
+import { concat, startsOf } from "../../lazy/concat.ts";
+import { add, type Sint } from "../../shape/symbolic.ts";
+import { cast, TensorCore, wrap } from "../core.ts";
+import { describe, showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+import {
+  axisOf,
+  expand,
+  flatten,
+  padConstant,
+  requireTensors,
+  reshape,
+  shrink,
+  transpose,
+  unsqueeze,
+} from "./views.ts";
+
+// ---- together ----
+
+export function cat(self: Tensor, others: Tensor | readonly Tensor[], dim = 0): Tensor {
+  const all = [self, ...(others instanceof TensorCore ? [others] : others)] as Tensor[];
+  if (all.some((t) => t.ndim === 0)) {
+    throw new ShapeError(
+      "cat: a tensor of shape [] has no dim to join along; use stack, or reshape it to [1]",
+    );
+  }
+  // an empty vector joins anything, as in torch
+  const solid = all.filter((t) => !(t.ndim === 1 && t.shape[0] === 0));
+  const first = solid[0] ?? self;
+  const at = axisOf(first, "cat", dim);
+  for (const t of solid) {
+    const fits = t.lazydata.shape.every((s, i) => i === at || s === first.lazydata.shape[i]);
+    if (t.ndim === first.ndim && fits) continue;
+    throw new ShapeError(
+      `cat: cannot join ${showShape(first.shape)} and ${showShape(t.shape)} along dim ${dim}; all other dims must be equal`,
+    );
+  }
+  const type = all.map((t) => t.dtype).reduce(promote);
+  const parts = (solid.length === 0 ? [self] : solid).map((t) => cast(t, type));
+  return parts.length === 1 ? (parts[0] as Tensor) : joined(parts, at);
+}
+function joined(parts: readonly Tensor[], at: number): Tensor {
+  const nodes = parts.map((p) => p.lazydata);
+  const starts = startsOf(nodes, at);
+  return wrap(concat(nodes, at), parts, (g) =>
+    parts.map((_, i) =>
+      shrink(
+        g,
+        range(g.ndim).map((d) => (d === at ? [starts[i] as Sint, starts[i + 1] as Sint] : null)),
+      ),
+    ),
+  );
+}
+export function catAll(tensors: readonly Tensor[], dim = 0): Tensor {
+  const [first, ...rest] = some("cat", tensors);
+  return cat(first, rest, dim);
+}
+export function stack(self: Tensor, others: Tensor | readonly Tensor[], dim = 0): Tensor {
+  const all = [self, ...(others instanceof TensorCore ? [others] : others)] as Tensor[];
+  const odd = all.find((t) => showShape(t.shape) !== showShape(self.shape));
+  if (odd !== undefined) {
+    throw new ShapeError(
+      `stack: the tensors have shapes ${showShape(self.shape)} and ${showShape(odd.shape)}, expected equal; cat joins sizes that differ`,
+    );
+  }
+  const at = axisOf(self, "stack", dim, self.ndim + 1);
+  const [first, ...rest] = all.map((t) => unsqueeze(t, at)) as [Tensor, ...Tensor[]];
+  return cat(first, rest, at);
+}
+export function stackAll(tensors: readonly Tensor[], dim = 0): Tensor {
+  const [first, ...rest] = some("stack", tensors);
+  return stack(first, rest, dim);
+}
+export function hstack(tensors: readonly Tensor[]): Tensor {
+  const parts = some("hstack", tensors).map((t) => atLeast(t, 1));
+  return catAll(parts, (parts[0] as Tensor).ndim === 1 ? 0 : 1);
+}
+export function vstack(tensors: readonly Tensor[]): Tensor {
+  return catAll(
+    some("vstack", tensors).map((t) => atLeast(t, 2)),
+    0,
+  );
+}
+export function dstack(tensors: readonly Tensor[]): Tensor {
+  return catAll(
+    some("dstack", tensors).map((t) => atLeast(t, 3)),
+    2,
+  );
+}
+export function columnStack(tensors: readonly Tensor[]): Tensor {
+  const columns = some("columnStack", tensors).map((t) => (t.ndim < 2 ? reshape(t, t.size, 1) : t));
+  return catAll(columns, 1);
+}
+export function blockDiag(tensors: readonly Tensor[]): Tensor {
+  const blocks = some("blockDiag", tensors).map((t) => atLeast(t, 2));
+  const odd = blocks.find((b) => b.ndim > 2);
+  if (odd !== undefined) {
+    throw new ShapeError(
+      `blockDiag: shape ${showShape(odd.shape)} is no matrix; give tensors of at most 2 dims`,
+    );
+  }
+  const width = blocks.reduce((n, b) => n + (b.shape[1] as number), 0);
+  let left = 0;
+  const rows = blocks.map((b) => {
+    const w = b.shape[1] as number;
+    const row = padConstant(b, [null, [left, width - left - w]]);
+    left += w;
+    return row;
+  });
+  return catAll(rows, 0);
+}
+export function block(blocks: readonly (readonly Tensor[])[]): Tensor {
+  const rows = blocks.map((row) => {
+    const parts = some("block", row).map((t) => atLeast(t, 2));
+    return catAll(parts, -1);
+  });
+  return catAll(rows, -2);
+}
+export function meshgrid(tensors: readonly Tensor[], indexing: "ij" | "xy" = "ij"): Tensor[] {
+  const list = some("meshgrid", tensors);
+  const odd = list.find((t) => t.ndim > 1);
+  if (odd !== undefined) {
+    throw new ShapeError(`meshgrid: shape ${showShape(odd.shape)} is no vector; flatten it first`);
+  }
+  if (indexing === "xy" && list.length > 1) {
+    return meshgrid(list).map((g) => transpose(g, 0, 1));
+  }
+  const sizes = list.map((t) => t.size);
+  return list.map((t, i) =>
+    expand(
+      reshape(
+        t,
+        sizes.map((n, d) => (d === i ? n : 1)),
+      ),
+      sizes,
+    ),
+  );
+}
+export function cartesianProd(tensors: readonly Tensor[]): Tensor {
+  const [only, ...more] = some("cartesianProd", tensors);
+  if (more.length === 0) return only;
+  return stackAll(
+    meshgrid(tensors).map((g) => flatten(g)),
+    1,
+  );
+}
+/** With dims of size 1 added until there are `n`, as the stacks want them. */
+export function atLeast(self: Tensor, n: 1 | 2 | 3): Tensor {
+  if (self.ndim >= n) return self;
+  if (self.ndim === 0)
+    return reshape(
+      self,
+      range(n).map(() => 1),
+    );
+  const { shape } = self.lazydata;
+  if (self.ndim === 1) return n === 2 ? reshape(self, [1, ...shape]) : reshape(self, [1, ...shape, 1]);
+  return reshape(self, [...shape, 1]);
+}
+
+// ---- apart ----
+
+export function split(self: Tensor, size: number | readonly number[], dim = 0): Tensor[] {
+  if (typeof size !== "number") return splitWithSizes(self, size, dim);
+  const n = self.shape[axisOf(self, "split", dim)] as number;
+  if (!Number.isInteger(size) || size < 0 || (size === 0 && n > 0)) {
+    throw new ArgumentError(`split: the size of a part is ${size}, expected an integer from 1 up`);
+  }
+  const parts = n === 0 ? 1 : Math.ceil(n / size);
+  return splitWithSizes(
+    self,
+    range(parts).map((i) => Math.min(size, n - i * size)),
+    dim,
+  );
+}
+export function splitWithSizes(self: Tensor, sizes: readonly number[], dim = 0): Tensor[] {
+  const at = axisOf(self, "splitWithSizes", dim);
+  const total = sizes.reduce((a, b) => a + b, 0);
+  if (total !== self.shape[at] || sizes.some((s) => !Number.isInteger(s) || s < 0)) {
+    throw new ShapeError(
+      `splitWithSizes: [${sizes}] adds up to ${total}, dim ${dim} of ${showShape(self.shape)} has ${self.shape[at]}; expected equal`,
+    );
+  }
+  let start = 0;
+  return sizes.map((n) => {
+    start += n;
+    return between(self, at, start - n, start);
+  });
+}
+export function chunk(self: Tensor, chunks: number, dim = 0): Tensor[] {
+  if (!Number.isInteger(chunks) || chunks < 1) {
+    throw new ArgumentError(`chunk: got ${chunks} chunks, expected an integer from 1 up`);
+  }
+  const n = self.shape[axisOf(self, "chunk", dim)] as number;
+  if (n === 0) return range(chunks).map(() => self);
+  return split(self, Math.ceil(n / chunks), dim);
+}
+export function tensorSplit(self: Tensor, indicesOrSections: number | readonly number[], dim = 0): Tensor[] {
+  const at = axisOf(self, "tensorSplit", dim);
+  const n = self.shape[at] as number;
+  if (typeof indicesOrSections === "number") {
+    const k = indicesOrSections;
+    if (!Number.isInteger(k) || k < 1) {
+      throw new ArgumentError(`tensorSplit: got ${k} sections, expected an integer from 1 up`);
+    }
+    return splitWithSizes(
+      self,
+      range(k).map((i) => Math.floor(n / k) + (i < n % k ? 1 : 0)),
+      at,
+    );
+  }
+  const inside = (i: number) => Math.min(n, Math.max(0, i < 0 ? i + n : i));
+  const cuts = [0, ...indicesOrSections.map(inside), n];
+  return range(cuts.length - 1).map((i) => {
+    const [lo, hi] = [cuts[i] as number, cuts[i + 1] as number];
+    return between(self, at, lo, Math.max(lo, hi));
+  });
+}
+export function unbind(self: Tensor, dim = 0): Tensor[] {
+  const at = axisOf(self, "unbind", dim);
+  return range(self.shape[at] as number).map((i) => select(self, at, i));
+}
+export function narrow(self: Tensor, dim: number, start: Sint, length: Sint): Tensor {
+  const at = axisOf(self, "narrow", dim);
+  const n = self.shape[at] as number;
+  const from = typeof start === "number" && start < 0 ? start + n : start;
+  const end = add(from, length);
+  if (typeof from === "number" && typeof end === "number" && (from < 0 || end > n || end < from)) {
+    throw new ShapeError(
+      `narrow: ${length} elements from ${start} do not lie in dim ${dim} of ${showShape(self.shape)}`,
+    );
+  }
+  return between(self, at, from, end);
+}
+export function select(self: Tensor, dim: number, index: Sint): Tensor {
+  const at = axisOf(self, "select", dim);
+  const n = self.shape[at] as number;
+  const i = typeof index === "number" && index < 0 ? index + n : index;
+  if (typeof i === "number" && !(Number.isInteger(i) && i >= 0 && i < n)) {
+    throw new ShapeError(
+      `select: index ${index} is out of range for dim ${dim} of ${showShape(self.shape)}; expected ${-n} to ${n - 1}`,
+    );
+  }
+  const cut = between(self, at, i, add(i, 1));
+  return reshape(
+    cut,
+    cut.lazydata.shape.filter((_, d) => d !== at),
+  );
+}
+/** `[start, end)` of the dim `at`, counted from the front. */
+export function between(self: Tensor, at: number, start: Sint, end: Sint): Tensor {
+  if (start === 0 && end === self.lazydata.shape[at]) return self;
+  return shrink(
+    self,
+    range(self.ndim).map((d) => (d === at ? [start, end] : null)),
+  );
+}
+
+/** At least one tensor, or a complaint. */
+export function some(method: string, tensors: readonly Tensor[]): readonly [Tensor, ...Tensor[]] {
+  if (!Array.isArray(tensors)) {
+    throw new ArgumentError(`${method}: got ${describe(tensors)}, expected an array of Tensors`);
+  }
+  requireTensors(method, { ...tensors });
+  if (tensors.length > 0) return tensors as unknown as readonly [Tensor, ...Tensor[]];
+  throw new ArgumentError(`${method}: got an empty list; give at least one tensor`);
+}

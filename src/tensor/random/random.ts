@@ -1,0 +1,345 @@
+// Random tensors: even, normal and integer ones, first weights of networks, samples, dropout. The bits come from
+// threefry.ts; here they become numbers. A draw is one kernel.
+
+import { type DType, dtypes, SMALL_FLOATS, toDType } from "../../dtype.ts";
+import { CacheCollector } from "../../engine/jit/collector.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
+import { prod, restoring } from "../../helpers.ts";
+import { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import { copyTo, onEach } from "../../lazy/multi.ts";
+import { Device } from "../../runtime/registry.ts";
+import type { Shape } from "../../shape/view.ts";
+import {
+  bitcast,
+  cast,
+  constant,
+  contiguous,
+  counting,
+  detach,
+  make,
+  placedLike,
+  TensorCore,
+  wrap,
+} from "../core.ts";
+import { checkShape, leaf, type SizeArgs, sizesOf, type TensorOptions } from "../creation/creation.ts";
+import {
+  add,
+  bitwiseAnd,
+  bitwiseOr,
+  bitwiseXor,
+  div,
+  fmod,
+  ge,
+  gt,
+  le,
+  log,
+  lshift,
+  lt,
+  mul,
+  neg,
+  rshift,
+  sqrt,
+  sub,
+  where,
+} from "../math/arithmetic.ts";
+import { cos } from "../math/elementary.ts";
+import { narrow } from "../movement/join.ts";
+import { expand, reshape, shrink, unsqueeze } from "../movement/views.ts";
+import { argsort } from "../reduce/order.ts";
+import { sum } from "../reduce/reduce.ts";
+import { cumsum } from "../reduce/scan.ts";
+import { showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+import { draw, type Pair, state, threefry, WORD } from "./threefry.ts";
+
+/** Whether layers that behave differently in training (dropout, batch norm) should do so. */
+export const mode = { training: false };
+CacheCollector.watch("Tensor.training", () => mode.training);
+
+/** Bits behind the point of a number in [1, 2): so many random bits fit without rounding up. */
+const mantissaBits = (d: DType): number =>
+  SMALL_FLOATS.get(d)?.mantissa ?? (d === dtypes.float16 ? 10 : d === dtypes.bfloat16 ? 7 : 23);
+
+export interface InitOptions extends TensorOptions {
+  /** negative slope of the leaky relu that follows; 0 is a relu */
+  readonly a?: number;
+  /** which side's variance is kept: that of the inputs (forward) or of the outputs (backward) */
+  readonly mode?: "fanIn" | "fanOut";
+}
+
+// ---- state ----
+
+export function manualSeed(seed: number | bigint): void {
+  if (typeof seed === "number" && !Number.isInteger(seed)) {
+    throw new ArgumentError(
+      `manualSeed: ${seed} is no integer; expected a number or bigint without fraction`,
+    );
+  }
+  CacheCollector.forbid("manualSeed", "call it outside, before the jitted function");
+  const bits = BigInt.asUintN(64, BigInt(seed));
+  state.key = [Number(bits & 0xffffffffn), Number(bits >> 32n)];
+  state.drawn = 0;
+}
+
+export function train<R>(fn: () => R, on = true): R {
+  const before = mode.training;
+  mode.training = on;
+  return restoring(fn, () => {
+    mode.training = before;
+  });
+}
+
+// ---- bits ----
+
+/** Two words of random bits for each of `n` draws, flat, on this tensor's device. */
+export function randomWords(self: Tensor, n: number): Pair<Tensor> {
+  const words = wrap(copyTo(LazyBuffer.fromBuffer(draw(n), [4]), self.device));
+  const word = (i: number): Tensor => expand(shrink(words, [[i, i + 1]]), n);
+  const at = bitcast(counting(self, n), dtypes.uint32);
+  const low = add(word(2), at);
+  const carry = cast(lt(low, at), dtypes.uint32);
+  return threefry([word(0), word(1)], [low, add(word(3), carry)]);
+}
+/** Evenly distributed in [0, 1), out of words: the bits become the fraction of a number in [1, 2). */
+function unitOf([x, y]: Pair<Tensor>, dtype: DType): Tensor {
+  if (dtype === dtypes.float64) {
+    const high = mul(cast(rshift(x, 5), dtype), 2 ** -27);
+    return add(high, mul(cast(rshift(y, 6), dtype), 2 ** -53));
+  }
+  const bits = mantissaBits(dtype);
+  const fraction = lshift(rshift(x, 32 - bits), 23 - bits);
+  return cast(sub(bitcast(bitwiseOr(fraction, 0x3f800000), dtypes.float32), 1), dtype);
+}
+function uniformLike(self: Tensor, shape: Shape, dtype: DType): Tensor {
+  const n = prod(shape as readonly number[]);
+  if (n === 0) return constant(self, shape, dtype, 0);
+  return reshape(unitOf(randomWords(self, n), dtype), shape);
+}
+/** Box-Muller: one word gives the radius, the other the angle. */
+function normalLike(self: Tensor, shape: Shape, dtype: DType): Tensor {
+  const n = prod(shape as readonly number[]);
+  if (n === 0) return constant(self, shape, dtype, 0);
+  const [x, y] = randomWords(self, n);
+  const work = dtype === dtypes.float64 ? dtype : dtypes.float32;
+  const radius = sqrt(mul(log(add(neg(unitOf([x, bitwiseXor(x, y)], work)), 1)), -2));
+  return reshape(cast(mul(radius, cos(mul(unitOf([y, y], work), 2 * Math.PI))), dtype), shape);
+}
+/** Integers from `low` up to below `high`. */
+function integers(self: Tensor, shape: Shape, low: number, high: number, dtype: DType): Tensor {
+  const n = prod(shape as readonly number[]);
+  if (n === 0) return constant(self, shape, dtype, 0);
+  const [x, y] = randomWords(self, n);
+  const span = high - low;
+  if (span < WORD)
+    return reshape(cast(add(cast(fmod(x, span), dtype.isBig ? dtype : dtypes.int32), low), dtype), shape);
+  const wide = bitwiseOr(lshift(cast(x, dtypes.uint64), 32n), cast(y, dtypes.uint64));
+  return reshape(cast(add(cast(fmod(wide, BigInt(span)), dtypes.int64), BigInt(low)), dtype), shape);
+}
+
+// ---- tensors of random numbers ----
+
+export function rand(...args: SizeArgs): Tensor {
+  const { shape, options } = sizesOf("rand", args);
+  const dtype = floatOption("rand", options);
+  return leaf(uniformLike(origin(options), shape, dtype), options);
+}
+export function randn(...args: SizeArgs): Tensor {
+  const { shape, options } = sizesOf("randn", args);
+  const dtype = floatOption("randn", options);
+  return leaf(normalLike(origin(options), shape, dtype), options);
+}
+export function randint(args: readonly (number | Shape | TensorOptions | undefined)[]): Tensor {
+  const [low, high, size, given] = (typeof args[1] === "number" ? args : [0, ...args]) as [
+    number,
+    number,
+    Shape,
+    TensorOptions | undefined,
+  ];
+  const options = given ?? {};
+  const dtype = toDType(options.dtype ?? dtypes.int32);
+  checkRange(low, high, dtype);
+  return leaf(integers(origin(options), checkShape("randint", size), low, high, dtype), options);
+}
+export function uniform(shape: Shape, low = 0, high = 1, options: TensorOptions = {}): Tensor {
+  const dtype = floatOption("uniform", options);
+  const unit = uniformLike(origin(options), checkShape("uniform", shape), dtype);
+  return leaf(scaled(unit, low, high), options);
+}
+export function normal(
+  mean: number | Tensor = 0,
+  std: number | Tensor = 1,
+  shape?: Shape,
+  options: TensorOptions = {},
+): Tensor {
+  const tensors = [mean, std].filter((x): x is Tensor => x instanceof TensorCore);
+  const device = options.device ?? tensors[0]?.device;
+  const dtype = floatOption("normal", {
+    dtype: tensors.find((t) => t.dtype.isFloat)?.dtype ?? dtypes.float32,
+    ...options,
+  });
+  const given =
+    tensors.length === 2
+      ? add(tensors[0] as Tensor, tensors[1] as Tensor).lazydata.shape
+      : tensors[0]?.lazydata.shape;
+  const sizes = shape ?? given;
+  if (sizes === undefined) {
+    throw new ArgumentError(
+      "normal: mean and std are numbers, so the shape is missing: normal(0, 1, [2, 3])",
+    );
+  }
+  const base = origin(device === undefined ? options : { ...options, device });
+  const z = normalLike(base, checkShape("normal", sizes), dtype);
+  return leaf(cast(detach(add(mul(z, std), mean)), dtype), options);
+}
+export function randperm(n: number, options: TensorOptions = {}): Tensor {
+  const dtype = toDType(options.dtype ?? dtypes.int32);
+  checkShape("randperm", [n]);
+  const base = origin(options);
+  if (n < 2) return leaf(cast(counting(base, n), dtype), options);
+  return leaf(cast(argsort(randomWords(base, n)[0]), dtype), options);
+}
+
+// ---- like another tensor ----
+
+export function randLike(self: Tensor, options: TensorOptions = {}): Tensor {
+  const dtype = floatOption("randLike", { dtype: self.dtype, ...options });
+  return leaf(like(self, uniformLike(atOf(self, options), self.lazydata.shape, dtype), options), options);
+}
+export function randnLike(self: Tensor, options: TensorOptions = {}): Tensor {
+  const dtype = floatOption("randnLike", { dtype: self.dtype, ...options });
+  return leaf(like(self, normalLike(atOf(self, options), self.lazydata.shape, dtype), options), options);
+}
+export function randintLike(self: Tensor, low: number, high: number, options: TensorOptions = {}): Tensor {
+  const dtype = toDType(options.dtype ?? self.dtype);
+  checkRange(low, high, dtype);
+  const made = integers(atOf(self, options), self.lazydata.shape, low, high, dtype);
+  return leaf(like(self, made, options), options);
+}
+
+/** A draw on this tensor's devices, cut as this tensor is: the numbers are those of one device. */
+function like(self: Tensor, made: Tensor, options: TensorOptions): Tensor {
+  return options.device === undefined ? placedLike(made, self) : made;
+}
+function atOf(self: Tensor, options: TensorOptions): Tensor {
+  const device = options.device ?? self.device;
+  return wrap(onEach(device, (d) => LazyBuffer.constant(d, [], dtypes.int32, 0)));
+}
+
+// ---- first weights of a network ----
+
+export function kaimingUniform(shape: Shape, options: InitOptions = {}): Tensor {
+  const bound = Math.sqrt(3) * kaimingStd("kaimingUniform", shape, options);
+  const unit = uniformLike(origin(options), shape, floatOption("kaimingUniform", options));
+  return leaf(scaled(unit, -bound, bound), options);
+}
+export function kaimingNormal(shape: Shape, options: InitOptions = {}): Tensor {
+  const std = kaimingStd("kaimingNormal", shape, options);
+  const unit = normalLike(origin(options), shape, floatOption("kaimingNormal", options));
+  return leaf(mul(unit, std), options);
+}
+export function glorotUniform(shape: Shape, options: TensorOptions = {}): Tensor {
+  const bound = Math.sqrt(6 / (fan("glorotUniform", shape, "fanIn") + fan("glorotUniform", shape, "fanOut")));
+  const unit = uniformLike(origin(options), shape, floatOption("glorotUniform", options));
+  return leaf(scaled(unit, -bound, bound), options);
+}
+export function scaledUniform(shape: Shape, options: TensorOptions = {}): Tensor {
+  const bound = prod(checkShape("scaledUniform", shape) as readonly number[]) ** -0.5;
+  const unit = uniformLike(origin(options), shape, floatOption("scaledUniform", options));
+  return leaf(scaled(unit, -bound, bound), options);
+}
+
+// ---- samples of given probabilities ----
+
+export function bernoulli(self: Tensor, p?: number): Tensor {
+  const work = self.dtype.isFloat ? self.dtype : dtypes.float32;
+  const chance = uniformLike(atOf(self, {}), self.lazydata.shape, work);
+  return cast(lt(chance, p ?? cast(detach(self), work)), self.dtype);
+}
+export function multinomial(self: Tensor, numSamples = 1, replacement = false): Tensor {
+  if (self.ndim < 1 || self.ndim > 2) {
+    throw new ShapeError(
+      `multinomial: shape ${showShape(self.shape)} is neither a vector nor a matrix of weights`,
+    );
+  }
+  const places = self.shape.at(-1) as number;
+  if (!Number.isInteger(numSamples) || numSamples < 1 || (!replacement && numSamples > places)) {
+    throw new ArgumentError(
+      `multinomial: cannot draw ${numSamples} of ${places} places${replacement ? "" : " without replacement"}; ` +
+        `expected 1 ${replacement ? "or more" : `to ${places}`}`,
+    );
+  }
+  const weights = cast(detach(self), self.dtype === dtypes.float64 ? self.dtype : dtypes.float32);
+  return replacement ? drawn(weights, numSamples) : raced(weights, numSamples);
+}
+/** Where the running sum of the weights passes a random part of their total. */
+function drawn(self: Tensor, numSamples: number): Tensor {
+  const lead = self.lazydata.shape.slice(0, -1);
+  const places = self.shape.at(-1) as number;
+  const running = contiguous(cumsum(self, -1));
+  const total = unsqueeze(narrow(running, -1, places - 1, 1), -1);
+  const point = mul(
+    unsqueeze(contiguous(uniformLike(atOf(self, {}), [...lead, numSamples], self.dtype)), -1),
+    total,
+  );
+  // a point at the very end belongs to the last place that has a weight
+  const passed = bitwiseAnd(le(unsqueeze(running, -2), point), lt(unsqueeze(running, -2), total));
+  return sum(cast(passed, dtypes.int32), -1);
+}
+/** Every place arrives after an exponential time of its rate; the first ones are the sample. */
+function raced(self: Tensor, numSamples: number): Tensor {
+  const waits = neg(log(add(neg(uniformLike(atOf(self, {}), self.lazydata.shape, self.dtype)), 1)));
+  const arrivals = where(gt(self, 0), div(waits, self), Infinity);
+  return cast(narrow(argsort(arrivals, -1), -1, 0, numSamples), dtypes.int32);
+}
+export function dropout(self: Tensor, p = 0.5, training = mode.training): Tensor {
+  if (!(p >= 0 && p <= 1)) {
+    throw new ArgumentError(`dropout: p is ${p}, expected a probability from 0 to 1`);
+  }
+  if (!training || p === 0) return self;
+  const kept = ge(uniformLike(atOf(self, {}), self.lazydata.shape, dtypes.float32), p);
+  return where(kept, p === 1 ? self : mul(self, 1 / (1 - p)), 0);
+}
+
+/** A tensor of the class and place that a static method was asked for: what draws are made on. */
+function origin(options: TensorOptions): Tensor {
+  const device = options.device ?? Device.DEFAULT;
+  return make(onEach(device, (d) => LazyBuffer.constant(d, [], dtypes.int32, 0)));
+}
+
+function scaled(unit: Tensor, low: number, high: number): Tensor {
+  return add(mul(unit, high - low), low);
+}
+
+function floatOption(method: string, options: TensorOptions): DType {
+  const dtype = toDType(options.dtype ?? dtypes.float32);
+  if (dtype.isFloat) return dtype;
+  throw new DTypeError(
+    `${method}: gives fractions, which ${dtype.name} cannot hold; use a float dtype, or randint`,
+  );
+}
+
+function checkRange(low: number, high: number, dtype: DType): void {
+  if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high) {
+    throw new ArgumentError(
+      `randint: from ${low} to below ${high} there is no integer; expected integers, low < high`,
+    );
+  }
+  if (high - low >= WORD && !(dtype.isBig || dtype.isFloat)) {
+    throw new ArgumentError(
+      `randint: ${dtype.name} does not hold every number from ${low} to ${high}; use int64`,
+    );
+  }
+}
+
+/** How many inputs an output has (fanIn), or outputs an input; dims after the second are a window. */
+function fan(method: string, shape: Shape, mode: "fanIn" | "fanOut"): number {
+  const [out, inputs, ...window] = checkShape(method, shape) as readonly number[];
+  if (out === undefined || inputs === undefined) {
+    throw new ShapeError(
+      `${method}: shape ${showShape(shape)} has no inputs and outputs; it takes at least 2 dims`,
+    );
+  }
+  return (mode === "fanIn" ? inputs : out) * prod(window);
+}
+const kaimingStd = (method: string, shape: Shape, { a = 0, mode = "fanIn" }: InitOptions): number =>
+  Math.sqrt(2 / (1 + a * a) / fan(method, shape, mode));

@@ -1,0 +1,307 @@
+// What a row of elements comes to, beyond sum and max: products, truths, positions of extremes, norms, moments, areas.
+
+import { type DType, type DTypeLike, dtypes } from "../../dtype.ts";
+import { ArgumentError, ShapeError } from "../../errors.ts";
+import { range } from "../../helpers.ts";
+import { isRecording } from "../autograd.ts";
+import { cast, counting, detach, wrap } from "../core.ts";
+import { fullLike } from "../creation/creation.ts";
+import {
+  add,
+  bitwiseOr,
+  div,
+  eq,
+  exp,
+  isNarrow,
+  log,
+  logicalNot,
+  mul,
+  ne,
+  neg,
+  sub,
+  toFloat,
+  where,
+  zero,
+} from "../math/arithmetic.ts";
+import { pow } from "../math/elementary.ts";
+import { abs, isinf, isnan, rsub, sign } from "../math/rounding.ts";
+import { cat } from "../movement/join.ts";
+import {
+  axisOf,
+  expand,
+  flatten,
+  permute,
+  reduceSum,
+  requireTensors,
+  reshape,
+  shrink,
+  unsqueeze,
+} from "../movement/views.ts";
+import { showShape } from "../show.ts";
+import type { Tensor } from "../tensor.ts";
+import type { Axes, Typed } from "./reduce.ts";
+import {
+  countOf,
+  dimsOf,
+  drop,
+  extreme,
+  max,
+  mean,
+  min,
+  requireElements,
+  std,
+  sum,
+  turned,
+  variance,
+} from "./reduce.ts";
+
+export interface DiffOptions<T> {
+  readonly prepend?: T | undefined;
+  readonly append?: T | undefined;
+}
+/** What a product of this type is computed and returned in. */
+export const productType = (d: DType): DType => {
+  if (d.isFloat || d === dtypes.uint64) return d;
+  return d.kind === "bool" ? dtypes.int32 : dtypes.int64;
+};
+
+/** The product over `axes`, which stay as dims of size 1. */
+export function reduceProd(self: Tensor, axes: readonly number[]): Tensor {
+  const { shape } = self.lazydata;
+  return wrap(self.lazydata.r("PROD", axes), [self], (g) => {
+    if (isRecording()) return [mul(expand(g, shape), othersOf(self, axes))];
+    // the product of the others: without zeros out / x; beside one zero only that one has any; beside two none has
+    const zero = eq(self, 0);
+    const rest = where(zero, 1, self);
+    const product = reduceProd(rest, axes);
+    const zeros = reduceSum(cast(zero, dtypes.int32), axes);
+    const [p, n, flow] = [product, zeros, g].map((t) => expand(t, shape)) as [Tensor, Tensor, Tensor];
+    const others = where(eq(n, cast(zero, dtypes.int32)), div(p, rest), 0);
+    return [mul(flow, others)];
+  });
+}
+/**
+ * For each element the product of the others along `axes`, which can be differentiated whatever is zero. n² work: only
+ * for gradients that are to be differentiated again.
+ */
+function othersOf(self: Tensor, axes: readonly number[]): Tensor {
+  const front = range(self.ndim).filter((d) => !axes.includes(d));
+  const moved = permute(self, [...front, ...axes]);
+  const lead = front.map((d) => self.shape[d] as number);
+  const n = countOf(self, axes);
+  const full = [...lead, n, n];
+  const own = eq(expand(unsqueeze(counting(self, n), -1), full), expand(counting(self, n), full));
+  const others = reduceProd(where(own, 1, expand(reshape(moved, [...lead, 1, n]), full)), [full.length - 1]);
+  const order = [...front, ...axes];
+  return permute(
+    reshape(others, moved.shape),
+    range(self.ndim).map((d) => order.indexOf(d)),
+  );
+}
+export function prod(self: Tensor, dim?: Axes, keepdim = false, { dtype }: Typed = {}): Tensor {
+  if (dtype !== undefined) return cast(prod(cast(self, dtype), dim, keepdim), dtype);
+  if (isNarrow(self.dtype)) return cast(prod(cast(self, dtypes.float32), dim, keepdim), self.dtype);
+  const axes = dimsOf(self, "prod", dim);
+  return drop(reduceProd(cast(self, productType(self.dtype)), axes), axes, keepdim);
+}
+
+// ---- truths ----
+
+export function any(self: Tensor, dim?: Axes, keepdim = false): Tensor {
+  if (typeof dim === "object" && dim.length === 0) return ne(self, 0); // here torch reduces nothing
+  const axes = dimsOf(self, "any", dim);
+  return drop(wrap(ne(self, 0).lazydata.r("REDUCE_MAX", axes)), axes, keepdim);
+}
+export function all(self: Tensor, dim?: Axes, keepdim = false): Tensor {
+  dimsOf(self, "all", dim);
+  return logicalNot(any(logicalNot(self), dim, keepdim));
+}
+export function countNonzero(self: Tensor, dim?: Axes): Tensor {
+  dimsOf(self, "countNonzero", dim);
+  return sum(ne(self, 0), dim);
+}
+
+// ---- extremes ----
+
+export function argmax(self: Tensor, dim?: number | null, keepdim = false): Tensor {
+  return argmaxBy(self, "argmax", dim ?? undefined, keepdim, (x) => x);
+}
+export function argmin(self: Tensor, dim?: number | null, keepdim = false): Tensor {
+  return argmaxBy(self, "argmin", dim ?? undefined, keepdim, (x) => {
+    if (x.dtype.isFloat) return neg(x);
+    return x.dtype.kind === "bool" ? logicalNot(x) : turned(x);
+  });
+}
+function argmaxBy(
+  self: Tensor,
+  method: string,
+  dim: number | undefined,
+  keepdim: boolean,
+  key: (x: Tensor) => Tensor,
+): Tensor {
+  if (dim === undefined) {
+    const at = argmaxBy(flatten(self), method, 0, true, key);
+    return reshape(at, keepdim ? self.shape.map(() => 1) : []);
+  }
+  const axes = requireElements(self, method, dim);
+  const [at] = axes;
+  if (at === undefined) return fullLike(self, 0, { dtype: dtypes.int32 });
+  const x = key(detach(self));
+  const { shape } = self;
+  const n = shape[at] as number;
+  const best = expand(max(x, at, true), shape);
+  const chosen = bitwiseOr(eq(x, best), isnan(x));
+  // counted from the end, so that the largest is the first
+  const place = rsub(
+    expand(
+      reshape(
+        counting(self, n),
+        shape.map((_, i) => (i === at ? n : 1)),
+      ),
+      shape,
+    ),
+    n,
+  );
+  return drop(rsub(max(where(chosen, place, 0), at, true), n), axes, keepdim);
+}
+export function amax(self: Tensor, dim?: Axes, keepdim = false): Tensor {
+  return extreme(self, "amax", dim, keepdim, "equal");
+}
+export function amin(self: Tensor, dim?: Axes, keepdim = false): Tensor {
+  return extreme(self, "amin", dim, keepdim, "equal");
+}
+export function aminmax(self: Tensor, dim?: number, keepdim = false): [Tensor, Tensor] {
+  return [amin(self, dim, keepdim), amax(self, dim, keepdim)];
+}
+export function maxWithIndices(self: Tensor, dim: number, keepdim = false): [Tensor, Tensor] {
+  return [max(self, dim, keepdim), argmax(self, dim, keepdim)];
+}
+export function minWithIndices(self: Tensor, dim: number, keepdim = false): [Tensor, Tensor] {
+  return [min(self, dim, keepdim), argmin(self, dim, keepdim)];
+}
+
+// ---- sums of another kind ----
+
+export function logsumexp(self: Tensor, dim?: Axes, keepdim = false): Tensor {
+  const axes = dimsOf(self, "logsumexp", dim);
+  const x = cast(self, toFloat(self.dtype));
+  if (isNarrow(x.dtype)) return cast(logsumexp(cast(x, dtypes.float32), dim, keepdim), x.dtype);
+  if (countOf(self, axes) === 0) return drop(log(reduceSum(exp(x), axes)), axes, keepdim);
+  const most = max(detach(x), axes.length === 0 ? undefined : axes, true);
+  // an infinite maximum is its own result, and must not meet itself in a difference
+  const shift = where(isinf(most), 0, most);
+  const out = add(log(reduceSum(exp(sub(detach(x), shift)), axes)), shift);
+  const { shape } = self.lazydata;
+  return drop(
+    wrap(out.lazydata, [x], (g, y) => [mul(expand(g, shape), exp(sub(x, expand(y, shape))))]),
+    axes,
+    keepdim,
+  );
+}
+export function nansum(self: Tensor, dim?: Axes, keepdim = false, typed: Typed = {}): Tensor {
+  return sum(where(isnan(self), 0, self), dim, keepdim, typed);
+}
+export function nanmean(self: Tensor, dim?: Axes, keepdim = false, typed: Typed = {}): Tensor {
+  return div(nansum(self, dim, keepdim, typed), sum(logicalNot(isnan(self)), dim, keepdim));
+}
+export function varMean(self: Tensor, dim?: Axes, keepdim = false, correction = 1): [Tensor, Tensor] {
+  return [variance(self, dim, keepdim, correction), mean(self, dim, keepdim)];
+}
+export function stdMean(self: Tensor, dim?: Axes, keepdim = false, correction = 1): [Tensor, Tensor] {
+  return [std(self, dim, keepdim, correction), mean(self, dim, keepdim)];
+}
+
+// ---- norms ----
+
+export function vectorNorm(
+  self: Tensor,
+  ord = 2,
+  dim?: Axes,
+  keepdim = false,
+  { dtype }: { readonly dtype?: DTypeLike } = {},
+): Tensor {
+  const x = cast(self, dtype ?? toFloat(self.dtype));
+  if (isNarrow(x.dtype)) return cast(vectorNorm(cast(x, dtypes.float32), ord, dim, keepdim), x.dtype);
+  const axes = dimsOf(self, "vectorNorm", dim);
+  if (ord === 0) {
+    const many = drop(reduceSum(cast(ne(x, 0), x.dtype), axes), axes, keepdim);
+    return wrap(many.lazydata, [x], () => [zero(x)]);
+  }
+  if (ord === Infinity) return amax(abs(x), dim, keepdim);
+  if (ord === -Infinity) return amin(abs(x), dim, keepdim);
+  if (ord < 0) requireElements(self, "vectorNorm", dim);
+  const size = abs(detach(x));
+  const out = ord === 1 ? reduceSum(size, axes) : pow(reduceSum(pow(size, ord), axes), 1 / ord);
+  const { shape } = self.lazydata;
+  const norm = wrap(out.lazydata, [x], (g, y) => {
+    const flat = bitwiseOr(eq(x, 0), eq(expand(y, shape), 0));
+    if (ord === 1) return [mul(expand(g, shape), sign(x))];
+    const ratio = where(flat, 1, div(abs(x), where(flat, 1, expand(y, shape))));
+    return [where(flat, 0, mul(mul(expand(g, shape), sign(x)), pow(ratio, ord - 1)))];
+  });
+  return drop(norm, axes, keepdim);
+}
+
+export function dist(self: Tensor, x: Tensor, p = 2): Tensor {
+  requireTensors("dist", { x });
+  return vectorNorm(sub(self, x), p);
+}
+
+// ---- neighbours ----
+
+/** `[start, end)` of one dim; the others stay whole. */
+export function part(self: Tensor, at: number, start: number, end: number): Tensor {
+  return shrink(
+    self,
+    range(self.ndim).map((i): [number, number] | null => (i === at ? [start, end] : null)),
+  );
+}
+export function diff(self: Tensor, n = 1, dim = -1, { prepend, append }: DiffOptions<Tensor> = {}): Tensor {
+  if (self.ndim === 0)
+    throw new ShapeError("diff: a 0-d tensor has no neighbours; expected at least one dim");
+  if (!Number.isInteger(n) || n < 0)
+    throw new ArgumentError(`diff: n is ${n}, expected an integer from 0 up`);
+  const at = axisOf(self, "diff", dim);
+  const ends = [self, append].filter((t) => t !== undefined);
+  const joined = prepend === undefined ? cat(self, ends.slice(1), at) : cat(prepend, ends, at);
+  let out: Tensor = n === 0 ? self : joined;
+  for (let i = 0; i < n; i++) {
+    const size = out.shape[at] as number;
+    const [after, before] = [part(out, at, Math.min(1, size), size), part(out, at, 0, Math.max(0, size - 1))];
+    out = out.dtype.kind === "bool" ? ne(after, before) : sub(after, before);
+  }
+  return out;
+}
+export function trapezoid(
+  self: Tensor,
+  {
+    x,
+    dx = 1,
+    dim = -1,
+  }: {
+    readonly x?: Tensor;
+    readonly dx?: number;
+    readonly dim?: number;
+  } = {},
+): Tensor {
+  const at = axisOf(self, "trapezoid", dim);
+  const n = self.shape[at] as number;
+  if (n === 0) return cast(sum(self, at), toFloat(self.dtype));
+  const mean = mul(add(part(self, at, 1, n), part(self, at, 0, n - 1)), 0.5);
+  if (x === undefined) return mul(sum(mean, at), dx);
+  const places = x as Tensor;
+  if (places.shape.at(places.ndim === 1 ? 0 : at) !== n) {
+    throw new ShapeError(
+      `trapezoid: x has shape ${showShape(places.shape)} for samples of shape ${showShape(self.shape)}; expected ${n} places along dim ${dim}`,
+    );
+  }
+  const gaps = diff(places, 1, places.ndim === 1 ? 0 : at);
+  const aligned =
+    places.ndim === 1
+      ? reshape(
+          gaps,
+          self.shape.map((_, i) => (i === at ? n - 1 : 1)),
+        )
+      : gaps;
+  return sum(mul(mean, aligned), at);
+}

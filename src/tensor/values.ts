@@ -1,0 +1,132 @@
+// Where tensors become values and values tensors: realize, reading to the host, assigning, giving memory back.
+
+import { type DType, decodeArray, type TypedArray, type Value } from "../dtype.ts";
+import { CacheCollector } from "../engine/jit/collector.ts";
+import { realize as realizeBuffers, realizeSync as realizeBuffersSync } from "../engine/realize.ts";
+import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
+import { runAsync, runSync } from "../helpers.ts";
+import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { Device } from "../runtime/registry.ts";
+import { type Element, type NestedArray, TensorCore } from "./core.ts";
+import { showShape } from "./show.ts";
+import type { Tensor } from "./tensor.ts";
+
+// ---- realize ----
+
+export async function realize(self: Tensor): Promise<void> {
+  await realizeBuffers([self.lazydata]);
+}
+export function realizeSync(self: Tensor): void {
+  realizeBuffersSync([self.lazydata]);
+}
+export async function realizeAll(tensors: readonly Tensor[]): Promise<void> {
+  await realizeBuffers(tensors.map((t) => t.lazydata));
+}
+export function realizeAllSync(tensors: readonly Tensor[]): void {
+  realizeBuffersSync(tensors.map((t) => t.lazydata));
+}
+export function dispose(self: Tensor): void {
+  for (const part of self.lazydata.parts) part.base.realized?.dispose();
+}
+
+// ---- read ----
+
+export async function data(self: Tensor): Promise<TypedArray> {
+  const host = onHost(self);
+  await realizeBuffers([host]);
+  return decoded(self, host, await runAsync(host.buffer.read(true)));
+}
+export function dataSync(self: Tensor): TypedArray {
+  const host = onHost(self);
+  realizeBuffersSync([host]);
+  return decoded(self, host, runSync(host.buffer.read(true), "dataSync"));
+}
+export async function tolist(self: Tensor): Promise<NestedArray> {
+  return nest(await data(self), self.dtype, self.shape);
+}
+export function tolistSync(self: Tensor): NestedArray {
+  return nest(dataSync(self), self.dtype, self.shape);
+}
+export async function item(self: Tensor): Promise<Element> {
+  requireOne(self);
+  return element(self.dtype, (await data(self))[0] as Value);
+}
+export function itemSync(self: Tensor): Element {
+  requireOne(self);
+  return element(self.dtype, dataSync(self)[0] as Value);
+}
+/** Reading is one COPY to the host. */
+function onHost(self: Tensor): LazyBuffer {
+  const lb = self.lazydata.gathered;
+  if (!lb.onlyHolds) return lb.contiguous().copyToDevice("EXT");
+  const host = lb.copyToDevice("EXT");
+  if (host.isWhole) return host.contiguous();
+  // nothing can be put in order where nothing computes: that takes a trip to a device that does
+  return host.copyToDevice(Device.DEFAULT).contiguous().copyToDevice("EXT");
+}
+function decoded(self: Tensor, host: LazyBuffer, bytes: Uint8Array): TypedArray {
+  const { dtype } = self;
+  const decode = (b: Uint8Array, n: number): TypedArray => decodeArray(dtype, b, n);
+  const { size } = self;
+  const length = dtype.bytesFor(size);
+  // a copy that was made for this call belongs to the caller; what a jit captures, or the tensor's own array, does not
+  const isOwn = !self.lazydata.gathered.onlyHolds && !CacheCollector.collecting;
+  const plain = decode(isOwn ? bytes.subarray(0, length) : bytes.slice(0, length), size);
+  return CacheCollector.read("data", host.buffer, self.lazydata.size, decode, plain);
+}
+function requireOne(self: Tensor): void {
+  if (self.size === 1) return;
+  throw new ShapeError(
+    `item: shape ${showShape(self.shape)} has ${self.size} elements, item() reads exactly one; use data() or tolist()`,
+  );
+}
+const element = (dtype: DType, x: Value): Element => (dtype.kind === "bool" ? x !== 0 : x);
+
+function nest(
+  values: TypedArray,
+  dtype: DType,
+  shape: readonly number[],
+  at = 0,
+  stride = values.length,
+): NestedArray {
+  const [n, ...rest] = shape;
+  if (n === undefined) return element(dtype, values[at] as Value);
+  const step = n === 0 ? 0 : stride / n;
+  return Array.from({ length: n }, (_, i) => nest(values, dtype, rest, at + i * step, step));
+}
+
+// ---- assign ----
+
+/** Tensors whose value came by an assign: it is their own then, also where it looks like a view of another. */
+const assigned = new WeakSet<Tensor>();
+
+export function assign(self: Tensor, x: Tensor): void {
+  requireAssignable(self, x);
+  const before = self.lazydata;
+  self.lazydata = before.replacedBy(x.lazydata);
+  CacheCollector.assign(self, before);
+  assigned.add(self);
+}
+function requireAssignable(self: Tensor, x: unknown): void {
+  if (!(x instanceof TensorCore)) {
+    const got = Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
+    throw new ArgumentError(
+      `assign: got ${got}, expected a Tensor; use t.assign(t.fullLike(5)) or new Tensor(…)`,
+    );
+  }
+  const show = (t: TensorCore) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
+  const what = `assign: cannot put ${show(x)} into ${show(self)}`;
+  if (showShape(x.shape) !== showShape(self.shape))
+    throw new ShapeError(`${what}; the shapes must be equal (expand or reshape)`);
+  if (x.dtype !== self.dtype)
+    throw new DTypeError(`${what}; the dtypes must be equal: x.cast("${self.dtype.name}")`);
+  if (x.device !== self.device)
+    throw new DeviceError(`${what}; the devices must be equal: x.to("${self.device}")`);
+  // the memory is that of the tensor this one was cut from, which would never hear of the new value
+  const lb = self.lazydata;
+  if (lb.isWhole || lb.isUnrealizedConst || assigned.has(self)) return;
+  throw new ArgumentError(
+    `assign: ${show(self)} is a part or another arrangement of a tensor of shape [${lb.parts[0]?.base.shape}], which would not ` +
+      "change; assign to the whole tensor, write the part with its setitem, or take contiguous() first for a copy",
+  );
+}
