@@ -6,7 +6,6 @@ import { range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import type { Element } from "../core.ts";
 import { bitcast, cast, detach, TensorCore, wrap } from "../core.ts";
-import { fullLike } from "../creation/creation.ts";
 import { expand, requireTensors, reshape } from "../movement/views.ts";
 import { turned } from "../reduce/reduce.ts";
 import type { Tensor } from "../tensor.ts";
@@ -185,7 +184,7 @@ export function isneginf(self: Tensor): Tensor {
   return self.dtype.isFloat ? eq(self, -Infinity) : ne(self, self);
 }
 export function isreal(self: Tensor): Tensor {
-  return fullLike(self, true, { dtype: dtypes.bool });
+  return wrap(self.lazydata.const(1, dtypes.bool));
 }
 export function isfinite(self: Tensor): Tensor {
   return self.dtype.isFloat ? lt(abs(self), Infinity) : eq(self, self);
