@@ -140,8 +140,9 @@ const integers =
 
 /**
  * 2^x = 2^n 2^f with n the nearest integer. NaN goes through the polynomial. The power 2^n is multiplied in
- * two halves, so that neither leaves the format and a subnormal result is rounded once. Adding `magic` and twice the
- * bias leaves n + 2 bias in the low bits: half of it and the rest are the exponents; shifting drops all above.
+ * two halves, so that neither leaves the format and a subnormal result is rounded once. Adding `magic` and
+ * twice the bias leaves n + 2 bias in the low bits: half of it and the rest are the
+ * exponents; shifting drops all above.
  */
 export function exp2<T>(a: Algebra<T>, x: T): T {
   const d = a.dtypeOf(x);
@@ -163,7 +164,10 @@ export function exp2<T>(a: Algebra<T>, x: T): T {
   return mul(mul(root, power(half)), power(a.alu("SUB", n, half)));
 }
 
-/** The same for an x that is not above 0: then the second factor of 2^n can be a constant, and there is one end less to stop at. */
+/**
+ * The same for an x that is not above 0: then the second factor of 2^n can be a constant, and
+ * there is one end less to stop at.
+ */
 function exp2NotPositive<T>(a: Algebra<T>, x: T, format: Format): T {
   const d = a.dtypeOf(x);
   const { add, sub, mul, mulAdd, less, where, polynomial } = notation(a, d);

@@ -13,7 +13,7 @@ const FOLDERS = ["src", "test", "docs", "bench", "scripts", "examples"];
 
 /** Parts of the tree that are not held to a rule yet. Lists that only shrink. */
 const TO_EDIT = {
-  width: ["src", "ARCHITECTURE.md"],
+  width: ["src/codegen", "src/ops.ts", "src/render", "src/tensor", "src/uop", "ARCHITECTURE.md"],
   words: ["src", "test/codegen", "test/tensor", "test/uop", "ARCHITECTURE.md", "docs/reference"],
 };
 

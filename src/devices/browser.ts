@@ -1,5 +1,5 @@
-// The devices of a browser build, a line each. EXT and WASM load with the package, since every program uses them; the
-// rest on first use.
+// The devices of a browser build, a line each. EXT and WASM load with the package, since every program uses
+// them; the rest on first use.
 
 import type { DeviceKinds } from "../runtime/device.ts";
 import * as ext from "./ext.ts";

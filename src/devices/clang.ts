@@ -1,5 +1,5 @@
-// CLANG: kernels as C, compiled by clang or gcc and called through koffi. Memory is plain C memory. It has rings like
-// WASM (wasm/), and the same executors, on the caller's thread and on workers, take its commands.
+// CLANG: kernels as C, compiled by clang or gcc and called through koffi. Memory is plain C memory. It has
+// rings like WASM (wasm/), and the same executors, on the caller's thread and on workers, take its commands.
 
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,9 @@ import { RingProgram } from "./wasm/program.ts";
 /** Node cannot show more than this of foreign memory as one array. */
 const WINDOW = 2 ** 31;
 
-/** Memory of this size and more is asked to be in huge pages: a sum of 64 MiB takes two thirds of the time. */
+/**
+ * Memory of this size and more is asked to be in huge pages: a sum of 64 MiB takes two thirds of the time.
+ */
 const HUGE_FROM = 4 << 20;
 const PAGE = 4096n;
 const MADV_HUGEPAGE = 14;

@@ -1,5 +1,6 @@
-// DISK:/path/to/file holds a file. Nothing is read until bytes are asked for; it computes nothing. A file that is
-// shorter than the tensor on it is refused, a file that is not there yet is made by the first copy into it.
+// DISK:/path/to/file holds a file. Nothing is read until bytes are asked for; it computes nothing. A file
+// that is shorter than the tensor on it is refused, a file that is not there yet is
+// made by the first copy into it.
 
 import { closeSync, existsSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { DeviceError, FileError } from "../errors.ts";

@@ -1,5 +1,5 @@
-// NULL records what it is asked to run, computes nothing and holds nothing: for looking at kernels and for measuring
-// the host side. What is read back from it is zeros.
+// NULL records what it is asked to run, computes nothing and holds nothing: for looking at kernels and for
+// measuring the host side. What is read back from it is zeros.
 
 import { ClangRenderer } from "../render/languages.ts";
 import { type Compiled, HOST_ALIGN, HOST_SLACK, type Launch } from "../runtime/device.ts";

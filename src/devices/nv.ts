@@ -1,5 +1,5 @@
-// NV: an NVIDIA GPU that we drive ourselves (nv/): kernels are CUDA C++ compiled by NVRTC, everything after that is ioctls
-// and words in the GPU's own rings. `NV:1` is the second GPU.
+// NV: an NVIDIA GPU that we drive ourselves (nv/): kernels are CUDA C++ compiled by NVRTC, everything after
+// that is ioctls and words in the GPU's own rings. `NV:1` is the second GPU.
 
 import { isText } from "../codegen/target.ts";
 import { DeviceError, InternalError } from "../errors.ts";

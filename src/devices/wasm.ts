@@ -1,5 +1,5 @@
-// WASM: the default device, in Node and in a page. Its kernels are modules of one function on the memory that holds the
-// rings too (wasm/), executed by workers and by the calling thread.
+// WASM: the default device, in Node and in a page. Its kernels are modules of one function on the memory that
+// holds the rings too (wasm/), executed by workers and by the calling thread.
 
 import { enableRelaxedSimd } from "#host";
 import type { Renderer, Source } from "../codegen/target.ts";

@@ -1,4 +1,5 @@
-// Where the user's code called into the library. Messages of the jit name that line: a replay does not run it again.
+// Where the user's code called into the library. Messages of the jit name that line:
+// a replay does not run it again.
 
 /** The folder that holds the whole library, as sources or as a bundle. */
 const home = new URL("..", import.meta.url).pathname;

@@ -1,6 +1,6 @@
-// Seed 000: a schedule is spread over one queue a device; where data crosses devices, the reader's queue gets a
-// WaitItem and the source's queue the SyncItem it waits for. Running the queue goes from device to device until all is
-// done, always in the same order, whichever device is looked at first.
+// Seed 000: a schedule is spread over one queue a device; where data crosses devices, the reader's queue gets
+// a WaitItem and the source's queue the SyncItem it waits for. Running the queue goes from device to device
+// until all is done, always in the same order, whichever device is looked at first.
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
@@ -190,7 +190,10 @@ export class CommandQueue {
     yield* compileAhead(Device.get(device), this.#queue(device).filter(isItem));
   }
 
-  /** The active device whose first item came first in the schedule; one that would sync only if all others would too. */
+  /**
+   * The active device whose first item came first in the schedule; one that would
+   * sync only if all others would too.
+   */
   #next(active: ReadonlySet<string>): string | undefined {
     let best: { device: string; syncs: boolean; at: number } | undefined;
     for (const device of active) {
@@ -219,8 +222,9 @@ export function showItem(x: QueueItem): string {
 }
 
 /**
- * What comes after the sync on the devices that wait for it comes after all that is queued here. Where all of them can
- * wait for this device's signals, a point on its timeline is enough and the host goes on; else the host stops.
+ * What comes after the sync on the devices that wait for it comes after all that is queued here. Where all of
+ * them can wait for this device's signals, a point on its timeline is enough and the
+ * host goes on; else the host stops.
  */
 function* synchronize({ device, waiting }: SyncItem): Step<unknown> {
   const start = timestamp();

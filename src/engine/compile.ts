@@ -1,5 +1,5 @@
-// From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The second
-// kernel of the same structure costs a look-up.
+// From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The
+// second kernel of the same structure costs a look-up.
 
 import { fitting, type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
@@ -85,8 +85,9 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
 }
 
 /**
- * Starts all kernels of these items that are new, where the device compiles beside the host, and waits for them together. A
- * kernel that fails is left out: it is compiled again when its turn comes, and says then what is wrong.
+ * Starts all kernels of these items that are new, where the device compiles beside the host, and waits for
+ * them together. A kernel that fails is left out: it is compiled again when its turn
+ * comes, and says then what is wrong.
  */
 export function* compileAhead(device: Compiled, items: readonly ScheduleItem[]): Step<void> {
   // a search measures: nothing else may run

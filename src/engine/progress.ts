@@ -1,5 +1,6 @@
-// How far compiling is, for a person who waits: a bar, once it has taken a second in all. Where it is shown, if anywhere, is
-// for the host to say (`showProgress`): a terminal, the lines of DEBUG, a function of the page.
+// How far compiling is, for a person who waits: a bar, once it has taken a second in all. Where it is shown,
+// if anywhere, is for the host to say (`showProgress`): a terminal, the lines of
+// DEBUG, a function of the page.
 
 import { showProgress } from "#host";
 import { timestamp } from "../helpers.ts";

@@ -1,5 +1,6 @@
-// The pipeline on one screen: schedule, (lower, render, compile: compile.ts), enqueue (commandqueue.ts). Two calls never
-// interleave: a realize waits for the one before it, and the sync form refuses to run in the middle of another.
+// The pipeline on one screen: schedule, (lower, render, compile: compile.ts), enqueue (commandqueue.ts). Two
+// calls never interleave: a realize waits for the one before it, and the sync form refuses
+// to run in the middle of another.
 
 import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
@@ -35,8 +36,8 @@ let running = 0;
 const ATTEMPTS = 4;
 
 /**
- * One after another, each starting only when the one before has ended, well or badly. `again`: the work may be started
- * anew, so where memory ran out it gets another chance after what nobody holds was collected.
+ * One after another, each starting only when the one before has ended, well or badly. `again`: the work may
+ * be started anew, so where memory ran out it gets another chance after what nobody holds was collected.
  */
 export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
   running++;

@@ -1,6 +1,7 @@
-// BEAM=n: the list of OptOps for a kernel, found by measuring on the device. From the n best lists so far every op that
-// fits is tried; it ends when nothing gets faster, or time is up. What was found is kept for the next process, or the
-// next visit of a page. Without BEAM the heuristic decides (codegen/opt/heuristics), which is also where the search starts.
+// BEAM=n: the list of OptOps for a kernel, found by measuring on the device. From the n best lists so far
+// every op that fits is tried; it ends when nothing gets faster, or time is up. What was found is kept for
+// the next process, or the next visit of a page. Without BEAM the heuristic decides (codegen/opt/heuristics),
+// which is also where the search starts.
 
 import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
@@ -122,7 +123,9 @@ class Search {
     return timestamp() - this.#start > env.BEAM_SECONDS * 1000;
   }
 
-  /** Compiles and times a list; nothing comes of one that does not fit or that made the same kernel before. */
+  /**
+   * Compiles and times a list; nothing comes of one that does not fit or that made the same kernel before.
+   */
   *#measure(opts: readonly OptOp[], others: readonly Candidate[]): Step<Candidate[]> {
     const kernel = fitting(this.#ast, opts, this.#renderer);
     if (kernel === undefined || kernel.uops.uops.length > MAX_UOPS) return [];

@@ -1,5 +1,5 @@
-// The platform of a page or of a web worker: addresses instead of files, Workers made of text, IndexedDB, hooks of the
-// page. The contract is in contract.ts.
+// The platform of a page or of a web worker: addresses instead of files, Workers made of text, IndexedDB,
+// hooks of the page. The contract is in contract.ts.
 
 import { env } from "../env.ts";
 import { DeviceError, FileError } from "../errors.ts";
@@ -90,8 +90,8 @@ export const canBlock = false;
 export const availableThreads = (): number => globalThis.navigator?.hardwareConcurrency ?? 1;
 
 /**
- * Runs `source`, which defines `start(data)`, in a new thread. `onEnd` hears why it is gone. The text comes as a blob:
- * a page whose Content-Security-Policy has no `worker-src blob:` refuses it.
+ * Runs `source`, which defines `start(data)`, in a new thread. `onEnd` hears why it is gone. The text comes
+ * as a blob: a page whose Content-Security-Policy has no `worker-src blob:` refuses it.
  */
 export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
   const text = `${source}onmessage = ({ data }) => start(data);\n`;

@@ -1,6 +1,6 @@
-// What the library asks of the platform it runs on: files, worker threads, a cache between processes, hooks. node.ts and
-// browser.ts export these names; `#host` is one of the two. Types only. A new platform (Deno, an edge runtime) is one
-// more file that exports them, and a condition in package.json.
+// What the library asks of the platform it runs on: files, worker threads, a cache between processes, hooks.
+// node.ts and browser.ts export these names; `#host` is one of the two. Types only. A new platform (Deno, an
+// edge runtime) is one more file that exports them, and a condition in package.json.
 
 import type { MaybePromise } from "../helpers.ts";
 
@@ -10,8 +10,9 @@ export interface WorkerHandle {
 }
 
 /**
- * A value that is visible to all that a call does, also after its awaits, and to nothing else. Where the platform cannot
- * tell (`exact` is false), everything that happens until the call ends counts as a part of it.
+ * A value that is visible to all that a call does, also after its awaits, and to nothing else. Where the
+ * platform cannot tell (`exact` is false), everything that happens until the
+ * call ends counts as a part of it.
  */
 export interface AsyncScope {
   readonly exact: boolean;
@@ -41,8 +42,9 @@ export interface Host {
   readonly canBlock: boolean;
   availableThreads(): number;
   /**
-   * Runs `source` in a new thread that keeps no process alive. The text defines `start(data, native)`; `native()` gives
-   * a `Native` (native.ts) where the host can call native code. `onEnd` hears why the thread is gone.
+   * Runs `source` in a new thread that keeps no process alive. The text defines `start(data, native)`;
+   * `native()` gives a `Native` (native.ts) where the host can call native code.
+   * `onEnd` hears why the thread is gone.
    */
   spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle;
   /** Switches relaxed SIMD on where WebAssembly has it behind a flag; before the first module is compiled. */

@@ -1,5 +1,6 @@
-// koffi calls C from Node. The package is optional: it is loaded when a device first needs it, and a device that lacks it
-// says so by its own name. Only the part that we use is typed here, so that its types do not reach ours.
+// koffi calls C from Node. The package is optional: it is loaded when a device first needs it, and a device
+// that lacks it says so by its own name. Only the part that we use is typed here, so
+// that its types do not reach ours.
 
 import { DeviceError } from "../errors.ts";
 

@@ -1,8 +1,9 @@
-// Native code and memory for an executor: loads shared objects with koffi and calls their one entry. The class's own text
-// is sent to the workers too, so it uses nothing from outside but the modules it is given.
+// Native code and memory for an executor: loads shared objects with koffi and calls their one entry. The
+// class's own text is sent to the workers too, so it uses nothing from outside but the modules it is given.
 //
-// A worker loads the code itself: an address that another thread looked up cannot be called through koffi there (3.3
-// crashes). The entry takes a table of addresses and a table of variables: 37 ns a call, and no limit of parameters.
+// A worker loads the code itself: an address that another thread looked up cannot be called through koffi
+// there (3.3 crashes). The entry takes a table of addresses and a table of variables: 37 ns a
+// call, and no limit of parameters.
 
 import type { Koffi, KoffiFunction } from "./koffi.ts";
 
@@ -50,7 +51,9 @@ export class Native {
     }
   }
 
-  /** Addresses of two words each and variables stand at word `at`; a range is added unless `begin` is below 0. */
+  /**
+   * Addresses of two words each and variables stand at word `at`; a range is added unless `begin` is below 0.
+   */
   call(
     fn: unknown,
     words: Int32Array,

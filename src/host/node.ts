@@ -1,5 +1,6 @@
-// The platform of Node: files, worker threads, a cache on disk, hooks at the end of the process. The contract is in
-// contract.ts. What most programs never use is loaded when it is first asked for: start-up time is seen by everybody.
+// The platform of Node: files, worker threads, a cache on disk, hooks at the end of the process. The contract
+// is in contract.ts. What most programs never use is loaded when it is first asked for:
+// start-up time is seen by everybody.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { writeFileSync } from "node:fs";
@@ -111,7 +112,10 @@ export const canBlock = true;
 
 export const availableThreads = (): number => availableParallelism();
 
-/** Runs `source`, which defines `start(data)`, in a new thread that keeps no process alive. `onEnd` hears why it is gone. */
+/**
+ * Runs `source`, which defines `start(data)`, in a new thread that keeps no process
+ * alive. `onEnd` hears why it is gone.
+ */
 export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
   const text = `${source}const Native = ${Native};
     const { data, koffi, folder } = require("node:worker_threads").workerData;
@@ -136,7 +140,9 @@ function koffiPath(): string {
   }
 }
 
-/** Node 20 has relaxed SIMD behind a flag, which may be set as long as no module was compiled that uses it. */
+/**
+ * Node 20 has relaxed SIMD behind a flag, which may be set as long as no module was compiled that uses it.
+ */
 export function enableRelaxedSimd(): void {
   if (Number.parseInt(process.versions.node, 10) < 22) setFlagsFromString("--experimental-wasm-relaxed-simd");
 }
@@ -160,8 +166,8 @@ const LINE_PAUSE = 1000;
 let lastLine = -Infinity;
 
 /**
- * Shows how far something is to a person who waits at a terminal; an empty text takes it away. Elsewhere it is a line now
- * and then, with DEBUG only: a log is not for this.
+ * Shows how far something is to a person who waits at a terminal; an empty text takes it away. Elsewhere it
+ * is a line now and then, with DEBUG only: a log is not for this.
  */
 export function showProgress(text: string): void {
   if (!env.PROGRESS) return;

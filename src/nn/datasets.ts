@@ -167,7 +167,8 @@ export interface BatchesOptions {
 /**
  * Every sample once, in batches of `size`.
  * @example
- * [...nn.datasets.batches({ x: Tensor.zeros(10, 3), y: Tensor.zeros(10) }, 4)].map((b) => b.y.shape[0]) // => [4, 4, 2]
+ * const data = { x: Tensor.zeros(10, 3), y: Tensor.zeros(10) };
+ * [...nn.datasets.batches(data, 4)].map((b) => b.y.shape[0]) // => [4, 4, 2]
  */
 export function* batches({ x, y }: Batch, size: number, options: BatchesOptions = {}): Generator<Batch> {
   const n = rows({ x, y }, size);

@@ -209,7 +209,8 @@ const shapeOf = (size: number | readonly number[]): number[] =>
 /**
  * Normalises every sample over its last dims.
  * @example
- * await new nn.LayerNorm(2, { eps: 0 }).forward(new Tensor([[1, 3], [5, 1]])).tolist() // => [[-1, 1], [1, -1]]
+ * const norm = new nn.LayerNorm(2, { eps: 0 });
+ * await norm.forward(new Tensor([[1, 3], [5, 1]])).tolist() // => [[-1, 1], [1, -1]]
  */
 export class LayerNorm {
   weight: Tensor | undefined;

@@ -101,7 +101,8 @@ export interface Update<O extends CommonOptions> {
  * The common part of all optimisers: groups of parameters with options of their own, `zeroGrad` and `step`.
  * @example
  * const [a, b] = [Tensor.ones(2, { requiresGrad: true }), Tensor.ones(3, { requiresGrad: true })];
- * new nn.optim.SGD([{ params: [a] }, { params: [b], lr: 0.5 }], { lr: 0.1 }).groups.map((g) => g.lr) // => [0.1, 0.5]
+ * const opt = new nn.optim.SGD([{ params: [a] }, { params: [b], lr: 0.5 }], { lr: 0.1 });
+ * opt.groups.map((g) => g.lr) // => [0.1, 0.5]
  */
 export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
   readonly #groups: readonly ParamGroup<O>[];

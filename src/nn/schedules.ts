@@ -12,7 +12,8 @@ export type Rule = (step: number, base: number) => number;
 /**
  * Sets the rate of every group by a rule: immediately for step 0, then with every `step()` for the next one.
  * @example
- * new nn.optim.LRScheduler(new nn.optim.SGD([Tensor.ones(1, { requiresGrad: true })], { lr: 1 }), (_, base) => base / 4).lr // => 0.25
+ * const opt = new nn.optim.SGD([Tensor.ones(1, { requiresGrad: true })], { lr: 1 });
+ * new nn.optim.LRScheduler(opt, (_, base) => base / 4).lr // => 0.25
  */
 export class LRScheduler {
   readonly #groups: readonly { lr: number }[];

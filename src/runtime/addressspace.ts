@@ -1,5 +1,5 @@
-// Divides one growing address range into blocks: best fit by size class, neighbours join when freed. Used by devices
-// whose memory is one piece (WASM). Knows nothing of what is stored.
+// Divides one growing address range into blocks: best fit by size class, neighbours join when freed. Used by
+// devices whose memory is one piece (WASM). Knows nothing of what is stored.
 
 const ALIGN = 64;
 const classOf = (size: number): number => Math.floor(Math.log2(size));
@@ -24,7 +24,9 @@ export class AddressSpace {
     return Math.max(ALIGN, Math.ceil(nbytes / ALIGN) * ALIGN);
   }
 
-  /** A start address. The caller makes sure that memory reaches `top`; `fresh` says it was never used before. */
+  /**
+   * A start address. The caller makes sure that memory reaches `top`; `fresh` says it was never used before.
+   */
   alloc(nbytes: number): { at: number; fresh: boolean } {
     const size = AddressSpace.rounded(nbytes);
     const found = this.#find(size);

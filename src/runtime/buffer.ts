@@ -1,5 +1,5 @@
-// A Buffer is room for `size` elements on a device: described first, allocated later, freed when the last user is
-// collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
+// A Buffer is room for `size` elements on a device: described first, allocated later, freed when the last
+// user is collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
 
 import { type DType, decodeArray, type TypedArray } from "../dtype.ts";
 import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
@@ -27,7 +27,10 @@ function release({ device, handle, nbytes, adopted }: Allocation): void {
 }
 const finaliser = new FinalizationRegistry<Allocation>(release);
 
-/** By device: what was allocated since the collector was last pushed and is not freed again, and what was held then. */
+/**
+ * By device: what was allocated since the collector was last pushed and is not freed
+ * again, and what was held then.
+ */
 const pressures = new Map<Compiled, { bytes: number; floor: number }>();
 const pressureOn = (device: Compiled) => getOrMake(pressures, device, () => ({ bytes: 0, floor: 0 }));
 /** The same on all devices, in number. */
@@ -66,7 +69,9 @@ export class Buffer {
     return this.base?.isAllocated ?? this.#allocation !== undefined;
   }
 
-  /** Makes room on the device, filled with zeros; `handle` adopts memory that is there already (host arrays). */
+  /**
+   * Makes room on the device, filled with zeros; `handle` adopts memory that is there already (host arrays).
+   */
   allocate(handle?: Handle): this {
     return this.#allocate(handle, true);
   }
@@ -122,7 +127,9 @@ export class Buffer {
     return Device.get(this.device).allocator.copyin(this.handle, src);
   }
 
-  /** The bytes, without a copy where the device lives in host memory. Valid until the next allocation there. */
+  /**
+   * The bytes, without a copy where the device lives in host memory. Valid until the next allocation there.
+   */
   *read(zeroCopy = false): Step<Uint8Array> {
     if (this.nbytes === 0) return new Uint8Array(0);
     const device = Device.get(this.device);
@@ -153,8 +160,9 @@ export class Buffer {
 
 /**
  * The engine hears little of device memory: a Buffer object is small whatever it holds. So when much more was
- * allocated than freed since the last look, allocate and drop a large untouched ArrayBuffer, which does count, and let
- * one task pass: collected Buffers then reach their finaliser. In a synchronous loop no finaliser can run.
+ * allocated than freed since the last look, allocate and drop a large untouched ArrayBuffer, which does
+ * count, and let one task pass: collected Buffers then reach their finaliser. In a
+ * synchronous loop no finaliser can run.
  */
 export async function relievePressure(): Promise<void> {
   if (!isPressed()) return;
@@ -186,7 +194,10 @@ const dropped = new FinalizationRegistry<{ seen: boolean }>((last) => {
   last.seen = true;
 });
 
-/** Until it is enough, or there is nothing left. A collection is begun and ended over several tasks, up to a dozen. */
+/**
+ * Until it is enough, or there is nothing left. A collection is begun and ended
+ * over several tasks, up to a dozen.
+ */
 async function pushCollector(isEnough: () => boolean, patience = 16): Promise<void> {
   // one that has begun already may miss what was dropped meanwhile
   for (let turn = 0; turn < 2 && !isEnough(); turn++) {

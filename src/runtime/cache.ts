@@ -1,6 +1,7 @@
-// Freed memory is kept for the next buffer of its size: programs ask for the same sizes over and over. For each device at
-// most MEMCACHE megabytes are kept, what was unused longest goes first, and all of it goes before a device says that it is
-// full. Allocators whose memory is the engine's own (host arrays) and files take no part.
+// Freed memory is kept for the next buffer of its size: programs ask for the same sizes over and over. For
+// each device at most MEMCACHE megabytes are kept, what was unused longest goes first, and all of it goes
+// before a device says that it is full. Allocators whose memory is the engine's own (host
+// arrays) and files take no part.
 
 import { env } from "../env.ts";
 import { OutOfMemoryError } from "../errors.ts";
@@ -66,7 +67,9 @@ class FreeList {
 const lists = new Map<Compiled, FreeList>();
 const listOf = (device: Compiled): FreeList => getOrMake(lists, device, () => new FreeList(device));
 
-/** Memory of a device: what was freed before, else new. `zeroed` memory is always the device's own business. */
+/**
+ * Memory of a device: what was freed before, else new. `zeroed` memory is always the device's own business.
+ */
 export function allocOn(device: Compiled, nbytes: number, zeroed: boolean): Handle {
   const { allocator } = device;
   if (!allocator.recycles) return allocator.alloc(nbytes, zeroed);

@@ -1,5 +1,5 @@
-// What the process has done and holds: kernels, operations, bytes moved, bytes allocated by device. Tests watch
-// these to count kernels and to see that memory is given back.
+// What the process has done and holds: kernels, operations, bytes moved, bytes allocated by device. Tests
+// watch these to count kernels and to see that memory is given back.
 
 class Counters {
   /** kernels that ran */

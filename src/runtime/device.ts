@@ -1,11 +1,13 @@
-// The contract of a device: an allocator, a renderer and a compiler, and a way to run what was compiled. What a device can
-// do it states in plain required fields; nobody asks for its name or its class. The registry (registry.ts) finds and opens
-// it by name. Who writes a device reads this file, and registers the device with a line in devices/node.ts or browser.ts.
+// The contract of a device: an allocator, a renderer and a compiler, and a way to run what was compiled. What
+// a device can do it states in plain required fields; nobody asks for its name or its class. The registry
+// (registry.ts) finds and opens it by name. Who writes a device reads this file, and registers the device
+// with a line in devices/node.ts or browser.ts.
 //
-// Every call that may have to wait returns a MaybePromise: the value itself where it is there, else a promise. Whoever
-// calls goes on at once with a value, so a device that never waits costs no task. A promise with `waitSync` (`waitable` in
-// helpers.ts) can also be waited for by blocking. Without it, `dataSync` and the other synchronous calls are refused on
-// this device with an error that says so; nothing else changes (WebGPU: reading back is always asynchronous).
+// Every call that may have to wait returns a MaybePromise: the value itself where it is there, else a
+// promise. Whoever calls goes on at once with a value, so a device that never waits costs no task. A promise
+// with `waitSync` (`waitable` in helpers.ts) can also be waited for by blocking. Without it, `dataSync` and
+// the other synchronous calls are refused on this device with an error that says so; nothing else changes
+// (WebGPU: reading back is always asynchronous).
 
 import type { Renderer, Source } from "../codegen/target.ts";
 import type { MaybePromise, Step } from "../helpers.ts";
@@ -14,15 +16,16 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
 // ---- what is known of a device before it is opened ----
 
 /**
- * What the buffers of a device are. `memory`: kernels compute on it. The others hold data and compute nothing: `array`
- * host arrays, where data comes from and results are read; `file` files, whose path follows the colon of the device's name.
+ * What the buffers of a device are. `memory`: kernels compute on it. The others hold data and compute
+ * nothing: `array` host arrays, where data comes from and results are read; `file` files, whose path follows
+ * the colon of the device's name.
  */
 export type StorageKind = "memory" | "array" | "file";
 
 export interface DeviceModule {
   /**
-   * Opens a device. `name` is canonical and carries what followed the colon: CUDA:1, DISK:/path. Throws a DeviceError
-   * that says what is missing and how to get it. Whoever fails to open it may try again.
+   * Opens a device. `name` is canonical and carries what followed the colon: CUDA:1, DISK:/path. Throws a
+   * DeviceError that says what is missing and how to get it. Whoever fails to open it may try again.
    */
   open(name: string): MaybePromise<Compiled>;
 }
@@ -30,7 +33,10 @@ export interface DeviceModule {
 /** A line of the registry. */
 export interface DeviceKind {
   readonly storage: StorageKind;
-  /** Loads the device's module. It comes at first use: a program does not pay for devices that it does not open. */
+  /**
+   * Loads the device's module. It comes at first use: a program does not pay for
+   * devices that it does not open.
+   */
   load(): MaybePromise<DeviceModule>;
 }
 /** By kind, the part of the name before the colon. */
@@ -49,15 +55,20 @@ export const HOST_ALIGN = 64;
 export interface Allocator<H = Handle> {
   /** Throws OutOfMemoryError where there is no room. `zeroed`: it must read as zeros. */
   alloc(nbytes: number, zeroed: boolean): H;
-  /** Work that was enqueued before may still use the memory: the device must not hand it to anybody too early. */
+  /**
+   * Work that was enqueued before may still use the memory: the device must not hand it to anybody too early.
+   */
   free(handle: H, nbytes: number): void;
-  /** After all work that was enqueued before. `src` may change as soon as the call returns, or its promise resolves. */
+  /**
+   * After all work that was enqueued before. `src` may change as soon as the call
+   * returns, or its promise resolves.
+   */
   copyin(dest: H, src: Uint8Array): MaybePromise<void>;
   /** After all work that was enqueued before; done when it returns, or when its promise resolves. */
   copyout(dest: Uint8Array, src: H): MaybePromise<void>;
   /**
-   * A window on the bytes where the host reaches them, valid until the next allocation; undefined elsewhere. The caller
-   * synchronises first.
+   * A window on the bytes where the host reaches them, valid until the next allocation; undefined elsewhere.
+   * The caller synchronises first.
    */
   view(handle: H, nbytes: number): Uint8Array | undefined;
   /** Memory inside an allocation, for buffers that are views of others. Not freed by itself. */
@@ -66,7 +77,10 @@ export interface Allocator<H = Handle> {
   readonly offsetAlign: number;
   /** Freed memory may be kept and handed out again for the same size (cache.ts). */
   readonly recycles: boolean;
-  /** Dropped tensors may hold so many bytes before the collector is pushed, which takes milliseconds (buffer.ts). */
+  /**
+   * Dropped tensors may hold so many bytes before the collector is pushed, which
+   * takes milliseconds (buffer.ts).
+   */
   readonly slack: number;
   /** `transfer` copies between devices of one `space` without the host, in the order of their work. */
   readonly canTransfer: boolean;
@@ -89,8 +103,9 @@ export interface Program<H = Handle> {
   /** operations and bytes of a launch, for those who measure; set by whoever compiled it */
   cost?: { readonly ops: number; readonly bytes: number } | undefined;
   /**
-   * Enqueues: it comes after all that this device was given before, and its results need not be there when it returns.
-   * With `wait` it is done, and the answer is the seconds that the kernel took, by the device's clock where it has one.
+   * Enqueues: it comes after all that this device was given before, and its results need not be there when it
+   * returns. With `wait` it is done, and the answer is the seconds that the kernel took, by the
+   * device's clock where it has one.
    */
   run(handles: readonly H[], launch: Launch, wait: boolean): MaybePromise<number | undefined>;
 }
@@ -141,7 +156,9 @@ export type GraphMaker = (items: readonly GraphItem[], slots: readonly GraphSlot
 
 // ---- the device ----
 
-/** How devices of one space wait for each other without the host. `F` is a point in the work of one of them. */
+/**
+ * How devices of one space wait for each other without the host. `F` is a point in the work of one of them.
+ */
 export interface Timeline<F = unknown> {
   /** The work that was enqueued here so far. */
   fence(): F;
@@ -153,17 +170,26 @@ export interface Compiled<H = Handle> {
   /** canonical, as in DEV: WASM, CLANG, DISK:/path */
   readonly name: string;
   readonly allocator: Allocator<H>;
-  /** what kernels for it are made of and limited by; undefined where the device holds data and cannot compute */
+  /**
+   * what kernels for it are made of and limited by; undefined where the device holds data and cannot compute
+   */
   readonly renderer: Renderer | undefined;
-  /** devices with the same one reach each other: they transfer, share graphs and wait for each other, as far as they can */
+  /**
+   * devices with the same one reach each other: they transfer, share graphs and wait for
+   * each other, as far as they can
+   */
   readonly space: unknown;
   /** undefined: another device's work waits for this one's on the host, by `synchronize` */
   readonly timeline: Timeline | undefined;
   /** undefined: captured items are executed one by one */
   readonly graph: GraphMaker | undefined;
-  /** PROFILE=1: it notes when things ran by its own clock; false: what `run` enqueues is done when it returns */
+  /**
+   * PROFILE=1: it notes when things ran by its own clock; false: what `run` enqueues is done when it returns
+   */
   readonly keepsTime: boolean;
-  /** compiling goes on beside the host: the kernels of a schedule are started together before any of them runs */
+  /**
+   * compiling goes on beside the host: the kernels of a schedule are started together before any of them runs
+   */
   readonly compilesAside: boolean;
   /** Makes a program of what its renderer gave. Throws a CompileError where the source is refused. */
   compile(name: string, source: Source): MaybePromise<Program<H>>;

@@ -1,6 +1,7 @@
-// PROFILE=1: what ran when, as a trace that Perfetto and chrome://tracing show: a process a device, a track a queue,
-// and the host's own. On HCQ devices the times are the timestamps of signals around each command, read when the
-// command is done; on others the host's clock. The trace is written to PROFILEPATH when the process ends.
+// PROFILE=1: what ran when, as a trace that Perfetto and chrome://tracing show: a process a device, a track a
+// queue, and the host's own. On HCQ devices the times are the timestamps of signals around each command, read
+// when the command is done; on others the host's clock. The trace is written to
+// PROFILEPATH when the process ends.
 
 import { atExit, writeText } from "#host";
 import { env } from "../env.ts";
@@ -158,7 +159,9 @@ class Profiler {
   write(path: string = env.PROFILEPATH): void {
     writeText(path, this.trace());
   }
-  /** At the end of a process that may have done all it should: that its trace is lost does not make it fail. */
+  /**
+   * At the end of a process that may have done all it should: that its trace is lost does not make it fail.
+   */
   #writeLast(): void {
     if (this.#spans.length === 0) return;
     try {
@@ -175,7 +178,10 @@ class Profiler {
   }
 }
 
-/** Spans in the order of their start; those of a track that run at the same time lie on tracks beside each other. */
+/**
+ * Spans in the order of their start; those of a track that run at the same time
+ * lie on tracks beside each other.
+ */
 function apart(spans: readonly Span[]): Span[] {
   /** by track: when each of those beside each other is free again */
   const ends = new Map<string, number[]>();

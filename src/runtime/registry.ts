@@ -1,5 +1,6 @@
-// `Device`: finds devices by name, opens them on first use, keeps them. Which devices there are is said by whoever registers
-// them: engine/devices.ts those of this build. Modules are loaded lazily; those that load at once open synchronously.
+// `Device`: finds devices by name, opens them on first use, keeps them. Which devices there are is said by
+// whoever registers them: engine/devices.ts those of this build. Modules are loaded lazily; those that
+// load at once open synchronously.
 
 import { env } from "../env.ts";
 import { DeviceError } from "../errors.ts";
@@ -152,7 +153,9 @@ export class DeviceRegistry {
     );
   }
 
-  /** A failed opening is forgotten, so that the next attempt (after installing a compiler, say) starts anew. */
+  /**
+   * A failed opening is forgotten, so that the next attempt (after installing a compiler, say) starts anew.
+   */
   #waitFor(canonical: string, opening: Promise<Compiled>): Promise<Compiled> {
     const why = `device ${canonical} is not open yet; await Device.open("${canonical}") first`;
     const settled = Object.assign(

@@ -1,6 +1,7 @@
-// Many kernels at once: what is asked for before anybody waits is compiled together, several kernels in one text and as
-// many compilers as there are cores. Half of a compiler's time for one kernel is its own start. In goes a kernel's C, out
-// comes its own shared object (compiler.ts says what that is), or later a promise that a sync caller can sit out.
+// Many kernels at once: what is asked for before anybody waits is compiled together, several kernels in one
+// text and as many compilers as there are cores. Half of a compiler's time for one kernel is its own start.
+// In goes a kernel's C, out comes its own shared object (compiler.ts says what that is), or later a promise
+// that a sync caller can sit out.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -61,7 +62,10 @@ class Order {
     if (this.#result instanceof Error) throw this.#result;
     return this.#result as Uint8Array;
   }
-  /** With all others that wait, or alone where it has been begun already by processes that only tell the event loop. */
+  /**
+   * With all others that wait, or alone where it has been begun already by processes
+   * that only tell the event loop.
+   */
   #now(): Uint8Array {
     if (waiting.includes(this)) compileWaitingSync();
     this.finish(undefined);
@@ -74,7 +78,9 @@ const orders = new Map<string, Order>();
 /** Those that nobody has begun. */
 let waiting: Order[] = [];
 
-/** The shared object of a kernel: at once if it is kept, else when all that was asked for with it is there. */
+/**
+ * The shared object of a kernel: at once if it is kept, else when all that was asked for with it is there.
+ */
 export function compileTogether(
   compiler: CCompiler,
   name: string,
@@ -212,7 +218,9 @@ class Batch {
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
-/** What stands before the kernel, each definition by itself, and the kernel: two kernels may share a helper. */
+/**
+ * What stands before the kernel, each definition by itself, and the kernel: two kernels may share a helper.
+ */
 function splitPreamble(source: string, name: string): [string[], string] {
   const at = source.indexOf(`void ${name}(`);
   const items: string[] = [];

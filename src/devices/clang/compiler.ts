@@ -1,9 +1,10 @@
-// C text to a shared object: finds gcc or clang, and keeps what they gave for the next process. native.ts loads and calls
-// it. Temporary files are gone when a function returns.
+// C text to a shared object: finds gcc or clang, and keeps what they gave for the next process. native.ts
+// loads and calls it. Temporary files are gone when a function returns.
 //
-// Memory, measured with koffi 3.3 on Node 20, a kernel of three buffers: addresses as bigint from `koffi.alloc`
-// 45 ns a call, typed arrays 96 ns, the addresses written into a table and the table passed 37 ns. The table also
-// escapes koffi's limit of 64 parameters, so every kernel gets a second entry that takes one.
+// Memory, measured with koffi 3.3 on Node 20, a kernel of three buffers: addresses as bigint from
+// `koffi.alloc` 45 ns a call, typed arrays 96 ns, the addresses written into a table and the table passed 37
+// ns. The table also escapes koffi's limit of 64 parameters, so every kernel gets
+// a second entry that takes one.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -28,8 +29,8 @@ const CANDIDATES = ["clang", "gcc", "cc"];
 
 const NATIVE = process.arch === "arm64" ? "-mcpu=native" : "-march=native";
 /**
- * Of clang's 2.8 s for the 79 kernels of an MNIST step, -O1 saves a third, and what it leaves out is what makes loops
- * fast; -O2 without its vectorizers saves nothing that could be measured.
+ * Of clang's 2.8 s for the 79 kernels of an MNIST step, -O1 saves a third, and what it leaves out is what
+ * makes loops fast; -O2 without its vectorizers saves nothing that could be measured.
  */
 export const FLAGS = ["-O2", NATIVE, ...ClangLanguage.flags, "-fPIC", "-w", "-x", "c"];
 
@@ -49,8 +50,9 @@ export function findCompiler(
 }
 
 /**
- * The vectors of this processor: 128 bits are everywhere, with AVX2 there are 256. AVX-512 gives these twice the registers; vectors
- * of 512 bits made a softmax a sixth faster, a layer norm slower and products no faster on a processor that halves them.
+ * The vectors of this processor: 128 bits are everywhere, with AVX2 there are 256. AVX-512 gives these twice
+ * the registers; vectors of 512 bits made a softmax a sixth faster, a layer norm slower and products no
+ * faster on a processor that halves them.
  */
 export function vectorsOf({ macros }: CCompiler): Vectors {
   const has = (name: string): boolean => new RegExp(`^#define ${name} `, "m").test(macros);
@@ -129,7 +131,9 @@ export function compileAlone({ compiler, name, source }: Job): Uint8Array {
   });
 }
 
-/** A compiler that also links is three processes, of which two load all of it: 76 ms against 34 with clang 14. */
+/**
+ * A compiler that also links is three processes, of which two load all of it: 76 ms against 34 with clang 14.
+ */
 export const linker = { present: process.platform === "linux" };
 export const LINK = ["-shared"];
 export const LINK_LIBRARIES = ["--as-needed", "-l:libm.so.6"];

@@ -1,7 +1,10 @@
-// The arguments of a kernel as the driver takes them: one block of host memory, buffers first, then variables, behind a
-// list that says where the block is and how long. Written in place: a launch or a graph's update reads it during its call.
+// The arguments of a kernel as the driver takes them: one block of host memory, buffers first, then
+// variables, behind a list that says where the block is and how long. Written in place: a launch or a graph's
+// update reads it during its call.
 
-/** What the list is made of: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END. */
+/**
+ * What the list is made of: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END.
+ */
 const [POINTER, SIZE, END] = [1n, 2n, 0n];
 /** The list has five words, then comes the size that it points to. */
 const HEAD = 6 * 8;
@@ -18,7 +21,9 @@ export class KernelArguments {
     return HEAD + 8 * (buffers + Math.ceil(vals / 2));
   }
 
-  /** `memory` lies at `address`; the arguments lie in it from `offset` on, `bytes` of them with their list. */
+  /**
+   * `memory` lies at `address`; the arguments lie in it from `offset` on, `bytes` of them with their list.
+   */
   constructor(memory: ArrayBuffer, address: number, offset: number, bytes: number) {
     this.extra = address + offset;
     const block = offset + HEAD;

@@ -1,6 +1,7 @@
-// One GPU as the driver sees it: its context, the stream that all of its work goes through, the errors of calls, and waiting.
-// Work on a stream runs in the order in which it was enqueued, so memory changes in that order, too. Kernels fail later
-// than the call that enqueued them: what ran since the last time all was well is kept, to say who may have done it.
+// One GPU as the driver sees it: its context, the stream that all of its work goes through, the errors of
+// calls, and waiting. Work on a stream runs in the order in which it was enqueued, so memory changes in that
+// order, too. Kernels fail later than the call that enqueued them: what ran since the last time all was well
+// is kept, to say who may have done it.
 
 import { DeviceError } from "../../errors.ts";
 import { type MaybePromise, timestamp, waitable } from "../../helpers.ts";

@@ -1,5 +1,5 @@
-// A CUDA device put together: one GPU's context, its memory, its compiler, its graphs. The driver and NVRTC come in as
-// interfaces, so that tests can bring their own; cuda.ts brings NVIDIA's.
+// A CUDA device put together: one GPU's context, its memory, its compiler, its graphs. The driver and NVRTC
+// come in as interfaces, so that tests can bring their own; cuda.ts brings NVIDIA's.
 
 import { isText, type Renderer, type Source } from "../../codegen/target.ts";
 import { InternalError } from "../../errors.ts";

@@ -1,6 +1,7 @@
-// The table of libcuda's functions that we call, with the types of their parameters, and how to load it. It is an
-// interface of plain functions on numbers, so that a test can put a driver of its own in the place of NVIDIA's. Handles
-// and addresses are numbers: the driver gives out none above 2^53. What the calls mean together is left to the others.
+// The table of libcuda's functions that we call, with the types of their parameters, and how to load it. It
+// is an interface of plain functions on numbers, so that a test can put a driver of its own in the place of
+// NVIDIA's. Handles and addresses are numbers: the driver gives out none above 2^53. What the calls mean
+// together is left to the others.
 
 import { DeviceError } from "../../errors.ts";
 import type { Koffi } from "../../host/koffi.ts";

@@ -1,5 +1,6 @@
-// Where NVIDIA's libraries lie: the driver's own, which the system's loader knows, and NVRTC, which comes with the
-// toolkit or with a Python wheel, in one of many places. Gives paths to try, in order; loading is left to the caller.
+// Where NVIDIA's libraries lie: the driver's own, which the system's loader knows, and NVRTC, which comes
+// with the toolkit or with a Python wheel, in one of many places. Gives paths to try, in order;
+// loading is left to the caller.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
@@ -16,7 +17,9 @@ export const DRIVER_PATHS: readonly string[] = WINDOWS
 
 const isNvrtc = (file: string): boolean =>
   WINDOWS ? /^nvrtc64_\d+_\d+\.dll$/.test(file) : /^libnvrtc\.so(\.\d+)*$/.test(file);
-/** What NVRTC opens by name when it first compiles. A wheel's has no path to it, unless it is there already. */
+/**
+ * What NVRTC opens by name when it first compiles. A wheel's has no path to it, unless it is there already.
+ */
 const isBuiltins = (file: string): boolean => /^(lib)?nvrtc-builtins(64_\d+\.dll|\.so\.\d+\.\d+)$/.test(file);
 
 const list = (folder: string): string[] => {
@@ -75,8 +78,8 @@ const nvrtcIn = (folder: string): string[] =>
     .map((f) => join(folder, f));
 
 /**
- * Paths of NVRTC, best first, as they are asked for. The setting CUDA_PATH names a toolkit, a folder, one of Python
- * packages or the file, and then nothing else counts.
+ * Paths of NVRTC, best first, as they are asked for. The setting CUDA_PATH names a toolkit, a folder, one of
+ * Python packages or the file, and then nothing else counts.
  */
 export function* nvrtcPaths(named: string = env.CUDA_PATH): Generator<string> {
   if (named !== "") {

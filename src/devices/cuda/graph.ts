@@ -1,6 +1,7 @@
-// CUDA graphs: a captured run of kernels and copies, given to the driver once and launched with one call. An edge stands
-// where memory demands it (order.ts), so what is independent may overlap. A run changes the parameters of those nodes
-// whose memory, variables or sizes differ from the run before; the driver leaves earlier runs that are in flight alone.
+// CUDA graphs: a captured run of kernels and copies, given to the driver once and launched with one call. An
+// edge stands where memory demands it (order.ts), so what is independent may overlap. A run changes the
+// parameters of those nodes whose memory, variables or sizes differ from the run before; the driver leaves
+// earlier runs that are in flight alone.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, type Step } from "../../helpers.ts";

@@ -1,6 +1,6 @@
-// Headers of the CUDA toolkit that rendered kernels include, in our own words: NVRTC alone, as the driver's machine or a
-// wheel has it, brings none. They define what src/render spells and no more; where the toolkit's own are found, those
-// are used (nvrtc.ts).
+// Headers of the CUDA toolkit that rendered kernels include, in our own words: NVRTC alone, as the driver's
+// machine or a wheel has it, brings none. They define what src/render spells and no more; where the toolkit's
+// own are found, those are used (nvrtc.ts).
 
 const BINARY = ["+", "-", "*", "/"];
 const COMPARE = ["<", ">", "<=", ">=", "==", "!="];

@@ -1,6 +1,6 @@
-// Memory of a GPU. It comes from the driver's pool, which keeps what was freed and hands it out again in the order of the
-// stream, so that neither allocating nor freeing waits. Copies between host and GPU go through pinned memory
-// (staging.ts), copies between GPUs without the host.
+// Memory of a GPU. It comes from the driver's pool, which keeps what was freed and hands it out again in the
+// order of the stream, so that neither allocating nor freeing waits. Copies between host and GPU go through
+// pinned memory (staging.ts), copies between GPUs without the host.
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
@@ -76,7 +76,9 @@ export class CudaAllocator implements Allocator<CudaBlock> {
     if (status !== CUDA.SUCCESS) throw this.#context.failure(`allocating ${megabytes(size)}`, status);
     return Number(this.#out[0]);
   }
-  /** What was freed lately is still in use until the stream gets there, and what the pool keeps is in pieces. */
+  /**
+   * What was freed lately is still in use until the stream gets there, and what the pool keeps is in pieces.
+   */
   #takeAfterTrim(size: number): number {
     const context = this.#context;
     context.block();
@@ -138,7 +140,10 @@ export class CudaAllocator implements Allocator<CudaBlock> {
     to.waitFor(from);
   }
 
-  /** Lets another GPU reach this memory over their own link; where it cannot, the driver goes through the host. */
+  /**
+   * Lets another GPU reach this memory over their own link; where it cannot,
+   * the driver goes through the host.
+   */
   allowAccess(peer: CudaContext): void {
     const context = this.#context;
     const can = new Int32Array(1);

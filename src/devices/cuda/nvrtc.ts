@@ -1,7 +1,7 @@
-// CUDA C++ to machine code with NVRTC. `openNvrtc()` finds and loads the library; a `CudaCompiler` turns kernels into
-// cubins of one architecture, or into PTX where NVRTC is older than the GPU, and keeps them for the next process. Loading
-// the result is left to the devices (CUDA through the driver, NV by itself). One kernel at a time: NVRTC 13 compiles twelve
-// on four threads as fast as one after the other.
+// CUDA C++ to machine code with NVRTC. `openNvrtc()` finds and loads the library; a `CudaCompiler` turns
+// kernels into cubins of one architecture, or into PTX where NVRTC is older than the GPU, and keeps them for
+// the next process. Loading the result is left to the devices (CUDA through the driver, NV by itself). One
+// kernel at a time: NVRTC 13 compiles twelve on four threads as fast as one after the other.
 
 import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
@@ -147,7 +147,10 @@ export interface CudaCode {
   readonly entry: string;
 }
 
-/** Some instructions are for one architecture and no later one (sm_90a); code is made for the GPU that is there. */
+/**
+ * Some instructions are for one architecture and no later one (sm_90a); code is
+ * made for the GPU that is there.
+ */
 const hasOwnInstructions = (arch: number): boolean => arch >= 90;
 
 /** Compiles for one architecture, 90 for sm_90. */
@@ -194,8 +197,8 @@ export class CudaCompiler {
 }
 
 /**
- * The number at the end of a kernel's name depends on what was compiled before, and the same code should be found again.
- * The rest of the name stays, for profilers.
+ * The number at the end of a kernel's name depends on what was compiled before, and the same code should be
+ * found again. The rest of the name stays, for profilers.
  */
 function unnumbered(device: string, name: string, source: string): { entry: string; text: string } {
   const entry = name.replace(/(?<=_[A-Za-z0-9_]+)n\d+$/, "");

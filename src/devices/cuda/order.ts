@@ -1,13 +1,14 @@
-// What comes before what in a captured run of kernels and copies: whoever touched the same bytes before, where one of the two
-// writes; and of large kernels the one before. Takes items and slots, gives for each item the earlier ones that it follows,
-// without those that follow from others.
+// What comes before what in a captured run of kernels and copies: whoever touched the same bytes before,
+// where one of the two writes; and of large kernels the one before. Takes items and slots, gives for each
+// item the earlier ones that it follows, without those that follow from others.
 
 import { getOrMake } from "../../helpers.ts";
 import type { GraphItem, GraphSlot } from "../../runtime/device.ts";
 
 /**
- * Operations and bytes of a kernel that has the GPU to itself anyway. A graph starts a kernel that follows one other sooner than
- * one that several branches meet in or part from: such kernels go in a row, and only small ones beside them.
+ * Operations and bytes of a kernel that has the GPU to itself anyway. A graph starts a kernel that follows
+ * one other sooner than one that several branches meet in or part from: such kernels go in a row,
+ * and only small ones beside them.
  */
 const LARGE = 1 << 22;
 

@@ -1,5 +1,6 @@
-// A compiled kernel on a GPU: loads its code into the driver, launches it, and times it with events when asked to. Launching
-// is the hot path: arguments are written into one block that is always the same, since the driver copies them in its call.
+// A compiled kernel on a GPU: loads its code into the driver, launches it, and times it with events when
+// asked to. Launching is the hot path: arguments are written into one block that is always the same, since
+// the driver copies them in its call.
 
 import type { Source } from "../../codegen/target.ts";
 import { CompileError, DeviceError } from "../../errors.ts";

@@ -1,6 +1,6 @@
-// The way between arrays of the host and a GPU: a ring of pinned memory, which the GPU's copy engine reads and writes by
-// itself. A copy goes in chunks; while the engine moves one, the host fills or empties the next. An event after each chunk
-// says when its place in the ring may be used again.
+// The way between arrays of the host and a GPU: a ring of pinned memory, which the GPU's copy engine reads
+// and writes by itself. A copy goes in chunks; while the engine moves one, the host fills or empties the
+// next. An event after each chunk says when its place in the ring may be used again.
 
 import type { CudaContext } from "./context.ts";
 import { CUDA } from "./driver.ts";

@@ -1,5 +1,6 @@
-// When things ran on a GPU: pairs of events around them. One pair serves whoever waits for a single kernel (DEBUG=2, BEAM);
-// with PROFILE=1 each launch has a pair of its own, read when it is done and handed to the profiler on the host's clock.
+// When things ran on a GPU: pairs of events around them. One pair serves whoever waits for a single kernel
+// (DEBUG=2, BEAM); with PROFILE=1 each launch has a pair of its own, read when it is done and handed to
+// the profiler on the host's clock.
 
 import { env } from "../../env.ts";
 import { clock, profiler, type Span } from "../../runtime/profile.ts";

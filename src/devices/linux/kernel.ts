@@ -1,10 +1,11 @@
-// What devices behind a Linux kernel driver use of the system: files, ioctl, mmap, memory that stays where it is, a
-// barrier. An interface, so that tests put a kernel of their own in its place; `openKernel()` gives the real one, libc
-// through koffi.
+// What devices behind a Linux kernel driver use of the system: files, ioctl, mmap, memory that stays where it
+// is, a barrier. An interface, so that tests put a kernel of their own in its place; `openKernel()` gives the
+// real one, libc through koffi.
 //
-// Memory is seen through an ArrayBuffer on its address (koffi.view): a store by JS is a store to the device. The barrier
-// needs no call either: V8 makes Atomics.store an exchange, which on x64 empties the write-combining buffers like a fence
-// (25 ns; a call through koffi takes 100 and more). Elsewhere it would not, so other processors are refused.
+// Memory is seen through an ArrayBuffer on its address (koffi.view): a store by JS is a store to the device.
+// The barrier needs no call either: V8 makes Atomics.store an exchange, which on x64 empties the
+// write-combining buffers like a fence (25 ns; a call through koffi takes 100 and more). Elsewhere it would
+// not, so other processors are refused.
 
 import { DeviceError } from "../../errors.ts";
 import { type Koffi, openKoffi } from "../../host/koffi.ts";
@@ -33,7 +34,10 @@ export interface LinuxKernel {
   barrier(): void;
 }
 
-/** The request of an ioctl that reads and writes a structure of so many bytes: `_IOWR(type, number, size)` of C. */
+/**
+ * The request of an ioctl that reads and writes a structure of so many bytes:
+ * `_IOWR(type, number, size)` of C.
+ */
 export const iowr = (type: string, number: number, nbytes: number): number =>
   3 * 2 ** 30 + ((nbytes & 0x3fff) << 16) + (type.charCodeAt(0) << 8) + number;
 
@@ -116,7 +120,8 @@ function libcKernel(koffi: KoffiWithErrno, device: string): LinuxKernel {
       if (fd < 0) {
         // a child that is forked must not make copies of pages that the GPU writes
         madvise(address, nbytes, MADV_DONTFORK);
-        // fewer pages to clear and to hold: 256 MiB for the GPU in 60 ms instead of 140; not every kernel has them
+        // fewer pages to clear and to hold: 256 MiB for the GPU in 60 ms instead of
+        // 140; not every kernel has them
         madvise(address, nbytes, MADV_HUGEPAGE);
       }
       return address;

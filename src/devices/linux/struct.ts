@@ -1,5 +1,5 @@
-// A C structure in memory that the Linux kernel can read: fields are written and read by name, by a table of where
-// each lies. Every driver brings its own table; a name that the table lacks fails the type check.
+// A C structure in memory that the Linux kernel can read: fields are written and read by name, by a table of
+// where each lies. Every driver brings its own table; a name that the table lacks fails the type check.
 
 import { InternalError } from "../../errors.ts";
 import type { NativeMemory } from "./kernel.ts";

@@ -1,6 +1,7 @@
-// NV: an NVIDIA GPU without CUDA. What is above the kernel driver: signals and a timeline in memory of the host, streams
-// and arguments in the GPU's, waiting by looking, local memory that grows with what kernels need, and a report that names
-// the kernel when the GPU stumbles. The GPU itself comes in (gpu.ts), and so does the compiler.
+// NV: an NVIDIA GPU without CUDA. What is above the kernel driver: signals and a timeline in memory of the
+// host, streams and arguments in the GPU's, waiting by looking, local memory that grows with what kernels
+// need, and a report that names the kernel when the GPU stumbles. The GPU itself comes in
+// (gpu.ts), and so does the compiler.
 
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { env } from "../../env.ts";
@@ -56,7 +57,9 @@ interface InFlight {
 const [SLICE_MS, WATCH_MS, NAP_MS] = [50, 2, 0.05];
 const LOOKS = 256;
 const HALF = 1 << 20;
-/** Local memory is handed to warps of 32 threads, to pairs of SMs, and lies at addresses as round as these. */
+/**
+ * Local memory is handed to warps of 32 threads, to pairs of SMs, and lies at addresses as round as these.
+ */
 const [WARP_STEP, TPC_STEP, LOCAL_STEP] = [0x200, 0x8000, 0x20000];
 /** As many SMs as the field of the method can say. */
 const ALL_SMS = 0x1ff;
@@ -190,7 +193,10 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     this.transientWords(va, words.length).set(words);
     this.enqueue(kind, va, words.length, []);
   }
-  /** A point that all submissions so far come before: both channels say when they are there. The words lie outside of the memory that a mark is for. */
+  /**
+   * A point that all submissions so far come before: both channels say when they are there. The words lie
+   * outside of the memory that a mark is for.
+   */
   mark(): Mark {
     const value = ++this.#marked;
     const pieces = (["compute", "copy"] as const).map((kind) => {
@@ -316,8 +322,8 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     if (fault !== undefined) throw this.#fail(fault);
   }
   /**
-   * A channel does not recover, so there are new ones, and all that was in flight is dropped: this error is told once, and
-   * who asks next finds a device that works. If that fails too, the device is done for.
+   * A channel does not recover, so there are new ones, and all that was in flight is dropped: this error is
+   * told once, and who asks next finds a device that works. If that fails too, the device is done for.
    */
   #fail(what: string, cause?: unknown): DeviceError {
     const said = `${this.name}: the GPU stopped in ${this.#suspects()}: ${what}`;

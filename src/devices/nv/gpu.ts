@@ -1,6 +1,7 @@
-// What the NV device sees of a GPU: memory with an address, two channels that fetch words, and what the hardware
-// is. The kernel driver (driver/) gives the real one and the tests a mock; what the words say is for commands/.
-// Types only. Every address is below 2^40, where all of the hardware's pointers reach, so a number holds it.
+// What the NV device sees of a GPU: memory with an address, two channels that fetch words, and what the
+// hardware is. The kernel driver (driver/) gives the real one and the tests a mock; what the words say is for
+// commands/. Types only. Every address is below 2^40, where all of the hardware's
+// pointers reach, so a number holds it.
 
 import type { MemorySource } from "../../runtime/hcq/pool.ts";
 
@@ -11,7 +12,10 @@ export interface NVChannel {
   readonly entries: number;
   /** Entries that were handed over and not fetched yet. */
   pending(): number;
-  /** What the GPU says it stumbled over; undefined while the channel is well. It never gets well again, see `restart`. */
+  /**
+   * What the GPU says it stumbled over; undefined while the channel is well. It never
+   * gets well again, see `restart`.
+   */
   fault(): string | undefined;
 }
 
@@ -28,7 +32,10 @@ export interface NVGpu extends MemorySource {
   /** the compute capability without the point: 90 */
   readonly arch: number;
   readonly classes: NVClasses;
-  /** multiprocessors that work; the GPCs, TPCs and SMs below count those that do not too, as local memory has to */
+  /**
+   * multiprocessors that work; the GPCs, TPCs and SMs below count those that do
+   * not too, as local memory has to
+   */
   readonly smCount: number;
   readonly gpcs: number;
   readonly tpcsPerGpc: number;
@@ -44,11 +51,15 @@ export interface NVGpu extends MemorySource {
   readonly copy: NVChannel;
 
   /**
-   * Hands `dwords` words at `va` to the channel and returns: a ring entry, the new end of the ring, a barrier (what was
-   * written to any memory before is seen), the doorbell. Waits only where the ring is full; throws the channel's fault.
+   * Hands `dwords` words at `va` to the channel and returns: a ring entry, the new end of the ring, a barrier
+   * (what was written to any memory before is seen), the doorbell. Waits only where the ring is
+   * full; throws the channel's fault.
    */
   submit(channel: NVChannel, va: number, dwords: number): void;
-  /** Other channels in place of `compute` and `copy`, after a fault. What they had queued is lost, memory stays. */
+  /**
+   * Other channels in place of `compute` and `copy`, after a fault. What they
+   * had queued is lost, memory stays.
+   */
   restart(): void;
   /** Nanoseconds of the GPU's clock, the one of the timestamps in semaphores. */
   time(): bigint;

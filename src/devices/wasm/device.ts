@@ -1,5 +1,6 @@
-// What the devices on the rings have in common (WASM, CLANG): two rings, signals and a timeline in the shared memory,
-// waiting, failing, memory for streams and arguments. A device adds an allocator, a renderer and how kernels are made.
+// What the devices on the rings have in common (WASM, CLANG): two rings, signals and a timeline in the shared
+// memory, waiting, failing, memory for streams and arguments. A device adds an allocator, a
+// renderer and how kernels are made.
 
 import type { DeviceError } from "../../errors.ts";
 import type { MaybePromise } from "../../helpers.ts";

@@ -11,8 +11,8 @@ export interface Names {
 const hex = (word: number | undefined): string => `0x${((word ?? 0) >>> 0).toString(16)}`;
 
 /**
- * `next`: the word that will be executed next gets a mark, -1 for none. `memory`: where the present value of a signal
- * that is waited for is looked up.
+ * `next`: the word that will be executed next gets a mark, -1 for none. `memory`: where the present value of
+ * a signal that is waited for is looked up.
  */
 export function disassemble(
   stream: ArrayLike<number>,

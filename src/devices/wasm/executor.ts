@@ -1,6 +1,7 @@
-// The hardware of WASM: takes submissions from rings in the shared memory and executes their commands. One runs in each
-// worker and one on the host; all do the same, so work never depends on who is there. The class's own text is sent
-// to the workers: it must not use anything from outside but what it is given and what every JavaScript has.
+// The hardware of WASM: takes submissions from rings in the shared memory and executes their commands. One
+// runs in each worker and one on the host; all do the same, so work never depends on who is there. The
+// class's own text is sent to the workers: it must not use anything from outside but what it is given
+// and what every JavaScript has.
 
 import type { Layout } from "./layout.ts";
 
@@ -13,7 +14,9 @@ interface Loaded {
 /** How native code is called, where there is any (clang/native.ts). */
 export interface NativeCalls {
   load(code: Uint8Array): unknown;
-  /** Buffers of two words each and variables stand at word `at`; a range is added unless `begin` is below 0. */
+  /**
+   * Buffers of two words each and variables stand at word `at`; a range is added unless `begin` is below 0.
+   */
   call(
     fn: unknown,
     words: Int32Array,
@@ -26,7 +29,9 @@ export interface NativeCalls {
   /** Native memory as bytes. */
   view(low: number, high: number, nbytes: number): Uint8Array;
 }
-/** Executes what stands at a word; gives the words it took, or 0 where it has to wait, or -1 where it failed. */
+/**
+ * Executes what stands at a word; gives the words it took, or 0 where it has to wait, or -1 where it failed.
+ */
 type Handler = (at: number) => number;
 
 export class Executor {

@@ -1,5 +1,6 @@
-// What all devices on the rings share: the memory, the rings in it, the host's executor and the workers. Decides
-// who executes a submission, waits for signals, and cleans up after a failure. One instance a process.
+// What all devices on the rings share: the memory, the rings in it, the host's executor and the workers.
+// Decides who executes a submission, waits for signals, and cleans up after a
+// failure. One instance a process.
 
 import { canBlock } from "#host";
 import { env } from "../../env.ts";
@@ -139,8 +140,9 @@ export class Hardware {
   }
 
   /**
-   * Who executes: a worker that is awake finds it by itself; sleeping ones are woken, or the first ones started, for
-   * what is worth it; anything else the caller does at once, which costs less than to have it done.
+   * Who executes: a worker that is awake finds it by itself; sleeping ones are woken, or the first ones
+   * started, for what is worth it; anything else the caller does at once, which
+   * costs less than to have it done.
    */
   #dispatch(worth: boolean): void {
     const { workers } = this;
@@ -236,8 +238,8 @@ export class Hardware {
   }
 
   /**
-   * A kernel that failed leaves memory that later work would build on. So all that is in flight is dropped, on every
-   * device that has any; each of them says so once, at its next wait, and works again.
+   * A kernel that failed leaves memory that later work would build on. So all that is in flight is dropped,
+   * on every device that has any; each of them says so once, at its next wait, and works again.
    */
   #giveUp(reason?: string): DeviceError {
     const { words } = this.memory;

@@ -1,5 +1,6 @@
-// Where things lie at the start of the memory that all devices on the rings share, and what the words of a queue mean. Plain
-// data: the executors in the workers get it as a message. Addresses are counted in words of 32 bits.
+// Where things lie at the start of the memory that all devices on the rings share, and what the words of a
+// queue mean. Plain data: the executors in the workers get it as a message. Addresses
+// are counted in words of 32 bits.
 
 import { SCRATCH_BYTES } from "../../render/wasm/wasm.ts";
 
@@ -11,7 +12,8 @@ export const COMMANDS = [
   "memoryBarrier",
   "exec", // kernel, arguments, global size (-1: whole, by one executor)
   "copy", // destination, source, bytes
-  "move", // destination, source, bytes, where native memory takes part: 0 or 1, then low and high word of an address
+  // destination, source, bytes, where native memory takes part: 0 or 1, then low and high word of an address
+  "move",
 ] as const;
 export type RingCommand = (typeof COMMANDS)[number];
 

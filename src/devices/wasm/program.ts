@@ -1,5 +1,6 @@
-// A kernel on the rings: its bytes lie in the shared memory, where each worker that executes it finds them; the record
-// that says where is what an exec command names. A kernel is a WebAssembly module, or native code in a shared object.
+// A kernel on the rings: its bytes lie in the shared memory, where each worker that executes it finds them;
+// the record that says where is what an exec command names. A kernel is a WebAssembly module, or
+// native code in a shared object.
 
 import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import { HCQProgram, type KernArgs } from "../../runtime/hcq/program.ts";
@@ -64,7 +65,9 @@ export class RingProgram extends HCQProgram<HCQCompatAllocRes> {
     const at = this.device.transient.alloc(this.#words(handles, vals) * 4, STREAM_BYTES);
     return new RingKernArgs(this.device, this.#native, at, 0).fill(handles, vals);
   }
-  /** Native code takes addresses of two words, and a table of each: how many there are is known from here on. */
+  /**
+   * Native code takes addresses of two words, and a table of each: how many there are is known from here on.
+   */
   #words(handles: readonly unknown[], vals: readonly unknown[]): number {
     if (!this.#native) return handles.length + vals.length;
     const { words } = this.device.hardware.memory;
@@ -110,7 +113,9 @@ class RingKernArgs implements KernArgs {
   }
 }
 
-/** The records of all kernels: a slot that is free is used again, so that the workers forget what was there. */
+/**
+ * The records of all kernels: a slot that is free is used again, so that the workers forget what was there.
+ */
 export class KernelRecords {
   readonly #free: number[] = [];
   take(alloc: (nbytes: number) => number): number {

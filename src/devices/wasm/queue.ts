@@ -1,5 +1,5 @@
-// How commands for the rings are spelt: the words of layout.ts. A bound stream lies in the shared memory until its queue is
-// collected; another is copied into transient memory of the device at each submission.
+// How commands for the rings are spelt: the words of layout.ts. A bound stream lies in the shared memory
+// until its queue is collected; another is copied into transient memory of the device at each submission.
 
 import { InternalError } from "../../errors.ts";
 import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";

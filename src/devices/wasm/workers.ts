@@ -1,5 +1,5 @@
-// The worker threads that run executors: started when there is work for them, never keeping a process alive, shared by
-// all WASM devices. Where none can be started the host executes everything itself.
+// The worker threads that run executors: started when there is work for them, never keeping a process alive,
+// shared by all WASM devices. Where none can be started the host executes everything itself.
 
 import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#host";
 import { env } from "../../env.ts";
@@ -16,7 +16,10 @@ const MAX_LOSSES = 16;
 export const wantedThreads = (): number =>
   Math.max(1, Math.min(env.THREADS > 0 ? Math.floor(env.THREADS) : availableThreads(), MAX_EXECUTORS - 1));
 
-/** The text of a worker: it defines `start(data, native)`. The bundlers' helper for function names is not there, so it is made. */
+/**
+ * The text of a worker: it defines `start(data, native)`. The bundlers' helper for function
+ * names is not there, so it is made.
+ */
 const workerSource = (): string =>
   `const __name = (f) => f;\nconst Executor = ${Executor};\n` +
   "const start = ({ memory, layout, id, spins }, native) =>\n" +
@@ -57,7 +60,9 @@ export class Workers {
     return [...this.#handles.keys()];
   }
 
-  /** Starts those that are missing. A host that may block computes too while it waits, so it counts as one. */
+  /**
+   * Starts those that are missing. A host that may block computes too while it waits, so it counts as one.
+   */
   start(): void {
     const { words } = this.#memory;
     const threads = wantedThreads();
@@ -66,8 +71,8 @@ export class Workers {
     for (let id = 1; id <= wanted && this.usable; id++) if (!this.#handles.has(id)) this.#start(id);
   }
   /**
-   * They count as awake from here on, not only when they get to run. The bell rings after that, so that one which is
-   * about to sleep does not.
+   * They count as awake from here on, not only when they get to run. The bell rings after that, so that one
+   * which is about to sleep does not.
    */
   wake(): void {
     const { words } = this.#memory;
@@ -97,7 +102,8 @@ export class Workers {
   }
   #lost(id: number, why: string): void {
     if (!this.#handles.delete(id)) return;
-    // one that never came up will not the next time: a page's policy forbids it, or its text does not run here
+    // one that never came up will not the next time: a page's policy forbids
+    // it, or its text does not run here
     const { words } = this.#memory;
     this.#losses = Atomics.load(words, stateOf(id)) === LAYOUT.absent ? MAX_LOSSES : this.#losses + 1;
     this.#onLoss(id, why);

@@ -1,5 +1,6 @@
-// The arguments of one call of a jitted function: the tensors in them in order, the sizes that are bound to a value,
-// and all the rest, which has to stay the same. Here they are taken apart, and compared with those of another call.
+// The arguments of one call of a jitted function: the tensors in them in order, the sizes that are bound to a
+// value, and all the rest, which has to stay the same. Here they are taken apart, and
+// compared with those of another call.
 
 import type { DType } from "../../dtype.ts";
 import { JitError, StaleError } from "../../errors.ts";

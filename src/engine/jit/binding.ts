@@ -1,6 +1,6 @@
-// What goes into a capture and comes out of it. Before: placeholders for the inputs while the function is captured, and all
-// that an eager call would compute first. After: tensors whose memory holds a new value are told so, and the results are
-// made of this call's memory.
+// What goes into a capture and comes out of it. Before: placeholders for the inputs while the function is
+// captured, and all that an eager call would compute first. After: tensors whose memory holds a new value are
+// told so, and the results are made of this call's memory.
 
 import { JitError } from "../../errors.ts";
 import { runSync, type Step } from "../../helpers.ts";
@@ -100,7 +100,10 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
 const basesOf = (t: TensorLike): LazyBuffer[] => t.lazydata.parts.map((p) => p.base);
 const GONE = "was disposed of; reset() the jit";
 
-/** Memory that is written must not be that of anything else in the call: an input's, or that of a tensor from before. */
+/**
+ * Memory that is written must not be that of anything else in the call: an input's,
+ * or that of a tensor from before.
+ */
 export function requireApart(captured: Captured, given: Arguments): void {
   const refuse = (writes: string, shared: string | undefined): never => {
     throw new JitError(

@@ -1,7 +1,8 @@
-// From the trace of a call to what can be replayed. Every buffer of the captured items becomes a slot, and items name
-// their arguments by slot: an input (given with each call), an output (new with each call, so that a result that
-// somebody holdsData is never overwritten), or fixed. Fixed are the memory of tensors that were there before (weights),
-// host data, and what only the items see, which is planned into one arena a device. Nothing here runs anything.
+// From the trace of a call to what can be replayed. Every buffer of the captured items becomes a slot, and
+// items name their arguments by slot: an input (given with each call), an output (new with each call, so that
+// a result that somebody holdsData is never overwritten), or fixed. Fixed are the memory of tensors that were
+// there before (weights), host data, and what only the items see, which is planned into one arena a
+// device. Nothing here runs anything.
 
 import type { DType } from "../../dtype.ts";
 import { InternalError, JitError } from "../../errors.ts";
@@ -90,7 +91,10 @@ export interface Captured {
   readonly memory: MemoryReport;
 }
 
-/** What stands for an input while the function runs: memory of its own, so that each place where it is used is known. */
+/**
+ * What stands for an input while the function runs: memory of its own, so that each
+ * place where it is used is known.
+ */
 export interface Placeholder {
   readonly path: string;
   readonly tensor: TensorLike;
@@ -317,8 +321,8 @@ const STALE =
   "return it from the function";
 
 /**
- * What the function left behind in variables and fields is not what an eager call would have left: none of it can be
- * read. The memory of what only the items see is given back; it lives in the arenas from now on.
+ * What the function left behind in variables and fields is not what an eager call would have left: none of it
+ * can be read. The memory of what only the items see is given back; it lives in the arenas from now on.
  */
 export function seal(trace: Trace, inputs: readonly Placeholder[], kept: ReadonlySet<Buffer>): void {
   const made = trace.items.flatMap(({ item }) => item.lazies.filter((lb) => lb.id >= trace.firstNode));

@@ -1,6 +1,7 @@
-// CacheCollector (seed 004): while a jitted function runs, everything that is executed is added here, and so is what the
-// items do not show: which tensors were assigned to, which random numbers were drawn, which values were read on the
-// host. A Trace is the record of one call. What is made of it is decided in invariants.ts and capture.ts.
+// CacheCollector (seed 004): while a jitted function runs, everything that is executed is added here, and so
+// is what the items do not show: which tensors were assigned to, which random numbers were drawn, which
+// values were read on the host. A Trace is the record of one call. What is made of it is decided
+// in invariants.ts and capture.ts.
 
 import { asyncScope } from "#host";
 import { JitError } from "../../errors.ts";
@@ -23,19 +24,27 @@ export interface TraceItem {
   /** undefined: only memory was wanted */
   readonly runner: Runner | undefined;
   readonly item: ScheduleItem;
-  /** whether the value was built by this call; what waited from before it is computed once and is no part of a capture */
+  /**
+   * whether the value was built by this call; what waited from before it is computed
+   * once and is no part of a capture
+   */
   readonly isNew: boolean;
 }
 
 /** An assign to a tensor that was there before the call. */
 export interface Assigned {
   readonly tensor: TensorLike;
-  /** the memory is the same as before; otherwise the tensor got other memory, which a replay cannot give it */
+  /**
+   * the memory is the same as before; otherwise the tensor got other memory, which a replay cannot give it
+   */
   inPlace: boolean;
   readonly line: string;
 }
 
-/** A random draw: the host buffer that it is copied from, and how it gets the numbers from another place of the stream. */
+/**
+ * A random draw: the host buffer that it is copied from, and how it gets the numbers
+ * from another place of the stream.
+ */
 export interface Draw {
   readonly buffer: Buffer;
   readonly at: number;
@@ -86,7 +95,10 @@ class Collector {
   readonly #running = new Map<unknown, Trace>();
   stream: Stream = { drawn: 0 };
   readonly #settings = new Map<string, () => unknown>();
-  /** how many assigns there were outside of jitted functions, and which was the last one to a tensor or its memory */
+  /**
+   * how many assigns there were outside of jitted functions, and which was the
+   * last one to a tensor or its memory
+   */
   assigns = 0;
   readonly #changed = new WeakMap<object, number>();
 
@@ -148,7 +160,10 @@ class Collector {
       trace.assigned.set(tensor, { tensor, inPlace, line: callerLine() });
   }
 
-  /** Whether somebody outside of jitted functions assigned to a tensor, or to memory, when `assigns` had gone beyond this. */
+  /**
+   * Whether somebody outside of jitted functions assigned to a tensor, or to memory, when
+   * `assigns` had gone beyond this.
+   */
   changedSince(assigns: number, x: object): boolean {
     return this.assigns > assigns && (this.#changed.get(x) ?? 0) > assigns;
   }
@@ -187,7 +202,10 @@ class Collector {
     throw new JitError(`${what} inside a jitted function${at(callerLine())} cannot be replayed; ${instead}`);
   }
 
-  /** Looks at what is about to be computed: a value that the call before built of what it read must not flow on. */
+  /**
+   * Looks at what is about to be computed: a value that the call before built of
+   * what it read must not flow on.
+   */
   look(outs: readonly LazyBuffer[]): void {
     const earlier = this.#trace?.earlier;
     if (earlier === undefined) return;

@@ -1,5 +1,6 @@
-// A capture is compared with the call before it. What a replay would freeze, and what did not stay the same, is refused:
-// numbers compiled into kernels, data made on the host, values carried from call to call outside of device memory.
+// A capture is compared with the call before it. What a replay would freeze, and what did not stay the same,
+// is refused: numbers compiled into kernels, data made on the host, values carried from call to
+// call outside of device memory.
 
 import type { Value } from "../../dtype.ts";
 import { JitError } from "../../errors.ts";
@@ -11,7 +12,9 @@ import { Device } from "../devices.ts";
 import { carried, type Trace } from "./collector.ts";
 
 interface KernelFacts {
-  /** a capture gives each input a buffer of its own, and in the call before it may have been that of a weight */
+  /**
+   * a capture gives each input a buffer of its own, and in the call before it may have been that of a weight
+   */
   readonly formula: string;
   readonly skeleton: string;
   readonly constants: readonly Value[];
@@ -61,7 +64,10 @@ export function isWithin(part: readonly string[], whole: readonly string[]): boo
   return i === part.length;
 }
 
-/** Kernels that are the same but for numbers. The first call may have others besides: it computes weights, too. */
+/**
+ * Kernels that are the same but for numbers. The first call may have others
+ * besides: it computes weights, too.
+ */
 function requireSameNumbers(before: Summary, now: Trace): void {
   const grouped = (kernels: readonly KernelFacts[]): Map<string, KernelFacts[]> => {
     const groups = new Map<string, KernelFacts[]>();

@@ -1,7 +1,8 @@
-// TinyJit (seed 004). Call 0 of a jitted function runs it, call 1 runs it and captures what is executed, from call 2 on
-// the captured items are executed again without the function: inputs are swapped by position, results get memory of
-// their own, values of Variables and random numbers are those of the call. What a replay would get wrong is refused.
-// How a call is recorded: collector.ts; what is refused: invariants.ts; what is kept: capture.ts; how it runs: replay.ts.
+// TinyJit (seed 004). Call 0 of a jitted function runs it, call 1 runs it and captures what is executed, from
+// call 2 on the captured items are executed again without the function: inputs are swapped by position,
+// results get memory of their own, values of Variables and random numbers are those of the call. What a
+// replay would get wrong is refused. How a call is recorded: collector.ts; what is refused: invariants.ts;
+// what is kept: capture.ts; how it runs: replay.ts.
 
 import { env } from "../../env.ts";
 import { JitError } from "../../errors.ts";
@@ -317,22 +318,26 @@ function decorate(method: Method, context: DecoratorContext): Method {
 }
 
 /**
- * Makes a function of tensors fast: its first call runs it, the second runs it and captures which kernels and copies it
- * executes, and from the third on these are executed again without the function, in one go. The result is a promise;
- * `sync` gives it at once.
+ * Makes a function of tensors fast: its first call runs it, the second runs it and captures which kernels and
+ * copies it executes, and from the third on these are executed again without the function, in one go. The
+ * result is a promise; `sync` gives it at once.
  *
- * What is passed in may change from call to call: the values of tensors (not their shapes, types and layouts), and the
- * values of bound Variables. Whatever else the function sees is as it was when captured: other arguments, plain
- * numbers, closures. Memory is looked at anew: weights change by `assign`, inside or outside. Random numbers go on.
+ * What is passed in may change from call to call: the values of tensors (not their shapes, types and
+ * layouts), and the values of bound Variables. Whatever else the function sees is as it was when captured:
+ * other arguments, plain numbers, closures. Memory is looked at anew: weights change by `assign`, inside or
+ * outside. Random numbers go on.
  *
- * Results are new tensors at every call: nothing that you hold is overwritten. They carry no gradient. A tensor that the
- * function makes and does not return cannot be read afterwards. Values may be read on the host inside only to return
- * them: `return t.dot(u).data()` captures the copy, too; `item()` or a look into the array is refused, as is all
- * else that a replay would get wrong. In a page nothing else may compute while an async function is captured.
+ * Results are new tensors at every call: nothing that you hold is overwritten. They carry no gradient. A
+ * tensor that the function makes and does not return cannot be read afterwards. Values may be read on the
+ * host inside only to return them: `return t.dot(u).data()` captures the copy, too; `item()` or a look into
+ * the array is refused, as is all else that a replay would get wrong. In a page nothing else may compute
+ * while an async function is captured.
  *
  * @example
  * const step = new TinyJit((x) => x.mul(2).sum());
- * for (const x of [[1, 2], [3, 4], [5, 6]]) console.log(await (await step(new Tensor(x))).item()); // 6, 14, 22
+ * for (const x of [[1, 2], [3, 4], [5, 6]]) {
+ *   console.log(await (await step(new Tensor(x))).item()); // 6, 14, 22
+ * }
  */
 export const TinyJit = new Proxy(Jit, {
   apply: (_, __, [fn, context]: [Fn, DecoratorContext | undefined]) =>

@@ -1,6 +1,7 @@
-// Where the values of a captured step lie, and in which order its items run. In: the items as they were executed. Out: the
-// order that needs the least memory, and for what only the items see a place in one arena a device: values that live at
-// different times share it, and a result may take the very place of an operand that nobody reads any more.
+// Where the values of a captured step lie, and in which order its items run. In: the items as they were
+// executed. Out: the order that needs the least memory, and for what only the items see a place in one arena
+// a device: values that live at different times share it, and a result may take the very place of an
+// operand that nobody reads any more.
 
 import { dtypes } from "../../dtype.ts";
 import { getOrMake } from "../../helpers.ts";
@@ -57,8 +58,9 @@ export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buff
 }
 
 /**
- * The order of a replay. Copies of host data go first and copies to the host go last where nothing speaks against it: they
- * would cut the run of kernels between them in two. Between them the order is the one that needs the least memory.
+ * The order of a replay. Copies of host data go first and copies to the host go last where nothing speaks
+ * against it: they would cut the run of kernels between them in two. Between them the order is the
+ * one that needs the least memory.
  */
 export function arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): TraceItem[] {
   const items = trace.items.filter((x) => x.isNew);
@@ -106,7 +108,10 @@ interface LiveRange {
   last: number;
 }
 
-/** A result goes where an operand of its size was that is read for the last time, and only at the same element. */
+/**
+ * A result goes where an operand of its size was that is read for the last
+ * time, and only at the same element.
+ */
 function liveRanges(
   items: readonly TraceItem[],
   uses: ReadonlyMap<Buffer, BufferUse>,
@@ -135,7 +140,10 @@ function liveRanges(
   return [...new Set(places.values())];
 }
 
-/** Operands that a kernel of one output reads at the very element it writes. Where threads share an element: none. */
+/**
+ * Operands that a kernel of one output reads at the very element it writes. Where
+ * threads share an element: none.
+ */
 function operandsInPlace({ runner, item: { ast, outputs, inputs } }: TraceItem): Buffer[] {
   if (runner instanceof CompiledRunner && runner.kernel.repeats) return [];
   const [out] = outputs;

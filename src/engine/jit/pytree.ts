@@ -1,6 +1,6 @@
-// Arguments and results of a jitted function are pytrees: arrays and plain objects with leaves in them. A TreeDef is such a
-// tree without its leaves: it can be kept, compared with another one, and filled again. The caller says what a leaf is;
-// everything else has to be equal from call to call.
+// Arguments and results of a jitted function are pytrees: arrays and plain objects with leaves in them. A
+// TreeDef is such a tree without its leaves: it can be kept, compared with another one, and filled again. The
+// caller says what a leaf is; everything else has to be equal from call to call.
 
 import { JitError } from "../../errors.ts";
 

@@ -1,5 +1,5 @@
-// Runs captured items again. All that can be known is worked out once: graphs, programs, sizes, the handles of fixed
-// slots. A run fills in the handles of this call's inputs and outputs and goes through the stages.
+// Runs captured items again. All that can be known is worked out once: graphs, programs, sizes, the handles
+// of fixed slots. A run fills in the handles of this call's inputs and outputs and goes through the stages.
 
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";

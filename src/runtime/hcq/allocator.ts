@@ -1,5 +1,6 @@
-// Memory of an HCQ device. Copies in, copies out and transfers are made of queue commands on the timelines of the
-// devices they touch, so the order of submission is the order in which memory changes; a backend adds alloc and free.
+// Memory of an HCQ device. Copies in, copies out and transfers are made of queue commands on the timelines of
+// the devices they touch, so the order of submission is the order in which memory changes;
+// a backend adds alloc and free.
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
@@ -31,8 +32,8 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
 
   abstract alloc(nbytes: number, zeroed: boolean): R;
   /**
-   * Work that was submitted before may still use the memory. A backend hands it out again at once only to this
-   * device, whose later work comes after; to anyone else when the timeline has passed this point.
+   * Work that was submitted before may still use the memory. A backend hands it out again at once only to
+   * this device, whose later work comes after; to anyone else when the timeline has passed this point.
    */
   abstract free(res: R, nbytes: number): void;
   /** The bytes where the host can reach them, else undefined. */
@@ -95,8 +96,8 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
   }
 
   /**
-   * Between two devices whose signals each other can wait for. The source's copy queue does it, after both; what
-   * either does later comes after it.
+   * Between two devices whose signals each other can wait for. The source's copy queue does it, after both;
+   * what either does later comes after it.
    */
   transfer(dest: R, src: R, nbytes: number): void {
     const [from, to] = [src.device, dest.device];

@@ -1,6 +1,6 @@
-// Seed 003: a device that takes command queues. It has one timeline: a signal whose value says how much of the
-// submitted work is done. Work waits for `timelineValue - 1` and signals `timelineValue`, so that every submission comes
-// after the one before it. A second, shadow signal takes over when the values run out.
+// Seed 003: a device that takes command queues. It has one timeline: a signal whose value says how much of
+// the submitted work is done. Work waits for `timelineValue - 1` and signals `timelineValue`, so that every
+// submission comes after the one before it. A second, shadow signal takes over when the values run out.
 
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
@@ -10,7 +10,10 @@ import { HCQGraph } from "./graph.ts";
 import type { HCQProgram, TimestampPair } from "./program.ts";
 import type { HWCommandQueue, HWComputeQueue, HWCopyQueue } from "./queue.ts";
 
-/** A value that queues and the host set and wait for, and the time of the last `timestamp`. Else device dependent. */
+/**
+ * A value that queues and the host set and wait for, and the time of the last
+ * `timestamp`. Else device dependent.
+ */
 export interface HCQSignal {
   /** for people: `WASM.timeline` */
   readonly label: string;
@@ -63,8 +66,9 @@ export abstract class HCQCompatCompiled implements Compiled {
   abstract readTimestamp(signal: HCQSignal): number;
   abstract setSignal(signal: HCQSignal, value: number): void;
   /**
-   * Until the signal is at the value or above. Returns at once where it is or where this thread may block; else a
-   * promise. Throws what failed on the device, or after `timeoutMs` without any progress, naming what is queued.
+   * Until the signal is at the value or above. Returns at once where it is or where this thread may block;
+   * else a promise. Throws what failed on the device, or after `timeoutMs` without any
+   * progress, naming what is queued.
    */
   abstract waitSignal(signal: HCQSignal, value: number, timeoutMs?: number): MaybePromise<void>;
   /** The same by blocking, wherever this thread is: for the few places that cannot await. */
@@ -98,16 +102,16 @@ export abstract class HCQCompatCompiled implements Compiled {
     return this.timelineValue++;
   }
   /**
-   * Changes timelines where the next value would be past the limit, which drains all peers. Who takes values of several
-   * devices before submitting to any prepares all of them first.
+   * Changes timelines where the next value would be past the limit, which drains all peers. Who takes values
+   * of several devices before submitting to any prepares all of them first.
    */
   prepareTimeline(): void {
     if (this.timelineValue > this.timelineLimit) this.#swapTimelines();
   }
 
   /**
-   * What a queue that signals `value` has to wait for to come after all that was submitted before. It is less than
-   * `value - 1` where the hardware runs what one kind of queue was given in order by itself.
+   * What a queue that signals `value` has to wait for to come after all that was submitted before. It is less
+   * than `value - 1` where the hardware runs what one kind of queue was given in order by itself.
    */
   valueBefore(value: number, _kind: HWCommandQueue["kind"]): number {
     return value - 1;
@@ -134,8 +138,9 @@ export abstract class HCQCompatCompiled implements Compiled {
   }
 
   /**
-   * Every 2^31 submissions the shadow, at 0 again, becomes the timeline. Nobody may still wait for a value of the past
-   * era then, here or on a peer, so all of them are drained; this is the only place where submitting waits.
+   * Every 2^31 submissions the shadow, at 0 again, becomes the timeline. Nobody may still wait for a value of
+   * the past era then, here or on a peer, so all of them are drained; this is the
+   * only place where submitting waits.
    */
   #swapTimelines(): void {
     for (const peer of this.peers()) peer.blockOn(peer.timelineSignal, peer.timelineValue - 1);

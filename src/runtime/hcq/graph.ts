@@ -1,6 +1,7 @@
-// Seed 003: a captured run of kernels and copies as static queues, one of each kind a device, built once and bound, so
-// that the device reads them where they lie. A run changes the words that differ (arguments, sizes, values of the
-// timelines) and submits. Queues of one graph wait for each other by signals; outside of it only timelines are seen.
+// Seed 003: a captured run of kernels and copies as static queues, one of each kind a device, built once and
+// bound, so that the device reads them where they lie. A run changes the words that differ (arguments, sizes,
+// values of the timelines) and submits. Queues of one graph wait for each other by signals; outside
+// of it only timelines are seen.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, type Step, settle } from "../../helpers.ts";
@@ -70,7 +71,9 @@ function sweep(): void {
   });
 }
 
-/** So many runs of a graph are in flight before the host waits for one: while one runs, the next lies ready. */
+/**
+ * So many runs of a graph are in flight before the host waits for one: while one runs, the next lies ready.
+ */
 const DEPTH = 2;
 
 export class HCQGraph implements GraphRunner {
@@ -87,7 +90,10 @@ export class HCQGraph implements GraphRunner {
     return String(this.#instances[0]);
   }
 
-  /** What a device may still read is not changed: a run that comes while the one before is in flight has its own words. */
+  /**
+   * What a device may still read is not changed: a run that comes while the one before
+   * is in flight has its own words.
+   */
   *run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
     const instances = this.#instances;
     if (instances.length < DEPTH && instances[this.#turn]?.isInFlight) {
@@ -268,7 +274,10 @@ function hcq(device: Compiled): HCQCompatCompiled {
   throw new InternalError("a graph of queues on a device without queues");
 }
 
-/** Puts every item into a lane and finds what it has to wait for in others: whoever touched the same bytes before. */
+/**
+ * Puts every item into a lane and finds what it has to wait for in others: whoever
+ * touched the same bytes before.
+ */
 function arrange(
   items: readonly GraphItem[],
   slots: readonly GraphSlot[],

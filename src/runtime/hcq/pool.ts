@@ -1,14 +1,15 @@
-// Small blocks cut from large ones: a new piece of memory takes a kernel driver a good part of a millisecond and
-// whole pages, and most of what a device needs is a few hundred bytes. When a block may be used again is for its
-// owner to know (retired.ts).
+// Small blocks cut from large ones: a new piece of memory takes a kernel driver a good part of a millisecond
+// and whole pages, and most of what a device needs is a few hundred bytes. When a block may be used again is
+// for its owner to know (retired.ts).
 
 import { InternalError } from "../../errors.ts";
 import { AddressSpace } from "../addressspace.ts";
 
 /**
- * Where memory lies. `device`: only the device reaches it. `visible`: the device's memory with a window for the
- * host, which is write-combined: made for writing whole words in order, a read of it takes about a microsecond.
- * `host`: the host's own memory, cached, which the device reads and writes across the bus: signals, staging.
+ * Where memory lies. `device`: only the device reaches it. `visible`: the device's memory with a window for
+ * the host, which is write-combined: made for writing whole words in order, a read of it takes about a
+ * microsecond. `host`: the host's own memory, cached, which the device reads and writes
+ * across the bus: signals, staging.
  */
 export type MemoryKind = "device" | "visible" | "host";
 

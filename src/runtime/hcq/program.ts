@@ -1,5 +1,6 @@
-// A compiled kernel of an HCQ device. `run` is the eager launch: one submission on the device's timeline. Graphs put
-// the same program into queues of their own, with arguments that stay (`allocKernargs`) and are changed in place.
+// A compiled kernel of an HCQ device. `run` is the eager launch: one submission on the device's timeline.
+// Graphs put the same program into queues of their own, with arguments that stay
+// (`allocKernargs`) and are changed in place.
 
 import type { MaybePromise } from "../../helpers.ts";
 import type { Handle, Launch, Program } from "../device.ts";
@@ -40,7 +41,8 @@ export abstract class HCQProgram<H = Handle> implements Program<H> {
     queue.exec(this, kernargs, launch.globalSize, launch.localSize);
     if (times !== undefined) queue.timestamp(times.end);
     queue.signal(device.timelineSignal, value);
-    // taken only now: a launch that was refused signals nothing, and whoever waited for its value would wait forever
+    // taken only now: a launch that was refused signals nothing, and whoever waited
+    // for its value would wait forever
     device.nextTimelineValue();
     queue.submit(device);
     if (times === undefined) return undefined;

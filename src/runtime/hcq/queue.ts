@@ -1,6 +1,6 @@
-// Seed 003: the queues of a device that takes commands as hardware does. A queue is a stream of 32-bit words, built by
-// chained calls and handed over by `submit`; each command has an index (its position), by which the update methods
-// name it later. What the words mean, and who executes them, is the backend's business.
+// Seed 003: the queues of a device that takes commands as hardware does. A queue is a stream of 32-bit words,
+// built by chained calls and handed over by `submit`; each command has an index (its position), by which the
+// update methods name it later. What the words mean, and who executes them, is the backend's business.
 
 import { env } from "../../env.ts";
 import { ArgumentError, InternalError } from "../../errors.ts";
@@ -53,8 +53,8 @@ export interface QueueBackend {
 }
 
 /**
- * Appends one command: `encode` pushes its words to `queue.q`. Every command, built in or a backend's own, is made
- * through this, so that each has an index and a place.
+ * Appends one command: `encode` pushes its words to `queue.q`. Every command, built in or a backend's own, is
+ * made through this, so that each has an index and a place.
  */
 export function hcqCommand<Q extends HWCommandQueue>(
   queue: Q,
@@ -126,8 +126,9 @@ export abstract class HWCommandQueue {
   }
 
   /**
-   * Moves the finished stream into memory of the device: a submission then passes its address instead of its words.
-   * Afterwards commands are only updated, none is added; and only while no submission of this queue is in flight.
+   * Moves the finished stream into memory of the device: a submission then passes its address instead of its
+   * words. Afterwards commands are only updated, none is added; and only while no
+   * submission of this queue is in flight.
    */
   bind(device: HCQCompatCompiled): this {
     this.requireOpen("bind");
@@ -147,8 +148,8 @@ export abstract class HWCommandQueue {
   }
 
   /**
-   * The words of a command that is added. A backend whose launches can do more than start a kernel puts part of it
-   * there and returns what is left; `index` is what an update will name it by, if one can.
+   * The words of a command that is added. A backend whose launches can do more than start a kernel puts part
+   * of it there and returns what is left; `index` is what an update will name it by, if one can.
    */
   spell<K extends CommandName>(name: K, args: CommandArgs[K], _index: number | undefined): readonly number[] {
     return this.backend.encode(name, args);

@@ -1,5 +1,5 @@
-// What was given up while the GPU may still use it. It is freed when a mark that was set afterwards is reached. A mark costs
-// a submission on each channel, so one serves all that was given up since the last.
+// What was given up while the GPU may still use it. It is freed when a mark that was set afterwards is
+// reached. A mark costs a submission on each channel, so one serves all that was given up since the last.
 
 /** A point that all submissions so far come before: whether it is reached. */
 export type Mark = () => boolean;

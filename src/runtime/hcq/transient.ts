@@ -1,5 +1,5 @@
-// Memory for what one submission needs: its stream and the arguments of its kernels. Handed out in order from two
-// halves; a half is used again when everything that was submitted from it is done.
+// Memory for what one submission needs: its stream and the arguments of its kernels. Handed out in order from
+// two halves; a half is used again when everything that was submitted from it is done.
 
 import { InternalError } from "../../errors.ts";
 

@@ -1,6 +1,7 @@
-// A compiled kernel as NVIDIA's compilers write it: an ELF file. Picks one kernel's facts (registers, shared and local
-// memory, barriers, where its parameters go) from the .nv.info attributes and lays out an image of code and constants.
-// The image is moved to its address by `relocate`; putting it there is the program's business.
+// A compiled kernel as NVIDIA's compilers write it: an ELF file. Picks one kernel's facts (registers, shared
+// and local memory, barriers, where its parameters go) from the .nv.info attributes and lays out an image of
+// code and constants. The image is moved to its address by `relocate`; putting it
+// there is the program's business.
 
 import { InternalError } from "../../../errors.ts";
 

@@ -1,5 +1,6 @@
-// The stream that a channel fetches, word by word: a header (opcode, count, subchannel, method) and its data. Spells
-// methods by the names of the class headers, and reads streams back for people and for the mock of the tests.
+// The stream that a channel fetches, word by word: a header (opcode, count, subchannel, method) and its data.
+// Spells methods by the names of the class headers, and reads streams back for people
+// and for the mock of the tests.
 
 import { InternalError } from "../../../errors.ts";
 import { COMPUTE, COPY, HOST } from "./classes.ts";

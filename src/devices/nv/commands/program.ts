@@ -1,5 +1,6 @@
-// A kernel on the GPU: its image in the GPU's memory, the QMD that every launch begins with, and its arguments in constant
-// bank 0, behind the words that the driver would put there (sizes, windows of shared and local memory).
+// A kernel on the GPU: its image in the GPU's memory, the QMD that every launch begins with, and its
+// arguments in constant bank 0, behind the words that the driver would put there (sizes,
+// windows of shared and local memory).
 
 import { DeviceError, InternalError } from "../../../errors.ts";
 import type { HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
@@ -13,12 +14,18 @@ import { carveout, maxBlocks, type Qmd, qmdFor, type Size } from "./qmd.ts";
 /** Words of bank 0 that compiled code reads: sizes of block and grid, windows, the end of the stack. */
 const BANK0 = { block: 0, grid: 3, sharedWindow: 6, localWindow: 8, stack: 10 } as const;
 const STACK_END = 0xfffdc0;
-/** The stack grows down from there; what is above it, to the end of the 16 MiB that a thread can address, is the system's. */
+/**
+ * The stack grows down from there; what is above it, to the end of the 16 MiB that a
+ * thread can address, is the system's.
+ */
 const BEHIND_STACK = 2 ** 24 - STACK_END;
 /** Of a block's shared memory, for the system. Since Hopper the compiler counts it. */
 const RESERVED_SHARED = 1024;
 const SHARED_STEP = 128;
-/** Enough for all blocks of kernels that use none: an SM that is divided anew between two kernels has to be empty. */
+/**
+ * Enough for all blocks of kernels that use none: an SM that is divided anew
+ * between two kernels has to be empty.
+ */
 const USUAL_SHARED = 32 * 1024;
 const REGISTERS_OF_SM = 65536;
 const MAX_THREADS = 1024;

@@ -1,6 +1,6 @@
-// The QMD: the record of one launch that the GPU's scheduler reads. Which bits mean what comes from classes.ts; here is
-// what we put there. Version 4 is Hopper's and runs on an H200; version 3 (Ampere, Ada) is written from the same headers
-// and untested on hardware.
+// The QMD: the record of one launch that the GPU's scheduler reads. Which bits mean what comes from
+// classes.ts; here is what we put there. Version 4 is Hopper's and runs on an H200; version 3 (Ampere, Ada)
+// is written from the same headers and untested on hardware.
 
 import { InternalError } from "../../../errors.ts";
 import { QMD3, QMD4 } from "./classes.ts";
@@ -35,7 +35,10 @@ const [TYPE_GRID_CTA, LAST_GROUP] = [2, 0x3f];
 /** After the last block: what it wrote is seen by all of the GPU. The release adds what the host needs. */
 const L1_MEMBAR = 3;
 
-/** What an SM has: the sizes in KiB to which its memory can be divided between shared and cache, and blocks at most. */
+/**
+ * What an SM has: the sizes in KiB to which its memory can be divided between shared
+ * and cache, and blocks at most.
+ */
 const SM: Readonly<Record<number, { readonly shared: readonly number[]; readonly blocks: number }>> = {
   80: { shared: [0, 8, 16, 32, 64, 100, 132, 164], blocks: 32 },
   86: { shared: [0, 8, 16, 32, 64, 100], blocks: 16 },
@@ -50,7 +53,9 @@ export const maxShared = (arch: number): number => ((smOf(arch).shared.at(-1) as
 const copiesOf = (name: string): number =>
   name.startsWith("CONSTANT") ? 8 : name.startsWith("RELEASE") ? 3 : name.startsWith("DEPENDENT") ? 2 : 1;
 
-/** A QMD as the host knows it. Every change is also written to where it lies on the GPU, once that is known. */
+/**
+ * A QMD as the host knows it. Every change is also written to where it lies on the GPU, once that is known.
+ */
 export abstract class Qmd<F extends Fields = Fields> {
   readonly words: Uint32Array;
   /** a window on the GPU's memory, in which nothing is ever read */
@@ -252,7 +257,9 @@ const prefetch = (codeBytes: number): number => Math.min(codeBytes >>> 8, 0x1ff)
 /** Blocks that an SM holds at most, whatever they need. */
 export const maxBlocks = (arch: number): number => smOf(arch).blocks;
 
-/** The smallest division of an SM's memory with so much shared, or the largest there is, as a QMD writes it. */
+/**
+ * The smallest division of an SM's memory with so much shared, or the largest there is, as a QMD writes it.
+ */
 export function carveout(arch: number, nbytes: number): number {
   const { shared } = smOf(arch);
   return (shared.find((kib) => kib * 1024 >= nbytes) ?? (shared.at(-1) as number)) / 4 + 1;

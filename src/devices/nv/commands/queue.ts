@@ -1,6 +1,7 @@
-// How commands are spelt for the GPU's own rings. Kernels that follow each other become a chain of QMDs: the first is sent
-// by the stream, each starts the next when it is done, and what comes right after a kernel (a signal, a timestamp) is one
-// of its QMD's releases. Only what is left of a command is words for the host class.
+// How commands are spelt for the GPU's own rings. Kernels that follow each other become a chain of QMDs: the
+// first is sent by the stream, each starts the next when it is done, and what comes right after a kernel (a
+// signal, a timestamp) is one of its QMD's releases. Only what is left of a
+// command is words for the host class.
 
 import { ArgumentError, InternalError } from "../../../errors.ts";
 import { getOrMake } from "../../../helpers.ts";
@@ -24,7 +25,10 @@ import { high, low, method, pack, show } from "./methods.ts";
 import { NVKernArgs, NVProgram } from "./program.ts";
 import { QMD_ALIGN, type Qmd } from "./qmd.ts";
 
-/** A signal in memory of the host: its value, and 16 bytes later a second semaphore whose time is the timestamp. */
+/**
+ * A signal in memory of the host: its value, and 16 bytes later a second
+ * semaphore whose time is the timestamp.
+ */
 export interface NVSignal extends HCQSignal {
   readonly va: number;
 }
@@ -72,7 +76,9 @@ const acquire = (va: number, value: number): number[] =>
 const release = (va: number, value: number): number[] =>
   method("HOST", HOST.SEM_ADDR_LO, low(va), high(va), low(value), high(value), RELEASE);
 
-/** A launch of the copy engine that moves nothing: when what was launched before is done, it sets a semaphore. */
+/**
+ * A launch of the copy engine that moves nothing: when what was launched before is done, it sets a semaphore.
+ */
 const COPY_RELEASE = pack(LAUNCH_DMA, {
   DATA_TRANSFER_TYPE: "NONE",
   FLUSH_ENABLE: "TRUE",
@@ -94,7 +100,9 @@ const INVALIDATE = method(
     CONSTANT: "TRUE",
   }),
 );
-/** Sends a QMD when what was sent before it is done; its address, which is not known yet, is the fourth word. */
+/**
+ * Sends a QMD when what was sent before it is done; its address, which is not known yet, is the fourth word.
+ */
 const SEND = [
   ...method("COMPUTE", COMPUTE.WAIT_FOR_IDLE, 0),
   ...method("COMPUTE", COMPUTE.SEND_PCAS_A, 0),

@@ -1,6 +1,6 @@
-// One channel: a ring of entries in the GPU's memory, each the address and length of words to execute, and behind it the
-// USERD page, through which host and GPU tell each other how far they are. Fills the ring and rings the doorbell; what the
-// words say, and when work is done, is for others.
+// One channel: a ring of entries in the GPU's memory, each the address and length of words to execute, and
+// behind it the USERD page, through which host and GPU tell each other how far they are. Fills the ring and
+// rings the doorbell; what the words say, and when work is done, is for others.
 
 import { env } from "../../../env.ts";
 import { DeviceError, InternalError } from "../../../errors.ts";

@@ -1,6 +1,7 @@
-// The two channels of a GPU, as objects of the driver: each in a group of its own, since a group belongs to one engine and
-// falls as a whole. Compute is on the graphics engine, copies on the copy engine that has the most hardware behind it, so
-// that they run beside kernels. Comes with the address space and memory; what goes through a channel is channel.ts.
+// The two channels of a GPU, as objects of the driver: each in a group of its own, since a group belongs to
+// one engine and falls as a whole. Compute is on the graphics engine, copies on the copy engine that has the
+// most hardware behind it, so that they run beside kernels. Comes with the address space and memory; what
+// goes through a channel is channel.ts.
 
 import { DeviceError } from "../../../errors.ts";
 import type { DeviceMemory } from "../../../runtime/hcq/pool.ts";
@@ -95,7 +96,10 @@ function makeGroup(
   return group.handle;
 }
 
-/** Of those that are not shared with the graphics engine the one with the most units: on an H200 559 GB/s against 94. */
+/**
+ * Of those that are not shared with the graphics engine the one with the most units:
+ * on an H200 559 GB/s against 94.
+ */
 function findCopyEngine({ rm, owner }: Ground): number {
   const { subdevice } = owner;
   const all = rm.ask(subdevice, "NV2080_CTRL_CMD_CE_GET_ALL_CAPS", "NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS");

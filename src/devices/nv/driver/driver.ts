@@ -1,6 +1,7 @@
-// Brings one GPU up through the kernel driver and takes it down again: the objects of the resource manager in their order, the
-// address space that the unified memory module owns, a compute and a copy channel, the doorbell. Out comes an `NVGpu`. No
-// CUDA library takes part. Work itself makes no system call: it is words in memory and one store to the doorbell.
+// Brings one GPU up through the kernel driver and takes it down again: the objects of the resource manager in
+// their order, the address space that the unified memory module owns, a compute and a copy channel, the
+// doorbell. Out comes an `NVGpu`. No CUDA library takes part. Work itself makes no system call: it is words
+// in memory and one store to the doorbell.
 
 import { DeviceError } from "../../../errors.ts";
 import type { DeviceMemory, MemoryKind } from "../../../runtime/hcq/pool.ts";

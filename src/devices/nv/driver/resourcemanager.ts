@@ -1,5 +1,6 @@
-// The resource manager of the kernel driver, and its unified memory module: objects are allocated under a parent, asked and
-// freed by handles. Makes the ioctls and turns what is refused into errors; which objects there are is for driver.ts.
+// The resource manager of the kernel driver, and its unified memory module: objects are allocated under a
+// parent, asked and freed by handles. Makes the ioctls and turns what is refused into errors; which
+// objects there are is for driver.ts.
 
 import { DeviceError, OutOfMemoryError } from "../../../errors.ts";
 import { iowr, type LinuxKernel, type NativeMemory } from "../../linux/kernel.ts";
@@ -141,7 +142,10 @@ export class ResourceManager {
     check(what, args.get("rmStatus" as FieldOf<`${C}_PARAMS`>));
   }
 
-  /** A new object of a class under `parent`; its structure, where the class takes one, holds the answer until the next call. */
+  /**
+   * A new object of a class under `parent`; its structure, where the class takes one, holds
+   * the answer until the next call.
+   */
   alloc<S extends StructName>(
     parent: number,
     name: keyof typeof N,

@@ -1,5 +1,6 @@
-// Memory of an NV device. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and out go through
-// memory of the host that the GPU reaches, in parts, so that one part is filled or emptied while another moves.
+// Memory of an NV device. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and
+// out go through memory of the host that the GPU reaches, in parts, so that one part is filled
+// or emptied while another moves.
 
 import { OutOfMemoryError } from "../../../errors.ts";
 import { chain, getOrMake, type MaybePromise } from "../../../helpers.ts";
@@ -21,7 +22,10 @@ export interface NVBlock extends HCQCompatAllocRes {
 /** From here on a buffer has memory of its own, a multiple of a large page. */
 const LARGE = 1 << 20;
 const LARGE_STEP = 1 << 21;
-/** The part of the GPU's memory that is kept for later at most: to have it mapped anew takes up to a millisecond. */
+/**
+ * The part of the GPU's memory that is kept for later at most: to have it mapped
+ * anew takes up to a millisecond.
+ */
 const KEPT = 1 / 4;
 /** The part of it that dropped tensors may hold. */
 const SLACK = 1 / 8;
@@ -160,7 +164,9 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
       this.#copy(this.offset(dest, part.byteLength, at), res, part.byteLength);
     }
   }
-  /** Waits for what is queued, then the parts follow each other quickly: one is read while the next one comes. */
+  /**
+   * Waits for what is queued, then the parts follow each other quickly: one is read while the next one comes.
+   */
   override copyout(dest: Uint8Array, src: NVBlock): MaybePromise<void> {
     return chain(this.device.synchronize(), () => this.#copyParts(dest, src));
   }

@@ -1,6 +1,7 @@
-// Memory of one GPU: blocks on the GPU (with a window for the host or without) and of the host, each at an address that we
-// choose. The unified memory module maps a block there; the resource manager owns it. Large blocks take pages of 2 MiB.
-// Between two blocks some addresses stay empty, so that a kernel that runs past its buffer meets a fault.
+// Memory of one GPU: blocks on the GPU (with a window for the host or without) and of the host, each at an
+// address that we choose. The unified memory module maps a block there; the resource manager owns it. Large
+// blocks take pages of 2 MiB. Between two blocks some addresses stay empty, so that a kernel that runs
+// past its buffer meets a fault.
 
 import { InternalError, OutOfMemoryError } from "../../../errors.ts";
 import { AddressSpace } from "../../../runtime/addressspace.ts";
@@ -16,7 +17,10 @@ const HUGE_FROM = 8 * 2 ** 20;
 /** Node shows no more foreign memory than this as one array. */
 const WINDOW = 2 ** 31;
 
-/** All addresses are below 2^40. What is low, the channels' own, comes first; the windows of kernels come last. */
+/**
+ * All addresses are below 2^40. What is low, the channels' own, comes first;
+ * the windows of kernels come last.
+ */
 export const LAYOUT = {
   channels: 4 * GiB,
   small: [64 * GiB, 256 * GiB],
