@@ -1,11 +1,16 @@
-// The ops, one record each: group, arity, result type, meaning on one value, gradient, what it does to zero padding,
-// and how to express it through other ops where a target lacks it. Adding an op is adding a record here.
-// LazyBuffers, the schedule's LazyOps and the UOps all speak these names.
+// The ops, one record each: group, arity, result type, meaning on one value, gradient, what it does to zero
+// padding, what it costs, what C's library calls it, and how to express it through other ops where a target
+// lacks it. Adding an op is adding its name and its record here: a target needs a spelling only for an op
+// without a decomposition (RequiredOp). LazyBuffers, the schedule's LazyOps and the UOps all speak these
+// names.
 
 import { bounds, type DType, dtypes, type Value, wrap } from "./dtype.ts";
 import { exp2, log2, sin } from "./transcendental.ts";
 
-/** The algebra in which decompositions and gradients are written: `T` is a UOp in codegen, a Tensor in autograd. */
+/**
+ * The algebra in which decompositions and gradients are written: `T` is a UOp in codegen, a Tensor in
+ * autograd.
+ */
 export interface Algebra<T> {
   alu(op: AluOp, ...srcs: readonly T[]): T;
   constant(dtype: DType, value: Value): T;
@@ -50,6 +55,10 @@ export interface OpRecord {
   readonly padSafe: boolean;
   /** how many operations it is made of, or takes the time of, where that is not one */
   readonly cost?: number;
+  /** the name of the function on floats in C's library; languages that have one like it call it so */
+  readonly library?: string;
+  /** of integers in the range of their type the result may be outside of it, and wraps */
+  readonly leavesRange?: true;
   /** `d` is the type of the sources (of the last one for WHERE) */
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
   readonly decompose?: <T>(a: Algebra<T>, ...xs: T[]) => T;
@@ -97,15 +106,17 @@ const binary = { group: "BinaryOps", arity: 2, result: "same", padSafe: true } a
 const comparison = { ...binary, result: "bool", gradient: flat } as const;
 const bits = { ...binary, gradient: flat } as const;
 
-export const OPS: Readonly<Record<AluOp, OpRecord>> = {
+const RECORDS = {
   NEG: {
     ...unary,
+    leavesRange: true,
     evaluate: (d, x) => wrap(d, d.isBig ? -(x as bigint) : d.isInt ? -(x as N) | 0 : -(x as N)),
     gradient: (a, g) => [a.alu("NEG", g)],
   },
   EXP2: {
     ...unary,
     cost: 16,
+    library: "exp2",
     padSafe: false,
     evaluate: float((x) => 2 ** x),
     decompose: exp2,
@@ -114,6 +125,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   LOG2: {
     ...unary,
     cost: 24,
+    library: "log2",
     padSafe: false,
     evaluate: float(Math.log2),
     decompose: log2,
@@ -122,6 +134,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   SIN: {
     ...unary,
     cost: 60,
+    library: "sin",
     evaluate: float(Math.sin),
     decompose: sin,
     // the derivative is the cosine: the sine of what is left to a right angle
@@ -132,6 +145,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   SQRT: {
     ...unary,
     cost: 6,
+    library: "sqrt",
     evaluate: float(Math.sqrt),
     gradient: (a, g, out) => [a.alu("DIV", g, a.alu("MUL", out, a.constant(a.dtypeOf(g), 2)))],
   },
@@ -143,17 +157,19 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     decompose: (a, x) => a.alu("DIV", a.constant(a.dtypeOf(x), 1), x),
     gradient: (a, g, out) => [a.alu("MUL", a.alu("NEG", g), a.alu("MUL", out, out))],
   },
-  TRUNC: { ...unary, evaluate: float(Math.trunc), gradient: flat },
+  TRUNC: { ...unary, library: "trunc", evaluate: float(Math.trunc), gradient: flat },
 
-  ADD: { ...binary, commutative: true, evaluate: add, gradient: (_, g) => [g, g] },
+  ADD: { ...binary, commutative: true, leavesRange: true, evaluate: add, gradient: (_, g) => [g, g] },
   SUB: {
     ...binary,
+    leavesRange: true,
     evaluate: (d, a, b) => wrap(d, d.isBig ? (a as bigint) - (b as bigint) : (a as N) - (b as N)),
     gradient: (a, g) => [g, a.alu("NEG", g)],
   },
   MUL: {
     ...binary,
     commutative: true,
+    leavesRange: true,
     evaluate: mul,
     gradient: (a, g, _, x, y) => [a.alu("MUL", g, y), a.alu("MUL", g, x)],
   },
@@ -164,7 +180,8 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     evaluate: (d, a, b) => wrap(d, (a as N) / (b as N)),
     gradient: (a, g, out, _, y) => [a.alu("DIV", g, y), a.alu("NEG", a.alu("DIV", a.alu("MUL", g, out), y))],
   },
-  IDIV: { ...binary, cost: 10, evaluate: idiv, gradient: flat },
+  /** the smallest integer divided by -1 is too large by one */
+  IDIV: { ...binary, cost: 10, leavesRange: true, evaluate: idiv, gradient: flat },
   MOD: {
     ...binary,
     cost: 10,
@@ -215,6 +232,7 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
   },
   SHL: {
     ...bits,
+    leavesRange: true,
     evaluate: (d, a, b) => wrap(d, d.isBig ? (a as bigint) << BigInt(count(d, b)) : (a as N) << count(d, b)),
   },
   /** arithmetic on signed types, logical on unsigned ones */
@@ -242,11 +260,32 @@ export const OPS: Readonly<Record<AluOp, OpRecord>> = {
     arity: 3,
     result: "same",
     padSafe: true,
+    leavesRange: true,
     evaluate: (d, a, b, c) => add(d, mul(d, a, b), c),
     decompose: (a, x, y, z) => a.alu("ADD", a.alu("MUL", x, y), z),
     gradient: (a, g, _, x, y) => [a.alu("MUL", g, y), a.alu("MUL", g, x), g],
   },
-};
+} as const satisfies Readonly<Record<AluOp, OpRecord>>;
+
+export const OPS: Readonly<Record<AluOp, OpRecord>> = RECORDS;
+
+/** Ops that can be expressed through others. */
+type DecomposedOp = {
+  [K in AluOp]: (typeof RECORDS)[K] extends { readonly decompose: unknown } ? K : never;
+}[AluOp];
+/**
+ * Ops that every target has to spell itself: a table of NativeOps without one of them fails the type check.
+ */
+export type RequiredOp = Exclude<AluOp, DecomposedOp>;
+/** How a target spells the ops it has; what is missing is decomposed. */
+export type NativeOps<S> = Readonly<Record<RequiredOp, S>> & Readonly<Partial<Record<DecomposedOp, S>>>;
+
+/**
+ * A function of C's library that is expressed through other ops where it is missing, or would be called lane
+ * by lane.
+ */
+export const isLibraryFunction = (op: AluOp): boolean =>
+  OPS[op].library !== undefined && OPS[op].decompose !== undefined;
 
 export const opRecord = (op: AluOp): OpRecord => OPS[op];
 /** What computing the op once takes, in plain operations: an estimate that choices are made by. */

@@ -3,6 +3,7 @@
 // nothing here may be computed by it.
 
 import { describe, expect, test } from "vitest";
+import { JSRenderer } from "../src/devices/js.ts";
 import { type DType, dtypes, type Value } from "../src/dtype.ts";
 import {
   type AluOp,
@@ -11,6 +12,7 @@ import {
   isLoadOp,
   isReduceOp,
   LoadOps,
+  type NativeOps,
   OPS,
   opRecord,
   REDUCE,
@@ -19,6 +21,16 @@ import {
   TernaryOps,
   UnaryOps,
 } from "../src/ops.ts";
+import {
+  ClangRenderer,
+  CUDARenderer,
+  clangRenderer,
+  HIPRenderer,
+  MetalRenderer,
+  OpenCLRenderer,
+} from "../src/render/languages.ts";
+import { WASMRenderer } from "../src/render/wasm/wasm.ts";
+import { WGSLRenderer } from "../src/render/wgsl.ts";
 
 const { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64 } = dtypes;
 const { float16, bfloat16, float32, float64 } = dtypes;
@@ -236,5 +248,33 @@ describe("names", () => {
     expect(REDUCE.REDUCE_MAX.identity(float32)).toBe(-Infinity);
     expect(REDUCE.REDUCE_MAX.identity(uint16)).toBe(0);
     expect(REDUCE.SUM.identity(uint64)).toBe(0n);
+  });
+});
+
+describe("what a target has to spell", () => {
+  const vectors = clangRenderer({ widths: [8, 4], accumulators: 12, registers: 16, fused: true });
+  const targets = [
+    ...[JSRenderer, WASMRenderer, ClangRenderer, vectors, CUDARenderer, HIPRenderer, MetalRenderer],
+    ...[OpenCLRenderer, WGSLRenderer],
+  ];
+  const FLOATS: readonly AluOp[] = ["SQRT", "TRUNC", "DIV"];
+
+  test("every op without a decomposition, by every target", () => {
+    const ops = (Object.keys(OPS) as AluOp[]).filter((op) => opRecord(op).decompose === undefined);
+    expect(ops).toContain("ADD");
+    expect(ops).not.toContain("SIN");
+    for (const op of ops) {
+      for (const t of targets)
+        expect(t.has(op, FLOATS.includes(op) ? float32 : int32), `${op} on ${t.name}`).toBe(true);
+    }
+  });
+  test("a table without a required op does not pass the type check, one without a decomposed op does", () => {
+    const full = Object.fromEntries(Object.keys(OPS).map((op) => [op, op])) as Record<AluOp, string>;
+    const { SIN: _, ...withoutSin } = full;
+    const { ADD: __, ...withoutAdd } = full;
+    const good: NativeOps<string> = withoutSin;
+    // @ts-expect-error ADD is missing
+    const bad: NativeOps<string> = withoutAdd;
+    expect([good.SIN, bad.ADD]).toEqual([undefined, undefined]);
   });
 });

@@ -1,11 +1,11 @@
-// Linear UOps to the text of one kernel in a language like C. A language is a table of spellings (languages.ts);
-// this file walks the list once, decides what is inlined and what gets a name, and writes lines. It leaves
-// decomposition, clamps and guards to codegen, and the meaning of each op to spelling.ts.
+// Linear UOps to the text of one kernel in a language like C. A language is a table of spellings
+// (languages.ts); this file walks the list once, decides what is inlined and what gets a name, and writes
+// lines. It leaves decomposition, clamps and guards to codegen, and the meaning of each op to spelling.ts.
 
 import { type Source, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
-import type { AluOp } from "../ops.ts";
+import type { NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
 import { type UOp, type UOpName, valueType } from "../uop/node.ts";
@@ -28,14 +28,19 @@ import {
 } from "./vectors.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
 
-/** The types and the text of a finished body: what a language needs to know to write what stands before it. */
+/**
+ * The types and the text of a finished body: what a language needs to know to write what stands before it.
+ */
 export interface KernelFacts {
   readonly scalars: ReadonlySet<DType>;
   readonly vectors: ReadonlySet<DType>;
   readonly body: string;
 }
 
-/** What the items of a warp do together, and copies that they do not wait for. `helper` is a function that a text calls. */
+/**
+ * What the items of a warp do together, and copies that they do not wait for. `helper` is a function that a
+ * text calls.
+ */
 export interface WarpWords {
   /** the value of the item whose place in the warp differs by these bits */
   readonly shuffle: (x: string, mask: number) => string;
@@ -66,9 +71,15 @@ export interface CStyleLanguage extends Words {
   readonly barrier: string;
   /** undefined where the items of a warp do nothing together */
   readonly warp: WarpWords | undefined;
-  /** bytes of shared memory that a kernel can declare; where it takes more, the launch says how much (`sharedBytes`) */
+  /**
+   * bytes of shared memory that a kernel can declare; where it takes more, the launch says how much
+   * (`sharedBytes`)
+   */
   readonly staticShared: number;
-  /** What stands between `void` and the name of a kernel: how large its workgroups are, and what it keeps in registers. */
+  /**
+   * What stands between `void` and the name of a kernel: how large its workgroups are, and what it keeps in
+   * registers.
+   */
   readonly launchBounds: (size: Size) => string;
   /** how a float4 is made; other vectors replace the name in it */
   readonly float4: string;
@@ -76,9 +87,11 @@ export interface CStyleLanguage extends Words {
   /** `*(data0+i)` instead of `data0[i]` */
   readonly usesPtrArithmetic: boolean;
   readonly extraArgs: readonly string[];
-  /** the group id and the local id along a dimension; absent where the caller says which part of a loop to do */
+  /**
+   * the group id and the local id along a dimension; absent where the caller says which part of a loop to do
+   */
   readonly codeForWorkitem: Readonly<Record<"g" | "l", (dim: number) => string>> | undefined;
-  readonly codeForOp: Readonly<Record<AluOp, Spell>>;
+  readonly codeForOp: NativeOps<Spell>;
   readonly lane: (vector: string, lane: number, count: number) => string;
   readonly bitcast: (to: DType, from: DType, x: string) => string;
   /** a function that `bitcast` calls, if it does */
@@ -124,7 +137,9 @@ class KernelText extends KernelWriter {
   accumulators = 0;
   /** bytes of shared memory so far */
   shared = 0;
-  /** shared memory is one array of so many bytes, which the launch has to give; 0: the text declares all of it */
+  /**
+   * shared memory is one array of so many bytes, which the launch has to give; 0: the text declares all of it
+   */
   readonly dynamicShared: number;
   readonly #unsigned: ReadonlySet<UOp>;
 
@@ -204,6 +219,8 @@ class KernelText extends KernelWriter {
     );
     if (whole !== undefined) return whole;
     const spell = this.language.codeForOp[u.arg];
+    if (spell === undefined)
+      throw new InternalError(`${u.arg}: the language has none; codegen decomposes it`);
     if (!unsigned) return this.perLane(valueType(u), u.srcs, (...xs) => spell(type, ...xs));
     const { typeName } = this.language;
     const twin = type.itemsize === 8 ? dtypes.uint64 : dtypes.uint32;

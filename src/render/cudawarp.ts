@@ -1,7 +1,7 @@
-// What the warps of an NVIDIA GPU (Ampere and later) do together, as functions of CUDA C++ around the instructions that
-// the language has no words for: copies from global to shared memory that nobody waits for, matrices read from shared memory,
-// and products of matrices; and how many of their groups should be at work side by side. languages.ts has the rest of the
-// language.
+// What the warps of an NVIDIA GPU (Ampere and later) do together, as functions of CUDA C++ around the
+// instructions that the language has no words for: copies from global to shared memory that nobody waits for,
+// matrices read from shared memory, and products of matrices; and how many of their groups should be at work
+// side by side. languages.ts has the rest of the language.
 
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
@@ -87,9 +87,10 @@ export const cudaWarp: WarpWords = {
 /** Registers of a multiprocessor. */
 const REGISTERS = 65536;
 /**
- * How many workgroups should share a multiprocessor, if that is not for the compiler to say. One with WMMA and much shared memory gains
- * more from operands that are read ahead than from others beside it. Where sums fill an eighth of the registers or more, two
- * have room with as much again for operands, which a few registers beyond that would undo.
+ * How many workgroups should share a multiprocessor, if that is not for the compiler to say. One with WMMA
+ * and much shared memory gains more from operands that are read ahead than from others beside it. Where sums
+ * fill an eighth of the registers or more, two have room with as much again for operands, which a few
+ * registers beyond that would undo.
  */
 function groupsOf({ items, dynamicShared, multiplies, copies, accumulators }: Size): number[] {
   if (multiplies) return dynamicShared > 0 ? [1] : [];

@@ -1,11 +1,14 @@
-// A choice between two values by comparing just these two is the larger or the smaller of them, and vectors have an
-// instruction for that. In goes a WHERE, out come its operands in the order of those instructions. Renderers spell it.
+// A choice between two values by comparing just these two is the larger or the smaller of them, and vectors
+// have an instruction for that. In goes a WHERE, out come its operands in the order of those instructions.
+// Renderers spell it.
 
 import type { UOp } from "../uop/node.ts";
 
 export interface Extreme {
   readonly largest: boolean;
-  /** [a, b]: the largest is `a < b ? b : a`, the smallest `b < a ? b : a`. Where a comparison fails, it is a. */
+  /**
+   * [a, b]: the largest is `a < b ? b : a`, the smallest `b < a ? b : a`. Where a comparison fails, it is a.
+   */
   readonly of: readonly [UOp, UOp];
 }
 

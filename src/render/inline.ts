@@ -1,22 +1,11 @@
 // Which values of a kernel stand as expressions where they are used, instead of getting a name. In goes the
-// linear list, out comes the set of inlined values. Only values with one user are inlined, and only where this
-// changes neither the meaning (an accumulator is assigned in between) nor the amount of work in a loop.
+// linear list, out comes the set of inlined values. Only values with one user are inlined, and only where
+// this changes neither the meaning (an accumulator is assigned in between) nor the amount of work in a loop.
 
-import type { AluOp } from "../ops.ts";
+import { opCost } from "../ops.ts";
 import { type UOp, type UOpName, valueType } from "../uop/node.ts";
 import { REPEATS_SOURCES } from "./spelling.ts";
 
-/** Worth computing before a loop rather than in it: compilers do not hoist every call. */
-const COSTLY: ReadonlySet<AluOp> = new Set<AluOp>([
-  "EXP2",
-  "LOG2",
-  "SIN",
-  "SQRT",
-  "RECIP",
-  "DIV",
-  "IDIV",
-  "MOD",
-]);
 const CANDIDATES: ReadonlySet<UOpName> = new Set<UOpName>(["ALU", "CAST", "BITCAST", "GEP", "VECTORIZE"]);
 /** Compilers limit how deep brackets nest (clang: 256), and people sooner. */
 const MAX_NESTING = 32;
@@ -24,6 +13,7 @@ const MAX_NESTING = 32;
 /** What a value's text contains if it is inlined. */
 interface Content {
   readonly readsAcc: boolean;
+  /** worth computing before a loop rather than in it: compilers do not hoist every call */
   readonly costly: boolean;
   readonly nesting: number;
 }
@@ -83,7 +73,7 @@ export function planInlining(uops: readonly UOp[], byLane: ByLane): Set<UOp> {
     const inside = u.srcs.map((s) => contents.get(s) ?? NOTHING);
     const content: Content = {
       readsAcc: inside.some((c) => c.readsAcc),
-      costly: inside.some((c) => c.costly) || (u.op === "ALU" && COSTLY.has(u.arg)),
+      costly: inside.some((c) => c.costly) || (u.op === "ALU" && opCost(u.arg) > 1),
       nesting: Math.max(...inside.map((c) => c.nesting)) + 1,
     };
     const uses = users.get(u) ?? [];

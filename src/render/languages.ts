@@ -4,10 +4,10 @@
 import { MMA } from "../codegen/opt/mma.ts";
 import type { Renderer, Support, Target } from "../codegen/target.ts";
 import { type DType, dtypes, SMALL_FLOATS, scalarOf } from "../dtype.ts";
-import type { AluOp } from "../ops.ts";
+import { isLibraryFunction } from "../ops.ts";
 import { type CStyleLanguage, type KernelFacts, renderCStyle } from "./cstyle.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
-import { cstyleOps, type MathFunction, type Words } from "./spelling.ts";
+import { cstyleOps, type Words } from "./spelling.ts";
 import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
 
 type TypeNames = Readonly<Record<string, string>>;
@@ -59,10 +59,13 @@ const libm = (fn: string, d: DType, ...xs: string[]): string => {
 /** Overloaded names; float16 goes through float, so that it rounds as evaluate does. */
 const overloaded =
   (namespace: string) =>
-  (fn: MathFunction, d: DType, ...xs: string[]): string => {
+  (fn: string, d: DType, ...xs: string[]): string => {
     if (d !== dtypes.float16) return `${namespace}${fn}(${xs.join(",")})`;
     return `(half)(${namespace}${fn}(${xs.map((x) => `(float)(${x})`).join(",")}))`;
   };
+
+/** Of the functions that ops.ts could do without, those that C and the languages after it have. */
+const FUNCTIONS: ReadonlySet<string> = new Set(["exp2", "log2", "sin"]);
 
 const XYZW = "xyzw";
 const HEX = "0123456789abcdef";
@@ -74,6 +77,7 @@ const noHelper = (): string => "";
 
 const clangWords: Words = {
   typeName: typeNames(C_TYPES),
+  functions: FUNCTIONS,
   call: libm,
   infinity: "INFINITY",
   nan: "NAN",
@@ -87,8 +91,9 @@ typedef __fp16 half;
 typedef _Float16 half;
 #endif`;
 
-const usesMath = (body: string): boolean =>
-  /\b(?:exp2|log2|sin|sqrt|trunc|fmod)f?\(|\b(?:INFINITY|NAN)\b/.test(body);
+const CALLS = new RegExp(
+  `\\b(?:${[...FUNCTIONS, "sqrt", "trunc", "fmod"].join("|")})f?\\(|\\b(?:INFINITY|NAN)\\b`,
+);
 
 /** C for clang and gcc. */
 export const ClangLanguage: CStyleLanguage = {
@@ -121,7 +126,7 @@ export const ClangLanguage: CStyleLanguage = {
   // two buffers of different types may be one memory
   flags: ["-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing"],
   preamble: ({ scalars, body }) => [
-    ...(usesMath(body) ? ["#include <math.h>"] : []),
+    ...(CALLS.test(body) ? ["#include <math.h>"] : []),
     ...(scalars.has(dtypes.float16) ? [HALF] : []),
     ...vectorPreamble(body, clangWords.typeName),
   ],
@@ -132,6 +137,7 @@ export const ClangLanguage: CStyleLanguage = {
 /** The precise namespace keeps its accuracy whatever the host says about fast math. */
 const metalWords: Words = {
   typeName: typeNames({ ...GPU_TYPES, bool: "bool" }),
+  functions: FUNCTIONS,
   call: overloaded("precise::"),
   infinity: "INFINITY",
   nan: "NAN",
@@ -181,6 +187,7 @@ const cudaWords: Words = {
       bfloat16: "bfloat16x",
     },
   ),
+  functions: FUNCTIONS,
   call: libm,
   infinity: "__int_as_float(0x7f800000)",
   nan: "__int_as_float(0x7fc00000)",
@@ -257,6 +264,7 @@ const hipTypes = typeNames({ ...C_TYPES, bool: "bool", float16: "_Float16" });
 const BITS: Readonly<Record<string, number>> = { float16: 16, float32: 32, float64: 64 };
 const hipWords: Words = {
   typeName: hipTypes,
+  functions: FUNCTIONS,
   call: (fn, d, ...xs) => `__ocml_${fn}_f${BITS[d.name]}(${xs.join(",")})`,
   infinity: "__builtin_inff()",
   nan: '__builtin_nanf("")',
@@ -280,12 +288,16 @@ extern "C" {\n${[dtypes.float32, dtypes.float64, dtypes.float16]
 
 /** The functions of ocml that HIP_PREFIX does not declare. */
 const hipDeclarations = (body: string): string[] => {
-  const called = new Set(body.match(/__ocml_(?:trunc|fmod)_f\d+/g));
-  return [...called].map((f) => {
-    const t = hipTypes(dtypes.all.find((d) => d.isFloat && f.endsWith(`f${BITS[d.name]}`)) ?? dtypes.float32);
-    const args = f.includes("fmod") ? `${t}, ${t}` : t;
-    return `extern "C" __attribute__((device)) __attribute__((const)) ${t} ${f}(${args});`;
-  });
+  const called = new Set(body.match(/__ocml_\w+_f\d+/g));
+  return [...called]
+    .filter((f) => !HIP_PREFIX.includes(f))
+    .map((f) => {
+      const t = hipTypes(
+        dtypes.all.find((d) => d.isFloat && f.endsWith(`f${BITS[d.name]}`)) ?? dtypes.float32,
+      );
+      const args = f.includes("fmod") ? `${t}, ${t}` : t;
+      return `extern "C" __attribute__((device)) __attribute__((const)) ${t} ${f}(${args});`;
+    });
 };
 
 export const HIPLanguage: CStyleLanguage = {
@@ -339,6 +351,7 @@ const openclWords: Words = {
     { ...GPU_TYPES, bool: "uchar", float16: "ushort" },
     { bool: "uchar", bfloat16: "ushort" },
   ),
+  functions: FUNCTIONS,
   call: overloaded(""),
   infinity: "INFINITY",
   nan: "NAN",
@@ -391,7 +404,7 @@ const renderer = (
 ): Renderer<string> => ({
   ...limits,
   support: (d) => lacks[scalarOf(d).name] ?? (SMALL_FLOATS.has(scalarOf(d)) ? "bits" : "native"),
-  has: () => true,
+  has: (op) => language.codeForOp[op] !== undefined,
   saturatingCast: false,
   safeDivision: false,
   hasThreads: false,
@@ -411,18 +424,17 @@ export const ClangRenderer: Renderer<string> = renderer(
   { float16: "storage", bfloat16: "bits" },
 );
 
-const FUNCTIONS: ReadonlySet<AluOp> = new Set<AluOp>(["EXP2", "LOG2", "SIN"]);
-
 /**
- * C of the host with the vectors of its processor. The C library's functions take one value: they are spelt out. A
- * MULACC of the user rounds twice; those that round once come from linearize, into sums.
+ * C of the host with the vectors of its processor. The C library's functions take one value: they are spelt
+ * out. A MULACC of the user rounds twice; those that round once come from linearize, into sums.
  */
 export const clangRenderer = (vectors: Vectors): Renderer<string> => ({
   ...ClangRenderer,
   hasThreads: true,
   simd: vectorSimd(vectors),
   has: (op, d) =>
-    scalarOf(d) !== dtypes.float32 || !(FUNCTIONS.has(op) || (vectors.fused && op === "MULACC")),
+    ClangRenderer.has(op, d) &&
+    (scalarOf(d) !== dtypes.float32 || !(isLibraryFunction(op) || (vectors.fused && op === "MULACC"))),
   render: (name, uops) => renderCStyle({ ...ClangLanguage, fused: vectors.fused }, name, uops),
 });
 export const MetalRenderer: Renderer<string> = renderer(
@@ -440,28 +452,32 @@ export const MetalRenderer: Renderer<string> = renderer(
 );
 const isFused = (d: DType): boolean => d === dtypes.float32 || d === dtypes.float64;
 
+const cudaRenderer = renderer(
+  CUDALanguage,
+  {
+    name: "CUDA",
+    hasLocal: true,
+    globalMax: [GRID, 65535, 65535],
+    localMax: [1024, 1024, 64],
+    sharedMax: 49152,
+    // pointers in 4 KB of parameters
+    maxBuffers: MANY,
+  },
+  { bfloat16: "storage" },
+);
 /**
- * NVIDIA's GPUs from Ampere on; cudaFor takes away what older ones lack. A MULACC of the user rounds twice; those that round
- * once come from linearize, into sums.
+ * NVIDIA's GPUs from Ampere on; cudaFor takes away what older ones lack. A MULACC of the user rounds twice;
+ * those that round once come from linearize, into sums.
  */
 export const CUDARenderer: Renderer<string> = {
-  ...renderer(
-    CUDALanguage,
-    {
-      name: "CUDA",
-      hasLocal: true,
-      globalMax: [GRID, 65535, 65535],
-      localMax: [1024, 1024, 64],
-      sharedMax: 49152,
-      // pointers in 4 KB of parameters
-      maxBuffers: MANY,
-    },
-    { bfloat16: "storage" },
-  ),
+  ...cudaRenderer,
   gpu: { warp: 32, vectorBytes: 16, units: 132, tensorCores: MMA, copiesAhead: true, fuses: isFused },
-  has: (op, d) => op !== "MULACC" || !isFused(scalarOf(d)),
+  has: (op, d) => cudaRenderer.has(op, d) && (op !== "MULACC" || !isFused(scalarOf(d))),
 };
-/** The renderer for one GPU. A warp multiplies 16 bits from Ampere on and 8 from Ada on; Ampere was the first to copy ahead. */
+/**
+ * The renderer for one GPU. A warp multiplies 16 bits from Ampere on and 8 from Ada on; Ampere was the first
+ * to copy ahead.
+ */
 export function cudaFor(base: Renderer<string>, arch: number, units: number): Renderer<string> {
   const { gpu } = base;
   if (gpu === undefined) return base;
@@ -480,7 +496,10 @@ export const HIPRenderer: Renderer<string> = renderer(
   },
   { bfloat16: "bits" },
 );
-/** Half is an extension that pocl and many drivers lack: it moves as bits. The least that OpenCL promises otherwise. */
+/**
+ * Half is an extension that pocl and many drivers lack: it moves as bits. The least that OpenCL promises
+ * otherwise.
+ */
 export const OpenCLRenderer: Renderer<string> = renderer(
   OpenCLLanguage,
   {

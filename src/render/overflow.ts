@@ -1,7 +1,7 @@
 // Which signed ops of a kernel may overflow where it shows. Languages without wrapping integers (CUDA, Metal,
 // OpenCL) leave signed overflow undefined: their compilers may take `a + 1 < a` for false. In goes the list
-// of a kernel, out comes the set of ALUs to be spelt in unsigned arithmetic. Indices are proven small and stay
-// plain; so do values that are only summed, multiplied and stored, where every compiler wraps.
+// of a kernel, out comes the set of ALUs to be spelt in unsigned arithmetic. Indices are proven small and
+// stay plain; so do values that are only summed, multiplied and stored, where every compiler wraps.
 
 import { type DType, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";

@@ -1,10 +1,11 @@
-// How values and ops are spelt in languages that look like C: literals, and a table of every AluOp that
-// agrees with `evaluate` in ops.ts. In go a dtype and the texts of the sources, out comes an expression in
-// parentheses. What a language calls its types and math functions is its own table (languages.ts).
+// How values and ops are spelt in languages that look like C: literals, and a table of the ops that C has,
+// which agrees with `evaluate` in ops.ts. In go a dtype and the texts of the sources, out comes an expression
+// in parentheses. What a language calls its types, and which functions it has, is its own table
+// (languages.ts).
 
 import { bounds, type DType, dtypes, floatToIntVia, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
-import type { AluOp } from "../ops.ts";
+import { type AluOp, isLibraryFunction, type NativeOps, OPS, opRecord } from "../ops.ts";
 
 /** The text of an op whose sources have (scalar) type `d`. */
 export type Spell = (d: DType, ...srcs: string[]) => string;
@@ -12,15 +13,16 @@ export type Spell = (d: DType, ...srcs: string[]) => string;
 /** The math functions of a language, and its names for the types and for what no literal can say. */
 export interface Words {
   readonly typeName: (d: DType) => string;
-  /** a math function, for example exp2 of a float32 */
-  readonly call: (fn: MathFunction, d: DType, ...srcs: string[]) => string;
+  /** the functions that it has, by their names in C's library, of those that ops.ts could do without */
+  readonly functions: ReadonlySet<string>;
+  /** a call of a function, for example exp2 of a float32 */
+  readonly call: (fn: string, d: DType, ...srcs: string[]) => string;
   /** float32 expressions */
   readonly infinity: string;
   readonly nan: string;
   /** what follows the digits of a literal, for the types that need it */
   readonly suffix: Readonly<Record<"uint32" | "int64" | "uint64", string>>;
 }
-export type MathFunction = "exp2" | "log2" | "sin" | "sqrt" | "trunc" | "fmod";
 
 // ---- literals ----
 
@@ -82,7 +84,13 @@ const refuse = (op: AluOp, d: DType): never => {
 export const REPEATS_SOURCES: ReadonlySet<AluOp> = new Set<AluOp>(["MAX"]);
 
 /** Signed ops that a compiler may assume never to overflow, unless told otherwise. */
-export const OVERFLOWS: ReadonlySet<AluOp> = new Set<AluOp>(["NEG", "ADD", "SUB", "MUL", "MULACC", "SHL"]);
+export const OVERFLOWS: ReadonlySet<AluOp> = new Set(
+  // codegen guards divisions
+  (Object.keys(OPS) as AluOp[]).filter((op) => opRecord(op).leavesRange && op !== "IDIV"),
+);
+
+/** Beyond what must be there, every language can add a product, and divide 1 by a number. */
+export type CStyleOps = NativeOps<Spell> & Readonly<Record<"MULACC" | "RECIP", Spell>>;
 
 /** bool is 0 or 1: sums are OR, products AND, differences XOR; dividing by 0 is 0, as for integers. */
 const BOOL: Partial<Record<AluOp, Spell>> = {
@@ -104,8 +112,8 @@ const BOOL: Partial<Record<AluOp, Spell>> = {
   MULACC: (_, a, b, c) => `((${a}&${b})|${c})`,
 };
 
-/** Every op on every type, in the words of a language. */
-export function cstyleOps(words: Words): Record<AluOp, Spell> {
+/** The ops of a language, on every type. */
+export function cstyleOps(words: Words): CStyleOps {
   /** C computes in int: the result of a narrower type is cut to its width */
   const cut = (d: DType, text: string): string =>
     d.isInt && d.itemsize < 4 ? `(${words.typeName(d)})${text}` : text;
@@ -123,16 +131,17 @@ export function cstyleOps(words: Words): Record<AluOp, Spell> {
       return cut(d, `(${a}${symbol}${isCount(b, bits) ? b : `(${b}&${bits - 1})`})`);
     };
   const math =
-    (op: AluOp, fn: MathFunction): Spell =>
+    (op: AluOp): Spell =>
     (d, ...xs) =>
-      d.isFloat ? words.call(fn, d, ...xs) : refuse(op, d);
+      d.isFloat ? words.call(opRecord(op).library ?? refuse(op, d), d, ...xs) : refuse(op, d);
+  const functions = (Object.keys(OPS) as AluOp[]).filter(
+    (op) => isLibraryFunction(op) && words.functions.has(opRecord(op).library as string),
+  );
 
-  const number: Record<AluOp, Spell> = {
+  const number: CStyleOps = {
+    ...Object.fromEntries(functions.map((op) => [op, math(op)])),
     NEG: (d, a = "") => cut(d, `(-${operand(a)})`),
-    EXP2: math("EXP2", "exp2"),
-    LOG2: math("LOG2", "log2"),
-    SIN: math("SIN", "sin"),
-    SQRT: math("SQRT", "sqrt"),
+    SQRT: math("SQRT"),
     RECIP: (d, a) => (d.isFloat ? `(${literal(words, d, 1)}/${a})` : refuse("RECIP", d)),
     TRUNC: (d, a = "") => (d.isFloat ? words.call("trunc", d, a) : a),
     ADD: arithmetic("+"),
@@ -156,12 +165,11 @@ export function cstyleOps(words: Words): Record<AluOp, Spell> {
   };
   const both = (op: AluOp): Spell => {
     const ofBool = BOOL[op] ?? ((d) => refuse(op, d));
-    return (d, ...xs) => (d.kind === "bool" ? ofBool(d, ...xs) : number[op](d, ...xs));
+    const ofNumber = number[op] ?? ((d) => refuse(op, d));
+    return (d, ...xs) => (d.kind === "bool" ? ofBool : ofNumber)(d, ...xs);
   };
-  return Object.fromEntries((Object.keys(number) as AluOp[]).map((op) => [op, both(op)])) as Record<
-    AluOp,
-    Spell
-  >;
+  const ops = Object.keys(number) as (keyof CStyleOps)[];
+  return Object.fromEntries(ops.map((op) => [op, both(op)])) as unknown as CStyleOps;
 }
 
 // ---- casts ----

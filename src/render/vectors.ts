@@ -1,6 +1,7 @@
-// Vectors in C through the extensions that gcc and clang share: how values of several lanes are made, computed, cast,
-// loaded and stored as one. A vector of bools is a mask of ints, all ones or all zeros, whatever it was compared; in
-// memory a bool stays one byte. What has no operator is a small function, written before the kernel that calls it.
+// Vectors in C through the extensions that gcc and clang share: how values of several lanes are made,
+// computed, cast, loaded and stored as one. A vector of bools is a mask of ints, all ones or all zeros,
+// whatever it was compared; in memory a bool stays one byte. What has no operator is a small function,
+// written before the kernel that calls it.
 
 import type { Simd } from "../codegen/target.ts";
 import { type DType, dtypes, floatToIntVia, Pointer, scalarOf } from "../dtype.ts";
@@ -72,14 +73,13 @@ const shift =
 
 type Row = readonly [bool: Spell | undefined, int: Spell | undefined, float: Spell | undefined];
 const same = (s: Spell): Row => [s, s, s];
-const NONE: Row = [undefined, undefined, undefined];
 
-/** Types below int are computed in lanes of their own width, so nothing has to be cut to it. */
-const ALU: Readonly<Record<AluOp, Row>> = {
+/**
+ * What is missing goes lane by lane. Types below int are computed in lanes of their own width, so nothing has
+ * to be cut to it.
+ */
+const ALU: Readonly<Partial<Record<AluOp, Row>>> = {
   NEG: [(_, a = "") => a, (_, a) => `(-${a})`, (_, a) => `(-${a})`],
-  EXP2: NONE,
-  LOG2: NONE,
-  SIN: NONE,
   SQRT: [undefined, undefined, call("sqrt")],
   RECIP: [undefined, undefined, (d, a) => `(1.0${scalarOf(d) === dtypes.float64 ? "" : "f"}/${a})`],
   TRUNC: [undefined, undefined, call("trunc")],
@@ -111,7 +111,7 @@ const ALU: Readonly<Record<AluOp, Row>> = {
 const isLane = (d: DType): boolean => !d.isFloat || scalarOf(d).itemsize >= 4;
 
 const spellingOf = (op: AluOp, d: DType): Spell | undefined =>
-  isLane(d) ? ALU[op][isBool(d) ? 0 : d.isFloat ? 2 : 1] : undefined;
+  isLane(d) ? ALU[op]?.[isBool(d) ? 0 : d.isFloat ? 2 : 1] : undefined;
 
 /** The op on whole vectors; `d` is the type of the last source. Undefined: lane by lane. */
 export const vectorAlu = (op: AluOp, d: DType, ...xs: string[]): string | undefined =>
@@ -208,7 +208,10 @@ const X86_MAX: Readonly<
   4: { when: "__SSE__", max: "__builtin_ia32_maxps", min: "__builtin_ia32_minps" },
   8: { when: "__AVX__", max: "__builtin_ia32_maxps256", min: "__builtin_ia32_minps256" },
 };
-/** As extreme.ts has them: the first operand where a comparison fails, which for the instruction is the second. */
+/**
+ * As extreme.ts has them: the first operand where a comparison fails, which for the instruction is the
+ * second.
+ */
 function extremes(d: DType, name: "pmax" | "pmin"): string {
   const [v, bits] = [nameOf(d), nameOf(maskOf(d))];
   const x86 = scalarOf(d) === dtypes.float32 ? X86_MAX[d.count] : undefined;

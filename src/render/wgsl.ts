@@ -1,12 +1,12 @@
-// Linear UOps to WGSL, the language of WebGPU. One kernel is one module: its buffers are bindings in their order,
-// its variables one uniform after them. WGSL converts nothing by itself and may assume NaN away, so casts and NaN
-// are spelt out. bool buffers hold one byte an element, four to a word; other types narrower than 32 bits
-// (but f16, where the device has it) and 64-bit types are refused by `support`.
+// Linear UOps to WGSL, the language of WebGPU. One kernel is one module: its buffers are bindings in their
+// order, its variables one uniform after them. WGSL converts nothing by itself and may assume NaN away, so
+// casts and NaN are spelt out. bool buffers hold one byte an element, four to a word; other types narrower
+// than 32 bits (but f16, where the device has it) and 64-bit types are refused by `support`.
 
 import { type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
-import type { AluOp } from "../ops.ts";
+import type { AluOp, NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import { type UOp, type UOpName, valueType } from "../uop/node.ts";
 import { isCount, operand, pythonFloat } from "./spelling.ts";
@@ -79,11 +79,13 @@ const BOOL: Partial<Record<AluOp, Spell>> = {
   MULACC: (_, __, a, b, c) => `((${a}&${b})|${c})`,
 };
 
-const NUMBER: Record<AluOp, Spell> = {
+/**
+ * sin is not among them: WGSL promises it to 2^-11 only. exp2 and log2 are as exact as the driver makes them.
+ */
+const NUMBER: NativeOps<Spell> = {
   NEG: (d, _, a = "") => (d.kind === "uint" ? `(0u-${a})` : `(-${operand(a)})`),
   EXP2: helper("nan_exp2"),
   LOG2: helper("nan_log2"),
-  SIN: call("sin"),
   SQRT: call("sqrt"),
   RECIP: (d, need, a) => `(${literal(d, 1, need)}/${a})`,
   TRUNC: (d, need, a = "") => (d.isFloat ? call("trunc")(d, need, a) : a),
@@ -162,6 +164,7 @@ class WGSLText extends KernelWriter {
   alu(u: UOp<"ALU">): string {
     const d = scalarOf(valueType(u.srcs.at(-1) ?? u));
     const spell = (d.kind === "bool" ? BOOL[u.arg] : undefined) ?? NUMBER[u.arg];
+    if (spell === undefined) throw new InternalError(`WGSL has no ${u.arg}; codegen decomposes it`);
     return this.perLane(valueType(u), u.srcs, (...xs) => spell(d, this.need, ...xs));
   }
   /** The index of lane `i` of an access. */
@@ -321,7 +324,10 @@ function bindings(k: WGSLText): string[] {
 export const uopsToWGSL = (name: string, uops: UOpGraph | readonly UOp[]): string =>
   renderWGSL(name, uops).code;
 
-/** Bindings are numbered: the buffers by position, after them one uniform with the variables, if there are any. */
+/**
+ * Bindings are numbered: the buffers by position, after them one uniform with the variables, if there are
+ * any.
+ */
 function renderWGSL(name: string, uops: UOpGraph | readonly UOp[]): Source<string> {
   const k = new WGSLText([...uops]);
   const args = "@builtin(workgroup_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>";
@@ -338,8 +344,7 @@ function renderWGSL(name: string, uops: UOpGraph | readonly UOp[]): Source<strin
 }
 
 /**
- * WebGPU's guaranteed limits. `hasHalf` says whether the device has the feature shader-f16. sin is decomposed: WGSL
- * promises it to 2^-11 only. exp2 and log2 stay, at what the driver gives (3 ulp and 2^-21).
+ * WebGPU's guaranteed limits. `hasHalf` says whether the device has the feature shader-f16.
  */
 export const makeWGSLRenderer = (hasHalf: boolean): Renderer<string> => {
   const support: Readonly<Record<string, Support>> = { float16: hasHalf ? "native" : "none" };
@@ -353,7 +358,7 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer<string> => {
     // what every adapter has for a stage
     maxBuffers: 8,
     support: (d) => support[scalarOf(d).name] ?? (Object.hasOwn(TYPES, scalarOf(d).name) ? "native" : "none"),
-    has: (op) => op !== "SIN",
+    has: (op) => Object.hasOwn(NUMBER, op),
     saturatingCast: true,
     safeDivision: false,
     simd: undefined,

@@ -1,5 +1,6 @@
-// Functions that WGSL kernels call for what the language does not promise: NaN, infinity, an exact remainder and
-// casts that saturate as castValue does. In go the names a kernel uses, out come their texts, callees first.
+// Functions that WGSL kernels call for what the language does not promise: NaN, infinity, an exact remainder
+// and casts that saturate as castValue does. In go the names a kernel uses, out come their texts, callees
+// first.
 
 export type Helper =
   | "inf"

@@ -1,5 +1,6 @@
-// What every text renderer keeps while it walks a kernel: lines and their indentation, the text of each value,
-// and the numbered names (val0, alu0, acc0, ridx0). It knows no language; cstyle.ts and wgsl.ts extend it.
+// What every text renderer keeps while it walks a kernel: lines and their indentation, the text of each
+// value, and the numbered names (val0, alu0, acc0, ridx0). It knows no language; cstyle.ts and wgsl.ts extend
+// it.
 
 import { Pointer } from "../dtype.ts";
 import { InternalError } from "../errors.ts";

@@ -8,7 +8,7 @@ import { type DType, dtypes, wrap } from "../../dtype.ts";
 import { DTypeError } from "../../errors.ts";
 import { getOrMake, range, toposort } from "../../helpers.ts";
 import { fitPacked, packElements, reinterpretPacked, unpackElement, wideOf } from "../../narrow.ts";
-import { type Algebra, type AluOp, isAluOp, isReduceOp, resultDType } from "../../ops.ts";
+import { type Algebra, type AluOp, isAluOp, isReduceOp, opRecord, resultDType } from "../../ops.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "../../schedule/lazyop.ts";
 import { ShapeTracker } from "../../shape/shapetracker.ts";
 import { type Sint, sprod } from "../../shape/symbolic.ts";
@@ -47,8 +47,7 @@ const nodes = (shape: Shape): Algebra<LazyOp> => ({
   dtypeOf: (x) => x.dtype,
 });
 
-/** Ops that give one of their sources, or bits of it: the result is a value of the type already. */
-const STAYS: ReadonlySet<AluOp> = new Set<AluOp>(["AND", "OR", "XOR", "SHR", "MOD", "MAX", "WHERE"]);
+/** Ops that give one of their sources, or the other sign of it: nothing is to be rounded. */
 const STAYS_FLOAT: ReadonlySet<AluOp> = new Set<AluOp>(["MAX", "WHERE", "NEG"]);
 
 class Unpacking {
@@ -108,7 +107,8 @@ class Unpacking {
     const [x, y] = srcs as [LazyOp, LazyOp];
     const counted = isShift ? [x, a.alu("AND", y, a.constant(y.dtype, type.bits - 1))] : srcs;
     const made = a.alu(op, ...counted);
-    return (type.isFloat ? STAYS_FLOAT : STAYS).has(op) ? made : fitPacked(a, type, made);
+    const stays = type.isFloat ? STAYS_FLOAT.has(op) : !opRecord(op).leavesRange;
+    return stays ? made : fitPacked(a, type, made);
   }
 
   /** The word is the element's number divided by how many share one; the remainder says where in it. */

@@ -4,7 +4,7 @@
 
 import type { DType, Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
-import type { AluOp } from "../../ops.ts";
+import { type AluOp, type NativeOps, opRecord } from "../../ops.ts";
 import { F32, F64, FunctionBuilder, I32, I64, OP, type Opcode, type ValType } from "./assembler.ts";
 
 /** The column of a dtype in the tables below. */
@@ -95,7 +95,6 @@ const same = (bool: Spelling, i32: Opcode, i64: Opcode, f32?: Opcode, f64?: Opco
 // biome-ignore format: one line each
 const floats = (f32: Opcode, f64: Opcode): Row =>
   [undefined, undefined, undefined, undefined, undefined, f32, f64];
-const NONE: Row = [undefined, undefined, undefined, undefined, undefined, undefined, undefined];
 
 const negative = (type: ValType): Spelling => {
   return ({ f }) => {
@@ -149,13 +148,9 @@ const remainder =
   };
 
 // biome-ignore format: a table
-const ALU: Record<AluOp, Row> = {
+const ALU: NativeOps<Row> = {
   NEG: [nothing, negative(I32), negative(I32), negative(I64), negative(I64), OP["f32.neg"], OP["f64.neg"]],
-  EXP2: NONE,
-  LOG2: NONE,
-  SIN: NONE,
   SQRT: floats(OP["f32.sqrt"], OP["f64.sqrt"]),
-  RECIP: NONE,
   TRUNC: floats(OP["f32.trunc"], OP["f64.trunc"]),
 
   ADD: same(OP["i32.or"], OP["i32.add"], OP["i64.add"], OP["f32.add"], OP["f64.add"]),
@@ -185,23 +180,20 @@ const ALU: Record<AluOp, Row> = {
     undefined, undefined],
 
   WHERE: [OP.select, OP.select, OP.select, OP.select, OP.select, OP.select, OP.select],
-  MULACC: NONE,
 };
 
-/** Ops whose result may leave a type below 32 bits. */
-const LEAVES_RANGE: ReadonlySet<AluOp> = new Set(["NEG", "ADD", "SUB", "MUL", "IDIV", "SHL"]);
-
-export const hasAlu = (op: AluOp, d: DType): boolean => hasRepr(d) && ALU[op][reprOf(d).column] !== undefined;
+export const hasAlu = (op: AluOp, d: DType): boolean =>
+  hasRepr(d) && ALU[op]?.[reprOf(d).column] !== undefined;
 
 /** The op on the operands on the stack. `d` is their type; `second` the second one where it is a constant. */
 export function emitAlu(c: Context, op: AluOp, d: DType, second: Value | undefined): void {
   const r = reprOf(d);
-  const spelling = ALU[op][r.column];
+  const spelling = ALU[op]?.[r.column];
   if (spelling === undefined)
     throw new InternalError(`WASM has no ${op} of ${d.name}; codegen decomposes it`);
   if (typeof spelling === "number") c.f.op(spelling);
   else spelling(c, d, second);
-  if (LEAVES_RANGE.has(op)) r.narrow?.(c.f);
+  if (opRecord(op).leavesRange) r.narrow?.(c.f);
 }
 
 // ---- casts ----

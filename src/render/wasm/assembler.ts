@@ -77,7 +77,10 @@ const scratch = new DataView(new ArrayBuffer(8));
 const scratchBytes = new Uint8Array(scratch.buffer);
 const utf8 = new TextEncoder();
 
-/** Bytes in the making, with the number formats of the binary format. A plain array: kernels are small and many. */
+/**
+ * Bytes in the making, with the number formats of the binary format. A plain array: kernels are small and
+ * many.
+ */
 class ByteWriter {
   readonly bytes: number[] = [];
 

@@ -1,11 +1,12 @@
-// Four lanes at once: how vectors of types of up to 32 bits are loaded, stored, computed, cast, put together and taken
-// apart in WebAssembly. A lane has 32 bits whatever its type, with a value of the type in it; a bool lane is all ones
-// or all zeros. The operands are on the stack already. Wider types have no vectors here: expand.ts takes them apart.
+// Four lanes at once: how vectors of types of up to 32 bits are loaded, stored, computed, cast, put together
+// and taken apart in WebAssembly. A lane has 32 bits whatever its type, with a value of the type in it; a
+// bool lane is all ones or all zeros. The operands are on the stack already. Wider types have no vectors
+// here: expand.ts takes them apart.
 
 import type { Simd } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
-import type { AluOp } from "../../ops.ts";
+import { type AluOp, opRecord } from "../../ops.ts";
 import { type UOp, valueType } from "../../uop/node.ts";
 import { emitConst, hasRepr, reprOf } from "./alu.ts";
 import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
@@ -22,7 +23,6 @@ type Row = readonly [Spelling, Spelling, Spelling, Spelling];
 const COLUMNS = [0, 1, 2, undefined, undefined, 3, undefined] as const;
 
 const ints = (i32: Opcode, bool?: Spelling, f32?: Opcode): Row => [bool, i32, i32, f32];
-const NONE: Row = [undefined, undefined, undefined, undefined];
 const nothing: Spelling = () => {};
 const never: Spelling = (f) => {
   f.op(OP.drop);
@@ -42,7 +42,10 @@ const boolEqual: Spelling = (f) => {
   f.op(OP["v128.not"]);
 };
 
-/** a < b ? b : a gives a where b is no number: all ones make it none. The instruction that does it all takes twice as long. */
+/**
+ * a < b ? b : a gives a where b is no number: all ones make it none. The instruction that does it all takes
+ * twice as long.
+ */
 const largest: Spelling = (f) => {
   const b = f.local(V128);
   f.tee(b);
@@ -53,20 +56,16 @@ const largest: Spelling = (f) => {
   f.op(OP["v128.or"]);
 };
 
+/** What is missing goes lane by lane. */
 // biome-ignore format: a table
-const ALU: Record<AluOp, Row> = {
+const ALU: Partial<Record<AluOp, Row>> = {
   NEG: [nothing, OP["i32x4.neg"], OP["i32x4.neg"], OP["f32x4.neg"]],
-  EXP2: NONE,
-  LOG2: NONE,
-  SIN: NONE,
   SQRT: [undefined, undefined, undefined, OP["f32x4.sqrt"]],
-  RECIP: NONE,
   TRUNC: [undefined, undefined, undefined, OP["f32x4.trunc"]],
   ADD: ints(OP["i32x4.add"], OP["v128.or"], OP["f32x4.add"]),
   SUB: ints(OP["i32x4.sub"], OP["v128.xor"], OP["f32x4.sub"]),
   MUL: ints(OP["i32x4.mul"], OP["v128.and"], OP["f32x4.mul"]),
   DIV: [undefined, undefined, undefined, OP["f32x4.div"]],
-  IDIV: NONE,
   MOD: [never, undefined, undefined, undefined],
   MAX: [OP["v128.or"], OP["i32x4.max_s"], OP["i32x4.max_u"], largest],
   CMPLT: [boolLess, OP["i32x4.lt_s"], OP["i32x4.lt_u"], OP["f32x4.lt"]],
@@ -81,12 +80,10 @@ const ALU: Record<AluOp, Row> = {
   WHERE: [OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"]],
   MULACC: [undefined, undefined, undefined, OP["f32x4.relaxed_madd"]],
 };
-/** Ops whose result may leave a type below 32 bits. */
-const LEAVES_RANGE: ReadonlySet<AluOp> = new Set(["NEG", "ADD", "SUB", "MUL", "SHL"]);
 
 const spellingOf = (op: AluOp, d: DType): Spelling => {
   const column = isLane(d) ? COLUMNS[reprOf(d).column] : undefined;
-  return column === undefined ? undefined : ALU[op][column];
+  return column === undefined ? undefined : ALU[op]?.[column];
 };
 const isShift = (op: AluOp): boolean => op === "SHL" || op === "SHR";
 
@@ -143,7 +140,7 @@ export function emitVectorAlu(f: FunctionBuilder, op: AluOp, d: DType): void {
   if (spelling === undefined) throw new InternalError(`WASM has no ${op} of four ${d.name}`);
   if (typeof spelling === "number") f.op(spelling);
   else spelling(f);
-  if (LEAVES_RANGE.has(op)) narrow(f, d);
+  if (opRecord(op).leavesRange) narrow(f, d);
 }
 
 const zeros = splat(0);

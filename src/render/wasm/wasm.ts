@@ -1,7 +1,7 @@
 // The WASM renderer: linear UOps in, the bytes of a module out. The module imports `env.memory` and exports
-// one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable, then for
-// a kernel with a grid the part of it to do: begin and end. A kernel with arrays of its own (DEFINE_LOCAL) also imports
-// `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
+// one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable,
+// then for a kernel with a grid the part of it to do: begin and end. A kernel with arrays of its own
+// (DEFINE_LOCAL) also imports `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
 import { type Renderer, sourceOf } from "../../codegen/target.ts";
@@ -101,8 +101,8 @@ class Emitter implements Context {
     for (const u of graph.uops) this.#hold(u);
   }
   /**
-   * Vectors that do not change come from globals, into locals at the start: engines write a constant out at each use, in
-   * several instructions, and a value that might be any they keep in a register.
+   * Vectors that do not change come from globals, into locals at the start: engines write a constant out at
+   * each use, in several instructions, and a value that might be any they keep in a register.
    */
   #hold(u: UOp): void {
     if (u.op === "DEFINE_ACC" || u.op === "VECTORIZE") return;
