@@ -14,7 +14,15 @@ const FOLDERS = ["src", "test", "docs", "bench", "scripts", "examples"];
 /** Parts of the tree that are not held to a rule yet. Lists that only shrink. */
 const TO_EDIT = {
   width: ["src/codegen", "src/ops.ts", "src/render", "src/tensor", "src/uop", "ARCHITECTURE.md"],
-  words: ["src", "test/codegen", "test/tensor", "test/uop", "ARCHITECTURE.md", "docs/reference"],
+  words: [
+    "src/codegen",
+    "src/render",
+    "src/tensor",
+    "test/codegen",
+    "test/tensor",
+    "ARCHITECTURE.md",
+    "docs/reference",
+  ],
 };
 
 /** What is exempt for good: figures and reference are written by programs, two files quote what to avoid. */

@@ -61,7 +61,7 @@ function keyOf(
   return `gradloom 2|${facts.join("|")}|${astKey(ast)}`;
 }
 
-/** A list as it was kept; undefined where it is none. */
+/** A list as it was kept; undefined if the text is not a list of OptOps. */
 function parse(text: string): OptOp[] | undefined {
   try {
     const list: unknown = JSON.parse(text);

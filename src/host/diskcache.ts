@@ -1,7 +1,7 @@
 // What took long to make and will be asked for again by another process: bytes under a key, one file each, in
 // the folder that the setting CACHE names. A file is whole or not there. Losing it costs time and nothing
-// else, so a folder that cannot be written is no error: it is told once, and nothing
-// is kept there by this process.
+// else, so a folder that cannot be written does not make a program fail: the process
+// says so once and keeps nothing.
 
 import { createHash } from "node:crypto";
 import {

@@ -56,18 +56,18 @@ function good(l: List): void {
 /** What is wrong -> how to build it. */
 const BAD: Readonly<Record<string, (l: List) => void>> = {
   // types of single nodes
-  "a buffer that is no pointer": (l) => l.put("DEFINE_GLOBAL", float32, [], [0, "data0", true]),
-  "workgroup memory that is no pointer": (l) => l.put("DEFINE_LOCAL", float32, [], ["temp", 4]),
+  "a buffer that is not a pointer": (l) => l.put("DEFINE_GLOBAL", float32, [], [0, "data0", true]),
+  "workgroup memory that is not a pointer": (l) => l.put("DEFINE_LOCAL", float32, [], ["temp", 4]),
   "an accumulator of no type": (l) => l.put("DEFINE_ACC", undefined, [], 0),
-  "a variable that is no int32": (l) => l.put("DEFINE_VAR", int64, [], Variable("n", 1, 4)),
-  "a grid index that is no int32": (l) => l.put("SPECIAL", float32, [], [0, "gidx0", 4]),
-  "a 64-bit constant that is no bigint": (l) => l.put("CONST", int64, [], 5),
+  "a variable that is not an int32": (l) => l.put("DEFINE_VAR", int64, [], Variable("n", 1, 4)),
+  "a grid index that is not an int32": (l) => l.put("SPECIAL", float32, [], [0, "gidx0", 4]),
+  "a 64-bit constant that is not a bigint": (l) => l.put("CONST", int64, [], 5),
   "a 32-bit constant that is a bigint": (l) => l.put("CONST", int32, [], 5n),
   "a constant of no type": (l) => l.put("CONST", undefined, [], 5),
   "a loop to a float": (l) => l.put("LOOP", int32, [l.n(0), l.n(4, float32)], undefined),
   "a loop without an end": (l) => l.put("LOOP", int32, [l.n(0)], undefined),
-  "a loop that is no int32": (l) => l.put("LOOP", int64, [l.n(0), l.n(4)], undefined),
-  "a condition that is no bool": (l) => l.put("IF", undefined, [l.n(1)], undefined),
+  "a loop that is not an int32": (l) => l.put("LOOP", int64, [l.n(0), l.n(4)], undefined),
+  "a condition that is not a bool": (l) => l.put("IF", undefined, [l.n(1)], undefined),
   "a cast of two values": (l) => l.put("CAST", float32, [l.n(1), l.n(2)], undefined),
   "a cast that changes the lanes": (l) => l.put("CAST", float32.vec(4), [l.n(1)], undefined),
   "a bitcast between sizes": (l) => l.put("BITCAST", float64, [l.n(1)], undefined),
@@ -83,7 +83,8 @@ const BAD: Readonly<Record<string, (l: List) => void>> = {
   "an op with too many sources": (l) => l.put("ALU", int32, [l.n(1), l.n(2)], "NEG"),
   "an op on two types": (l) => l.put("ALU", float32, [l.n(1), l.n(1, float32)], "ADD"),
   "an op with another result": (l) => l.put("ALU", int32, [l.n(1, float32), l.n(1, float32)], "ADD"),
-  "a comparison that is no bool": (l) => l.put("ALU", float32, [l.n(1, float32), l.n(1, float32)], "CMPLT"),
+  "a comparison that is not a bool": (l) =>
+    l.put("ALU", float32, [l.n(1, float32), l.n(1, float32)], "CMPLT"),
   "a choice by a number": (l) => l.put("ALU", int32, [l.n(1), l.n(1), l.n(2)], "WHERE"),
   "a choice between two types": (l) =>
     l.put("ALU", float32, [l.n(1, bool), l.n(1), l.n(2, float32)], "WHERE"),
@@ -95,14 +96,14 @@ const BAD: Readonly<Record<string, (l: List) => void>> = {
   "a load at a float": (l) => l.load(l.buf(), l.n(0, float32)),
   "a load with a gate and no other value": (l) =>
     l.put("LOAD", float32, [l.buf(), l.n(0), l.n(1, bool)], undefined),
-  "a load with a gate that is no bool": (l) =>
+  "a load with a gate that is not a bool": (l) =>
     l.put("LOAD", float32, [l.buf(), l.n(0), l.n(1), l.n(0, float32)], undefined),
   "a load whose other value has another type": (l) =>
     l.put("LOAD", float32, [l.buf(), l.n(0), l.n(1, bool), l.n(0)], undefined),
   "a store of another type": (l) => l.store(l.buf(), l.n(0), l.n(1)),
   "a store of nothing": (l) => l.store(l.buf(), l.n(0)),
   "a store at a bool": (l) => l.store(l.buf(uint8), l.n(0, bool), l.n(0, uint8)),
-  "a store with a gate that is no bool": (l) => l.store(l.buf(), l.n(0), l.n(1, float32), l.n(1)),
+  "a store with a gate that is not a bool": (l) => l.store(l.buf(), l.n(0), l.n(1, float32), l.n(1)),
 
   // accumulators
   "a PHI without an accumulator": (l) => {
@@ -117,7 +118,7 @@ const BAD: Readonly<Record<string, (l: List) => void>> = {
     l.put("PHI", float32, [acc, loop, loop], undefined);
     l.endloop(loop);
   },
-  "a PHI over something that is no loop": (l) => {
+  "a PHI over something that is not a loop": (l) => {
     const acc = l.put("DEFINE_ACC", float32, [], 0);
     l.put("PHI", float32, [acc, l.n(1, float32), l.n(1)], undefined);
   },
@@ -147,7 +148,7 @@ const BAD: Readonly<Record<string, (l: List) => void>> = {
     l.endloop(loop);
     l.endloop(loop);
   },
-  "an end of something that is no loop": (l) => l.put("ENDLOOP", undefined, [l.n(1)], undefined),
+  "an end of something that is not a loop": (l) => l.put("ENDLOOP", undefined, [l.n(1)], undefined),
   "an ENDIF of a loop": (l) => l.put("ENDIF", undefined, [l.loop()], undefined),
   "a value used after its loop": (l) => {
     const buf = l.buf();

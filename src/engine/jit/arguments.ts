@@ -156,7 +156,7 @@ export function mismatch(expected: Expected, given: Arguments): string | undefin
   const other = difference(expected.tree, given.tree);
   if (other !== undefined) {
     return (
-      `${other.path}: expected ${other.expected}, got ${other.got}; what is no tensor is part of what was captured: ` +
+      `${other.path}: expected ${other.expected}, got ${other.got}; whatever is not a tensor is fixed by the capture: ` +
       "pass a tensor or a bound Variable, or use another jit"
     );
   }

@@ -26,7 +26,7 @@ export interface TraceItem {
   readonly item: ScheduleItem;
   /**
    * whether the value was built by this call; what waited from before it is computed
-   * once and is no part of a capture
+   * once and does not belong to a capture
    */
   readonly isNew: boolean;
 }

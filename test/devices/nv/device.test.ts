@@ -274,7 +274,7 @@ describe("what goes wrong", () => {
       device.transientWords(at, words.length).set(words);
       device.enqueue("compute", at, words.length, []);
     };
-    await stumbles((d) => submit(d, [0]), /is no header of ours/);
+    await stumbles((d) => submit(d, [0]), /is not a header that we wrote/);
     await stumbles(
       (d) => submit(d, method("COPY", COMPUTE.SET_OBJECT, 0xc8b5)),
       /COPY.SET_OBJECT on a compute channel/,

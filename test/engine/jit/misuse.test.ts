@@ -205,7 +205,7 @@ const INPUTS: Record<string, Case> = {
       const f = new TinyJit((x: Tensor, options: { scale: number }) => x.mul(options.scale));
       return (i) => f(x2(1, 2), { scale: i < 2 ? 2 : 3 });
     },
-    message: /input 1\.scale: expected 2, got 3; what is no tensor is part of what was captured/,
+    message: /input 1\.scale: expected 2, got 3; whatever is not a tensor is fixed by the capture/,
     at: 2,
   },
   "another option": {

@@ -114,7 +114,7 @@ class Elf {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const v = this.#view;
     if (bytes.byteLength < 64 || v.getUint32(0) !== 0x7f454c46 || v.getUint16(18, true) !== MACHINE_CUDA)
-      throw new InternalError("these bytes are no cubin: no ELF file for NVIDIA's machines");
+      throw new InternalError("these bytes are not a cubin, an ELF file for NVIDIA's machines");
     const flags = v.getUint32(48, true);
     // where the flags say which architecture it is has moved by a byte between versions of the format
     if ((flags & 0xff) !== arch && ((flags >>> 8) & 0xff) !== arch)

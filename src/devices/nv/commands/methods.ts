@@ -74,7 +74,9 @@ export function* parse(words: ArrayLike<number>): Generator<Sent> {
     const [opcode, count] = [header >>> 29, (header >>> 16) & 0x1fff];
     const [subchannel, at] = [(header >>> 13) & 7, (header & 0xfff) << 2];
     if (opcode !== INCREASING || count === 0)
-      throw new InternalError(`word ${i - 1}, 0x${(header >>> 0).toString(16)}, is no header of ours`);
+      throw new InternalError(
+        `word ${i - 1}, 0x${(header >>> 0).toString(16)}, is not a header that we wrote`,
+      );
     if (i + count > words.length)
       throw new InternalError(
         `the stream ends ${i + count - words.length} words before its last method does`,

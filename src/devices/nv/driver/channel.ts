@@ -18,7 +18,7 @@ const WORDS: Readonly<Record<number, string>> = {
   11: "a method that its class does not have",
   13: "an instruction failed, by a misaligned or impossible address or by being none (dmesg says which)",
   31: "an access to an address where no memory is",
-  32: "words that are no commands",
+  32: "words that are not commands",
 };
 
 const USERD = STRUCTS.NvA06FControl;

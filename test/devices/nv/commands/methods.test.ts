@@ -54,7 +54,7 @@ describe("methods", () => {
     ]);
   });
   test("a stream that we did not write is refused", () => {
-    expect(() => [...parse([0])]).toThrow(/word 0, 0x0, is no header/);
+    expect(() => [...parse([0])]).toThrow(/word 0, 0x0, is not a header/);
     expect(() => [...parse(method("COMPUTE", { at: 0x1234, fields: {} }, 1))]).toThrow(
       /has no method 0x1234/,
     );
