@@ -43,9 +43,9 @@ class Printer {
   }
 
   run(): string {
-    const ranges = this.#nodes.filter((u) => u.op === "RANGE");
-    for (const r of ranges)
-      this.#lines.push(`${this.#range(r)} = 0 .. ${this.#show(r.end)} (${r.axis.kind})`);
+    const ranges = this.#nodes.filter((u) => u.op === "RANGE").sort((a, b) => a.axis.id - b.axis.id);
+    const loops = ranges.map((r) => `${this.#range(r)} < ${this.#show(r.end)} ${r.axis.kind}`);
+    if (loops.length > 0) this.#lines.push(`loops: ${loops.join(", ")}`);
     for (const u of this.#nodes) if (this.#isNamed(u)) this.#name(u);
     for (const s of this.#sink.stores) this.#lines.push(this.#store(s));
     return this.#lines.join("\n");
@@ -85,8 +85,13 @@ class Printer {
   #memory(m: Memory): string {
     return m.op === "DEFINE_GLOBAL" || m.op === "DEFINE_LOCAL" ? m.name : this.#show(m);
   }
-  #access({ buffer, index, gate }: Load | Store): string {
-    return `${this.#memory(buffer)}[${this.#show(index)}${gate === undefined ? "" : ` if ${this.#show(gate)}`}]`;
+  /** `data0[i .. +4]` is a vector of four neighbours. */
+  #access(u: Load | Store): string {
+    const { buffer, index, gate } = u;
+    const { count } = u.op === "LOAD" ? u.dtype : u.value.dtype;
+    const vector = count === 1 ? "" : ` .. +${count}`;
+    const condition = gate === undefined ? "" : ` if ${this.#show(gate)}`;
+    return `${this.#memory(buffer)}[${this.#show(index)}${vector}${condition}]`;
   }
   #store(s: Store): string {
     return `${this.#access(s)} = ${this.#show(s.value)}`;

@@ -65,6 +65,6 @@ test("DEBUG=7 prints what each pass made, or that it had nothing to do", async (
   } finally {
     log.mockRestore();
   }
-  expect(lines.find((l) => l.startsWith("---- lower"))).toMatch(/ms\nr0 = 0 \.\. 2 \(output\)/);
+  expect(lines.find((l) => l.startsWith("---- lower"))).toMatch(/ms\nloops: r0 < 2 output/);
   expect(lines.find((l) => l.startsWith("---- tensor cores"))).toMatch(/: nothing to do$/);
 });

@@ -24,8 +24,7 @@ test("loops, then the store", () => {
   const index = a.alu("ADD", a.alu("MUL", row, a.int(8)), column);
   const total = a.reduce("SUM", a.load(x, index), [column]);
   expect(show(total)).toEqual([
-    "r0 = 0 .. 4 (output)",
-    "r1 = 0 .. 8 (reduce)",
+    "loops: r0 < 4 output, r1 < 8 reduce",
     "data0[r0] = sum over r1 of data1[r0 * 8 + r1]",
   ]);
 });
