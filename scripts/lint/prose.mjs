@@ -13,7 +13,14 @@ const FOLDERS = ["src", "test", "docs", "bench", "scripts", "examples"];
 
 /** Parts of the tree that are not held to a rule yet. Lists that only shrink. */
 const TO_EDIT = {
-  width: ["src/codegen", "src/ops.ts", "src/render", "src/tensor", "src/uop", "ARCHITECTURE.md"],
+  width: [
+    "src/codegen/opt",
+    "src/tensor/math",
+    "src/tensor/tensor.ts",
+    "src/uop/fold.ts",
+    "src/uop/rewrite.ts",
+    "ARCHITECTURE.md",
+  ],
   words: [
     "src/codegen",
     "src/render",

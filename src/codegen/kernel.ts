@@ -1,5 +1,5 @@
-// The whole of codegen: PASSES in their order, between lower (AST -> graph) and linearize (graph -> list). In goes an AST and
-// a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
+// The whole of codegen: PASSES in their order, between lower (AST -> graph) and linearize (graph -> list). In
+// goes an AST and a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
 
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";

@@ -1,5 +1,5 @@
-// The driver of the passes: runs them in order, and after each checks the graph (SPEC=1), notes how long it took, prints it
-// (DEBUG=7) and hands it to the recorder, if there is one.
+// The driver of the passes: runs them in order, and after each checks the graph (SPEC=1), notes how long it
+// took, prints it (DEBUG=7) and hands it to the recorder, if there is one.
 
 import { env } from "../env.ts";
 import { restoring, timestamp } from "../helpers.ts";

@@ -1,6 +1,6 @@
-// Reverse mode: how a gradient flows from a tensor back to those it was made of. Every primitive records its parents
-// and a function from the gradient of the result to theirs; `backward` walks these records, users before sources.
-// Gradients are tensors themselves: lazy, and differentiable where asked.
+// Reverse mode: how a gradient flows from a tensor back to those it was made of. Every primitive records its
+// parents and a function from the gradient of the result to theirs; `backward` walks these records, users
+// before sources. Gradients are tensors themselves: lazy, and differentiable where asked.
 
 import { ShapeError } from "../errors.ts";
 import { restoring, toposort } from "../helpers.ts";
@@ -9,7 +9,10 @@ import { nodesMade } from "../lazy/lazybuffer.ts";
 import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
 
-/** `out` is the tensor the record belongs to; the result has one entry a parent, undefined where nothing flows. */
+/**
+ * `out` is the tensor the record belongs to; the result has one entry a parent,
+ * undefined where nothing flows.
+ */
 export type Backward<T> = (gradient: T, out: T) => readonly (T | undefined)[];
 
 export interface Context {

@@ -1,7 +1,8 @@
-// What a tensor is, below its methods: a node of the lazy graph and the record of how gradients flow back from it.
-// The functions of the areas (movement/, math/, …) take and return tensors. They build nodes of LazyBuffers and hand
-// them to `wrap`, which makes the result and keeps its record; a plain LazyBuffer would have nowhere to keep one.
-// The areas know the class Tensor by type only: tensor.ts imports them, and says here what results are made of.
+// What a tensor is, below its methods: a node of the lazy graph and the record of how gradients flow back
+// from it. The functions of the areas (movement/, math/, …) take and return tensors. They build nodes of
+// LazyBuffers and hand them to `wrap`, which makes the result and keeps its record; a plain LazyBuffer would
+// have nowhere to keep one. The areas know the class Tensor by type only: tensor.ts imports them, and says
+// here what results are made of.
 
 import { type DType, type DTypeLike, toDType, type Value } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -73,7 +74,8 @@ export abstract class TensorCore {
     return this.lazydata.parts.map((p) => p.device);
   }
   /**
-   * The dim along which the elements are spread over several devices; undefined where each device has all of them.
+   * The dim along which the elements are spread over several devices; undefined
+   * where each device has all of them.
    * @example
    * new Tensor([1, 2]).shard(["WASM:0", "WASM:1"], 0).shardDim // => 0
    */

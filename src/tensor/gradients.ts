@@ -1,5 +1,5 @@
-// Gradients as the user asks for them: backward, functions with a gradient of their own, and checkpoints, whose steps
-// are computed again. How a gradient flows through the records is in autograd.ts.
+// Gradients as the user asks for them: backward, functions with a gradient of their own, and checkpoints,
+// whose steps are computed again. How a gradient flows through the records is in autograd.ts.
 
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { nodesMade } from "../lazy/lazybuffer.ts";
@@ -16,8 +16,8 @@ export interface CustomGradient<A extends readonly Tensor[]> {
   /** the value; nothing in it is recorded */
   forward(...inputs: A): Tensor;
   /**
-   * The gradient of each input, undefined for none, given that of the output. Where it is to be differentiated again it
-   * must be made of `gradient`, `inputs` and `output`.
+   * The gradient of each input, undefined for none, given that of the output. Where it is to be
+   * differentiated again it must be made of `gradient`, `inputs` and `output`.
    */
   backward(gradient: Tensor, inputs: A, output: Tensor): Tensor | readonly (Tensor | undefined)[];
 }

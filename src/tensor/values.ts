@@ -1,4 +1,5 @@
-// Where tensors become values and values tensors: realize, reading to the host, assigning, giving memory back.
+// Where tensors become values and values tensors: realize, reading to the host,
+// assigning, giving memory back.
 
 import { type DType, decodeArray, type TypedArray, type Value } from "../dtype.ts";
 import { CacheCollector } from "../engine/jit/collector.ts";
@@ -69,7 +70,8 @@ function decoded(self: Tensor, host: LazyBuffer, bytes: Uint8Array): TypedArray 
   const decode = (b: Uint8Array, n: number): TypedArray => decodeArray(dtype, b, n);
   const { size } = self;
   const length = dtype.bytesFor(size);
-  // a copy that was made for this call belongs to the caller; what a jit captures, or the tensor's own array, does not
+  // a copy that was made for this call belongs to the caller; what a jit captures, or
+  // the tensor's own array, does not
   const isOwn = !self.lazydata.gathered.onlyHolds && !CacheCollector.collecting;
   const plain = decode(isOwn ? bytes.subarray(0, length) : bytes.slice(0, length), size);
   return CacheCollector.read("data", host.buffer, self.lazydata.size, decode, plain);
@@ -97,7 +99,9 @@ function nest(
 
 // ---- assign ----
 
-/** Tensors whose value came by an assign: it is their own then, also where it looks like a view of another. */
+/**
+ * Tensors whose value came by an assign: it is their own then, also where it looks like a view of another.
+ */
 const assigned = new WeakSet<Tensor>();
 
 export function assign(self: Tensor, x: Tensor): void {

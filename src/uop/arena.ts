@@ -1,5 +1,5 @@
-// The arena makes the nodes of one kernel: it interns them (equal structure is `===`), folds each by the FOLD table as it is
-// made, and hands out the ids of ranges. It dies with the kernel.
+// The arena makes the nodes of one kernel: it interns them (equal structure is `===`), folds each by the FOLD
+// table as it is made, and hands out the ids of ranges. It dies with the kernel.
 
 import { type DType, dtypes, type Pointer, PtrDType, scalarOf, type Value, wrap } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
@@ -92,7 +92,10 @@ export class UOpArena implements Algebra<Expr> {
     });
   }
 
-  /** Any node by its op. The methods below say what each op takes; this one is for code that treats all ops alike. */
+  /**
+   * Any node by its op. The methods below say what each op takes; this one is for
+   * code that treats all ops alike.
+   */
   make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): Made<K> {
     return this.#make(op, dtype, srcs, arg) as Made<K>;
   }
@@ -136,7 +139,10 @@ export class UOpArena implements Algebra<Expr> {
     }
     return this.make("ALU", resultDType(fn, last.dtype), operands, fn);
   }
-  /** A float keeps the digits it was given: listings and sources print 0.3333333333333333, whoever uses it rounds. */
+  /**
+   * A float keeps the digits it was given: listings and sources print
+   * 0.3333333333333333, whoever uses it rounds.
+   */
   constant(dtype: DType, value: Value): Expr {
     return this.make("CONST", dtype, [], dtype.isFloat ? Number(value) : wrap(scalarOf(dtype), value));
   }
@@ -159,7 +165,10 @@ export class UOpArena implements Algebra<Expr> {
     if (first === undefined) return this.constant(dtypes.bool, 1);
     return rest.reduce((x, y) => this.alu("AND", x, y), first);
   }
-  /** `lanes`: a vector of so many neighbours. What a gate leaves out is 0 unless `otherwise` says something else. */
+  /**
+   * `lanes`: a vector of so many neighbours. What a gate leaves out is 0 unless
+   * `otherwise` says something else.
+   */
   load(buffer: Memory, index: Expr, { gate, otherwise, lanes = 1 }: LoadOptions = {}): Expr {
     const dtype = lanes === 1 ? buffer.dtype.base : buffer.dtype.base.vec(lanes);
     const gated = gate === undefined ? [] : [gate, otherwise ?? this.constant(dtype, 0)];

@@ -3,10 +3,11 @@
 import type { Sint } from "../shape/symbolic.ts";
 
 /**
- * How a loop is run. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE, and `top` axes are the
- * threads of a workgroup that share a REDUCE. The others are not loops in the end, the expand pass writes them out: `upcast`
- * lanes of the result, and of a reduction those that are combined in every iteration (`unroll`) or after the last one
- * (`group`). `tile` axes are the sides of the matrices that a warp multiplies, until TC makes a `warp` and lanes of them.
+ * How a loop is run. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE, and `top`
+ * axes are the threads of a workgroup that share a REDUCE. The others are not loops in the end, the expand
+ * pass writes them out: `upcast` lanes of the result, and of a reduction those that are combined in every
+ * iteration (`unroll`) or after the last one (`group`). `tile` axes are the sides of the matrices that a warp
+ * multiplies, until TC makes a `warp` and lanes of them.
  */
 export type AxisKind =
   | "output"

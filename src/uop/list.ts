@@ -1,5 +1,6 @@
-// UOpGraph: a kernel as a list in which every source stands before its user. linearize makes it, renderers read it from top
-// to bottom. `add` is also the public way to build a kernel by hand; it checks what a hand may get wrong.
+// UOpGraph: a kernel as a list in which every source stands before its user. linearize makes it, renderers
+// read it from top to bottom. `add` is also the public way to build a kernel by hand; it
+// checks what a hand may get wrong.
 
 import { type DType, Pointer } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -57,7 +58,9 @@ export class UOpGraph implements Iterable<UOp> {
     this.#at = new UOpMap(arena);
   }
 
-  /** Adds a node and returns it, or what it folds to: ADD of the constants 199 and 200 is the constant 399. */
+  /**
+   * Adds a node and returns it, or what it folds to: ADD of the constants 199 and 200 is the constant 399.
+   */
   add<K extends UOpName>(
     op: K,
     dtype: UType,

@@ -1,5 +1,5 @@
-// What a pass knows of the nodes of one kernel, by their ids: an array costs less than the nodes themselves, a Map several
-// times as much. Nodes that are made later than the map may be added.
+// What a pass knows of the nodes of one kernel, by their ids: an array costs less than the nodes themselves,
+// a Map several times as much. Nodes that are made later than the map may be added.
 
 import type { UOp } from "./node.ts";
 

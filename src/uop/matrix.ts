@@ -42,7 +42,9 @@ export interface Swizzle {
 
 /** How a part of a buffer lies in shared memory. */
 export interface Tile {
-  /** the dims of the part, innermost first: elements apart in the buffer (stride) and in shared memory (pitch) */
+  /**
+   * the dims of the part, innermost first: elements apart in the buffer (stride) and in shared memory (pitch)
+   */
   readonly dims: readonly { readonly size: number; readonly stride: number; readonly pitch: number }[];
   /** elements in shared memory, with padding, for one iteration */
   readonly size: number;

@@ -1,6 +1,6 @@
-// The UOp: the one node of the IR, immutable. Each op is an interface that names its sources and arguments, so that
-// `u.op === "LOAD"` makes `u.buffer`, `u.index` and `u.gate` known to the type checker. This file alone knows at which
-// place of `srcs` and `arg` they are. arena.ts makes nodes, list.ts lists them.
+// The UOp: the one node of the IR, immutable. Each op is an interface that names its sources and arguments,
+// so that `u.op === "LOAD"` makes `u.buffer`, `u.index` and `u.gate` known to the type checker. This file
+// alone knows at which place of `srcs` and `arg` they are. arena.ts makes nodes, list.ts lists them.
 
 import { type DType, Pointer, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
@@ -148,7 +148,10 @@ export interface Phi extends Node<"PHI", DType> {
   readonly value: Expr;
   readonly loops: readonly Loop[];
 }
-/** The value of the thread whose number in the warp differs in the bits of the mask; all threads of the warp take part. */
+/**
+ * The value of the thread whose number in the warp differs in the bits of the mask; all
+ * threads of the warp take part.
+ */
 export interface Shuffle extends Node<"SHFL", DType> {
   readonly operand: Expr;
   readonly mask: number;
@@ -231,7 +234,10 @@ export interface If extends Node<"IF", undefined> {
 export interface EndIf extends Node<"ENDIF", undefined> {
   readonly branch: If;
 }
-/** All threads of the workgroup arrive before any goes on; after it they can read what others wrote to shared memory. */
+/**
+ * All threads of the workgroup arrive before any goes on; after it they can read what
+ * others wrote to shared memory.
+ */
 export interface Barrier extends Node<"BARRIER", undefined> {}
 /** A copy from global to shared memory, done at some time before the WAIT for its COMMIT. */
 export interface AsyncCopy extends Node<"ASYNC", undefined> {
@@ -295,8 +301,8 @@ export const UOps = names(
 );
 
 /**
- * One class for all ops: the engine's inline caches see one shape. The interfaces above say which of the names an op has;
- * the getters say where they are.
+ * One class for all ops: the engine's inline caches see one shape. The interfaces above say which of the
+ * names an op has; the getters say where they are.
  */
 class UOpNode {
   readonly id: number;

@@ -1,5 +1,6 @@
-// A graph as a person would write it: the loops, then one line for each store, with the values that several lines need named
-// before them. `data0[r0] = sum over r1 of data1[r0*4 + r1]`. For DEBUG=7, the docs and the viewer of passes.
+// A graph as a person would write it: the loops, then one line for each store, with the values that several
+// lines need named before them. `data0[r0] = sum over r1 of data1[r0*4 + r1]`. For DEBUG=7, the
+// docs and the viewer of passes.
 
 import { toposort } from "../helpers.ts";
 import type { AluOp } from "../ops.ts";

@@ -1,5 +1,5 @@
-// SPEC=1: the graph between two passes, and the list that a renderer sees, must be well formed. Each op states what its
-// sources and types are; a breach is our own bug and names the node.
+// SPEC=1: the graph between two passes, and the list that a renderer sees, must be well formed. Each op
+// states what its sources and types are; a breach is our own bug and names the node.
 
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";

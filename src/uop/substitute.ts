@@ -1,4 +1,5 @@
-// Substitution: a graph with other nodes in the place of some. The one way to replace ranges by other indexes, values by loads.
+// Substitution: a graph with other nodes in the place of some. The one way to replace ranges by
+// other indexes, values by loads.
 
 import type { UOpArena } from "./arena.ts";
 import { UOpMap } from "./map.ts";
@@ -6,7 +7,10 @@ import type { Expr, UOp } from "./node.ts";
 import { changedSrcs } from "./rewrite.ts";
 
 export interface SubstituteOptions {
-  /** what a replacement is made of is replaced too; otherwise replacements are final, and may mention what they replace */
+  /**
+   * what a replacement is made of is replaced too; otherwise replacements are final,
+   * and may mention what they replace
+   */
   readonly nested?: boolean;
   /** where this is false the replacements have no meaning: loads that depend on them are gated by it */
   readonly where?: Expr;

@@ -1,5 +1,6 @@
-// A contraction is a sum of products: C[i, j] += A[i, k] * B[k, j], along any number of axes. Products of matrices, convolutions
-// and their gradients are contractions. The heuristics, tensor cores and linearize recognise them here, and nowhere else.
+// A contraction is a sum of products: C[i, j] += A[i, k] * B[k, j], along any number of axes. Products of
+// matrices, convolutions and their gradients are contractions. The heuristics, tensor cores and linearize
+// recognise them here, and nowhere else.
 
 import { toposort } from "../../helpers.ts";
 import type { UOpArena } from "../../uop/arena.ts";
@@ -50,8 +51,8 @@ export function axesBelow(u: Expr): ReadonlySet<number> {
 }
 
 /**
- * Which factor has the rows of the result and which the columns: [rows, columns] where one factor moves along m and not
- * along n, and the other along n and not along m; undefined where that is not so.
+ * Which factor has the rows of the result and which the columns: [rows, columns] where one factor moves along
+ * m and not along n, and the other along n and not along m; undefined where that is not so.
  */
 export function rowsAndColumns<T extends Expr>(
   x: T,

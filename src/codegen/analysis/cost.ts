@@ -1,4 +1,5 @@
-// What a kernel costs: its arithmetic, all loops counted, and the bytes it touches. DEBUG=2 and the profiler show both.
+// What a kernel costs: its arithmetic, all loops counted, and the bytes it touches.
+// DEBUG=2 and the profiler show both.
 
 import { toposort } from "../../helpers.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
@@ -7,7 +8,9 @@ import type { UOpGraph } from "../../uop/list.ts";
 import type { UOp } from "../../uop/node.ts";
 import { tripCount } from "./loops.ts";
 
-/** Arithmetic on values; addresses and conditions do not count. `warp`: the threads that do a WMMA together. */
+/**
+ * Arithmetic on values; addresses and conditions do not count. `warp`: the threads that do a WMMA together.
+ */
 export function countOps(uops: UOpGraph, grid: readonly Sint[], warp: number): number {
   const addresses = new Set<UOp>();
   const mark = (roots: readonly (UOp | undefined)[]) => {

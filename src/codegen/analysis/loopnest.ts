@@ -1,5 +1,6 @@
-// The loop nest of a kernel, for those who choose OptOps: which code runs in which loops, how each load and store moves along
-// each axis, how large things are. In goes the kernel lowered without any OptOps; nothing is changed.
+// The loop nest of a kernel, for those who choose OptOps: which code runs in which loops, how each load and
+// store moves along each axis, how large things are. In goes the kernel lowered without
+// any OptOps; nothing is changed.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, toposort } from "../../helpers.ts";
@@ -30,7 +31,9 @@ export interface LoopBody {
   readonly iterations: number;
 }
 
-/** How an access moves along an axis: it stays where it is, it goes to the neighbour, or it goes elsewhere. */
+/**
+ * How an access moves along an axis: it stays where it is, it goes to the neighbour, or it goes elsewhere.
+ */
 export type AccessPattern = "invariant" | "unit" | "strided";
 
 const isFloatAlu = (u: UOp): u is Alu => u.op === "ALU" && u.operands.at(-1)?.dtype.isFloat === true;
@@ -106,7 +109,10 @@ export class LoopNest {
     const { size } = this.axis(id);
     return typeof size === "number" && size % n === 0;
   }
-  /** Whether `n` lanes of the axis at once make sense; where `n` does not divide it, the last are computed twice. */
+  /**
+   * Whether `n` lanes of the axis at once make sense; where `n` does not divide
+   * it, the last are computed twice.
+   */
   fits(id: number, n: number): boolean {
     const { size } = this.axis(id);
     if (typeof size !== "number" || this.divides(id, n)) return this.divides(id, n);

@@ -1,5 +1,6 @@
-// Which loops each node of a kernel runs in: the axes of the ranges below it, without those that a reduce or a filled array
-// closes. The heuristics and linearize ask. Most nodes depend on what one of their sources depends on, and share its set.
+// Which loops each node of a kernel runs in: the axes of the ranges below it, without those that a reduce or
+// a filled array closes. The heuristics and linearize ask. Most nodes depend on what one of their sources
+// depends on, and share its set.
 
 import type { UOpArena } from "../../uop/arena.ts";
 import { UOpMap } from "../../uop/map.ts";
@@ -16,7 +17,10 @@ export const isReduce = (u: LoopOwner): u is Reduce => u.op === "REDUCE";
 /** How many iterations a loop has at most. */
 export const tripCount = ({ end }: Range | Loop): number => maximum(end);
 
-/** The largest value of an index: a constant, a variable, or a sum, product or quotient of such; 1 for anything else. */
+/**
+ * The largest value of an index: a constant, a variable, or a sum, product or
+ * quotient of such; 1 for anything else.
+ */
 function maximum(u: Expr): number {
   if (u.op === "CONST") return Number(u.value);
   if (u.op === "DEFINE_VAR") return u.variable.max;
@@ -44,7 +48,8 @@ export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, Range>)
       axes = left;
     }
     if (u.op === "STAGE") {
-      // an array that is filled again is emptied first, each time: the zeros of a sum belong in the same loops
+      // an array that is filled again is emptied first, each time: the zeros of
+      // a sum belong in the same loops
       const before = filled.get(u.array);
       if (before !== undefined) free.set(before, union(free.get(before) ?? NO_AXES, axes));
       filled.set(u.array, u);

@@ -1,6 +1,6 @@
-// What one iteration of a reduction does to its accumulators: which terms its body adds up, which of them are products that
-// are added in one instruction, and in which order products of matrices are read and multiplied. linearize calls this inside
-// the innermost loop; it places the operands.
+// What one iteration of a reduction does to its accumulators: which terms its body adds up, which of them are
+// products that are added in one instruction, and in which order products of matrices are read and
+// multiplied. linearize calls this inside the innermost loop; it places the operands.
 
 import { scalarOf } from "../../dtype.ts";
 import { range } from "../../helpers.ts";
@@ -77,8 +77,9 @@ interface Work extends Accumulation {
   readonly terms: readonly Expr[];
 }
 /**
- * Products of matrices go lane by lane of their sums. The operands of the next lane are read before this one is computed, in
- * the last lane those of the next iteration: reading and multiplying do not wait for each other.
+ * Products of matrices go lane by lane of their sums. The operands of the next lane are read before this one
+ * is computed, in the last lane those of the next iteration: reading and
+ * multiplying do not wait for each other.
  */
 function matrixProducts(
   work: readonly Work[],

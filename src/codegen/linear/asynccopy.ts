@@ -1,8 +1,9 @@
-// Asynchronous copies: how a TILE gets into shared memory. Every thread of the workgroup copies a share of it, and the copies
-// for later iterations are under way while this one is computed. linearize calls `start` before the loop of a reduction and
-// `iteration` at the start of each. An iteration begins with the wait for its stage and a barrier, after which no thread reads
-// the stage of the one before. Where an iteration reads the first operands of the next (pipeline.ts), the wait and the barrier
-// come before that instead: `firstStage`, `copyAhead`, `nextStage`, `advance`.
+// Asynchronous copies: how a TILE gets into shared memory. Every thread of the workgroup copies a share of
+// it, and the copies for later iterations are under way while this one is computed. linearize calls `start`
+// before the loop of a reduction and `iteration` at the start of each. An iteration begins with the wait for
+// its stage and a barrier, after which no thread reads the stage of the one before. Where an iteration reads
+// the first operands of the next (pipeline.ts), the wait and the barrier come before that instead:
+// `firstStage`, `copyAhead`, `nextStage`, `advance`.
 
 import { dtypes } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
@@ -12,7 +13,10 @@ import type { DefineAcc, DefineLocal, Expr, Loop, Memory, TileNode } from "../..
 import type { Emitter } from "./emitter.ts";
 import type { ThreadAxis } from "./workgroup.ts";
 
-/** One copy of a thread: from where, without the loop's part, to where, and a condition if not every thread does it. */
+/**
+ * One copy of a thread: from where, without the loop's part, to where, and a
+ * condition if not every thread does it.
+ */
 interface Copy {
   readonly from: Expr;
   readonly to: Expr;
@@ -25,7 +29,10 @@ interface Destination {
   readonly local: DefineLocal;
   readonly copies: readonly Copy[];
 }
-/** A dim of a tile, in vectors along the innermost: elements between two of its steps are `by` times stride or pitch. */
+/**
+ * A dim of a tile, in vectors along the innermost: elements between two of its steps
+ * are `by` times stride or pitch.
+ */
 interface Dim {
   readonly size: number;
   readonly stride: number;
@@ -54,8 +61,8 @@ export class AsyncCopies {
     return local;
   }
   /**
-   * Starts the copies of the first iterations; of all there is where no loop is around them (`end` is undefined).
-   * `isInLoop`: this memory was in use before.
+   * Starts the copies of the first iterations; of all there is where no loop is around them (`end` is
+   * undefined). `isInLoop`: this memory was in use before.
    */
   start(end: Expr | undefined, isInLoop: boolean): void {
     const stages = this.#stages();
@@ -66,7 +73,10 @@ export class AsyncCopies {
     }
     if (end === undefined) this.#arrive(0);
   }
-  /** At the start of an iteration: where in its memory each tile has the stage of it, in the order of `prepare`. */
+  /**
+   * At the start of an iteration: where in its memory each tile has the stage of
+   * it, in the order of `prepare`.
+   */
   iteration(loop: Loop, end: Expr): Expr[] {
     const emit = this.#emit;
     const stages = this.#stages();
@@ -106,7 +116,10 @@ export class AsyncCopies {
     this.#copy(emit.int("ADD", loop, emit.const(last)), free, end);
     emit.commit();
   }
-  /** After the last read of an iteration: from here on the stage of the next one can be read, at these offsets. */
+  /**
+   * After the last read of an iteration: from here on the stage of the next one
+   * can be read, at these offsets.
+   */
   nextStage(): Expr[] {
     const emit = this.#emit;
     const stages = this.#stages();

@@ -1,5 +1,5 @@
-// Appends nodes to the list of a kernel as they are asked for. Nothing is interned: memory holds other values after each
-// barrier, so two equal loads are two. Only what needs no instruction is left out (x + 0, x * 1).
+// Appends nodes to the list of a kernel as they are asked for. Nothing is interned: memory holds other values
+// after each barrier, so two equal loads are two. Only what needs no instruction is left out (x + 0, x * 1).
 
 import { type DType, dtypes, PtrDType, type Value } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";

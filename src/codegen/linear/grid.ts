@@ -1,6 +1,6 @@
-// The grid of a kernel where the target has workgroups: which axes share one of its dimensions, which threads are neighbours
-// in a warp, and in which order workgroups go through a large product. In go the axes that linearize found not to be loops;
-// it opens the dimensions and binds axes to them.
+// The grid of a kernel where the target has workgroups: which axes share one of its dimensions, which threads
+// are neighbours in a warp, and in which order workgroups go through a large product. In go the axes that
+// linearize found not to be loops; it opens the dimensions and binds axes to them.
 
 import { dtypes } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";
@@ -9,7 +9,10 @@ import type { UOpGraph } from "../../uop/list.ts";
 import type { Axis, Expr, Range } from "../../uop/node.ts";
 import { strideOf } from "../analysis/strides.ts";
 
-/** Rows of workgroups that are gone through together, and how often all compute units have work before that pays. */
+/**
+ * Rows of workgroups that are gone through together, and how often all compute
+ * units have work before that pays.
+ */
 const [STRIP, MANY_WAVES] = [8, 4];
 const DIMS = 3;
 
@@ -38,7 +41,10 @@ export function nearestLast(
     .map(({ axis }) => axis);
 }
 
-/** The axes of each dimension, innermost first: one each as far as there are dimensions, all in one where a limit is passed. */
+/**
+ * The axes of each dimension, innermost first: one each as far as there are dimensions, all
+ * in one where a limit is passed.
+ */
 export function dimsOf(axes: readonly Axis[], limits: readonly number[]): (readonly Axis[])[] {
   const inner = axes.toReversed();
   const apart = inner.slice(0, DIMS - 1).map((a) => [a]);
@@ -48,9 +54,10 @@ export function dimsOf(axes: readonly Axis[], limits: readonly number[]): (reado
 }
 
 /**
- * Workgroups that run at the same time read the same rows and columns if they are near each other. So those of a large
- * product go down the columns of one strip of rows after the other, and not along rows that are longer than what the cache
- * holds of them. In go the numbers of a workgroup, out come those of the block that it computes.
+ * Workgroups that run at the same time read the same rows and columns if they are near each other. So those
+ * of a large product go down the columns of one strip of rows after the other, and not along rows that are
+ * longer than what the cache holds of them. In go the numbers of a workgroup, out come those
+ * of the block that it computes.
  */
 export function inStrips(
   specials: readonly Expr[],

@@ -1,6 +1,7 @@
-// The graph becomes a list: every node is placed in the outermost loop it can stand in (loop-invariant code motion). RANGE
-// nodes become LOOPs, or SPECIALs where the target runs a grid; a REDUCE becomes an accumulator, its loops and a PHI; a STAGE
-// the loops that fill an array. Comes after everything that changes the graph; renderers read the result from top to bottom.
+// The graph becomes a list: every node is placed in the outermost loop it can stand in (loop-invariant code
+// motion). RANGE nodes become LOOPs, or SPECIALs where the target runs a grid; a REDUCE becomes an
+// accumulator, its loops and a PHI; a STAGE the loops that fill an array. Comes after everything that changes
+// the graph; renderers read the result from top to bottom.
 
 import { dtypes, scalarOf } from "../../dtype.ts";
 import { ArgumentError, InternalError } from "../../errors.ts";
@@ -128,8 +129,8 @@ class Linearizer {
   }
 
   /**
-   * Axes that some reduction does not depend on go inside, so that the reduction runs once and not for each of their
-   * elements; there they are loops even where the target has a grid.
+   * Axes that some reduction does not depend on go inside, so that the reduction runs once and not for each
+   * of their elements; there they are loops even where the target has a grid.
    */
   #arrange(): { grid: readonly Axis[]; loops: readonly Axis[] } {
     // a reduction that folded away leaves nothing for its threads
@@ -217,8 +218,8 @@ class Linearizer {
   readonly #placeSrc = (s: UOp): UOp => this.#place(s);
 
   /**
-   * Of threads that have the same result one stores it, if they all read at such places too: there may be the old value of
-   * what is stored, and a thread that comes late would compute with the new one.
+   * Of threads that have the same result one stores it, if they all read at such places too: there may be the
+   * old value of what is stored, and a thread that comes late would compute with the new one.
    */
   #storedOnce(store: Store): Store {
     const alike = this.#threads.filter((a) => !this.#isIn(a, store));
@@ -245,7 +246,10 @@ class Linearizer {
 
   // ---- what has loops of its own ----
 
-  /** A reduction, and with it what runs over the same ranges: one set of loops, an accumulator or an array each. */
+  /**
+   * A reduction, and with it what runs over the same ranges: one set of loops,
+   * an accumulator or an array each.
+   */
   #placeOwner(first: LoopOwner): UOp {
     const { ranges } = first;
     if (isReduce(first) && this.#isShared(first)) return this.#placeShared(first);
@@ -283,7 +287,10 @@ class Linearizer {
     if (made === undefined) throw new InternalError(`${u.op} was not placed with its loops`);
     return made;
   }
-  /** What can run in the loops of `first`: nothing that waits for an array that these loops fill, or fills one they read. */
+  /**
+   * What can run in the loops of `first`: nothing that waits for an array that these
+   * loops fill, or fills one they read.
+   */
   #together(first: LoopOwner): LoopOwner[] {
     const all = this.#owners.get(keyOf(first.ranges)) ?? [];
     const ready = all.filter((r) => r === first || (!this.#placed.has(r) && this.#isReady(r)));
@@ -314,7 +321,10 @@ class Linearizer {
     for (const [tile, local] of locals) this.#know(tile, local);
     return this.#known(tiles[0] as TileNode);
   }
-  /** Opens the loop that these tiles move with. `operands`: what an iteration starts with, if the one before is to read it. */
+  /**
+   * Opens the loop that these tiles move with. `operands`: what an iteration starts with,
+   * if the one before is to read it.
+   */
   #openTiledLoop(tiles: readonly TileNode[], range: Range, operands: readonly Expr[]): Loop {
     const isInLoop = this.#isInLoop();
     const { copies, locals } = this.#copiesTo(tiles);
@@ -355,7 +365,9 @@ class Linearizer {
   #isShared(reduce: Reduce): boolean {
     return reduce.ranges.some((r) => isThread(r.axis));
   }
-  /** Reductions over the threads of the workgroup; those that can be done together wait for each other once. */
+  /**
+   * Reductions over the threads of the workgroup; those that can be done together wait for each other once.
+   */
   #placeShared(first: Reduce): UOp {
     const { ranges } = first;
     // what it needs may be another reduction over the same threads

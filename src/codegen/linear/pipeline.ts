@@ -1,7 +1,8 @@
-// Software pipelining of a loop over products of matrices: an iteration reads what the next one multiplies first, so that no
-// thread waits for operands after the barrier between two iterations. The operands of the first iteration are read before the
-// loop (the prologue), and from then on held in accumulators. linearize places what does not come from tiles and says where
-// in an iteration each step goes; asynccopy.ts fills the tiles.
+// Software pipelining of a loop over products of matrices: an iteration reads what the next one multiplies
+// first, so that no thread waits for operands after the barrier between two iterations. The operands of the
+// first iteration are read before the loop (the prologue), and from then on held in accumulators. linearize
+// places what does not come from tiles and says where in an iteration each step
+// goes; asynccopy.ts fills the tiles.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, toposort } from "../../helpers.ts";

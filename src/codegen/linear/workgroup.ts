@@ -1,6 +1,7 @@
-// A reduction over the threads of a workgroup: each thread has a part, and in the end all of them have the total. Threads of
-// a warp exchange values by SHFL; warps meet in shared memory, where every thread then finds all parts. linearize calls this.
-// Every thread must take part, so nothing of it stands under a condition.
+// A reduction over the threads of a workgroup: each thread has a part, and in the end all of them have the
+// total. Threads of a warp exchange values by SHFL; warps meet in shared memory, where every thread then
+// finds all parts. linearize calls this. Every thread must take part, so nothing
+// of it stands under a condition.
 
 import { scalarOf } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";

@@ -1,6 +1,6 @@
-// Convolution. Windows are views: padding, repeating and cutting make one index expression, so that a convolution is
-// one product summed in one kernel and no column matrix is ever stored. A convolution's gradients are convolutions.
-// Pooling and resampling are in the layers above.
+// Convolution. Windows are views: padding, repeating and cutting make one index expression, so that a
+// convolution is one product summed in one kernel and no column matrix is ever stored. A convolution's
+// gradients are convolutions. Pooling and resampling are in the layers above.
 
 import { dtypes, promote } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
@@ -119,8 +119,8 @@ function blocksOf(self: Tensor, out: readonly number[], { kernel, stride }: Fram
 }
 
 /**
- * A row of i elements, repeated and read again in rows of i + d, is moved on by d in each row: row k has element
- * o + k * d at o. (Rows of a * i + d, where the stride needs more room.)
+ * A row of i elements, repeated and read again in rows of i + d, is moved on by d in each row: row k has
+ * element o + k * d at o. (Rows of a * i + d, where the stride needs more room.)
  */
 function sliding(
   self: Tensor,
@@ -165,8 +165,8 @@ function sliding(
 }
 
 /**
- * The sum of windows laid over each other, each at its place: [..., o, k] becomes [..., i]. The gradient of `windows`,
- * as that is the gradient of this.
+ * The sum of windows laid over each other, each at its place: [..., o, k] becomes [..., i]. The gradient of
+ * `windows`, as that is the gradient of this.
  */
 export function overlap(self: Tensor, sizes: readonly number[], f: Frame): Tensor {
   const n = sizes.length;
@@ -203,7 +203,10 @@ export function overlap(self: Tensor, sizes: readonly number[], f: Frame): Tenso
 
 // ---- convolution ----
 
-/** This [n, group, in, i] under `w` [group, out, in, k], no gradient recorded: [n, group, out, o] in one kernel. */
+/**
+ * This [n, group, in, i] under `w` [group, out, in, k], no gradient recorded:
+ * [n, group, out, o] in one kernel.
+ */
 function correlate(self: Tensor, w: Tensor, stride: readonly number[], dilation: readonly number[]): Tensor {
   const n = stride.length;
   const f: Frame = { kernel: w.shape.slice(3), stride, dilation };
@@ -227,15 +230,17 @@ function correlate(self: Tensor, w: Tensor, stride: readonly number[], dilation:
   return reshape(sum, [batch, groups, outer, ...out]);
 }
 
-/** `fit`, with the zeros in memory: every window that meets them would ask for each element whether it is one. */
+/**
+ * `fit`, with the zeros in memory: every window that meets them would ask for each element whether it is one.
+ */
 function framed(self: Tensor, amounts: readonly Interval[], f: Frame): Tensor {
   const fitted = fitWindows(self, amounts);
   const pads = amounts.some(([a, b]) => Number(a) > 0 || Number(b) > 0);
   return pads && f.kernel.some((k) => k > 1) ? contiguous(fitted) : fitted;
 }
 
-// Input, weights and output are bound by one trilinear form. Each of the three methods computes one of them from the
-// other two, so each is the gradient of both others, to any order.
+// Input, weights and output are bound by one trilinear form. Each of the three methods computes one of them
+// from the other two, so each is the gradient of both others, to any order.
 
 /** The output: this [n, group, in, i], `w` [group, out, in, k], result [n, group, out, o]. */
 export function convolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
@@ -272,7 +277,9 @@ export function unconvolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
   ]);
 }
 
-/** The weights, from this input and an output: taps and places change roles, and so do samples and channels. */
+/**
+ * The weights, from this input and an output: taps and places change roles, and so do samples and channels.
+ */
 function weightsOf(self: Tensor, g: Tensor, c: Convolution): Tensor {
   const spatial = c.kernel.map((_, i) => 3 + i);
   const used = c.pads.map(([before], i): Interval => {

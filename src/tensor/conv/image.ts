@@ -1,5 +1,5 @@
-// Between images, columns and channels: unfold and fold (im2col, col2im), pixel and channel shuffles, power pooling,
-// and max unpooling. The first are views but fold, which adds what overlaps in one kernel.
+// Between images, columns and channels: unfold and fold (im2col, col2im), pixel and channel shuffles, power
+// pooling, and max unpooling. The first are views but fold, which adds what overlaps in one kernel.
 
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";

@@ -1,5 +1,5 @@
-// Pooling: average and maximum over windows, and their adaptive forms. Windows are views (conv.ts), so pooling is one
-// kernel; where sizes do not divide, an adaptive pool gathers its windows first (resample.ts).
+// Pooling: average and maximum over windows, and their adaptive forms. Windows are views (conv.ts), so
+// pooling is one kernel; where sizes do not divide, an adaptive pool gathers its windows first (resample.ts).
 
 import { bounds, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -135,7 +135,9 @@ function avgPool(
     return div(total, counts(total, pool, x.shape.slice(x.ndim - n), countIncludePad));
   });
 }
-/** How many elements each window of an average holds: a number, or a tensor like this one, computed in place. */
+/**
+ * How many elements each window of an average holds: a number, or a tensor like this one, computed in place.
+ */
 function counts(self: Tensor, pool: Pool, sizes: readonly number[], padding: boolean): Tensor | number {
   const around = (most: number, amount: Interval): boolean => amount.every((a) => Number(a) <= most);
   const all = pool.amounts.every((a, i) => around(padding ? at(pool.padding, i) : 0, a));
@@ -162,8 +164,8 @@ export function avgPool3d(self: Tensor, kernelSize: PerDim, options: AvgPoolOpti
 // ---- maxima ----
 
 /**
- * The largest of the last `n` dims, where `there` holds, and its number among them: of equal ones the first, of NaNs
- * the last, as in torch. The gradient goes to that one only.
+ * The largest of the last `n` dims, where `there` holds, and its number among them: of equal ones the first,
+ * of NaNs the last, as in torch. The gradient goes to that one only.
  */
 function largest(self: Tensor, n: number, there: Tensor | undefined): Largest<Tensor> {
   const { shape } = self.lazydata;

@@ -1,6 +1,6 @@
-// Other sizes of the last dims: interpolate in its modes. An output is a weighted sum of a few elements ("taps") whose
-// numbers and weights are computed from its own number, one dim after the other, one kernel a dim; taps become indexed
-// loads. Adaptive pooling (pool.ts) uses the same taps.
+// Other sizes of the last dims: interpolate in its modes. An output is a weighted sum of a few elements
+// ("taps") whose numbers and weights are computed from its own number, one dim after the other, one kernel a
+// dim; taps become indexed loads. Adaptive pooling (pool.ts) uses the same taps.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -104,7 +104,9 @@ export function resample(self: Tensor, dim: number, to: number, taps: Taps<Tenso
   const sum = reduceSum(tapsOf(cast(self, toFloat(self.dtype)), dim, to, taps), [dim + 1, dim + 2]);
   return squeeze(squeeze(sum, dim + 2), dim + 1);
 }
-/** [..., to, taps, i, ...]: at most one element along i is not zero. Summing over i becomes an indexed load. */
+/**
+ * [..., to, taps, i, ...]: at most one element along i is not zero. Summing over i becomes an indexed load.
+ */
 function tapsOf(self: Tensor, dim: number, to: number, taps: Taps<Tensor>): Tensor {
   const { shape } = self.lazydata;
   const [before, size, after] = [shape.slice(0, dim), self.shape[dim] as number, shape.slice(dim + 1)];
@@ -226,7 +228,10 @@ export function resizeArea(self: Tensor, dim: number, to: number): Tensor {
   return mean(reshape(self, [...shape.slice(0, dim), to, from / to, ...shape.slice(dim + 1)]), dim + 1);
 }
 
-/** Integers in the type that places and weights are computed in: float32, as in torch, also for narrower inputs. */
+/**
+ * Integers in the type that places and weights are computed in: float32, as in
+ * torch, also for narrower inputs.
+ */
 function real(self: Tensor, x: Tensor): Tensor {
   return cast(x, self.dtype === dtypes.float64 ? dtypes.float64 : dtypes.float32);
 }

@@ -1,5 +1,5 @@
-// Making tensors out of nothing: constants, ranges, identities, and tensors like another one. Everything is a constant
-// or an expression of ARANGE, so none of it costs memory or a kernel before it is used.
+// Making tensors out of nothing: constants, ranges, identities, and tensors like another one. Everything is a
+// constant or an expression of ARANGE, so none of it costs memory or a kernel before it is used.
 
 import { type DType, type DTypeLike, dtypes, toDType } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -35,7 +35,10 @@ import type { Tensor } from "../tensor.ts";
 export interface TensorOptions {
   /** whether `backward` fills `.grad` of this tensor */
   readonly requiresGrad?: boolean;
-  /** default: int32 for integers, int64 for bigints, bool for booleans, float32 for the rest, a typed array's own type */
+  /**
+   * default: int32 for integers, int64 for bigints, bool for booleans, float32 for the
+   * rest, a typed array's own type
+   */
   readonly dtype?: DTypeLike;
   /** default: Device.DEFAULT, or that of the tensor it is made like */
   readonly device?: string;
@@ -99,7 +102,9 @@ export function commonType(xs: readonly Element[]): DType {
 
 const deviceOf = (options: TensorOptions): string => options.device ?? Device.DEFAULT;
 
-/** What a fraction is computed in before it is stored: half-width floats and integers have not enough digits. */
+/**
+ * What a fraction is computed in before it is stored: half-width floats and integers have not enough digits.
+ */
 const workType = (d: DType): DType => (d.isInt || d === dtypes.float64 ? dtypes.float64 : dtypes.float32);
 
 // ---- constants ----

@@ -1,6 +1,6 @@
-// Reading by index: gather, indexSelect, take, embedding, masks, and `get`, which is x[...] of Python. An index is
-// compared with 0, 1, 2 … and what it equals is summed; the compiler turns that sum into one indexed load. Indices
-// beyond the end read 0, since a kernel cannot raise an error.
+// Reading by index: gather, indexSelect, take, embedding, masks, and `get`, which is x[...] of Python. An
+// index is compared with 0, 1, 2 … and what it equals is summed; the compiler turns that sum into one indexed
+// load. Indices beyond the end read 0, since a kernel cannot raise an error.
 
 import { dtypes, encodeArray } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
@@ -46,9 +46,14 @@ import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { data } from "../values.ts";
 
-/** `[start, end, step]` as in Python's slices: null or nothing is the end of the dim, negative counts from the end. */
+/**
+ * `[start, end, step]` as in Python's slices: null or nothing is the end of the
+ * dim, negative counts from the end.
+ */
 export type Slice = readonly [start?: number | null, end?: number | null, step?: number | null];
-/** A place, a slice, a new dim (null), all dims that are not named ("..."), or a tensor of places or of flags. */
+/**
+ * A place, a slice, a new dim (null), all dims that are not named ("..."), or a tensor of places or of flags.
+ */
 export type Index<T> = number | Slice | null | "..." | T;
 
 export interface EmbeddingOptions {
@@ -77,7 +82,10 @@ export interface Cut {
   readonly count: number;
   readonly step: number;
 }
-/** An index taken apart: what is cut out of each dim, then the shape of that, then the tensors by dim of that shape. */
+/**
+ * An index taken apart: what is cut out of each dim, then the shape of that, then
+ * the tensors by dim of that shape.
+ */
 export interface IndexPlan<T> {
   readonly cuts: readonly Cut[];
   readonly shape: readonly number[];
@@ -96,8 +104,9 @@ export function nothing(self: Tensor, shape: readonly number[]): Tensor {
   return constant(self, shape, self.dtype, 0);
 }
 /**
- * This tensor with the dims from `at` on, one for each of `indices`, replaced by those of the indices: what they name.
- * The indices have one shape; `map` is done to them after they are expanded, so that nothing is stored on the way.
+ * This tensor with the dims from `at` on, one for each of `indices`, replaced by those of the indices: what
+ * they name. The indices have one shape; `map` is done to them after they are expanded, so
+ * that nothing is stored on the way.
  */
 export function pick(
   self: Tensor,
@@ -355,7 +364,9 @@ export function cutOut(self: Tensor, cuts: readonly Cut[]): Tensor {
         cuts.map((c) => c.step),
       );
 }
-/** What the tensors name in their dims. Their common shape stands where they stand together, else in front. */
+/**
+ * What the tensors name in their dims. Their common shape stands where they stand together, else in front.
+ */
 function atOf(self: Tensor, tensors: readonly (Tensor | undefined)[]): Tensor {
   const dims = range(tensors.length).filter((d) => tensors[d] !== undefined);
   if (dims.length === 0) return self;

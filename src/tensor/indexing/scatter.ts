@@ -1,6 +1,6 @@
-// Writing along a dim by an index as large as the source: scatter and its reductions. A result element asks which
-// sources go to it: sums run over all of them, the last one stays where they replace each other. Gradients are
-// indexed loads.
+// Writing along a dim by an index as large as the source: scatter and its reductions. A result element asks
+// which sources go to it: sums run over all of them, the last one stays where they replace each other.
+// Gradients are indexed loads.
 
 import { bounds, type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -212,7 +212,8 @@ function scatterProd(self: Tensor, at: number, index: Tensor, src: Tensor, inclu
   const [x, s] = [detach(src), detach(self)];
   const out = includeSelf ? product(x, s) : where(written, product(x, ones), s);
   return wrap(out.lazydata, [self, src], (g) => {
-    // an element's derivative is the product of the others: all, or where a zero is among them all that are not zero
+    // an element's derivative is the product of the others: all, or where a zero is
+    // among them all that are not zero
     const isZero = (t: Tensor): Tensor => cast(eq(t, 0), dtypes.int32);
     const solid = (t: Tensor): Tensor => where(eq(t, 0), 1, t);
     const zeros = add(sumsOf(self, at, index, isZero(src)), includeSelf ? isZero(self) : 0);

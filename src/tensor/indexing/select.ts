@@ -1,6 +1,6 @@
-// Writing by index: indexAdd, indexCopy, indexFill, indexPut, put, maskedScatter, and `setitem`, which is x[...] = value
-// of Python; and repeatInterleave. Where several values go to one place they are summed or the last one stays.
-// Gradients are indexed loads.
+// Writing by index: indexAdd, indexCopy, indexFill, indexPut, put, maskedScatter, and `setitem`, which is
+// x[...] = value of Python; and repeatInterleave. Where several values go to one place they are summed or the
+// last one stays. Gradients are indexed loads.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -184,7 +184,10 @@ function accumulated(
   const sums = reshape(reduceSum(where(goes, expand(values, full), nought(self)), [k]), full.toSpliced(k, 1));
   return add(self, movedim(sums, range(k), dims));
 }
-/** The same with the last row instead of the sum; `all`: rows that others overwrite get a gradient too, as in torch. */
+/**
+ * The same with the last row instead of the sum; `all`: rows that others overwrite
+ * get a gradient too, as in torch.
+ */
 function replaced(
   self: Tensor,
   indices: readonly Tensor[],

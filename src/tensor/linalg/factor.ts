@@ -1,6 +1,7 @@
-// Orthogonal factorizations: QR by Householder reflections, singular values and eigenvalues by Jacobi rotations. As in
-// solve.ts they are unrolled loops with the state in memory and nothing looks at values: the number of sweeps is fixed.
-// Gradients are the known formulas in terms of the factors, so they can be differentiated again.
+// Orthogonal factorizations: QR by Householder reflections, singular values and eigenvalues by Jacobi
+// rotations. As in solve.ts they are unrolled loops with the state in memory and nothing looks at values: the
+// number of sweeps is fixed. Gradients are the known formulas in terms of the factors, so
+// they can be differentiated again.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
@@ -91,7 +92,9 @@ function emptyQr(
   const q = eq(placesAlong(self, [...lead, rows, size], -2), placesAlong(self, [...lead, rows, size], -1));
   return [add(cast(q, self.dtype), zero), expand(zero, [...lead, size, columns])];
 }
-/** Householder on a list of tall matrices: all of Q, and R with rows of zeros; each step reflects one column. */
+/**
+ * Householder on a list of tall matrices: all of Q, and R with rows of zeros; each step reflects one column.
+ */
 export function reflected(self: Tensor): [Tensor, Tensor] {
   const [, rows, columns] = self.shape as [number, number, number];
   let state = contiguous(cat(self, identities(self, rows), 2));
@@ -180,9 +183,9 @@ function emptySvd(
 }
 
 /**
- * One-sided Jacobi on a list of tall matrices: turns pairs of columns until all are orthogonal; V turns along below
- * them. A round turns neighbours and swaps them, beginning at column 0 and 1 in turn, so that after n rounds every
- * column has met every other and all rounds are the same few kernels. Gives all of U, S and V.
+ * One-sided Jacobi on a list of tall matrices: turns pairs of columns until all are orthogonal; V turns along
+ * below them. A round turns neighbours and swaps them, beginning at column 0 and 1 in turn, so that after n
+ * rounds every column has met every other and all rounds are the same few kernels. Gives all of U, S and V.
  */
 function jacobi(self: Tensor): [Tensor, Tensor, Tensor] {
   const [batch, rows, n] = self.shape as [number, number, number];
@@ -215,7 +218,10 @@ function jacobi(self: Tensor): [Tensor, Tensor, Tensor] {
   const s = contiguous(reshape(mul(sorted(lengths), scale), batch, n));
   return [u, s, sorted(narrow(state, 1, rows, n))];
 }
-/** One round: columns first, first + 1; first + 2, first + 3; … become orthogonal in their upper rows and swap. */
+/**
+ * One round: columns first, first + 1; first + 2, first + 3; … become
+ * orthogonal in their upper rows and swap.
+ */
 function rotated(self: Tensor, rows: number, first: number): Tensor {
   const [batch, height, n] = self.shape as [number, number, number];
   const pairs = Math.floor((n - first) / 2);

@@ -1,4 +1,5 @@
-// Linear algebra: products, solving, factorizations. The functions of the area, as the class Tensor calls them.
+// Linear algebra: products, solving, factorizations. The functions of the area,
+// as the class Tensor calls them.
 
 export * from "./factor.ts";
 export * from "./linalg.ts";

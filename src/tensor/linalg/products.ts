@@ -354,7 +354,10 @@ function bestSplits(sizes: readonly number[]): number[][] {
   return split;
 }
 
-/** The labels of every operand and of the result; the dims of an ellipsis are called 0, 1, … counted from the back. */
+/**
+ * The labels of every operand and of the result; the dims of an ellipsis are called
+ * 0, 1, … counted from the back.
+ */
 function parseEinsum(formula: string, operands: readonly Tensor[]): { inputs: string[][]; output: string[] } {
   const fail = (why: string) => new ArgumentError(`einsum: "${formula}" ${why}`);
   const [left = "", right, more] = formula.replaceAll(/\s/g, "").split("->");

@@ -1,7 +1,8 @@
-// Systems of linear equations: elimination with pivots (solve, inverse, determinants), substitution, Cholesky. Each is an
-// unrolled loop over the columns that keeps its state in memory from step to step, so that a step is a few small kernels
-// and the graph grows with the size of the matrix, not with its square. Nothing looks at values: where torch raises for a
-// singular (or not positive definite) matrix, the result here holds infinities and NaN.
+// Systems of linear equations: elimination with pivots (solve, inverse, determinants), substitution,
+// Cholesky. Each is an unrolled loop over the columns that keeps its state in memory from step to step, so
+// that a step is a few small kernels and the graph grows with the size of the matrix, not with its square.
+// Nothing looks at values: where torch raises for a singular (or not positive definite) matrix, the result
+// here holds infinities and NaN.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -92,8 +93,9 @@ export function identities(self: Tensor, n: number, m = n): Tensor {
 // ---- elimination ----
 
 /**
- * Gauss-Jordan on a list of n by w matrices that begin with n columns to eliminate: each step takes the unused row with
- * the largest element as pivot. No rows are swapped: the last column remembers which step used a row.
+ * Gauss-Jordan on a list of n by w matrices that begin with n columns to eliminate: each step takes the
+ * unused row with the largest element as pivot. No rows are swapped: the last column
+ * remembers which step used a row.
  */
 function eliminated(self: Tensor, n: number): Tensor {
   const [batch, , wide] = self.shape as [number, number, number];
@@ -203,8 +205,8 @@ export function matrixPower(self: Tensor, n: number): Tensor {
 // ---- determinants ----
 
 /**
- * Elimination with the largest of all remaining elements as pivot, differentiable as it is: the last pivot is never
- * divided by, so the gradient of a determinant is right for singular matrices too.
+ * Elimination with the largest of all remaining elements as pivot, differentiable as it is: the last pivot is
+ * never divided by, so the gradient of a determinant is right for singular matrices too.
  */
 function pivotsOf(self: Tensor, n: number): [pivots: Tensor[], sign: Tensor] {
   const lead = self.lazydata.shape.slice(0, -2);

@@ -1,5 +1,5 @@
-// Lengths and distances: p-norms of vectors and of differences, cosines. Their gradients are 0 where a length is 0,
-// though the functions have a corner there, as in torch.
+// Lengths and distances: p-norms of vectors and of differences, cosines. Their gradients are 0 where a length
+// is 0, though the functions have a corner there, as in torch.
 
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";

@@ -1,5 +1,5 @@
-// Losses: how far a prediction is from its target, by the names and rules of torch.nn.functional. This tensor is the
-// prediction. All take `reduction`: "mean" (the default), "sum" or "none".
+// Losses: how far a prediction is from its target, by the names and rules of torch.nn.functional. This tensor
+// is the prediction. All take `reduction`: "mean" (the default), "sum" or "none".
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
@@ -123,8 +123,9 @@ function classLoss(
   return sum(div(loss, sum(counts, undefined, true)));
 }
 /**
- * Minus the sum along `axis` of coefficients times the log-softmax of this tensor; `terms` makes the products. The
- * gradient is computed from the logits again: nothing of the size of the logits is stored on the way.
+ * Minus the sum along `axis` of coefficients times the log-softmax of this tensor; `terms` makes the
+ * products. The gradient is computed from the logits again: nothing of the size of
+ * the logits is stored on the way.
  */
 function entropy(self: Tensor, axis: number, terms: (logs: Tensor) => Tensor, coefficients: Tensor): Tensor {
   const sum = drop(reduceSum(terms(logSoftmax(detach(self), axis)), [axis]), [axis], false);

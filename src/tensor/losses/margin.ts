@@ -1,5 +1,5 @@
-// Losses that compare classes with each other: multiMarginLoss, multilabelMarginLoss, multilabelSoftMarginLoss. This
-// tensor holds a score for each class along its last dim.
+// Losses that compare classes with each other: multiMarginLoss, multilabelMarginLoss,
+// multilabelSoftMarginLoss. This tensor holds a score for each class along its last dim.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";

@@ -1,5 +1,5 @@
-// Rearranging: repeat, roll, turn, move dims, windows, diagonals, triangles, padding modes. All of it is views that
-// cost no kernel, but for the triangles and for padding with anything but zeros or the other end.
+// Rearranging: repeat, roll, turn, move dims, windows, diagonals, triangles, padding modes. All of it is
+// views that cost no kernel, but for the triangles and for padding with anything but zeros or the other end.
 
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
@@ -30,7 +30,10 @@ import {
 
 /** What padding is made of: a value, the mirror image, the edge, or the other end. */
 export type PadMode = "constant" | "reflect" | "replicate" | "circular";
-/** `[before, after]` or null for each dim; or flat as in torch, the last dim first: `[left, right, top, bottom]`. */
+/**
+ * `[before, after]` or null for each dim; or flat as in torch, the last dim
+ * first: `[left, right, top, bottom]`.
+ */
 export type PadAmounts = readonly (Interval | null)[] | readonly number[];
 
 const MODES: readonly string[] = ["constant", "reflect", "replicate", "circular"] satisfies PadMode[];
@@ -225,7 +228,8 @@ export function unfold(self: Tensor, dim: number, size: number, step: number): T
   const none = lead.map(() => null);
   if (size === 0)
     return movedim(expand(unsqueeze(shrink(last, [...none, [0, 0]]), -2), [...lead, count, 0]), -2, at);
-  // In the tensor repeated end to end, rows of n + 1 elements start one element later each: row w, place t is x[w + t].
+  // In the tensor repeated end to end, rows of n + 1 elements start one element later
+  // each: row w, place t is x[w + t].
   const length = size * (n + 1);
   const rows = stride(
     shrink(

@@ -1,5 +1,5 @@
-// What networks are made of: linear maps, normalisation, attention. Losses are in the layer below, dropout and
-// embedding further down.
+// What networks are made of: linear maps, normalisation, attention. Losses are in the layer below, dropout
+// and embedding further down.
 
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
@@ -91,7 +91,8 @@ function standardized(self: Tensor, axes: readonly number[], eps: number): Stand
   const mean = mul(reduceSum(self, axes), 1 / n);
   const centred = sub(self, mean);
   const variance = mul(reduceSum(square(centred), axes), 1 / n);
-  // expanded before the root is taken: loops take what does not change out by themselves, and nothing more is stored
+  // expanded before the root is taken: loops take what does not change out by
+  // themselves, and nothing more is stored
   const scale = rsqrt(add(expand(variance, self.lazydata.shape), eps));
   const value = wrap(mul(centred, scale).lazydata, [self], (g, out) => {
     const along = mul(reduceSum(mul(g, out), axes), 1 / n);

@@ -1,5 +1,5 @@
-// Random tensors: even, normal and integer ones, first weights of networks, samples, dropout. The bits come from
-// threefry.ts; here they become numbers. A draw is one kernel.
+// Random tensors: even, normal and integer ones, first weights of networks, samples, dropout. The bits come
+// from threefry.ts; here they become numbers. A draw is one kernel.
 
 import { type DType, dtypes, SMALL_FLOATS, toDType } from "../../dtype.ts";
 import { CacheCollector } from "../../engine/jit/collector.ts";

@@ -1,7 +1,8 @@
-// The source of random numbers: Threefry-2x32 of 20 rounds, written in tensor ops on a counter, so that a draw is lazy
-// and gives the same bits on every device. The state is plain: a key (`manualSeed`) and how many values were drawn so
-// far. A draw takes its piece of the counter when it is built and carries key and counter as four words that are copied
-// to the device; kernels therefore do not depend on them, and a jit advances a replayed draw with `redraw`.
+// The source of random numbers: Threefry-2x32 of 20 rounds, written in tensor ops on a counter, so that a
+// draw is lazy and gives the same bits on every device. The state is plain: a key (`manualSeed`) and how many
+// values were drawn so far. A draw takes its piece of the counter when it is built and carries key and
+// counter as four words that are copied to the device; kernels therefore do not depend on them, and a jit
+// advances a replayed draw with `redraw`.
 
 import { dtypes } from "../../dtype.ts";
 import { CacheCollector } from "../../engine/jit/collector.ts";
@@ -31,7 +32,10 @@ export function draw(n: number): Buffer {
   return buffer;
 }
 
-/** For a replay of a captured graph: gives the draw that copies from `buffer` the values from `at` on, or those that come next. */
+/**
+ * For a replay of a captured graph: gives the draw that copies from `buffer` the values from
+ * `at` on, or those that come next.
+ */
 export function redraw(buffer: Buffer, at?: number): boolean {
   const n = draws.get(buffer);
   if (n === undefined) return false;

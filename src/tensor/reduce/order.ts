@@ -1,6 +1,7 @@
-// Order: sort, argsort, topk, kthvalue, median, quantile. NaN counts as the largest; equal elements keep their order. Elements become
-// integers that compare alike; short rows are ranked by counting smaller ones, long rows go through a bitonic network.
-// The places are found first, without a gradient; the values are then loaded from there, and that is differentiable.
+// Order: sort, argsort, topk, kthvalue, median, quantile. NaN counts as the largest; equal elements keep
+// their order. Elements become integers that compare alike; short rows are ranked by counting smaller ones,
+// long rows go through a bitonic network. The places are found first, without a gradient; the values are then
+// loaded from there, and that is differentiable.
 
 import { bounds, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -152,7 +153,10 @@ function network(self: Tensor): Tensor {
   );
 }
 
-/** `f` of the tensor with `dim` in the last place, where the results are put back. A 0-d tensor is a row of one. */
+/**
+ * `f` of the tensor with `dim` in the last place, where the results are put
+ * back. A 0-d tensor is a row of one.
+ */
 export function alongLast<R extends readonly Tensor[]>(
   self: Tensor,
   method: string,

@@ -28,7 +28,10 @@ import type { Tensor } from "../tensor.ts";
 
 /** One dim or several; none at all, as in torch, means every dim. */
 export type Axes = number | readonly number[];
-/** Who of several equal extremes gets the gradient: the first, or all in equal parts; among "equal" ones NaN is none. */
+/**
+ * Who of several equal extremes gets the gradient: the first, or all in equal parts;
+ * among "equal" ones NaN is none.
+ */
 export type Ties = "first" | "shared" | "equal";
 /** The type to compute in and to return: the input is cast first. */
 export interface Typed {
@@ -44,7 +47,10 @@ export function drop(self: Tensor, axes: readonly number[], keepdim: boolean): T
         self.lazydata.shape.filter((_, i) => !axes.includes(i)),
       );
 }
-/** The dims of a reduction: all for undefined and for []. A 0-d tensor has a dim 0 to name, but none to reduce. */
+/**
+ * The dims of a reduction: all for undefined and for []. A 0-d tensor has a dim
+ * 0 to name, but none to reduce.
+ */
 export function dimsOf(self: Tensor, method: string, dim: Axes | undefined): number[] {
   if (dim === undefined || (Array.isArray(dim) && dim.length === 0)) return range(self.ndim);
   if (typeof dim === "object" && !Array.isArray(dim)) {
@@ -74,13 +80,17 @@ function average(
     const total = sum(self, dim, keepdim);
     return mul(cast(total, toFloat(total.dtype)), 1 / Math.max(0, countOf(self, axes) - correction));
   }
-  // a symbolic size is counted in the kernel, so that one serves every binding; divided before the sum, both are one
+  // a symbolic size is counted in the kernel, so that one serves every binding;
+  // divided before the sum, both are one
   const x = cast(self, toFloat(self.dtype));
   const count = reduceSum(wrap(x.lazydata.const(1)), axes);
   const left = correction === 0 ? count : maximum(sub(count, correction), 0);
   return sum(div(x, expand(left, shape)), dim, keepdim);
 }
-/** The largest along `axes`, which stay as dims of size 1; `flow` says who of the equal ones gets the gradient. */
+/**
+ * The largest along `axes`, which stay as dims of size 1; `flow` says who of
+ * the equal ones gets the gradient.
+ */
 export function reduceMax(self: Tensor, axes: readonly number[], flow: Ties = "equal"): Tensor {
   const { shape } = self.lazydata;
   return wrap(self.lazydata.r("REDUCE_MAX", axes), [self], (g, out) => {

@@ -1,5 +1,6 @@
-// Running reductions: cumsum, cumprod, cummax, cummin, logcumsumexp. A short row is one kernel, in which each element
-// reduces what is before it; a long one is cut into blocks, whose totals are scanned in turn: little extra memory and n·32 work.
+// Running reductions: cumsum, cumprod, cummax, cummin, logcumsumexp. A short row is one kernel, in which each
+// element reduces what is before it; a long one is cut into blocks, whose totals are scanned in turn:
+// little extra memory and n·32 work.
 
 import { dtypes, sumDType } from "../../dtype.ts";
 import { range } from "../../helpers.ts";
@@ -34,7 +35,10 @@ import { part, productType, reduceProd } from "./totals.ts";
 /** Rows up to twice this length are scanned at once, longer ones in blocks of it. */
 const BLOCK = 32;
 
-/** One kind of scan, along the last dim: of a short row, the value before the first, how two neighbours combine. */
+/**
+ * One kind of scan, along the last dim: of a short row, the value before the
+ * first, how two neighbours combine.
+ */
 interface Scan<T> {
   readonly short: (x: T) => T;
   readonly identity: number;
@@ -137,7 +141,8 @@ function logSums(self: Tensor): Tensor {
     combine: (a, b) => logaddexp(a, b),
   });
   return wrap(out.lazydata, [self], (g, y) => {
-    // exp(x_i) times the sum of g_j / exp(y_j) over j >= i, for the signs apart, since it is summed as logarithms
+    // exp(x_i) times the sum of g_j / exp(y_j) over j >= i, for the signs apart,
+    // since it is summed as logarithms
     const back = (size: Tensor) => exp(add(flip(logSums(flip(sub(log(size), y), -1)), -1), self));
     return [sub(back(maximum(g, 0)), back(maximum(neg(g), 0)))];
   });

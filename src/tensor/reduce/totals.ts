@@ -1,4 +1,5 @@
-// What a row of elements comes to, beyond sum and max: products, truths, positions of extremes, norms, moments, areas.
+// What a row of elements comes to, beyond sum and max: products, truths, positions of
+// extremes, norms, moments, areas.
 
 import { type DType, type DTypeLike, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -70,7 +71,8 @@ export function reduceProd(self: Tensor, axes: readonly number[]): Tensor {
   const { shape } = self.lazydata;
   return wrap(self.lazydata.r("PROD", axes), [self], (g) => {
     if (isRecording()) return [mul(expand(g, shape), othersOf(self, axes))];
-    // the product of the others: without zeros out / x; beside one zero only that one has any; beside two none has
+    // the product of the others: without zeros out / x; beside one zero only that
+    // one has any; beside two none has
     const zero = eq(self, 0);
     const rest = where(zero, 1, self);
     const product = reduceProd(rest, axes);
@@ -81,8 +83,8 @@ export function reduceProd(self: Tensor, axes: readonly number[]): Tensor {
   });
 }
 /**
- * For each element the product of the others along `axes`, which can be differentiated whatever is zero. n² work: only
- * for gradients that are to be differentiated again.
+ * For each element the product of the others along `axes`, which can be differentiated whatever is zero. n²
+ * work: only for gradients that are to be differentiated again.
  */
 function othersOf(self: Tensor, axes: readonly number[]): Tensor {
   const front = range(self.ndim).filter((d) => !axes.includes(d));
