@@ -1,4 +1,4 @@
-// `npm run files`: docs/reference/files.md, every file of src/ with the first sentence of its header. A test
+// `npm run files`: docs/FILES.md, every file of src/ with the first sentence of its header. A test
 // compares it.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const root = resolve(import.meta.dirname, "..");
-export const PAGE = join(root, "docs/reference/files.md");
+export const PAGE = join(root, "docs/FILES.md");
 
 /** The first sentence of the comment that a file opens with. */
 function jobOf(text) {
