@@ -3,20 +3,8 @@
 // else, so a folder that cannot be written does not make a program fail: the process
 // says so once and keeps nothing.
 
-import { createHash } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { homedir } from "node:os";
-import { dirname, join, resolve } from "node:path";
 import { env } from "../env.ts";
+import { builtin } from "./builtin.ts";
 
 /** More files than this and the older half goes. */
 const MAX_FILES = 8192;
@@ -24,12 +12,15 @@ const MAX_FILES = 8192;
 /** undefined: nothing is kept. */
 function folderOf(kind: string): string | undefined {
   if (env.CACHE === "0") return undefined;
-  return join(env.CACHE === "" ? join(homedir(), ".cache", "gradloom") : env.CACHE, kind);
+  return builtin.path.join(
+    env.CACHE === "" ? builtin.path.join(builtin.os.homedir(), ".cache", "gradloom") : env.CACHE,
+    kind,
+  );
 }
 
 /** A name for everything that the bytes depend on. */
 export const keyOf = (...parts: readonly string[]): string =>
-  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 40);
+  builtin.crypto.createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 40);
 
 /** Folders that were looked through for too many files, and those that cannot be used. */
 const counted = new Set<string>();
@@ -39,7 +30,7 @@ const unusable = new Set<string>();
 export function kept(kind: string, key: string): Uint8Array | undefined {
   const folder = folderOf(kind);
   try {
-    return folder === undefined ? undefined : readFileSync(join(folder, key));
+    return folder === undefined ? undefined : builtin.fs.readFileSync(builtin.path.join(folder, key));
   } catch {
     return undefined;
   }
@@ -48,14 +39,14 @@ export function kept(kind: string, key: string): Uint8Array | undefined {
 export function keep(kind: string, key: string, bytes: Uint8Array): void {
   const folder = folderOf(kind);
   if (folder === undefined || unusable.has(folder)) return;
-  const file = join(folder, key);
+  const file = builtin.path.join(folder, key);
   try {
-    makeFolder(resolve(folder));
+    makeFolder(builtin.path.resolve(folder));
     if (!counted.has(folder)) prune(folder);
     counted.add(folder);
     const draft = `${file}.${process.pid}`;
-    writeFileSync(draft, bytes);
-    renameSync(draft, file);
+    builtin.fs.writeFileSync(draft, bytes);
+    builtin.fs.renameSync(draft, file);
   } catch (e) {
     unusable.add(folder);
     console.warn(
@@ -67,11 +58,11 @@ export function keep(kind: string, key: string, bytes: Uint8Array): void {
 
 /** Node's own recursive mkdir tries forever where a file system has folders but takes none, such as /proc. */
 function makeFolder(folder: string): void {
-  if (existsSync(folder)) return;
-  makeFolder(dirname(folder));
+  if (builtin.fs.existsSync(folder)) return;
+  makeFolder(builtin.path.dirname(folder));
   try {
     // what is kept here is run as code: nobody else may write it
-    mkdirSync(folder, { mode: 0o700 });
+    builtin.fs.mkdirSync(folder, { mode: 0o700 });
   } catch (e) {
     // another process may have been faster
     if ((e as NodeJS.ErrnoException).code !== "EEXIST") throw e;
@@ -88,10 +79,13 @@ export function cached(kind: string, key: string, make: () => Uint8Array): Uint8
 }
 
 function prune(folder: string): void {
-  const names = readdirSync(folder);
+  const names = builtin.fs.readdirSync(folder);
   if (names.length <= MAX_FILES) return;
-  const files = names.map((name) => ({ name, at: statSync(join(folder, name)).mtimeMs }));
+  const files = names.map((name) => ({
+    name,
+    at: builtin.fs.statSync(builtin.path.join(folder, name)).mtimeMs,
+  }));
   for (const { name } of files.sort((a, b) => a.at - b.at).slice(0, names.length >> 1)) {
-    rmSync(join(folder, name), { force: true });
+    builtin.fs.rmSync(builtin.path.join(folder, name), { force: true });
   }
 }

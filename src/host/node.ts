@@ -1,17 +1,11 @@
 // The platform of Node: files, worker threads, a cache on disk, hooks at the end of the process. The contract
-// is in contract.ts. What most programs never use is loaded when it is first asked for:
-// start-up time is seen by everybody.
+// is in contract.ts. Node's own modules are loaded when they are first used (builtin.ts).
 
-import { AsyncLocalStorage } from "node:async_hooks";
-import { writeFileSync } from "node:fs";
-import { open, rename, rm, stat } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { availableParallelism, tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { setFlagsFromString } from "node:v8";
+import type { AsyncLocalStorage } from "node:async_hooks";
 import { env } from "../env.ts";
 import { FileError } from "../errors.ts";
 import { timestamp } from "../helpers.ts";
+import { builtin, load } from "./builtin.ts";
 import type { AsyncScope, WorkerHandle } from "./contract.ts";
 import { keep, kept, keyOf } from "./diskcache.ts";
 import { Native } from "./native.ts";
@@ -25,7 +19,7 @@ export const hasFiles = true;
 
 export function writeText(path: string, text: string): void {
   try {
-    writeFileSync(path, text);
+    builtin.fs.writeFileSync(path, text);
   } catch (cause) {
     throw new FileError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
   }
@@ -34,7 +28,7 @@ export function writeText(path: string, text: string): void {
 /** Bytes `start` to `end` of a file, all of it by default; a file that ends earlier gives fewer. */
 export async function readBytes(path: string, start = 0, end?: number): Promise<Uint8Array<ArrayBuffer>> {
   try {
-    const file = await open(path, "r");
+    const file = await builtin.files.open(path, "r");
     try {
       const stop = Math.min(end ?? Infinity, (await file.stat()).size);
       const bytes = new Uint8Array(Math.max(0, stop - start));
@@ -54,7 +48,7 @@ export async function readBytes(path: string, start = 0, end?: number): Promise<
 
 export async function fileSize(path: string): Promise<number> {
   try {
-    return (await stat(path)).size;
+    return (await builtin.files.stat(path)).size;
   } catch (cause) {
     throw new FileError(`cannot read ${path}: ${(cause as Error).message}`, { cause });
   }
@@ -67,7 +61,7 @@ export async function fileSize(path: string): Promise<number> {
 export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
   const draft = `${path}.${process.pid}.${Date.now().toString(36)}.part`;
   try {
-    const file = await open(draft, "wx");
+    const file = await builtin.files.open(draft, "wx");
     try {
       for await (const part of parts) {
         for (let done = 0; done < part.byteLength; )
@@ -76,9 +70,9 @@ export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>)
     } finally {
       await file.close();
     }
-    await rename(draft, path);
+    await builtin.files.rename(draft, path);
   } catch (cause) {
-    await rm(draft, { force: true });
+    await builtin.files.rm(draft, { force: true });
     if ((cause as NodeJS.ErrnoException).code === undefined) throw cause;
     throw new FileError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
   }
@@ -86,9 +80,10 @@ export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>)
 
 /** The path of a file that an installed npm package holds. */
 export function packageFile(name: string, file: string): string {
-  for (const from of [import.meta.url, join(process.cwd(), "package.json")]) {
+  const { dirname, join } = builtin.path;
+  for (const paths of [undefined, { paths: [process.cwd()] }]) {
     try {
-      return join(dirname(createRequire(from).resolve(`${name}/package.json`)), file);
+      return join(dirname(load.resolve(`${name}/package.json`, paths)), file);
     } catch {}
   }
   throw new FileError(`the npm package ${name} is not installed; run: npm install ${name}`);
@@ -105,12 +100,10 @@ export const remember = (key: string, text: string): void =>
 
 // ---- threads ----
 
-const here = createRequire(import.meta.url);
-
 /** Waiting may block the thread: nobody looks at it. */
 export const canBlock = true;
 
-export const availableThreads = (): number => availableParallelism();
+export const availableThreads = (): number => builtin.os.availableParallelism();
 
 /**
  * Runs `source`, which defines `start(data)`, in a new thread that keeps no process
@@ -120,11 +113,15 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
   const text = `${source}const Native = ${Native};
     const { data, koffi, folder } = require("node:worker_threads").workerData;
     start(data, () => new Native({ koffi: require(koffi), fs: require("node:fs"), folder }));\n`;
-  const workerData = { data, koffi: koffiPath(), folder: tmpdir() };
-  // loaded with the first worker: most programs have none, and it takes milliseconds
-  const { Worker } = here("node:worker_threads") as typeof import("node:worker_threads");
+  const workerData = { data, koffi: koffiPath(), folder: builtin.os.tmpdir() };
   // a loader that this process was started with (TypeScript, tests) would cost each worker a start of its own
-  const worker = new Worker(text, { eval: true, workerData, execArgv: [], env: {}, name: "gradloom" });
+  const worker = new builtin.threads.Worker(text, {
+    eval: true,
+    workerData,
+    execArgv: [],
+    env: {},
+    name: "gradloom",
+  });
   worker.unref();
   worker.on("error", (e) => onEnd(e.message));
   worker.on("exit", (code) => onEnd(`exit code ${code}`));
@@ -134,7 +131,7 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
 /** Where a worker finds koffi, which it loads when it first meets native code. */
 function koffiPath(): string {
   try {
-    return here.resolve("koffi");
+    return load.resolve("koffi");
   } catch {
     return "koffi";
   }
@@ -144,18 +141,22 @@ function koffiPath(): string {
  * Node 20 has relaxed SIMD behind a flag, which may be set as long as no module was compiled that uses it.
  */
 export function enableRelaxedSimd(): void {
-  if (Number.parseInt(process.versions.node, 10) < 22) setFlagsFromString("--experimental-wasm-relaxed-simd");
+  if (Number.parseInt(process.versions.node, 10) < 22)
+    builtin.v8.setFlagsFromString("--experimental-wasm-relaxed-simd");
 }
 
 // ---- hooks ----
 
-const storage = new AsyncLocalStorage<unknown>();
+let storage: AsyncLocalStorage<unknown> | undefined;
 export const asyncScope: AsyncScope = {
   exact: true,
-  run: (value, fn) => storage.run(value, fn),
-  get: () => storage.getStore(),
+  run(value, fn) {
+    storage ??= new builtin.asyncHooks.AsyncLocalStorage<unknown>();
+    return storage.run(value, fn);
+  },
+  get: () => storage?.getStore(),
   // promises are slower while it is in use
-  rest: () => storage.disable(),
+  rest: () => storage?.disable(),
 };
 
 /** Calls `fn` when the process ends, well or badly. */

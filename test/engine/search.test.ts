@@ -83,7 +83,7 @@ describe("BEAM", () => {
     const compile = vi.spyOn(device, "compile").mockReturnValue(fixed);
     const search = searchKernel(ast, device, renderer as Renderer, false, 1);
     await withEnv({ CACHE: "0", BEAM_SECONDS: 1000 }, () => runAsync(search));
-    const lists = new Set(compile.mock.calls.map(([, source]) => String(source)));
+    const lists = new Set(compile.mock.calls.map(([, source]) => String(source.code)));
     compile.mockRestore();
     // two starts, then one round of single ops on the best of them
     expect(lists.size).toBeGreaterThan(10);
