@@ -6,7 +6,8 @@ import { bitcastValue, castValue, type Value, wrap } from "../dtype.ts";
 import { type AluOp, opRecord } from "../ops.ts";
 import type { UOpArena } from "./arena.ts";
 import type { Alu, Const, Expr } from "./node.ts";
-import { alu, any, anyAlu, constant, either, memory, node, RuleTable, rule } from "./rewrite.ts";
+import { alu, any, anyAlu, constant, either, memory, node } from "./pattern.ts";
+import { RuleTable, rule } from "./rewrite.ts";
 
 const isScalar = (u: Expr): boolean => u.dtype.count === 1;
 const isExact = (u: Expr): boolean => !u.dtype.isFloat;

@@ -7,20 +7,8 @@ import { MAX_FUSED_DEPTH } from "../../src/schedule/split.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 import { UOpArena } from "../../src/uop/arena.ts";
 import type { Expr, UOp } from "../../src/uop/node.ts";
-import {
-  alu,
-  any,
-  constant,
-  either,
-  graphRewrite,
-  mapGraph,
-  memory,
-  node,
-  type Pattern,
-  RuleTable,
-  rewriteOne,
-  rule,
-} from "../../src/uop/rewrite.ts";
+import { alu, any, constant, either, memory, node, op, type Pattern } from "../../src/uop/pattern.ts";
+import { graphRewrite, mapGraph, RuleTable, rewriteOne, rule } from "../../src/uop/rewrite.ts";
 
 const { int32, float32, bool } = dtypes;
 
@@ -90,7 +78,7 @@ describe("patterns", () => {
     const x = variable("x");
     const seen: UOp[] = [];
     const isInt = (u: UOp) => u.dtype === int32;
-    const cast: Pattern<{ root: Expr; x: Expr }> = { op: "CAST", as: "root", srcs: [any("x", isInt)] };
+    const cast: Pattern<{ root: Expr; x: Expr }, Expr> = { op: "CAST", as: "root", srcs: [any("x", isInt)] };
     const table = new RuleTable([
       rule("cast", cast, (f, _, root) => {
         seen.push(f.root, root);
@@ -132,8 +120,8 @@ describe("tables", () => {
   test("a rule that gives the node itself does not count", () => {
     const { arena, variable, n, add } = new Kit();
     const table = new RuleTable([
-      rule("itself", { op: "ALU" }, (_, __, root) => root),
-      rule("one", { op: "ALU" }, (_, a) => a.constant(int32, 1)),
+      rule("itself", op("ALU"), (_, __, root) => root),
+      rule("one", op("ALU"), (_, a) => a.constant(int32, 1)),
     ]);
     expect(rewriteOne(add(variable("x"), n(2)), table, arena)).toBe(n(1));
   });
@@ -211,7 +199,11 @@ describe("whole graphs", () => {
     const { arena, variable, n, add, mul } = new Kit();
     const [x, y] = [variable("x"), variable("y")];
     const table = new RuleTable([
-      rule("y is 0", { op: "DEFINE_VAR", where: (u) => u === y }, (_, a) => a.constant(int32, 0)),
+      rule(
+        "y is 0",
+        op("DEFINE_VAR", (u) => u === y),
+        (_, a) => a.constant(int32, 0),
+      ),
     ]);
     expect(graphRewrite(add(x, mul(y, n(5))), table, arena)).toBe(x);
   });
@@ -235,7 +227,11 @@ describe("whole graphs", () => {
     const depth = MAX_FUSED_DEPTH;
     for (let i = 0; i < depth; i++) u = arena.alu("SUB", add(u, variable("y")), u);
     const table = new RuleTable([
-      rule("y is 1", { op: "DEFINE_VAR", where: (v) => v === variable("y") }, (_, a) => a.constant(int32, 1)),
+      rule(
+        "y is 1",
+        op("DEFINE_VAR", (v) => v === variable("y")),
+        (_, a) => a.constant(int32, 1),
+      ),
     ]);
     let want = variable("x");
     for (let i = 0; i < depth; i++) want = arena.alu("SUB", add(want, n(1)), want);

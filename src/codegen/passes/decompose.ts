@@ -7,7 +7,8 @@ import { DTypeError } from "../../errors.ts";
 import { type Algebra, opRecord } from "../../ops.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import type { Alu, Expr, Sink, UOp } from "../../uop/node.ts";
-import { anyAlu, graphRewrite, mapGraph, RuleTable, rule } from "../../uop/rewrite.ts";
+import { alu, any, anyAlu, node } from "../../uop/pattern.ts";
+import { graphRewrite, RuleTable, rewriteEach, rule } from "../../uop/rewrite.ts";
 import type { Target } from "../target.ts";
 import { emulate } from "./emulate.ts";
 
@@ -15,8 +16,8 @@ export function decompose(sink: Sink, target: Target, arena: UOpArena): Sink {
   let root = emulate(sink, target, arena);
   const isMissing = (u: UOp): boolean => u.op === "ALU" && !target.has(u.fn, u.operandType);
   if (arena.nodes(root).some(isMissing)) root = graphRewrite(root, missingOps(target), arena);
-  if (!target.saturatingCast) root = mapGraph(root, arena, saturateCast);
-  if (!target.safeDivision) root = mapGraph(root, arena, guardDivision);
+  if (!target.saturatingCast) root = rewriteEach(root, SATURATING_CASTS, arena);
+  if (!target.safeDivision) root = rewriteEach(root, GUARDED_DIVISIONS, arena);
   return root;
 }
 
@@ -28,7 +29,7 @@ function missingOps(target: Target): RuleTable {
     const functions = new Functions(target);
     const isMissing = (u: Alu): boolean => !target.has(u.fn, u.operandType) && !functions.fused.has(u);
     table = new RuleTable([
-      rule(`what ${target.name} lacks`, anyAlu(isMissing), (_, arena, u: Alu) => {
+      rule(`what ${target.name} lacks`, anyAlu(isMissing), (_, arena, u) => {
         const how = opRecord(u.fn).decompose;
         if (how !== undefined) return how(functions.on(arena), ...u.operands);
         throw new DTypeError(
@@ -78,41 +79,52 @@ function isNotPositive(u: Expr, arena: UOpArena): boolean {
   return y.op === "CONST" && Number(y.value) > 0 && isNotPositive(x, arena);
 }
 
-/** Float to integer as castValue says: NaN is 0, out of range stops at the ends, then the width wraps. */
-function saturateCast(u: UOp, a: UOpArena): Expr | undefined {
-  if (u.op !== "CAST") return undefined;
-  const { operand: x, dtype: to } = u;
-  const from = x.dtype;
-  if (!from.isFloat || !to.isInt) return undefined;
-  const via = floatToIntVia(to);
-  const [lo, hi] = bounds(via);
-  // the largest integer rounds up to a power of two as a float: "not below it" is the exact test
-  const [low, high] = [a.constant(from, Number(lo)), a.constant(from, Number(hi))];
-  const inside = a.alu("AND", a.alu("CMPLT", low, x), a.alu("CMPLT", x, high));
-  const plain = a.cast(a.alu("WHERE", inside, x, a.constant(from, 0)), via);
-  const above = a.alu("WHERE", a.alu("CMPLT", x, high), plain, a.constant(via, hi));
-  const below = a.alu("WHERE", a.alu("CMPLT", low, x), above, a.constant(via, lo));
-  const whole = a.alu("WHERE", a.alu("CMPNE", x, x), a.constant(via, 0), below);
-  return a.cast(whole, to);
-}
+/** Float to integer as castValue says. */
+const SATURATING_CASTS = new RuleTable([
+  rule(
+    "(int) x = 0 if x is NaN, the ends where x is beyond them, then the width wraps",
+    node("CAST", [any("x", (u) => u.dtype.isFloat)], (u) => u.dtype.isInt),
+    ({ x }, a, { dtype: to }) => {
+      const from = x.dtype;
+      const via = floatToIntVia(to);
+      const [lo, hi] = bounds(via);
+      // the largest integer rounds up to a power of two as a float: "not below it" is the exact test
+      const [low, high] = [a.constant(from, Number(lo)), a.constant(from, Number(hi))];
+      const inside = a.alu("AND", a.alu("CMPLT", low, x), a.alu("CMPLT", x, high));
+      const plain = a.cast(a.alu("WHERE", inside, x, a.constant(from, 0)), via);
+      const above = a.alu("WHERE", a.alu("CMPLT", x, high), plain, a.constant(via, hi));
+      const below = a.alu("WHERE", a.alu("CMPLT", low, x), above, a.constant(via, lo));
+      const whole = a.alu("WHERE", a.alu("CMPNE", x, x), a.constant(via, 0), below);
+      return a.cast(whole, to);
+    },
+  ),
+]);
 
 /** Known to be above zero, whatever the kernel is given. */
 const isPositive = (u: Expr): boolean =>
   (u.op === "CONST" && Number(u.value) > 0) || (u.op === "DEFINE_VAR" && u.variable.min > 0);
+/** A divisor that may be 0 or -1, for which division traps or is undefined. */
+const divisor = any("m", (u) => !u.dtype.isFloat && !isPositive(u));
 
-/** Integer division: by zero gives 0, by -1 negates (the smallest integer wraps), as OPS says. */
-function guardDivision(u: UOp, a: UOpArena): Expr | undefined {
-  if (u.op !== "ALU" || (u.fn !== "IDIV" && u.fn !== "MOD")) return undefined;
-  const [x, y] = u.operands;
-  const { dtype } = y;
-  if (dtype.isFloat || isPositive(y)) return undefined;
-  const zero = a.constant(dtype, 0);
-  const byZero = a.alu("CMPEQ", y, zero);
-  const byMinusOne =
-    dtype.kind === "int" ? a.alu("CMPEQ", y, a.constant(dtype, -1)) : a.constant(byZero.dtype, 0);
-  const unsafe = a.alu("OR", byZero, byMinusOne);
-  const safe = a.alu(u.fn, x, a.alu("WHERE", unsafe, a.constant(dtype, 1), y));
-  if (u.fn === "MOD") return a.alu("WHERE", unsafe, zero, safe);
-  const negated = dtype.kind === "int" ? a.alu("WHERE", byMinusOne, a.alu("NEG", x), safe) : safe;
-  return a.alu("WHERE", byZero, zero, negated);
+/** What a division must know of its divisor; `safe` is one that is neither 0 nor -1. */
+function guard(m: Expr, a: UOpArena) {
+  const { dtype } = m;
+  const isZero = a.alu("CMPEQ", m, a.constant(dtype, 0));
+  const isMinusOne =
+    dtype.kind === "int" ? a.alu("CMPEQ", m, a.constant(dtype, -1)) : a.constant(isZero.dtype, 0);
+  const isUnsafe = a.alu("OR", isZero, isMinusOne);
+  return { isZero, isMinusOne, isUnsafe, safe: a.alu("WHERE", isUnsafe, a.constant(dtype, 1), m) };
 }
+/** Integer division as OPS says; by -1 it negates, so the smallest integer wraps. */
+const GUARDED_DIVISIONS = new RuleTable([
+  rule("n // m = 0 if m = 0, -n if m = -1", alu("IDIV", any("n"), divisor), ({ n, m }, a) => {
+    const { isZero, isMinusOne, safe } = guard(m, a);
+    const quotient = a.alu("IDIV", n, safe);
+    const signed = m.dtype.kind === "int" ? a.alu("WHERE", isMinusOne, a.alu("NEG", n), quotient) : quotient;
+    return a.alu("WHERE", isZero, a.constant(m.dtype, 0), signed);
+  }),
+  rule("n % m = 0 if m = 0 or m = -1", alu("MOD", any("n"), divisor), ({ n, m }, a) => {
+    const { isUnsafe, safe } = guard(m, a);
+    return a.alu("WHERE", isUnsafe, a.constant(m.dtype, 0), a.alu("MOD", n, safe));
+  }),
+]);

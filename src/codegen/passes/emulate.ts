@@ -5,97 +5,93 @@
 
 import { type DType, dtypes, Pointer, PtrDType, wrap } from "../../dtype.ts";
 import { floatFromBits, floatToBits } from "../../narrow.ts";
-import type { Made, UOpArena } from "../../uop/arena.ts";
-import type { Alu, Bitcast, Expr, Load, Sink, Store, UOp, UType } from "../../uop/node.ts";
-import { changedSrcs } from "../../uop/rewrite.ts";
+import type { UOpArena } from "../../uop/arena.ts";
+import { type Expr, isExpr, type Memory, type Sink, type UOp, type UType } from "../../uop/node.ts";
+import { alu, any, anyAlu, anything, node, op, type Pattern, reduce, when } from "../../uop/pattern.ts";
+import { RuleTable, rule, translate } from "../../uop/rewrite.ts";
 import type { Support, Target } from "../target.ts";
 
 const { float32, uint8, uint16, uint32 } = dtypes;
 
-/** A node as it is now: an expression may be of another op, and have another type. */
-type Now = <U extends UOp>(u: U) => Made<U["op"]>;
-type How = (d: UType) => Support;
-
 export function emulate(sink: Sink, target: Target, arena: UOpArena): Sink {
-  const nodes = arena.nodes(sink);
-  const how: How = (d) => {
-    const base = d instanceof Pointer ? d.base : d;
-    return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
-  };
-  if (nodes.every((u) => how(u.dtype) === "native")) return sink;
-  const done = new Map<UOp, UOp>();
-  const now = ((u) => done.get(u) ?? u) as Now;
-  for (const u of nodes) {
-    const srcs = changedSrcs(u, now);
-    done.set(u, narrow(u, now, how, arena) ?? (srcs === undefined ? u : arena.withSrcs(u, srcs)));
-  }
-  return now(sink);
+  const isNative = (u: UOp): boolean => supportOf(target, u.dtype) === "native";
+  return arena.nodes(sink).every(isNative) ? sink : translate(sink, narrowFloats(target), arena);
 }
 
-/** The replacement of one node whose sources are replaced already; undefined: nothing narrow about it. */
-function narrow(u: UOp, now: Now, how: How, a: UOpArena): UOp | undefined {
-  if (u.op === "STORE") return store(u, now, how, a);
-  if (u.op === "BITCAST") return bitcast(u, now, how, a);
-  const type = u.dtype;
-  const support = how(type);
-  if (support === "native" || type === undefined) return undefined;
-  const srcs = u.srcs.map((s) => now(s));
-  if (type instanceof Pointer) {
-    return support === "bits" ? a.withType(u, PtrDType(integer(type), type.local), srcs) : undefined;
-  }
-  switch (u.op) {
-    case "CONST":
-      return a.constant(float32, wrap(type, u.value));
-    case "LOAD":
-      return load(u, now, support, a);
-    case "CAST":
-      return round(a.cast(now(u.operand), float32), type, support, a);
-    case "ALU":
-      return alu(u, now, support, a);
-    default: {
-      const wide = a.withType(u, float32, srcs);
-      // the running sum stays in float32 and rounds at the end
-      return wide.op === "REDUCE" && wide.fn === "SUM" ? round(wide, type, support, a) : wide;
-    }
-  }
+/** How the target has a type, or what a pointer points to; only narrow floats are of interest here. */
+function supportOf(target: Target, d: UType): Support {
+  const base = d instanceof Pointer ? d.base : d;
+  return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
 }
 
-function alu(u: Alu, now: Now, support: Support, a: UOpArena): Expr {
-  const { dtype } = u;
-  if (u.fn === "MULACC") {
-    const [x, y, sum] = u.operands;
-    const product = round(a.alu("MUL", now(x), now(y)), dtype, support, a);
-    return round(a.alu("ADD", product, now(sum)), dtype, support, a);
-  }
-  const wide = a.alu(u.fn, ...u.operands.map((x) => now(x)));
-  // choosing between values makes no new one
-  return u.fn === "WHERE" || u.fn === "MAX" ? wide : round(wide, dtype, support, a);
-}
+const [c, x, y, z] = [any("c"), any("x"), any("y"), any("z")];
+const tables = new WeakMap<Target, RuleTable>();
 
-function bitcast({ operand, dtype }: Bitcast, now: Now, how: How, a: UOpArena): Expr {
-  const [from, to] = [how(operand.dtype), how(dtype)];
-  const bits = from === "native" ? now(operand) : toBits(now(operand), operand.dtype, from, a);
-  if (to === "native") return a.bitcast(bits, dtype);
-  return fromBits(a.bitcast(bits, integer(dtype)), dtype, to, a);
-}
+/** The conditions see nodes as they were, with narrow types; what is captured is a float32 by then. */
+function narrowFloats(target: Target): RuleTable {
+  const known = tables.get(target);
+  if (known !== undefined) return known;
+  const how = (d: UType): Support => supportOf(target, d);
+  const isNarrow = (u: { readonly dtype: UType }): boolean => how(u.dtype) !== "native";
+  const narrow = <C, R extends Expr>(p: Pattern<C, R>): Pattern<C, R> => when(p, isNarrow);
+  const isInBits = (u: UOp): u is Memory => u.dtype instanceof Pointer && how(u.dtype) === "bits";
+  const isNarrowExpr = (u: UOp): u is Expr => isExpr(u) && isNarrow(u);
+  /** The nearest value of the narrow type, as float32. */
+  const round = (a: UOpArena, value: Expr, { dtype }: Expr): Expr =>
+    how(dtype) === "storage"
+      ? a.cast(a.cast(value, dtype), float32)
+      : fromBits(toBits(value, dtype, how(dtype), a), dtype, how(dtype), a);
 
-function load({ buffer, index, gate, dtype }: Load, now: Now, support: Support, a: UOpArena): Expr {
-  const value = a.load(now(buffer), now(index), { gate: gate && now(gate) });
-  return support === "bits" ? fromBits(value, dtype, "bits", a) : a.cast(value, float32);
-}
-
-function store({ buffer, index, value, gate }: Store, now: Now, how: How, a: UOpArena): Store | undefined {
-  const type = value.dtype;
-  const support = how(type);
-  if (support === "native") return undefined;
-  const made = support === "bits" ? toBits(now(value), type, support, a) : a.cast(now(value), type);
-  return a.store(now(buffer), now(index), made, gate && now(gate));
-}
-
-/** The nearest value of the narrow type, as float32. */
-function round(x: Expr, type: DType, support: Support, a: UOpArena): Expr {
-  if (support === "storage") return a.cast(a.cast(x, type), float32);
-  return fromBits(toBits(x, type, support, a), type, support, a);
+  const table = new RuleTable([
+    rule("memory in bits is memory of integers", anything(isInBits), (_, a, u, now) =>
+      a.withType(u, PtrDType(integer(u.dtype), u.dtype.local), u.srcs.map(now)),
+    ),
+    rule("a load widens", op("LOAD", isNarrow), (_, a, { buffer, index, gate, dtype }, now) => {
+      const value = a.load(now(buffer), now(index), { gate: gate && now(gate) });
+      return how(dtype) === "bits" ? fromBits(value, dtype, "bits", a) : a.cast(value, float32);
+    }),
+    rule(
+      "a store narrows",
+      op("STORE", (u) => isNarrow(u.value)),
+      (_, a, { buffer, index, value, gate }, now) => {
+        const { dtype } = value;
+        const narrowed =
+          how(dtype) === "bits" ? toBits(now(value), dtype, "bits", a) : a.cast(now(value), dtype);
+        return a.store(now(buffer), now(index), narrowed, gate && now(gate));
+      },
+    ),
+    rule("a constant is one of the narrow values", op("CONST", isNarrow), (_, a, { dtype, value }) =>
+      a.constant(float32, wrap(dtype, value)),
+    ),
+    rule("a cast rounds", node("CAST", [x], isNarrow), (f, a, u) => round(a, a.cast(f.x, float32), u)),
+    rule(
+      "a bitcast is of the narrow bits",
+      node("BITCAST", [x], (u) => isNarrow(u) || isNarrow(u.operand)),
+      (f, a, { operand, dtype }) => {
+        const bits = isNarrow(operand) ? toBits(f.x, operand.dtype, how(operand.dtype), a) : f.x;
+        if (how(dtype) === "native") return a.bitcast(bits, dtype);
+        return fromBits(a.bitcast(bits, integer(dtype)), dtype, how(dtype), a);
+      },
+    ),
+    rule("c ? x : y makes no new value", narrow(alu("WHERE", c, x, y)), (f, a) =>
+      a.alu("WHERE", f.c, f.x, f.y),
+    ),
+    rule("max(x, y) makes no new value", narrow(alu("MAX", x, y)), (f, a) => a.alu("MAX", f.x, f.y)),
+    rule("x * y + z rounds twice", narrow(alu("MULACC", x, y, z)), (f, a, u) =>
+      round(a, a.alu("ADD", round(a, a.alu("MUL", f.x, f.y), u), f.z), u),
+    ),
+    rule("other arithmetic rounds", anyAlu(isNarrow), (_, a, u, now) =>
+      round(a, a.alu(u.fn, ...u.operands.map((o) => now(o))), u),
+    ),
+    rule("a running sum is a float32, and rounds at the end", narrow(reduce("SUM", x)), (_, a, u, now) =>
+      round(a, a.withType(u, float32, u.srcs.map(now)), u),
+    ),
+    rule("whatever else is narrow is a float32", anything(isNarrowExpr), (_, a, u, now) =>
+      a.withType(u, float32, u.srcs.map(now)),
+    ),
+  ]);
+  tables.set(target, table);
+  return table;
 }
 
 /** The integer that has the bits of a narrow float, or of what a pointer points to. */
@@ -104,12 +100,12 @@ const integer = (d: UType): DType => {
   return base?.itemsize === 1 ? uint8 : uint16;
 };
 
-function fromBits(h: Expr, type: DType, support: Support, a: UOpArena): Expr {
-  if (support === "storage") return a.cast(a.bitcast(h, type), float32);
-  return floatFromBits(a, a.cast(h, uint32), type);
+function fromBits(bits: Expr, type: DType, support: Support, a: UOpArena): Expr {
+  if (support === "storage") return a.cast(a.bitcast(bits, type), float32);
+  return floatFromBits(a, a.cast(bits, uint32), type);
 }
 
-function toBits(x: Expr, type: DType, support: Support, a: UOpArena): Expr {
-  if (support === "storage") return a.bitcast(a.cast(x, type), integer(type));
-  return a.cast(floatToBits(a, x, type), integer(type));
+function toBits(value: Expr, type: DType, support: Support, a: UOpArena): Expr {
+  if (support === "storage") return a.bitcast(a.cast(value, type), integer(type));
+  return a.cast(floatToBits(a, value, type), integer(type));
 }

@@ -1,44 +1,43 @@
-// A sum in which one term is chosen by its number is that term: sum over r of (r == e ? f(r) : 0) is f(e),
-// where e is in the range. This turns gathers, embeddings and batches, which are written as comparisons with
-// ARANGE, into indexed loads. Between lower and decompose.
+// A sum in which one term is chosen by its number is that term. This turns gathers, embeddings and batches,
+// which are written as comparisons with ARANGE, into indexed loads. Between lower and decompose.
 
 import { dtypes } from "../../dtype.ts";
 import { toposort } from "../../helpers.ts";
 import type { UOpArena } from "../../uop/arena.ts";
-import type { Expr, Range, Sink, UOp } from "../../uop/node.ts";
-import { mapGraph } from "../../uop/rewrite.ts";
+import type { Const, Expr, Range, Sink, UOp } from "../../uop/node.ts";
+import { alu, any, constant, reduce } from "../../uop/pattern.ts";
+import { RuleTable, rewriteEach, rule } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
 
-export function pickOneHot(sink: Sink, arena: UOpArena): Sink {
-  return mapGraph(sink, arena, (u) => {
-    let found: Expr | undefined;
-    for (let next = pick(u, arena); next !== undefined; next = pick(next, arena)) found = next;
-    return found;
-  });
-}
+const isZero = (c: Const): boolean => Number(c.value) === 0;
 
-/** A REDUCE with one range less, or what it reduced where that was the last. */
-function pick(u: UOp, a: UOpArena): Expr | undefined {
-  if (u.op !== "REDUCE" || u.fn !== "SUM") return undefined;
-  const { body, ranges } = u;
-  if (body.op !== "ALU" || body.fn !== "WHERE") return undefined;
-  const [condition, value, otherwise] = body.operands;
-  if (otherwise.op !== "CONST" || Number(otherwise.value) !== 0) return undefined;
-  const conditions = conjuncts(condition);
-  for (const c of conditions) {
-    const choice = chosen(c, ranges);
-    if (choice === undefined) continue;
-    const { range, index } = choice;
-    const inRange = isInRange(index, range.end, a);
-    const at = new Map([[range, a.cast(index, dtypes.int32)]]);
-    const atIndex = (x: Expr): Expr => substitute(x, at, a, { where: inRange });
-    const others = conditions.filter((other) => other !== c).map(atIndex);
-    const term = a.alu("WHERE", a.and([inRange, ...others]), atIndex(value), otherwise);
-    const left = ranges.filter((r) => r !== range);
-    return a.reduce("SUM", term, left);
-  }
-  return undefined;
-}
+const ONE_HOT = new RuleTable([
+  rule(
+    "sum over r of (r == e ? f(r) : 0) = f(e) if e is in the range, else 0",
+    reduce("SUM", alu("WHERE", any("condition"), any("f"), constant("zero", isZero))),
+    ({ condition, f, zero }, a, { ranges }) => {
+      const conditions = conjuncts(condition);
+      for (const c of conditions) {
+        const choice = chosen(c, ranges);
+        if (choice === undefined) continue;
+        const { range, index } = choice;
+        const inRange = isInRange(index, range.end, a);
+        const at = new Map([[range, a.cast(index, dtypes.int32)]]);
+        const atIndex = (x: Expr): Expr => substitute(x, at, a, { where: inRange });
+        const others = conditions.filter((other) => other !== c).map(atIndex);
+        const term = a.alu("WHERE", a.and([inRange, ...others]), atIndex(f), zero);
+        return a.reduce(
+          "SUM",
+          term,
+          ranges.filter((r) => r !== range),
+        );
+      }
+      return undefined;
+    },
+  ),
+]);
+
+export const pickOneHot = (sink: Sink, arena: UOpArena): Sink => rewriteEach(sink, ONE_HOT, arena);
 
 /** 0 <= index < end, in the type of the index. */
 function isInRange(index: Expr, end: Expr, a: UOpArena): Expr {
