@@ -1,6 +1,6 @@
 // FOLD: what is always true and always cheaper. Applied to every node as it is made, so no stage ever sees
-// 199+200 or x*1. Exact: a float rule must hold for NaN, infinities and -0 too. In the patterns `n` is an exact number
-// (an integer or a bool), `b` a bool, `c` a constant and `x`, `y` anything.
+// 199+200 or x*1. Exact: a float rule must hold for NaN, infinities and -0 too. In the patterns `n` is an
+// exact number (an integer or a bool), `b` a bool, `c` a constant and `x`, `y` anything.
 
 import { bitcastValue, castValue, type Value, wrap } from "../dtype.ts";
 import { type AluOp, opRecord } from "../ops.ts";

@@ -17,7 +17,9 @@ export interface Pattern<C = unknown, R = unknown> {
   readonly commutative?: boolean;
   /** at least one source is a constant */
   readonly hasConst?: boolean;
-  /** for the type checker only: the captures of the pattern and of its sources, and the node that it matches */
+  /**
+   * for the type checker only: the captures of the pattern and of its sources, and the node that it matches
+   */
   readonly captures?: C;
   readonly matches?: R;
 }
@@ -91,7 +93,9 @@ const names: string[] = [];
 const nodes: UOp[] = [];
 let count = 0;
 
-/** What the pattern captured in the node, or undefined where it does not match. `now`: what a capture became. */
+/**
+ * What the pattern captured in the node, or undefined where it does not match. `now`: what a capture became.
+ */
 export function capturesOf(p: Pattern, u: UOp, now: (u: UOp) => UOp): Record<string, UOp> | undefined {
   count = 0;
   if (!match(p, u)) return undefined;

@@ -1,7 +1,7 @@
-// The rewrite engine: named rules (pattern -> replacement) over the UOp graph, and the ways to apply a table of
-// them: to one node (`rewriteOne`), to a graph until nothing matches (`graphRewrite`), to each node of a graph
-// (`rewriteEach`), to a graph whose types change (`translate`). What the rules say is in fold.ts (always on)
-// and in the tables of codegen/passes.
+// The rewrite engine: named rules (pattern -> replacement) over the UOp graph, and the ways to apply a table
+// of them: to one node (`rewriteOne`), to a graph until nothing matches (`graphRewrite`), to each node of a
+// graph (`rewriteEach`), to a graph whose types change (`translate`). What the rules say is in fold.ts
+// (always on) and in the tables of codegen/passes.
 
 import type { AluOp, ReduceOp } from "../ops.ts";
 import type { Made, UOpArena } from "./arena.ts";
@@ -35,7 +35,10 @@ export function rule<C, R>(
 
 const isConst = (x: UOp | Pattern): boolean => x.op === "CONST";
 
-/** Rules by their root: its op or function, with or without a constant source. A node meets those that can match. */
+/**
+ * Rules by their root: its op or function, with or without a constant source. A node meets those that can
+ * match.
+ */
 export class RuleTable {
   readonly rules: readonly Rule[];
   readonly #plain = new Map<UOpName | AluOp | ReduceOp, readonly Rule[]>();
@@ -121,7 +124,10 @@ export function mapGraph<U extends UOp>(
   return now(root) as U;
 }
 
-/** One pass, sources first: each node until no rule applies to it. What a replacement is made of is left alone. */
+/**
+ * One pass, sources first: each node until no rule applies to it. What a replacement is made of is left
+ * alone.
+ */
 export function rewriteEach<U extends UOp>(root: U, table: RuleTable, arena: UOpArena): U {
   return mapGraph(root, arena, (u) => {
     let found: UOp | undefined;

@@ -7,10 +7,18 @@ import { MAX_FUSED_DEPTH } from "../../src/schedule/split.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 import { UOpArena } from "../../src/uop/arena.ts";
 import type { Expr, UOp } from "../../src/uop/node.ts";
-import { alu, any, constant, either, memory, node, op, type Pattern } from "../../src/uop/pattern.ts";
-import { graphRewrite, mapGraph, RuleTable, rewriteOne, rule } from "../../src/uop/rewrite.ts";
+import { alu, any, constant, either, op } from "../../src/uop/pattern.ts";
+import {
+  graphRewrite,
+  mapGraph,
+  RuleTable,
+  rewriteEach,
+  rewriteOne,
+  rule,
+  translate,
+} from "../../src/uop/rewrite.ts";
 
-const { int32, float32, bool } = dtypes;
+const { int32, float32 } = dtypes;
 
 class Kit {
   readonly arena = new UOpArena();
@@ -19,89 +27,6 @@ class Kit {
   readonly add = (a: Expr, b: Expr): Expr => this.arena.alu("ADD", a, b);
   readonly mul = (a: Expr, b: Expr): Expr => this.arena.alu("MUL", a, b);
 }
-const keep = ({ x }: { readonly x: Expr }) => x;
-
-describe("patterns", () => {
-  test("an op, an ALU op and sources in their order", () => {
-    const { arena, variable, n } = new Kit();
-    const [x, y] = [variable("x"), variable("y")];
-    const table = new RuleTable([
-      rule(
-        "x-7",
-        alu(
-          "SUB",
-          any("x"),
-          constant("c", (c) => c.value === 7),
-        ),
-        keep,
-      ),
-    ]);
-    expect(rewriteOne(arena.alu("SUB", x, n(7)), table, arena)).toBe(x);
-    expect(rewriteOne(arena.alu("SUB", n(7), x), table, arena)).toBeUndefined();
-    expect(rewriteOne(arena.alu("SUB", x, n(8)), table, arena)).toBeUndefined();
-    expect(rewriteOne(arena.alu("SUB", x, y), table, arena)).toBeUndefined();
-    expect(rewriteOne(arena.alu("ADD", x, n(7)), table, arena)).toBeUndefined();
-    expect(rewriteOne(x, table, arena)).toBeUndefined();
-  });
-  test("either order of two sources, nested too", () => {
-    const { arena, variable, n, add, mul } = new Kit();
-    const [x, y] = [variable("x"), variable("y")];
-    const table = new RuleTable([
-      rule("x*c+y", either("ADD", either("MUL", any("x"), constant("c")), any("y")), (f, a) =>
-        a.alu("MAX", f.x, f.y),
-      ),
-    ]);
-    const want = arena.alu("MAX", x, y);
-    for (const product of [mul(x, n(3)), mul(n(3), x)]) {
-      expect(rewriteOne(add(product, y), table, arena)).toBe(want);
-      expect(rewriteOne(add(y, product), table, arena)).toBe(want);
-    }
-  });
-  test("a name captured twice must be the same node", () => {
-    const { arena, variable, add, mul } = new Kit();
-    const [x, y, z] = [variable("x"), variable("y"), variable("z")];
-    const table = new RuleTable([
-      rule(
-        "x*y+x*z",
-        alu("ADD", either("MUL", any("x"), any("y")), either("MUL", any("x"), any("z"))),
-        (f, a) => a.alu("MUL", f.x, a.alu("ADD", f.y, f.z)),
-      ),
-    ]);
-    const want = mul(x, add(y, z));
-    expect(rewriteOne(add(mul(x, y), mul(x, z)), table, arena)).toBe(want);
-    // the first try of a pair may bind the wrong one: the engine must take it back
-    expect(rewriteOne(add(mul(x, y), mul(z, x)), table, arena)).toBe(want);
-    expect(rewriteOne(add(mul(x, y), mul(z, z)), table, arena)).toBeUndefined();
-  });
-  test("`where` sees the node, and the root can be captured", () => {
-    const { arena, variable } = new Kit();
-    const x = variable("x");
-    const seen: UOp[] = [];
-    const isInt = (u: UOp) => u.dtype === int32;
-    const cast: Pattern<{ root: Expr; x: Expr }, Expr> = { op: "CAST", as: "root", srcs: [any("x", isInt)] };
-    const table = new RuleTable([
-      rule("cast", cast, (f, _, root) => {
-        seen.push(f.root, root);
-        return f.x;
-      }),
-    ]);
-    const float = arena.cast(x, float32);
-    expect(rewriteOne(float, table, arena)).toBe(x);
-    expect(seen).toEqual([float, float]);
-    expect(rewriteOne(arena.cast(float, bool), table, arena)).toBeUndefined();
-  });
-  test("the number of sources must fit", () => {
-    const { arena, variable, n } = new Kit();
-    const buf = arena.global(int32, 0, false);
-    const table = new RuleTable([rule("load", node("LOAD", [memory("b"), any("i")]), (f) => f.i)]);
-    const x = variable("x");
-    const gate = arena.alu("CMPLT", x, n(5));
-    const plain = arena.load(buf, x);
-    const gated = arena.load(buf, x, { gate });
-    expect(rewriteOne(plain, table, arena)).toBe(x);
-    expect(rewriteOne(gated, table, arena)).toBeUndefined();
-  });
-});
 
 describe("tables", () => {
   test("the first rule that applies wins; one that gives nothing lets the next try", () => {
@@ -221,6 +146,13 @@ describe("whole graphs", () => {
     expect(seen.filter((op) => op === "DEFINE_VAR")).toHaveLength(2);
     expect(seen.at(-1)).toBe("ALU");
   });
+  test("a pass that changes nothing gives the same root, one that changes a leaf rebuilds what is above it", () => {
+    const { arena, variable, add, mul } = new Kit();
+    const [x, y] = [variable("x"), variable("y")];
+    const root = mul(add(x, y), y);
+    expect(mapGraph(root, arena, () => undefined)).toBe(root);
+    expect(mapGraph(root, arena, (u) => (u === x ? y : undefined))).toBe(mul(add(y, y), y));
+  });
   test("a graph as deep as the schedule lets a kernel become", () => {
     const { arena, variable, n, add } = new Kit();
     let u = variable("x");
@@ -240,25 +172,85 @@ describe("whole graphs", () => {
   });
 });
 
-describe("interning", () => {
-  test("equal nodes are one node, effects and accumulators are not", () => {
+describe("each node by itself", () => {
+  const halve = new RuleTable([
+    rule(
+      "x * c = (x * c/2) * 2",
+      alu(
+        "MUL",
+        any("x"),
+        constant("c", (c) => Number(c.value) % 2 === 0),
+      ),
+      ({ x, c }, a) => a.alu("SHL", a.alu("MUL", x, a.int(Number(c.value) / 2)), a.int(1)),
+    ),
+  ]);
+  test("a replacement's parts are left alone, a replacement is not", () => {
+    const { arena, variable, n, mul } = new Kit();
+    const x = variable("x");
+    const once = arena.alu("SHL", mul(x, n(4)), n(1));
+    expect(rewriteEach(mul(x, n(8)), halve, arena)).toBe(once);
+    // graphRewrite goes on inside: 8 = 2 * 2 * 2
+    const inside = arena.alu("SHL", arena.alu("SHL", arena.alu("SHL", x, n(1)), n(1)), n(1));
+    expect(graphRewrite(mul(x, n(8)), halve, arena)).toBe(inside);
+  });
+  test("until no rule applies to it", () => {
     const { arena, variable, n, add } = new Kit();
     const x = variable("x");
-    expect(add(x, n(1))).toBe(add(x, n(1)));
-    expect(add(x, n(1))).not.toBe(add(n(1), x));
-    expect(n(0)).not.toBe(arena.constant(dtypes.int8, 0));
-    expect(arena.constant(float32, 0)).not.toBe(arena.constant(float32, -0));
-    expect(arena.constant(float32, NaN)).toBe(arena.constant(float32, NaN));
-    expect(arena.constant(dtypes.int64, 1)).toBe(arena.constant(dtypes.int64, 1n));
-    const acc = () => arena.make("DEFINE_ACC", int32, [], 0);
-    expect(acc()).not.toBe(acc());
-    const buf = (i: number, d = int32) => arena.global(d, i, false);
-    expect(buf(1)).toBe(buf(1));
-    expect(buf(1)).not.toBe(buf(2));
-    expect(buf(1)).not.toBe(buf(1, float32));
+    const up = new RuleTable([
+      rule(
+        "2 -> 3 -> 4",
+        constant("c", (c) => c.value === 2 || c.value === 3),
+        ({ c }, a) => a.int(Number(c.value) + 1),
+      ),
+    ]);
+    expect(rewriteEach(add(x, n(2)), up, arena)).toBe(add(x, n(4)));
   });
-  test("the number of sources of an ALU op is checked", () => {
-    const { arena, variable } = new Kit();
-    expect(() => arena.alu("ADD", variable("x"))).toThrow(/ADD takes 2 sources, got 1/);
+});
+
+describe("a graph whose types change", () => {
+  /** ints become floats, and a sum is rounded down */
+  const floats = new RuleTable([
+    rule("variable", op("DEFINE_VAR"), (_, a, u) => a.cast(u, float32)),
+    rule(
+      "constant",
+      constant("c", (u) => u.dtype === int32),
+      (_, a, u) => a.constant(float32, u.value),
+    ),
+    rule(
+      "x + y",
+      alu(
+        "ADD",
+        any("x", (u) => u.dtype === int32),
+        any("y"),
+      ),
+      ({ x, y }, a) => a.alu("TRUNC", a.alu("ADD", x, y)),
+    ),
+  ]);
+  test("rules match what was there, and are given what it became", () => {
+    const { arena, variable, n, add } = new Kit();
+    const x = variable("x");
+    const float = arena.cast(x, float32);
+    const want = arena.alu("TRUNC", arena.alu("ADD", float, arena.constant(float32, 5)));
+    expect(translate(add(x, n(5)), floats, arena)).toBe(want);
+  });
+  test("`now` gives what a source became; a node without a rule is made again", () => {
+    const { arena, variable, n } = new Kit();
+    const [x, buffer] = [variable("x"), arena.global(float32, 0, true)];
+    const table = new RuleTable([
+      rule(
+        "4 is 5",
+        constant("c", (u) => u.value === 4),
+        (_, a) => a.int(5),
+      ),
+      rule("a load one further", op("LOAD"), (_, a, { buffer, index }, now) =>
+        a.load(now(buffer), a.alu("ADD", now(index), a.int(1))),
+      ),
+    ]);
+    const root = arena.sink([arena.store(buffer, x, arena.load(buffer, n(4)))]);
+    const made = translate(root, table, arena);
+    const [store] = made.stores;
+    expect(store?.value).toBe(arena.load(buffer, n(6)));
+    expect([store?.buffer, store?.index]).toEqual([buffer, x]);
+    expect(translate(x, table, arena)).toBe(x);
   });
 });
