@@ -7,7 +7,16 @@ import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { env } from "../env.ts";
 import { DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
 import { inspect } from "../helpers.ts";
-import { type AluOp, type LoadOp, opRecord, REDUCE, type ReduceOp, resultDType } from "../ops.ts";
+import {
+  type AluOp,
+  isLoadOp,
+  isReduceOp,
+  type LoadOp,
+  opRecord,
+  REDUCE,
+  type ReduceOp,
+  resultDType,
+} from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { canonicalize } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
@@ -50,6 +59,8 @@ export class LazyBuffer {
   readonly _base: LazyBuffer | undefined;
   readonly op: LazyOpName | undefined;
   readonly arg: LazyArg;
+  readonly isReduce: boolean;
+  readonly isLoad: boolean;
   /** undefined once realised */
   srcs: readonly LazyBuffer[] | undefined;
   /** set by `contiguous()`: this node is stored even if it could be fused */
@@ -82,6 +93,8 @@ export class LazyBuffer {
     this._base = base;
     this.op = op;
     this.arg = arg;
+    this.isReduce = op !== undefined && isReduceOp(op);
+    this.isLoad = op !== undefined && isLoadOp(op);
     this.srcs = srcs;
     for (const s of srcs ?? []) s.base.#addReader(this);
   }

@@ -5,13 +5,13 @@
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
-import { arraysEqual } from "../helpers.ts";
+import { arraysEqual, toposort } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../ops.ts";
 import { Device } from "../runtime/registry.ts";
 import { type Sint, sub } from "../shape/symbolic.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
-import { buffersOf, elements, loads, reduces, split, type Use } from "./split.ts";
+import { buffersOf, elements, split, type Use } from "./split.ts";
 
 /** How many fused reductions may depend on one another in a kernel: softmax needs two, its gradient three. */
 const MAX_STACKED = 3;
@@ -68,30 +68,22 @@ class Graph {
 
   /** Lists all nodes, sources first, and their users. Applies the rules for loads, forced nodes, copies. */
   #collect(bases: readonly LazyBuffer[]): void {
-    const stack: { b: LazyBuffer; next: number }[] = [];
-    const seen = new Set<LazyBuffer>();
-    const push = (b: LazyBuffer) => {
-      if (seen.has(b) || b.realized !== undefined) return;
-      seen.add(b);
-      stack.push({ b, next: 0 });
-    };
-    for (const root of bases) {
-      push(root);
-      for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
-        const src = top.b.srcs?.[top.next++];
-        if (src !== undefined) {
-          const uses = this.uses.get(src.base);
-          if (uses === undefined) this.uses.set(src.base, [{ by: top.b, through: src }]);
-          else uses.push({ by: top.b, through: src });
-          push(src.base);
-          continue;
-        }
-        const { b } = stack.pop() as typeof top;
-        this.all.push(b);
-        // counting is cheaper than reading: an ARANGE is computed wherever it is needed
-        if (b.forcedRealize || (loads(b) && b.op !== "ARANGE")) this.#stored.add(b);
-        if (b.op === "COPY") this.#storeCopySource(b.srcs?.[0]);
+    const sources = (b: LazyBuffer): LazyBuffer[] => {
+      const found: LazyBuffer[] = [];
+      for (const through of b.srcs ?? []) {
+        const { base } = through;
+        const uses = this.uses.get(base);
+        if (uses === undefined) this.uses.set(base, [{ by: b, through }]);
+        else uses.push({ by: b, through });
+        if (base.realized === undefined) found.push(base);
       }
+      return found;
+    };
+    for (const b of toposort(bases, sources)) {
+      this.all.push(b);
+      // counting is cheaper than reading: an ARANGE is computed wherever it is needed
+      if (b.forcedRealize || (b.isLoad && b.op !== "ARANGE")) this.#stored.add(b);
+      if (b.op === "COPY") this.#storeCopySource(b.srcs?.[0]);
     }
   }
 
@@ -146,7 +138,7 @@ class Graph {
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
       if (seen.has(b) || b.realized !== undefined || this.#stored.has(b)) continue;
       seen.add(b);
-      if (reduces(b)) found.add(b);
+      if (b.isReduce) found.add(b);
       else for (const s of b.srcs ?? []) todo.push(s.base);
     }
     return [...found];
@@ -168,7 +160,7 @@ class Graph {
       const seen = visited[moved ? 1 : 0] as Set<LazyBuffer>;
       if (seen.has(base)) continue;
       seen.add(base);
-      for (const x of base.srcs ?? []) todo.push({ x, moved: moved || reduces(base) });
+      for (const x of base.srcs ?? []) todo.push({ x, moved: moved || base.isReduce });
     }
   }
 
@@ -198,32 +190,36 @@ class Graph {
    */
   stacked(fused: ReadonlySet<LazyBuffer>): ReadonlySet<LazyBuffer> {
     const found = new Set<LazyBuffer>();
-    for (let tall = this.#tooTall(fused, found); tall !== undefined; tall = this.#tooTall(fused, found))
+    const heights = new Map<LazyBuffer, number>();
+    for (let i = 0; i < this.all.length; i++) {
+      const b = this.all[i] as LazyBuffer;
+      if (this.#stored.has(b) || found.has(b) || (b.isReduce && !fused.has(b))) continue;
+      let height = 0;
+      for (const s of b.sources) height = Math.max(height, heights.get(s.base) ?? 0);
+      heights.set(b, b.isReduce ? height + 1 : height);
+      if (!b.isReduce || height < MAX_STACKED) continue;
+      const tall = this.#tallest(b, height, heights);
       found.add(tall);
+      heights.delete(tall);
+      // only nodes after it can change their heights
+      i = this.all.lastIndexOf(tall, i) - 1;
+    }
     return found;
   }
-  /** In the first stack that is too high: what the topmost reduction below the limit reads. */
-  #tooTall(fused: ReadonlySet<LazyBuffer>, cut: ReadonlySet<LazyBuffer>): LazyBuffer | undefined {
-    const heights = new Map<LazyBuffer, number>();
-    for (const b of this.all) {
-      if (this.#stored.has(b) || cut.has(b) || (reduces(b) && !fused.has(b))) continue;
-      const height = Math.max(0, ...b.sources.map((s) => heights.get(s.base) ?? 0));
-      heights.set(b, reduces(b) ? height + 1 : height);
-      if (!reduces(b) || height < MAX_STACKED) continue;
-      let top = (b.sources[0] as LazyBuffer).base;
-      while (!reduces(top))
-        top = top.sources.map((s) => s.base).find((s) => heights.get(s) === height) as LazyBuffer;
-      const reduced = (top.sources[0] as LazyBuffer).base;
-      // operands that were expanded to meet, as in a matmul: never store the product, it is larger than both
-      const grown = reduced.sources.every((s) => elements(s.base.shape) < elements(reduced.shape));
-      return grown ? top : reduced;
-    }
-    return undefined;
+  /** In the stack of this height below `b`: what the topmost reduction reads. */
+  #tallest(b: LazyBuffer, height: number, heights: ReadonlyMap<LazyBuffer, number>): LazyBuffer {
+    let top = (b.sources[0] as LazyBuffer).base;
+    while (!top.isReduce)
+      top = top.sources.map((s) => s.base).find((s) => heights.get(s) === height) as LazyBuffer;
+    const reduced = (top.sources[0] as LazyBuffer).base;
+    // operands that were expanded to meet, as in a matmul: never store the product, it is larger than both
+    const grown = reduced.sources.every((s) => elements(s.base.shape) < elements(reduced.shape));
+    return grown ? top : reduced;
   }
 
   /**
    * The stored nodes, given the reductions that are fused back and the nodes from `stacked`. Every other
-   * reduction gets a kernel combined with its epilogue.
+   * reduction gets a kernel together with its epilogue.
    */
   groupReduces(fused: ReadonlySet<LazyBuffer>, stacked: ReadonlySet<LazyBuffer>): Set<LazyBuffer> {
     const stored = new Set([...this.#stored, ...stacked]);
@@ -232,7 +228,7 @@ class Graph {
     }
     const taken = new Set<LazyBuffer>();
     for (const r of this.all) {
-      if (!reduces(r) || fused.has(r)) continue;
+      if (!r.isReduce || fused.has(r)) continue;
       const root = stored.has(r) ? r : (this.#soleRoot(r, stored, taken) ?? this.#chase(r, stored, fused));
       taken.add(root);
       stored.add(root);
@@ -241,7 +237,7 @@ class Graph {
   }
 
   #follows(use: Use, r: LazyBuffer): boolean {
-    return use.through.st.contiguous && elements(use.through.shape) === elements(r.shape) && !reduces(use.by);
+    return use.through.st.contiguous && elements(use.through.shape) === elements(r.shape) && !use.by.isReduce;
   }
 
   /** The one stored node to which all elementwise paths from `r` lead, if no reduction has taken it yet. */
@@ -274,7 +270,7 @@ class Graph {
     while (!stored.has(at)) {
       const uses = this.uses.get(at) ?? [];
       const next = uses[0]?.by;
-      if (next === undefined || loads(next) || !uses.every((u) => u.by === next && this.#follows(u, r)))
+      if (next === undefined || next.isLoad || !uses.every((u) => u.by === next && this.#follows(u, r)))
         break;
       if (this.#meetsReduce(next, at, stored, fused)) break;
       at = next;
@@ -292,7 +288,7 @@ class Graph {
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
       if (seen.has(b) || b.realized !== undefined || stored.has(b)) continue;
       seen.add(b);
-      if (reduces(b) && !fused.has(b)) return true;
+      if (b.isReduce && !fused.has(b)) return true;
       for (const s of b.srcs ?? []) todo.push(s.base);
     }
     return false;
@@ -321,7 +317,7 @@ class Graph {
           ? reduced || sameShape(through.shape, full)
           : reduced && expandsBack(through, full, axes);
         if (!fits) return false;
-        if (reduces(by)) {
+        if (by.isReduce) {
           const again = !sameShape(through.shape, full) || !arraysEqual(by.arg as readonly number[], axes);
           if (again) return false;
         }

@@ -29,8 +29,10 @@ interface Candidate {
   readonly shape: string;
   /** equal for kernels with the same reduction loops; empty without a reduction */
   readonly loops: string;
-  /** the buffers it reads -> whether it reads them only at the element it writes */
-  readonly reads: ReadonlyMap<Buffer, boolean>;
+  /** the buffers it reads */
+  readonly reads: ReadonlySet<Buffer>;
+  /** those that it reads only at the element it writes; found on demand, because few kernels are asked */
+  readonly inPlace: () => ReadonlySet<Buffer>;
   /** the buffers of which it loads an element in every iteration, and the views it sees them through */
   readonly loads: ReadonlyMap<Buffer, ReadonlySet<string>>;
   /** assigns to a small tensor, as an optimiser does with each parameter */
@@ -64,7 +66,7 @@ export function groupDrafts(
   for (const d of sorted) for (const r of d.item.reads) readers.set(r, (readers.get(r) ?? 0) + 1);
   // another device waits for what is copied; it must not wait for more than that
   const copied = new Set(sorted.flatMap((d) => (d.item.ast[0]?.op === "COPY" ? d.item.reads : [])));
-  // what only the next kernel reads would be stored for nobody and be alive combined with its reader
+  // what only the next kernel reads would be stored for nobody and be alive together with its reader
   const isShared = ({ out }: Draft): boolean =>
     !copied.has(out) && (out.op === "ASSIGN" || wanted.has(out) || (readers.get(out) ?? 0) > 1);
   const at = new Map(sorted.map((d, i) => [d, i]));
@@ -117,9 +119,9 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   const iterations = smax(sprod(store.shape));
   const loops = new Set<string>();
   let elements = iterations;
-  const reads = new Map<Buffer, boolean>();
+  const reads = new Set<Buffer>();
   const loads = new Map<Buffer, Set<string>>();
-  const here = new Set(readInIteration(store));
+  const input = (idx: number): Buffer => inputs[idx - 1] as Buffer;
   for (const u of toposort(ast, (x) => x.srcs)) {
     if (isReduceOp(u.op)) {
       const { shape } = u.srcs[0] as LazyOp;
@@ -127,8 +129,8 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
       elements = Math.max(elements, smax(sprod(shape)));
     }
     if (u.op !== "LOAD") continue;
-    const buffer = inputs[u.arg.idx - 1] as Buffer;
-    reads.set(buffer, here.has(u.arg.idx));
+    const buffer = input(u.arg.idx);
+    reads.add(buffer);
     if (buffer.size >= iterations) getOrMake(loads, buffer, () => new Set()).add(u.arg.st.key);
   }
   const age = draft.out.id < since ? "old" : "new";
@@ -136,20 +138,29 @@ function candidate(draft: Draft, since: number): Candidate | undefined {
   const shape = [outputs[0]?.device, age, store.shape, store.dtype.isPacked].join("|");
   const updates = draft.out.op === "ASSIGN" && loops.size === 0 && iterations <= SMALL;
   const isSplit = leavesUnitsIdle(draft.out.device, elements, iterations);
-  return { draft, shape, loops: [...loops].sort().join("|"), reads, loads, updates, isSplit };
+  let found: ReadonlySet<Buffer> | undefined;
+  const inPlace = (): ReadonlySet<Buffer> => {
+    found ??= new Set(readInIteration(store).map(input));
+    return found;
+  };
+  return { draft, shape, loops: [...loops].sort().join("|"), reads, inPlace, loads, updates, isSplit };
 }
 
 /** Whether the kernel can join the group, apart from dependencies through other groups. */
 function fits(c: Candidate, g: Group, isShared: (d: Draft) => boolean, buffers: number): boolean {
-  const outputs = new Set([...g.members, c.draft].map((d) => d.item.outputs[0] as Buffer));
-  const inputs = new Set([...g.candidates, c].flatMap((x) => [...x.reads.keys()]));
   const updates = c.updates && g.candidates.every((x) => x.updates);
-  if (outputs.size !== g.members.length + 1) return false;
-  if (outputs.size > (updates ? MAX_UPDATES : MAX_OUTPUTS)) return false;
-  if (outputs.size + inputs.size > buffers) return false;
+  if (g.members.length >= (updates ? MAX_UPDATES : MAX_OUTPUTS)) return false;
+  if (!gains(c, g, isShared, updates)) return false;
+  const all = [...g.candidates, c];
+  const outputs = new Set(all.map((x) => x.draft.item.outputs[0] as Buffer));
+  const inputs = new Set(all.flatMap((x) => [...x.reads]));
+  if (outputs.size !== all.length || outputs.size + inputs.size > buffers) return false;
   // a buffer that one of them writes may be read by the others only at the element being written
-  if ([...g.candidates, c].some((x) => [...x.reads].some(([b, here]) => outputs.has(b) && !here)))
-    return false;
+  return all.every((x) => [...x.reads].every((b) => !outputs.has(b) || x.inPlace().has(b)));
+}
+
+/** Whether one kernel is better than two: the second reads a result of the first, or the same input. */
+function gains(c: Candidate, g: Group, isShared: (d: Draft) => boolean, updates: boolean): boolean {
   const sameLoops = g.candidates.every((x) => x.loops === c.loops);
   const before = g.members.filter((m) => c.draft.item.reads.includes(m.out));
   // a split reduction must not depend on another member of its kernel

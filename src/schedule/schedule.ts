@@ -102,6 +102,7 @@ export function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
 
 function lateReaders(fusion: Fusion): LazyBuffer[] {
   const assigns = fusion.all.filter((b) => b.op === "ASSIGN");
+  if (assigns.length === 0) return [];
   return endsOn(
     assigns.map((b) => b.assigned),
     assigns,
@@ -158,11 +159,13 @@ function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) 
   for (const d of drafts.values()) for (const r of d.item.reads) getOrMake(readersOf, r, () => []).push(d);
   const oldReaders = (d: Draft): Draft[] =>
     d.out.op === "ASSIGN" ? (readersOf.get(d.out.assigned) ?? []).filter((x) => x !== d) : [];
-  const before = (d: Draft): Draft[] => {
-    const own = d.out.op === "ASSIGN" ? [d.out.assigned] : [];
-    const sources = [...own, ...d.item.reads].map((r) => drafts.get(r)).filter((x) => x !== undefined);
-    return [...sources, ...oldReaders(d)];
-  };
+  const known = new Map<Draft, readonly Draft[]>();
+  const before = (d: Draft): readonly Draft[] =>
+    getOrMake(known, d, () => {
+      const own = d.out.op === "ASSIGN" ? [d.out.assigned] : [];
+      const sources = [...own, ...d.item.reads].map((r) => drafts.get(r)).filter((x) => x !== undefined);
+      return [...sources, ...oldReaders(d)];
+    });
   const sorted = toposort(roots, before);
   const at = new Map(sorted.map((d, i) => [d, i]));
   const cyclic = sorted.some((d) => before(d).some((b) => (at.get(b) as number) >= (at.get(d) as number)));
@@ -200,7 +203,8 @@ class AstBuilder {
   readonly #inputs: Buffer[] = [];
   readonly #reads = new Set<LazyBuffer>();
   readonly #varVals = new Map<Variable, number>();
-  readonly #memo = new Map<string, LazyOp>();
+  /** for each node, the views through which it is seen so far, mostly one */
+  readonly #memo = new Map<LazyBuffer, { readonly st: ShapeTracker; readonly op: LazyOp }[]>();
 
   constructor(outs: readonly LazyBuffer[], realizes: ReadonlySet<LazyBuffer>) {
     this.#outs = outs;
@@ -228,13 +232,18 @@ class AstBuilder {
   #see(lb: LazyBuffer, st: ShapeTracker): LazyOp {
     const { base } = lb;
     const through = lb === base ? st : lb.st.add(st).simplify();
-    const key = `${base.id}|${through.key}`;
-    return getOrMake(this.#memo, key, () => {
-      if (base.op === "CONST") return this.#constant(base.dtype, base.arg as Value, through);
-      const stored = this.#realizes.has(base) && !this.#outs.includes(base);
-      if (base.realized !== undefined || stored) return this.#load(base, through);
-      return this.#compute(base, through);
-    });
+    const seen = getOrMake(this.#memo, base, () => []);
+    const known = seen.find(({ st: x }) => x === through || x.key === through.key);
+    if (known !== undefined) return known.op;
+    const op = this.#make(base, through);
+    seen.push({ st: through, op });
+    return op;
+  }
+  #make(base: LazyBuffer, st: ShapeTracker): LazyOp {
+    if (base.op === "CONST") return this.#constant(base.dtype, base.arg as Value, st);
+    const stored = this.#realizes.has(base) && !this.#outs.includes(base);
+    if (base.realized !== undefined || stored) return this.#load(base, st);
+    return this.#compute(base, st);
   }
 
   #constant(dtype: DType, value: Value, st: ShapeTracker): LazyOp {

@@ -5,7 +5,7 @@
 import { env } from "../env.ts";
 import { getOrMake, toposort } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { isAluOp, isLoadOp, isReduceOp, opCost } from "../ops.ts";
+import { isAluOp, opCost } from "../ops.ts";
 import { Device } from "../runtime/registry.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
@@ -38,8 +38,6 @@ export interface FusedGraph {
 }
 
 export const elements = (shape: Shape): number => smax(sprod(shape));
-export const reduces = (b: LazyBuffer): boolean => isReduceOp(b.op ?? "");
-export const loads = (b: LazyBuffer): boolean => isLoadOp(b.op ?? "");
 
 /** How many buffers a kernel of the device may have, as far as that is known. */
 export const buffersOf = (device: string): number =>
@@ -61,7 +59,7 @@ export interface Work {
   /** elements of the value itself */
   readonly elements: number;
   readonly itemsize: number;
-  /** how many elements all kernels compute combined if the value is not stored */
+  /** how many elements all kernels compute together if the value is not stored */
   readonly evaluated: number;
 }
 
@@ -90,9 +88,10 @@ type Evaluations = ReadonlyMap<string, number>;
  */
 function splitCostly(stored: Set<LazyBuffer>, graph: FusedGraph): void {
   const evaluations = new Map<LazyBuffer, Evaluations>();
+  const kernels = new Map<LazyBuffer, Evaluations>();
   for (const b of graph.all.toReversed()) {
-    if (stored.has(b) || loads(b)) continue;
-    const mine = evaluationsOf(b, stored, evaluations, graph);
+    if (stored.has(b) || b.isLoad) continue;
+    const mine = evaluationsOf(b, stored, { evaluations, kernels }, graph);
     let evaluated = 0;
     for (const n of mine.values()) evaluated += n;
     const again = env.FUSE !== 0 && evaluated > elements(b.shape);
@@ -102,29 +101,36 @@ function splitCostly(stored: Set<LazyBuffer>, graph: FusedGraph): void {
   }
 }
 
+/** What is known of the users of a node: where fused ones are computed, and the kernels of stored ones. */
+interface Known {
+  readonly evaluations: ReadonlyMap<LazyBuffer, Evaluations>;
+  readonly kernels: Map<LazyBuffer, Evaluations>;
+}
+
 function evaluationsOf(
   b: LazyBuffer,
   stored: ReadonlySet<LazyBuffer>,
-  known: ReadonlyMap<LazyBuffer, Evaluations>,
+  { evaluations, kernels }: Known,
   { uses, fused }: FusedGraph,
 ): Evaluations {
   const size = elements(b.shape);
-  const [only, ...others] = uses.get(b) ?? [];
+  const all = uses.get(b) ?? [];
   const above = (by: LazyBuffer): Evaluations =>
-    (stored.has(by) ? undefined : known.get(by)) ??
-    new Map([[`${by.device}|${by.shape}`, elements(by.shape)]]);
-  const same = (u: Use): boolean => u.through === b && !reduces(u.by);
+    (stored.has(by) ? undefined : evaluations.get(by)) ??
+    getOrMake(kernels, by, () => new Map([[`${by.device}|${by.shape}`, elements(by.shape)]]));
+  const same = (u: Use): boolean => u.through === b && !u.by.isReduce;
   // most nodes have a single user, which reads them without a view
-  if (only !== undefined && others.length === 0 && same(only)) return above(only.by);
+  const [only] = all;
+  if (only !== undefined && all.length === 1 && same(only)) return above(only.by);
   const found = new Map<string, number>();
-  for (const u of uses.get(b) ?? []) {
+  for (const u of all) {
     const { st } = u.through;
     const shown = elements(u.through.shape);
     // an expand shows the same values several times; they are computed before its loop
     const still =
       u.through === b || st.contiguous || (shown > size && st.views.every((v) => v.mask === undefined));
     for (const [place, n] of above(u.by)) {
-      const loop = reduces(u.by) && !fused.has(u.by) ? `${place}/${u.by.arg}` : place;
+      const loop = u.by.isReduce && !fused.has(u.by) ? `${place}/${u.by.arg}` : place;
       const at = still ? loop : `${loop}>${st.key}`;
       const here = still ? (same(u) ? Math.min(n, size) : size) : Math.min(shown, size);
       found.set(at, Math.max(found.get(at) ?? 0, here));
@@ -138,7 +144,7 @@ function evaluationsOf(
 function workOf(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: number): Work | undefined {
   const isHere = (x: LazyBuffer): boolean => x === b || (x.realized === undefined && !stored.has(x));
   const below = toposort([b], (x) => (isHere(x) ? x.sources.map((s) => s.base) : []));
-  if (below.some((x) => isHere(x) && reduces(x))) return undefined;
+  if (below.some((x) => isHere(x) && x.isReduce)) return undefined;
   let ops = 0;
   let bytesRead = 0;
   for (const x of below) {

@@ -2,7 +2,9 @@
 // In: a shape, then movements. Out: a stack of Views, usually one, and the index expressions of `expr`: the
 // flat index in the buffer, and whether the element is backed by memory. Immutable. The arguments of
 // movements are checked here; movements within one view are done in `view.ts`.
+
 import { ShapeError } from "../errors.ts";
+import { arraysEqual } from "../helpers.ts";
 import {
   add,
   and,
@@ -205,6 +207,7 @@ export class ShapeTracker {
    * data first.
    */
   add(other: ShapeTracker): ShapeTracker {
+    if (other.contiguous && arraysEqual<Sint>(other.shape, this.shape)) return this;
     if (other.views.length === 1 && extent(other.views[0]!) > smax(this.size)) {
       throw new ShapeError(
         `add: ${other} reaches element ${extent(other.views[0]!) - 1} of shape ${show(this.shape)} ` +
@@ -316,7 +319,7 @@ export class ShapeTracker {
    */
   unbind(): [ShapeTracker, Map<Variable, number>] {
     const values = new Map<Variable, number>();
-    if (this.views.every((view) => view.parts().every((x) => typeof x === "number"))) return [this, values];
+    if (this.views.every((view) => view.isNumeric)) return [this, values];
     const bare = (x: Sint): Sint => {
       const [y, bound] = unbind(x);
       for (const [variable, value] of bound) {
@@ -335,8 +338,7 @@ export class ShapeTracker {
 
   /** Rebinds variables that are bound already. */
   rebind(values: ReadonlyMap<Variable, number>): ShapeTracker {
-    if (values.size === 0 || this.views.every((v) => v.parts().every((x) => typeof x === "number")))
-      return this;
+    if (values.size === 0 || this.views.every((v) => v.isNumeric)) return this;
     return new ShapeTracker(this.views.map((view) => view.map((x) => rebind(x, values))));
   }
 

@@ -88,6 +88,7 @@ export class View {
   readonly mask: Mask | undefined;
   readonly contiguous: boolean;
   #key: string | undefined;
+  #isNumeric: boolean | undefined;
 
   private constructor(
     shape: Shape,
@@ -151,6 +152,12 @@ export class View {
   /** The valid part of dim i. */
   interval(i: number): Interval {
     return this.mask?.[i] ?? [0, this.shape[i]!];
+  }
+
+  /** Whether all of its numbers are plain ones. */
+  get isNumeric(): boolean {
+    this.#isNumeric ??= this.parts().every(isNumber);
+    return this.#isNumeric;
   }
 
   /** Every number in this view. */
