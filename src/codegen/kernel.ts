@@ -14,8 +14,7 @@ import { checkGraph, checkList } from "../uop/spec.ts";
 import { countBytes, countOps } from "./analysis/cost.ts";
 import { linearize } from "./linear/linearize.ts";
 import { type Lowered, lower } from "./lower/lower.ts";
-import { chooseOpts } from "./opt/heuristics/cpu.ts";
-import { chooseGpuOpts } from "./opt/heuristics/gpu.ts";
+import { chooseLists } from "./opt/heuristics/index.ts";
 import { swapSums } from "./opt/interchange.ts";
 import type { OptOp } from "./opt/opts.ts";
 import { packOperands } from "./opt/pack.ts";
@@ -81,9 +80,7 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
 /** The same with the OptOps that the heuristic chooses. `inPlace`: one of its inputs is its output. */
 export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel {
   const plain = prepare(ast, [], target);
-  const { gpu } = target;
-  const lists = gpu === undefined ? [chooseOpts(plain, target, inPlace)] : chooseGpuOpts(plain, target, gpu);
-  for (const opts of lists) {
+  for (const opts of chooseLists(plain, target, inPlace)) {
     // who runs a loop is for linearize to say: the graph is the same
     if (opts.every((o) => o.op === "THREAD")) return finish(ast, plain, { opts, target });
     const kernel = fitting(ast, opts, target);

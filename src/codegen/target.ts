@@ -7,12 +7,34 @@ import type { AluOp } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
 import type { UOp } from "../uop/node.ts";
+import type { Heuristic } from "./opt/heuristics/index.ts";
 
 /**
  * native: arithmetic in the type itself. storage: loads, stores and casts only, arithmetic goes through
  * float32. bits: only 16-bit integers move, the conversion is spelt out in integer ops. none: refused.
  */
 export type Support = "native" | "storage" | "bits" | "none";
+
+/** A core of the host: what the heuristics must know of its caches and threads. */
+export interface Core {
+  /** bytes of the first and of the second cache of a core */
+  readonly l1Bytes: number;
+  readonly l2Bytes: number;
+  /** strides of so many bytes are too long for the prefetcher */
+  readonly longStride: number;
+  /** cycles that an iteration waits for an operand that was not prefetched, on average */
+  readonly missCycles: number;
+  /** operations that one thread does while another wakes up */
+  readonly wakeOperations: number;
+}
+/** The cores that most people have. */
+export const COMMON_CORE: Core = {
+  l1Bytes: 1 << 15,
+  l2Bytes: 1 << 19,
+  longStride: 1024,
+  missCycles: 2,
+  wakeOperations: 1 << 16,
+};
 
 /** What a target can do on vectors. */
 export interface Simd {
@@ -22,7 +44,17 @@ export interface Simd {
   readonly accumulators: number;
   /** vectors that registers hold in all */
   readonly registers: number;
-  /** cycles that a turn of several loops inside each other takes more than one of a single loop */
+  /** operations on vectors, and loads, that start in one cycle */
+  readonly aluPerCycle: number;
+  readonly loadsPerCycle: number;
+  /** cycles from one addition to an accumulator to the next */
+  readonly latency: number;
+  /**
+   * what it costs to put one value in all lanes, and to gather a vector of values that are apart, in loads
+   */
+  readonly broadcastLoads: number;
+  readonly gatherLoads: number;
+  /** cycles that an iteration takes longer where several loops are nested than in a single loop */
   readonly nesting: number;
   /** elements of this buffer are loaded and stored as vectors */
   memory(buffer: UOp): boolean;
@@ -31,19 +63,69 @@ export interface Simd {
   /** a product is added to an accumulator of this type, of a vector, in one step: MULACC */
   fuses(dtype: DType): boolean;
 }
+/** The ports and latencies of a core of the last ten years, whichever vectors it has. */
+export const COMMON_PORTS = {
+  aluPerCycle: 2,
+  loadsPerCycle: 2,
+  latency: 4,
+  broadcastLoads: 1.3,
+  gatherLoads: 6,
+} as const satisfies Partial<Simd>;
 
-/** What a target with workgroups is good at; heuristicgpu.ts chooses by it. */
+/**
+ * Cycles of one scheduler that a step of a warp takes. Other warps run meanwhile: only what they cannot hide
+ * is counted.
+ */
+export interface GpuCycles {
+  /** a multiply-add, with the issue slots that are lost beside it */
+  readonly multiplyAdd: number;
+  /** the counter, the addresses and the branch of an iteration */
+  readonly loop: number;
+  /** an asynchronous copy of one vector a thread */
+  readonly asyncCopy: number;
+  readonly barrier: number;
+  /** a store of one element a thread */
+  readonly store: number;
+  /** one step of a reduction across threads: a shuffle, or a round trip through shared memory */
+  readonly combine: number;
+}
+
+/** A target with workgroups: the figures of the machine by which the heuristics choose. */
 export interface Gpu {
-  /** items that exchange values without memory (SHFL); 1: none do */
+  /** threads that run in step and exchange values without memory (SHFL); 1: none do */
   readonly warp: number;
-  /** the widest load or store of one item, in bytes */
+  /** the widest load or store of one thread, in bytes */
   readonly vectorBytes: number;
-  /** workgroups that run side by side: with fewer a part of the machine is idle */
-  readonly units: number;
+  /** a cache line: what a warp reads from memory at once */
+  readonly transactionBytes: number;
+  /** compute units (multiprocessors): with fewer workgroups than these a part of the machine is idle */
+  readonly computeUnits: number;
+  /** parts of a compute unit that issue instructions, each for warps and with registers of its own */
+  readonly schedulers: number;
+  /** registers of 32 bits */
+  readonly registersPerUnit: number;
+  readonly registersPerThread: number;
+  readonly threadsPerUnit: number;
+  readonly workgroupsPerUnit: number;
+  /**
+   * bytes of shared memory of a compute unit, and those of each workgroup that the system keeps for itself
+   */
+  readonly sharedPerUnit: number;
+  readonly sharedReserved: number;
+  /** multiply-adds in float32 that a compute unit does in a cycle */
+  readonly multiplyAddsPerCycle: number;
+  /** bytes that a compute unit gets in a cycle from the cache that all share, and from shared memory */
+  readonly fetchRate: number;
+  readonly sharedRate: number;
+  /** cycles until a value from shared memory is there */
+  readonly sharedLatency: number;
+  /** instructions of a loop that stay in the instruction cache */
+  readonly loopInstructions: number;
+  readonly cycles: GpuCycles;
   /** products of matrices that a warp computes in one step; TC names them by their number */
   readonly tensorCores: readonly TensorCore[];
-  /** memory is copied to shared memory while items compute (ASYNC), which SHARED needs */
-  readonly copiesAhead: boolean;
+  /** memory is copied to shared memory while threads compute (ASYNC), which SHARED needs */
+  readonly hasAsyncCopy: boolean;
   /** a product is added to an accumulator of this type in one step: MULACC */
   fuses(dtype: DType): boolean;
 }
@@ -69,6 +151,13 @@ export interface Target {
   readonly saturatingCast: boolean;
   /** an integer division by zero is harmless; otherwise it is guarded */
   readonly safeDivision: boolean;
+  /**
+   * gives the lists of OptOps for a kernel: each target names its own, so that a program only loads those it
+   * needs
+   */
+  readonly heuristic: Heuristic;
+  /** the core that runs the loops; where there are workgroups it does not matter */
+  readonly core: Core;
   /** undefined: one value at a time */
   readonly simd: Simd | undefined;
   /** undefined: nothing is known about its workgroups, if it has any */

@@ -2,7 +2,8 @@
 // compared with. Its parts are in js/: the interpreter of one thread, workgroups, shared memory that finds
 // races.
 
-import { type Renderer, sourceOf } from "../codegen/target.ts";
+import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
+import { COMMON_CORE, type Renderer, sourceOf } from "../codegen/target.ts";
 import { InternalError } from "../errors.ts";
 import type { Compiled } from "../runtime/device.ts";
 import { UOpGraph } from "../uop/list.ts";
@@ -21,6 +22,8 @@ export const JSRenderer: Renderer = {
   has: () => true,
   saturatingCast: true,
   safeDivision: true,
+  heuristic: cpuLists,
+  core: COMMON_CORE,
   simd: undefined,
   gpu: undefined,
   render: (_, uops) => sourceOf(uops, { buffers: uops.globals().length, vals: uops.vars().length }),

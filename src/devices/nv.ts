@@ -27,14 +27,15 @@ export async function open(name: string): Promise<NVDevice> {
 }
 
 /** Only machine code will do: what would compile PTX is a part of the driver that we do not load. */
-function cubins(compiler: CudaCompiler, name: string, { arch, smCount }: NVGpu): NVCompiler {
+function cubins(compiler: CudaCompiler, name: string, { arch, smCount, maxWarpsPerSM }: NVGpu): NVCompiler {
   if (compiler.kind !== "cubin") {
     throw new DeviceError(
       `${name}: NVRTC is older than this GPU and makes no code for sm_${arch}; install a newer CUDA toolkit, or use DEV=CUDA`,
     );
   }
+  const figures = { computeUnits: smCount, threadsPerUnit: 32 * maxWarpsPerSM };
   return {
-    renderer: { ...cudaFor(CUDARenderer, arch, smCount), name: "NV", sharedMax: maxShared(arch) },
+    renderer: { ...cudaFor(CUDARenderer, arch, figures), name: "NV", sharedMax: maxShared(arch) },
     compile(kernel, source) {
       if (!isText(source)) throw new InternalError("NV compiles CUDA C++");
       return compiler.compile(kernel, source.code);

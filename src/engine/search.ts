@@ -180,7 +180,7 @@ class Search {
       const shared = groups.map(
         (threads): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, threads }),
       );
-      const turns = gpu?.copiesAhead === true ? [1, 2, 3] : [];
+      const turns = gpu?.hasAsyncCopy === true ? [1, 2, 3] : [];
       const ahead = turns.map((stages): OptOp => ({ op: "SHARED", axis, stages }));
       const cores = this.#tensorCores().map((core): OptOp => ({ op: "TC", axis, core }));
       if (kind === "reduce")

@@ -1,12 +1,14 @@
 // The C-like languages as tables: what each calls its types, functions, address spaces and work items, and
 // the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
 
-import { MMA } from "../codegen/opt/mma.ts";
-import type { Renderer, Support, Target } from "../codegen/target.ts";
+import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
+import { gpuLists } from "../codegen/opt/heuristics/gpu.ts";
+import { COMMON_CORE, type Renderer, type Support, type Target } from "../codegen/target.ts";
 import { type DType, dtypes, SMALL_FLOATS, scalarOf } from "../dtype.ts";
 import { isLibraryFunction } from "../ops.ts";
 import { type CStyleLanguage, type KernelFacts, renderCStyle } from "./cstyle.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
+import { isFused, nvidiaGpu, type Queried } from "./nvidia.ts";
 import { cstyleOps, type Words } from "./spelling.ts";
 import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
 
@@ -408,6 +410,8 @@ const renderer = (
   saturatingCast: false,
   safeDivision: false,
   hasThreads: false,
+  heuristic: cpuLists,
+  core: COMMON_CORE,
   simd: undefined,
   gpu: undefined,
   render: (name, uops) => renderCStyle(language, name, uops),
@@ -450,8 +454,6 @@ export const MetalRenderer: Renderer<string> = renderer(
   },
   { bfloat16: "bits", float64: "none" },
 );
-const isFused = (d: DType): boolean => d === dtypes.float32 || d === dtypes.float64;
-
 const cudaRenderer = renderer(
   CUDALanguage,
   {
@@ -471,19 +473,13 @@ const cudaRenderer = renderer(
  */
 export const CUDARenderer: Renderer<string> = {
   ...cudaRenderer,
-  gpu: { warp: 32, vectorBytes: 16, units: 132, tensorCores: MMA, copiesAhead: true, fuses: isFused },
+  heuristic: gpuLists,
+  gpu: nvidiaGpu(90, { computeUnits: 132 }),
   has: (op, d) => cudaRenderer.has(op, d) && (op !== "MULACC" || !isFused(scalarOf(d))),
 };
-/**
- * The renderer for one GPU. A warp multiplies 16 bits from Ampere on and 8 from Ada on; Ampere was the first
- * to copy ahead.
- */
-export function cudaFor(base: Renderer<string>, arch: number, units: number): Renderer<string> {
-  const { gpu } = base;
-  if (gpu === undefined) return base;
-  const tensorCores = gpu.tensorCores.filter((c) => arch >= (c.from.itemsize === 1 ? 89 : 80));
-  return { ...base, gpu: { ...gpu, units, tensorCores, copiesAhead: arch >= 80 } };
-}
+/** The renderer for one GPU: its compute capability, and what the driver tells of it. */
+export const cudaFor = (base: Renderer<string>, capability: number, queried: Queried): Renderer<string> =>
+  base.gpu === undefined ? base : { ...base, gpu: nvidiaGpu(capability, queried) };
 export const HIPRenderer: Renderer<string> = renderer(
   HIPLanguage,
   {

@@ -3,7 +3,7 @@
 // whatever it was compared; in memory a bool stays one byte. What has no operator is a small function,
 // written before the kernel that calls it.
 
-import type { Simd } from "../codegen/target.ts";
+import { COMMON_PORTS, type Simd } from "../codegen/target.ts";
 import { type DType, dtypes, floatToIntVia, Pointer, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
 import { type UOp, valueType } from "../uop/node.ts";
@@ -160,6 +160,7 @@ export const vectorSimd = ({ widths, accumulators, registers, fused }: Vectors):
   widths,
   accumulators,
   registers,
+  ...COMMON_PORTS,
   // compilers make pointers of the indexes
   nesting: 0,
   fuses: (d) => fused && scalarOf(d) === dtypes.float32,

@@ -3,7 +3,8 @@
 // casts and NaN are spelt out. bool buffers hold one byte an element, four to a word; other types narrower
 // than 32 bits (but f16, where the device has it) and 64-bit types are refused by `support`.
 
-import { type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
+import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
+import { COMMON_CORE, type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp, NativeOps } from "../ops.ts";
@@ -361,6 +362,8 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer<string> => {
     has: (op) => Object.hasOwn(NUMBER, op),
     saturatingCast: true,
     safeDivision: false,
+    heuristic: cpuLists,
+    core: COMMON_CORE,
     simd: undefined,
     gpu: undefined,
     render: renderWGSL,

@@ -110,7 +110,7 @@ export class DeviceRegistry {
 
   /** Workgroups that run side by side on a GPU, as far as that is known; 0 elsewhere. */
   unitsOf(name: string): number {
-    return this.#open.get(canonicalize(name))?.renderer?.gpu?.units ?? 0;
+    return this.#open.get(canonicalize(name))?.renderer?.gpu?.computeUnits ?? 0;
   }
 
   *opened(name: string): Step<Compiled> {

@@ -4,10 +4,12 @@
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
+import { gpuLists } from "../../src/codegen/opt/heuristics/gpu.ts";
 import { MMA } from "../../src/codegen/opt/mma.ts";
 import { type OptOp, type OptOpName, PARAMETERS, showOpts } from "../../src/codegen/opt/opts.ts";
 import type { Renderer, Support } from "../../src/codegen/target.ts";
 import { dtypes, type Value } from "../../src/dtype.ts";
+import { nvidiaGpu } from "../../src/render/nvidia.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
 import type { Axis } from "../../src/uop/axis.ts";
@@ -134,7 +136,8 @@ export const gpuTarget = (warp: number): Renderer => ({
   name: `GPU${warp}`,
   localMax: [1024, 1024, 64],
   sharedMax: 49152,
-  gpu: { warp, vectorBytes: 16, units: 4, tensorCores: MMA, copiesAhead: true, fuses: () => false },
+  heuristic: gpuLists,
+  gpu: { ...nvidiaGpu(90, { computeUnits: 4 }), warp, tensorCores: MMA, fuses: () => false },
 });
 
 /** JS as if it had float16 and bfloat16 only so far. */

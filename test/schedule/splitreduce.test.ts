@@ -11,7 +11,7 @@ import { Random } from "../shape/random.ts";
 const UNITS = 6;
 /** As many elements as make a second kernel worth while there. */
 const MANY = UNITS * 2 ** 15;
-const GPU = registerOracle("GPUUNITS", cudaFor(CUDARenderer, 90, UNITS));
+const GPU = registerOracle("GPUUNITS", cudaFor(CUDARenderer, 90, { computeUnits: UNITS }));
 const LARGE = registerOracle("GPULARGE", CUDARenderer);
 beforeAll(() => Promise.all([GPU, LARGE].map((device) => Tensor.ones([1], { device }).realize())));
 

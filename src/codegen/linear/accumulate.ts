@@ -7,6 +7,7 @@ import { range } from "../../helpers.ts";
 import { REDUCE } from "../../ops.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import { type DefineAcc, type Expr, makeUOp, type Reduce, type UOp } from "../../uop/node.ts";
+import { isProduct } from "../analysis/contraction.ts";
 import { fusesProducts, type Target } from "../target.ts";
 import type { Emitter } from "./emitter.ts";
 import type { SoftwarePipeline } from "./pipeline.ts";
@@ -51,7 +52,7 @@ export function termsOf({ fn, body, dtype }: Reduce, placer: Placer): readonly E
   const fuses = fusesProducts(target, dtype) || (isVector && target.gpu !== undefined);
   const all = fn === "SUM" && fuses ? addends(body, placer) : [body];
   // sums of anything else than products stay in pairs, which wait less for each other
-  return all.some((t) => t.op === "WMMA" || (t.op === "ALU" && t.fn === "MUL")) ? all : [body];
+  return all.some((t) => t.op === "WMMA" || isProduct(t)) ? all : [body];
 }
 /** The leaves of a tree of additions; a part of it that is needed elsewhere too stays whole. */
 function addends(u: Expr, placer: Placer): Expr[] {
@@ -66,7 +67,7 @@ function addTerm({ fn, dtype }: Reduce, term: Expr, sum: Expr, placer: Placer): 
     return emit.push(makeUOp("WMMA", term.dtype, [...operands, sum], term.core));
   }
   const fuses = fn === "SUM" && fusesProducts(target, dtype);
-  if (fuses && term.op === "ALU" && term.fn === "MUL" && !placer.isPlaced(term)) {
+  if (fuses && isProduct(term) && !placer.isPlaced(term)) {
     const [x, y] = term.operands;
     return emit.push(arena.alu("MULACC", placer.place(x), placer.place(y), sum));
   }

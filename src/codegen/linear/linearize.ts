@@ -450,7 +450,7 @@ class Linearizer {
       return this.#list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
     });
     const isProduct = name === "gidx" && this.#nodes.some((u) => u.op === "WMMA");
-    const { units = Infinity } = this.target.gpu ?? {};
+    const units = this.target.gpu?.computeUnits ?? Infinity;
     const indexes = isProduct ? inStrips(specials, sizes, units, this.#list) : specials;
     dims.forEach((members, dim) => {
       const index = indexes[dim];

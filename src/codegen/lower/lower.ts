@@ -83,7 +83,7 @@ class Lowering {
     this.#ast = ast;
     this.#opts = opts;
     this.#target = target;
-    requireKnown(opts, target.hasLocal, target.gpu?.copiesAhead === true);
+    requireKnown(opts, target.hasLocal, target.gpu?.hasAsyncCopy === true);
     const tiles = tileSides(ast, opts, target);
     this.#splitter = new AxisSplitter(this.#arena, this.#indexes, { opts, hasGrid: target.hasLocal, tiles });
   }

@@ -13,6 +13,7 @@ import type { Digits, Fragment, TensorCore } from "../../uop/matrix.ts";
 import type { Expr, Range, Reduce, TileNode, UOp } from "../../uop/node.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
+import { contractionOf, rowsAndColumns } from "../analysis/contraction.ts";
 import type { Lowered } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
@@ -107,21 +108,23 @@ class Tensors {
   }
 
   /** The elements of the result that a thread holds, as a vector. */
-  #product({ fn, body, dtype, ranges }: Reduce, m: Range, n: Range, k: Range): Expr {
-    if (fn !== "SUM" || body.op !== "ALU" || body.fn !== "MUL" || dtype !== this.#core.to) {
+  #product(sum: Reduce, m: Range, n: Range, k: Range): Expr {
+    const contraction = contractionOf(sum);
+    if (contraction === undefined || sum.dtype !== this.#core.to) {
+      const { fn, body, dtype } = sum;
       const what = body.op === "ALU" ? body.fn : body.op;
       return this.#refuse(
         `it adds up products (MUL) as ${this.#core.to.name} and this is a ${fn} of ${what} as ${dtype.name}`,
       );
     }
-    const depends = (u: Expr, r: Range): boolean => toposort<UOp>([u], (x) => x.srcs).includes(r);
-    const [x, y] = body.operands;
-    const [left, right] = depends(x, m) ? [x, y] : [y, x];
-    if (depends(left, n) || depends(right, m) || !depends(left, m) || !depends(right, n)) {
+    const [x, y] = contraction.factors;
+    const sides = rowsAndColumns(x.value, y.value, m.axis, n.axis);
+    if (sides === undefined) {
       return this.#refuse("the factors are not rows of one matrix and columns of another");
     }
+    const [left, right] = sides;
     const { a, b } = this.#core;
-    const rest = ranges.filter((r) => r !== k);
+    const rest = contraction.ranges.filter((r) => r !== k);
     const rows = this.#operand({ value: this.#narrow(left), row: m, column: k, fragment: a }, rest);
     const columns = this.#operand({ value: this.#narrow(right), row: k, column: n, fragment: b }, rest);
     return this.#arena.reduce("SUM", this.#arena.multiply(this.#core, rows, columns), rest);

@@ -61,7 +61,14 @@ export class CudaDevice implements Compiled<CudaBlock>, GraphDevice {
 /** The renderer with the limits of this GPU and of what is compiled for it. */
 function fitted(renderer: Renderer<string>, context: CudaContext, arch: number): Renderer {
   const sharedMax = context.attribute(ATTRIBUTE.SHARED_OPTIN);
-  return { ...cudaFor(renderer, arch, context.attribute(ATTRIBUTE.MULTIPROCESSORS)), sharedMax };
+  const gpu = cudaFor(renderer, arch, {
+    computeUnits: context.attribute(ATTRIBUTE.MULTIPROCESSORS),
+    threadsPerUnit: context.attribute(ATTRIBUTE.SM_THREADS),
+    registersPerUnit: context.attribute(ATTRIBUTE.SM_REGISTERS),
+    sharedPerUnit: context.attribute(ATTRIBUTE.SM_SHARED),
+    workgroupsPerUnit: context.attribute(ATTRIBUTE.SM_BLOCKS),
+  });
+  return { ...gpu, sharedMax };
 }
 
 function deviceOf(device: unknown): GraphDevice {

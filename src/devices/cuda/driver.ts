@@ -168,6 +168,11 @@ export const CUDA = {
 /** CUdevice_attribute. */
 export const ATTRIBUTE = {
   MULTIPROCESSORS: 16,
+  /** of one multiprocessor: threads, bytes of shared memory, registers, blocks */
+  SM_THREADS: 39,
+  SM_SHARED: 81,
+  SM_REGISTERS: 82,
+  SM_BLOCKS: 106,
   MAJOR: 75,
   MINOR: 76,
   /** bytes of shared memory that a kernel may take if it is asked for */

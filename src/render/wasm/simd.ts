@@ -3,7 +3,7 @@
 // bool lane is all ones or all zeros. The operands are on the stack already. Wider types have no vectors
 // here: expand.ts takes them apart.
 
-import type { Simd } from "../../codegen/target.ts";
+import { COMMON_PORTS, type Simd } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import { type AluOp, opRecord } from "../../ops.ts";
@@ -100,6 +100,7 @@ export const simd = (relaxed: boolean): Simd => ({
   // they share 16 registers with their operands; engines leave more than eight in memory
   accumulators: 8,
   registers: 16,
+  ...COMMON_PORTS,
   nesting: 2,
   fuses: (d) => relaxed && d.isFloat && isV128(d),
   memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),

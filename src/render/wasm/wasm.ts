@@ -4,7 +4,8 @@
 // (DEFINE_LOCAL) also imports `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
-import { type Renderer, sourceOf } from "../../codegen/target.ts";
+import { cpuLists } from "../../codegen/opt/heuristics/cpu.ts";
+import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { UOpGraph } from "../../uop/list.ts";
@@ -463,6 +464,8 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   maxBuffers: 500,
   saturatingCast: true,
   safeDivision: true,
+  heuristic: cpuLists,
+  core: COMMON_CORE,
   simd: simd(relaxed),
   gpu: undefined,
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize < 4 ? "bits" : "native"),

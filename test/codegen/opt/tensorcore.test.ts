@@ -302,7 +302,10 @@ test("a block that is larger where shared memory and the result are", async () =
 test("the workgroups of a large product go through it in strips of rows", async () => {
   const item = await lastItem(product(dtypes.bfloat16, [16 * 16, 16, 8 * 3]));
   const with_ = (units: number): Kernel =>
-    lowered(item, [opt("TC", 2, 0)], { ...gpuTarget(32), gpu: { ...(gpuTarget(32).gpu as Gpu), units } });
+    lowered(item, [opt("TC", 2, 0)], {
+      ...gpuTarget(32),
+      gpu: { ...(gpuTarget(32).gpu as Gpu), computeUnits: units },
+    });
   const [strips, rows] = [with_(11), with_(12)];
   expect([strips.globalSize, rows.globalSize]).toEqual([
     [3, 16],

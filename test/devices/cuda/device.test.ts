@@ -52,7 +52,7 @@ describe("opening", () => {
   });
   test("the architecture and the number of its units come from the GPU", () => {
     const device = fakeCuda({ arch: 89 }).open();
-    expect([device.context.arch, device.renderer.gpu?.units, device.renderer.sharedMax]).toEqual([
+    expect([device.context.arch, device.renderer.gpu?.computeUnits, device.renderer.sharedMax]).toEqual([
       89, 76, 101_376,
     ]);
     // the compiler knows 80 and 90: what is PTX of 80 for it has no products of 8 bits

@@ -271,6 +271,10 @@ function hostMemory(state: FakeState): HostMemory {
 function devices(state: FakeState) {
   const attributes: Readonly<Record<number, number>> = {
     16: 76,
+    39: 1536,
+    81: 102_400,
+    82: 65_536,
+    106: 24,
     97: 101_376,
     75: Math.floor(state.arch / 10),
     76: state.arch % 10,

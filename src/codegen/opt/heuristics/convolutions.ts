@@ -1,7 +1,8 @@
-// Lists of OptOps for sums of products of two buffers, along several axes, on a GPU: convolutions and their gradients. Workgroups
-// fetch parts of both through shared memory, and an item keeps a block of results in registers. All blocks and workgroups that
-// divide the axes are looked at, and estimated by what measuring taught: how many instructions a product takes, how many
-// workgroups a unit has at once, how many of its items are idle. In goes the kernel lowered without OptOps, out come the best lists.
+// Lists of OptOps for contractions along several axes, on a GPU: convolutions and their gradients. Workgroups
+// fetch parts of both factors through shared memory, and a thread keeps a block of results in registers. All
+// blocks and workgroups that divide the axes are looked at and estimated with the target's figures: the
+// instructions for a product, the workgroups that a compute unit has at once, the threads that are idle. In
+// goes the kernel lowered without OptOps, out come the best lists.
 
 import { prod, range, sum } from "../../../helpers.ts";
 import { elementOf } from "../../../uop/list.ts";
@@ -12,48 +13,45 @@ import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { type OptOp, type SplitName, splitBy } from "../opts.ts";
 import { partOf, type Walk } from "../shared.ts";
+import { registersOf, workgroupsByRegisters, workgroupsByRoom, workgroupThreads } from "./occupancy.ts";
 
-/** Products from which on a kernel is worth the trouble, and terms of a sum: few of them are read where they are. */
-const MIN_PRODUCTS = 1 << 22;
+/** A kernel is worth the trouble where it keeps the whole machine busy for so many cycles. */
+const MIN_CYCLES = 250;
+/** Terms of a sum: where there are fewer, operands are read where they are. */
 const MIN_TERMS = 64;
-/** Results that an item keeps in registers, and products that are written out. */
-const MIN_SUMS = 12;
-const MAX_SUMS = 104;
-const MAX_BODY = 640;
+/**
+ * Accumulators of a thread: with fewer it is busy with loads. Of its registers such a part stays free, or
+ * values are spilt.
+ */
+const MIN_ACCUMULATORS = 12;
+const FREE_REGISTERS = 0.25;
+/** Operands that a thread holds for each of its accumulators, in registers. */
+const OPERANDS = 0.5;
 /** Lanes of one axis: more where they are neighbours in memory. */
 const MAX_LANES = 8;
 const MAX_ROW = 24;
-/** Items of a workgroup. */
-const MIN_ITEMS = 64;
-const MAX_ITEMS = 256;
-/** Registers of a unit, items that it can have at once, and bytes of shared memory. */
-const REGISTERS = 65536;
-const RESIDENT = 2048;
-const SHARED = 220_000;
+/** Warps of a workgroup at least, so that one can compute while another waits. */
+const MIN_WARPS = 2;
+/** Iterations that shared memory holds: one is computed with while the next is fetched. */
 const STAGES = 2;
-/** Cycles of a copy and of a barrier, of a store and of items that meet for a sum; bytes that a unit is brought in a cycle. */
-const COPY_CYCLES = 3;
-const BARRIER_CYCLES = 40;
-const STORE_CYCLES = 16;
-const MEETING_CYCLES = 30;
-const FETCH_RATE = 48;
-/** What is left of the speed of a deep block. */
-const DEEP = 0.93;
-/** Blocks of results and plans with each of them that are looked at more closely, and lists that are given. */
+/**
+ * The part of its time that a workgroup waits at its own barriers, and that only another workgroup can use.
+ */
+const BARRIER_WAIT = 0.25;
+/**
+ * What a thread reads again in every iteration, as a part of its time, where a block has lanes of three axes.
+ */
+const READ_AGAIN = 0.07;
+/**
+ * Blocks of results and plans with each of them that are looked at more closely, and lists that are given.
+ */
 const BLOCKS = 16;
 const PLANS = 8;
 const LISTS = 4;
-/** With less of the machine at work something else is better: a sum that is shared by many. */
+/** With less of the machine at work something else is better: a sum that is shared by many threads. */
 const MIN_SCORE = 0.1;
 
-/** How many workgroups of so many items, each with so many sums, a unit has registers for: it has four parts, each with its own. */
-const groupsAtOnce = (items: number, sums: number): number => {
-  const registers = Math.ceil((1.5 * sums + 30) / 8) * 8;
-  const warps = 4 * Math.min(16, Math.floor(REGISTERS / 128 / registers));
-  return Math.max(1, Math.min(32, Math.floor(warps / Math.ceil(items / 32))));
-};
-
-/** A factor of the products: how far it moves along each axis, by the axis's id. */
+/** How far a factor of the products moves along each axis, by the axis's id. */
 interface Factor {
   readonly strides: ReadonlyMap<number, number>;
   readonly itemsize: number;
@@ -67,28 +65,32 @@ interface Sum {
   /** how far the result moves along each output axis */
   readonly stored: ReadonlyMap<number, number>;
 }
+/**
+ * The ranges of a factor inside the loop that fetches; those of threads by their axis; its strides along the
+ * other loops.
+ */
 interface Walks {
   readonly walks: readonly Walk[];
-  readonly items: ReadonlyMap<Axis, Walk>;
+  readonly threads: ReadonlyMap<Axis, Walk>;
   readonly others: readonly number[];
 }
 interface Fetched {
-  /** bytes of shared memory, and of one turn */
+  /** bytes of shared memory, and of one iteration */
   readonly shared: number;
   readonly bytes: number;
   readonly copies: number;
-  /** in a turn of the innermost loop, each counted as often as it takes turns */
+  /** in an iteration of the innermost loop, each counted as often as bank conflicts make it */
   readonly loads: number;
 }
-/** How an axis is cut: lanes, items, and what is left. */
-interface Cut {
+/** How an axis is split: lanes, threads, and what is left. */
+interface SplitAxis {
   readonly axis: Axis;
   readonly lanes: number;
-  readonly items: number;
+  readonly threads: number;
 }
 interface Plan {
-  readonly outputs: readonly Cut[];
-  readonly terms: readonly Cut[];
+  readonly outputs: readonly SplitAxis[];
+  readonly terms: readonly SplitAxis[];
   /** which of the terms has the loop that fetches */
   readonly fetch: number;
 }
@@ -97,14 +99,14 @@ interface Scored {
   readonly score: number;
 }
 
-/** `least`: with fewer products there are none. */
+/** `least`: with fewer products there are no lists. */
 export function convolutionLists(
   lowered: Lowered,
   target: Target,
   gpu: Gpu,
-  least: number = MIN_PRODUCTS,
+  least: number = MIN_CYCLES * gpu.computeUnits * gpu.multiplyAddsPerCycle,
 ): OptOp[][] {
-  const found = gpu.copiesAhead && target.sharedMax > 0 ? sumOf(lowered, least) : undefined;
+  const found = gpu.hasAsyncCopy && target.sharedMax > 0 ? sumOf(lowered, least) : undefined;
   if (found === undefined) return [];
   return new Search(found, target, gpu).best().map(({ plan }) => listOf(plan));
 }
@@ -128,7 +130,10 @@ function sumOf({ sink, arena, order }: Lowered, least: number): Sum | undefined 
   if (stored === undefined || factors.length !== loads.length) return undefined;
   return { factors, outputs: order, terms, stored };
 }
-/** How far an access moves along each axis, by the axis's id; undefined where its index is not affine in the loops. */
+/**
+ * How far an access moves along each axis, by the axis's id; undefined where its index is not affine in the
+ * loops.
+ */
 function strides({ index }: Load | Store): ReadonlyMap<number, number> | undefined {
   const moves = new Map<number, number>();
   for (const [term, stride] of affine(index).terms) {
@@ -138,7 +143,7 @@ function strides({ index }: Load | Store): ReadonlyMap<number, number> | undefin
   return moves;
 }
 const sizeOf = ({ size }: Axis): number => (typeof size === "number" ? size : 1);
-const rest = ({ axis, lanes, items }: Cut): number => sizeOf(axis) / (lanes * items);
+const rest = ({ axis, lanes, threads }: SplitAxis): number => sizeOf(axis) / (lanes * threads);
 const divisors = (n: number, most: number): number[] =>
   range(Math.min(n, most)).flatMap((i) => (n % (i + 1) === 0 ? [i + 1] : []));
 
@@ -152,19 +157,27 @@ function choices(from: readonly (readonly number[])[], most: number): number[][]
   }
   return all.map((c) => c.chosen);
 }
-/** How many turns the items of a warp take to read a unit each: those in the same bank take turns, the same is read once. */
-function turns(order: readonly Cut[], pitches: ReadonlyMap<Axis, number>, unit: number): number {
+/**
+ * How often the threads of a warp go to shared memory to read a vector each: those of one bank do so one
+ * after the other (a bank conflict), what several want is read once.
+ */
+function bankConflicts(
+  order: readonly SplitAxis[],
+  pitches: ReadonlyMap<Axis, number>,
+  vector: number,
+  gpu: Gpu,
+): number {
   const read = new Set<number>();
-  for (let lane = 0; lane < 32; lane++) {
+  for (let lane = 0; lane < gpu.warp; lane++) {
     let [left, at] = [lane, 0];
-    for (const { axis, items } of order) {
-      at += (left % items) * (pitches.get(axis) ?? 0);
-      left = Math.floor(left / items);
+    for (const { axis, threads } of order) {
+      at += (left % threads) * (pitches.get(axis) ?? 0);
+      left = Math.floor(left / threads);
     }
-    if (left === 0) read.add(Math.floor(at / unit));
+    if (left === 0) read.add(Math.floor(at / vector));
   }
-  const banks = new Array<number>(8).fill(0);
-  for (const at of read) banks[at % 8]! += 1;
+  const banks = new Array<number>(gpu.sharedRate / gpu.vectorBytes).fill(0);
+  for (const at of read) banks[at % banks.length]! += 1;
   return Math.max(...banks);
 }
 
@@ -175,11 +188,19 @@ class Search {
   readonly #sum: Sum;
   readonly #target: Target;
   readonly #gpu: Gpu;
+  /** what a thread, a workgroup and a loop may have at most, and a workgroup at least */
+  readonly #maxAccumulators: number;
+  readonly #minThreads: number;
+  readonly #maxThreads: number;
 
   constructor(found: Sum, target: Target, gpu: Gpu) {
     this.#sum = found;
     this.#target = target;
     this.#gpu = gpu;
+    const registers = (1 - FREE_REGISTERS) * gpu.registersPerThread;
+    this.#maxAccumulators = Math.floor((registers - registersOf(0, 0)) / (1 + OPERANDS));
+    this.#minThreads = MIN_WARPS * gpu.warp;
+    this.#maxThreads = workgroupThreads(gpu);
   }
 
   /** The plans that fit, the best first, of those that promise most. */
@@ -207,7 +228,7 @@ class Search {
     return this.#sum.factors.some((f) => Math.abs(f.strides.get(a.id) ?? 0) === 1);
   }
 
-  /** Which lanes an item has of each axis, the inner three, and which of the terms are written out. */
+  /** Which lanes a thread has of each axis, the inner three, and which of the terms are written out. */
   #blocks(): Plan[] {
     const inner = this.#sum.outputs.filter((a) => this.#reuses(a)).slice(-3);
     const lanes = this.#sum.outputs.map((a) => {
@@ -215,19 +236,21 @@ class Search {
       return inner.includes(a) ? divisors(sizeOf(a), most) : [1];
     });
     const unrolls = this.#unrolls();
-    return choices(lanes, MAX_SUMS)
-      .filter((n) => prod(n) >= MIN_SUMS)
+    return choices(lanes, this.#maxAccumulators)
+      .filter((n) => prod(n) >= MIN_ACCUMULATORS)
       .flatMap((n) =>
         unrolls
-          .filter((u) => prod(n) * prod(u) <= MAX_BODY)
+          .filter((u) => prod(n) * prod(u) <= this.#gpu.loopInstructions)
           .map((u) => ({
-            outputs: this.#sum.outputs.map((axis, i) => ({ axis, lanes: n[i] ?? 1, items: 1 })),
-            terms: this.#sum.terms.map((axis, i) => ({ axis, lanes: u[i] ?? 1, items: 1 })),
+            outputs: this.#sum.outputs.map((axis, i) => ({ axis, lanes: n[i] ?? 1, threads: 1 })),
+            terms: this.#sum.terms.map((axis, i) => ({ axis, lanes: u[i] ?? 1, threads: 1 })),
             fetch: 0,
           })),
       );
   }
-  /** The last axis of the sum is written out, all of it if it is short; the one before too, if that is little. */
+  /**
+   * The last axis of the sum is written out, all of it if it is short; the one before too, if that is little.
+   */
   #unrolls(): number[][] {
     const sizes = this.#sum.terms.map(sizeOf);
     const last = sizes.at(-1) ?? 1;
@@ -240,76 +263,78 @@ class Search {
     );
   }
 
-  /** The items of each axis, and the loop that fetches. */
+  /** The threads of each axis, and the loop that fetches. */
   #workgroups(block: Plan): Plan[] {
-    const items = block.outputs.map(({ axis, lanes }) =>
-      this.#reuses(axis) ? divisors(sizeOf(axis) / lanes, MAX_ITEMS) : [1],
+    const threads = block.outputs.map(({ axis, lanes }) =>
+      this.#reuses(axis) ? divisors(sizeOf(axis) / lanes, this.#maxThreads) : [1],
     );
-    const all = prod(items.map((n) => n.at(-1) ?? 1));
-    const sharers = all < MIN_ITEMS ? this.#sharers(block) : [block.terms];
+    const all = prod(threads.map((n) => n.at(-1) ?? 1));
+    const sharers = all < this.#minThreads ? this.#sharers(block) : [block.terms];
     const fetching = block.terms.flatMap(({ axis, lanes }, i) => (sizeOf(axis) > lanes ? [i] : []));
     return sharers.flatMap((terms) => {
-      const helpers = prod(terms.map((t) => t.items));
-      const enough = choices(items, MAX_ITEMS / helpers).filter(
-        (n) => prod(n) * helpers >= Math.min(MIN_ITEMS, all),
+      const helpers = prod(terms.map((t) => t.threads));
+      const enough = choices(threads, this.#maxThreads / helpers).filter(
+        (n) => prod(n) * helpers >= Math.min(this.#minThreads, all),
       );
-      const even = enough.filter((n) => (prod(n) * helpers) % 32 === 0);
+      const even = enough.filter((n) => (prod(n) * helpers) % this.#gpu.warp === 0);
       return (even.length > 0 ? even : enough).flatMap((n) =>
         fetching
           .filter((i) => rest(terms[i]!) > 1)
           .map((fetch) => ({
-            outputs: block.outputs.map((o, i) => ({ ...o, items: n[i] ?? 1 })),
+            outputs: block.outputs.map((o, i) => ({ ...o, threads: n[i] ?? 1 })),
             terms,
             fetch,
           })),
       );
     });
   }
-  /** Where results are few, items share the sum along the axis before the last. */
-  #sharers(block: Plan): (readonly Cut[])[] {
+  /** Where results are few, threads share the sum along the axis before the last. */
+  #sharers(block: Plan): (readonly SplitAxis[])[] {
     const at = block.terms.length - 2;
     const shared = block.terms[at];
     if (shared === undefined) return [block.terms];
-    return divisors(sizeOf(shared.axis) / shared.lanes, 32)
+    return divisors(sizeOf(shared.axis) / shared.lanes, this.#gpu.warp)
       .filter((n) => Number.isInteger(Math.log2(n)))
-      .map((n) => block.terms.map((t, i) => (i === at ? { ...t, items: n } : t)));
+      .map((n) => block.terms.map((t, i) => (i === at ? { ...t, threads: n } : t)));
   }
 
   // ---- what it takes ----
 
-  /** The ranges of a factor inside the loop that fetches, those of items by their axis, and how far it moves by the others. */
   #walks(factor: Factor, { outputs, terms, fetch }: Plan): Walks {
     const walks: Walk[] = [];
-    const items = new Map<Axis, Walk>();
+    const threads = new Map<Axis, Walk>();
     const others: number[] = [];
     const add = ({ of }: Axis, size: number, stride: number, kind: Walk["kind"]): Walk => {
       const walk = { of, size, stride, kind };
       walks.push(walk);
       return walk;
     };
-    const cut = (c: Cut, isInside: boolean): void => {
+    const cut = (c: SplitAxis, isInside: boolean): void => {
       const stride = factor.strides.get(c.axis.id) ?? 0;
       if (stride === 0) return;
       if (c.lanes > 1) add(c.axis, c.lanes, stride, "lane");
-      if (c.items > 1) items.set(c.axis, add(c.axis, c.items, stride * c.lanes, "thread"));
-      const outer = stride * c.lanes * c.items;
+      if (c.threads > 1) threads.set(c.axis, add(c.axis, c.threads, stride * c.lanes, "thread"));
+      const outer = stride * c.lanes * c.threads;
       if (isInside && rest(c) > 1) add(c.axis, rest(c), outer, "loop");
       else if (rest(c) > 1) others.push(outer);
     };
     for (const c of outputs) cut(c, false);
     terms.forEach((c, i) => void cut(c, i > fetch));
-    return { walks, items, others };
+    return { walks, threads, others };
   }
 
-  /** Cycles that a product takes an item, with the loads for it: `loads` counts each as often as it takes turns. */
+  /**
+   * Cycles that a product takes a thread, with the loads for it: `loads` counts those of bank conflicts too.
+   */
   #cost(plan: Plan, loads: number): number {
-    return 1.08 + (loads + 8) / prod([...plan.outputs, ...plan.terms].map((c) => c.lanes));
+    const { multiplyAdd, loop } = this.#gpu.cycles;
+    return multiplyAdd + (loads + loop) / prod([...plan.outputs, ...plan.terms].map((c) => c.lanes));
   }
   /** What part of the machine small workgroups of such blocks fill. */
   #filled({ outputs }: Plan): number {
-    return Math.min(1, prod(outputs.map(rest)) / (MIN_ITEMS * this.#gpu.units));
+    return Math.min(1, prod(outputs.map(rest)) / (this.#minThreads * this.#gpu.computeUnits));
   }
-  /** The cycles before items are chosen. */
+  /** The cycles of a product before threads are chosen. */
   #body(plan: Plan): number {
     const loads = this.#sum.factors.map((f) => {
       const { walks, others } = this.#walks(f, plan);
@@ -319,12 +344,15 @@ class Search {
     return this.#cost(plan, 2 * sum(loads));
   }
 
-  /** What a turn of the loop fetches, and what it costs to read; undefined where a factor cannot come through shared memory. */
+  /**
+   * What an iteration of the loop fetches, and what it costs to read; undefined where a factor cannot come
+   * through shared memory.
+   */
   #fetched(plan: Plan): Fetched | undefined {
     let [shared, bytes, copies] = [0, 0, 0];
-    const parts: { loads: number; pitches: Map<Axis, number>; unit: number }[] = [];
+    const parts: { loads: number; pitches: Map<Axis, number>; vector: number }[] = [];
     for (const f of this.#sum.factors) {
-      const { walks, items, others } = this.#walks(f, plan);
+      const { walks, threads, others } = this.#walks(f, plan);
       const step = f.strides.get(plan.terms[plan.fetch]!.axis.id) ?? 0;
       const part =
         step === 0 || walks.length === 0 ? undefined : partOf(walks, [...others, step], f.itemsize);
@@ -333,70 +361,84 @@ class Search {
       shared += part.size * f.itemsize * STAGES;
       bytes += elements * f.itemsize;
       copies += elements / part.vector;
-      const pitches = new Map([...items].map(([a, w]) => [a, Math.abs(part.pitches.get(w) ?? 0)]));
-      parts.push({ loads: part.loads, pitches, unit: 16 / f.itemsize });
+      const pitches = new Map([...threads].map(([a, w]) => [a, Math.abs(part.pitches.get(w) ?? 0)]));
+      parts.push({ loads: part.loads, pitches, vector: this.#gpu.vectorBytes / f.itemsize });
     }
-    // as linearize has them: those are neighbours that are nearest
-    const distance = ({ axis }: Cut): number =>
+    // as linearize orders them: the nearest are neighbours
+    const distance = ({ axis }: SplitAxis): number =>
       Math.min(...parts.map((p) => p.pitches.get(axis) ?? Infinity));
     const order = [...plan.outputs, ...plan.terms]
-      .filter((c) => c.items > 1)
+      .filter((c) => c.threads > 1)
       .sort((a, b) => distance(a) - distance(b));
-    const loads = sum(parts.map((p) => p.loads * (1 + turns(order, p.pitches, p.unit))));
+    const loads = sum(parts.map((p) => p.loads * (1 + bankConflicts(order, p.pitches, p.vector, this.#gpu))));
     return { shared, bytes, copies, loads };
   }
 
-  /** How many warps a unit has at once. */
+  /** The workgroups that a compute unit has at once, and the warps of each. */
   #resident(plan: Plan, shared: number): { atOnce: number; warps: number } {
-    const items = prod([...plan.outputs, ...plan.terms].map((c) => c.items));
-    const warps = Math.ceil(items / 32);
-    const sums = prod(plan.outputs.map((c) => c.lanes));
-    const room = Math.min(Math.floor(SHARED / (shared + 1024)), Math.floor(RESIDENT / (32 * warps)));
-    const each = prod(plan.outputs.map(rest)) / this.#gpu.units;
-    return { atOnce: Math.min(groupsAtOnce(items, sums), room, Math.ceil(each)), warps };
+    const threads = prod([...plan.outputs, ...plan.terms].map((c) => c.threads));
+    const accumulators = prod(plan.outputs.map((c) => c.lanes));
+    const registers = registersOf(accumulators, OPERANDS * accumulators);
+    const atOnce = Math.min(
+      workgroupsByRegisters(this.#gpu, threads, registers),
+      workgroupsByRoom(this.#gpu, threads, shared),
+      Math.ceil(prod(plan.outputs.map(rest)) / this.#gpu.computeUnits),
+    );
+    return { atOnce, warps: Math.ceil(threads / this.#gpu.warp) };
   }
-  /** What part of a unit is busy, as far as that is a matter of how many warps it has. */
+  /** What part of a compute unit is busy, as far as that is a matter of how many warps it has. */
   #occupation(plan: Plan, shared: number): number {
     const { atOnce, warps } = this.#resident(plan, shared);
     const resident = atOnce * warps;
-    const each = prod(plan.outputs.map(rest)) / this.#gpu.units;
+    const { computeUnits, warp, schedulers, sharedLatency } = this.#gpu;
+    const each = prod(plan.outputs.map(rest)) / computeUnits;
     const busy = each / Math.ceil(each);
-    const full = prod([...plan.outputs, ...plan.terms].map((c) => c.items)) / (32 * warps);
-    const even = resident / (4 * Math.ceil(resident / 4));
-    // workgroups wait for themselves but not for each other, and warps for what they load if they have little else to do
-    const apart = 1 - 0.25 / atOnce;
-    const sums = prod(plan.outputs.map((c) => c.lanes));
-    const hidden = 1 - 48 / Math.max(96, resident * Math.max(sums, 24));
+    const full = prod([...plan.outputs, ...plan.terms].map((c) => c.threads)) / (warp * warps);
+    const even = resident / (schedulers * Math.ceil(resident / schedulers));
+    // workgroups wait at their own barriers only, and warps for what they load if they have little else to do
+    const apart = 1 - BARRIER_WAIT / atOnce;
+    const accumulators = prod(plan.outputs.map((c) => c.lanes));
+    const ready = resident * Math.max(accumulators, sharedLatency);
+    const hidden = 1 - (schedulers * sharedLatency) / 2 / Math.max(schedulers * sharedLatency, ready);
     return busy * full * (0.5 + 0.5 * even) * apart * hidden;
   }
 
-  /** How much of what a unit could do it does; 0 where the plan does not fit. */
+  /** How much of what a compute unit could do it does; 0 where the plan does not fit. */
   #score(plan: Plan): number {
     const fetched = this.#fetched(plan);
     if (fetched === undefined || fetched.shared > this.#target.sharedMax) return 0;
-    const items = prod([...plan.outputs, ...plan.terms].map((c) => c.items));
+    const threads = prod([...plan.outputs, ...plan.terms].map((c) => c.threads));
     const { atOnce, warps } = this.#resident(plan, fetched.shared);
     if (atOnce === 0) return 0;
-    // cycles of a turn, of one of the four schedulers
-    const sums = prod(plan.outputs.map((c) => c.lanes));
-    const inTurn = sums * prod(plan.terms.map((c, i) => (i > plan.fetch ? rest(c) * c.lanes : c.lanes)));
-    const computing = inTurn * this.#cost(plan, fetched.loads);
-    const copying = COPY_CYCLES * Math.ceil(fetched.copies / items) + BARRIER_CYCLES;
-    const moving = fetched.bytes / FETCH_RATE / (warps / 4);
-    const turn = Math.max(computing + copying, moving);
-    // cycles of a result when all is added up: those that share it meet, one stores it
-    const helpers = prod(plan.terms.map((c) => c.items));
+    // cycles of an iteration, of one scheduler
+    const { cycles, schedulers, fetchRate } = this.#gpu;
+    const accumulators = prod(plan.outputs.map((c) => c.lanes));
+    const products =
+      accumulators * prod(plan.terms.map((c, i) => (i > plan.fetch ? rest(c) * c.lanes : c.lanes)));
+    const computing = products * this.#cost(plan, fetched.loads);
+    const copying = cycles.asyncCopy * Math.ceil(fetched.copies / threads) + cycles.barrier;
+    const moving = fetched.bytes / fetchRate / (warps / schedulers);
+    const iteration = Math.max(computing + copying, moving);
+    // cycles of a result after the last iteration: threads that share it combine what they have, one stores
+    // it
+    const helpers = prod(plan.terms.map((c) => c.threads));
     const terms = prod(this.#sum.terms.map(sizeOf)) / helpers;
-    const ending = STORE_CYCLES / this.#storeWidth(plan) + (helpers > 1 ? MEETING_CYCLES : 0);
-    const score = this.#occupation(plan, fetched.shared) * (terms / (terms + 4 * ending)) * (inTurn / turn);
-    return this.#isDeep(plan) ? DEEP * score : score;
+    const ending = cycles.store / this.#storeWidth(plan) + (helpers > 1 ? cycles.combine : 0);
+    const score =
+      this.#occupation(plan, fetched.shared) *
+      (terms / (terms + schedulers * ending)) *
+      (products / iteration);
+    return this.#readsAgain(plan) ? (1 - READ_AGAIN) * score : score;
   }
-  /** Lanes of three axes, and of the sum only the last is written out: what an item loads does not stay for the next turn. */
-  #isDeep({ outputs, terms }: Plan): boolean {
+  /**
+   * Lanes of three axes, and of the sum only the last is written out: what a thread loads is not kept for the
+   * next iteration.
+   */
+  #readsAgain({ outputs, terms }: Plan): boolean {
     const before = terms.at(-2);
     return before !== undefined && rest(before) > 1 && outputs.filter((c) => c.lanes > 1).length > 2;
   }
-  /** Results that an item stores at once. */
+  /** Results that a thread stores at once. */
   #storeWidth({ outputs }: Plan): number {
     const lanes = outputs
       .filter((c) => c.lanes > 1)
@@ -410,13 +452,13 @@ class Search {
 
 function listOf({ outputs, terms, fetch }: Plan): OptOp[] {
   const list: OptOp[] = [];
-  const add = (op: SplitName, { axis }: Cut, factor: number): void => {
+  const add = (op: SplitName, { axis }: SplitAxis, factor: number): void => {
     if (factor > 1) list.push(splitBy(op, axis.of, factor));
   };
   for (const c of outputs.toReversed()) add("UPCAST", c, c.lanes);
-  for (const c of outputs.toReversed()) add("LOCAL", c, c.items);
+  for (const c of outputs.toReversed()) add("LOCAL", c, c.threads);
   for (const c of terms) add("UNROLL", c, c.lanes);
-  for (const c of terms) add("GROUPTOP", c, c.items);
+  for (const c of terms) add("GROUPTOP", c, c.threads);
   list.push({ op: "SHARED", axis: terms[fetch]!.axis.of, stages: STAGES });
   return list;
 }

@@ -1,6 +1,7 @@
-// A list of OptOps that is good without a search: which axes become vectors, how large the tile of results is that stays
-// in registers, what is unrolled, what threads share. In goes the kernel lowered without any, out comes the list. All
-// it looks at is how far each load and store moves along each axis. The numbers are cycles of a plain 128-bit core.
+// A list of OptOps for loops on a CPU: which axes become vectors, how large the tile of results is that stays
+// in registers, what is unrolled, which operands are packed, what threads share. In goes the kernel lowered
+// without any OptOps, out comes the list. It is chosen by how each load and store moves along each axis, and
+// by the figures of the target's vectors and caches.
 
 import { getOrMake, prod, sum } from "../../../helpers.ts";
 import type { LazyOp } from "../../../schedule/lazyop.ts";
@@ -9,46 +10,46 @@ import type { Axis, Load, Store } from "../../../uop/node.ts";
 import { isProduct } from "../../analysis/contraction.ts";
 import { type AccessPattern, type LoopBody, LoopNest } from "../../analysis/loopnest.ts";
 import { isCollapsible, strideOf } from "../../analysis/strides.ts";
-import type { Lowered } from "../../lower/lower.ts";
 import { MAX_RUN } from "../../passes/blocksums.ts";
-import type { Target } from "../../target.ts";
 import { costOf, STAGE_COST } from "../keep.ts";
 import { factorsOf, type OptOp, splitBy } from "../opts.ts";
+import type { Heuristic } from "./index.ts";
 
 /** Vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
 /** A body of so many vector operations hides what its loop costs. */
 const BUSY_BODY = 16;
-/** A reduce of no more turns than this, all its loops together, is written out whole. */
-const WHOLE_TURNS = 16;
-/** Kernels with fewer turns than this stay as they are: nothing is gained, and they are the ones people read. */
-const MIN_TURNS = 64;
-/** What was read is still near if it was not more than this since. */
-const CACHE = 1 << 19;
-/** An array that a row is kept in may be as large: it stays in the nearest cache, or next to it. */
-const STAGE_BYTES = 1 << 16;
-/** A loop with fewer turns than this does not pay for packing before it. */
-const PACK_TURNS = 16;
-/** Operands that are not larger stay in the nearest cache wherever they lie. */
-const NEAR_BYTES = 1 << 14;
-/** Cycles that a turn waits for an operand that jumps as far, in bytes, and how far that is. */
-const FAR = { bytes: 1024, cycles: 2 } as const;
-/** How a matrix is read row by row: lanes at once, rows at once, and parts of the columns for threads to share. */
+/** A reduction of no more iterations than this, all its loops together, is written out whole. */
+const WHOLE_ITERATIONS = 16;
+/**
+ * Kernels with fewer iterations than this stay as they are: nothing is gained, and they are the ones people
+ * read.
+ */
+const MIN_ITERATIONS = 64;
+/** A loop with fewer iterations than this does not pay for packing operands before it. */
+const PACK_ITERATIONS = 16;
+/** Cycles of a loop's counter and branch in an iteration, and of a load beside what it takes to run. */
+const LOOP_CYCLES = 1;
+const LOAD_ISSUE = 0.1;
+/**
+ * How a matrix is read row by row: lanes at once, rows at once, and parts of the columns for threads to
+ * share.
+ */
 const STREAM = { lanes: [16, 8], rows: [8, 6, 4], parts: [4, 6, 5, 8, 3, 10, 12] } as const;
-/** A loop that threads share has at least so many turns for each part to be of the same size. */
-const SHARED_TURNS = 8;
-/** Less work than this is done before a second thread would have woken up. */
-const THREAD_WORK = 1 << 16;
+/**
+ * A loop that threads share has at least so many iterations, so that their parts are of about the same size.
+ */
+const SHARED_ITERATIONS = 8;
 
 type Access = Load | Store;
 
-/** Operands that are copied before the loop over an output axis (operands.ts). */
+/** Operands that are copied before the loop over an output axis (pack.ts). */
 interface Packing {
   /** the axis of that loop */
   readonly axis: number;
-  /** all that the sum reads again in every turn of it */
+  /** all that the sum reads again in every iteration of it */
   readonly loads: ReadonlySet<Access>;
-  /** lanes that jump are copied to lie side by side; that pays where the sum is one loop afterwards */
+  /** lanes that are apart are copied to lie side by side; that pays where the sum is one loop afterwards */
   readonly gathers: boolean;
 }
 /** A way to compute a tile of results, and what it costs. */
@@ -57,7 +58,7 @@ interface Best {
   readonly packing: Packing | undefined;
   readonly cost: number;
 }
-/** Lanes of each axis, of the wide one vectors. */
+/** Lanes of each axis; along the axis of the vectors, vectors. */
 type Tile = ReadonlyMap<number, number>;
 
 /** Lanes of an axis worth trying. */
@@ -66,24 +67,32 @@ const AMOUNTS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
 const itemsizeOf = (u: Access): number => (u.op === "LOAD" ? u : u.value).dtype.itemsize;
 const sizeOf = (tile: Tile): number => prod([...tile.values()]);
 
-/** `inPlace`: the kernel writes what it reads, so it must not compute anything twice. */
-export function chooseOpts(lowered: Lowered, target: Target, inPlace: boolean): OptOp[] {
-  return new Heuristic(new LoopNest(lowered, target, inPlace)).choose();
-}
+/** Where lowering refuses the list, threads at least share the kernel as it is. */
+export const cpuLists: Heuristic = (lowered, target, inPlace) => {
+  const opts = new CpuHeuristic(new LoopNest(lowered, target, inPlace)).choose();
+  const threads = opts.filter((o) => o.op === "THREAD");
+  return threads.length === opts.length ? [opts] : [opts, threads];
+};
 
-class Heuristic {
+class CpuHeuristic {
   readonly #k: LoopNest;
   /** bytes that are left for arrays */
   #room: number;
-  /** what was chosen to be packed before, if anything */
+  /** what was chosen to be packed, if anything */
   #packed: Packing | undefined;
-  /** what could be, and the best tile, by the axis of the vectors */
+  /** by the axis of the vectors: what could be packed, and the best tile */
   readonly #packings = new Map<number, Packing | undefined>();
   readonly #bests = new Map<number, Best>();
   readonly #waits = new Map<Access, number>();
+  /** operands that are not larger stay in the first cache wherever they are */
+  readonly #near: number;
+  /** an array may be as large to stay in the first cache, or next to it */
+  readonly #arrayBytes: number;
 
   constructor(kernel: LoopNest) {
     this.#k = kernel;
+    this.#near = kernel.target.core.l1Bytes / 2;
+    this.#arrayBytes = 2 * kernel.target.core.l1Bytes;
     this.#room = kernel.target.sharedMax;
   }
 
@@ -91,7 +100,7 @@ class Heuristic {
     const { simd } = this.#k.target;
     const opts: OptOp[] = [];
     const hot = this.#k.bodies.reduce((a, b) => (b.iterations > a.iterations ? b : a));
-    if (hot.iterations < MIN_TURNS) return opts;
+    if (hot.iterations < MIN_ITERATIONS) return opts;
     const streamed = simd === undefined ? undefined : this.#streamed(hot);
     if (streamed !== undefined) opts.push(...streamed);
     else if (simd !== undefined) {
@@ -102,9 +111,14 @@ class Heuristic {
     return [...opts, ...this.#staged(opts), ...this.#threads(opts, hot)];
   }
 
+  /** Whether there is enough to do for a second thread before it has woken up. */
+  #isLarge(): boolean {
+    return this.#k.work() >= this.#k.target.core.wakeOperations;
+  }
+
   // ---- vectors ----
 
-  /** Axes along which vectors save most, no two of them in one scope. */
+  /** Axes along which vectors save most, no two of them in one loop body. */
   #wideAxes(hot: LoopBody): number[] {
     const gains = [...this.#k.ranges.keys()]
       .map((id) => {
@@ -115,7 +129,7 @@ class Heuristic {
     const chosen: number[] = [];
     const sorted = gains.sort((a, b) => b.gain - a.gain);
     const inSum = sorted.filter(({ id }) => hot.reduce !== undefined && hot.axes.has(id));
-    // packing makes neighbours of anything, at a price: which axis is best for it, only the whole cost says
+    // packing makes neighbours of anything, at a price: only the whole cost says which axis is best for it
     if (inSum.some(({ id }) => this.#packing(id, hot) !== undefined)) {
       const cost = new Map(
         inSum.slice(0, 3).map(({ id }) => [id, this.#best(id, hot).cost / this.#k.widthOf(id)]),
@@ -128,7 +142,10 @@ class Heuristic {
     }
     return chosen;
   }
-  /** What vectors save of a turn: a load and an operation do for all lanes, a jump gains nothing and is put together. */
+  /**
+   * What vectors save of an iteration: a load or an operation serves all lanes, but a gather costs more than
+   * it saves.
+   */
   #gain(id: number, hot: LoopBody): number {
     const packing = this.#packing(id, hot);
     const saved = { invariant: 3, unit: 3, strided: -3 } as const;
@@ -142,17 +159,20 @@ class Heuristic {
     return gain;
   }
 
-  /** How many vectors along the axis, and beside them how many lanes of other output axes, are computed at once. */
+  /**
+   * How many vectors along the axis, and beside them how many lanes of other output axes, are computed at
+   * once.
+   */
   #tile(wide: number, hot: LoopBody): OptOp[] {
     const width = this.#k.widthOf(wide);
     const isOutput = this.#k.isOutput(wide);
     const op = isOutput ? "UPCAST" : "GROUP";
     const axis = this.#k.number(wide);
     const lanes = (vectors: number): OptOp[] => {
-      const lanes = width * vectors;
+      const n = width * vectors;
       return [
-        ...(this.#k.divides(wide, lanes) ? [] : [{ op: "PADTO", axis, multiple: lanes } as const]),
-        splitBy(op, axis, lanes),
+        ...(this.#k.divides(wide, n) ? [] : [{ op: "PADTO", axis, multiple: n } as const]),
+        splitBy(op, axis, n),
       ];
     };
     if (hot.reduce === undefined || !hot.axes.has(wide)) {
@@ -171,13 +191,15 @@ class Heuristic {
     this.#room -= this.#packedBytes(tile, wide, packing, hot);
     return [...opts, { op: "PACK", axis: this.#k.number(packing.axis) }];
   }
-  /** The tile with the fewest cycles for each vector of results, and whether its operands are packed before. */
+  /**
+   * The tile with the fewest cycles for each vector of results, and whether its operands are packed before.
+   */
   #best(wide: number, hot: LoopBody): Best {
     return getOrMake(this.#bests, wide, () => this.#findBest(wide, hot));
   }
   #findBest(wide: number, hot: LoopBody): Best {
     const others = [...hot.axes].filter((id) => id !== wide && this.#k.isOutput(id));
-    // a load that stays along an axis is what a tile of that axis saves
+    // a load that is invariant along an axis is what a tile of that axis saves
     const reused = others.filter((id) => hot.memory.some((u) => this.#k.pattern(u, id) === "invariant"));
     // nothing is shared: each vector takes registers for its sum, what it loads and what it makes of it
     const most =
@@ -196,7 +218,7 @@ class Heuristic {
     const costs = ways.map((way) => ({ ...way, cost: ends + this.#cost(way.tile, wide, hot, way.packing) }));
     return costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
   }
-  /** What comes after a sum, for each of its turns: lanes that are added up, or stored one by one. */
+  /** What comes after a sum, for each of its iterations: lanes that are added up, or stored one by one. */
   #ends(wide: number, hot: LoopBody): number {
     const width = this.#k.widthOf(wide);
     const sums = hot.reduce?.ranges.map((r) => this.#k.size(r.axis.id)) ?? [];
@@ -229,8 +251,14 @@ class Heuristic {
     // of tiles that cost the same the first is taken: the one with the fewest vectors
     return tiles.map((t) => t.tile).sort((a, b) => vectors(a) - vectors(b));
   }
-  /** Cycles for one vector of results in one turn: arithmetic, loads or waiting for the sum before, whichever is longest. */
+  /**
+   * Cycles for one vector of results in an iteration: arithmetic, loads or the latency of a sum, whichever is
+   * longest.
+   */
   #cost(tile: Tile, wide: number, hot: LoopBody, packing: Packing | undefined): number {
+    const { simd } = this.#k.target;
+    if (simd === undefined) return 0;
+    const { broadcastLoads, gatherLoads } = simd;
     const accumulators = sizeOf(tile);
     let loads = 0;
     let waits = 0;
@@ -239,24 +267,24 @@ class Heuristic {
       const isPacked = packing?.loads.has(u) === true;
       for (const [id, lanes] of tile) {
         const pattern = this.#patternIn(u, id, packing);
-        // one value for all lanes is loaded and spread, values that jump are loaded and put together
-        if (id === wide) n *= { invariant: 1.3, unit: lanes, strided: 6 * lanes }[pattern];
+        if (id === wide)
+          n *= { invariant: broadcastLoads, unit: lanes, strided: gatherLoads * lanes }[pattern];
         else if (pattern !== "invariant") n *= lanes;
       }
       loads += n;
       if (packing !== undefined && isPacked) {
-        // it is read and written, one by one where it is put together, once for all turns of the loop
+        // it is read and written, one by one where it is gathered, once for all iterations of the loop
         const each = this.#k.pattern(u, wide) === "strided" ? 2 * this.#k.widthOf(wide) : 2;
         waits += (each * n * (tile.get(packing.axis) ?? 1)) / this.#k.size(packing.axis);
       } else waits += this.#wait(u, hot);
     }
     const sum = hot.reduce;
     const isSumOfProducts = sum !== undefined && isProduct(sum.body);
-    const { simd } = this.#k.target;
-    const fused = isSumOfProducts && simd?.fuses(sum.dtype.vec(this.#k.widthOf(wide))) === true;
+    const fused = isSumOfProducts && simd.fuses(sum.dtype.vec(this.#k.widthOf(wide)));
     const alus = accumulators * (hot.weight + (fused ? 0 : 1));
     const waste = this.#k.waste(wide, (tile.get(wide) ?? 1) * this.#k.widthOf(wide));
-    return (waste * (Math.max(alus / 2, loads / 2, 4) + loads / 10 + 1 + waits)) / accumulators;
+    const busy = Math.max(alus / simd.aluPerCycle, loads / simd.loadsPerCycle, simd.latency);
+    return (waste * (busy + LOAD_ISSUE * loads + LOOP_CYCLES + waits)) / accumulators;
   }
 
   // ---- packing ----
@@ -265,23 +293,26 @@ class Heuristic {
     const pattern = this.#k.pattern(u, id);
     return pattern === "strided" && packing?.gathers && packing.loads.has(u) ? "unit" : pattern;
   }
-  /** For an operand whose next element is far away, or found by several loops inside each other. */
+  /**
+   * Cycles that an iteration waits for an operand whose next element is far away, or found by nested loops.
+   */
   #wait(u: Access, hot: LoopBody): number {
     return getOrMake(this.#waits, u, () => this.#findWait(u, hot));
   }
   #findWait(u: Access, hot: LoopBody): number {
+    const { core, simd } = this.#k.target;
     const loops = hot.reduce?.ranges ?? [];
     const innermost = loops.at(-1);
     if (innermost === undefined) return 0;
     const stride = strideOf(u.index, innermost);
-    const isFar = Math.abs(stride ?? 0) * itemsizeOf(u) >= FAR.bytes;
+    const isFar = Math.abs(stride ?? 0) * itemsizeOf(u) >= core.longStride;
     const nested = loops.filter((r) => this.#k.depends(u, r.axis.id)).length > 1;
-    if (this.#k.bytes(u) <= NEAR_BYTES) return 0;
-    return isFar ? FAR.cycles : nested ? (this.#k.target.simd?.nesting ?? 0) : 0;
+    if (this.#k.bytes(u) <= this.#near) return 0;
+    return isFar ? core.missCycles : nested ? (simd?.nesting ?? 0) : 0;
   }
   /**
-   * The longest loop of results that does not move along operands with vectors of the axis in them. One sum is all there is in
-   * the kernel: another one could be computed again in every turn, as the loops change places.
+   * The longest loop over results along which operands with vectors of the axis are invariant. The kernel has
+   * one sum only: packing interchanges loops, and another sum could be computed again in every iteration.
    */
   #packing(wide: number, hot: LoopBody): Packing | undefined {
     if (!this.#packings.has(wide)) this.#packings.set(wide, this.#findPacking(wide, hot));
@@ -294,14 +325,12 @@ class Heuristic {
     if (sums.length === 0 || this.#k.inPlace || hasLocal || this.#k.bodies.length !== 2) return undefined;
     if (!this.#k.isOutput(wide) || ![...sums, wide].every(isConstant)) return undefined;
     const outputs = [...hot.axes].filter((id) => this.#k.isOutput(id) && isConstant(id));
-    // threads share another loop: the one after the packing is theirs each
+    // threads share another loop: each of them runs all of the loop after the packing
     const isShared = (id: number): boolean =>
-      this.#k.size(id) / (id === wide ? 4 * this.#k.widthOf(id) : 1) >= SHARED_TURNS;
+      this.#k.size(id) / (id === wide ? 4 * this.#k.widthOf(id) : 1) >= SHARED_ITERATIONS;
     const found = outputs
-      .filter((id) => id !== wide && this.#k.size(id) >= PACK_TURNS)
-      .filter(
-        (id) => !hasThreads || this.#k.work() < THREAD_WORK || outputs.some((o) => o !== id && isShared(o)),
-      )
+      .filter((id) => id !== wide && this.#k.size(id) >= PACK_ITERATIONS)
+      .filter((id) => !hasThreads || !this.#isLarge() || outputs.some((o) => o !== id && isShared(o)))
       .map((axis): Packing => {
         const loads = hot.memory.filter((u) => {
           const free = this.#k.free(u);
@@ -311,20 +340,20 @@ class Heuristic {
         return { axis, loads: new Set(loads), gathers: rest.every((u) => this.#isCollapsible(u, hot)) };
       })
       .filter(({ loads }) =>
-        [...loads].some((u) => this.#k.depends(u, wide) && this.#k.bytes(u) > NEAR_BYTES),
+        [...loads].some((u) => this.#k.depends(u, wide) && this.#k.bytes(u) > this.#near),
       );
     return found.reduce<Packing | undefined>(
       (a, b) => (a === undefined || this.#k.size(b.axis) > this.#k.size(a.axis) ? b : a),
       undefined,
     );
   }
-  /** All loops of the sum go through it as one would. */
+  /** All loops of the sum go through the operand as a single loop would. */
   #isCollapsible(u: Access, hot: LoopBody): boolean {
     const loops = hot.reduce?.ranges ?? [];
     const sizes = loops.map((r) => this.#k.size(r.axis.id));
     return isCollapsible(u.index, loops, sizes);
   }
-  /** What the arrays take that a tile reads from. */
+  /** The size of the arrays that a tile reads packed operands from. */
   #packedBytes(tile: Tile, wide: number, { loads }: Packing, hot: LoopBody): number {
     const lanes = (id: number): number => (tile.get(id) ?? 1) * (id === wide ? this.#k.widthOf(id) : 1);
     return [...loads].reduce((bytes, u) => {
@@ -336,8 +365,8 @@ class Heuristic {
     }, 0);
   }
   /**
-   * A row times a matrix that is read from memory once: rows of the matrix one after the other, several at a time, with all
-   * sums of a part of the columns in an array. Undefined: it is no such thing.
+   * A row times a matrix that is read from memory once: rows of the matrix one after the other, several at a
+   * time, with all sums of a part of the columns in an array. Undefined: it is something else.
    */
   #streamed(hot: LoopBody): OptOp[] | undefined {
     const { hasLocal, hasThreads } = this.#k.target;
@@ -349,39 +378,42 @@ class Heuristic {
     if (hot.reduce === undefined || last === undefined) return undefined;
     if (this.#k.inPlace || hasLocal || this.#k.bodies.length !== 2) return undefined;
     const isFar = (u: Access): boolean =>
-      this.#k.pattern(u, wide) === "unit" && this.#wait(u, hot) > 0 && this.#k.bytes(u) > CACHE;
+      this.#k.pattern(u, wide) === "unit" &&
+      this.#wait(u, hot) > 0 &&
+      this.#k.bytes(u) > this.#k.target.core.l2Bytes;
     const lanes = STREAM.lanes.find((n) => n % this.#k.widthOf(wide) === 0 && this.#k.divides(wide, n));
     const rows = STREAM.rows.find((n) => this.#k.divides(last.axis.id, n));
     if (!hot.memory.some(isFar) || lanes === undefined || rows === undefined) return undefined;
-    const turns = this.#k.size(wide) / lanes;
-    const parts = hasThreads ? STREAM.parts.find((n) => turns % n === 0 && turns > n) : 1;
+    const iterations = this.#k.size(wide) / lanes;
+    const parts = hasThreads ? STREAM.parts.find((n) => iterations % n === 0 && iterations > n) : 1;
     if (parts === undefined || this.#k.size(last.axis.id) / rows > MAX_RUN) return undefined;
     const bytes = (this.#k.size(wide) / parts) * hot.reduce.dtype.itemsize;
-    if (bytes > Math.min(STAGE_BYTES, this.#room)) return undefined;
+    if (bytes > Math.min(this.#arrayBytes, this.#room)) return undefined;
     const [axis, sum] = [this.#k.number(wide), this.#k.number(last.axis.id)];
     return [
       { op: "UPCAST", axis, lanes },
-      ...(parts === 1 ? [] : [{ op: "LOCAL", axis, threads: turns / parts } as const]),
+      ...(parts === 1 ? [] : [{ op: "LOCAL", axis, threads: iterations / parts } as const]),
       { op: "UNROLL", axis: sum, factor: rows },
       { op: "INTERCHANGE", axis, reduce: sum },
     ];
   }
   /**
-   * Lanes where no axis has vectors all through: along one in which a load at least is a vector (the rows of a transposed copy, which
-   * then stay in the cache until their line is used up), else where results lie side by side, or where all lanes meet the same edges.
+   * Lanes where no axis has vectors all through: along one with vectors in a load at least (the rows of a
+   * transposed copy, whose cache lines are then used up at once), else along one where results are
+   * neighbours, or where all lanes have the same gates.
    */
   #side(hot: LoopBody): OptOp[] {
     const outputs = this.#k.order.filter((a) => a.kind === "output" && hot.axes.has(a.id));
     const memory = this.#k.bodies.flatMap((s) => s.memory);
-    const isSteady = (a: Axis): boolean =>
+    const isInvariant = (a: Axis): boolean =>
       memory.every((u) => {
         return u.gate === undefined || !this.#k.depends(u.gate, a.id);
       });
-    const goesOn = (a: Axis, op: "LOAD" | "STORE"): boolean =>
+    const hasVectors = (a: Axis, op: "LOAD" | "STORE"): boolean =>
       memory.some((u) => u.op === op && this.#k.pattern(u, a.id) === "unit");
-    const steady = outputs.filter(isSteady);
-    const loads = steady.find((a) => goesOn(a, "LOAD") && !goesOn(a, "STORE"));
-    const axis = loads ?? steady.find((a) => goesOn(a, "STORE")) ?? steady[0];
+    const invariant = outputs.filter(isInvariant);
+    const loads = invariant.find((a) => hasVectors(a, "LOAD") && !hasVectors(a, "STORE"));
+    const axis = loads ?? invariant.find((a) => hasVectors(a, "STORE")) ?? invariant[0];
     if (axis === undefined) return [];
     const lanes = (axis === loads ? [8, 4, 2] : [4, 2]).find((n) => this.#k.divides(axis.id, n));
     return lanes === undefined ? [] : [{ op: "UPCAST", axis: axis.of, lanes }];
@@ -407,15 +439,19 @@ class Heuristic {
     const left = size / grouped;
     const most = Math.max(1, Math.floor(MAX_BODY / body));
     const whole = this.#whole(hot, opts);
-    if (whole !== undefined && factorsOf(whole, "UNROLL") <= Math.min(most, WHOLE_TURNS)) return whole;
-    // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone altogether
+    if (whole !== undefined && factorsOf(whole, "UNROLL") <= Math.min(most, WHOLE_ITERATIONS)) return whole;
+    // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone
+    // altogether
     const busy = body >= BUSY_BODY;
     const some = busy ? undefined : [4, 2].find((n) => n <= most && left % n === 0);
     const factor = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
     return factor === 1 ? [] : [{ op: "UNROLL", axis: this.#k.number(id), factor }];
   }
 
-  /** All loops of the reduce written out: those of a pool turn a few times each. Undefined: one of them is not constant. */
+  /**
+   * All loops of the reduction written out: those of a pool are short. Undefined: the size of one is not
+   * constant.
+   */
   #whole(hot: LoopBody, opts: readonly OptOp[]): OptOp[] | undefined {
     const axes = hot.reduce?.ranges.map((r) => r.axis) ?? [];
     if (!axes.every((a) => typeof a.size === "number")) return undefined;
@@ -425,14 +461,17 @@ class Heuristic {
     });
   }
 
-  /** What is cheaper kept than computed again, as long as it stays near: each value in the first loop that has it. */
+  /**
+   * What is cheaper to keep than to compute again, as long as it stays in a cache: each value in the first
+   * loop that has it.
+   */
   #staged(opts: readonly OptOp[]): OptOp[] {
-    let room = Math.min(STAGE_BYTES, this.#room);
+    let room = Math.min(this.#arrayBytes, this.#room);
     const kept = new Set<LazyOp>();
     const axes = new Set<number>();
     return this.#k.stages.flatMap(({ home, value, elements }): OptOp[] => {
       const own = home.ranges.map((r) => this.#k.number(r.axis.id));
-      // a longer sum goes in blocks, which are other loops
+      // a longer sum is split into blocks, which are other loops
       const isCut = elements / factorsOf(opts, "GROUP", own) > MAX_RUN;
       if (axes.has(home.axis) || isCut || costOf(value, kept) <= STAGE_COST) return [];
       // the op names a loop: all that is worth keeping of it is kept
@@ -452,10 +491,8 @@ class Heuristic {
 
   /** A loop that is long enough to be shared, in kernels with enough to do; it becomes the outermost. */
   #threads(opts: readonly OptOp[], hot: LoopBody): OptOp[] {
-    if (!this.#k.target.hasThreads || this.#k.work() < THREAD_WORK) return [];
-    const left = (a: Axis): number => {
-      return Math.ceil(smax(a.size) / factorsOf(opts, "UPCAST", [a.of]));
-    };
+    if (!this.#k.target.hasThreads || !this.#isLarge()) return [];
+    const left = (a: Axis): number => Math.ceil(smax(a.size) / factorsOf(opts, "UPCAST", [a.of]));
     // a reduce that does not depend on the loop would be computed again in every part of it
     const everywhere = (a: Axis): boolean => this.#k.bodies.every((s) => s.axes.has(a.id));
     const outputs = this.#k.order.filter(
@@ -466,11 +503,15 @@ class Heuristic {
     const axis = long.sort((a, b) => read(a) - read(b))[0] ?? outputs.sort((a, b) => left(b) - left(a))[0];
     return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, least: 1 }];
   }
-  /** Bytes that come from memory if this loop of so many turns is around all others: what it does not move along, each turn. */
-  #readAgain(a: Axis, turns: number, hot: LoopBody): number {
+  /**
+   * Bytes from memory if this loop is around all others: what is invariant along it is read again in every
+   * iteration.
+   */
+  #readAgain(a: Axis, iterations: number, hot: LoopBody): number {
+    const { l2Bytes } = this.#k.target.core;
     return hot.memory.reduce((sum, u) => {
       const bytes = this.#k.bytes(u);
-      return this.#k.depends(u, a.id) || bytes <= CACHE ? sum : sum + bytes * turns;
+      return this.#k.depends(u, a.id) || bytes <= l2Bytes ? sum : sum + bytes * iterations;
     }, 0);
   }
 }

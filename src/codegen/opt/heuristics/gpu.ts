@@ -1,6 +1,7 @@
-// A list of OptOps for a target with workgroups (Target.gpu): which items read neighbours in memory, who shares a reduce, how
-// many results an item keeps in registers. In goes the kernel lowered without any, out comes the list. It looks at how far
-// each load and store moves along each axis, and at how many workgroups there would be.
+// Lists of OptOps for a target with workgroups (Target.gpu): which threads read neighbours in memory, which
+// share a reduction, how many results a thread keeps in registers. In goes the kernel lowered without any,
+// out come the lists, the best first. What is not a contraction is decided by how far each load and store
+// moves along each axis, and by how many workgroups there would be.
 
 import { getOrMake, prod, toposort } from "../../../helpers.ts";
 import { smax } from "../../../shape/symbolic.ts";
@@ -13,23 +14,47 @@ import type { Lowered } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { factorOf, type OptOp, type SplitName, splitBy } from "../opts.ts";
 import { convolutionLists } from "./convolutions.ts";
-import { matrixLists } from "./products.ts";
+import type { Heuristic } from "./index.ts";
+import { workgroupThreads } from "./occupancy.ts";
+import { productLists } from "./products.ts";
 
-/** Items of a workgroup where nothing speaks for another number. */
-const ITEMS = 256;
-/** Items that hide each other's waiting for memory on one unit. */
-const BUSY = 1024;
-/** Elements of a row that an item has at once, so that it waits for them together; and the most that stay in registers. */
-const KEPT = 8;
-const MAX_KEPT = 32;
-/** Results that an item keeps in registers: products of rows and columns. */
-const TILE = 8;
-/** Products in the loop of a tile, written out. */
-const MAX_BODY = 256;
-/** Of a sum that items share each has so many terms; at least so many where there are too few results for all items. */
-const [SHARE, LEAST] = [256, 16];
-/** Results are few where so many times as many would keep all items busy. */
+/** Iterations of the loop of a full tile that are written out. */
+const UNROLLED = 4;
+/** Results are few where so many times as many would keep all threads busy. */
 const FEW = 16;
+
+/** What the figures of the machine mean for a kernel. */
+class Limits {
+  /** threads of a workgroup where nothing speaks for another number */
+  readonly threads: number;
+  /**
+   * threads of all compute units that hide each other's waiting for memory: half of those that there can be
+   */
+  readonly busy: number;
+  /** elements of a row that a thread has at once, so that it waits for them together: two vectors */
+  readonly kept: number;
+  /** the most that stay in registers where a compute unit has all its threads */
+  readonly maxKept: number;
+  /**
+   * a side of the tile of results for which a thread has registers where a compute unit has half of its
+   * threads
+   */
+  readonly tile: number;
+  /** terms of a sum that take a thread as long as combining what the threads of a workgroup have */
+  readonly share: number;
+
+  constructor(gpu: Gpu) {
+    this.threads = workgroupThreads(gpu);
+    this.busy = (gpu.computeUnits * gpu.threadsPerUnit) / 2;
+    this.kept = (2 * gpu.vectorBytes) / 4;
+    this.maxKept = gpu.registersPerUnit / gpu.threadsPerUnit;
+    this.tile = powerBelow(Math.sqrt(2 * this.maxKept));
+    const { combine, barrier } = gpu.cycles;
+    // a step for each bit of a warp's thread numbers, a barrier, then the same among warps by way of shared
+    // memory
+    this.share = powerBelow((Math.log2(gpu.warp) + Math.log2(this.threads / gpu.warp)) * combine + barrier);
+  }
+}
 
 const powerBelow = (n: number): number => 2 ** Math.floor(Math.log2(Math.max(1, n)));
 const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n)));
@@ -37,7 +62,7 @@ const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n
 /** The iterations of all these loops together. */
 const sizeOf = (...axes: readonly Axis[]): number => prod(axes.map((a) => smax(a.size)));
 
-/** At most `most` parts of so many, none of them (or few) for nothing. */
+/** At most `most` parts of `size`, so that few or none of them are left over. */
 function evenly(size: number, most: number): number {
   let [best, score] = [1, 0];
   for (let n = 1; n <= most && n <= size; n++) {
@@ -49,17 +74,18 @@ function evenly(size: number, most: number): number {
 /** The largest divisor of `size` that is at most `most`. */
 const divisor = (size: number, most: number): number =>
   most <= 1 || size % most === 0 ? Math.max(1, most) : divisor(size, most - 1);
-/** Turns of a loop of so many that are written out together. */
-const turns = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
+/** Iterations of a loop of so many that are written out together. */
+const unrolled = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
-/** Lists in the order in which they should be tried: the first that fits the kernel is good. */
-export function chooseGpuOpts(lowered: Lowered, target: Target, gpu: Gpu): OptOp[][] {
+export const gpuLists: Heuristic = (lowered, target) => {
+  const { gpu } = target;
+  if (gpu === undefined) return [];
   return [
-    ...matrixLists(lowered, gpu),
+    ...productLists(lowered, target, gpu),
     ...convolutionLists(lowered, target, gpu),
     new GpuHeuristic(lowered, target, gpu).choose(),
   ];
-}
+};
 
 class GpuHeuristic {
   readonly #target: Target;
@@ -71,15 +97,18 @@ class GpuHeuristic {
   readonly #strides = new Map<number, Strides>();
   /** output axes that everything depends on: they are the grid */
   readonly #outer: readonly Axis[];
-  /** output axes that some reduce does not depend on: loops, or items that share the reduce */
+  /** output axes that some reduce does not depend on: loops, or threads that share the reduce */
   readonly #inner: readonly Axis[];
   readonly #opts: OptOp[] = [];
   readonly #left = new Map<number, number>();
-  #items = 1;
+  readonly #limits: Limits;
+  /** of the workgroup so far */
+  #threads = 1;
 
   constructor({ sink, arena, order }: Lowered, target: Target, gpu: Gpu) {
     this.#target = target;
     this.#gpu = gpu;
+    this.#limits = new Limits(gpu);
     const nodes = arena.nodes(sink);
     this.#free = freeAxes(sink, arena, this.#ranges);
     this.#reduces = nodes.filter((u) => u.op === "REDUCE");
@@ -103,7 +132,10 @@ class GpuHeuristic {
   #depends(u: UOp, a: Axis): boolean {
     return this.#free.get(u)?.has(a.id) === true;
   }
-  /** Elements between one turn of the axis and the next; 0 where it stays, undefined where it jumps about. */
+  /**
+   * Elements from one iteration of the axis to the next; 0 where it is invariant, undefined where there is no
+   * one stride.
+   */
   #stride({ index }: Load | Store, { id }: Axis): number | undefined {
     const range = this.#ranges.get(id);
     if (range === undefined) return 0;
@@ -139,7 +171,7 @@ class GpuHeuristic {
     if (factor <= 1) return;
     this.#opts.push(splitBy(op, axis.of, factor));
     this.#left.set(axis.id, Math.ceil(this.#rest(axis) / factor));
-    if (op === "LOCAL" || op === "GROUPTOP") this.#items *= factor;
+    if (op === "LOCAL" || op === "GROUPTOP") this.#threads *= factor;
   }
   #rest(a: Axis): number {
     return this.#left.get(a.id) ?? sizeOf(a);
@@ -164,36 +196,37 @@ class GpuHeuristic {
     return others.every((x) => (this.#stride(u, x) ?? 1) % width === 0);
   }
 
-  /** Neighbours in memory go to neighbours in a workgroup, a vector each. */
+  /** Neighbours in a workgroup have neighbours in memory, a vector each. */
   #elementwise(): void {
     const near = this.#nearest(this.#outer);
     if (near === undefined) return;
-    // what one workgroup can do at once waits for nothing but itself
-    const tiny = sizeOf(...this.#outer) <= ITEMS;
+    // one workgroup can do it all at once: vectors would only leave threads idle
+    const tiny = sizeOf(...this.#outer) <= this.#limits.threads;
     const vector = tiny ? 1 : this.#vector(near);
     this.#add("UPCAST", near, vector);
     const other = this.#nearest(this.#outer.filter((a) => a !== near));
     if (other !== undefined && this.#near(other) > 0 && this.#vector(other) > 1) {
       // what is read along one axis is written along another: squares, in which both have neighbours
       this.#add("UPCAST", other, this.#vector(other));
-      for (const a of [near, other]) this.#add("LOCAL", a, Math.min(Math.sqrt(ITEMS), this.#rest(a)));
+      for (const a of [near, other])
+        this.#add("LOCAL", a, Math.min(2 ** Math.floor(Math.log2(this.#limits.threads) / 2), this.#rest(a)));
       return;
     }
-    this.#fill(near, ITEMS);
-    // without vectors more loads at once
-    if (vector === 1 && this.#rest(near) >= this.#gpu.units * 4) this.#add("UPCAST", near, 4);
+    this.#fill(near, this.#limits.threads);
+    // without vectors: more loads at once
+    if (vector === 1 && this.#rest(near) >= this.#gpu.computeUnits * 4) this.#add("UPCAST", near, 4);
   }
-  /** Items along the axis, and along others where it is short. */
-  #fill(first: Axis, items: number): void {
+  /** Threads along the axis, and along others where it is short. */
+  #fill(first: Axis, threads: number): void {
     for (const a of [first, ...this.#outer.toReversed().filter((x) => x !== first)]) {
-      this.#add("LOCAL", a, evenly(this.#rest(a), Math.min(items / this.#items, this.#limit())));
+      this.#add("LOCAL", a, evenly(this.#rest(a), Math.min(threads / this.#threads, this.#limit())));
     }
   }
   #limit(): number {
     return Math.max(...this.#target.localMax);
   }
 
-  /** Products that are used again along two output axes: an item computes a tile of results. */
+  /** Products that are used again along two output axes: a thread computes a tile of results. */
   #tiles(): boolean {
     const hot = this.#reduces.reduce((x, y) => (this.#work(y) > this.#work(x) ? y : x));
     const loads = toposort<UOp>([hot.body], (u) => u.srcs).filter((u) => u.op === "LOAD");
@@ -212,26 +245,27 @@ class GpuHeuristic {
     const outs = sizeOf(...this.#outer);
     const sums = hot.ranges.map((r) => r.axis);
     const terms = sizeOf(...sums);
-    const long = terms / SHARE;
-    const groups = outs / (ITEMS * TILE * TILE);
-    const { units } = this.#gpu;
+    const { threads, tile, share, busy: wanted } = this.#limits;
+    const long = terms / share;
+    const groups = outs / (threads * tile * tile);
+    const { computeUnits } = this.#gpu;
     // where a sum is long enough for many, a tile need not be small to keep the machine busy
     const shared = long >= 4;
-    const busy = groups >= units || (shared && groups * Math.min(long, ITEMS) * 4 >= units);
-    const most = busy ? TILE : groups * 4 >= units ? TILE / 2 : 2;
+    const busy = groups >= computeUnits || (shared && groups * Math.min(long, threads) * 4 >= computeUnits);
+    const most = busy ? tile : groups * 4 >= computeUnits ? tile / 2 : 2;
     const size = sizeOf(near);
-    const few = shared && size <= TILE ? size : most;
+    const few = shared && size <= tile ? size : most;
     const across = [
       divisor(size, size % 4 === 0 ? Math.min(4, few) : few),
       divisor(sizeOf(other), most),
     ] as const;
     this.#add("UPCAST", near, across[0]);
     this.#add("UPCAST", other, across[1]);
-    // few results an item leave registers for more items
-    const crowd = prod(across) <= 2 * TILE ? this.#limit() : ITEMS;
-    const lacking = (units * BUSY) / (outs / prod(across));
-    const helpers = powerBelow(Math.min(crowd, lacking, lacking >= FEW ? terms / LEAST : long));
-    const room = helpers >= 4 ? Math.max(1, ITEMS / helpers) : ITEMS;
+    // few results a thread leave registers for more threads
+    const crowd = prod(across) <= 2 * tile ? this.#limit() : threads;
+    const lacking = wanted / (outs / prod(across));
+    const helpers = powerBelow(Math.min(crowd, lacking, lacking >= FEW ? FEW * long : long));
+    const room = helpers >= 4 ? Math.max(1, threads / helpers) : threads;
     const side = Math.sqrt(room);
     this.#add("LOCAL", near, evenly(this.#rest(near), side));
     this.#add("LOCAL", other, evenly(this.#rest(other), side));
@@ -239,12 +273,14 @@ class GpuHeuristic {
     const last = sums.at(-1);
     if (last !== undefined && this.#isStatic(last)) {
       const n = sizeOf(last);
-      this.#add("UNROLL", last, prod(across) * n <= MAX_BODY && n <= TILE ? n : turns(n));
+      this.#add("UNROLL", last, prod(across) * n <= UNROLLED * tile * tile && n <= tile ? n : unrolled(n));
     }
     if (helpers >= 4) this.#together(sums.toReversed(), helpers);
     return true;
   }
-  /** Items that share a sum, along the axes where neighbours are near first: whole rows, if there is room. */
+  /**
+   * Threads that share a sum, along the axes where neighbours are near first: whole rows, if there is room.
+   */
   #together(sums: readonly Axis[], helpers: number): void {
     let room = helpers;
     for (const a of sums.filter((x) => this.#isStatic(x))) {
@@ -257,7 +293,9 @@ class GpuHeuristic {
     return this.#iterations(body);
   }
 
-  /** Reduces whose operands are read once: by items side by side along the rows, or along the results. */
+  /**
+   * Reductions whose operands are read once: by threads side by side along the rows, or along the results.
+   */
   #rows(): void {
     const outs = sizeOf(...this.#outer);
     const reduced = [...new Set(this.#reduces.flatMap((r) => r.ranges))].map((r) => r.axis);
@@ -267,22 +305,26 @@ class GpuHeuristic {
     else this.#shared(along, reduced, outs);
   }
 
-  /** Items side by side along the results; where these are few, several share a sum. */
+  /** Threads side by side along the results; where these are few, several share a sum. */
   #columns(along: Axis, reduced: readonly Axis[], outs: number): void {
-    const wanted = this.#gpu.units * BUSY;
+    const { warp } = this.#gpu;
+    const { busy: wanted, threads } = this.#limits;
     const vector = this.#vector(along);
     if (outs / vector >= wanted) this.#add("UPCAST", along, vector);
     const longest = Math.max(...reduced.map((a) => sizeOf(a)));
-    const helpers = outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), 32, powerBelow(longest / 4));
-    this.#fill(along, helpers > 1 ? 32 : ITEMS);
+    const helpers = outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), warp, powerBelow(longest / 4));
+    this.#fill(along, helpers > 1 ? warp : threads);
     for (const a of reduced) {
-      const room = powerBelow(this.#limit() / this.#items);
+      const room = powerBelow(this.#limit() / this.#threads);
       if (this.#isStatic(a)) this.#add("GROUPTOP", a, Math.min(helpers, room, powerBelow(sizeOf(a))));
       this.#unroll(a);
     }
   }
 
-  /** The items of a workgroup share a row: what each of them read stays in its registers for the next pass. */
+  /**
+   * The threads of a workgroup share a row: what each of them read stays in its registers for the next loop
+   * over the row.
+   */
   #shared(along: Axis, reduced: readonly Axis[], outs: number): void {
     const size = sizeOf(along);
     const same = (a: Axis): boolean =>
@@ -293,61 +335,63 @@ class GpuHeuristic {
     const row = [...reduced, ...this.#inner].filter((a) => a === along || same(a));
     const vector = Math.min(...row.map((a) => this.#vector(a)).filter((v) => v > 1), this.#vector(along));
     const vectors = Math.ceil(size / vector);
-    const kept = Math.max(1, KEPT / vector);
-    const enough = row.length > 1 ? powerAbove(vectors / kept) : Math.min(ITEMS, powerAbove(vectors / kept));
-    const many = outs * enough >= this.#gpu.units * BUSY;
-    const items = Math.min(many ? enough : powerAbove(vectors), this.#limit(), powerBelow(vectors));
-    const far = Math.ceil(vectors / items);
+    const { threads: usual, busy, kept: atOnce, maxKept } = this.#limits;
+    const kept = Math.max(1, atOnce / vector);
+    const enough = row.length > 1 ? powerAbove(vectors / kept) : Math.min(usual, powerAbove(vectors / kept));
+    const many = outs * enough >= busy;
+    const threads = Math.min(many ? enough : powerAbove(vectors), this.#limit(), powerBelow(vectors));
+    const far = Math.ceil(vectors / threads);
     for (const a of row) {
       const isOutput = a.kind === "output";
       const lanes: SplitName = isOutput ? "UPCAST" : "UNROLL";
-      const count = this.#items;
+      const count = this.#threads;
       if (this.#isStatic(a)) this.#add(lanes, a, vector);
-      this.#add(isOutput ? "LOCAL" : "GROUPTOP", a, items);
-      // all axes of the row have the same items
-      this.#items = count === 1 ? items : count;
-      if (this.#isStatic(a)) this.#add(lanes, a, far * vector <= MAX_KEPT ? far : turns(far));
+      this.#add(isOutput ? "LOCAL" : "GROUPTOP", a, threads);
+      // all axes of the row have the same threads
+      this.#threads = count === 1 ? threads : count;
+      if (this.#isStatic(a)) this.#add(lanes, a, far * vector <= maxKept ? far : unrolled(far));
     }
     this.#alongside(row, reduced, outs);
   }
-  /** Other axes: more items for a sum where rows are few and short, more rows where a row is short. */
+  /** Other axes: more threads for a sum where rows are few and short, more rows where a row is short. */
   #alongside(row: readonly Axis[], reduced: readonly Axis[], outs: number): void {
-    const wanted = this.#gpu.units * BUSY;
+    const { busy: wanted, threads } = this.#limits;
     const others = reduced.filter((x) => !row.includes(x));
     for (const size of new Set(others.map((a) => sizeOf(a)))) {
       const same = others.filter((a) => sizeOf(a) === size);
-      // several reduces over the same have the same items, or none
+      // several reductions over the same axis have the same threads, or none
       const alike = row.length === 1 || (this.#inner.length === 0 && same.length === row.length);
-      const count = this.#items;
+      const count = this.#threads;
       const lacking = powerBelow(wanted / (outs * count));
-      const threads = Math.min(lacking, powerBelow(this.#limit() / count), powerBelow(size));
+      const helpers = Math.min(lacking, powerBelow(this.#limit() / count), powerBelow(size));
       for (const a of same) {
-        if (this.#isStatic(a) && alike) this.#add("GROUPTOP", a, threads);
-        if (row.length > 1 && this.#items > count) this.#items = count * threads;
+        if (this.#isStatic(a) && alike) this.#add("GROUPTOP", a, helpers);
+        if (row.length > 1 && this.#threads > count) this.#threads = count * helpers;
         this.#unroll(a);
       }
     }
     const last = this.#outer.at(-1);
-    if (last !== undefined && this.#items < ITEMS / 2) this.#fill(last, ITEMS / 2);
+    if (last !== undefined && this.#threads < threads / 2) this.#fill(last, threads / 2);
   }
-  /** A short loop is written out, a longer one in parts: loads that do not wait for each other, as registers hold them. */
+  /** A short loop is written out, a longer one in parts: as many loads at once as registers hold. */
   #unroll(a: Axis): void {
     const left = this.#rest(a);
+    const { threads, kept: atOnce, maxKept } = this.#limits;
     if (!this.#isStatic(a)) return;
     const lanes = this.#opts.filter((o) => o.op === "UNROLL" && this.#sharesLoop(o.axis, a.of));
     const loads = this.#memory.filter((u) => u.op === "LOAD" && this.#depends(u, a)).length;
     const held = loads * prod(lanes.map(factorOf));
-    const most = left <= 8 ? left : turns(left);
-    // of the registers of a unit a small workgroup has more for each of its items
-    const room = this.#items <= ITEMS ? 2 * MAX_KEPT : MAX_KEPT;
-    this.#add("UNROLL", a, held <= KEPT ? most : divisor(most, Math.max(1, Math.floor(room / held))));
+    const most = left <= atOnce ? left : unrolled(left);
+    // in a small workgroup each thread has more of the registers of the compute unit
+    const room = this.#threads <= threads ? 2 * maxKept : maxKept;
+    this.#add("UNROLL", a, held <= atOnce ? most : divisor(most, Math.max(1, Math.floor(room / held))));
   }
-  /** Which of the axes of its reduce, or of those that are no grid: a row of several has one of each. */
+  /** The position of an axis in its reduction, or among the axes that are not the grid. */
   #position(a: Axis): number {
     const positions = this.#reduces.map((r) => r.ranges.findIndex((s) => s.axis.id === a.id));
     return positions.find((p) => p >= 0) ?? this.#inner.indexOf(a);
   }
-  /** Two reduce axes, by the numbers that OptOps have for them, are of one reduce. */
+  /** Whether two reduce axes, by the numbers that OptOps have for them, are of one reduction. */
   #sharesLoop(x: number, y: number): boolean {
     const has = (r: Reduce, of: number): boolean => r.ranges.some((s) => s.axis.of === of);
     return this.#reduces.some((r) => has(r, x) && has(r, y));

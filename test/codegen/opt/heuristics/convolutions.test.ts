@@ -81,7 +81,7 @@ describe("convolutions", () => {
   });
   test("every list that is proposed fits, and has JS's values: strides, groups, windows that are turned round", async () => {
     const base = gpuTarget(32);
-    const target = { ...base, gpu: { ...(base.gpu as Gpu), units: 1 } };
+    const target = { ...base, gpu: { ...(base.gpu as Gpu), computeUnits: 1 } };
     const r = new Random(7);
     const whole = (...shape: number[]): Tensor => wholeFloats("JS", shape, r).contiguous();
     const cases: Tensor[] = [
@@ -122,7 +122,7 @@ describe("convolutions", () => {
           .relu(),
       ),
     ).toBeGreaterThan(0);
-    const old = { ...target, gpu: { ...(target.gpu as Gpu), copiesAhead: false } };
+    const old = { ...target, gpu: { ...(target.gpu as Gpu), hasAsyncCopy: false } };
     const { ast } = await lastItem(empty(64, 32, 10, 10).conv2d(empty(32, 32, 3, 3)));
     expect(convolutionLists(prepare(ast, [], old), old, old.gpu)).toEqual([]);
   });
@@ -159,7 +159,7 @@ describe("convolutions", () => {
 
   test("what is read in the loop decides who are neighbours, not the bias after it", async () => {
     // without copies ahead nothing comes through shared memory
-    const target = cudaFor(CUDARenderer, 75, 132);
+    const target = cudaFor(CUDARenderer, 75, { computeUnits: 132 });
     const item = await lastItem(empty(64, 32, 10, 10).conv2d(empty(64, 32, 3, 3), empty(64)));
     const kernel = toFastKernel(item.ast, target, false);
     const text = target.render(kernel.name, kernel.uops).code;
@@ -169,18 +169,22 @@ describe("convolutions", () => {
 });
 
 test("a GPU before Ada multiplies no floats of 8 bits, one before Ampere no matrices at all", () => {
-  const types = (arch: number) => cudaFor(CUDARenderer, arch, 100).gpu?.tensorCores.map((c) => c.from.name);
+  const types = (arch: number) =>
+    cudaFor(CUDARenderer, arch, { computeUnits: 100 }).gpu?.tensorCores.map((c) => c.from.name);
   expect(types(75)).toEqual([]);
   expect(types(86)).toEqual(["bfloat16", "float16", "float32"]);
   expect(types(90)).toEqual(CUDARenderer.gpu?.tensorCores.map((c) => c.from.name));
   expect(types(90)).toContain("float8e4m3");
-  expect(cudaFor(CUDARenderer, 90, 100).gpu?.units).toBe(100);
+  expect(cudaFor(CUDARenderer, 90, { computeUnits: 100 }).gpu?.computeUnits).toBe(100);
 });
 
 test("a GPU before Ampere is given no copies to shared memory, and refuses a list that asks for them", async () => {
   const item = await lastItem(empty(64, 64).dot(empty(64, 64)));
   const list = [opt("LOCAL", 0, 16), opt("LOCAL", 1, 16), opt("UNROLL", 2, 16), opt("SHARED", 2, 2)];
-  const [turing, ampere] = [75, 80].map((arch) => cudaFor(CUDARenderer, arch, 4)) as [Renderer, Renderer];
+  const [turing, ampere] = [75, 80].map((arch) => cudaFor(CUDARenderer, arch, { computeUnits: 4 })) as [
+    Renderer,
+    Renderer,
+  ];
   expect(opsIn(toFastKernel(item.ast, ampere, false), "ASYNC")).not.toEqual([]);
   expect(opsIn(toFastKernel(item.ast, turing, false), "ASYNC")).toEqual([]);
   expect(opsIn(toKernel(item.ast, list, ampere), "ASYNC")).not.toEqual([]);
@@ -266,7 +270,7 @@ describe("rows that are too few for the units of a GPU", () => {
   test("but for what is small, or has rows enough", () => {
     expect(kernels(4, 2 ** 15, GPU)).toBe(1);
     expect(kernels(256, 2 ** 10, GPU)).toBe(1);
-    const units = CUDARenderer.gpu?.units as number;
+    const units = CUDARenderer.gpu?.computeUnits as number;
     expect([units - 1, units].map((rows) => kernels(rows, 2 ** 18, GPU))).toEqual([2, 1]);
   });
   test("their values", async () => {

@@ -6,7 +6,7 @@ import { createSchedule, Tensor, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel, toKernel } from "../../../../src/codegen/kernel.ts";
 import { lower } from "../../../../src/codegen/lower/lower.ts";
-import { chooseOpts } from "../../../../src/codegen/opt/heuristics/cpu.ts";
+import { chooseLists } from "../../../../src/codegen/opt/heuristics/index.ts";
 import type { OptOpName } from "../../../../src/codegen/opt/opts.ts";
 import { clangRenderer } from "../../../../src/render/languages.ts";
 import {
@@ -207,7 +207,7 @@ describe("what it chooses", () => {
     const lowered = lower(ast, [], WASMRenderer);
     const times = Array.from({ length: 40 }, () => {
       const start = performance.now();
-      chooseOpts(lowered, WASMRenderer, false);
+      chooseLists(lowered, WASMRenderer, false);
       return performance.now() - start;
     });
     expect(Math.min(...times)).toBeLessThan(1);
