@@ -241,7 +241,7 @@ const HELPERS: Readonly<Record<Helper, (d: DType, scalar: string) => string>> = 
     if (!d.isFloat) return `${head} ${choose("m", "a>b", "b")} }`;
     if (scalarOf(d) !== dtypes.float32 || x86 === undefined)
       return `${head} ${choose("m", "(a>b)|(a!=a)", "b")} }`;
-    // the instruction gives b where one is no number
+    // the instruction gives b where one is not a number
     return `${head}\n#if ${x86.when}\n  ${v} x = ${x86.max}(a,b); ${choose("m", "a!=a", "x")}\n#else\n  ${choose("m", "(a>b)|(a!=a)", "b")}\n#endif\n}`;
   },
   pmax: (d) => extremes(d, "pmax"),

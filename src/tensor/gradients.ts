@@ -79,7 +79,7 @@ export function backward(
 ): void {
   if (gradient === undefined && self.size !== 1) {
     throw new ShapeError(
-      `backward: shape ${showShape(self.shape)} is no scalar; reduce it first (t.sum()), or pass its gradient`,
+      `backward: shape ${showShape(self.shape)} is not a scalar; reduce it first (t.sum()), or pass its gradient`,
     );
   }
   if (!self.requiresGrad) {

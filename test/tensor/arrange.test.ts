@@ -106,7 +106,7 @@ describe("joins", () => {
       "stack: the tensors have shapes [2] and [3], expected equal",
     );
     expect(() => Tensor.cat([])).toThrow("cat: got an empty list");
-    expect(() => Tensor.meshgrid([iota(2, 2)])).toThrow("meshgrid: shape [2, 2] is no vector");
+    expect(() => Tensor.meshgrid([iota(2, 2)])).toThrow("meshgrid: shape [2, 2] is not a vector");
   });
 });
 
@@ -256,7 +256,7 @@ describe("rearranging", () => {
       [true, false],
     ]);
     expect(kernels(iota(3, 4, 4).add(1).tril().mul(2))).toBe(1);
-    expect(() => iota(3).tril()).toThrow("tril: shape [3] is no matrix");
+    expect(() => iota(3).tril()).toThrow("tril: shape [3] is not a matrix");
   });
   it("has gradients", async () => {
     const forms: ((x: Tensor) => Tensor)[] = [

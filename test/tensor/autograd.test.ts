@@ -51,7 +51,7 @@ describe("backward", () => {
     y.backward();
     expect(gradOf(x)).toEqual([4, 8]);
   });
-  test("takes the gradient of what is no scalar, in any float type", () => {
+  test("takes the gradient of something that is not a scalar, in any float type", () => {
     const x = leaf([1, 2, 3]);
     x.square().backward(new Tensor([1, 10, 100], { dtype: "float32" }));
     expect(gradOf(x)).toEqual([2, 40, 600]);
@@ -92,7 +92,7 @@ describe("requiresGrad", () => {
     expect(x.grad).toBe(undefined);
     expect(gradOf(w)).toEqual([1.5]);
   });
-  test("ends where numbers are no floats", () => {
+  test("ends where numbers are not floats", () => {
     const x = leaf([1.5, -2.5]);
     expect([x.lt(0), x.cast("int32"), x.argmax()].map((t) => t.requiresGrad)).toEqual([false, false, false]);
   });
@@ -381,7 +381,7 @@ describe("what is refused, and how", () => {
     expect(f).toThrow(words);
   };
   test("backward", () => {
-    refused(() => x.exp().backward(), ShapeError, /backward: shape \[2\] is no scalar; .*t\.sum\(\)/);
+    refused(() => x.exp().backward(), ShapeError, /backward: shape \[2\] is not a scalar; .*t\.sum\(\)/);
     refused(() => new Tensor(1.5).exp().backward(), ArgumentError, /backward: nothing .* requiresGrad/);
     refused(() => Tensor.noGrad(() => x.sum()).backward(), ArgumentError, /requiresGrad/);
     const wrong = new Tensor([1, 2, 3], { dtype: "float64" });

@@ -1,5 +1,5 @@
 // Bad input, family by family: the error has a class of ours and names the method, what came (shapes, types,
-// values) and the rule that was broken. And for all methods at once: an argument that is no tensor
+// values) and the rule that was broken. And for all methods at once: an argument that is not a tensor
 // is said to be none, by its name.
 
 import { ArgumentError, DTypeError, GradloomError, ShapeError, Tensor } from "gradloom";
@@ -109,7 +109,7 @@ const FAMILIES: Readonly<Record<string, readonly Row[]>> = {
     [() => m.inv(), ShapeError, /^inv: takes square matrices, got shape \[2, 3\]/],
     [() => m.cholesky(), ShapeError, /^cholesky: takes square matrices, got shape \[2, 3\]/],
     [() => m.det(), ShapeError, /^det: takes square matrices, got shape \[2, 3\]/],
-    [() => z(2, 2).solve(z(3, 1)), ShapeError, /^solve: \[3, 1\] is no right-hand side for \[2, 2\]/],
+    [() => z(2, 2).solve(z(3, 1)), ShapeError, /^solve: \[3, 1\] is not a right-hand side for \[2, 2\]/],
     [() => Tensor.einsum("ij,jk->ik", m, m), ShapeError, /^einsum: .*\[2, 3\]|^einsum: .*sizes/],
   ],
   convolution: [
@@ -185,7 +185,7 @@ describe.each(Object.entries(FAMILIES))("%s", (_, rows) => {
   );
 });
 
-describe("an argument that is no tensor", () => {
+describe("an argument that is not a tensor", () => {
   const own = allEntries().filter((e) => /^Tensor(Core)?$/.test(e.owner ?? "") && e.kind === "method");
   /** The first parameter, where it must be a tensor or a list of them. */
   const takers = own.filter((e) =>

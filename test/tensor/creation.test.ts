@@ -107,13 +107,13 @@ describe("cost", () => {
 describe("bad arguments", () => {
   test("say what came and what was expected", () => {
     expect(() => Tensor.zeros(2, -1)).toThrow(ShapeError);
-    expect(() => Tensor.zeros(2, -1)).toThrow("zeros: [2, -1] is no shape; sizes are integers from 0 up");
-    expect(() => Tensor.full([1.5], 0)).toThrow("full: [1.5] is no shape");
+    expect(() => Tensor.zeros(2, -1)).toThrow("zeros: [2, -1] is not a shape; sizes are integers from 0 up");
+    expect(() => Tensor.full([1.5], 0)).toThrow("full: [1.5] is not a shape");
     expect(() => Tensor.arange(0, 5, 0)).toThrow(ArgumentError);
     expect(() => Tensor.arange(0, 5, -1)).toThrow("arange: from 0 to 5 in steps of -1 never gets there");
     expect(() => Tensor.arange(Number.NaN)).toThrow(ArgumentError);
     expect(() => Tensor.linspace(0, 1, -2)).toThrow("linspace: steps is -2, expected an integer from 0 up");
     expect(() => Tensor.linspace(new Tensor([1, 2]), 1, 2)).toThrow("got shape [2]");
-    expect(() => Tensor.eye(-1)).toThrow("eye: [-1, -1] is no shape");
+    expect(() => Tensor.eye(-1)).toThrow("eye: [-1, -1] is not a shape");
   });
 });

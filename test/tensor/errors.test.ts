@@ -193,15 +193,20 @@ const CASES: readonly Case[] = [
     "zeros of a negative size",
     () => Tensor.zeros(-1),
     ShapeError,
-    /^zeros: \[-1\] is no shape; sizes are integers from 0 up/,
+    /^zeros: \[-1\] is not a shape; sizes are integers from 0 up/,
   ],
-  ["ones of a fraction", () => Tensor.ones([2, 1.5]), ShapeError, /^ones: \[2, 1\.5\] is no shape/],
-  ["full of a size that is no number", () => Tensor.full([NaN], 1), ShapeError, /^full: \[NaN\] is no shape/],
+  ["ones of a fraction", () => Tensor.ones([2, 1.5]), ShapeError, /^ones: \[2, 1\.5\] is not a shape/],
+  [
+    "full of a size that is not a number",
+    () => Tensor.full([NaN], 1),
+    ShapeError,
+    /^full: \[NaN\] is not a shape/,
+  ],
   [
     "empty of a size beyond all integers",
     () => Tensor.empty([1e300]),
     ShapeError,
-    /^empty: \[1e\+300\] is no shape/,
+    /^empty: \[1e\+300\] is not a shape/,
   ],
 
   [
@@ -229,7 +234,7 @@ const CASES: readonly Case[] = [
     "bitcast to another size",
     () => x.bitcast("float64"),
     DTypeError,
-    /^bitcast: int32 has 4 bytes, float64 has 8/,
+    /^bitcast: int32 has 32 bits, float64 has 64/,
   ],
   [
     "cast to a type that is not there",
@@ -247,7 +252,7 @@ const CASES: readonly Case[] = [
     "a DataView",
     () => new Tensor(new DataView(new ArrayBuffer(8))),
     DTypeError,
-    /^Tensor: DataView is no array of numbers; give a typed array/,
+    /^Tensor: DataView is not an array of numbers; give a typed array/,
   ],
 
   [

@@ -463,7 +463,7 @@ describe("bad input", () => {
   const cases: readonly (readonly [() => unknown, RegExp])[] = [
     [() => x.clamp(), /clamp: neither min nor max/],
     [() => x.pow(Tensor.ones(4)), /pow: shapes \[2, 3\] and \[4\] do not broadcast/],
-    [() => new Tensor([2]).pow(-1), /pow: int32 to the power of -1 is no integer/],
+    [() => new Tensor([2]).pow(-1), /pow: int32 to the power of -1 is not an integer/],
     [() => x.div(2, { roundingMode: "up" as "floor" }), /div: roundingMode is up/],
     [() => x.glu(), /glu: dim -1 of shape \[2, 3\] has size 3/],
     [() => Tensor.ones().glu(), /glu: a 0-d tensor/],

@@ -104,7 +104,7 @@ describe("get", () => {
     expect(() => x.get(2)).toThrow("get: index 2 is out of range for dim 0 of [2, 3]; expected -2 to 1");
     expect(() => x.get(0, 0, 0)).toThrow("get: 3 indices for shape [2, 3]; expected at most 2");
     expect(() => x.get("...", "...")).toThrow(/and 2 "\.\.\."/);
-    expect(() => x.get([0, 2, 0])).toThrow("get: [0,2,0] is no slice");
+    expect(() => x.get([0, 2, 0])).toThrow("get: [0,2,0] is not a slice");
     expect(() => x.get(new Tensor([0.5]))).toThrow("get: the index is float32, expected integers");
     expect(() => x.get(ints(0, 1), ints(0, 1, 2))).toThrow("do not broadcast");
   });

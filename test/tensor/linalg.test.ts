@@ -275,8 +275,10 @@ describe("cost and bad input", () => {
     expect(() => m.mm(v)).toThrow("mm: takes a matrix and a matrix, got [2, 3] and [3]");
     expect(() => m.unsqueeze(0).bmm(Tensor.ones(2, 3, 1))).toThrow("bmm: batches differ");
     expect(() => m.inverse()).toThrow("inverse: takes square matrices, got shape [2, 3]");
-    expect(() => v.det()).toThrow("det: shape [3] is no matrix");
-    expect(() => Tensor.eye(3).solve(Tensor.ones(4))).toThrow("solve: [4] is no right-hand side for [3, 3]");
+    expect(() => v.det()).toThrow("det: shape [3] is not a matrix");
+    expect(() => Tensor.eye(3).solve(Tensor.ones(4))).toThrow(
+      "solve: [4] is not a right-hand side for [3, 3]",
+    );
     expect(() => Tensor.ones(2, 3, 3).solve(Tensor.ones(4, 3, 1))).toThrow("do not broadcast");
     expect(() => Tensor.einsum("ij,jk->ik", m)).toThrow(ArgumentError);
     expect(() => Tensor.einsum("ij,jk->ik", m)).toThrow('einsum: "ij,jk->ik" names 2 operands, got 1');

@@ -290,7 +290,7 @@ describe("cost", () => {
 
 describe("bad arguments", () => {
   test("say what came and what was expected", () => {
-    expect(() => Tensor.manualSeed(1.5)).toThrow("manualSeed: 1.5 is no integer");
+    expect(() => Tensor.manualSeed(1.5)).toThrow("manualSeed: 1.5 is not an integer");
     expect(() => Tensor.rand([2], { dtype: "int32" })).toThrow(DTypeError);
     expect(() => Tensor.rand([2], { dtype: "int32" })).toThrow(
       "rand: gives fractions, which int32 cannot hold",

@@ -46,7 +46,7 @@ interface Spread {
 interface Turns {
   /** ranges that stay loops */
   readonly loops: readonly Range[];
-  /** combined in every turn */
+  /** combined in every iteration */
   readonly unrolled: readonly Field[];
   /** with accumulators of their own */
   readonly groups: readonly Field[];
@@ -308,7 +308,7 @@ class Expander {
       across: this.#hasVectors(u) ? groups.find((f) => this.#wide.includes(f)) : undefined,
     };
   }
-  /** Lanes of UNROLL are combined in every turn, those of GROUP have accumulators of their own. */
+  /** Lanes of UNROLL are combined in every iteration, those of GROUP have accumulators of their own. */
   #reduce(u: Reduce, lane: Lane, wide: Field | undefined): Expr {
     const { fn, body } = u;
     const { loops, unrolled, groups, across } = getOrMake(this.#turns, u, () => this.#turnsOf(u));

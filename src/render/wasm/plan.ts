@@ -123,7 +123,8 @@ function operands(u: UOp, index: Index | undefined): readonly UOp[] {
     case "PHI":
       return [u.srcs[1] as UOp];
     case "LOOP":
-      return [u.srcs[0] as UOp, u.srcs[1] as UOp, u.srcs[1] as UOp]; // the end is read again after each turn
+      // the end is read again after each iteration
+      return [u.srcs[0] as UOp, u.srcs[1] as UOp, u.srcs[1] as UOp];
     case "ENDLOOP":
     case "ENDIF":
       return [];

@@ -43,8 +43,8 @@ const boolEqual: Spelling = (f) => {
 };
 
 /**
- * a < b ? b : a gives a where b is no number: all ones make it none. The instruction that does it all takes
- * twice as long.
+ * a < b ? b : a gives a where b is not a number: all ones make it none. The instruction that does it all
+ * takes twice as long.
  */
 const largest: Spelling = (f) => {
   const b = f.local(V128);

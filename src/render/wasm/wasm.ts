@@ -352,7 +352,7 @@ const VALUE: Record<UOpName, Emit> = {
 type Run = (e: Emitter, u: UOp) => void;
 const refuseRun: Run = (e, u) => refuse(e, u, 0);
 const noStatement: Run = (_, u) => {
-  throw new InternalError(`WASM: ${u.op} is no statement`);
+  throw new InternalError(`WASM: ${u.op} is not a statement`);
 };
 
 function emitStore(e: Emitter, u: UOp): void {

@@ -77,7 +77,7 @@ export function checkShape(method: string, shape: Shape): Shape {
   }
   const bad = shape.find((s) => typeof s === "number" && (!Number.isSafeInteger(s) || s < 0));
   if (bad === undefined) return shape;
-  throw new ShapeError(`${method}: ${showShape(shape)} is no shape; sizes are integers from 0 up`);
+  throw new ShapeError(`${method}: ${showShape(shape)} is not a shape; sizes are integers from 0 up`);
 }
 
 /** int32 where all numbers are integers of 32 bits, bool where all are booleans, float32 otherwise. */

@@ -79,7 +79,7 @@ function fromTyped(data: ArrayBufferView, wanted: DType | undefined): HostData {
   const own = dtypeOfTyped(data);
   if (own === undefined) {
     throw new DTypeError(
-      `Tensor: ${data.constructor.name} is no array of numbers; give a typed array such as Float32Array`,
+      `Tensor: ${data.constructor.name} is not an array of numbers; give a typed array such as Float32Array`,
     );
   }
   const shape = [data.byteLength / own.itemsize];

@@ -449,7 +449,7 @@ function toCut(method: string, slice: Slice, n: number): Cut {
   const step = slice[2] ?? 1;
   if (step === 0 || ![from ?? 0, to ?? 0, step].every(Number.isInteger)) {
     throw new ArgumentError(
-      `${method}: [${slice.map(String)}] is no slice; expected integers [start, end, step], step not 0`,
+      `${method}: [${slice.map(String)}] is not a slice; expected integers [start, end, step], step not 0`,
     );
   }
   const [low, high] = step > 0 ? [0, n] : [-1, n - 1];

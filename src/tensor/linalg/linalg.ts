@@ -135,7 +135,7 @@ export function lstsq(self: Tensor, b: Tensor, cutoff: Cutoff = {}): LeastSquare
   const right = isVector ? unsqueeze(b, -1) : b;
   if (right.ndim < 2 || right.shape.at(-2) !== rows) {
     throw new ShapeError(
-      `lstsq: ${showShape(b.shape)} is no right-hand side for ${showShape(self.shape)}; expected ${rows} rows`,
+      `lstsq: ${showShape(b.shape)} is not a right-hand side for ${showShape(self.shape)}; expected ${rows} rows`,
     );
   }
   const a = asFloat(self);

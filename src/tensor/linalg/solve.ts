@@ -64,7 +64,9 @@ export function matrixSizes(
   method: string,
 ): { lead: readonly number[]; rows: number; columns: number } {
   if (self.ndim < 2) {
-    throw new ShapeError(`${method}: shape ${showShape(self.shape)} is no matrix; it takes at least 2 dims`);
+    throw new ShapeError(
+      `${method}: shape ${showShape(self.shape)} is not a matrix; it takes at least 2 dims`,
+    );
   }
   const [rows, columns] = self.shape.slice(-2) as [number, number];
   return { lead: self.shape.slice(0, -2), rows, columns };
@@ -340,6 +342,6 @@ export function cholesky(self: Tensor, { upper = false }: CholeskyOptions = {}):
 
 const mismatch = (method: string, a: Tensor, b: Tensor, n: number): ShapeError =>
   new ShapeError(
-    `${method}: ${showShape(b.shape)} is no right-hand side for ${showShape(a.shape)}; expected a vector of ${n} or ` +
+    `${method}: ${showShape(b.shape)} is not a right-hand side for ${showShape(a.shape)}; expected a vector of ${n} or ` +
       `matrices with ${n} rows (columns with left: false)`,
   );

@@ -1,5 +1,5 @@
-// Powers, exponentials, logarithms, sine and cosine and their hyperbolic kin. The inverse and the special functions are
-// in special.ts, activations in functions.ts.
+// Powers, exponentials, logarithms, sine and cosine and their hyperbolic kin. The inverse and the special
+// functions are in special.ts, activations in functions.ts.
 
 import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
@@ -54,7 +54,7 @@ export function pow(self: Tensor, x: Tensor | Element): Tensor {
     const n = Number(x);
     if (self.dtype.isInt && Number.isInteger(n) && n < 0) {
       throw new ArgumentError(
-        `pow: ${self.dtype.name} to the power of ${n} is no integer; cast to float32 first`,
+        `pow: ${self.dtype.name} to the power of ${n} is not an integer; cast to float32 first`,
       );
     }
     const type = operands(self, "pow", [x])[0]?.dtype as DType;
@@ -249,8 +249,8 @@ export function cos(self: Tensor): Tensor {
   return unary(
     self,
     (x) => {
-      // around the nearest zero it is a sine, up to the sign; where pi times the number of zeros is no longer exact,
-      // half of x still is, and cos x = 1 - 2 sin²(x/2)
+      // around the nearest zero it is a sine, up to the sign; where pi times the number of zeros is no longer
+      // exact, half of x still is, and cos x = 1 - 2 sin²(x/2)
       const size = abs(x);
       const near = lt(size, 1e4);
       const whole = trunc(mul(size, 1 / Math.PI));

@@ -295,7 +295,9 @@ export function triu(self: Tensor, diagonal = 0): Tensor {
 /** Row and column of each element; expanded before anything is computed, so that nothing is stored. */
 function places(self: Tensor, method: string): [Tensor, Tensor] {
   if (self.ndim < 2) {
-    throw new ShapeError(`${method}: shape ${showShape(self.shape)} is no matrix; it takes at least 2 dims`);
+    throw new ShapeError(
+      `${method}: shape ${showShape(self.shape)} is not a matrix; it takes at least 2 dims`,
+    );
   }
   const { shape } = self.lazydata;
   const [rows, cols] = shape.slice(-2) as [Sint, Sint];

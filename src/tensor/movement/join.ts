@@ -102,7 +102,7 @@ export function blockDiag(tensors: readonly Tensor[]): Tensor {
   const odd = blocks.find((b) => b.ndim > 2);
   if (odd !== undefined) {
     throw new ShapeError(
-      `blockDiag: shape ${showShape(odd.shape)} is no matrix; give tensors of at most 2 dims`,
+      `blockDiag: shape ${showShape(odd.shape)} is not a matrix; give tensors of at most 2 dims`,
     );
   }
   const width = blocks.reduce((n, b) => n + (b.shape[1] as number), 0);
@@ -126,7 +126,7 @@ export function meshgrid(tensors: readonly Tensor[], indexing: "ij" | "xy" = "ij
   const list = some("meshgrid", tensors);
   const odd = list.find((t) => t.ndim > 1);
   if (odd !== undefined) {
-    throw new ShapeError(`meshgrid: shape ${showShape(odd.shape)} is no vector; flatten it first`);
+    throw new ShapeError(`meshgrid: shape ${showShape(odd.shape)} is not a vector; flatten it first`);
   }
   if (indexing === "xy" && list.length > 1) {
     return meshgrid(list).map((g) => transpose(g, 0, 1));

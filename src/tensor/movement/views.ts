@@ -15,7 +15,7 @@ export type ShapeArgs = readonly Sint[] | readonly [readonly Sint[]];
 export const shapeOf = (args: ShapeArgs): readonly Sint[] =>
   Array.isArray(args[0]) ? args[0] : (args as readonly Sint[]);
 
-/** Complains of an argument that is no tensor, by its name. */
+/** Complains of an argument that is not a tensor, by its name. */
 export function requireTensors(method: string, given: Readonly<Record<string, unknown>>): void {
   for (const [name, x] of Object.entries(given)) {
     if (x instanceof TensorCore) continue;

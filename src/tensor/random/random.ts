@@ -72,7 +72,7 @@ export interface InitOptions extends TensorOptions {
 export function manualSeed(seed: number | bigint): void {
   if (typeof seed === "number" && !Number.isInteger(seed)) {
     throw new ArgumentError(
-      `manualSeed: ${seed} is no integer; expected a number or bigint without fraction`,
+      `manualSeed: ${seed} is not an integer; expected a number or bigint without fraction`,
     );
   }
   CacheCollector.forbid("manualSeed", "call it outside, before the jitted function");

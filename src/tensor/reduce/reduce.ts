@@ -30,7 +30,7 @@ import type { Tensor } from "../tensor.ts";
 export type Axes = number | readonly number[];
 /**
  * Who of several equal extremes gets the gradient: the first, or all in equal parts;
- * among "equal" ones NaN is none.
+ * with "equal", NaN is not counted among them.
  */
 export type Ties = "first" | "shared" | "equal";
 /** The type to compute in and to return: the input is cast first. */

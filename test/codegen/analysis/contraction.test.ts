@@ -82,7 +82,7 @@ test("rows and columns: whichever order they are multiplied in", () => {
   expect(rowsAndColumns(x, y, i.axis, j.axis)).toEqual([x, y]);
   expect(rowsAndColumns(y, x, i.axis, j.axis)).toEqual([x, y]);
   expect(rowsAndColumns(x, y, j.axis, i.axis)).toEqual([y, x]);
-  // a factor that moves along both is no matrix of rows, nor is one that moves along neither
+  // a factor that moves along both is not a matrix of rows, nor is one that moves along neither
   const both = a.alu("MUL", x, a.cast(j, float32));
   expect(rowsAndColumns(both, y, i.axis, j.axis)).toBeUndefined();
   expect(rowsAndColumns(a.cast(k, float32), y, i.axis, j.axis)).toBeUndefined();

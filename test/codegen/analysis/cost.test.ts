@@ -1,5 +1,5 @@
 // What a kernel says it costs: operations on values with all loops counted, and the bytes of each buffer's
-// part that is touched, once. Addresses, casts and copies are no operations.
+// part that is touched, once. Addresses, casts and copies are not operations.
 
 import { createSchedule, dtypes, GlobalCounters, Tensor, toKernel, WASMRenderer } from "gradloom";
 import { describe, expect, test } from "vitest";
@@ -116,7 +116,7 @@ describe("at run time", () => {
   });
 });
 
-test("a loop over an expression of a symbolic size counts its largest number of turns", () => {
+test("a loop over an expression of a symbolic size counts its largest number of iterations", () => {
   const n = Variable("n", 1, 16);
   const x = Tensor.empty([16, 2]).shrink([[0, n.bind(4)], null]);
   const [item] = createSchedule([x.sum().lazydata]).filter((si) => si.ast[0]?.op === "STORE");

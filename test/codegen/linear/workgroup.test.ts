@@ -68,7 +68,7 @@ describe("items share a reduce", () => {
     expect(opsIn(kernel, "IF")).toHaveLength(5);
     expect(opsIn(kernel, "BARRIER")).toHaveLength(6);
   });
-  test("a number of items that is no power of two", async () => {
+  test("a number of items that is not a power of two", async () => {
     for (const items of [3, 5, 6, 12, 20, 24, 48]) {
       await check(ints([2, 240], items).sum(1), [opt("GROUPTOP", 1, items)]);
     }

@@ -129,7 +129,7 @@ describe("SHARED", () => {
     ]);
     expect(trips(kernel)).toEqual([512]);
   });
-  test("refused: nothing to share, no such axis, too much, twice, an operand that is no box", async () => {
+  test("refused: nothing to share, no such axis, too much, twice, an operand that is not a box", async () => {
     const item = await lastItem(product(float32, [8, 8, 8]));
     const refusal = (...list: OptOp[]) =>
       expect(() => lowered(item, [opt("LOCAL", 0, 4), ...list], gpuTarget(32)));

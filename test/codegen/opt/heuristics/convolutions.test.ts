@@ -193,7 +193,7 @@ test("a GPU before Ampere is given no copies to shared memory, and refuses a lis
 
 describe("few results", () => {
   const groups = (k: Kernel): number => k.globalSize.reduce<number>((n, s) => n * Number(s), 1);
-  test("of a product of matrices: items share its sums, also where these are no long ones", async () => {
+  test("of a product of matrices: items share its sums, also where these are short", async () => {
     // a layer of 10 results on a batch, and the gradient of its weight
     for (const product of [
       empty(512, 576).matmul(empty(576, 10)),
