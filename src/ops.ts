@@ -51,6 +51,8 @@ export interface OpRecord {
   /** same: the type of the last source; bool: a comparison */
   readonly result: "same" | "bool";
   readonly commutative?: true;
+  /** the only types it is defined on: floats, or all others */
+  readonly on?: "floats" | "integers";
   /** op(0, …, 0) is 0, so a zero padding may be moved from the result to the sources */
   readonly padSafe: boolean;
   /** how many operations it is made of, or takes the time of, where that is not one */
@@ -104,7 +106,7 @@ const flat: Gradient = () => [];
 const unary = { group: "UnaryOps", arity: 1, result: "same", padSafe: true } as const;
 const binary = { group: "BinaryOps", arity: 2, result: "same", padSafe: true } as const;
 const comparison = { ...binary, result: "bool", gradient: flat } as const;
-const bits = { ...binary, gradient: flat } as const;
+const bits = { ...binary, on: "integers", gradient: flat } as const;
 
 const RECORDS = {
   NEG: {
@@ -115,6 +117,7 @@ const RECORDS = {
   },
   EXP2: {
     ...unary,
+    on: "floats",
     cost: 16,
     library: "exp2",
     padSafe: false,
@@ -124,6 +127,7 @@ const RECORDS = {
   },
   LOG2: {
     ...unary,
+    on: "floats",
     cost: 24,
     library: "log2",
     padSafe: false,
@@ -133,6 +137,7 @@ const RECORDS = {
   },
   SIN: {
     ...unary,
+    on: "floats",
     cost: 60,
     library: "sin",
     evaluate: float(Math.sin),
@@ -144,6 +149,7 @@ const RECORDS = {
   },
   SQRT: {
     ...unary,
+    on: "floats",
     cost: 6,
     library: "sqrt",
     evaluate: float(Math.sqrt),
@@ -151,13 +157,14 @@ const RECORDS = {
   },
   RECIP: {
     ...unary,
+    on: "floats",
     cost: 5,
     padSafe: false,
     evaluate: float((x) => 1 / x),
     decompose: (a, x) => a.alu("DIV", a.constant(a.dtypeOf(x), 1), x),
     gradient: (a, g, out) => [a.alu("MUL", a.alu("NEG", g), a.alu("MUL", out, out))],
   },
-  TRUNC: { ...unary, library: "trunc", evaluate: float(Math.trunc), gradient: flat },
+  TRUNC: { ...unary, on: "floats", library: "trunc", evaluate: float(Math.trunc), gradient: flat },
 
   ADD: { ...binary, commutative: true, leavesRange: true, evaluate: add, gradient: (_, g) => [g, g] },
   SUB: {
@@ -175,13 +182,14 @@ const RECORDS = {
   },
   DIV: {
     ...binary,
+    on: "floats",
     cost: 5,
     padSafe: false,
     evaluate: (d, a, b) => wrap(d, (a as N) / (b as N)),
     gradient: (a, g, out, _, y) => [a.alu("DIV", g, y), a.alu("NEG", a.alu("DIV", a.alu("MUL", g, out), y))],
   },
   /** the smallest integer divided by -1 is too large by one */
-  IDIV: { ...binary, cost: 10, leavesRange: true, evaluate: idiv, gradient: flat },
+  IDIV: { ...binary, on: "integers", cost: 10, leavesRange: true, evaluate: idiv, gradient: flat },
   MOD: {
     ...binary,
     cost: 10,
@@ -290,6 +298,9 @@ export const isLibraryFunction = (op: AluOp): boolean =>
 export const opRecord = (op: AluOp): OpRecord => OPS[op];
 /** What computing the op once takes, in plain operations: an estimate that choices are made by. */
 export const opCost = (op: AluOp): number => OPS[op].cost ?? 1;
+/** Whether the op means something on values of this type. */
+export const isDefinedOn = (op: AluOp, d: DType): boolean =>
+  OPS[op].on === undefined || (OPS[op].on === "floats") === d.isFloat;
 export const isAluOp = (op: string): op is AluOp => Object.hasOwn(OPS, op);
 
 const group = <K extends AluOp>(g: OpRecord["group"]) =>

@@ -9,6 +9,7 @@ import {
   type AluOp,
   BinaryOps,
   isAluOp,
+  isDefinedOn,
   isLoadOp,
   isReduceOp,
   LoadOps,
@@ -197,14 +198,14 @@ describe("the records", () => {
     for (const [name, record] of Object.entries(OPS)) {
       if (record.arity !== 2) continue;
       const symmetric = pairs
-        .filter(([d]) => isDefined(name as AluOp, d))
+        .filter(([d]) => isDefinedOn(name as AluOp, d))
         .every(([d, a, b]) => record.evaluate(d, a, b) === record.evaluate(d, b, a));
       expect(record.commutative === true, name).toBe(symmetric);
     }
   });
   test("padSafe says what an op makes of zeros", () => {
     for (const [name, record] of Object.entries(OPS)) {
-      const types = [float32, int32].filter((d) => isDefined(name as AluOp, d));
+      const types = [float32, int32].filter((d) => isDefinedOn(name as AluOp, d));
       const zeros = Array.from({ length: record.arity }, () => 0);
       const safe = types.every((d) => record.evaluate(d, ...zeros) === 0);
       expect(record.padSafe, name).toBe(safe);
@@ -218,9 +219,6 @@ describe("the records", () => {
     const comparing = Object.entries(OPS).filter(([, r]) => r.result === "bool");
     expect(comparing.map(([name]) => name)).toEqual(["CMPLT", "CMPEQ", "CMPNE"]);
   });
-  const FLOATS: readonly AluOp[] = ["EXP2", "LOG2", "SIN", "SQRT", "RECIP", "TRUNC", "DIV"];
-  const INTEGERS: readonly AluOp[] = ["IDIV", "AND", "OR", "XOR", "SHL", "SHR"];
-  const isDefined = (op: AluOp, d: DType): boolean => !(d.isFloat ? INTEGERS : FLOATS).includes(op);
 });
 
 describe("names", () => {
@@ -257,7 +255,6 @@ describe("what a target has to spell", () => {
     ...[JSRenderer, WASMRenderer, ClangRenderer, vectors, CUDARenderer, HIPRenderer, MetalRenderer],
     ...[OpenCLRenderer, WGSLRenderer],
   ];
-  const FLOATS: readonly AluOp[] = ["SQRT", "TRUNC", "DIV"];
 
   test("every op without a decomposition, by every target", () => {
     const ops = (Object.keys(OPS) as AluOp[]).filter((op) => opRecord(op).decompose === undefined);
@@ -265,7 +262,7 @@ describe("what a target has to spell", () => {
     expect(ops).not.toContain("SIN");
     for (const op of ops) {
       for (const t of targets)
-        expect(t.has(op, FLOATS.includes(op) ? float32 : int32), `${op} on ${t.name}`).toBe(true);
+        expect(t.has(op, isDefinedOn(op, int32) ? int32 : float32), `${op} on ${t.name}`).toBe(true);
     }
   });
   test("a table without a required op does not pass the type check, one without a decomposed op does", () => {

@@ -5,7 +5,7 @@
 
 import { bounds, type DType, dtypes, floatToIntVia, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
-import { type AluOp, isLibraryFunction, type NativeOps, OPS, opRecord } from "../ops.ts";
+import { type AluOp, isDefinedOn, isLibraryFunction, type NativeOps, OPS, opRecord } from "../ops.ts";
 
 /** The text of an op whose sources have (scalar) type `d`. */
 export type Spell = (d: DType, ...srcs: string[]) => string;
@@ -133,7 +133,7 @@ export function cstyleOps(words: Words): CStyleOps {
   const math =
     (op: AluOp): Spell =>
     (d, ...xs) =>
-      d.isFloat ? words.call(opRecord(op).library ?? refuse(op, d), d, ...xs) : refuse(op, d);
+      words.call(opRecord(op).library ?? refuse(op, d), d, ...xs);
   const functions = (Object.keys(OPS) as AluOp[]).filter(
     (op) => isLibraryFunction(op) && words.functions.has(opRecord(op).library as string),
   );
@@ -142,13 +142,13 @@ export function cstyleOps(words: Words): CStyleOps {
     ...Object.fromEntries(functions.map((op) => [op, math(op)])),
     NEG: (d, a = "") => cut(d, `(-${operand(a)})`),
     SQRT: math("SQRT"),
-    RECIP: (d, a) => (d.isFloat ? `(${literal(words, d, 1)}/${a})` : refuse("RECIP", d)),
+    RECIP: (d, a) => `(${literal(words, d, 1)}/${a})`,
     TRUNC: (d, a = "") => (d.isFloat ? words.call("trunc", d, a) : a),
     ADD: arithmetic("+"),
     SUB: arithmetic("-"),
     MUL: mul,
-    DIV: (d, a, b) => (d.isFloat ? `(${a}/${b})` : refuse("DIV", d)),
-    IDIV: (d, a, b) => (d.isFloat ? refuse("IDIV", d) : cut(d, `(${a}/${b})`)),
+    DIV: infix("/"),
+    IDIV: (d, a, b) => cut(d, `(${a}/${b})`),
     MOD: (d, a = "", b = "") => (d.isFloat ? words.call("fmod", d, a, b) : cut(d, `(${a}%${b})`)),
     // fmax would drop a NaN
     MAX: (d, a, b) => (d.isFloat ? `(((${a}>${b})|(${a}!=${a}))?${a}:${b})` : `((${a}>${b})?${a}:${b})`),
@@ -166,7 +166,11 @@ export function cstyleOps(words: Words): CStyleOps {
   const both = (op: AluOp): Spell => {
     const ofBool = BOOL[op] ?? ((d) => refuse(op, d));
     const ofNumber = number[op] ?? ((d) => refuse(op, d));
-    return (d, ...xs) => (d.kind === "bool" ? ofBool : ofNumber)(d, ...xs);
+    return (d, ...xs) => {
+      // a whole number is its own whole part
+      if (!isDefinedOn(op, d) && op !== "TRUNC") return refuse(op, d);
+      return (d.kind === "bool" ? ofBool : ofNumber)(d, ...xs);
+    };
   };
   const ops = Object.keys(number) as (keyof CStyleOps)[];
   return Object.fromEntries(ops.map((op) => [op, both(op)])) as unknown as CStyleOps;

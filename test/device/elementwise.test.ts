@@ -5,10 +5,11 @@
 import { type DType, dtypes } from "gradloom";
 import { describe } from "vitest";
 import { type Value, wrap } from "../../src/dtype.ts";
-import { type AluOp, opRecord, resultDType } from "../../src/ops.ts";
+import { type AluOp, isLibraryFunction, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { alu, type Column, deviceTest, edges, expectValues, opsOf, rows, showValues } from "./harness.ts";
 
-const APPROXIMATE: readonly AluOp[] = ["EXP2", "LOG2", "SIN"];
+/** exp2, log2, sin: right to a few ulps. */
+const FUNCTIONS = (Object.keys(OPS) as AluOp[]).filter(isLibraryFunction);
 
 /** All pairs of edges, a third operand and a condition that go through theirs at another pace. */
 function operands(d: DType): { a: Value[]; b: Value[]; c: Value[]; cond: Value[] } {
@@ -50,7 +51,7 @@ describe("edge values", () => {
       check(
         device,
         d,
-        opsOf(d).filter((op) => opRecord(op).result === "same" && !APPROXIMATE.includes(op)),
+        opsOf(d).filter((op) => opRecord(op).result === "same" && !FUNCTIONS.includes(op)),
       ),
     );
     deviceTest(`comparison on ${d.name}`, (device) =>
@@ -63,8 +64,6 @@ describe("edge values", () => {
   }
 });
 
-const MATH = { EXP2: (x: number) => 2 ** x, LOG2: Math.log2, SIN: Math.sin } as const;
-
 /** The edges, and a grid over the interesting range of each function. */
 function inputs(d: DType): Value[] {
   const grid = Array.from({ length: 1500 }, (_, i) => (i - 750) * 0.2017);
@@ -74,17 +73,16 @@ function inputs(d: DType): Value[] {
 
 describe("functions", () => {
   for (const d of dtypes.all.filter((x) => x.isFloat)) {
-    deviceTest(`exp2, log2 and sin on ${d.name}`, async (device) => {
+    deviceTest(`${FUNCTIONS.join(", ")} on ${d.name}`, async (device) => {
       // a sine of float64 is promised up to 2^26, of the others everywhere
       const xs = inputs(d).filter((x) => d !== dtypes.float64 || !(Math.abs(Number(x)) > 2 ** 26));
-      const ops = ["EXP2", "LOG2", "SIN"] as const;
       const got = await rows(
         device,
         [{ dtype: d, values: xs }],
-        ops.map((op) => (x) => alu(op, x)),
+        FUNCTIONS.map((op) => (x) => alu(op, x)),
       );
-      ops.forEach((op, k) => {
-        const want = xs.map((x) => MATH[op](Number(x)));
+      FUNCTIONS.forEach((op, k) => {
+        const want = xs.map((x) => Number(opRecord(op).evaluate(dtypes.float64, Number(x))));
         // Math in double is itself off by up to one ulp of float64
         const ulps = d === dtypes.float64 ? 3 : 2;
         expectValues(d, got[k] as Value[], want, (i) => `${op}(${xs[i]})`, { ulps });

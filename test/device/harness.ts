@@ -6,7 +6,7 @@ import { DeviceError, type DType, dtypes, Tensor } from "gradloom";
 import { expect, test } from "vitest";
 import { bounds, scalarOf, type Value, wrap, writeValue } from "../../src/dtype.ts";
 import { LazyBuffer } from "../../src/lazy/lazybuffer.ts";
-import { type AluOp, OPS } from "../../src/ops.ts";
+import { type AluOp, isDefinedOn, OPS } from "../../src/ops.ts";
 import { Buffer } from "../../src/runtime/buffer.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { MOCK } from "../devices/nv/register.ts";
@@ -128,16 +128,13 @@ export function edges(d: DType): Value[] {
 const isFirst = (x: Value, i: number, all: readonly Value[]): boolean =>
   all.findIndex((y) => Object.is(x, y)) === i;
 
-const FLOAT_ONLY: readonly AluOp[] = ["EXP2", "LOG2", "SIN", "SQRT", "RECIP", "DIV", "TRUNC"];
-const INT_ONLY: readonly AluOp[] = ["AND", "OR", "XOR", "SHL", "SHR", "IDIV"];
 const NOT_BOOL: readonly AluOp[] = ["SHL", "SHR"];
 
 /** The ops that a type has. */
 export const opsOf = (d: DType): AluOp[] =>
-  (Object.keys(OPS) as AluOp[]).filter((op) => {
-    if (d.isFloat) return !INT_ONLY.includes(op);
-    return !FLOAT_ONLY.includes(op) && !(d.kind === "bool" && NOT_BOOL.includes(op));
-  });
+  (Object.keys(OPS) as AluOp[]).filter(
+    (op) => isDefinedOn(op, d) && !(d.kind === "bool" && NOT_BOOL.includes(op)),
+  );
 
 // ---- comparison ----
 

@@ -15,7 +15,7 @@ import {
   wrap,
   writeValue,
 } from "../../src/dtype.ts";
-import { type AluOp, OPS, opRecord, resultDType } from "../../src/ops.ts";
+import { type AluOp, isDefinedOn, isLibraryFunction, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
 import type { UOp } from "../../src/uop/node.ts";
@@ -102,15 +102,11 @@ const pairs = (xs: readonly Value[]): [Value, Value][] =>
   xs.flatMap((a) => xs.map((b): [Value, Value] => [a, b]));
 const num = (d: DType, x: number): Value => wrap(d, d.isBig ? BigInt(x) : x);
 
-const FLOAT_ONLY: readonly AluOp[] = ["EXP2", "LOG2", "SIN", "SQRT", "RECIP", "DIV", "TRUNC"];
-const INT_ONLY: readonly AluOp[] = ["AND", "OR", "XOR", "SHL", "SHR", "IDIV"];
 const NOT_BOOL: readonly AluOp[] = ["SHL", "SHR"];
-const APPROXIMATE: readonly AluOp[] = ["EXP2", "LOG2", "SIN"];
 export const opsOf = (d: DType): AluOp[] =>
-  (Object.keys(OPS) as AluOp[]).filter((op) => {
-    if (d.isFloat) return !INT_ONLY.includes(op);
-    return !FLOAT_ONLY.includes(op) && !(d.kind === "bool" && NOT_BOOL.includes(op));
-  });
+  (Object.keys(OPS) as AluOp[]).filter(
+    (op) => isDefinedOn(op, d) && !(d.kind === "bool" && NOT_BOOL.includes(op)),
+  );
 
 // ---- one kernel of all ops on one type ----
 
@@ -178,7 +174,7 @@ export function aluCase(d: DType, ops: readonly AluOp[] = opsOf(d), xs: readonly
       what: `${op} of ${d.name}`,
       dtype: outs[i] as DType,
       values,
-      ulp: APPROXIMATE.includes(op) ? 4 : 0,
+      ulp: isLibraryFunction(op) ? 4 : 0,
     };
   });
   const inputs = order.map((name, i) => ({ dtype: ins[i] as DType, values: columns[name] }));
@@ -416,10 +412,14 @@ export function differences(c: Case, results: readonly Uint8Array[]): string[] {
   return wrong;
 }
 
-/** All cases of a language, by what it supports. */
-export function allCases(native: readonly DType[], movable: readonly DType[]): Case[] {
+/** All cases of a language, by the types and ops that it has. */
+export function allCases(
+  native: readonly DType[],
+  movable: readonly DType[],
+  has: (op: AluOp) => boolean,
+): Case[] {
   return [
-    ...native.map((d) => aluCase(d)),
+    ...native.map((d) => aluCase(d, opsOf(d).filter(has))),
     ...movable.map((d) => castCase(d, movable)),
     ...movable.map((d) => constantCase(d)),
     structureCase(),

@@ -12,7 +12,7 @@ import {
   type Value,
   writeValue,
 } from "../../src/dtype.ts";
-import { type AluOp, OPS, opRecord, resultDType } from "../../src/ops.ts";
+import { type AluOp, isDefinedOn, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { WASMRenderer, wasmRenderer } from "../../src/render/wasm/wasm.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
@@ -116,10 +116,6 @@ function edges(d: DType): Value[] {
   return [...new Set(all)];
 }
 
-const isFloatOnly = (op: AluOp) => ["EXP2", "LOG2", "SIN", "SQRT", "RECIP", "TRUNC", "DIV"].includes(op);
-const isIntOnly = (op: AluOp) => ["IDIV", "AND", "OR", "XOR", "SHL", "SHR"].includes(op);
-const accepts = (op: AluOp, d: DType) => (isFloatOnly(op) ? d.isFloat : isIntOnly(op) ? !d.isFloat : true);
-
 // `evaluate` takes the low bits of a shift count from a double
 const isShift = (op: AluOp) => op === "SHL" || op === "SHR";
 const isSafe = (v: Value) => Number.isSafeInteger(Number(v));
@@ -129,7 +125,7 @@ const plain = (op: AluOp, v: Value): Value => (op === "MAX" && v === 0 ? 0 : v);
 
 describe("ops", () => {
   for (const op of Object.keys(OPS) as AluOp[]) {
-    const types = NATIVE.filter((d) => accepts(op, d));
+    const types = NATIVE.filter((d) => isDefinedOn(op, d));
     const has = types.filter((d) => WASMRenderer.has(op, d));
     if (has.length === 0) {
       test(`${op} is decomposed`, () => expect(opRecord(op).decompose).toBeDefined());
