@@ -186,6 +186,43 @@ const cosineOfTurns = (count) => ({
   count,
 });
 
+/** The logarithm to base 2, by way of a number in [1, 2]. */
+const logarithm2 = (y) => {
+  const e = BigInt(y.toString(2).length) - BITS - 1n;
+  const m = e < 0n ? y << -e : y >> e;
+  return e * ONE + div(2n * atanh(div(m - ONE, m + ONE)), LN2);
+};
+const TWO_BY_ROOT_PI = div(2n * ONE, sqrt(PI));
+/** x - x^3/3 + x^5/(2! 5) - …: for the x that matter here the terms grow to 2^50, so that 190 bits are left */
+const erf = (x) => {
+  const z = mul(x, x);
+  let [term, sum] = [x, 0n];
+  for (let k = 1n; term !== 0n; k++) {
+    sum += term / (2n * k - 1n);
+    term = -mul(term, z) / k;
+  }
+  return mul(TWO_BY_ROOT_PI, sum);
+};
+/** erf(x) = x + x p(z), z = x^2, up to 1 */
+const erfNear = (count) => ({
+  g: (z) => {
+    const x = sqrt(z);
+    return div(erf(x), x) - ONE;
+  },
+  weight: (z) => div(sqrt(z), erf(sqrt(z))),
+  a: ONE / 1000000n,
+  b: ONE,
+  count,
+});
+/** erf(x) = 1 - 2^p(x - 1), from 1 to where it is 1 */
+const erfFar = (count, end) => ({
+  g: (u) => logarithm2(ONE - erf(u + ONE)),
+  weight: (u) => div(mul(LN2, ONE - erf(u + ONE)), erf(u + ONE)),
+  a: 0n,
+  b: end - ONE,
+  count,
+});
+
 /** A number as a sum of doubles of `bits` bits each, the last of 53: times short integers they are exact. */
 function parts(name, x, bits, count, last53) {
   const out = [];
@@ -219,6 +256,10 @@ report("sin of turns, float32 through float64", sineOfTurns(4), double);
 report("cos of turns, float32 through float64", cosineOfTurns(4), double);
 report("sin float64", sine(6), double);
 report("cos float64", cosine(6), double);
+report("erf float32, near", erfNear(7), Math.fround);
+report("erf float64, near", erfNear(13), double);
+report("erf float32, far", erfFar(7, 4n * ONE), Math.fround);
+report("erf float64, far", erfFar(19, 6n * ONE), double);
 console.log(`1/ln 2 - 1: ${toDouble(div(ONE, LN2) - ONE)}, 2/pi: ${toDouble(div(2n * ONE, PI))}`);
 parts("pi/2 in parts", PI / 2n, 27, 5, true);
 raster("1/(2 pi) in parts", div(ONE, 2n * PI), 2, 28, 6);

@@ -5,7 +5,7 @@
 // names.
 
 import { bounds, type DType, dtypes, type Value, wrap } from "./dtype.ts";
-import { exp2, log2, sin } from "./transcendental.ts";
+import { erf, erfOfNumber, exp2, log2, sin } from "./transcendental.ts";
 
 /**
  * The algebra in which decompositions and gradients are written: `T` is a UOp in codegen, a Tensor in
@@ -23,7 +23,7 @@ export interface Algebra<T> {
   isNotPositive?(x: T): boolean;
 }
 
-export type UnaryOp = "NEG" | "EXP2" | "LOG2" | "SIN" | "SQRT" | "RECIP" | "TRUNC";
+export type UnaryOp = "NEG" | "EXP2" | "LOG2" | "SIN" | "ERF" | "SQRT" | "RECIP" | "TRUNC";
 export type BinaryOp =
   | "ADD"
   | "SUB"
@@ -146,6 +146,19 @@ const RECORDS = {
     gradient: (a, g, _, x) => [
       a.alu("MUL", g, a.alu("SIN", a.alu("SUB", a.constant(a.dtypeOf(g), Math.PI / 2), x))),
     ],
+  },
+  ERF: {
+    ...unary,
+    on: "floats",
+    cost: 44,
+    library: "erf",
+    evaluate: float(erfOfNumber),
+    decompose: erf,
+    gradient: (a, g, _, x) => {
+      const constant = (c: number) => a.constant(a.dtypeOf(g), c);
+      const power = a.alu("MUL", a.alu("MUL", x, x), constant(-Math.LOG2E));
+      return [a.alu("MUL", g, a.alu("MUL", a.alu("EXP2", power), constant(2 / Math.sqrt(Math.PI))))];
+    },
   },
   SQRT: {
     ...unary,

@@ -60,6 +60,12 @@ const MEANING: Readonly<Record<AluOp, readonly Row[]>> = {
     [float32, [-1], NaN], [float32, [Infinity], Infinity], [float32, [2 ** -149], -149], [float64, [2 ** -1074], -1074],
     [float16, [3], 1.5849609375],
   ],
+  ERF: [
+    [float32, [0], 0], [float32, [-0], -0], [float32, [1], 0.8427007794380188], [float32, [-0.5], -0.5204998850822449],
+    [float32, [Infinity], 1], [float32, [-Infinity], -1], [float32, [NaN], NaN], [float32, [4], 1],
+    [float64, [2], 0.9953222650189527], [float64, [5.5], 0.9999999999999927], [float64, [6], 1],
+    [float16, [0.25], 0.2763671875], [bfloat16, [-3], -1],
+  ],
   SIN: [
     [float32, [0], 0], [float32, [-0], -0], [float32, [Infinity], NaN], [float32, [NaN], NaN],
     [float32, [1], 0.8414709568023682], [float64, [1], 0.8414709848078965], [float16, [1], 0.84130859375],

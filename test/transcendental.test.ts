@@ -1,17 +1,17 @@
-// How far exp2, log2 and sin are from the truth, in units in the last place, measured on kernels of the WASM
-// renderer. float32 is compared with Math in double; float64 with fixed point of 320 bits on BigInt.
+// How far exp2, log2, sin and erf are from the truth, in units in the last place, measured on kernels of the WASM
+// renderer. float32 is compared with functions of doubles; float64 with fixed point of 320 bits on BigInt.
 
 import { describe, expect, test } from "vitest";
 import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value } from "../src/dtype.ts";
 import { type Algebra, type AluOp, opRecord, resultDType } from "../src/ops.ts";
 import { WASMRenderer } from "../src/render/wasm/wasm.ts";
-import { exp2, log2, sin } from "../src/transcendental.ts";
+import { erf, erfOfNumber, exp2, log2, sin } from "../src/transcendental.ts";
 import { UOpArena } from "../src/uop/arena.ts";
 import { UOpGraph } from "../src/uop/list.ts";
 import type { UOp } from "../src/uop/node.ts";
 
 const { float32, float64, int32 } = dtypes;
-const FUNCTIONS = { exp2, log2, sin } as const;
+const FUNCTIONS = { exp2, log2, sin, erf } as const;
 type Name = keyof typeof FUNCTIONS;
 
 const CHUNK = 1 << 16;
@@ -58,7 +58,13 @@ function compile(name: Name, d: DType): Run {
 
 // ---- float32 ----
 
-const MATH: Record<Name, (x: number) => number> = { exp2: (x) => 2 ** x, log2: Math.log2, sin: Math.sin };
+const MATH: Record<Name, (x: number) => number> = {
+  exp2: (x) => 2 ** x,
+  log2: Math.log2,
+  sin: Math.sin,
+  // compared with the truth below
+  erf: erfOfNumber,
+};
 const word = new Uint32Array(1);
 const single = new Float32Array(word.buffer);
 const float = (bits: number): number => {
@@ -136,12 +142,17 @@ const HARD32: Record<Name, Float32Array[]> = {
     ),
     around([2.7104134402515062e38, 3.4028234663852886e38], 2000),
   ],
+  erf: [
+    between(-4.2, 4.2, 1_000_000),
+    between(-1, 1, 500_000),
+    around([1, -1, 3.8325068950653076, 4, 1e-30], 20_000),
+  ],
 };
 
 describe("float32", () => {
   const everywhere = spread(2039);
   // sin is promised to 4 ulp up to 2^20 only; it holds for every float32
-  const LIMIT: Record<Name, number> = { exp2: 1.3, log2: 1.5, sin: 0.6 };
+  const LIMIT: Record<Name, number> = { exp2: 1.3, log2: 1.5, sin: 0.6, erf: 1.4 };
   test.each(Object.keys(FUNCTIONS) as Name[])("%s", (name) => {
     const run = compile(name, float32);
     const results = [everywhere, ...HARD32[name]].map((xs) => worst32(name, run, xs));
@@ -225,7 +236,22 @@ const TRUTH: Record<Name, (x: number) => Exact> = {
       : sum(r, (t, k) => -mul(t, z) / (2n * k * (2n * k + 1n)));
     return { m: BigInt.asUintN(2, n) >= 2n ? -series : series, e: -P };
   },
+  erf: (x) => {
+    const y = fixed(x);
+    const z = mul(y, y);
+    let [term, total] = [y, 0n];
+    for (let k = 1n; term !== 0n && term !== -1n; k++) {
+      total += term / (2n * k - 1n);
+      term = -mul(term, z) / k;
+    }
+    return { m: (2n * total * ONE) / squareRoot(PI), e: -P };
+  },
 };
+function squareRoot(a: bigint): bigint {
+  let x = ONE;
+  for (let i = 0; i < 20; i++) x = (x + (a * ONE) / x) / 2n;
+  return x;
+}
 
 function ulps64(got: number, want: Exact): number {
   const digits = (want.m < 0n ? -want.m : want.m).toString(2).length;
@@ -269,10 +295,16 @@ const HARD64: Record<Name, number[]> = {
     ...range(400, (k) => 1.1 * 2 ** -(k / 4)),
     ...range(2000, () => (random() * 2 - 1) * 2 ** 26),
   ].filter((x) => x !== 0),
+  erf: [
+    ...range(4000, () => random() * 14 - 7),
+    ...range(3000, () => random() * 2 - 1),
+    ...range(600, (k) => near(k < 300 ? 1 : -1, (k % 300) - 150)),
+    ...range(200, (k) => 1.1 * 2 ** -(k / 4)),
+  ].filter((x) => x !== 0),
 };
 
 describe("float64", () => {
-  const LIMIT: Record<Name, number> = { exp2: 1.5, log2: 1.5, sin: 2 };
+  const LIMIT: Record<Name, number> = { exp2: 1.5, log2: 1.5, sin: 2, erf: 1.2 };
   test.each(Object.keys(FUNCTIONS) as Name[])("%s", (name) => {
     const xs = Float64Array.from(HARD64[name]);
     const ys = compile(name, float64)(xs);
@@ -283,6 +315,12 @@ describe("float64", () => {
     });
     console.log(`${name} of float64: ${ulp.toFixed(3)} ulp at ${at}, of ${xs.length} values`);
     expect(ulp).toBeLessThan(LIMIT[name]);
+  });
+
+  test("erf of a number of JavaScript", () => {
+    const errors = HARD64.erf.map((x) => ulps64(erfOfNumber(x), TRUTH.erf(x)));
+    console.log(`erf of a number: ${Math.max(...errors).toFixed(3)} ulp`);
+    expect(Math.max(...errors)).toBeLessThan(1.2);
   });
 
   test("sin beyond 2^26 loses digits slowly and stays within [-1, 1]", () => {
@@ -328,9 +366,10 @@ const FUSED: Algebra<Typed> = {
   },
 };
 
-test.each(["exp2", "log2"] as const)("%s of float32 with fused products is no worse", (name) => {
+test.each(["exp2", "log2", "erf"] as const)("%s of float32 with fused products is no worse", (name) => {
   const run: Run = (xs) => Float32Array.from(xs, (v) => Number(FUNCTIONS[name](FUSED, { d: float32, v }).v));
-  const xs = name === "exp2" ? between(-150, 128, 60_000) : between(0.5, 2, 60_000);
+  const [low, high] = { exp2: [-150, 128], log2: [0.5, 2], erf: [-4.5, 4.5] }[name] as [number, number];
+  const xs = between(low, high, 60_000);
   const special = Float32Array.from([NaN, Infinity, -Infinity, 0, -0, 128, -150, 2 ** -149, 1]);
   for (const some of [xs, special]) expect(worst32(name, run, some).ulp).toBeLessThan(1.3);
 });
@@ -399,6 +438,19 @@ describe.each([float32, float64].map((d) => [d.name, d] as const))("special valu
       [NaN, NaN],
       [min, min],
       [-min, -min],
+    ],
+    erf: [
+      [0, 0],
+      [-0, -0],
+      [Infinity, 1],
+      [-Infinity, -1],
+      [NaN, NaN],
+      [min, min],
+      [-min, -min],
+      [max, 1],
+      [-max, -1],
+      [6, 1],
+      [-6, -1],
     ],
   };
   test.each(Object.keys(FUNCTIONS) as Name[])("%s", (name) => {

@@ -67,7 +67,7 @@ const overloaded =
   };
 
 /** Of the functions that ops.ts could do without, those that C and the languages after it have. */
-const FUNCTIONS: ReadonlySet<string> = new Set(["exp2", "log2", "sin"]);
+const FUNCTIONS: ReadonlySet<string> = new Set(["exp2", "log2", "sin", "erf"]);
 
 const XYZW = "xyzw";
 const HEX = "0123456789abcdef";
@@ -139,7 +139,7 @@ export const ClangLanguage: CStyleLanguage = {
 /** The precise namespace keeps its accuracy whatever the host says about fast math. */
 const metalWords: Words = {
   typeName: typeNames({ ...GPU_TYPES, bool: "bool" }),
-  functions: FUNCTIONS,
+  functions: new Set(["exp2", "log2", "sin"]),
   call: overloaded("precise::"),
   infinity: "INFINITY",
   nan: "NAN",

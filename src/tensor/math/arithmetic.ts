@@ -77,7 +77,7 @@ function binaryAlu(
   const [a, b] = operands(self, method, [other], dtype) as [Tensor, Tensor];
   return alu(a, op, b);
 }
-function floatAlu(self: Tensor, op: AluOp): Tensor {
+export function floatAlu(self: Tensor, op: AluOp): Tensor {
   return alu(cast(self, toFloat(self.dtype)), op);
 }
 /**

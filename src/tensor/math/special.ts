@@ -14,6 +14,7 @@ import {
   div,
   eq,
   exp,
+  floatAlu,
   floor,
   gt,
   le,
@@ -194,15 +195,7 @@ function erfNear(self: Tensor): Tensor {
   return mul(self, polynomial(mul(self, self), forType(self.dtype, ERF)));
 }
 export function erf(self: Tensor): Tensor {
-  return unary(
-    self,
-    (x) => {
-      const size = abs(x);
-      const far = copysign(rsub(erfcTail(clamp(size, 1, 10)), 1), x);
-      return where(gt(size, 1), far, erfNear(x));
-    },
-    (x) => mul(exp(neg(mul(x, x))), 2 / Math.sqrt(Math.PI)),
-  );
+  return floatAlu(self, "ERF");
 }
 export function erfc(self: Tensor): Tensor {
   return unary(
