@@ -155,4 +155,8 @@ export class LoopNest {
   work(): number {
     return this.bodies.reduce((n, b) => n + b.iterations * (1 + b.alus.length), 0);
   }
+  /** Whether there is enough to do for a second thread before it has woken up. */
+  isLarge(): boolean {
+    return this.work() >= this.target.core.wakeOperations;
+  }
 }

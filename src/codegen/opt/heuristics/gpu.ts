@@ -77,14 +77,13 @@ const divisor = (size: number, most: number): number =>
 /** Iterations of a loop of so many that are written out together. */
 const unrolled = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
-export const gpuLists: Heuristic = (lowered, target) => {
+/** Lists are made when they are asked for: most kernels take the first. */
+export const gpuLists: Heuristic = function* (lowered, target) {
   const { gpu } = target;
-  if (gpu === undefined) return [];
-  return [
-    ...productLists(lowered, target, gpu),
-    ...convolutionLists(lowered, target, gpu),
-    new GpuHeuristic(lowered, target, gpu).choose(),
-  ];
+  if (gpu === undefined) return;
+  yield* productLists(lowered, target, gpu);
+  yield* convolutionLists(lowered, target, gpu);
+  yield new GpuHeuristic(lowered, target, gpu).choose();
 };
 
 class GpuHeuristic {

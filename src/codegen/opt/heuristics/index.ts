@@ -8,7 +8,7 @@ import type { Target } from "../../target.ts";
 import type { OptOp } from "../opts.ts";
 
 /** `inPlace`: the kernel writes what it reads, so it must not compute anything twice. */
-export type Heuristic = (lowered: Lowered, target: Target, inPlace: boolean) => readonly OptOp[][];
+export type Heuristic = (lowered: Lowered, target: Target, inPlace: boolean) => Iterable<readonly OptOp[]>;
 
 export const chooseLists: Heuristic = (lowered, target, inPlace) =>
   target.heuristic(lowered, target, inPlace);

@@ -29,6 +29,17 @@ test("a list that lowering refuses falls back to the next one, on every device",
     expect(toFastKernel(ast, { ...target, heuristic }, false).opts, target.name).toEqual([good]);
   }
 });
+test("a list is only made if those before it were refused", () => {
+  const made: number[] = [];
+  const heuristic: Heuristic = function* () {
+    for (const lanes of [7, 4, 2]) {
+      made.push(lanes);
+      yield [{ ...good, lanes }];
+    }
+  };
+  toFastKernel(ast, { ...CUDARenderer, heuristic }, false);
+  expect(made).toEqual([7, 4]);
+});
 test("where all are refused, there is the kernel without any", () => {
   for (const target of TARGETS) {
     expect(toFastKernel(ast, { ...target, heuristic: () => [[refused]] }, false).opts, target.name).toEqual(
@@ -38,6 +49,6 @@ test("where all are refused, there is the kernel without any", () => {
 });
 test("on a CPU, threads share a kernel even where the rest of its list is refused", () => {
   const large = createSchedule([Tensor.empty([1 << 20], { device: "JS" }).add(1).lazydata]).at(-1)?.ast ?? [];
-  const lists = chooseLists(prepare(large, [], WASMRenderer), WASMRenderer, false);
+  const lists = [...chooseLists(prepare(large, [], WASMRenderer), WASMRenderer, false)];
   expect(lists.map((l) => l.map((o) => o.op))).toEqual([["UPCAST", "THREAD"], ["THREAD"]]);
 });

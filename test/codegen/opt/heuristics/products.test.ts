@@ -151,7 +151,7 @@ describe("on a smaller GPU", () => {
       const kernel = toFastKernel(astOf(t), small, false);
       const threads = kernel.localSize.reduce((a, b) => a * b, 1);
       expect(threads, showOpts(kernel.opts)).toBeLessThanOrEqual(1024);
-      const lists = chooseLists(prepare(astOf(t), [], small), small, false).map((l) => showOpts(l));
+      const lists = [...chooseLists(prepare(astOf(t), [], small), small, false)].map((l) => showOpts(l));
       expect(new Set(lists).size, lists.join("\n")).toBe(lists.length);
     }
   });
