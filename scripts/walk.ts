@@ -23,9 +23,10 @@ const WIDTH = 108;
 
 /** What each pass of the walk did, in a sentence. A pass that is not named here had nothing to do. */
 const WHY: Readonly<Record<string, string>> = {
-  lower:
-    "Loops are ranges; KEEP, UPCAST and GROUP have split them. The exp is computed once, into an array " +
-    "(KEEP), summed from where it is computed and divided from where it is kept.",
+  lower: "Loops are ranges; UPCAST and GROUP have split them. The exp is computed in two of them.",
+  "kept values":
+    "KEEP: the exp is computed once, into an array, summed from where it is computed and divided from where " +
+    "it is kept.",
   decompose:
     "C has no vector instruction for exp2: it becomes a polynomial, by the record of the op in src/ops.ts.",
   expand:
@@ -47,6 +48,18 @@ function wrapped(text: string): string {
     .split("\n")
     .flatMap((line) => wrap(line, further(line)))
     .join("\n");
+}
+
+/** Passes whose graph is so much like that of the next pass that a sentence does. */
+const UNSHOWN: ReadonlySet<string> = new Set(["lower"]);
+
+/** What a pass left, without the line of loops where that is the one before it. */
+function shown({ pass, text }: PassRecord, before: PassRecord | undefined): string[] {
+  if (UNSHOWN.has(pass)) return [];
+  const loops = (r: PassRecord | undefined): string | undefined =>
+    r === undefined || UNSHOWN.has(r.pass) ? undefined : r.text().split("\n")[0];
+  const lines = text().split("\n");
+  return [fence("text", wrapped((lines[0] === loops(before) ? lines.slice(1) : lines).join("\n")))];
 }
 
 /** A paragraph. */
@@ -82,7 +95,7 @@ export function walk(): string {
     ),
     ...graphs
       .filter((r) => r.isChanged)
-      .flatMap((r) => [prose(`**${r.pass}.** ${WHY[r.pass] ?? ""}`), fence("text", wrapped(r.text()))]),
+      .flatMap((r, i, all) => [prose(`**${r.pass}.** ${WHY[r.pass] ?? ""}`), ...shown(r, all[i - 1])]),
     prose(
       `Nothing to do for: ${idle.join(", ")}. **linearize** places each node in the outermost loop it can stand ` +
         `in, and **render** spells the list of ${kernel.uops.uops.length} UOps (\`DEBUG=5\` prints it):`,

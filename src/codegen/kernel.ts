@@ -15,11 +15,8 @@ import { countBytes, countOps } from "./analysis/cost.ts";
 import { linearize } from "./linear/linearize.ts";
 import { type Lowered, lower } from "./lower/lower.ts";
 import { chooseLists } from "./opt/heuristics/index.ts";
-import { swapSums } from "./opt/interchange.ts";
-import type { OptOp } from "./opt/opts.ts";
-import { packOperands } from "./opt/pack.ts";
-import { shareLoads } from "./opt/shared.ts";
-import { useTensorCores } from "./opt/tensorcore.ts";
+import type { OptOp, OptOpName } from "./opt/opts.ts";
+import { recordOf } from "./opt/record.ts";
 import { type Pass, type PassContext, runPasses, timed } from "./pass.ts";
 import { blockSums } from "./passes/blocksums.ts";
 import { coalesce } from "./passes/coalesce.ts";
@@ -37,15 +34,27 @@ const onSink = (name: string, run: (graph: Lowered, context: PassContext) => Low
   },
 });
 
+/** The graph transformation of the ops of a name; the target has the record that says what it is. */
+const optOp = (op: OptOpName, name: string): Pass => ({
+  name,
+  run: (graph, { opts, target }) => {
+    const record = recordOf(target, op);
+    const named = opts.filter((o) => o.op === op);
+    return named.reduce((g, o, index) => record?.transform?.(g, o, { opts, target, index }) ?? g, graph);
+  },
+});
+
 /** From the graph that lower made to the one that linearize lists. */
 export const PASSES: readonly Pass[] = [
+  // it knows values by the nodes that lower made
+  optOp("KEEP", "kept values"),
   // what a kernel is before anybody chose OptOps for it: the heuristics look at it here
   onSink("one-hot sums", ({ sink, arena }) => pickOneHot(sink, arena)),
   // OptOps that change the graph; without them there is nothing to do
-  onSink("operand packing", (graph, { opts, target }) => packOperands(graph, opts, target)),
-  onSink("loop interchange", (graph, { opts, target }) => swapSums(graph, opts, target)),
-  { name: "tensor cores", run: (graph, { opts, target }) => useTensorCores(graph, opts, target) },
-  onSink("shared memory", (graph, { opts }) => shareLoads(graph, opts)),
+  optOp("PACK", "operand packing"),
+  optOp("INTERCHANGE", "loop interchange"),
+  optOp("TC", "tensor cores"),
+  optOp("SHARED", "shared memory"),
   // what every kernel goes through
   onSink("block sums", blockSums),
   onSink("decompose", ({ sink, arena }, { target }) => decompose(sink, target, arena)),
@@ -53,7 +62,7 @@ export const PASSES: readonly Pass[] = [
   onSink("coalesce", ({ sink, arena }, { target: { gpu } }) => (gpu ? coalesce(sink, arena, gpu) : sink)),
 ];
 /** The passes before the heuristics' look at the kernel. */
-const BEFORE_OPTS = 1;
+const BEFORE_OPTS = 2;
 
 export interface Kernel {
   readonly name: string;

@@ -8,6 +8,7 @@ import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
 import type { UOp } from "../uop/node.ts";
 import type { Heuristic } from "./opt/heuristics/index.ts";
+import type { OptRecord } from "./opt/record.ts";
 
 /**
  * native: arithmetic in the type itself. storage: loads, stores and casts only, arithmetic goes through
@@ -151,6 +152,8 @@ export interface Target {
   readonly saturatingCast: boolean;
   /** an integer division by zero is harmless; otherwise it is guarded */
   readonly safeDivision: boolean;
+  /** the OptOps that its kernels can have */
+  readonly optOps: readonly OptRecord[];
   /**
    * gives the lists of OptOps for a kernel: each target names its own, so that a program only loads those it
    * needs

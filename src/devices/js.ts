@@ -2,6 +2,7 @@
 // compared with. Its parts are in js/: the interpreter of one thread, workgroups, shared memory that finds
 // races.
 
+import { CPU_OPS } from "../codegen/opt/cpuops.ts";
 import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
 import { COMMON_CORE, type Renderer, sourceOf } from "../codegen/target.ts";
 import { InternalError } from "../errors.ts";
@@ -22,6 +23,7 @@ export const JSRenderer: Renderer = {
   has: () => true,
   saturatingCast: true,
   safeDivision: true,
+  optOps: CPU_OPS,
   heuristic: cpuLists,
   core: COMMON_CORE,
   simd: undefined,

@@ -5,8 +5,8 @@
 
 import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
-import { isExactEnough } from "../codegen/opt/mma.ts";
-import { type OptOp, type SplitName, showOpts, splitBy } from "../codegen/opt/opts.ts";
+import { parseOpts } from "../codegen/opt/list.ts";
+import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
 import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
@@ -15,8 +15,6 @@ import type { Compiled } from "../runtime/device.ts";
 import { kindOf } from "../runtime/registry.ts";
 import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import { evaluate, type Variable } from "../shape/symbolic.ts";
-import { isLane } from "../uop/axis.ts";
-import type { TensorCore } from "../uop/matrix.ts";
 
 /** Longer lists of UOps take longer to compile than they could win. */
 const MAX_UOPS = 4000;
@@ -40,7 +38,7 @@ export function* searchKernel(
 ): Step<Kernel> {
   const key = keyOf(ast, device, renderer, inPlace, width);
   const known = yield* settle(recall(key));
-  const list = known === undefined ? undefined : parse(known);
+  const list = known === undefined ? undefined : parseOpts(known, renderer);
   if (list !== undefined) {
     const kernel = fitting(ast, list, renderer);
     if (kernel !== undefined) return kernel;
@@ -59,17 +57,6 @@ function keyOf(
   const { simd } = renderer;
   const facts = [kindOf(device.name), renderer.name, simd?.widths.join(), inPlace, width];
   return `gradloom 2|${facts.join("|")}|${astKey(ast)}`;
-}
-
-/** A list as it was kept; undefined if the text is not a list of OptOps. */
-function parse(text: string): OptOp[] | undefined {
-  try {
-    const list: unknown = JSON.parse(text);
-    const isOpt = (o: unknown): o is OptOp => typeof o === "object" && o !== null && "op" in o;
-    return Array.isArray(list) && list.every(isOpt) ? list : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 class Search {
@@ -95,7 +82,9 @@ class Search {
     this.#renderer = renderer;
     this.#inPlace = inPlace;
     this.#buffers = buffers;
-    this.#actions = this.#allActions();
+    const plain = prepare(ast, [], renderer);
+    const context = { target: renderer, inPlace };
+    this.#actions = renderer.optOps.flatMap((op) => op.candidates(plain, context));
   }
 
   *run(width: number): Step<Kernel> {
@@ -155,57 +144,6 @@ class Search {
       if (seconds > 4 * best) break;
     }
     return [{ kernel, seconds }];
-  }
-
-  /** The numbers of those that compute as exactly as was asked for. */
-  #tensorCores(): number[] {
-    const cores = this.#renderer.gpu?.tensorCores ?? [];
-    return range(cores.length).filter((i) => isExactEnough(cores[i] as TensorCore));
-  }
-
-  /** Every op on every axis with amounts that divide it. */
-  #allActions(): OptOp[] {
-    const { axes, stages } = prepare(this.#ast, [], this.#renderer);
-    const kept = new Map(stages.map((s) => [s.home.axis, s.elements]));
-    const { hasThreads, hasLocal, gpu } = this.#renderer;
-    const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
-    const reduces = axes.filter((a) => a.kind === "reduce").map((a) => a.of);
-    return axes.flatMap(({ of: axis, size, kind }): OptOp[] => {
-      if (typeof size !== "number" || isLane({ kind })) return [];
-      const amounts = [2, 3, 4, 5, 8, 16].filter((n) => size % n === 0);
-      const with_ = (op: SplitName): OptOp[] => amounts.map((n) => splitBy(op, axis, n));
-      const elements = kept.get(axis);
-      const keep = elements === undefined ? [] : [{ op: "KEEP", axis, elements } as const];
-      const groups = hasLocal ? [32, 64, 128, 256].filter((n) => n <= size) : [];
-      const shared = groups.map(
-        (threads): OptOp => ({ op: kind === "reduce" ? "GROUPTOP" : "LOCAL", axis, threads }),
-      );
-      const turns = gpu?.hasAsyncCopy === true ? [1, 2, 3] : [];
-      const ahead = turns.map((stages): OptOp => ({ op: "SHARED", axis, stages }));
-      const cores = this.#tensorCores().map((core): OptOp => ({ op: "TC", axis, core }));
-      if (kind === "reduce")
-        return [...with_("UNROLL"), ...with_("GROUP"), ...keep, ...shared, ...ahead, ...cores];
-      const swaps = outputs
-        .filter((o) => o > axis)
-        .map((other): OptOp => ({ op: "SWAP", axis, with: other }));
-      const interchanges = (hasLocal ? [] : reduces).map(
-        (reduce): OptOp => ({ op: "INTERCHANGE", axis, reduce }),
-      );
-      const pads =
-        size % 4 !== 0 && size > 4 && !this.#inPlace ? [{ op: "PADTO", axis, multiple: 4 } as const] : [];
-      const threads = hasThreads ? [{ op: "THREAD", axis, least: 1 } as const] : [];
-      const pack = hasLocal ? [] : [{ op: "PACK", axis } as const];
-      return [
-        ...with_("UPCAST"),
-        ...with_("LOCAL"),
-        ...(hasLocal ? shared : []),
-        ...pads,
-        ...threads,
-        ...pack,
-        ...swaps,
-        ...interchanges,
-      ];
-    });
   }
 }
 

@@ -1,6 +1,8 @@
 // The C-like languages as tables: what each calls its types, functions, address spaces and work items, and
 // the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
 
+import { CPU_OPS, GRID_OPS } from "../codegen/opt/cpuops.ts";
+import { GPU_OPS } from "../codegen/opt/gpuops.ts";
 import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
 import { gpuLists } from "../codegen/opt/heuristics/gpu.ts";
 import { COMMON_CORE, type Renderer, type Support, type Target } from "../codegen/target.ts";
@@ -410,6 +412,7 @@ const renderer = (
   saturatingCast: false,
   safeDivision: false,
   hasThreads: false,
+  optOps: limits.hasLocal ? GRID_OPS : CPU_OPS,
   heuristic: cpuLists,
   core: COMMON_CORE,
   simd: undefined,
@@ -473,6 +476,7 @@ const cudaRenderer = renderer(
  */
 export const CUDARenderer: Renderer<string> = {
   ...cudaRenderer,
+  optOps: GPU_OPS,
   heuristic: gpuLists,
   gpu: nvidiaGpu(90, { computeUnits: 132 }),
   has: (op, d) => cudaRenderer.has(op, d) && (op !== "MULACC" || !isFused(scalarOf(d))),

@@ -3,6 +3,7 @@
 // casts and NaN are spelt out. bool buffers hold one byte an element, four to a word; other types narrower
 // than 32 bits (but f16, where the device has it) and 64-bit types are refused by `support`.
 
+import { GRID_OPS } from "../codegen/opt/cpuops.ts";
 import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
 import { COMMON_CORE, type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
@@ -362,6 +363,7 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer<string> => {
     has: (op) => Object.hasOwn(NUMBER, op),
     saturatingCast: true,
     safeDivision: false,
+    optOps: GRID_OPS,
     heuristic: cpuLists,
     core: COMMON_CORE,
     simd: undefined,

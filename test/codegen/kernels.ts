@@ -4,9 +4,12 @@
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
+import { GRID_OPS } from "../../src/codegen/opt/cpuops.ts";
+import { GPU_OPS } from "../../src/codegen/opt/gpuops.ts";
 import { gpuLists } from "../../src/codegen/opt/heuristics/gpu.ts";
 import { MMA } from "../../src/codegen/opt/mma.ts";
-import { type OptOp, type OptOpName, PARAMETERS, showOpts } from "../../src/codegen/opt/opts.ts";
+import { type OptOp, type OptOpName, showOpts } from "../../src/codegen/opt/opts.ts";
+import { OPT_OPS } from "../../src/codegen/opt/registry.ts";
 import type { Renderer, Support } from "../../src/codegen/target.ts";
 import { dtypes, type Value } from "../../src/dtype.ts";
 import { nvidiaGpu } from "../../src/render/nvidia.ts";
@@ -49,7 +52,7 @@ export async function runKernel(item: ScheduleItem, kernel: Kernel): Promise<Val
 
 /** An op by the values of its parameters, in their order: opt("UPCAST", 0, 4) has 4 lanes on axis 0. */
 export function opt(op: OptOpName, ...values: number[]): OptOp {
-  const names: readonly string[] = Object.hasOwn(PARAMETERS, op) ? PARAMETERS[op] : ["axis", "amount"];
+  const names = Object.keys(OPT_OPS.find((r) => r.name === op)?.params ?? { axis: 0, amount: 0 });
   return { op, ...Object.fromEntries(names.map((name, i) => [name, values[i]])) } as OptOp;
 }
 /** The values of the parameters of an op, in their order. */
@@ -124,6 +127,7 @@ export function gridAsLoops(kernel: Kernel): Kernel {
 export const gridTarget = (): Renderer => ({
   ...rendererOf("JS"),
   name: "GRID",
+  optOps: GRID_OPS,
   hasLocal: true,
   globalMax: [65535, 65535, 65535],
   localMax: [256, 256, 64],
@@ -134,6 +138,7 @@ export const gridTarget = (): Renderer => ({
 export const gpuTarget = (warp: number): Renderer => ({
   ...gridTarget(),
   name: `GPU${warp}`,
+  optOps: GPU_OPS,
   localMax: [1024, 1024, 64],
   sharedMax: 49152,
   heuristic: gpuLists,

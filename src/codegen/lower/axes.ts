@@ -5,7 +5,9 @@
 import { add, idiv, mentions, mul, type Sint, sub, Variable } from "../../shape/symbolic.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import type { Axis, Expr, Range } from "../../uop/node.ts";
-import { type OptOp, splitAxis } from "../opt/opts.ts";
+import type { OptOp } from "../opt/opts.ts";
+import { splitAxis } from "../opt/split.ts";
+import type { Target } from "../target.ts";
 import type { Indexes } from "./indexes.ts";
 
 /** A dim, or several merged ones, as the loops it became. */
@@ -36,8 +38,7 @@ interface Threads {
 
 export interface SplitterOptions {
   readonly opts: readonly OptOp[];
-  /** the target runs a grid: a workgroup may be wider than what is left of an axis */
-  readonly hasGrid: boolean;
+  readonly target: Target;
   /** the side of a matrix that a warp multiplies, by the number of its axis */
   readonly tiles: ReadonlyMap<number, number>;
 }
@@ -71,9 +72,10 @@ export class AxisSplitter {
     if (size === 1) return { dims, at: 0, ranges: [], threads: [], inBounds: undefined };
     const of = this.#numbered++;
     const output = reduce === undefined;
-    const { opts, hasGrid, tiles } = this.#options;
+    const { opts, target, tiles } = this.#options;
     const tile = tiles.get(of) ?? 1;
-    const { rest, padded, ragged, ...parts } = splitAxis(opts, of, size, output, hasGrid, tile);
+    const axis = { number: of, size, isOutput: output, tile };
+    const { rest, padded, ragged, ...parts } = splitAxis(opts, axis, target);
     const lanes = output ? "upcast" : "unroll";
     let at: Sint = 0;
     let inBounds: Expr | undefined;

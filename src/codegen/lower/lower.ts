@@ -12,8 +12,11 @@ import { and, type Sint, sprod } from "../../shape/symbolic.ts";
 import { type Shape, stridesFor, unflatten } from "../../shape/view.ts";
 import { UOpArena } from "../../uop/arena.ts";
 import type { Axis, DefineGlobal, Expr, Range, Sink, Store } from "../../uop/node.ts";
-import { findStages, type Home, keepStages, type Stage } from "../opt/keep.ts";
-import { axisOrder, type OptOp, requireKnown, showOpts } from "../opt/opts.ts";
+import { findStages, type Home, type Stage } from "../opt/keep.ts";
+import { requireValid } from "../opt/list.ts";
+import { type OptOp, showOpts } from "../opt/opts.ts";
+import { recordOf } from "../opt/record.ts";
+import { axisOrder } from "../opt/swap.ts";
 import { requireSupport, type Target } from "../target.ts";
 import { type AxisLoops, AxisSplitter } from "./axes.ts";
 import { Indexes } from "./indexes.ts";
@@ -27,6 +30,10 @@ export interface Lowered {
   readonly axes: readonly Axis[];
   /** the output, local and top axes, outermost first */
   readonly order: readonly Axis[];
+  /** the threads of the workgroup */
+  readonly threads: readonly Range[];
+  /** symbolic integers as nodes of the graph */
+  readonly indexes: Indexes;
   /** values that KEEP could keep */
   readonly stages: readonly Stage[];
 }
@@ -83,9 +90,9 @@ class Lowering {
     this.#ast = ast;
     this.#opts = opts;
     this.#target = target;
-    requireKnown(opts, target.hasLocal, target.gpu?.hasAsyncCopy === true);
+    requireValid(opts, target);
     const tiles = tileSides(ast, opts, target);
-    this.#splitter = new AxisSplitter(this.#arena, this.#indexes, { opts, hasGrid: target.hasLocal, tiles });
+    this.#splitter = new AxisSplitter(this.#arena, this.#indexes, { opts, target, tiles });
   }
 
   run(): Lowered {
@@ -102,11 +109,10 @@ class Lowering {
     });
     this.#requireAxes();
     const sink = this.#arena.sink(stores);
-    const [arena, axes, target] = [this.#arena, this.#splitter.axes, this.#target];
-    const stages = findStages(this.#homes, this.#places);
-    const staging = { arena, axes, threads: this.#splitter.threads, target, indexes: this.#indexes };
+    const { axes, threads } = this.#splitter;
     const order = [...outputs, ...axes.filter((a) => a.kind === "top")];
-    return { sink: keepStages(sink, stages, this.#opts, staging), arena, axes, order, stages };
+    const stages = findStages(this.#homes, this.#places);
+    return { sink, arena: this.#arena, axes, order, threads, indexes: this.#indexes, stages };
   }
 
   /** Every OptOp names an axis that the kernel has. */
@@ -261,28 +267,11 @@ class Lowering {
 
 const sizeOf = (dims: readonly number[], shape: Shape): Sint => sprod(dims.map((d) => shape[d]!));
 
-/**
- * The sides of the matrices that a warp multiplies: TC takes the last two output axes and the reduce axis
- * that it names.
- */
+/** The sides of the matrices that warps multiply, by the number of their axis. */
 function tileSides(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Map<number, number> {
-  const tc = opts.find((o) => o.op === "TC");
-  if (tc === undefined) return new Map();
   const shape = ast[0]?.shape ?? [];
-  const outputs = mergeDims(ast).filter((dims) => sizeOf(dims, shape) !== 1).length;
-  const core = target.gpu?.tensorCores[tc.core];
-  if (core === undefined || outputs < 2 || tc.axis < outputs) {
-    const cores = target.gpu?.tensorCores.map((c, i) => `${i} ${c.name}`).join(", ");
-    throw new ArgumentError(
-      `${showOpts([tc])}: expected a reduce axis of a kernel with two output axes, and a tensor core of ` +
-        `${target.name}: ${cores || "it has none"}`,
-    );
-  }
-  return new Map([
-    [outputs - 2, core.m],
-    [outputs - 1, core.n],
-    [tc.axis, core.k],
-  ]);
+  const outputs = (): number => mergeDims(ast).filter((dims) => sizeOf(dims, shape) !== 1).length;
+  return new Map(opts.flatMap((o) => [...(recordOf(target, o.op)?.tiles?.(outputs(), o, target) ?? [])]));
 }
 
 /** x - max(x), where each x is compared with the maximum of its own row: what a softmax takes the exp of. */

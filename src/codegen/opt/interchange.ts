@@ -1,4 +1,4 @@
-// INTERCHANGE: the loop of a sum goes around the loop over its
+// INTERCHANGE (loop interchange): the loop of a sum goes around the loop over its
 // results, which are in an array while it runs (scalar expansion). A row times a matrix then reads whole rows
 // of the matrix one after the other, instead of a few columns from top to bottom. In goes a graph and the
 // list, out comes the graph without those REDUCEs.
@@ -17,11 +17,35 @@ import { MAX_RUN } from "../passes/blocksums.ts";
 import type { Target } from "../target.ts";
 import { arrayBytes } from "./keep.ts";
 import { type OptOp, showOpts } from "./opts.ts";
+import { axesOf, constantAxes, type OptRecord } from "./record.ts";
 
-export function swapSums(lowered: Lowered, opts: readonly OptOp[], target: Target): Sink {
-  const ops = opts.filter((o) => o.op === "INTERCHANGE");
-  return ops.reduce((sink, o, i) => new Swapper({ ...lowered, sink }, o, target, i).run(), lowered.sink);
-}
+export const INTERCHANGE: OptRecord<"INTERCHANGE"> = {
+  name: "INTERCHANGE",
+  textbook: "loop interchange with scalar expansion",
+  summary:
+    "The loop of a sum goes around the loop over its results. The accumulators are an array while it runs.",
+  picture: `
+for i: s = 0; for k: s += x[k] * w[k, i]; y[i] = s
+                              INTERCHANGE(0, reduce=1)
+for k: for i: s[i] += x[k] * w[k, i]
+for i: y[i] = s[i]`,
+  params: {
+    axis: { meaning: "an output axis", least: 0 },
+    reduce: { meaning: "the reduce axis of a sum inside its loop", least: 0 },
+  },
+  takes: "output",
+  expected: "the reduce axis of a sum inside its loop",
+  candidates: (kernel, { target }) =>
+    target.hasLocal
+      ? []
+      : constantAxes(kernel, "output").flatMap(({ axis }) =>
+          axesOf(kernel, "reduce").map((r) => ({ op: "INTERCHANGE", axis, reduce: r.axis }) as const),
+        ),
+  transform: (graph, opt, { target, index }) => ({
+    ...graph,
+    sink: new Swapper(graph, opt, target, index).run(),
+  }),
+};
 
 class Swapper {
   readonly #arena: UOpArena;

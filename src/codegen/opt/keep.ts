@@ -1,22 +1,21 @@
-// KEEP: a value that one loop computes at some cost, and a later loop over the same elements computes again,
-// is kept in an array between the two: the exp of a softmax is summed, then divided by the sum. In go the
-// places where lowering evaluated the kernel's ops, out come what could be kept (for the heuristics to choose
-// from) and the graph in which it is: a STAGE node is the array after the loop that fills it. Each thread and
-// lane has a part of its own.
+// KEEP (memoisation between loops): a value that one loop computes at some cost, and a later loop over the
+// same elements computes again, is kept in an array between the two: the exp of a softmax is summed, then
+// divided by the sum. In go the places where lowering evaluated the kernel's ops, out come what could be kept
+// (for the heuristics to choose from) and the graph in which it is: a STAGE node is the array after the loop
+// that fills it. Each thread and lane has a part of its own.
 
 import { ArgumentError } from "../../errors.ts";
 import { prod, toposort } from "../../helpers.ts";
 import { isAluOp, opCost } from "../../ops.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
 import { add, mul, type Sint, smax } from "../../shape/symbolic.ts";
-import type { UOpArena } from "../../uop/arena.ts";
 import { isLane } from "../../uop/axis.ts";
-import type { Axis, DefineLocal, Expr, Range, Sink, UOp } from "../../uop/node.ts";
+import type { DefineLocal, Expr, Range, Sink, UOp } from "../../uop/node.ts";
 import { substitute } from "../../uop/substitute.ts";
-import type { Indexes } from "../lower/indexes.ts";
-import type { Place } from "../lower/lower.ts";
+import type { Lowered, Place } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
+import type { OptRecord } from "./record.ts";
 
 /** A reduce as lowering met it: the dims it goes over, its loops, and where its body is evaluated. */
 export interface Home {
@@ -75,24 +74,40 @@ export function costOf(value: LazyOp, kept: ReadonlySet<LazyOp> = new Set()): nu
   return nodes.reduce((n, u) => n + (isHere(u) && isAluOp(u.op) ? opCost(u.op) : 0), 0);
 }
 
-/** What keeping values needs of the kernel. */
-export interface Staging {
-  readonly arena: UOpArena;
-  readonly axes: readonly Axis[];
-  /** the threads of the workgroup */
-  readonly threads: readonly Range[];
-  readonly target: Target;
-  readonly indexes: Indexes;
-}
+export const KEEP: OptRecord<"KEEP"> = {
+  name: "KEEP",
+  textbook: "memoisation of a value between loops (array expansion)",
+  summary:
+    "What the loop over a reduce axis computes at some cost, and a later loop computes again, is kept in an array " +
+    "between the two.",
+  picture: `
+for k: s += exp(x[k])
+for k: y[k] = exp(x[k]) / s           KEEP(1, elements=8)
+for k: t[k] = exp(x[k]); s += t[k]
+for k: y[k] = t[k] / s`,
+  params: {
+    axis: { meaning: "a reduce axis: the outermost of its reduction", least: 0 },
+    elements: { meaning: "the iterations of the loops of that reduction", least: 1 },
+  },
+  takes: "reduce",
+  expected: "the number of its elements",
+  candidates: ({ stages }) => {
+    const elements = new Map(stages.map((s) => [s.home.axis, s.elements]));
+    return [...elements].map(([axis, n]) => ({ op: "KEEP", axis, elements: n }));
+  },
+  // all of them at once: a value that is kept may be made of another
+  transform: (graph, _, { opts, target, index }) =>
+    index === 0 ? { ...graph, sink: keepValues(graph, opts, target) } : graph,
+};
 
 /** The graph in which the values that KEEP ops name are kept. */
-export function keepStages(sink: Sink, all: readonly Stage[], opts: readonly OptOp[], s: Staging): Sink {
+function keepValues(graph: Lowered, opts: readonly OptOp[], { name, sharedMax }: Target): Sink {
   const kept = new Map<LazyOp, Stage>();
   const loads = new Map<Expr, Expr>();
-  let room = s.target.sharedMax;
+  let room = sharedMax;
   for (const o of opts) {
     if (o.op !== "KEEP") continue;
-    const named = all.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
+    const named = graph.stages.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
     const refuse = (why: string): never => {
       throw new ArgumentError(`${showOpts([o])}: ${why}; KEEP takes the axis of a reduce and its elements`);
     };
@@ -100,17 +115,12 @@ export function keepStages(sink: Sink, all: readonly Stage[], opts: readonly Opt
     for (const stage of named) {
       if (stage.elements !== o.elements) refuse(`the loop has ${stage.elements} elements`);
       kept.set(stage.value, stage);
-      room -= keep(stage, `temp${kept.size - 1}`, loads, s);
-      if (room < 0) refuse(`${s.target.name} has room for ${s.target.sharedMax} bytes`);
+      room -= keep(stage, `temp${kept.size - 1}`, loads, graph);
+      if (room < 0) refuse(`${name} has room for ${sharedMax} bytes`);
     }
   }
-  // what is kept may be made of other values that are kept
-  return loads.size === 0 ? sink : substitute(sink, loads, s.arena, { nested: true });
+  return substitute(graph.sink, loads, graph.arena, { nested: true });
 }
-
-/** Whether OptOps mean an output axis by this number. */
-export const isOutput = (of: number, axes: readonly Axis[]): boolean =>
-  axes.some((a) => a.of === of && (a.kind === "output" || a.kind === "local" || a.kind === "upcast"));
 
 /**
  * Makes the LOADs that take the place of the value where it is needed later. Returns the bytes of the array.
@@ -119,7 +129,7 @@ function keep(
   { home, value, later, elements }: Stage,
   name: string,
   loads: Map<Expr, Expr>,
-  { arena, threads, indexes }: Staging,
+  { arena, threads, indexes }: Lowered,
 ): number {
   const computed = home.place.done.get(value);
   if (computed === undefined) return 0;

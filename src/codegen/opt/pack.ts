@@ -1,4 +1,4 @@
-// PACK, operand packing: what sums read again in every iteration of its loop is copied
+// PACK (operand packing): what sums read again in every iteration of its loop is copied
 // before the loop, in the order in which they read it. The columns of a matrix lie far apart, and at a
 // distance of a power of two they evict each other from the cache; in an array they are neighbours. In goes a
 // graph and the list, out comes the graph in which LOADs read arrays.
@@ -15,14 +15,29 @@ import type { Lowered } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { arrayBytes } from "./keep.ts";
 import { type OptOp, showOpts } from "./opts.ts";
+import { constantAxes, type OptRecord } from "./record.ts";
 
-export function packOperands(lowered: Lowered, opts: readonly OptOp[], target: Target): Sink {
-  const ops = opts.filter((o) => o.op === "PACK");
-  return ops.reduce(
-    (sink, o, i) => new Packer({ ...lowered, sink }, o, target).run(`pack${i}_`),
-    lowered.sink,
-  );
-}
+export const PACK: OptRecord<"PACK"> = {
+  name: "PACK",
+  textbook: "operand packing",
+  summary:
+    "What sums read again in every iteration over an output axis is copied before its loop, in the order in which " +
+    "they read it.",
+  picture: `
+for i: for j: for k:
+  y[i, j] += a[i, k] * b[k, j]        PACK(0)
+for j: for k: p[j, k] = b[k, j]
+for i: for j: for k: y[i, j] += a[i, k] * p[j, k]`,
+  params: { axis: { meaning: "an output axis that operands of a sum do not depend on", least: 0 } },
+  takes: "output",
+  expected: "nothing else",
+  candidates: (kernel, { target }) =>
+    target.hasLocal ? [] : constantAxes(kernel, "output").map(({ axis }) => ({ op: "PACK", axis })),
+  transform: (graph, opt, { target, index }) => ({
+    ...graph,
+    sink: new Packer(graph, opt, target).run(`pack${index}_`),
+  }),
+};
 
 /** What a node is made of, as far as packing looks at it. */
 interface Facts {

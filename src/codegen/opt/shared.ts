@@ -1,7 +1,8 @@
-// SHARED: what the threads of a workgroup read several times in an iteration of a reduce comes through shared
-// memory. A load becomes one from a TILE, which says what part of the buffer that is and how it lies there;
-// linear/asynccopy.ts writes the copies. Between pickOneHot and blockSums, while axes are still ranges. Rows
-// are padded, or their pieces change places from row to row (swizzled), to avoid bank conflicts.
+// SHARED (shared-memory tiling): what the threads of a workgroup read several times in an iteration of a
+// reduce comes through shared memory. A load becomes one from a TILE, which says what part of the buffer that
+// is and how it lies there; linear/asynccopy.ts writes the copies. Between pickOneHot and blockSums, while
+// axes are still ranges. Rows are padded, or their pieces change places from row to row (swizzled), to avoid
+// bank conflicts.
 
 import { PtrDType } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
@@ -15,6 +16,40 @@ import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
+import { constantAxes, type OptRecord } from "./record.ts";
+
+export const SHARED: OptRecord<"SHARED"> = {
+  name: "SHARED",
+  textbook: "shared-memory tiling with prefetch",
+  summary:
+    "What a workgroup reads in an iteration of a reduction is copied to shared memory before, by asynchronous " +
+    "copies. Loops of the reduction inside it read what is there.",
+  picture: `
+for k: s += a[i, k] * b[k, j]         SHARED(2, stages=2)
+copy the tile of iteration 0
+for k: copy the tile of iteration k+1; wait for that of k; barrier
+  s += tile a[i, k] * tile b[k, j]`,
+  params: {
+    axis: { meaning: "a reduce axis that has a loop", least: 0 },
+    stages: { meaning: "the iterations whose tiles are in shared memory at once", least: 1 },
+  },
+  takes: "reduce",
+  expected: "1 or more stages; without such copies leave it out",
+  once: true,
+  refusal: (_, __, target) =>
+    target.gpu?.hasAsyncCopy === true
+      ? undefined
+      : `${target.name} does not copy to shared memory while it computes`,
+  candidates: (kernel, { target }) =>
+    target.gpu?.hasAsyncCopy === true
+      ? constantAxes(kernel, "reduce").flatMap(({ axis }) =>
+          [1, 2, 3].map((stages) => ({ op: "SHARED", axis, stages }) as const),
+        )
+      : [],
+  // TC brings its own operands to shared memory
+  transform: (graph, opt, { opts }) =>
+    opts.some((o) => o.op === "TC") ? graph : { ...graph, sink: shareLoads(graph, opt) },
+};
 
 /** What one copy moves at most, and the least it can, in bytes. */
 const MAX_COPY = 16;
@@ -61,10 +96,8 @@ interface Part extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
   readonly loads: number;
 }
 
-/** Applies SHARED to the reduces over the axis it names. TC does so itself, for its operands. */
-export function shareLoads(lowered: Lowered, opts: readonly OptOp[]): Sink {
-  const opt = opts.find((o) => o.op === "SHARED");
-  if (opt === undefined || opts.some((o) => o.op === "TC")) return lowered.sink;
+/** The graph in which the reduces over the axis that SHARED names read shared memory. */
+function shareLoads(lowered: Lowered, opt: OptOp<"SHARED">): Sink {
   let count = 0;
   const sink = mapGraph(lowered.sink, lowered.arena, (u) => {
     if (u.op !== "REDUCE" || !u.ranges.some((r) => r.axis.of === opt.axis)) return undefined;

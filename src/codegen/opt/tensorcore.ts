@@ -1,8 +1,8 @@
-// TC: a sum of products of a matrix by a matrix becomes WMMA, by which the threads of a warp multiply small
-// matrices together. Lowering has split two output axes and a reduce axis into the sides of these (`tile`
-// ranges); here they become the threads of the warp and the elements that each of them holds, as the
-// fragments of the TensorCore say. Operands are read element by element, or, with SHARED, by LDMATRIX from
-// shared memory where their rows lie there as it wants them.
+// TC (tensor cores): a sum of products of a matrix by a matrix becomes WMMA, by which the threads of a warp
+// multiply small matrices together. Lowering has split two output axes and a reduce axis into the sides of
+// these (`tile` ranges); here they become the threads of the warp and the elements that each of them holds,
+// as the fragments of the TensorCore say. Operands are read element by element, or, with SHARED, by LDMATRIX
+// from shared memory where their rows lie there as it wants them.
 
 import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
@@ -16,7 +16,9 @@ import { affine, toIndex } from "../analysis/affine.ts";
 import { contractionOf, rowsAndColumns } from "../analysis/contraction.ts";
 import type { Lowered } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
+import { isExactEnough } from "./mma.ts";
 import { type OptOp, showOpts } from "./opts.ts";
+import { constantAxes, type OptRecord } from "./record.ts";
 import { loopOf, type Staged, stage } from "./shared.ts";
 
 const { uint8, uint16, uint32 } = dtypes;
@@ -25,11 +27,52 @@ const bitsOf = (itemsize: number): DType => (itemsize === 1 ? uint8 : itemsize =
 /** A row of LDMATRIX, in bytes. */
 const ROW = 16;
 
-export function useTensorCores(lowered: Lowered, opts: readonly OptOp[], target: Target): Lowered {
-  const tc = opts.find((o) => o.op === "TC");
-  const core = tc === undefined ? undefined : target.gpu?.tensorCores[tc.core];
-  if (tc === undefined || core === undefined) return lowered;
-  return new Tensors(lowered, opts, tc, core, target.gpu?.warp ?? 1).run();
+export const TC: OptRecord<"TC"> = {
+  name: "TC",
+  textbook: "tensor cores (matrix multiply-accumulate instructions)",
+  summary:
+    "Warps multiply small matrices in one instruction: the reduce axis, and the last two output axes. With SHARED " +
+    "the operands come from shared memory.",
+  picture: `
+for i: for j: for k:
+  c[i, j] += a[i, k] * b[k, j]        TC(2, core=0)
+for each tile of 16 x 8 results: for k in steps of 16:
+  warp: C += A * B, in one instruction`,
+  params: {
+    axis: { meaning: "the reduce axis of a sum of products", least: 0 },
+    core: { meaning: "the number of a tensor core in the target's list", least: 0 },
+  },
+  takes: "reduce",
+  expected: "the number of a tensor core in the target's list",
+  once: true,
+  candidates: (kernel, { target }) => {
+    const cores = target.gpu?.tensorCores ?? [];
+    return constantAxes(kernel, "reduce").flatMap(({ axis }) =>
+      cores.flatMap((c, core) => (isExactEnough(c) ? [{ op: "TC", axis, core } as const] : [])),
+    );
+  },
+  tiles: tileSides,
+  transform(graph, opt, { opts, target }) {
+    const core = target.gpu?.tensorCores[opt.core];
+    return core === undefined ? graph : new Tensors(graph, opts, opt, core, target.gpu?.warp ?? 1).run();
+  },
+};
+
+/** TC takes the last two output axes and the reduce axis that it names. */
+function tileSides(outputs: number, tc: OptOp<"TC">, { name, gpu }: Target): Map<number, number> {
+  const core = gpu?.tensorCores[tc.core];
+  if (core === undefined || outputs < 2 || tc.axis < outputs) {
+    const cores = gpu?.tensorCores.map((c, i) => `${i} ${c.name}`).join(", ");
+    throw new ArgumentError(
+      `${showOpts([tc])}: expected a reduce axis of a kernel with two output axes, and a tensor core of ${name}: ` +
+        (cores || "it has none"),
+    );
+  }
+  return new Map([
+    [outputs - 2, core.m],
+    [outputs - 1, core.n],
+    [tc.axis, core.k],
+  ]);
 }
 
 /** An operand as it is in memory, and the sides of its matrix. */

@@ -4,6 +4,7 @@
 // (DEFINE_LOCAL) also imports `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
+import { CPU_OPS } from "../../codegen/opt/cpuops.ts";
 import { cpuLists } from "../../codegen/opt/heuristics/cpu.ts";
 import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
@@ -464,6 +465,7 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   maxBuffers: 500,
   saturatingCast: true,
   safeDivision: true,
+  optOps: CPU_OPS,
   heuristic: cpuLists,
   core: COMMON_CORE,
   simd: simd(relaxed),

@@ -134,13 +134,19 @@ describe("SHARED", () => {
     const refusal = (...list: OptOp[]) =>
       expect(() => lowered(item, [opt("LOCAL", 0, 4), ...list], gpuTarget(32)));
     expect(() => lowered(item, [opt("SHARED", 2, 2)], gpuTarget(32))).toThrow(
-      /SHARED\(2, 2\).*expected LOCAL/,
+      /SHARED\(2, stages=2\).*expected LOCAL/,
     );
-    refusal(opt("SHARED", 0, 2)).toThrow(/SHARED\(0, 2\): axis 0 is an output axis.*takes a reduce axis/);
-    refusal(opt("SHARED", 2, 0)).toThrow(/SHARED\(2, 0\).*the number of turns, from 1 on/);
-    refusal(opt("SHARED", 2, 2), opt("SHARED", 2, 3)).toThrow(/SHARED\(2, 2\) SHARED\(2, 3\): expected one/);
+    refusal(opt("SHARED", 0, 2)).toThrow(
+      /SHARED\(0, stages=2\): axis 0 is an output axis.*takes a reduce axis/,
+    );
+    refusal(opt("SHARED", 2, 0)).toThrow(
+      /SHARED\(2, stages=0\): stages is 0; expected a whole number, 1 or more/,
+    );
+    refusal(opt("SHARED", 2, 2), opt("SHARED", 2, 3)).toThrow(
+      /SHARED\(2, stages=2\) SHARED\(2, stages=3\): expected one/,
+    );
     refusal(opt("LOCAL", 1, 8), opt("SHARED", 2, 9999)).toThrow(
-      /SHARED\(2, 9999\): .* bytes .* GPU32 has 49152/,
+      /SHARED\(2, stages=9999\): .* bytes .* GPU32 has 49152/,
     );
     const padded = await lastItem(
       matrix(float32, [6, 8], 6)
@@ -269,7 +275,7 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
     expect(() => lowered(sum, list, t)).toThrow(ArgumentError);
     expect(() => lowered(odd, [opt("TC", 2, 99)], t)).toThrow("m16n8k16 bf16");
     expect(() => lowered(wrong, [...list, opt("TC", 2, 0)], t)).toThrow(
-      /TC\(2, 0\): expected one TC in a list/,
+      /TC\(2, core=0\): expected one TC in a list/,
     );
   });
 });

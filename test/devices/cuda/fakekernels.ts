@@ -2,6 +2,7 @@
 // the uops that it was rendered from, which the JS device interprets. Comes with
 // the renderer that remembers them.
 
+import { GRID_OPS } from "../../../src/codegen/opt/cpuops.ts";
 import { cpuLists } from "../../../src/codegen/opt/heuristics/cpu.ts";
 import { type Renderer, type Source, sourceOf } from "../../../src/codegen/target.ts";
 import type { Compilation, Nvrtc } from "../../../src/devices/cuda/nvrtc.ts";
@@ -40,7 +41,7 @@ export class FakeKernels {
   constructor(plain = false) {
     this.renderer = {
       ...CUDARenderer,
-      ...(plain ? { gpu: undefined, heuristic: cpuLists } : {}),
+      ...(plain ? { gpu: undefined, optOps: GRID_OPS, heuristic: cpuLists } : {}),
       render: (name, uops) => {
         const source = CUDARenderer.render(name, uops);
         this.#known.set(nameless(source.code), { does: uops, shared: source.dynamicShared });

@@ -3,6 +3,7 @@
 // device. It believes nothing: what it does not know, what is not mapped, not aligned, out of range or would
 // race is a fault that says so. Kernels are found by the first bytes of their code, which `compiler()` makes.
 
+import { GRID_OPS } from "../../../src/codegen/opt/cpuops.ts";
 import type { Source } from "../../../src/codegen/target.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
 import { parse, type Sent, unpack } from "../../../src/devices/nv/commands/methods.ts";
@@ -447,7 +448,7 @@ export class MockGpu implements NVGpu {
     const js = openJS("JS");
     const { globalMax, localMax } = CUDARenderer;
     return {
-      renderer: { ...JSRenderer, name: "NV", hasLocal: true, globalMax, localMax },
+      renderer: { ...JSRenderer, name: "NV", optOps: GRID_OPS, hasLocal: true, globalMax, localMax },
       compile: (name, source: Source) => {
         if (!(source.code instanceof UOpGraph)) throw new Error("mock: compiles lists of uops");
         const program = js.compile(name, source) as Program<Uint8Array>;

@@ -1,0 +1,66 @@
+// Lists of OptOps that come from outside: out of a cache, or from a caller in plain JavaScript. Whether a
+// list fits a kernel is for lowering to say; here it is checked that each op is one that the target has, with
+// its parameters.
+
+import { ArgumentError } from "../../errors.ts";
+import type { Target } from "../target.ts";
+import { type OptOp, showOpts } from "./opts.ts";
+import { type OptRecord, type Param, recordOf } from "./record.ts";
+
+/**
+ * Refuses a list with an op that the target does not have, with wrong parameters, or that contradicts itself.
+ */
+export function requireValid(opts: readonly OptOp[], target: Target): void {
+  for (const o of opts) {
+    const record = recordOf(target, o.op);
+    if (record === undefined) {
+      const names = target.optOps.map((r) => r.name).join(", ");
+      throw new ArgumentError(
+        `OptOp ${showOpts([o])}: ${target.name} does not have it; expected one of ${names}`,
+      );
+    }
+    requireParams(o, record);
+    const same = opts.filter((x) => x.op === o.op);
+    if (record.once && same.length > 1)
+      throw new ArgumentError(`${showOpts(same)}: expected one ${o.op} in a list; leave the others out`);
+    const excluded = opts.find((x) => record.excludes?.includes(x.op));
+    if (excluded !== undefined) {
+      throw new ArgumentError(
+        `${showOpts([excluded])}: ${o.op} is in the list, which excludes it; leave one of them out`,
+      );
+    }
+  }
+}
+
+/** The parameters that the record names, all of them, and no others. */
+function requireParams(o: OptOp, { name, params }: OptRecord): void {
+  const expected: [string, Param][] = Object.entries(params);
+  const given = new Map<string, unknown>(Object.entries(o));
+  const extra = [...given.keys()].find((k) => k !== "op" && !expected.some(([p]) => p === k));
+  if (extra !== undefined) {
+    const names = expected.map(([p]) => p).join(" and ") || "nothing";
+    throw new ArgumentError(`${showOpts([o])}: there is no parameter ${extra}; ${name} takes ${names}`);
+  }
+  for (const [p, { least, meaning }] of expected) {
+    const value = given.get(p);
+    if (typeof value === "number" && Number.isInteger(value) && value >= least) continue;
+    throw new ArgumentError(
+      `${showOpts([o])}: ${p} is ${String(value)}; expected a whole number, ${least} or more (${meaning})`,
+    );
+  }
+}
+
+/** A stored list; undefined where it is not one for this target: whoever stored it had other ops. */
+export function parseOpts(text: string, target: Target): OptOp[] | undefined {
+  try {
+    const list: unknown = JSON.parse(text);
+    if (!Array.isArray(list) || !list.every(isOpt)) return undefined;
+    requireValid(list, target);
+    return list;
+  } catch (e) {
+    if (e instanceof SyntaxError || e instanceof ArgumentError) return undefined;
+    throw e;
+  }
+}
+const isOpt = (o: unknown): o is OptOp =>
+  typeof o === "object" && o !== null && "op" in o && typeof o.op === "string";

@@ -1,0 +1,19 @@
+// NOLOCALS (a grid without workgroups): linearize gives each thread a workgroup of its own.
+
+import type { OptRecord } from "./record.ts";
+
+export const NOLOCALS: OptRecord<"NOLOCALS"> = {
+  name: "NOLOCALS",
+  textbook: "a grid without workgroups",
+  summary: "The kernel has no workgroups: every iteration of the output loops is a workgroup of one thread.",
+  picture: `
+for i in 0..1000:
+  y[i] = f(x[i])              NOLOCALS
+workgroup i in 0..1000:
+  y[i] = f(x[i])`,
+  params: {},
+  takes: undefined,
+  expected: "nothing",
+  excludes: ["LOCAL", "GROUPTOP"],
+  candidates: () => [],
+};

@@ -1,0 +1,101 @@
+// How the ops of a list split one axis of the kernel into parts, in their order. In goes the size of the
+// axis, out comes the Split that lowering makes ranges of; an op that does not apply is refused here.
+
+import { ArgumentError } from "../../errors.ts";
+import { add, idiv, type Sint } from "../../shape/symbolic.ts";
+import type { Target } from "../target.ts";
+import { factorOf, type OptOp, showOpts } from "./opts.ts";
+import { type AxisState, type OptRecord, type Part, recordOf } from "./record.ts";
+
+/**
+ * How one axis of the kernel is split: its size is `rest * far * local * lanes * group * tile`, the last the
+ * innermost.
+ */
+export interface Split {
+  /** that is more than the axis has: the last iterations start earlier */
+  readonly padded: boolean;
+  /** that is more than the axis has: what lies beyond the end is left out */
+  readonly ragged: boolean;
+  readonly rest: Sint;
+  /** lanes of UPCAST or UNROLL that lie a workgroup apart */
+  readonly far: number;
+  /** threads of a workgroup */
+  readonly local: number;
+  readonly lanes: number;
+  readonly group: number;
+  /** the side of a matrix that a warp multiplies */
+  readonly tile: number;
+}
+
+export interface AxisToSplit {
+  readonly number: number;
+  readonly size: Sint;
+  readonly isOutput: boolean;
+  /** the side of a matrix that a warp multiplies; 1: there is none */
+  readonly tile: number;
+}
+
+export function splitAxis(
+  opts: readonly OptOp[],
+  { number, size, isOutput, tile }: AxisToSplit,
+  target: Target,
+): Split {
+  if (typeof size !== "number" ? tile > 1 : size % tile !== 0) {
+    throw new ArgumentError(
+      `TC: axis ${number} has ${size} elements; expected a multiple of ${tile} (leave TC out, or pad the tensor)`,
+    );
+  }
+  const entire: Sint = typeof size === "number" ? size / tile : size;
+  let rest = entire;
+  let [padded, ragged] = [false, false];
+  const parts = { far: 1, local: 1, lanes: 1, group: 1 };
+  for (const o of opts) {
+    const record = recordOf(target, o.op);
+    if (o.op === "NOLOCALS" || o.axis !== number || record === undefined) continue;
+    const state = { left: rest, isWhole: rest === entire, isPadded: padded, isRagged: ragged };
+    requireApplies(record, o, { number, isOutput, size, lanes: parts.lanes, ...state }, target);
+    if (o.op === "PADTO" && typeof rest === "number" && rest % o.multiple !== 0) {
+      rest = Math.ceil(rest / o.multiple) * o.multiple;
+      padded = true;
+    }
+    if (record.part === undefined) continue;
+    const factor = factorOf(o);
+    ragged ||= !divides(factor, rest);
+    rest = idiv(add(rest, factor - 1), factor);
+    parts[record.part === "lanes" && parts.local > 1 ? "far" : record.part] *= factor;
+  }
+  return { rest, padded, ragged, ...parts, tile };
+}
+
+function requireApplies(record: OptRecord, o: OptOp, axis: AxisState, target: Target): void {
+  const isKind = record.takes === (axis.isOutput ? "output" : "reduce");
+  const why = isKind ? record.refusal?.(axis, o, target) : showAxis(axis);
+  if (why === undefined) return;
+  throw new ArgumentError(
+    `${showOpts([o])}: ${why}; ${o.op} takes ${kindOf(record.takes === "output")} and ${record.expected}`,
+  );
+}
+
+const kindOf = (isOutput: boolean): string => (isOutput ? "an output axis" : "a reduce axis");
+/** What an op came to, for the text of a refusal. */
+export const showAxis = ({ number, isOutput, left }: AxisState): string =>
+  `axis ${number} is ${kindOf(isOutput)} with ${left} left`;
+
+const divides = (factor: number, left: Sint): boolean => typeof left === "number" && left % factor === 0;
+
+/** Why an op cannot take this factor of the axis for that part; undefined: it can. */
+export function factorRefusal(
+  axis: AxisState,
+  factor: number,
+  part: Part,
+  target: Target,
+): string | undefined {
+  const { left, size, lanes, isPadded, isRagged } = axis;
+  // lanes that start earlier still start at an element
+  const hasRoom = !isPadded || part !== "lanes" || typeof size !== "number" || lanes * factor <= size;
+  if (divides(factor, left) && hasRoom) return undefined;
+  // a grid may be wider than the axis
+  const fills = typeof left !== "number" || factor <= left;
+  const overhangs = target.hasLocal && fills && !isPadded && (isRagged || part === "local");
+  return overhangs ? undefined : showAxis(axis);
+}
