@@ -1,8 +1,18 @@
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
+// the entry points of the package, as tsconfig.json maps them to sources
+const { paths } = JSON.parse(
+  readFileSync(new URL("./tsconfig.json", import.meta.url), "utf8"),
+).compilerOptions;
+const alias = Object.entries(paths as Record<string, [string]>).map(([name, [file]]) => ({
+  find: new RegExp(`^${name}$`),
+  replacement: fileURLToPath(new URL(file, import.meta.url)),
+}));
+
 export default defineConfig({
-  resolve: { alias: { gradloom: fileURLToPath(new URL("./src/index.ts", import.meta.url)) } },
+  resolve: { alias },
   test: {
     include: ["test/**/*.test.ts"],
     environment: "node",

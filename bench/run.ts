@@ -8,6 +8,7 @@ import { CPU_FLAGS, cpu } from "./cpu.ts";
 import { GPU_FLAGS, gpu } from "./gpu.ts";
 import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
+import { size } from "./size.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
 
@@ -27,6 +28,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   jit: { run: jit, what: "what a captured step costs: time of the host, of the device, memory" },
   overhead: { run: overhead, what: "what the compiler costs" },
+  size: { run: size, what: "what a page downloads, by esbuild and rollup" },
   train: { run: train, what: "steps of training" },
 };
 const COMMON: Readonly<Record<string, string>> = {

@@ -8,7 +8,6 @@ import {
   Buffer,
   BufferCopy,
   BufferOps,
-  ClangLanguage,
   CommandQueue,
   ConstBuffer,
   createSchedule,
@@ -26,8 +25,8 @@ import {
   Tensor,
   UOpGraph,
   UOps,
-  uopsToCStyle,
 } from "gradloom";
+import { ClangLanguage, uopsToCStyle } from "gradloom/render";
 
 const wasm = await Device.open("WASM");
 

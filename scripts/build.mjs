@@ -1,41 +1,85 @@
-// src/ -> dist/node and dist/browser: one bundle for each, split so that a device loads only when it is
-// opened. `npm run build` lets tsc add dist/types afterwards. It fails where the browser
-// bundle would need a `node:` module.
+// src/ -> dist/. dist/node has a bundle for each entry point of the package, split so that a device loads
+// only when it is opened: that starts fastest. dist/browser has the modules as they are, for the bundler of
+// a page: it leaves out what the page does not use. dist/bundle is the same in one piece, for a page
+// without a bundler. `npm run build` lets tsc add dist/types afterwards. It fails where a page would need a
+// `node:` module.
 
-import { rmSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 
 const root = join(import.meta.dirname, "..");
 rmSync(join(root, "dist"), { recursive: true, force: true });
 
+/** The entry points, out of the package's `exports`: their file below dist/node, and their source. */
+const { exports, imports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const entries = Object.values(exports)
+  .filter(
+    (entry) => typeof entry === "object" && entry.types !== undefined && entry.browser !== entry.default,
+  )
+  .map(({ types, default: file }) => [
+    file.replace("./dist/node/", "").replace(".js", ""),
+    types.replace("./dist/types/", "src/").replace(".d.ts", ".ts"),
+  ]);
+
 const shared = {
   absWorkingDir: root,
-  entryPoints: ["src/index.ts"],
-  bundle: true,
-  splitting: true,
   format: "esm",
   target: "es2022",
-  chunkNames: "chunks/[name]-[hash]",
   sourcemap: true,
   metafile: true,
   logLevel: "warning",
 };
+const bundled = { ...shared, bundle: true, splitting: true, chunkNames: "chunks/[name]-[hash]" };
+const page = { platform: "browser", conditions: ["browser"] };
 
-const targets = {
-  node: { platform: "node", target: "node20", external: ["koffi"] },
-  browser: { platform: "browser", conditions: ["browser"] },
-};
-
-for (const [name, options] of Object.entries(targets)) {
-  const { metafile } = await build({ ...shared, ...options, outdir: `dist/${name}` });
-  const outputs = Object.entries(metafile.outputs).filter(([file]) => file.endsWith(".js"));
-  const externals = new Set(
-    outputs.flatMap(([, o]) => o.imports.filter((i) => i.external).map((i) => i.path)),
-  );
-  if (name === "browser" && externals.size > 0) {
-    throw new Error(`the browser bundle imports ${[...externals].join(", ")}: it must import nothing`);
-  }
-  const bytes = outputs.reduce((sum, [, output]) => sum + output.bytes, 0);
-  console.error(`dist/${name}: ${outputs.length} files, ${(bytes / 1024).toFixed(1)} KiB`);
+/** What was written, in a line. */
+function report(name, { outputs }) {
+  const scripts = Object.entries(outputs).filter(([file]) => file.endsWith(".js"));
+  const bytes = scripts.reduce((sum, [, { bytes }]) => sum + bytes, 0);
+  console.error(`dist/${name}: ${scripts.length} files, ${(bytes / 1024).toFixed(1)} KiB`);
 }
+
+const node = await build({
+  ...bundled,
+  entryPoints: Object.fromEntries(entries),
+  platform: "node",
+  target: "node20",
+  external: ["koffi"],
+  outdir: "dist/node",
+});
+report("node", node.metafile);
+
+const bundle = await build({
+  ...bundled,
+  ...page,
+  minify: true,
+  stdin: {
+    contents:
+      'import "./tensor/ondemand/all.ts"; export * from "./index.ts"; export * as render from "./render/index.ts";',
+    resolveDir: join(root, "src"),
+    sourcefile: "bundle.ts",
+  },
+  entryNames: "gradloom",
+  outdir: "dist/bundle",
+});
+report("bundle", bundle.metafile);
+const outside = Object.values(bundle.metafile.outputs).flatMap((o) => o.imports.filter((i) => i.external));
+if (outside.length > 0) {
+  throw new Error(`a page would import ${outside.map((i) => i.path).join(", ")}: it must import nothing`);
+}
+
+// the modules that the bundle is made of, a file each
+const sources = Object.keys(bundle.metafile.inputs).filter((file) => file !== "src/bundle.ts");
+const modules = await build({ ...shared, entryPoints: sources, outbase: "src", outdir: "dist/browser" });
+const SPECIFIER = /(\bfrom\s*|\bimport\s*\(?\s*)"([.#][^"]*)"/g;
+for (const file of Object.keys(modules.metafile.outputs).filter((name) => name.endsWith(".js"))) {
+  const own = dirname(file.replace("dist/browser", "src"));
+  const rewritten = readFileSync(join(root, file), "utf8").replaceAll(SPECIFIER, (_, before, path) => {
+    const target = path.startsWith("#") ? relative(own, imports[path].browser.slice(2)) : path;
+    const name = target.startsWith(".") ? target : `./${target}`;
+    return `${before}"${name.replaceAll("\\", "/").replace(/\.ts$/, ".js")}"`;
+  });
+  writeFileSync(join(root, file), rewritten);
+}
+report("browser", modules.metafile);

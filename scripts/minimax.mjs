@@ -193,7 +193,9 @@ const logarithm2 = (y) => {
   return e * ONE + div(2n * atanh(div(m - ONE, m + ONE)), LN2);
 };
 const TWO_BY_ROOT_PI = div(2n * ONE, sqrt(PI));
-/** x - x^3/3 + x^5/(2! 5) - …: for the x that matter here the terms grow to 2^50, so that 190 bits are left */
+/**
+ * x - x^3/3 + x^5/(2! 5) - …: for the x that matter here the terms grow to 2^50, so that 190 bits are left
+ */
 const erf = (x) => {
   const z = mul(x, x);
   let [term, sum] = [x, 0n];

@@ -26,6 +26,8 @@ await build({
   external: ["koffi", "@jax-js/*", "@tensorflow/*", "onnxruntime-web"],
   alias: {
     gradloom: resolve(root, "src/index.ts"),
+    "gradloom/nn": resolve(root, "src/nn/index.ts"),
+    "gradloom/render": resolve(root, "src/render/index.ts"),
     ...(isTest ? { vitest: resolve(root, "test/standalone/vitest.ts") } : {}),
   },
   // an example that a test imports must not take itself for the program that was started

@@ -24,21 +24,6 @@ export { LazyBuffer } from "./lazy/lazybuffer.ts";
 export { MultiLazyBuffer } from "./lazy/multi.ts";
 export * as nn from "./nn/index.ts";
 export { BinaryOps, BufferOps, LoadOps, ReduceOps, TernaryOps, UnaryOps } from "./ops.ts";
-export { type CStyleLanguage, uopsToCStyle } from "./render/cstyle.ts";
-export {
-  ClangLanguage,
-  ClangRenderer,
-  CUDALanguage,
-  CUDARenderer,
-  HIPLanguage,
-  HIPRenderer,
-  MetalLanguage,
-  MetalRenderer,
-  OpenCLLanguage,
-  OpenCLRenderer,
-} from "./render/languages.ts";
-export { WASMRenderer } from "./render/wasm/wasm.ts";
-export { uopsToWGSL, WGSLRenderer } from "./render/wgsl.ts";
 export { Buffer } from "./runtime/buffer.ts";
 export { GlobalCounters } from "./runtime/counters.ts";
 export { HCQCompatAllocator, type HCQCompatAllocRes } from "./runtime/hcq/allocator.ts";

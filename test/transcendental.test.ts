@@ -1,5 +1,6 @@
-// How far exp2, log2, sin and erf are from the truth, in units in the last place, measured on kernels of the WASM
-// renderer. float32 is compared with functions of doubles; float64 with fixed point of 320 bits on BigInt.
+// How far exp2, log2, sin and erf are from the truth, in units in the last place, measured on kernels of
+// the WASM renderer. float32 is compared with functions of doubles; float64 with fixed point of 320 bits on
+// BigInt.
 
 import { describe, expect, test } from "vitest";
 import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value } from "../src/dtype.ts";

@@ -1,14 +1,13 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The
 // second kernel of the same structure costs a look-up.
 
+import { searchKernel, showSource } from "#engine/ondemand";
 import { fitting, type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
-import type { Renderer, Source } from "../codegen/target.ts";
+import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
 import { chain, getOrMake, isPromise, type MaybePromise, type Step, settle, together } from "../helpers.ts";
-import { uopsToCStyle } from "../render/cstyle.ts";
-import { ClangLanguage } from "../render/languages.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
 import {
@@ -23,7 +22,6 @@ import { astKey, astStructure, type LazyOp } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
 import { Device } from "./devices.ts";
 import { Progress } from "./progress.ts";
-import { searchKernel } from "./search.ts";
 
 const compiled = new Map<string, CompiledRunner>();
 /** A program whose shapes never repeat must not keep every kernel it ever had: the oldest goes. */
@@ -152,14 +150,7 @@ function render(renderer: Renderer, kernel: Kernel) {
   const source = renderer.render(kernel.name, kernel.uops);
   if (env.DEBUG >= 4) {
     if (kernel.opts.length > 0) console.log(showOpts(kernel.opts));
-    console.log(readable(renderer, source, kernel));
+    showSource(renderer, source, kernel);
   }
   return source;
-}
-
-/** Machine code and lists are shown as the C that does the same. */
-function readable({ name }: Renderer, { code }: Source, kernel: Kernel): string {
-  if (typeof code === "string") return code;
-  const what = code instanceof Uint8Array ? `${code.byteLength} bytes for ${name}` : "interpreted uops";
-  return `// ${what}, in C:\n${uopsToCStyle(ClangLanguage, kernel.name, kernel.uops)}`;
 }

@@ -2,6 +2,7 @@
 // calls never interleave: a realize waits for the one before it, and the sync form refuses
 // to run in the middle of another.
 
+import { logGraph } from "#engine/ondemand";
 import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
@@ -9,7 +10,6 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
-import { logGraph } from "../viz/log.ts";
 import { CommandQueue } from "./commandqueue.ts";
 import { Device } from "./devices.ts";
 import { CacheCollector } from "./jit/collector.ts";
@@ -17,7 +17,7 @@ import { CacheCollector } from "./jit/collector.ts";
 /** Computes what the graph needs. What is realised already costs nothing. */
 export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
   CacheCollector.look(outs);
-  if (env.GRAPH) logGraph(outs);
+  if (env.GRAPH) yield* logGraph(outs);
   // how kernels are cut depends on what the device can do
   for (const name of new Set(outs.flatMap((o) => o.parts.map((p) => p.device)))) yield* Device.opened(name);
   const schedule = createSchedule(outs, CacheCollector.firstNode);

@@ -3,6 +3,7 @@
 
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
+import { linear, scaledDotProductAttention } from "../tensor/neural/layers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, Dropout, filled, Linear, parameter, positive } from "./layers.ts";
@@ -58,7 +59,7 @@ export class MultiHeadAttention {
       Tensor,
       Tensor,
     ];
-    const y = q.scaledDotProductAttention(k, v, {
+    const y = scaledDotProductAttention(q, k, v, {
       ...(mask.mask !== undefined && { attnMask: mask.mask }),
       isCausal: mask.isCausal ?? false,
       dropoutP: Tensor.training ? this.dropout : 0,
@@ -72,7 +73,7 @@ export class MultiHeadAttention {
       throw new ShapeError(`MultiHeadAttention: shape ${showShape(x.shape)} is not [..., length, ${e}]`);
     }
     const rows = [i * e, (i + 1) * e] as const;
-    return x.linear(this.inProjWeight.shrink([rows, null]), this.inProjBias?.shrink([rows]));
+    return linear(x, this.inProjWeight.shrink([rows, null]), this.inProjBias?.shrink([rows]));
   }
   /** [..., length, width] -> [..., heads, length, width / heads]. */
   #heads(x: Tensor): Tensor {

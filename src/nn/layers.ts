@@ -7,6 +7,15 @@ import { type DTypeLike, dtypes } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
 import type { ConvOptions, ConvTransposeOptions, PerDim } from "../tensor/conv/conv.ts";
+import {
+  conv1d,
+  conv2d,
+  conv3d,
+  convTranspose1d,
+  convTranspose2d,
+  convTranspose3d,
+} from "../tensor/conv/conv.ts";
+import { linear } from "../tensor/neural/layers.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** What Sequential takes: an object with `forward`, or a function. */
@@ -103,7 +112,7 @@ export class Linear {
     this.bias = options.bias === false ? undefined : uniform([outFeatures], bound, options);
   }
   forward(x: Tensor): Tensor {
-    return x.linear(this.weight, this.bias);
+    return linear(x, this.weight, this.bias);
   }
 }
 
@@ -214,7 +223,7 @@ export class Conv1d extends Conv<ConvLayerOptions> {
     super(1, inChannels, outChannels, kernelSize, options, false);
   }
   forward(x: Tensor): Tensor {
-    return x.conv1d(this.weight, this.bias, this.options);
+    return conv1d(x, this.weight, this.bias, this.options);
   }
 }
 /**
@@ -227,7 +236,7 @@ export class Conv2d extends Conv<ConvLayerOptions> {
     super(2, inChannels, outChannels, kernelSize, options, false);
   }
   forward(x: Tensor): Tensor {
-    return x.conv2d(this.weight, this.bias, this.options);
+    return conv2d(x, this.weight, this.bias, this.options);
   }
 }
 /**
@@ -240,7 +249,7 @@ export class Conv3d extends Conv<ConvLayerOptions> {
     super(3, inChannels, outChannels, kernelSize, options, false);
   }
   forward(x: Tensor): Tensor {
-    return x.conv3d(this.weight, this.bias, this.options);
+    return conv3d(x, this.weight, this.bias, this.options);
   }
 }
 /**
@@ -258,7 +267,7 @@ export class ConvTranspose1d extends Conv<ConvTransposeLayerOptions> {
     super(1, inChannels, outChannels, kernelSize, options, true);
   }
   forward(x: Tensor): Tensor {
-    return x.convTranspose1d(this.weight, this.bias, this.options);
+    return convTranspose1d(x, this.weight, this.bias, this.options);
   }
 }
 /**
@@ -276,7 +285,7 @@ export class ConvTranspose2d extends Conv<ConvTransposeLayerOptions> {
     super(2, inChannels, outChannels, kernelSize, options, true);
   }
   forward(x: Tensor): Tensor {
-    return x.convTranspose2d(this.weight, this.bias, this.options);
+    return convTranspose2d(x, this.weight, this.bias, this.options);
   }
 }
 /**
@@ -294,6 +303,6 @@ export class ConvTranspose3d extends Conv<ConvTransposeLayerOptions> {
     super(3, inChannels, outChannels, kernelSize, options, true);
   }
   forward(x: Tensor): Tensor {
-    return x.convTranspose3d(this.weight, this.bias, this.options);
+    return convTranspose3d(x, this.weight, this.bias, this.options);
   }
 }

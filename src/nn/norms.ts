@@ -4,6 +4,7 @@
 
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
+import { batchNorm, groupNorm, instanceNorm, layerNorm, rmsNorm } from "../tensor/neural/layers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { filled, type LayerOptions, positive, statistic } from "./layers.ts";
@@ -112,9 +113,9 @@ export class BatchNorm extends ChannelNorm {
     this.checkInput(x, this.dims);
     const { affineOptions, running } = this;
     if (!Tensor.training && running !== undefined)
-      return x.batchNorm(running.mean, running.variance, affineOptions);
+      return batchNorm(x, running.mean, running.variance, affineOptions);
     return this.track((mean, variance, momentum) =>
-      x.batchNorm(mean, variance, { ...affineOptions, training: true, momentum }),
+      batchNorm(x, mean, variance, { ...affineOptions, training: true, momentum }),
     );
   }
 }
@@ -163,10 +164,10 @@ abstract class InstanceNorm extends ChannelNorm {
     const { affineOptions, running } = this;
     if (!Tensor.training && running !== undefined) {
       const { mean: runningMean, variance: runningVar } = running;
-      return x.instanceNorm({ ...affineOptions, runningMean, runningVar, useInputStats: false });
+      return instanceNorm(x, { ...affineOptions, runningMean, runningVar, useInputStats: false });
     }
     return this.track((runningMean, runningVar, momentum) =>
-      x.instanceNorm({ ...affineOptions, runningMean, runningVar, momentum }),
+      instanceNorm(x, { ...affineOptions, runningMean, runningVar, momentum }),
     );
   }
 }
@@ -227,7 +228,7 @@ export class LayerNorm {
   }
   forward(x: Tensor): Tensor {
     const { weight = null, bias = null, eps } = this;
-    return x.layerNorm(this.normalizedShape, { weight, bias, eps });
+    return layerNorm(x, this.normalizedShape, { weight, bias, eps });
   }
 }
 
@@ -254,7 +255,7 @@ export class RMSNorm {
     if (options.elementwiseAffine !== false) this.weight = filled(this.normalizedShape, 1, options);
   }
   forward(x: Tensor): Tensor {
-    return x.rmsNorm(this.normalizedShape, { weight: this.weight ?? null, eps: this.eps ?? null });
+    return rmsNorm(x, this.normalizedShape, { weight: this.weight ?? null, eps: this.eps ?? null });
   }
 }
 
@@ -290,6 +291,6 @@ export class GroupNorm {
   }
   forward(x: Tensor): Tensor {
     const { weight = null, bias = null, eps } = this;
-    return x.groupNorm(this.numGroups, { weight, bias, eps });
+    return groupNorm(x, this.numGroups, { weight, bias, eps });
   }
 }

@@ -1,6 +1,7 @@
 // Cells of recurrent networks: one time step, with gates and names as in torch.
 
 import { ShapeError } from "../errors.ts";
+import { linear } from "../tensor/neural/layers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, positive, uniform } from "./layers.ts";
@@ -27,10 +28,10 @@ abstract class Cell {
     this.biasHh = uniform([rows], bound, options);
   }
   protected fromInput(x: Tensor): Tensor {
-    return x.linear(this.weightIh, this.biasIh);
+    return linear(x, this.weightIh, this.biasIh);
   }
   protected fromHidden(h: Tensor): Tensor {
-    return h.linear(this.weightHh, this.biasHh);
+    return linear(h, this.weightHh, this.biasHh);
   }
   /** The given state, or zeros. */
   protected stateFor(x: Tensor, h: Tensor | undefined): Tensor {

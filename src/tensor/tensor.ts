@@ -9,10 +9,11 @@ import { type DTypeLike, dtypes, type TypedArray } from "../dtype.ts";
 import { type CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
+import "#tensor/ondemand";
+import { area } from "./areas.ts";
 import { withRecording } from "./autograd.ts";
 import type { ConvOptions, ConvTransposeOptions, PerDim } from "./conv/conv.ts";
 import type { LpPoolOptions, UnpoolOptions, WindowOptions } from "./conv/image.ts";
-import * as conv from "./conv/index.ts";
 import type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "./conv/pool.ts";
 import type { InterpolateOptions } from "./conv/resample.ts";
 import * as core from "./core.ts";
@@ -31,7 +32,6 @@ import type { Cutoff, LeastSquares, MatrixOrd } from "./linalg/linalg.ts";
 import type { Scales } from "./linalg/products.ts";
 import type { CholeskyOptions, SolveOptions, TriangularOptions } from "./linalg/solve.ts";
 import type { NormalizeOptions, PairwiseOptions } from "./losses/distance.ts";
-import * as losses from "./losses/index.ts";
 import type {
   BceOptions,
   ClassLossOptions,
@@ -1261,7 +1261,7 @@ export class Tensor extends TensorCore {
     src: Tensor | Element,
     options: { reduce?: "add" | "multiply" } = {},
   ): Tensor {
-    return indexing.scatter(this, dim, index, src, options);
+    return area("scatter").scatter(this, dim, index, src, options);
   }
   /**
    * A copy with `src[i][j]` added at `[index[i][j]][j]` for dim 0, and so on.
@@ -1269,7 +1269,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 1]).scatterAdd(0, new Tensor([0, 0]), new Tensor([2, 3])).tolist() // => [6, 1]
    */
   scatterAdd(dim: number, index: Tensor, src: Tensor): Tensor {
-    return indexing.scatterAdd(this, dim, index, src);
+    return area("scatter").scatterAdd(this, dim, index, src);
   }
   /**
    * A copy in which each place holds the sum, prod, mean, amax or amin of the sources that go there, and of what was
@@ -1284,7 +1284,7 @@ export class Tensor extends TensorCore {
     reduce: ScatterReduce,
     options: ScatterReduceOptions = {},
   ): Tensor {
-    return indexing.scatterReduce(this, dim, index, src, reduce, options);
+    return area("scatter").scatterReduce(this, dim, index, src, reduce, options);
   }
   /**
    * A copy with the slices of `source`, times `alpha`, added to those that a vector of places names along `dim`.
@@ -1292,7 +1292,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 1, 1]).indexAdd(0, new Tensor([2, 2]), new Tensor([5, 6])).tolist() // => [1, 1, 12]
    */
   indexAdd(dim: number, index: Tensor, source: Tensor, options: { alpha?: number | boolean } = {}): Tensor {
-    return indexing.indexAdd(this, dim, index, source, options);
+    return area("scatter").indexAdd(this, dim, index, source, options);
   }
   /**
    * A copy with the slices of `source` in the places that a vector names along `dim`.
@@ -1300,7 +1300,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 1, 1]).indexCopy(0, new Tensor([2]), new Tensor([5])).tolist() // => [1, 1, 5]
    */
   indexCopy(dim: number, index: Tensor, source: Tensor): Tensor {
-    return indexing.indexCopy(this, dim, index, source);
+    return area("scatter").indexCopy(this, dim, index, source);
   }
   /**
    * A copy with `value` in the slices that a vector of places names along `dim`.
@@ -1308,7 +1308,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 1, 1]).indexFill(0, new Tensor([0, -1]), 7).tolist() // => [7, 1, 7]
    */
   indexFill(dim: number, index: Tensor, value: Tensor | Element): Tensor {
-    return indexing.indexFill(this, dim, index, value);
+    return area("scatter").indexFill(this, dim, index, value);
   }
   /**
    * A copy with `values` at the places that index tensors name, one tensor a dim (null takes a dim whole), as in
@@ -1317,7 +1317,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 1, 1]).indexPut([new Tensor([0, 0])], new Tensor([5, 6]), { accumulate: true }).tolist() // => [12, 1, 1]
    */
   indexPut(indices: readonly (Tensor | null)[], values: Tensor | Element, options: PutOptions = {}): Tensor {
-    return indexing.indexPut(this, indices, values, options);
+    return area("scatter").indexPut(this, indices, values, options);
   }
   /**
    * A copy with `source` at the places that an index names in the flat tensor; with `accumulate` it is added.
@@ -1325,7 +1325,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2], [3, 4]]).put(new Tensor([0, -1]), new Tensor([8, 9])).tolist() // => [[8, 2], [3, 9]]
    */
   put(index: Tensor, source: Tensor, options: PutOptions = {}): Tensor {
-    return indexing.put(this, index, source, options);
+    return area("scatter").put(this, index, source, options);
   }
   /**
    * A copy in which the elements where the mask is true are those of `source`, in order.
@@ -1333,7 +1333,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2, 3]).maskedScatter(new Tensor([true, false, true]), new Tensor([8, 9])).tolist() // => [8, 2, 9]
    */
   maskedScatter(mask: Tensor, source: Tensor): Tensor {
-    return indexing.maskedScatter(this, mask, source);
+    return area("scatter").maskedScatter(this, mask, source);
   }
   /**
    * Writes into this tensor: `x.setitem([0, [1, 3]], value)` is `x[0, 1:3] = value` of Python, with the indices that
@@ -1342,7 +1342,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2, 3]).setitem([[1, null]], 0).tolist() // => [1, 0, 0]
    */
   setitem(index: readonly Index<Tensor>[], value: Tensor | Element): Tensor {
-    return indexing.setitem(this, index, value);
+    return area("scatter").setitem(this, index, value);
   }
   /**
    * Each element several times in a row, along `dim` or in the flat tensor. With a tensor of counts the size of the
@@ -1355,7 +1355,7 @@ export class Tensor extends TensorCore {
     dim?: number,
     options: { outputSize?: number | undefined } = {},
   ): Tensor {
-    return indexing.repeatInterleave(this, repeats, dim, options);
+    return area("scatter").repeatInterleave(this, repeats, dim, options);
   }
 
   // ==== math: elementwise, with broadcasting and promotion as in torch ====
@@ -2079,7 +2079,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 1]).atan().tolist() // => [0, 0.7853981852531433]
    */
   atan(): Tensor {
-    return math.atan(this);
+    return area("special").atan(this);
   }
   /**
    * The angle of the point (x, this), from -pi to pi.
@@ -2087,7 +2087,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, -1]).atan2(new Tensor([0, 0])).tolist() // => [1.5707963705062866, -1.5707963705062866]
    */
   atan2(x: Tensor | Element): Tensor {
-    return math.atan2(this, x);
+    return area("special").atan2(this, x);
   }
   /**
    * The angle whose sine this is, from -pi/2 to pi/2.
@@ -2095,7 +2095,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 1]).asin().tolist() // => [0, 1.5707963705062866]
    */
   asin(): Tensor {
-    return math.asin(this);
+    return area("special").asin(this);
   }
   /**
    * The angle whose cosine this is, from 0 to pi.
@@ -2103,7 +2103,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 0]).acos().tolist() // => [0, 1.5707963705062866]
    */
   acos(): Tensor {
-    return math.acos(this);
+    return area("special").acos(this);
   }
   /**
    * The number whose sinh this is.
@@ -2111,7 +2111,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 1]).asinh().tolist() // => [0, 0.8813735842704773]
    */
   asinh(): Tensor {
-    return math.asinh(this);
+    return area("special").asinh(this);
   }
   /**
    * The number, not negative, whose cosh this is.
@@ -2119,7 +2119,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2]).acosh().tolist() // => [0, 1.316957950592041]
    */
   acosh(): Tensor {
-    return math.acosh(this);
+    return area("special").acosh(this);
   }
   /**
    * The number whose tanh this is.
@@ -2127,7 +2127,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 0.5]).atanh().tolist() // => [0, 0.5493061542510986]
    */
   atanh(): Tensor {
-    return math.atanh(this);
+    return area("special").atanh(this);
   }
   /**
    * The error function.
@@ -2135,7 +2135,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 10]).erf().tolist() // => [0, 1]
    */
   erf(): Tensor {
-    return math.erf(this);
+    return area("special").erf(this);
   }
   /**
    * 1 - erf, exact where erf is nearly 1.
@@ -2143,7 +2143,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, -Infinity]).erfc().tolist() // => [1, 2]
    */
   erfc(): Tensor {
-    return math.erfc(this);
+    return area("special").erfc(this);
   }
   /**
    * The number whose erf this is.
@@ -2151,7 +2151,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 1]).erfinv().tolist() // => [0, Infinity]
    */
   erfinv(): Tensor {
-    return math.erfinv(this);
+    return area("special").erfinv(this);
   }
   /**
    * The logarithm of |gamma(x)|.
@@ -2159,7 +2159,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([3, 5]).lgamma().exp().round().tolist() // => [2, 24]
    */
   lgamma(): Tensor {
-    return math.lgamma(this);
+    return area("special").lgamma(this);
   }
   /**
    * The derivative of lgamma.
@@ -2167,7 +2167,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([-3]).digamma().isnan().tolist() // => [true]
    */
   digamma(): Tensor {
-    return math.digamma(this);
+    return area("special").digamma(this);
   }
   /**
    * The derivative of order `n` of digamma; polygamma(0) is digamma.
@@ -2175,7 +2175,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1]).polygamma(1).tolist() // => [1.6449340581893921]
    */
   polygamma(n: number): Tensor {
-    return math.polygamma(this, n);
+    return area("special").polygamma(this, n);
   }
   /**
    * The greatest common divisor, never negative; that of 0 and 0 is 0.
@@ -2183,7 +2183,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([12, -18]).gcd(new Tensor([8, 27])).tolist() // => [4, 9]
    */
   gcd(x: Tensor | Element): Tensor {
-    return math.gcd(this, x);
+    return area("special").gcd(this, x);
   }
   /**
    * The least common multiple, never negative; 0 where one of the two is 0.
@@ -2191,7 +2191,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([4, 6]).lcm(new Tensor([6, 0])).tolist() // => [12, 0]
    */
   lcm(x: Tensor | Element): Tensor {
-    return math.lcm(this, x);
+    return area("special").lcm(this, x);
   }
   /**
    * this * 2^x
@@ -2199,7 +2199,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 3]).ldexp(new Tensor([4, -1])).tolist() // => [16, 1.5]
    */
   ldexp(x: Tensor | Element): Tensor {
-    return math.ldexp(this, x);
+    return area("special").ldexp(this, x);
   }
   /**
    * `[mantissa, exponent]`: this is mantissa * 2^exponent, and the mantissa is 0 or from 0.5 up to 1 in size.
@@ -2207,7 +2207,7 @@ export class Tensor extends TensorCore {
    * await Promise.all(new Tensor([8, -3]).frexp().map((t) => t.tolist())) // => [[0.5, -0.75], [4, 2]]
    */
   frexp(): [Tensor, Tensor] {
-    return math.frexp(this);
+    return area("special").frexp(this);
   }
   /**
    * The next number that the type has, on the way to `x`.
@@ -2215,7 +2215,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0.5]).nextafter(1).sub(0.5).mul(2).tolist() // => [1.1920928955078125e-7]
    */
   nextafter(x: Tensor | Element): Tensor {
-    return math.nextafter(this, x);
+    return area("special").nextafter(this, x);
   }
   /**
    * The logarithm of the gamma function of dimension `p`, without its sign.
@@ -2223,7 +2223,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([2.5]).mvlgamma(1).sub(new Tensor([2.5]).lgamma()).tolist() // => [0]
    */
   mvlgamma(p: number): Tensor {
-    return math.mvlgamma(this, p);
+    return area("special").mvlgamma(this, p);
   }
   /**
    * The modified Bessel function of the first kind, of order 0.
@@ -2231,7 +2231,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 1]).i0().tolist() // => [1, 1.2660658359527588]
    */
   i0(): Tensor {
-    return math.i0(this);
+    return area("special").i0(this);
   }
   /**
    * The modified Bessel function of the first kind, of order 1: the derivative of `i0`.
@@ -2239,7 +2239,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 1]).i1().tolist() // => [0, 0.5651590824127197]
    */
   i1(): Tensor {
-    return math.i1(this);
+    return area("special").i1(this);
   }
 
   // ==== reduce: sums, extremes, running reductions, order ====
@@ -2463,7 +2463,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2, 3]).cumsum(0).tolist() // => [1, 3, 6]
    */
   cumsum(dim: number, options: Typed = {}): Tensor {
-    return reduce.cumsum(this, dim, options);
+    return area("order").cumsum(this, dim, options);
   }
   /**
    * The running product along `dim`. Integers multiply in 64 bits.
@@ -2471,7 +2471,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0.5, 2, 3]).cumprod(0).tolist() // => [0.5, 1, 3]
    */
   cumprod(dim: number, options: Typed = {}): Tensor {
-    return reduce.cumprod(this, dim, options);
+    return area("order").cumprod(this, dim, options);
   }
   /**
    * `[values, indices]` of the largest element so far along `dim`; of equal ones the last. NaN stays.
@@ -2479,7 +2479,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 3, 2]).cummax(0)[0].tolist() // => [1, 3, 3]
    */
   cummax(dim: number): [Tensor, Tensor] {
-    return reduce.cummax(this, dim);
+    return area("order").cummax(this, dim);
   }
   /**
    * `[values, indices]` of the smallest element so far along `dim`; of equal ones the last. NaN stays.
@@ -2487,7 +2487,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([2, 3, 1]).cummin(0)[0].tolist() // => [2, 2, 1]
    */
   cummin(dim: number): [Tensor, Tensor] {
-    return reduce.cummin(this, dim);
+    return area("order").cummin(this, dim);
   }
   /**
    * log(cumsum(exp(x))) along `dim`, safe for large values.
@@ -2495,7 +2495,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0, 0]).logcumsumexp(0).tolist() // => [0, 0.6931471824645996]
    */
   logcumsumexp(dim: number): Tensor {
-    return reduce.logcumsumexp(this, dim);
+    return area("order").logcumsumexp(this, dim);
   }
   /**
    * `[values, indices]` in order along `dim`. Always stable; NaN counts as the largest.
@@ -2503,7 +2503,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([3, 1, 2]).sort()[0].tolist() // => [1, 2, 3]
    */
   sort(dim = -1, descending = false, _stable = true): [Tensor, Tensor] {
-    return reduce.sort(this, dim, descending, _stable);
+    return area("order").sort(this, dim, descending, _stable);
   }
   /**
    * The values in order along dim 0.
@@ -2511,7 +2511,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([3, 1, 2]).msort().tolist() // => [1, 2, 3]
    */
   msort(): Tensor {
-    return reduce.msort(this);
+    return area("order").msort(this);
   }
   /**
    * `[values, indices]` of the most frequent element along `dim`: the smallest of several, at the last place it has.
@@ -2519,7 +2519,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([3, 1, 3, 1, 2]).mode()[0].item() // => 1
    */
   mode(dim = -1, keepdim = false): [Tensor, Tensor] {
-    return reduce.mode(this, dim, keepdim);
+    return area("order").mode(this, dim, keepdim);
   }
   /**
    * The indices that put `dim` in order. Always stable; NaN counts as the largest.
@@ -2527,7 +2527,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([3, 1, 2]).argsort().tolist() // => [1, 2, 0]
    */
   argsort(dim = -1, descending = false, _stable = true): Tensor {
-    return reduce.argsort(this, dim, descending, _stable);
+    return area("order").argsort(this, dim, descending, _stable);
   }
   /**
    * `[values, indices]` of the `k` largest (or smallest) along `dim`, in order.
@@ -2535,7 +2535,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([3, 1, 2]).topk(2)[0].tolist() // => [3, 2]
    */
   topk(k: number, dim = -1, largest = true, _sorted = true): [Tensor, Tensor] {
-    return reduce.topk(this, k, dim, largest, _sorted);
+    return area("order").topk(this, k, dim, largest, _sorted);
   }
   /**
    * `[values, indices]` of the k-th smallest element along `dim`, counted from 1.
@@ -2543,7 +2543,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([3, 1, 2]).kthvalue(2)[0].item() // => 2
    */
   kthvalue(k: number, dim = -1, keepdim = false): [Tensor, Tensor] {
-    return reduce.kthvalue(this, k, dim, keepdim);
+    return area("order").kthvalue(this, k, dim, keepdim);
   }
   /**
    * The median: the lower one of two. NaN where there is a NaN. Without `dim` that of all elements; with `dim`
@@ -2554,7 +2554,7 @@ export class Tensor extends TensorCore {
   median(): Tensor;
   median(dim: number, keepdim?: boolean): [Tensor, Tensor];
   median(dim?: number, keepdim = false): Tensor | [Tensor, Tensor] {
-    return reduce.median(this, dim, keepdim);
+    return area("order").median(this, dim, keepdim);
   }
   /**
    * The median of what is not NaN.
@@ -2564,7 +2564,7 @@ export class Tensor extends TensorCore {
   nanmedian(): Tensor;
   nanmedian(dim: number, keepdim?: boolean): [Tensor, Tensor];
   nanmedian(dim?: number, keepdim = false): Tensor | [Tensor, Tensor] {
-    return reduce.nanmedian(this, dim, keepdim);
+    return area("order").nanmedian(this, dim, keepdim);
   }
   /**
    * The value below which the share `q` (0 to 1) of the elements along `dim` lies, between neighbours by
@@ -2578,7 +2578,7 @@ export class Tensor extends TensorCore {
     keepdim = false,
     options: QuantileOptions = {},
   ): Tensor {
-    return reduce.quantile(this, q, dim, keepdim, options);
+    return area("order").quantile(this, q, dim, keepdim, options);
   }
   /**
    * `quantile` of what is not NaN.
@@ -2591,7 +2591,7 @@ export class Tensor extends TensorCore {
     keepdim = false,
     options: QuantileOptions = {},
   ): Tensor {
-    return reduce.nanquantile(this, q, dim, keepdim, options);
+    return area("order").nanquantile(this, q, dim, keepdim, options);
   }
 
   // ==== linalg: products, solving, factorizations ====
@@ -2772,7 +2772,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[2, 0], [0, 4]]).solve(new Tensor([2, 8])).tolist() // => [1, 2]
    */
   solve(b: Tensor, options: SolveOptions = {}): Tensor {
-    return linalg.solve(this, b, options);
+    return area("linalg").solve(this, b, options);
   }
   /**
    * The inverse of each matrix; that of a singular one holds infinities and NaN.
@@ -2780,7 +2780,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[2, 0], [0, 4]]).inverse().tolist() // => [[0.5, 0], [0, 0.25]]
    */
   inverse(): Tensor {
-    return linalg.inverse(this);
+    return area("linalg").inverse(this);
   }
   /**
    * torch.linalg's name for `inverse`.
@@ -2788,7 +2788,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[2, 0], [0, 4]]).inv().tolist() // => [[0.5, 0], [0, 0.25]]
    */
   inv(): Tensor {
-    return linalg.inv(this);
+    return area("linalg").inv(this);
   }
   /**
    * The matrix multiplied with itself `n` times; a negative power is one of the inverse.
@@ -2796,7 +2796,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 1], [0, 1]]).matrixPower(5).tolist() // => [[1, 5], [0, 1]]
    */
   matrixPower(n: number): Tensor {
-    return linalg.matrixPower(this, n);
+    return area("linalg").matrixPower(this, n);
   }
   /**
    * The determinant of each matrix.
@@ -2804,7 +2804,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2], [3, 4]]).det().item() // => -2
    */
   det(): Tensor {
-    return linalg.det(this);
+    return area("linalg").det(this);
   }
   /**
    * The sign of the determinant of each matrix, and the logarithm of its absolute value: for determinants that a float
@@ -2813,7 +2813,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[-1, 0], [0, 1]]).slogdet()[0].item() // => -1
    */
   slogdet(): [sign: Tensor, logabsdet: Tensor] {
-    return linalg.slogdet(this);
+    return area("linalg").slogdet(this);
   }
   /**
    * The logarithm of the determinant of each matrix; NaN where it is negative.
@@ -2821,7 +2821,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 0], [0, 1]]).logdet().item() // => 0
    */
   logdet(): Tensor {
-    return linalg.logdet(this);
+    return area("linalg").logdet(this);
   }
   /**
    * X with `this @ X = b` (or `X @ this = b`, with `left: false`), where only the upper (or lower) triangle of this
@@ -2830,7 +2830,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 0], [1, 2]]).solveTriangular(new Tensor([[1], [5]]), { upper: false }).tolist() // => [[1], [2]]
    */
   solveTriangular(b: Tensor, options: TriangularOptions = {}): Tensor {
-    return linalg.solveTriangular(this, b, options);
+    return area("linalg").solveTriangular(this, b, options);
   }
   /**
    * The lower triangle L with L @ Lᵀ = this, or with `upper` its transpose; the matrix must be symmetric and positive
@@ -2839,7 +2839,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[4, 2], [2, 5]]).cholesky().tolist() // => [[2, 0], [1, 2]]
    */
   cholesky(options: CholeskyOptions = {}): Tensor {
-    return linalg.cholesky(this, options);
+    return area("linalg").cholesky(this, options);
   }
   /**
    * Orthogonal Q and upper triangular R with Q @ R = this. "reduced" gives min(m, n) columns of Q, "complete" all m
@@ -2848,7 +2848,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[0, 2], [1, 0]]).qr()[1].tolist() // => [[-1, 0], [0, -2]]
    */
   qr(mode: "reduced" | "complete" | "r" = "reduced"): [Q: Tensor, R: Tensor] {
-    return linalg.qr(this, mode);
+    return area("linalg").qr(this, mode);
   }
   /**
    * U, S and Vᵀ with U @ diag(S) @ Vᵀ = this: orthogonal factors and singular values, largest first. With `fullMatrices`
@@ -2858,7 +2858,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[3, 0], [0, -4]]).svd()[1].tolist() // => [4, 3]
    */
   svd(fullMatrices = true): [U: Tensor, S: Tensor, Vh: Tensor] {
-    return linalg.svd(this, fullMatrices);
+    return area("linalg").svd(this, fullMatrices);
   }
   /**
    * The singular values, largest first; their gradient is stable where that of the vectors is not.
@@ -2866,7 +2866,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[3, 0], [0, -4]]).svdvals().tolist() // => [4, 3]
    */
   svdvals(): Tensor {
-    return linalg.svdvals(this);
+    return area("linalg").svdvals(this);
   }
   /**
    * Eigenvalues, smallest first, and eigenvectors (as columns) of symmetric matrices, of which only one triangle is looked
@@ -2875,7 +2875,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[2, 0], [0, 1]]).eigh()[0].tolist() // => [1, 2]
    */
   eigh(UPLO: "L" | "U" = "L"): [eigenvalues: Tensor, eigenvectors: Tensor] {
-    return linalg.eigh(this, UPLO);
+    return area("linalg").eigh(this, UPLO);
   }
   /**
    * The eigenvalues of symmetric matrices, smallest first.
@@ -2883,7 +2883,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[2, 0], [0, 1]]).eigvalsh().tolist() // => [1, 2]
    */
   eigvalsh(UPLO: "L" | "U" = "L"): Tensor {
-    return linalg.eigvalsh(this, UPLO);
+    return area("linalg").eigvalsh(this, UPLO);
   }
   /**
    * The norm of the matrices in two dims: "fro" (all elements as a vector), "nuc" (the sum of the singular values), ±2 (the
@@ -2892,7 +2892,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2], [3, 4]]).matrixNorm(1).item() // => 6
    */
   matrixNorm(ord: MatrixOrd = "fro", dim: readonly [number, number] = [-2, -1], keepdim = false): Tensor {
-    return linalg.matrixNorm(this, ord, dim, keepdim);
+    return area("linalg").matrixNorm(this, ord, dim, keepdim);
   }
   /**
    * torch.linalg.norm: without `ord` the 2-norm of all elements (or along `dim`), with `ord` that of a vector or of a
@@ -2906,7 +2906,7 @@ export class Tensor extends TensorCore {
     keepdim = false,
     options: { readonly dtype?: DTypeLike } = {},
   ): Tensor {
-    return linalg.linalgNorm(this, ord, dim, keepdim, options);
+    return area("linalg").linalgNorm(this, ord, dim, keepdim, options);
   }
   /**
    * torch.norm: the vector norm of order `p` of all elements or along `dim`; "fro" is 2, "nuc" the sum of the singular
@@ -2920,7 +2920,7 @@ export class Tensor extends TensorCore {
     keepdim = false,
     typed: { readonly dtype?: DTypeLike } = {},
   ): Tensor {
-    return linalg.norm(this, p, dim, keepdim, typed);
+    return area("linalg").norm(this, p, dim, keepdim, typed);
   }
   /**
    * How many singular values are above the cutoff: `atol`, or `rtol` times the largest (the default is the rounding
@@ -2929,7 +2929,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2], [2, 4]]).matrixRank().item() // => 1
    */
   matrixRank(cutoff: Cutoff = {}): Tensor {
-    return linalg.matrixRank(this, cutoff);
+    return area("linalg").matrixRank(this, cutoff);
   }
   /**
    * The pseudo-inverse of Moore and Penrose; singular values below the cutoff count as zero.
@@ -2937,7 +2937,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[2, 0], [0, 0]]).pinv().tolist() // => [[0.5, 0], [0, 0]]
    */
   pinv(cutoff: Cutoff = {}): Tensor {
-    return linalg.pinv(this, cutoff);
+    return area("linalg").pinv(this, cutoff);
   }
   /**
    * The X for which `this @ X` is as near to `b` as it gets, the smallest if there are several; with the squares that are
@@ -2946,7 +2946,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 0], [0, 2], [0, 0]]).lstsq(new Tensor([[1], [2], [3]])).solution.tolist() // => [[1], [1]]
    */
   lstsq(b: Tensor, cutoff: Cutoff = {}): LeastSquares<Tensor> {
-    return linalg.lstsq(this, b, cutoff);
+    return area("linalg").lstsq(this, b, cutoff);
   }
 
   // ==== conv: windows over the last dims: convolution, pooling, images ====
@@ -2958,7 +2958,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2, 3, 4]]).conv1d(new Tensor([[[1, 10]]])).tolist() // => [[21, 32, 43]]
    */
   conv1d(weight: Tensor, bias?: Tensor | null, options: ConvOptions = {}): Tensor {
-    return conv.conv1d(this, weight, bias, options);
+    return area("conv").conv1d(this, weight, bias, options);
   }
   /**
    * The convolution over the last two dims. `weight` is [out, in / groups, height, width].
@@ -2967,7 +2967,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 4]]]).conv2d(new Tensor([[[[1, 1], [1, 1]]]])).tolist() // => [[[10]]]
    */
   conv2d(weight: Tensor, bias?: Tensor | null, options: ConvOptions = {}): Tensor {
-    return conv.conv2d(this, weight, bias, options);
+    return area("conv").conv2d(this, weight, bias, options);
   }
   /**
    * The convolution over the last three dims. `weight` is [out, in / groups, depth, height, width].
@@ -2976,7 +2976,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2]]]]).conv3d(new Tensor([[[[[3]]]]]), new Tensor([1])).tolist() // => [[[[4, 7]]]]
    */
   conv3d(weight: Tensor, bias?: Tensor | null, options: ConvOptions = {}): Tensor {
-    return conv.conv3d(this, weight, bias, options);
+    return area("conv").conv3d(this, weight, bias, options);
   }
   /**
    * The transposed convolution: what a convolution does to gradients. `weight` is [in, out / groups, kernel].
@@ -2985,7 +2985,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2]]).convTranspose1d(new Tensor([[[1, 10]]]), null, { stride: 2 }).tolist() // => [[1, 10, 2, 20]]
    */
   convTranspose1d(weight: Tensor, bias?: Tensor | null, options: ConvTransposeOptions = {}): Tensor {
-    return conv.convTranspose1d(this, weight, bias, options);
+    return area("conv").convTranspose1d(this, weight, bias, options);
   }
   /**
    * The transposed convolution over two dims. `weight` is [in, out / groups, height, width].
@@ -2994,7 +2994,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[2]]]).convTranspose2d(new Tensor([[[[1, 2], [3, 4]]]])).tolist() // => [[[2, 4], [6, 8]]]
    */
   convTranspose2d(weight: Tensor, bias?: Tensor | null, options: ConvTransposeOptions = {}): Tensor {
-    return conv.convTranspose2d(this, weight, bias, options);
+    return area("conv").convTranspose2d(this, weight, bias, options);
   }
   /**
    * The transposed convolution over three dims. `weight` is [in, out / groups, depth, height, width].
@@ -3003,7 +3003,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[2]]]]).convTranspose3d(new Tensor([[[[[1, 3]]]]])).tolist() // => [[[[2, 6]]]]
    */
   convTranspose3d(weight: Tensor, bias?: Tensor | null, options: ConvTransposeOptions = {}): Tensor {
-    return conv.convTranspose3d(this, weight, bias, options);
+    return area("conv").convTranspose3d(this, weight, bias, options);
   }
   /**
    * Means of windows along the last dim.
@@ -3012,7 +3012,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 3, 5, 7]]).avgPool1d(2).tolist() // => [[2, 6]]
    */
   avgPool1d(kernelSize: PerDim, options: AvgPoolOptions = {}): Tensor {
-    return conv.avgPool1d(this, kernelSize, options);
+    return area("conv").avgPool1d(this, kernelSize, options);
   }
   /**
    * Means of windows over the last two dims.
@@ -3021,7 +3021,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 6]]]).avgPool2d(2).tolist() // => [[[3]]]
    */
   avgPool2d(kernelSize: PerDim, options: AvgPoolOptions = {}): Tensor {
-    return conv.avgPool2d(this, kernelSize, options);
+    return area("conv").avgPool2d(this, kernelSize, options);
   }
   /**
    * Means of windows over the last three dims.
@@ -3030,7 +3030,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2], [3, 6]]]]).avgPool3d([1, 2, 2]).tolist() // => [[[[3]]]]
    */
   avgPool3d(kernelSize: PerDim, options: AvgPoolOptions = {}): Tensor {
-    return conv.avgPool3d(this, kernelSize, options);
+    return area("conv").avgPool3d(this, kernelSize, options);
   }
   /**
    * Maxima of windows along the last dim.
@@ -3039,7 +3039,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 3, 7, 5]]).maxPool1d(2).tolist() // => [[3, 7]]
    */
   maxPool1d(kernelSize: PerDim, options: MaxPoolOptions = {}): Tensor {
-    return conv.maxPool1d(this, kernelSize, options);
+    return area("conv").maxPool1d(this, kernelSize, options);
   }
   /**
    * Maxima of windows over the last two dims.
@@ -3048,7 +3048,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 6]]]).maxPool2d(2).tolist() // => [[[6]]]
    */
   maxPool2d(kernelSize: PerDim, options: MaxPoolOptions = {}): Tensor {
-    return conv.maxPool2d(this, kernelSize, options);
+    return area("conv").maxPool2d(this, kernelSize, options);
   }
   /**
    * Maxima of windows over the last three dims.
@@ -3057,7 +3057,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2], [3, 6]]]]).maxPool3d([1, 2, 1]).tolist() // => [[[[3, 6]]]]
    */
   maxPool3d(kernelSize: PerDim, options: MaxPoolOptions = {}): Tensor {
-    return conv.maxPool3d(this, kernelSize, options);
+    return area("conv").maxPool3d(this, kernelSize, options);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3066,7 +3066,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 3, 7, 5]]).maxPool1dWithIndices(2)[1].tolist() // => [[1, 2]]
    */
   maxPool1dWithIndices(kernelSize: PerDim, options: MaxPoolOptions = {}): [Tensor, Tensor] {
-    return conv.maxPool1dWithIndices(this, kernelSize, options);
+    return area("conv").maxPool1dWithIndices(this, kernelSize, options);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3075,7 +3075,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 6]]]).maxPool2dWithIndices(2)[1].tolist() // => [[[3]]]
    */
   maxPool2dWithIndices(kernelSize: PerDim, options: MaxPoolOptions = {}): [Tensor, Tensor] {
-    return conv.maxPool2dWithIndices(this, kernelSize, options);
+    return area("conv").maxPool2dWithIndices(this, kernelSize, options);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3084,7 +3084,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2], [3, 6]]]]).maxPool3dWithIndices([1, 2, 1])[1].tolist() // => [[[[2, 3]]]]
    */
   maxPool3dWithIndices(kernelSize: PerDim, options: MaxPoolOptions = {}): [Tensor, Tensor] {
-    return conv.maxPool3dWithIndices(this, kernelSize, options);
+    return area("conv").maxPool3dWithIndices(this, kernelSize, options);
   }
   /**
    * Means over as many windows as asked for; they may overlap by an element.
@@ -3093,7 +3093,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2, 3]]).adaptiveAvgPool1d(2).tolist() // => [[1.5, 2.5]]
    */
   adaptiveAvgPool1d(outputSize: OutputSize): Tensor {
-    return conv.adaptiveAvgPool1d(this, outputSize);
+    return area("conv").adaptiveAvgPool1d(this, outputSize);
   }
   /**
    * Means over as many windows as asked for; null keeps a size.
@@ -3102,7 +3102,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 6]]]).adaptiveAvgPool2d([1, null]).tolist() // => [[[2, 4]]]
    */
   adaptiveAvgPool2d(outputSize: OutputSize): Tensor {
-    return conv.adaptiveAvgPool2d(this, outputSize);
+    return area("conv").adaptiveAvgPool2d(this, outputSize);
   }
   /**
    * Means over as many windows as asked for; null keeps a size.
@@ -3111,7 +3111,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2], [3, 6]]]]).adaptiveAvgPool3d(1).tolist() // => [[[[3]]]]
    */
   adaptiveAvgPool3d(outputSize: OutputSize): Tensor {
-    return conv.adaptiveAvgPool3d(this, outputSize);
+    return area("conv").adaptiveAvgPool3d(this, outputSize);
   }
   /**
    * Maxima over as many windows as asked for.
@@ -3120,7 +3120,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 3, 2]]).adaptiveMaxPool1d(2).tolist() // => [[3, 3]]
    */
   adaptiveMaxPool1d(outputSize: OutputSize): Tensor {
-    return conv.adaptiveMaxPool1d(this, outputSize);
+    return area("conv").adaptiveMaxPool1d(this, outputSize);
   }
   /**
    * Maxima over as many windows as asked for; null keeps a size.
@@ -3129,7 +3129,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 6]]]).adaptiveMaxPool2d([1, null]).tolist() // => [[[3, 6]]]
    */
   adaptiveMaxPool2d(outputSize: OutputSize): Tensor {
-    return conv.adaptiveMaxPool2d(this, outputSize);
+    return area("conv").adaptiveMaxPool2d(this, outputSize);
   }
   /**
    * Maxima over as many windows as asked for; null keeps a size.
@@ -3138,7 +3138,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2], [3, 6]]]]).adaptiveMaxPool3d(1).tolist() // => [[[[6]]]]
    */
   adaptiveMaxPool3d(outputSize: OutputSize): Tensor {
-    return conv.adaptiveMaxPool3d(this, outputSize);
+    return area("conv").adaptiveMaxPool3d(this, outputSize);
   }
   /**
    * The maxima and their numbers in the last dim.
@@ -3147,7 +3147,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 3, 2]]).adaptiveMaxPool1dWithIndices(2)[1].tolist() // => [[1, 1]]
    */
   adaptiveMaxPool1dWithIndices(outputSize: OutputSize): [Tensor, Tensor] {
-    return conv.adaptiveMaxPool1dWithIndices(this, outputSize);
+    return area("conv").adaptiveMaxPool1dWithIndices(this, outputSize);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3156,7 +3156,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 6]]]).adaptiveMaxPool2dWithIndices(1)[1].tolist() // => [[[3]]]
    */
   adaptiveMaxPool2dWithIndices(outputSize: OutputSize): [Tensor, Tensor] {
-    return conv.adaptiveMaxPool2dWithIndices(this, outputSize);
+    return area("conv").adaptiveMaxPool2dWithIndices(this, outputSize);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3165,7 +3165,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2], [3, 6]]]]).adaptiveMaxPool3dWithIndices(1)[1].tolist() // => [[[[3]]]]
    */
   adaptiveMaxPool3dWithIndices(outputSize: OutputSize): [Tensor, Tensor] {
-    return conv.adaptiveMaxPool3dWithIndices(this, outputSize);
+    return area("conv").adaptiveMaxPool3dWithIndices(this, outputSize);
   }
   /**
    * The last dims (all but batch and channels) in another size: `size`, or `scaleFactor` times the old one.
@@ -3174,7 +3174,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2]]]).interpolate({ scaleFactor: 2 }).tolist() // => [[[1, 1, 2, 2]]]
    */
   interpolate(options: InterpolateOptions = {}): Tensor {
-    return conv.interpolate(this, options);
+    return area("conv").interpolate(this, options);
   }
   /**
    * `interpolate` under torch's older name.
@@ -3183,7 +3183,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 3]]]).upsample({ size: 3, mode: "linear", alignCorners: true }).tolist() // => [[[1, 2, 3]]]
    */
   upsample(options: InterpolateOptions = {}): Tensor {
-    return conv.upsample(this, options);
+    return area("conv").upsample(this, options);
   }
   /**
    * Repeats elements to reach `size` or `scaleFactor` times the size.
@@ -3192,7 +3192,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2]]]).upsampleNearest({ size: 4 }).tolist() // => [[[1, 1, 2, 2]]]
    */
   upsampleNearest(options: InterpolateOptions = {}): Tensor {
-    return conv.upsampleNearest(this, options);
+    return area("conv").upsampleNearest(this, options);
   }
   /**
    * Bilinear interpolation of images with their corners aligned.
@@ -3201,7 +3201,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 3]]]]).upsampleBilinear({ size: [1, 3] }).tolist() // => [[[[1, 2, 3]]]]
    */
   upsampleBilinear(options: InterpolateOptions = {}): Tensor {
-    return conv.upsampleBilinear(this, options);
+    return area("conv").upsampleBilinear(this, options);
   }
   /**
    * The windows of images as columns: [n, c, h, w] becomes [n, c * kernel, places]. torch.nn.functional.unfold; the
@@ -3211,7 +3211,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[1, 2], [3, 4]]]]).imUnfold([1, 2]).tolist() // => [[[1, 3], [2, 4]]]
    */
   imUnfold(kernelSize: PerDim, options: WindowOptions = {}): Tensor {
-    return conv.imUnfold(this, kernelSize, options);
+    return area("conv").imUnfold(this, kernelSize, options);
   }
   /**
    * The sum of the windows in columns, each at its place: [n, c * kernel, places] becomes [n, c, ...outputSize].
@@ -3220,7 +3220,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 3], [2, 4]]]).imFold([2, 2], [1, 2]).tolist() // => [[[[1, 2], [3, 4]]]]
    */
   imFold(outputSize: PerDim, kernelSize: PerDim, options: WindowOptions = {}): Tensor {
-    return conv.imFold(this, outputSize, kernelSize, options);
+    return area("conv").imFold(this, outputSize, kernelSize, options);
   }
   /**
    * The root of the sum of powers of windows along the last dim.
@@ -3229,7 +3229,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[3, 4, 0, 2]]).lpPool1d(2, 2).tolist() // => [[5, 2]]
    */
   lpPool1d(normType: number, kernelSize: PerDim, options: LpPoolOptions = {}): Tensor {
-    return conv.lpPool1d(this, normType, kernelSize, options);
+    return area("conv").lpPool1d(this, normType, kernelSize, options);
   }
   /**
    * The root of the sum of powers of windows over the last two dims.
@@ -3238,7 +3238,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[3, 0], [0, 4]]]).lpPool2d(2, 2).tolist() // => [[[5]]]
    */
   lpPool2d(normType: number, kernelSize: PerDim, options: LpPoolOptions = {}): Tensor {
-    return conv.lpPool2d(this, normType, kernelSize, options);
+    return area("conv").lpPool2d(this, normType, kernelSize, options);
   }
   /**
    * The root of the sum of powers of windows over the last three dims.
@@ -3247,7 +3247,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[3, 0], [0, 4]]]]).lpPool3d(2, [1, 2, 2]).tolist() // => [[[[5]]]]
    */
   lpPool3d(normType: number, kernelSize: PerDim, options: LpPoolOptions = {}): Tensor {
-    return conv.lpPool3d(this, normType, kernelSize, options);
+    return area("conv").lpPool3d(this, normType, kernelSize, options);
   }
   /**
    * Channels become pixels: [..., c * r * r, h, w] becomes [..., c, h * r, w * r].
@@ -3256,7 +3256,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1]], [[2]], [[3]], [[4]]]).pixelShuffle(2).tolist() // => [[[1, 2], [3, 4]]]
    */
   pixelShuffle(upscaleFactor: number): Tensor {
-    return conv.pixelShuffle(this, upscaleFactor);
+    return area("conv").pixelShuffle(this, upscaleFactor);
   }
   /**
    * Pixels become channels: [..., c, h * r, w * r] becomes [..., c * r * r, h, w].
@@ -3265,7 +3265,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 2], [3, 4]]]).pixelUnshuffle(2).tolist() // => [[[1]], [[2]], [[3]], [[4]]]
    */
   pixelUnshuffle(downscaleFactor: number): Tensor {
-    return conv.pixelUnshuffle(this, downscaleFactor);
+    return area("conv").pixelUnshuffle(this, downscaleFactor);
   }
   /**
    * Channels (dim 1) in `groups` parts, dealt out in turn.
@@ -3274,7 +3274,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1], [2], [3], [4]]]).channelShuffle(2).tolist() // => [[[1], [3], [2], [4]]]
    */
   channelShuffle(groups: number): Tensor {
-    return conv.channelShuffle(this, groups);
+    return area("conv").channelShuffle(this, groups);
   }
   /**
    * The maxima of `maxPool1dWithIndices` at the places they came from, zeros elsewhere.
@@ -3283,7 +3283,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[3, 7]]).maxUnpool1d(new Tensor([[1, 2]]), 2).tolist() // => [[0, 3, 7, 0]]
    */
   maxUnpool1d(indices: Tensor, kernelSize: PerDim, options: UnpoolOptions = {}): Tensor {
-    return conv.maxUnpool1d(this, indices, kernelSize, options);
+    return area("conv").maxUnpool1d(this, indices, kernelSize, options);
   }
   /**
    * The maxima of `maxPool2dWithIndices` at the places they came from, zeros elsewhere.
@@ -3292,7 +3292,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[6]]]).maxUnpool2d(new Tensor([[[3]]]), 2).tolist() // => [[[0, 0], [0, 6]]]
    */
   maxUnpool2d(indices: Tensor, kernelSize: PerDim, options: UnpoolOptions = {}): Tensor {
-    return conv.maxUnpool2d(this, indices, kernelSize, options);
+    return area("conv").maxUnpool2d(this, indices, kernelSize, options);
   }
   /**
    * The maxima of `maxPool3dWithIndices` at the places they came from, zeros elsewhere.
@@ -3301,7 +3301,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[[6]]]]).maxUnpool3d(new Tensor([[[[1]]]]), [1, 1, 2]).tolist() // => [[[[0, 6]]]]
    */
   maxUnpool3d(indices: Tensor, kernelSize: PerDim, options: UnpoolOptions = {}): Tensor {
-    return conv.maxUnpool3d(this, indices, kernelSize, options);
+    return area("conv").maxUnpool3d(this, indices, kernelSize, options);
   }
 
   // ==== losses: how far a prediction is from its target ====
@@ -3313,7 +3313,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[3, 4]]).normalize({ p: 1 }).mul(7).tolist() // => [[3, 4]]
    */
   normalize(options: NormalizeOptions = {}): Tensor {
-    return losses.normalize(this, options);
+    return area("losses").normalize(this, options);
   }
   /**
    * The cosine of the angle between vectors along `dim`.
@@ -3322,7 +3322,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[3, 4]]).cosineSimilarity(new Tensor([[4, 3]])).mul(25).round().tolist() // => [24]
    */
   cosineSimilarity(x2: Tensor, options: { dim?: number; eps?: number } = {}): Tensor {
-    return losses.cosineSimilarity(this, x2, options);
+    return area("losses").cosineSimilarity(this, x2, options);
   }
   /**
    * The p-norm of the differences of vectors along the last dim, each difference moved by `eps`.
@@ -3331,7 +3331,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 1]]).pairwiseDistance(new Tensor([[4, 5]]), { eps: 0 }).tolist() // => [5]
    */
   pairwiseDistance(x2: Tensor, options: PairwiseOptions = {}): Tensor {
-    return losses.pairwiseDistance(this, x2, options);
+    return area("losses").pairwiseDistance(this, x2, options);
   }
   /**
    * The p-norm of the difference of each row here and each row of `x2`: [..., m, k] and [..., n, k] give [..., m, n].
@@ -3340,7 +3340,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[0, 0], [3, 4]]).cdist(new Tensor([[0, 0]])).tolist() // => [[0], [5]]
    */
   cdist(x2: Tensor, p = 2): Tensor {
-    return losses.cdist(this, x2, p);
+    return area("losses").cdist(this, x2, p);
   }
   /**
    * The cross entropy between logits (classes along dim 1) and class numbers, or a probability for each class.
@@ -3349,7 +3349,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[0, 0]]).crossEntropy(new Tensor([1])).exp().item() // => 2
    */
   crossEntropy(target: Tensor, options: CrossEntropyOptions<Tensor> = {}): Tensor {
-    return losses.crossEntropy(this, target, options);
+    return area("losses").crossEntropy(this, target, options);
   }
   /**
    * The negative log-likelihood: this tensor holds log-probabilities, classes along dim 1.
@@ -3358,7 +3358,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[-1, -2]]).nllLoss(new Tensor([1])).item() // => 2
    */
   nllLoss(target: Tensor, options: ClassLossOptions<Tensor> = {}): Tensor {
-    return losses.nllLoss(this, target, options);
+    return area("losses").nllLoss(this, target, options);
   }
   /**
    * tinygrad's cross entropy: logits with the classes along the last dim, and class numbers; -1 is ignored.
@@ -3367,7 +3367,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[0, 0]]).sparseCategoricalCrossentropy(new Tensor([1])).exp().item() // => 2
    */
   sparseCategoricalCrossentropy(target: Tensor, options: CrossEntropyOptions<Tensor> = {}): Tensor {
-    return losses.sparseCategoricalCrossentropy(this, target, options);
+    return area("losses").sparseCategoricalCrossentropy(this, target, options);
   }
   /**
    * The binary cross entropy of probabilities; their logarithms are cut at -100.
@@ -3376,7 +3376,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0.5]).binaryCrossEntropy(new Tensor([1], { dtype: "float32" })).exp().item() // => 2
    */
   binaryCrossEntropy(target: Tensor, options: WeightedLossOptions<Tensor> = {}): Tensor {
-    return losses.binaryCrossEntropy(this, target, options);
+    return area("losses").binaryCrossEntropy(this, target, options);
   }
   /**
    * The binary cross entropy of logits.
@@ -3385,7 +3385,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0]).bceWithLogits(new Tensor([1])).exp().item() // => 2
    */
   bceWithLogits(target: Tensor, options: BceOptions<Tensor> = {}): Tensor {
-    return losses.bceWithLogits(this, target, options);
+    return area("losses").bceWithLogits(this, target, options);
   }
   /**
    * `bceWithLogits` under torch's long name.
@@ -3394,7 +3394,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0]).binaryCrossEntropyWithLogits(new Tensor([1])).exp().item() // => 2
    */
   binaryCrossEntropyWithLogits(target: Tensor, options: BceOptions<Tensor> = {}): Tensor {
-    return losses.binaryCrossEntropyWithLogits(this, target, options);
+    return area("losses").binaryCrossEntropyWithLogits(this, target, options);
   }
   /**
    * The Kullback-Leibler divergence of log-probabilities from a target of probabilities (or of their logarithms).
@@ -3403,7 +3403,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([-1, -2]).klDiv(new Tensor([0, 1]), { reduction: "sum" }).item() // => 2
    */
   klDiv(target: Tensor, options: KlDivOptions = {}): Tensor {
-    return losses.klDiv(this, target, options);
+    return area("losses").klDiv(this, target, options);
   }
   /**
    * The mean of the squares of the differences.
@@ -3412,7 +3412,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2]).mseLoss(new Tensor([1, 4])).item() // => 2
    */
   mseLoss(target: Tensor, options: WeightedLossOptions<Tensor> = {}): Tensor {
-    return losses.mseLoss(this, target, options);
+    return area("losses").mseLoss(this, target, options);
   }
   /**
    * The mean of the magnitudes of the differences.
@@ -3421,7 +3421,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2]).l1Loss(new Tensor([1, 4])).item() // => 1
    */
   l1Loss(target: Tensor, options: WeightedLossOptions<Tensor> = {}): Tensor {
-    return losses.l1Loss(this, target, options);
+    return area("losses").l1Loss(this, target, options);
   }
   /**
    * Squares of differences below `beta`, magnitudes beyond.
@@ -3430,7 +3430,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2]).smoothL1Loss(new Tensor([2, 4]), { reduction: "none" }).tolist() // => [0.5, 1.5]
    */
   smoothL1Loss(target: Tensor, options: LossOptions & { beta?: number } = {}): Tensor {
-    return losses.smoothL1Loss(this, target, options);
+    return area("losses").smoothL1Loss(this, target, options);
   }
   /**
    * Half the squares of differences up to `delta`, `delta` times their magnitudes beyond.
@@ -3439,7 +3439,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2]).huberLoss(new Tensor([2, 4]), { reduction: "none" }).tolist() // => [0.5, 1.5]
    */
   huberLoss(target: Tensor, options: LossOptions & { delta?: number } = {}): Tensor {
-    return losses.huberLoss(this, target, options);
+    return area("losses").huberLoss(this, target, options);
   }
   /**
    * The distance itself where the target is 1, what is missing to `margin` where it is -1.
@@ -3448,7 +3448,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0.5, 0.25]).hingeEmbeddingLoss(new Tensor([1, -1]), { reduction: "none" }).tolist() // => [0.5, 0.75]
    */
   hingeEmbeddingLoss(target: Tensor, options: MarginOptions = {}): Tensor {
-    return losses.hingeEmbeddingLoss(this, target, options);
+    return area("losses").hingeEmbeddingLoss(this, target, options);
   }
   /**
    * How far this tensor fails to be above `other` (target 1) or below it (target -1) by `margin`.
@@ -3457,7 +3457,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 3]).marginRankingLoss(new Tensor([2, 2]), new Tensor([1, 1])).item() // => 0.5
    */
   marginRankingLoss(other: Tensor, target: Tensor, options: MarginOptions = {}): Tensor {
-    return losses.marginRankingLoss(this, other, target, options);
+    return area("losses").marginRankingLoss(this, other, target, options);
   }
   /**
    * How far `positive` fails to be nearer than `negative` by `margin`.
@@ -3466,7 +3466,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[0, 0]]).tripletMarginLoss(new Tensor([[0, 0]]), new Tensor([[3, 4]])).item() // => 0
    */
   tripletMarginLoss(positive: Tensor, negative: Tensor, options: TripletOptions = {}): Tensor {
-    return losses.tripletMarginLoss(this, positive, negative, options);
+    return area("losses").tripletMarginLoss(this, positive, negative, options);
   }
   /**
    * 1 - the cosine where the target is 1, the cosine above `margin` where it is -1.
@@ -3475,7 +3475,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 0]]).cosineEmbeddingLoss(new Tensor([[0, 1]]), new Tensor([1])).item() // => 1
    */
   cosineEmbeddingLoss(other: Tensor, target: Tensor, options: MarginOptions = {}): Tensor {
-    return losses.cosineEmbeddingLoss(this, other, target, options);
+    return area("losses").cosineEmbeddingLoss(this, other, target, options);
   }
   /**
    * log(1 + exp(-target * x)), for targets 1 and -1.
@@ -3484,7 +3484,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0]).softMarginLoss(new Tensor([1])).exp().item() // => 2
    */
   softMarginLoss(target: Tensor, options: LossOptions = {}): Tensor {
-    return losses.softMarginLoss(this, target, options);
+    return area("losses").softMarginLoss(this, target, options);
   }
   /**
    * The negative log-likelihood of counts under a Poisson distribution; this tensor is (the logarithm of) its mean.
@@ -3493,7 +3493,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([0]).poissonNllLoss(new Tensor([3])).item() // => 1
    */
   poissonNllLoss(target: Tensor, options: PoissonOptions = {}): Tensor {
-    return losses.poissonNllLoss(this, target, options);
+    return area("losses").poissonNllLoss(this, target, options);
   }
   /**
    * The negative log-likelihood of the target under normal distributions with this mean and the given variance.
@@ -3502,7 +3502,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1]).gaussianNllLoss(new Tensor([3]), new Tensor([1])).item() // => 2
    */
   gaussianNllLoss(target: Tensor, variance: Tensor, options: GaussianOptions = {}): Tensor {
-    return losses.gaussianNllLoss(this, target, variance, options);
+    return area("losses").gaussianNllLoss(this, target, variance, options);
   }
   /**
    * How far the other classes come within `margin` of the right one, to the power of `p`, over the number of classes.
@@ -3511,7 +3511,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2, 0]]).multiMarginLoss(new Tensor([1])).item() // => 0
    */
   multiMarginLoss(target: Tensor, options: MultiMarginOptions<Tensor> = {}): Tensor {
-    return losses.multiMarginLoss(this, target, options);
+    return area("losses").multiMarginLoss(this, target, options);
   }
   /**
    * How far each class that is no target comes within 1 of each that is. The targets of a row are class numbers up to
@@ -3521,7 +3521,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 2, 0.5]]).multilabelMarginLoss(new Tensor([[1, -1, 0]])).item() // => 0
    */
   multilabelMarginLoss(target: Tensor, options: MarginOptions = {}): Tensor {
-    return losses.multilabelMarginLoss(this, target, options);
+    return area("losses").multilabelMarginLoss(this, target, options);
   }
   /**
    * The binary cross entropy of the logits of each class, averaged over the classes.
@@ -3530,7 +3530,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[0, 0]]).multilabelSoftMarginLoss(new Tensor([[1, 0]])).exp().item() // => 2
    */
   multilabelSoftMarginLoss(target: Tensor, options: WeightedLossOptions<Tensor> = {}): Tensor {
-    return losses.multilabelSoftMarginLoss(this, target, options);
+    return area("losses").multilabelSoftMarginLoss(this, target, options);
   }
 
   // ==== neural: activations, normalisation, attention ====
@@ -3766,7 +3766,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([1, 2]).linear(new Tensor([[3, 4], [5, 6]]), new Tensor([10, 20])).tolist() // => [21, 37]
    */
   linear(weight: Tensor, bias?: Tensor | null): Tensor {
-    return neural.linear(this, weight, bias);
+    return area("neural").linear(this, weight, bias);
   }
   /**
    * Normalises each channel (dim 1): in training by its mean and variance in this batch, otherwise by the running ones.
@@ -3781,7 +3781,7 @@ export class Tensor extends TensorCore {
     runningVar?: Tensor | null,
     options: BatchNormOptions<Tensor> = {},
   ): Tensor {
-    return neural.batchNorm(this, runningMean, runningVar, options);
+    return area("neural").batchNorm(this, runningMean, runningVar, options);
   }
   /**
    * Normalises over the last dims, whose sizes are given.
@@ -3790,7 +3790,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 3]]).layerNorm([2], { eps: 0 }).tolist() // => [[-1, 1]]
    */
   layerNorm(normalizedShape: number | readonly number[], options: AffineOptions<Tensor> = {}): Tensor {
-    return neural.layerNorm(this, normalizedShape, options);
+    return area("neural").layerNorm(this, normalizedShape, options);
   }
   /**
    * Divides by the root of the mean square over the last dims, whose sizes are given.
@@ -3799,7 +3799,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[3, 3]]).rmsNorm([2], { eps: 0 }).tolist() // => [[1, 1]]
    */
   rmsNorm(normalizedShape: number | readonly number[], options: RmsNormOptions<Tensor> = {}): Tensor {
-    return neural.rmsNorm(this, normalizedShape, options);
+    return area("neural").rmsNorm(this, normalizedShape, options);
   }
   /**
    * Normalises each of `numGroups` groups of channels of each sample.
@@ -3808,7 +3808,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[1, 3, 5, 7]]).groupNorm(2, { eps: 0 }).tolist() // => [[-1, 1, -1, 1]]
    */
   groupNorm(numGroups: number, options: AffineOptions<Tensor> = {}): Tensor {
-    return neural.groupNorm(this, numGroups, options);
+    return area("neural").groupNorm(this, numGroups, options);
   }
   /**
    * Normalises each channel of each sample over its spatial dims.
@@ -3817,7 +3817,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[[1, 3], [5, 5]]]).instanceNorm({ eps: 1 }).mul(Math.SQRT2).round().tolist() // => [[[-1, 1], [0, 0]]]
    */
   instanceNorm(options: InstanceNormOptions<Tensor> = {}): Tensor {
-    return neural.instanceNorm(this, options);
+    return area("neural").instanceNorm(this, options);
   }
   /**
    * softmax(q k^T scale + mask) v, this tensor being the queries: [..., L, E], keys [..., S, E] and values [..., S, V]
@@ -3827,7 +3827,7 @@ export class Tensor extends TensorCore {
    * await new Tensor([[0]]).scaledDotProductAttention(new Tensor([[1], [1]]), new Tensor([[2], [4]])).tolist() // => [[3]]
    */
   scaledDotProductAttention(key: Tensor, value: Tensor, options: AttentionOptions<Tensor> = {}): Tensor {
-    return neural.scaledDotProductAttention(this, key, value, options);
+    return area("neural").scaledDotProductAttention(this, key, value, options);
   }
 
   // ==== names: torch's other names for methods above ====

@@ -2,6 +2,7 @@
 // in a page that may share memory.
 
 import { Device, nn, Tensor, TinyJit } from "gradloom";
+import "gradloom/losses";
 
 interface Hardware {
   readonly memory: { readonly shared: boolean };

@@ -3,7 +3,8 @@
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { CUDARenderer, type Tensor } from "gradloom";
+import type { Tensor } from "gradloom";
+import { CUDARenderer } from "gradloom/render";
 import { expect, it } from "vitest";
 import { registerOracle } from "../devices/oracle.ts";
 import { describe, type Report, runSamples, share } from "./runner.ts";

@@ -5,7 +5,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
-  ClangRenderer,
   CommandQueue,
   createSchedule,
   type LazyBuffer,
@@ -15,6 +14,7 @@ import {
   toKernel,
   withEnv,
 } from "gradloom";
+import { ClangRenderer } from "gradloom/render";
 import { expect, test } from "vitest";
 import { withWalk } from "../../scripts/walk.ts";
 

@@ -5,21 +5,17 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Device, DTypeError, dtypes, type Renderer, Tensor } from "gradloom";
 import {
   ClangLanguage,
   ClangRenderer,
   CUDALanguage,
   CUDARenderer,
-  Device,
-  DTypeError,
-  dtypes,
   HIPLanguage,
   HIPRenderer,
   MetalRenderer,
-  type Renderer,
-  Tensor,
   WGSLRenderer,
-} from "gradloom";
+} from "gradloom/render";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { METAL_STDLIB } from "../render/metalstub.ts";
 import { GOLDENS, type Golden, kernelText } from "./pipeline.ts";

@@ -3,18 +3,8 @@
 // values are right is compile.test.ts's part. After a change on purpose: `npx vitest run test/golden -u`, and
 // read the difference.
 
-import {
-  ClangRenderer,
-  CUDARenderer,
-  createSchedule,
-  MetalRenderer,
-  OpenCLRenderer,
-  type Renderer,
-  resetKernelNames,
-  Tensor,
-  toKernel,
-  WGSLRenderer,
-} from "gradloom";
+import { createSchedule, type Renderer, resetKernelNames, Tensor, toKernel } from "gradloom";
+import { ClangRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer } from "gradloom/render";
 import { expect, test } from "vitest";
 import type { OptOp } from "../../src/codegen/opt/opts.ts";
 import { clangRenderer } from "../../src/render/languages.ts";

@@ -6,19 +6,13 @@ import {
   BinaryOps,
   Buffer,
   BufferCopy,
-  ClangLanguage,
   CommandQueue,
-  CUDALanguage,
   createSchedule,
   Device,
   dtypes,
   GlobalCounters,
-  HIPLanguage,
   type LazyBuffer,
   LoadOps,
-  MetalLanguage,
-  MetalRenderer,
-  OpenCLLanguage,
   PtrDType,
   ReduceOps,
   type Renderer,
@@ -30,9 +24,17 @@ import {
   toKernel,
   UOpGraph,
   UOps,
-  uopsToCStyle,
   withEnv,
 } from "gradloom";
+import {
+  ClangLanguage,
+  CUDALanguage,
+  HIPLanguage,
+  MetalLanguage,
+  MetalRenderer,
+  OpenCLLanguage,
+  uopsToCStyle,
+} from "gradloom/render";
 import { describe, expect, test } from "vitest";
 import { JSRenderer } from "../../src/devices/js.ts";
 import { fuse } from "../../src/schedule/fuse.ts";

@@ -1,14 +1,8 @@
 // Shared by the tests of this folder: tensors that are in memory already, and ways to inspect a schedule (how
 // many kernels, which items, how deep the loops are, how many operations) without running it.
 
-import {
-  ClangRenderer,
-  createSchedule,
-  type ScheduleItem,
-  Tensor,
-  type TensorOptions,
-  toKernel,
-} from "gradloom";
+import { createSchedule, type ScheduleItem, Tensor, type TensorOptions, toKernel } from "gradloom";
+import { ClangRenderer } from "gradloom/render";
 
 /** A realised float tensor with small values that differ from element to element. */
 export function ready(shape: readonly number[], options: TensorOptions = {}, seed = 1): Tensor {

@@ -1,7 +1,8 @@
 // Split reductions: two kernels on a GPU whose compute units would be idle, one kernel elsewhere. Tests which
 // axis is split, which reductions stay whole, and that the values are the same.
 
-import { CUDARenderer, createSchedule, Device, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
+import { createSchedule, Device, type ScheduleItem, Tensor, TinyJit, withEnv } from "gradloom";
+import { CUDARenderer } from "gradloom/render";
 import { beforeAll, describe, expect, test } from "vitest";
 import { open as openNull } from "../../src/devices/null.ts";
 import { cudaFor } from "../../src/render/languages.ts";

@@ -1,7 +1,8 @@
 // Indexing against plain arrays (indexmodel.ts), gradients against finite differences, and what the compiler
 // makes of it: a read by index is one indexed load, never a loop over the table.
 
-import { ClangRenderer, createSchedule, dtypes, Tensor, toKernel } from "gradloom";
+import { createSchedule, dtypes, Tensor, toKernel } from "gradloom";
+import { ClangRenderer } from "gradloom/render";
 import { describe, expect, it } from "vitest";
 import { addresses, gradientGap, type Plain, type PlainIndex } from "./indexmodel.ts";
 

@@ -1,7 +1,8 @@
 // What the tests of convolution and networks share: seeded numbers, gradients against finite differences in
 // float64, and a look at the kernels that a tensor takes.
 
-import { ClangRenderer, createSchedule, Tensor, toKernel } from "gradloom";
+import { createSchedule, Tensor, toKernel } from "gradloom";
+import { ClangRenderer } from "gradloom/render";
 
 export const size = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 

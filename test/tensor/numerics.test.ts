@@ -1,6 +1,7 @@
 // Numbers that are easily lost: long sums, small integers that multiply, scalars that do not fit their type.
 
-import { ArgumentError, createSchedule, Tensor, toKernel, Variable, WASMRenderer } from "gradloom";
+import { ArgumentError, createSchedule, Tensor, toKernel, Variable } from "gradloom";
+import { WASMRenderer } from "gradloom/render";
 import { describe, expect, test } from "vitest";
 
 describe("long sums of floats go in blocks", () => {

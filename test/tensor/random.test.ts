@@ -1,7 +1,8 @@
 // Random numbers: the generator against its published answers, the same stream everywhere and after every
 // seed, the shapes of the distributions, and what a draw costs.
 
-import { ArgumentError, ClangRenderer, DTypeError, dtypes, ShapeError, Tensor, toKernel } from "gradloom";
+import { ArgumentError, DTypeError, dtypes, ShapeError, Tensor, toKernel } from "gradloom";
+import { ClangRenderer } from "gradloom/render";
 import { beforeEach, describe, expect, test } from "vitest";
 import { range } from "../../src/helpers.ts";
 import { redraw, threefry } from "../../src/tensor/random/threefry.ts";

@@ -1,5 +1,3 @@
-// Reading and writing by index. The functions of the area, as the class Tensor calls them.
+// Reading by index. Writing is loaded on demand (ondemand.ts).
 
 export * from "./getitem.ts";
-export * from "./scatter.ts";
-export * from "./select.ts";

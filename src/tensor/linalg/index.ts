@@ -1,7 +1,3 @@
-// Linear algebra: products, solving, factorizations. The functions of the area,
-// as the class Tensor calls them.
+// Linear algebra: the products. The rest of the area is loaded on demand (ondemand.ts).
 
-export * from "./factor.ts";
-export * from "./linalg.ts";
 export * from "./products.ts";
-export * from "./solve.ts";

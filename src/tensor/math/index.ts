@@ -1,7 +1,5 @@
-// Elementwise math. The functions of the area, as the class Tensor calls them.
+// Elementwise math. Special functions are loaded on demand (ondemand.ts).
 
 export * from "./arithmetic.ts";
 export * from "./elementary.ts";
-export * from "./numbers.ts";
 export * from "./rounding.ts";
-export * from "./special.ts";

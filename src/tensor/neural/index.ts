@@ -1,6 +1,5 @@
-// What networks are made of: activations, normalisation, attention. The functions of the area,
-// as the class Tensor calls them.
+// What networks are made of: activations and softmax. Normalisation and attention are loaded on demand
+// (layers.ts).
 
 export * from "./activations.ts";
-export * from "./layers.ts";
 export * from "./softmax.ts";

@@ -1,6 +1,4 @@
-// Reductions, scans and order. The functions of the area, as the class Tensor calls them.
+// Reductions. Order and scans are loaded on demand (ondemand.ts).
 
-export * from "./order.ts";
 export * from "./reduce.ts";
-export * from "./scan.ts";
 export * from "./totals.ts";

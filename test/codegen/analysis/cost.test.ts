@@ -1,7 +1,8 @@
 // What a kernel says it costs: operations on values with all loops counted, and the bytes of each buffer's
 // part that is touched, once. Addresses, casts and copies are not operations.
 
-import { createSchedule, dtypes, GlobalCounters, Tensor, toKernel, WASMRenderer } from "gradloom";
+import { createSchedule, dtypes, GlobalCounters, Tensor, toKernel } from "gradloom";
+import { WASMRenderer } from "gradloom/render";
 import { describe, expect, test } from "vitest";
 import type { OptOp } from "../../../src/codegen/opt/opts.ts";
 import { Variable } from "../../../src/shape/symbolic.ts";

@@ -2,7 +2,8 @@
 // what the heuristic for GPUs makes of kernels, all run by JS, which executes barriers and exchanges and
 // fails on a race. Results are those of the kernel without any OptOp.
 
-import { ArgumentError, CUDARenderer, createSchedule, dtypes, runSchedule, Tensor } from "gradloom";
+import { ArgumentError, createSchedule, dtypes, runSchedule, Tensor } from "gradloom";
+import { CUDARenderer } from "gradloom/render";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../../src/codegen/kernel.ts";
 import { factorOf, type OptOp, showOpts } from "../../../src/codegen/opt/opts.ts";

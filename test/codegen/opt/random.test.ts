@@ -3,7 +3,8 @@
 // order of a sum matters: what the heuristics make of them, on WASM and as CUDA's kernels that JS executes,
 // is to the bit what plain loops give, one reduce a kernel.
 
-import { CUDARenderer, Device, Tensor, withEnv } from "gradloom";
+import { Device, Tensor, withEnv } from "gradloom";
+import { CUDARenderer } from "gradloom/render";
 import { describe, expect, test } from "vitest";
 import { tensor } from "../../device/harness.ts";
 import { registerOracle } from "../../devices/oracle.ts";

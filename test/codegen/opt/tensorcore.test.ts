@@ -2,7 +2,8 @@
 // one step (TC), run by JS. Small integers make every sum exact, so that the order in which a step adds does
 // not matter: results equal those of loops.
 
-import { ArgumentError, CUDARenderer, dtypes, Tensor } from "gradloom";
+import { ArgumentError, dtypes, Tensor } from "gradloom";
+import { CUDARenderer } from "gradloom/render";
 import { describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../../src/codegen/kernel.ts";
 import { MMA } from "../../../src/codegen/opt/mma.ts";

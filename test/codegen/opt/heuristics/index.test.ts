@@ -1,7 +1,8 @@
 // The lists of a target are tried in their order, on every kind of device: one that lowering refuses is not
 // the end.
 
-import { CUDARenderer, createSchedule, Tensor } from "gradloom";
+import { createSchedule, Tensor } from "gradloom";
+import { CUDARenderer } from "gradloom/render";
 import { expect, test } from "vitest";
 import { prepare, toFastKernel } from "../../../../src/codegen/kernel.ts";
 import { chooseLists, type Heuristic } from "../../../../src/codegen/opt/heuristics/index.ts";

@@ -2,7 +2,8 @@
 // ranked by what moving operands costs. On the H200 the block is the one that was measured to be fastest; on
 // a smaller GPU it is smaller and still fits.
 
-import { CUDARenderer, createSchedule, Tensor } from "gradloom";
+import { createSchedule, Tensor } from "gradloom";
+import { CUDARenderer } from "gradloom/render";
 import { describe, expect, test } from "vitest";
 import { prepare, toFastKernel } from "../../../../src/codegen/kernel.ts";
 import { chooseLists } from "../../../../src/codegen/opt/heuristics/index.ts";

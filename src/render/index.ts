@@ -1,0 +1,18 @@
+// gradloom/render: the renderers and the languages they write, for programs that look at kernels. A device
+// loads its own.
+
+export { type CStyleLanguage, uopsToCStyle } from "./cstyle.ts";
+export {
+  ClangLanguage,
+  ClangRenderer,
+  CUDALanguage,
+  CUDARenderer,
+  HIPLanguage,
+  HIPRenderer,
+  MetalLanguage,
+  MetalRenderer,
+  OpenCLLanguage,
+  OpenCLRenderer,
+} from "./languages.ts";
+export { WASMRenderer } from "./wasm/wasm.ts";
+export { uopsToWGSL, WGSLRenderer } from "./wgsl.ts";

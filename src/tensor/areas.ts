@@ -1,0 +1,30 @@
+// Areas of Tensor that a page loads only if it asks for them. The class has their methods, and finds the
+// functions here: `import "gradloom/conv"` puts those of an area in place, `import "gradloom/all"` puts
+// all. In Node all of them come with the package (node.ts), in a page none (browser.ts); `#tensor/ondemand`
+// is one of the two.
+
+import { ArgumentError } from "../errors.ts";
+
+/** The functions of each area; types only, so that nothing is loaded. */
+interface Areas {
+  readonly conv: typeof import("./conv/index.ts");
+  readonly neural: typeof import("./neural/layers.ts");
+  readonly linalg: typeof import("./linalg/ondemand.ts");
+  readonly losses: typeof import("./losses/index.ts");
+  readonly order: typeof import("./reduce/ondemand.ts");
+  readonly scatter: typeof import("./indexing/ondemand.ts");
+  readonly special: typeof import("./math/ondemand.ts");
+}
+const loaded: { -readonly [K in keyof Areas]?: Areas[K] } = {};
+
+export function install<K extends keyof Areas>(name: K, functions: Areas[K]): void {
+  loaded[name] = functions;
+}
+export function area<K extends keyof Areas>(name: K): Areas[K] {
+  const found = loaded[name];
+  if (found !== undefined) return found;
+  throw new ArgumentError(
+    `Tensor: this method is in an area that the page has not loaded; add: import "gradloom/${name}" ` +
+      '(or "gradloom/all" for every area)',
+  );
+}

@@ -1,0 +1,9 @@
+// gradloom/all: every area of Tensor.
+
+import "./conv.ts";
+import "./neural.ts";
+import "./linalg.ts";
+import "./losses.ts";
+import "./order.ts";
+import "./scatter.ts";
+import "./special.ts";

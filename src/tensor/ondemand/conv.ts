@@ -1,0 +1,6 @@
+// gradloom/conv: the methods of Tensor for convolution, pooling, images.
+
+import { install } from "../areas.ts";
+import * as functions from "../conv/index.ts";
+
+install("conv", functions);

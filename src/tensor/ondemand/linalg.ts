@@ -1,0 +1,6 @@
+// gradloom/linalg: the methods of Tensor for solving, factorizations, norms of matrices.
+
+import { install } from "../areas.ts";
+import * as functions from "../linalg/ondemand.ts";
+
+install("linalg", functions);
