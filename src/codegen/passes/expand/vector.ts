@@ -1,0 +1,99 @@
+// A node for a vector of lanes: neighbours in memory are loaded and stored as one, what the target computes on
+// vectors is computed so, and anything else is made lane by lane and put together. And which axes of lanes
+// become vectors at all.
+
+import { toposort } from "../../../helpers.ts";
+import type { UOpArena } from "../../../uop/arena.ts";
+import type { Expr, Load, Store, UOp } from "../../../uop/node.ts";
+import type { Simd } from "../../target.ts";
+import type { Expansion } from "./expansion.ts";
+import type { Lane, LaneAxis, Lanes } from "./lanes.ts";
+import { reduction } from "./reduction.ts";
+
+export function vector(u: Expr, first: Lane, along: LaneAxis, x: Expansion): Expr {
+  const { arena, lanes } = x;
+  if (!lanes.depends(u, along)) return broadcast(x.scalar(u, first), along, x);
+  if (u.op === "LOAD" && x.hasUnitStride(u, along)) return load(u, first, along, x);
+  if (u.op === "REDUCE" && x.hasVectors(u)) return reduction(u, first, along, x);
+  if ((u.op === "ALU" || u.op === "CAST" || u.op === "BITCAST") && x.hasVectors(u)) {
+    const operands = u.op === "ALU" ? u.operands : [u.operand];
+    return arena.withType(
+      u,
+      u.dtype.vec(lanes.widthOf(along)),
+      operands.map((o) => x.vector(o, first, along)),
+    );
+  }
+  const [one, ...others] = lanes.ofVector(first, along).map((lane) => x.scalar(u, lane));
+  return join(one!, others, arena);
+}
+
+/** One value in all lanes. */
+export const broadcast = (value: Expr, along: LaneAxis, { arena, lanes }: Expansion): Expr =>
+  join(value, new Array<Expr>(lanes.widthOf(along) - 1).fill(value), arena);
+
+function join(first: Expr, others: readonly Expr[], arena: UOpArena): Expr {
+  if (first.op === "CONST" && others.every((o) => o === first)) {
+    return arena.constant(first.dtype.vec(1 + others.length), first.value);
+  }
+  return arena.vectorize([first, ...others]);
+}
+
+function load(u: Load, first: Lane, along: LaneAxis, x: Expansion): Expr {
+  const [buffer, index] = [x.scalar(u.buffer, first), x.scalar(u.index, first)];
+  const gate = u.gate && x.scalar(u.gate, first);
+  const otherwise = u.otherwise && x.vector(u.otherwise, first, along);
+  return x.arena.load(buffer, index, { gate, otherwise, lanes: x.lanes.widthOf(along) });
+}
+
+/** One STORE of the vector, or one for each lane where these are not neighbours. */
+export function vectorStores(u: Store, first: Lane, along: LaneAxis, x: Expansion): Store[] {
+  const { arena, lanes } = x;
+  const value = x.vector(u.value, first, along);
+  const store = (lane: Lane, what: Expr): Store => {
+    const gate = u.gate && x.scalar(u.gate, lane);
+    return arena.store(u.buffer, x.scalar(u.index, lane), what, gate);
+  };
+  if (x.hasUnitStride(u, along)) return [store(first, value)];
+  return lanes.ofVector(first, along).map((lane, i) => store(lane, arena.gep(value, i)));
+}
+
+/** What an access with unit stride is worth against one without, and an access inside a sum against others. */
+const [NEIGHBOURS, APART, INSIDE_SUM] = [4, -1, 8];
+
+/** The axes along which most of memory has unit stride, the best first, as far as they never meet in a node. */
+export function chooseVectorAxes(
+  nodes: readonly UOp[],
+  lanes: Lanes,
+  simd: Simd | undefined,
+  hasUnitStride: Expansion["hasUnitStride"],
+): readonly LaneAxis[] {
+  if (simd === undefined) return [];
+  const reduces = nodes.filter((u) => u.op === "REDUCE");
+  const accesses = nodes.filter((u) => u.op === "LOAD" || u.op === "STORE");
+  // what a sum reads, it reads many times
+  const inside = new Set(
+    toposort(
+      reduces.map((r): UOp => r.body),
+      (u) => u.srcs,
+    ),
+  );
+  const found: { axis: LaneAxis; score: number }[] = [];
+  for (const axis of lanes.axes) {
+    if (axis.axis.kind === "unroll" || lanes.widthOf(axis) === 1) continue;
+    let score = 0;
+    for (const u of accesses) {
+      if (!lanes.depends(u, axis)) continue;
+      score += (hasUnitStride(u, axis) ? NEIGHBOURS : APART) * (inside.has(u) ? INSIDE_SUM : 1);
+    }
+    // a sum is many operations: even operands that are put together pay, if there is nothing better
+    const isSummed = reduces.some((r) => lanes.depends(r, axis) && simd.has(r));
+    if (score > 0 || isSummed) found.push({ axis, score });
+  }
+  const chosen: LaneAxis[] = [];
+  for (const { axis } of found.sort((a, b) => b.score - a.score)) {
+    const mask = chosen.reduce((m, c) => m | c.mask, 0);
+    const meets = (u: UOp): boolean => lanes.depends(u, axis) && lanes.depends(u, { mask });
+    if (mask === 0 || !nodes.some(meets)) chosen.push(axis);
+  }
+  return chosen;
+}
