@@ -8,8 +8,8 @@ import { InternalError } from "../errors.ts";
 import type { NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
-import { type UOp, type UOpName, valueType } from "../uop/node.ts";
-import { extremeOf } from "./extreme.ts";
+import type { Alu, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
+import { minMaxOf } from "./minmax.ts";
 import { overflowing } from "./overflow.ts";
 import { literal, type Spell, spellCast, type Words } from "./spelling.ts";
 import {
@@ -17,11 +17,11 @@ import {
   vectorAlu,
   vectorBitcast,
   vectorCast,
-  vectorExtreme,
   vectorFma,
   vectorLane,
   vectorMake,
   vectorMemory,
+  vectorMinMax,
   vectorRead,
   vectorUnsigned,
   vectorWritten,
@@ -37,26 +37,24 @@ export interface KernelFacts {
   readonly body: string;
 }
 
-/**
- * What the items of a warp do together, and copies that they do not wait for. `helper` is a function that a
- * text calls.
- */
+/** What the threads of a warp do together, and copies that they do not wait for. */
 export interface WarpWords {
-  /** the value of the item whose place in the warp differs by these bits */
+  /** the value of the thread whose number in the warp differs in these bits */
   readonly shuffle: (x: string, mask: number) => string;
   readonly copy: (to: string, from: string, bytes: number) => Helped;
   readonly commit: string;
   readonly wait: (left: number) => string;
-  readonly loadMatrix: (address: string, words: number, turned: boolean) => Helped;
+  readonly loadMatrix: (address: string, words: number, transposed: boolean) => Helped;
   readonly multiply: (core: TensorCore, a: string, b: string, c: string) => Helped;
 }
 export interface Helped {
   readonly text: string;
+  /** a function that the text calls */
   readonly helper: string;
 }
 
 /** What is known of a kernel when it is spelt. */
-export type Size = Pick<KernelText, "items" | "dynamicShared" | "multiplies" | "copies" | "accumulators">;
+export type Size = Pick<KernelText, "threads" | "dynamicShared" | "multiplies" | "copies" | "accumulators">;
 
 /** All that differs between the languages, as data. */
 export interface CStyleLanguage extends Words {
@@ -69,7 +67,7 @@ export interface CStyleLanguage extends Words {
   readonly prefixForCast: boolean;
   readonly argIntPrefix: string;
   readonly barrier: string;
-  /** undefined where the items of a warp do nothing together */
+  /** undefined where the threads of a warp do nothing together */
   readonly warp: WarpWords | undefined;
   /**
    * bytes of shared memory that a kernel can declare; where it takes more, the launch says how much
@@ -115,7 +113,7 @@ const sharedBytes = (uops: Iterable<UOp>): number => {
   let bytes = 0;
   for (const u of uops) {
     if (u.op !== "DEFINE_LOCAL") continue;
-    bytes += Math.ceil((u.arg[1] * (u.dtype as Pointer).base.itemsize) / 16) * 16;
+    bytes += Math.ceil((u.elements * u.dtype.base.itemsize) / 16) * 16;
   }
   return bytes;
 };
@@ -129,11 +127,11 @@ class KernelText extends KernelWriter {
   /** what follows runs for a part of a loop, from begin to end */
   part = false;
   /** of a workgroup */
-  items = 1;
-  /** it has WMMA; it copies to shared memory ahead */
+  threads = 1;
+  /** it has WMMA; it has asynchronous copies to shared memory */
   multiplies = false;
   copies = false;
-  /** elements of all accumulators of an item */
+  /** elements of all accumulators of a thread */
   accumulators = 0;
   /** bytes of shared memory so far */
   shared = 0;
@@ -165,9 +163,9 @@ class KernelText extends KernelWriter {
     if (d.count > 1) this.vectors.add(d);
   }
 
-  override declare(u: UOp, prefix: Prefix, text: string): string {
+  override declare(u: Expr, prefix: Prefix, text: string): string {
     const name = this.fresh(prefix);
-    this.line(`${this.language.typeName(valueType(u))} ${name} = ${text};`);
+    this.line(`${this.language.typeName(u.dtype)} ${name} = ${text};`);
     return name;
   }
 
@@ -182,70 +180,64 @@ class KernelText extends KernelWriter {
   }
 
   /** Lane by lane where a vector is computed: not every language has operators on vectors. */
-  perLane(d: DType, srcs: readonly UOp[], spell: (...srcs: string[]) => string): string {
-    const lanes = Array.from({ length: d.count }, (_, i) => spell(...srcs.map((s) => this.lane(s, i))));
+  perLane(d: DType, operands: readonly Expr[], spell: (...xs: string[]) => string): string {
+    const lanes = Array.from({ length: d.count }, (_, i) => spell(...operands.map((x) => this.lane(x, i))));
     return d.count === 1 ? (lanes[0] ?? "") : this.vector(d, lanes);
   }
-  lane(u: UOp, i: number): string {
+  lane(u: Expr, i: number): string {
     if (lanesOf(u) === 1) return this.text(u);
-    if (u.op === "CONST") return literal(this.language, scalarOf(valueType(u)), u.arg);
-    if (this.language.hasVectors) return vectorLane(valueType(u), this.text(u), i);
+    if (u.op === "CONST") return literal(this.language, scalarOf(u.dtype), u.value);
+    if (this.language.hasVectors) return vectorLane(u.dtype, this.text(u), i);
     return this.language.lane(this.text(u), i, lanesOf(u));
   }
   /** The value as one expression on whole vectors, where it is a vector and the language can. */
-  whole(u: UOp, spell: (from: DType, ...srcs: string[]) => string | undefined): string | undefined {
+  whole(
+    u: Expr,
+    operands: readonly Expr[],
+    spell: (...xs: string[]) => string | undefined,
+  ): string | undefined {
     if (!this.language.hasVectors || lanesOf(u) === 1) return undefined;
-    return spell(valueType(u.srcs.at(-1) as UOp), ...u.srcs.map((s) => this.text(s)));
+    return spell(...operands.map((x) => this.text(x)));
   }
 
-  alu(u: UOp<"ALU">): string {
-    const last = u.srcs.at(-1);
-    const type = scalarOf(valueType(last ?? u));
-    if (this.language.fused && u.arg === "MULACC" && type === dtypes.float32) {
-      const xs = u.srcs.map((x) => this.text(x));
-      return lanesOf(u) > 1 ? vectorFma(valueType(u), ...xs) : `__builtin_fmaf(${xs.join(",")})`;
+  alu(u: Alu): string {
+    const type = scalarOf(u.operandType);
+    if (this.language.fused && u.fn === "MULACC" && type === dtypes.float32) {
+      const xs = u.operands.map((x) => this.text(x));
+      return lanesOf(u) > 1 ? vectorFma(u.dtype, ...xs) : `__builtin_fmaf(${xs.join(",")})`;
     }
-    const [condition] = u.srcs;
-    const extreme = this.language.hasVectors && lanesOf(u) > 1 && type.isFloat ? extremeOf(u) : undefined;
-    if (extreme !== undefined && !isByLane(u))
-      return vectorExtreme(extreme.largest)(valueType(u), ...extreme.of.map((x) => this.text(x)));
+    const minMax = this.language.hasVectors && lanesOf(u) > 1 && type.isFloat ? minMaxOf(u) : undefined;
+    if (minMax !== undefined && !isByLane(u))
+      return vectorMinMax(minMax.isMax)(u.dtype, ...minMax.operands.map((x) => this.text(x)));
     const unsigned = this.#unsigned.has(u);
-    const whole = this.whole(u, (d, ...xs) =>
-      unsigned
-        ? vectorUnsigned(u.arg, d, ...xs)
-        : u.arg === "WHERE" && lanesOf(condition) === 1
-          ? `(${xs[0]}?${xs[1]}:${xs[2]})`
-          : vectorAlu(u.arg, d, ...xs),
-    );
+    const whole = this.whole(u, u.operands, (...xs) => {
+      if (unsigned) return vectorUnsigned(u.fn, u.operandType, ...xs);
+      if (u.fn === "WHERE" && lanesOf(u.operands[0]) === 1) return `(${xs[0]}?${xs[1]}:${xs[2]})`;
+      return vectorAlu(u.fn, u.operandType, ...xs);
+    });
     if (whole !== undefined) return whole;
-    const spell = this.language.codeForOp[u.arg];
-    if (spell === undefined)
-      throw new InternalError(`${u.arg}: the language has none; codegen decomposes it`);
-    if (!unsigned) return this.perLane(valueType(u), u.srcs, (...xs) => spell(type, ...xs));
+    const spell = this.language.codeForOp[u.fn];
+    if (spell === undefined) throw new InternalError(`${u.fn}: the language has none; codegen decomposes it`);
+    if (!unsigned) return this.perLane(u.dtype, u.operands, (...xs) => spell(type, ...xs));
     const { typeName } = this.language;
     const twin = type.itemsize === 8 ? dtypes.uint64 : dtypes.uint32;
     const cast = (x: string, i: number): string =>
-      u.arg === "SHL" && i === 1 ? x : `(${typeName(twin)})(${x})`;
-    return this.perLane(
-      valueType(u),
-      u.srcs,
-      (...xs) => `(${typeName(type)})${spell(twin, ...xs.map(cast))}`,
-    );
+      u.fn === "SHL" && i === 1 ? x : `(${typeName(twin)})(${x})`;
+    return this.perLane(u.dtype, u.operands, (...xs) => `(${typeName(type)})${spell(twin, ...xs.map(cast))}`);
   }
 
   /** Only a sum stands beside the plus without brackets: other operators may bind less. */
-  address(buffer: UOp | undefined, idx: UOp | undefined): string {
-    const at = this.text(idx);
-    return `${this.text(buffer)}+${idx?.op === "ALU" && idx.arg === "ADD" ? stripParens(at) : at}`;
+  address(buffer: Memory, index: Expr): string {
+    const at = this.text(index);
+    return `${this.text(buffer)}+${index.op === "ALU" && index.fn === "ADD" ? stripParens(at) : at}`;
   }
-  /** An element, or `d.count` elements from `idx` on. */
-  access(buffer: UOp | undefined, idx: UOp | undefined, d: DType): string {
+  /** An element, or `d.count` elements from `index` on. */
+  access(buffer: Memory, index: Expr, d: DType): string {
     const { usesPtrArithmetic, prefixForCast, bufferPrefix, smemPrefix, typeName } = this.language;
-    const at = this.text(idx);
-    const pointer = this.address(buffer, idx);
+    const at = this.text(index);
+    const pointer = this.address(buffer, index);
     if (d.count > 1) {
-      const local = buffer?.dtype instanceof Pointer && buffer.dtype.local;
-      const space = prefixForCast ? (local ? smemPrefix : bufferPrefix) : "";
+      const space = prefixForCast ? (buffer.dtype.local ? smemPrefix : bufferPrefix) : "";
       const type = this.language.hasVectors ? vectorMemory(d) : d;
       return `*((${space}${typeName(type)}*)(${pointer}))`;
     }
@@ -255,7 +247,7 @@ class KernelText extends KernelWriter {
   warp(u: UOp): WarpWords {
     const { warp } = this.language;
     if (warp === undefined)
-      throw new InternalError(`${u.op}: in this language the items of a warp do nothing together`);
+      throw new InternalError(`${u.op}: in this language the threads of a warp do nothing together`);
     return warp;
   }
   helped({ text, helper }: Helped): string {
@@ -264,130 +256,133 @@ class KernelText extends KernelWriter {
   }
 
   bitcast(u: UOp<"BITCAST">): string {
-    const [wide, given] = [valueType(u), valueType(u.srcs[0] as UOp)];
+    const [wide, given] = [u.dtype, u.operand.dtype];
     if (wide.count !== given.count) {
       this.helpers.add(this.language.bitcastHelper(wide, given));
-      return this.language.bitcast(wide, given, this.text(u.srcs[0]));
+      return this.language.bitcast(wide, given, this.text(u.operand));
     }
-    const whole = this.whole(u, (d, x = "") => vectorBitcast(valueType(u), d, x));
+    const whole = this.whole(u, [u.operand], (x = "") => vectorBitcast(wide, given, x));
     if (whole !== undefined) return whole;
-    const [to, from] = [scalarOf(valueType(u)), scalarOf(valueType(u.srcs[0] as UOp))];
+    const [to, from] = [scalarOf(wide), scalarOf(given)];
     const helper = this.language.bitcastHelper(to, from);
     if (helper !== "") this.helpers.add(helper);
     // C computes narrow types in int, and the bits of an int are not the bits of a char
     const exact = (x: string): string => (from.itemsize < 4 ? `(${this.language.typeName(from)})(${x})` : x);
-    return this.perLane(valueType(u), u.srcs, (x = "") => this.language.bitcast(to, from, exact(x)));
+    return this.perLane(wide, [u.operand], (x = "") => this.language.bitcast(to, from, exact(x)));
   }
 }
 
 const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = {
   DEFINE_GLOBAL: (k, u) => {
     k.buffers.push(u);
-    k.set(u, u.arg[1]);
+    k.set(u, u.name);
   },
   DEFINE_VAR: (k, u) => {
     k.variables.push(u);
-    k.set(u, u.arg.name);
+    k.set(u, u.variable.name);
   },
   DEFINE_LOCAL: (k, u) => {
-    const [name, size] = u.arg;
+    const { name, elements } = u;
     const { smemAlign, smemPrefix, typeName } = k.language;
-    const { base } = u.dtype as Pointer;
+    const { base } = u.dtype;
     if (k.dynamicShared > 0)
       k.line(`${typeName(base)}* ${name} = (${typeName(base)}*)(${SHARED_MEMORY}+${k.shared});`);
-    else k.line(`${smemAlign}${smemPrefix}${typeName(base)} ${name}[${size}];`);
-    k.shared += Math.ceil((size * base.itemsize) / 16) * 16;
+    else k.line(`${smemAlign}${smemPrefix}${typeName(base)} ${name}[${elements}];`);
+    k.shared += Math.ceil((elements * base.itemsize) / 16) * 16;
     k.set(u, name);
   },
   DEFINE_ACC: (k, u) => {
     k.accumulators += lanesOf(u);
-    k.set(u, k.declare(u, "acc", k.constant(valueType(u), u.arg)));
+    k.set(u, k.declare(u, "acc", k.constant(u.dtype, u.initial)));
   },
   SPECIAL: (k, u) => {
-    const [dim, name, size] = u.arg;
+    const { dimension, name, size } = u;
     k.set(u, name);
-    if (name.startsWith("l")) k.items *= size;
+    if (name.startsWith("l")) k.threads *= size;
     const code = k.language.codeForWorkitem?.[name.startsWith("g") ? "g" : "l"];
-    if (code !== undefined) k.line(`int ${name} = ${code(dim)}; /* ${size} */`);
+    if (code !== undefined) k.line(`int ${name} = ${code(dimension)}; /* ${size} */`);
     else if (name !== "gidx0" || k.part) {
       throw new InternalError(
-        `SPECIAL ${name}: this language has no grid of work items, only parts of one loop`,
+        `SPECIAL ${name}: this language has no grid of threads, only parts of one loop`,
       );
     } else {
       k.part = true;
       k.open(`for (int ${name} = begin; ${name} < end; ${name}++) { /* ${size} */`);
     }
   },
-  CONST: (k, u) => k.set(u, k.constant(valueType(u), u.arg)),
+  CONST: (k, u) => k.set(u, k.constant(u.dtype, u.value)),
   LOOP: (k, u) => {
     const i = k.fresh("ridx");
-    k.open(`for (int ${i} = ${k.text(u.srcs[0])}; ${i} < ${k.text(u.srcs[1])}; ${i}++) {`);
+    k.open(`for (int ${i} = ${k.text(u.start)}; ${i} < ${k.text(u.end)}; ${i}++) {`);
     k.set(u, i);
   },
   ENDLOOP: (k) => k.close(),
-  IF: (k, u) => k.open(`if (${stripParens(k.text(u.srcs[0]))}) {`),
+  IF: (k, u) => k.open(`if (${stripParens(k.text(u.condition))}) {`),
   ENDIF: (k) => k.close(),
   LOAD: (k, u) => {
-    const [buffer, idx, gate, alt] = u.srcs;
-    const read = k.access(buffer, idx, valueType(u));
-    const element = k.language.hasVectors && lanesOf(u) > 1 ? vectorRead(valueType(u), read) : read;
+    const { buffer, index, gate, otherwise } = u;
+    const read = k.access(buffer, index, u.dtype);
+    const element = k.language.hasVectors && lanesOf(u) > 1 ? vectorRead(u.dtype, read) : read;
     k.set(
       u,
-      k.declare(u, "val", gate === undefined ? element : `(${k.text(gate)}?${element}:${k.text(alt)})`),
+      k.declare(u, "val", gate === undefined ? element : `(${k.text(gate)}?${element}:${k.text(otherwise)})`),
     );
   },
   STORE: (k, u) => {
-    const [buffer, idx, value, gate] = u.srcs;
+    const { buffer, index, value, gate } = u;
     const condition = gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `;
-    const d = valueType(value as UOp);
+    const d = value.dtype;
     const text = k.language.hasVectors && d.count > 1 ? vectorWritten(d, k.text(value)) : k.text(value);
-    k.line(`${condition}${k.access(buffer, idx, d)} = ${text};`);
+    k.line(`${condition}${k.access(buffer, index, d)} = ${text};`);
   },
   ALU: (k, u) => k.value(u, "alu", k.alu(u)),
   CAST: (k, u) => {
-    const from = scalarOf(valueType(u.srcs[0] as UOp));
-    const spell = (x = ""): string => spellCast(k.language, scalarOf(valueType(u)), from, x);
-    const whole = k.whole(u, (d, x = "") => vectorCast(valueType(u), d, x));
-    k.value(u, "cast", whole ?? k.perLane(valueType(u), u.srcs, spell));
+    const { operand } = u;
+    const [to, from] = [scalarOf(u.dtype), scalarOf(operand.dtype)];
+    const whole = k.whole(u, [operand], (x = "") => vectorCast(u.dtype, operand.dtype, x));
+    k.value(
+      u,
+      "cast",
+      whole ?? k.perLane(u.dtype, [operand], (x = "") => spellCast(k.language, to, from, x)),
+    );
   },
   BITCAST: (k, u) => k.value(u, "cast", k.bitcast(u)),
   PHI: (k, u) => {
-    const [acc, value] = u.srcs;
-    k.line(`${k.text(acc)} = ${k.text(value)};`);
-    k.set(u, k.text(acc));
+    k.line(`${k.text(u.accumulator)} = ${k.text(u.value)};`);
+    k.set(u, k.text(u.accumulator));
   },
   BARRIER: (k) => {
     if (k.language.barrier !== "") k.line(k.language.barrier);
   },
-  SHFL: (k, u) => k.set(u, k.declare(u, "val", k.warp(u).shuffle(k.text(u.srcs[0]), u.arg))),
+  SHFL: (k, u) => k.set(u, k.declare(u, "val", k.warp(u).shuffle(k.text(u.operand), u.mask))),
   ASYNC: (k, u) => {
     k.copies = true;
-    const [to, place, from, index, gate] = u.srcs;
-    const bytes = u.arg * ((from as UOp).dtype as Pointer).base.itemsize;
-    const copy = k.helped(k.warp(u).copy(k.address(to, place), k.address(from, index), bytes));
+    const { to, toIndex, from, fromIndex, gate } = u;
+    const bytes = u.elements * from.dtype.base.itemsize;
+    const copy = k.helped(k.warp(u).copy(k.address(to, toIndex), k.address(from, fromIndex), bytes));
     k.line(`${gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `}${copy};`);
   },
   COMMIT: (k, u) => k.line(k.warp(u).commit),
-  WAIT: (k, u) => k.line(k.warp(u).wait(u.arg)),
+  WAIT: (k, u) => k.line(k.warp(u).wait(u.pending)),
   LDMATRIX: (k, u) => {
-    const address = k.address(u.srcs[0], u.srcs[1]);
-    k.set(u, k.declare(u, "val", k.helped(k.warp(u).loadMatrix(address, lanesOf(u), u.arg))));
+    const address = k.address(u.buffer, u.index);
+    k.set(u, k.declare(u, "val", k.helped(k.warp(u).loadMatrix(address, lanesOf(u), u.isTransposed))));
   },
   WMMA: (k, u) => {
-    const [a, b, c] = u.srcs;
+    const { a, b, c } = u;
     k.multiplies = true;
-    const zero = k.constant(valueType(u), 0);
-    const text = k.warp(u).multiply(u.arg, k.text(a), k.text(b), c === undefined ? zero : k.text(c));
+    const zero = k.constant(u.dtype, 0);
+    const text = k.warp(u).multiply(u.core, k.text(a), k.text(b), c === undefined ? zero : k.text(c));
     k.set(u, k.declare(u, "val", k.helped(text)));
   },
-  GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
+  GEP: (k, u) => k.value(u, "val", k.lane(u.vector, u.lane)),
   VECTORIZE: (k, u) =>
     k.value(
       u,
       "vec",
       k.vector(
-        valueType(u),
-        u.srcs.map((s) => k.text(s)),
+        u.dtype,
+        u.lanes.map((x) => k.text(x)),
       ),
     ),
   RANGE: refuseUOp,
@@ -401,12 +396,12 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
 function parameters(k: KernelText): string {
   const { bufferPrefix, argIntPrefix, extraArgs, typeName } = k.language;
   const buffers = k.buffers
-    .toSorted((a, b) => a.arg[0] - b.arg[0])
+    .toSorted((a, b) => a.position - b.position)
     .map((u) => {
-      const [, name, mutable] = u.arg;
-      return `${mutable ? "" : "const "}${bufferPrefix}${typeName((u.dtype as Pointer).base)}* ${name}`;
+      const constant = u.isWritten ? "" : "const ";
+      return `${constant}${bufferPrefix}${typeName(u.dtype.base)}* ${u.name}`;
     });
-  const variables = k.variables.map((u) => `${argIntPrefix} ${u.arg.name}`);
+  const variables = k.variables.map((u) => `${argIntPrefix} ${u.variable.name}`);
   const part = k.part ? ["const int begin", "const int end"] : [];
   return [...buffers, ...variables, ...part, ...extraArgs].join(", ");
 }
@@ -427,7 +422,7 @@ export function renderCStyle(
   const k = new KernelText(language, [...uops]);
   const body = k.lines.join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
-  const bounds = k.items > 1 ? language.launchBounds(k) : "";
+  const bounds = k.threads > 1 ? language.launchBounds(k) : "";
   const head = `${language.kernelPrefix}void ${bounds}${name}(${parameters(k)}) {`;
   return sourceOf(`${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`, {
     buffers: k.buffers.length,

@@ -29,9 +29,9 @@ function copy(to: string, from: string, bytes: number): Helped {
   };
 }
 
-function loadMatrix(address: string, count: number, turned: boolean): Helped {
-  const [type, name] = [words(count), `ldmatrix${count}${turned ? "t" : ""}`];
-  const instruction = `ldmatrix.sync.aligned.m8n8.x${count}${turned ? ".trans" : ""}.shared.b16`;
+function loadMatrix(address: string, count: number, transposed: boolean): Helped {
+  const [type, name] = [words(count), `ldmatrix${count}${transposed ? "t" : ""}`];
+  const instruction = `ldmatrix.sync.aligned.m8n8.x${count}${transposed ? ".trans" : ""}.shared.b16`;
   return {
     text: `${name}(${address})`,
     helper: `${device(type)} ${name}(const void* p) {
@@ -88,14 +88,14 @@ export const cudaWarp: WarpWords = {
 const REGISTERS = 65536;
 /**
  * How many workgroups should share a multiprocessor, if that is not for the compiler to say. One with WMMA
- * and much shared memory gains more from operands that are read ahead than from others beside it. Where sums
+ * and much shared memory gains more from prefetched operands than from others beside it. Where sums
  * fill an eighth of the registers or more, two have room with as much again for operands, which a few
  * registers beyond that would undo.
  */
-function groupsOf({ items, dynamicShared, multiplies, copies, accumulators }: Size): number[] {
+function groupsOf({ threads, dynamicShared, multiplies, copies, accumulators }: Size): number[] {
   if (multiplies) return dynamicShared > 0 ? [1] : [];
-  const part = (items * accumulators) / REGISTERS;
+  const part = (threads * accumulators) / REGISTERS;
   return copies && part > 1 / 8 && part <= 1 / 4 ? [2] : [];
 }
 export const cudaBounds = (size: Size): string =>
-  `__launch_bounds__(${[size.items, ...groupsOf(size)].join(", ")}) `;
+  `__launch_bounds__(${[size.threads, ...groupsOf(size)].join(", ")}) `;

@@ -59,7 +59,7 @@ export type ByLane = (user: UOp) => boolean;
 /** Users that take their source by name: they read it several times. */
 function wantsName(u: UOp, user: UOp, byLane: ByLane): boolean {
   if (valueType(u).count > 1) return byLane(user);
-  return user.op === "ALU" && REPEATS_SOURCES.has(user.arg);
+  return user.op === "ALU" && REPEATS_SOURCES.has(user.fn);
 }
 
 export function planInlining(uops: readonly UOp[], byLane: ByLane): Set<UOp> {
@@ -73,7 +73,7 @@ export function planInlining(uops: readonly UOp[], byLane: ByLane): Set<UOp> {
     const inside = u.srcs.map((s) => contents.get(s) ?? NOTHING);
     const content: Content = {
       readsAcc: inside.some((c) => c.readsAcc),
-      costly: inside.some((c) => c.costly) || (u.op === "ALU" && opCost(u.arg) > 1),
+      costly: inside.some((c) => c.costly) || (u.op === "ALU" && opCost(u.fn) > 1),
       nesting: Math.max(...inside.map((c) => c.nesting)) + 1,
     };
     const uses = users.get(u) ?? [];

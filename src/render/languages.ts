@@ -1,4 +1,4 @@
-// The C-like languages as tables: what each calls its types, functions, address spaces and work items, and
+// The C-like languages as tables: what each calls its types, functions, address spaces and threads, and
 // the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
 
 import { CPU_OPS, GRID_OPS } from "../codegen/opt/cpuops.ts";

@@ -30,32 +30,33 @@ const fits = (d: DType, [lo, hi]: Range): boolean => {
 };
 
 function rangeOf(u: UOp, known: ReadonlyMap<UOp, Range>): Range | undefined {
-  if (u.op === "CONST") return [Number(u.arg), Number(u.arg)];
-  if (u.op === "SPECIAL") return [0, u.arg[2] - 1];
-  if (u.op === "DEFINE_VAR") return [u.arg.min, u.arg.max];
-  const srcs = u.srcs.map((s) => known.get(s));
-  const [a, b] = srcs;
-  if (u.op === "LOOP" && a !== undefined && b !== undefined) return [a[0], b[1] - 1];
-  if (u.op === "CAST") return a;
+  if (u.op === "CONST") return [Number(u.value), Number(u.value)];
+  if (u.op === "SPECIAL") return [0, u.size - 1];
+  if (u.op === "DEFINE_VAR") return [u.variable.min, u.variable.max];
+  if (u.op === "CAST") return known.get(u.operand);
+  if (u.op === "LOOP") {
+    const [start, end] = [known.get(u.start), known.get(u.end)];
+    return start && end && [start[0], end[1] - 1];
+  }
   if (u.op !== "ALU") return undefined;
-  if (u.arg === "NEG" && a !== undefined) return [-a[1], -a[0]];
-  if (u.arg === "WHERE" && b !== undefined && srcs[2] !== undefined) return span([...b, ...srcs[2]]);
-  return a !== undefined && b !== undefined ? RANGE_OF[u.arg]?.(a, b) : undefined;
+  const [a, b, c] = u.operands.map((x) => known.get(x));
+  if (u.fn === "NEG") return a && [-a[1], -a[0]];
+  if (u.fn === "WHERE") return b && c && span([...b, ...c]);
+  return a && b && RANGE_OF[u.fn]?.(a, b);
 }
 
 /** Narrow values are computed in ints, which hold the result; narrow lanes are not. */
 const isSignedALU = (u: UOp): u is UOp<"ALU"> =>
   u.op === "ALU" &&
-  OVERFLOWS.has(u.arg) &&
-  valueType(u).kind === "int" &&
-  (valueType(u).count > 1 || valueType(u).itemsize >= 4);
+  OVERFLOWS.has(u.fn) &&
+  u.dtype.kind === "int" &&
+  (u.dtype.count > 1 || u.dtype.itemsize >= 4);
 
 /** Does this user look at more than the low bits of its source? */
 function looksAtAll(user: UOp, src: UOp): boolean {
-  if (user.op === "ALU") return !MODULAR.has(user.arg);
-  if (user.op === "CAST")
-    return valueType(user).isFloat || valueType(user).itemsize > valueType(src).itemsize;
-  return user.op === "LOAD" || (user.op === "STORE" && user.srcs[2] !== src);
+  if (user.op === "ALU") return !MODULAR.has(user.fn);
+  if (user.op === "CAST") return user.dtype.isFloat || user.dtype.itemsize > user.operand.dtype.itemsize;
+  return user.op === "LOAD" || (user.op === "STORE" && user.value !== src);
 }
 
 export function overflowing(uops: readonly UOp[]): Set<UOp> {

@@ -127,8 +127,8 @@ export function vectorUnsigned(op: AluOp, d: DType, ...xs: string[]): string | u
 /** `a * b + c`, rounded once. */
 export const vectorFma = call("fma");
 
-/** The larger or the smaller of two, as extreme.ts says. */
-export const vectorExtreme = (largest: boolean): Spell => call(largest ? "pmax" : "pmin");
+/** The maximum or minimum of two, as minmax.ts says. */
+export const vectorMinMax = (isMax: boolean): Spell => call(isMax ? "pmax" : "pmin");
 
 /** One value in all lanes. */
 const vectorAll = call("all");
@@ -174,9 +174,8 @@ export const vectorSimd = ({ widths, accumulators, registers, fused }: Vectors):
 export function isByLane(u: UOp): boolean {
   if (u.op === "GEP") return true;
   if (u.op !== "ALU" && u.op !== "CAST" && u.op !== "BITCAST") return false;
-  const [to, from] = [valueType(u), valueType(u.srcs.at(-1) as UOp)];
-  if (u.op === "ALU") return spellingOf(u.arg, from) === undefined;
-  return (u.op === "CAST" ? vectorCast : vectorBitcast)(to, from, "") === undefined;
+  if (u.op === "ALU") return spellingOf(u.fn, u.operandType) === undefined;
+  return (u.op === "CAST" ? vectorCast : vectorBitcast)(u.dtype, u.operand.dtype, "") === undefined;
 }
 
 /** How the lanes lie in memory. */
@@ -210,10 +209,10 @@ const X86_MAX: Readonly<
   8: { when: "__AVX__", max: "__builtin_ia32_maxps256", min: "__builtin_ia32_minps256" },
 };
 /**
- * As extreme.ts has them: the first operand where a comparison fails, which for the instruction is the
+ * As minmax.ts has them: the first operand where a comparison fails, which for the instruction is the
  * second.
  */
-function extremes(d: DType, name: "pmax" | "pmin"): string {
+function minMax(d: DType, name: "pmax" | "pmin"): string {
   const [v, bits] = [nameOf(d), nameOf(maskOf(d))];
   const x86 = scalarOf(d) === dtypes.float32 ? X86_MAX[d.count] : undefined;
   const first = name === "pmax" ? "a<b" : "b<a";
@@ -244,8 +243,8 @@ const HELPERS: Readonly<Record<Helper, (d: DType, scalar: string) => string>> = 
     // the instruction gives b where one is not a number
     return `${head}\n#if ${x86.when}\n  ${v} x = ${x86.max}(a,b); ${choose("m", "a!=a", "x")}\n#else\n  ${choose("m", "(a>b)|(a!=a)", "b")}\n#endif\n}`;
   },
-  pmax: (d) => extremes(d, "pmax"),
-  pmin: (d) => extremes(d, "pmin"),
+  pmax: (d) => minMax(d, "pmax"),
+  pmin: (d) => minMax(d, "pmin"),
   sqrt: (d) =>
     `${nameOf(d)}_sqrt(${nameOf(d)} x) { return (${nameOf(d)})${lanesOf(d, (i) => `__builtin_sqrt${suffix(d)}(x[${i}])`)}; }`,
   trunc: (d) =>

@@ -10,7 +10,7 @@ import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { AluOp, NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
-import { type UOp, type UOpName, valueType } from "../uop/node.ts";
+import type { Alu, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
 import { isCount, operand, pythonFloat } from "./spelling.ts";
 import { type Helper, helperTexts } from "./wgslhelpers.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
@@ -155,39 +155,40 @@ class WGSLText extends KernelWriter {
     const one = literal(scalarOf(d), value, this.need);
     return d.count === 1 ? one : `${typeName(d)}(${one})`;
   }
-  lane(u: UOp, i: number): string {
-    if (u.op === "CONST") return literal(scalarOf(valueType(u)), u.arg, this.need);
+  lane(u: Expr, i: number): string {
+    if (u.op === "CONST") return literal(scalarOf(u.dtype), u.value, this.need);
     return lanesOf(u) === 1 ? this.text(u) : `${this.text(u)}[${i}]`;
   }
-  perLane(d: DType, srcs: readonly UOp[], spell: (...srcs: string[]) => string): string {
-    const lanes = Array.from({ length: d.count }, (_, i) => spell(...srcs.map((s) => this.lane(s, i))));
+  perLane(d: DType, operands: readonly Expr[], spell: (...xs: string[]) => string): string {
+    const lanes = Array.from({ length: d.count }, (_, i) => spell(...operands.map((x) => this.lane(x, i))));
     return d.count === 1 ? (lanes[0] ?? "") : `${typeName(d)}(${lanes.join(",")})`;
   }
-  alu(u: UOp<"ALU">): string {
-    const d = scalarOf(valueType(u.srcs.at(-1) ?? u));
-    const spell = (d.kind === "bool" ? BOOL[u.arg] : undefined) ?? NUMBER[u.arg];
-    if (spell === undefined) throw new InternalError(`WGSL has no ${u.arg}; codegen decomposes it`);
-    return this.perLane(valueType(u), u.srcs, (...xs) => spell(d, this.need, ...xs));
+  alu(u: Alu): string {
+    const d = scalarOf(u.operandType);
+    const spell = (d.kind === "bool" ? BOOL[u.fn] : undefined) ?? NUMBER[u.fn];
+    if (spell === undefined) throw new InternalError(`WGSL has no ${u.fn}; codegen decomposes it`);
+    return this.perLane(u.dtype, u.operands, (...xs) => spell(d, this.need, ...xs));
   }
   /** The index of lane `i` of an access. */
-  at(idx: UOp | undefined, i: number): string {
-    return i === 0 ? stripParens(this.text(idx)) : `${this.text(idx)}+${i}`;
+  at(index: Expr, i: number): string {
+    return i === 0 ? stripParens(this.text(index)) : `${this.text(index)}+${i}`;
   }
 }
 
-const isPacked = (buffer: UOp | undefined): boolean =>
-  buffer?.op === "DEFINE_GLOBAL" && (buffer.dtype as Pointer).base.kind === "bool";
-const isMutable = (buffer: UOp | undefined): boolean => buffer?.op === "DEFINE_GLOBAL" && buffer.arg[2];
+/** A buffer of bools, four to a word. */
+const isPacked = (buffer: Memory): boolean =>
+  buffer.op === "DEFINE_GLOBAL" && buffer.dtype.base.kind === "bool";
+const isWritten = (buffer: Memory): boolean => buffer.op === "DEFINE_GLOBAL" && buffer.isWritten;
 
-function element(k: WGSLText, buffer: UOp | undefined, at: string): string {
+function element(k: WGSLText, buffer: Memory, at: string): string {
   const name = k.text(buffer);
   if (!isPacked(buffer)) return `${name}[${at}]`;
-  const word = isMutable(buffer) ? `atomicLoad(&${name}[(${at})>>2u])` : `${name}[(${at})>>2u]`;
+  const word = isWritten(buffer) ? `atomicLoad(&${name}[(${at})>>2u])` : `${name}[(${at})>>2u]`;
   return `(((${word}>>(u32((${at})&3)*8u))&255u)!=0u)`;
 }
 
-/** Neighbours in a word belong to other work items: the byte is changed atomically. */
-function storeElement(k: WGSLText, buffer: UOp | undefined, at: string, value: string): void {
+/** Neighbours in a word belong to other threads: the byte is changed atomically. */
+function storeElement(k: WGSLText, buffer: Memory, at: string, value: string): void {
   const name = k.text(buffer);
   if (!isPacked(buffer)) {
     k.line(`${name}[${at}] = ${value};`);
@@ -202,86 +203,81 @@ const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   DEFINE_GLOBAL: (k, u) => {
     k.buffers.push(u);
-    k.set(u, u.arg[1]);
+    k.set(u, u.name);
   },
   DEFINE_VAR: (k, u) => {
     k.variables.push(u);
-    k.set(u, `vars.${u.arg.name}`);
+    k.set(u, `vars.${u.variable.name}`);
   },
   DEFINE_LOCAL: (k, u) => {
-    const [name, size] = u.arg;
-    k.locals.push(`var<workgroup> ${name}: array<${typeName((u.dtype as Pointer).base)}, ${size}>;`);
-    k.set(u, name);
+    k.locals.push(`var<workgroup> ${u.name}: array<${typeName(u.dtype.base)}, ${u.elements}>;`);
+    k.set(u, u.name);
   },
   DEFINE_ACC: (k, u) => {
     const name = k.fresh("acc");
-    k.line(`var ${name}: ${typeName(valueType(u))} = ${k.constant(valueType(u), u.arg)};`);
+    k.line(`var ${name}: ${typeName(u.dtype)} = ${k.constant(u.dtype, u.initial)};`);
     k.set(u, name);
   },
   SPECIAL: (k, u) => {
-    const [dim, name, size] = u.arg;
+    const { dimension, name, size } = u;
     const isGroup = name.startsWith("g");
-    if (!isGroup) k.local[dim] = size;
-    k.line(`let ${name} = i32(${isGroup ? "gid" : "lid"}.${"xyz"[dim]}); /* ${size} */`);
+    if (!isGroup) k.local[dimension] = size;
+    k.line(`let ${name} = i32(${isGroup ? "gid" : "lid"}.${"xyz"[dimension]}); /* ${size} */`);
     k.set(u, name);
   },
-  CONST: (k, u) => k.set(u, k.constant(valueType(u), u.arg)),
+  CONST: (k, u) => k.set(u, k.constant(u.dtype, u.value)),
   LOOP: (k, u) => {
     const i = k.fresh("ridx");
-    k.open(`for (var ${i}: i32 = ${k.text(u.srcs[0])}; ${i} < ${k.text(u.srcs[1])}; ${i}++) {`);
+    k.open(`for (var ${i}: i32 = ${k.text(u.start)}; ${i} < ${k.text(u.end)}; ${i}++) {`);
     k.set(u, i);
   },
   ENDLOOP: (k) => k.close(),
-  IF: (k, u) => k.open(`if (${stripParens(k.text(u.srcs[0]))}) {`),
+  IF: (k, u) => k.open(`if (${stripParens(k.text(u.condition))}) {`),
   ENDIF: (k) => k.close(),
   LOAD: (k, u) => {
-    const [buffer, idx, gate, alt] = u.srcs;
-    const d = valueType(u);
-    const lanes = range(d.count).map((i) => element(k, buffer, k.at(idx, i)));
+    const { buffer, index, gate, otherwise, dtype: d } = u;
+    const lanes = range(d.count).map((i) => element(k, buffer, k.at(index, i)));
     const value = d.count === 1 ? (lanes[0] ?? "") : `${typeName(d)}(${lanes.join(",")})`;
     if (gate === undefined) return k.set(u, k.declare(u, "val", value));
     // select would read the memory in any case
     const name = k.fresh("val");
-    k.line(`var ${name}: ${typeName(d)} = ${k.text(alt)};`);
+    k.line(`var ${name}: ${typeName(d)} = ${k.text(otherwise)};`);
     k.line(`if (${stripParens(k.text(gate))}) { ${name} = ${value}; }`);
     k.set(u, name);
   },
   STORE: (k, u) => {
-    const [buffer, idx, value, gate] = u.srcs;
-    const v = value as UOp;
+    const { buffer, index, value, gate } = u;
     if (gate !== undefined) k.open(`if (${stripParens(k.text(gate))}) {`);
-    if (lanesOf(v) === 1) storeElement(k, buffer, k.at(idx, 0), k.text(v));
+    if (lanesOf(value) === 1) storeElement(k, buffer, k.at(index, 0), k.text(value));
     else {
-      const name = /^\w+$/.test(k.text(v)) ? k.text(v) : k.declare(v, "vec", k.text(v));
-      for (const i of range(lanesOf(v))) storeElement(k, buffer, k.at(idx, i), `${name}[${i}]`);
+      const name = /^\w+$/.test(k.text(value)) ? k.text(value) : k.declare(value, "vec", k.text(value));
+      for (const i of range(lanesOf(value))) storeElement(k, buffer, k.at(index, i), `${name}[${i}]`);
     }
     if (gate !== undefined) k.close();
   },
   ALU: (k, u) => k.value(u, "alu", k.alu(u)),
   CAST: (k, u) => {
-    const from = scalarOf(valueType(u.srcs[0] as UOp));
-    const to = scalarOf(valueType(u));
+    const [to, from] = [scalarOf(u.dtype), scalarOf(u.operand.dtype)];
     k.value(
       u,
       "cast",
-      k.perLane(valueType(u), u.srcs, (x = "") => cast(to, from, x, k.need)),
+      k.perLane(u.dtype, [u.operand], (x = "") => cast(to, from, x, k.need)),
     );
   },
   BITCAST: (k, u) => {
-    const to = typeName(scalarOf(valueType(u)));
+    const to = typeName(scalarOf(u.dtype));
     k.value(
       u,
       "cast",
-      k.perLane(valueType(u), u.srcs, (x) => `bitcast<${to}>(${x})`),
+      k.perLane(u.dtype, [u.operand], (x) => `bitcast<${to}>(${x})`),
     );
   },
   PHI: (k, u) => {
-    const [acc, value] = u.srcs;
-    k.line(`${k.text(acc)} = ${k.text(value)};`);
-    k.set(u, k.text(acc));
+    k.line(`${k.text(u.accumulator)} = ${k.text(u.value)};`);
+    k.set(u, k.text(u.accumulator));
   },
   BARRIER: (k) => k.line("workgroupBarrier();"),
-  // the target says that its items exchange nothing
+  // the target says that its threads exchange nothing
   SHFL: refuseUOp,
   ASYNC: refuseUOp,
   COMMIT: refuseUOp,
@@ -290,10 +286,10 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   WMMA: refuseUOp,
   TILE: refuseUOp,
   ELEMENT: refuseUOp,
-  GEP: (k, u) => k.value(u, "val", k.lane(u.srcs[0] as UOp, u.arg)),
+  GEP: (k, u) => k.value(u, "val", k.lane(u.vector, u.lane)),
   VECTORIZE: (k, u) => {
-    const lanes = u.srcs.map((s) => k.text(s)).join(",");
-    k.value(u, "vec", `${typeName(valueType(u))}(${lanes})`);
+    const lanes = u.lanes.map((x) => k.text(x)).join(",");
+    k.value(u, "vec", `${typeName(u.dtype)}(${lanes})`);
   },
   RANGE: refuseUOp,
   REDUCE: refuseUOp,
@@ -304,17 +300,17 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
 /** The bindings: buffers by position, then one uniform with all variables. */
 function bindings(k: WGSLText): string[] {
   const buffers = k.buffers
-    .toSorted((a, b) => a.arg[0] - b.arg[0])
+    .toSorted((a, b) => a.position - b.position)
     .map((u) => {
-      const [position, name, mutable] = u.arg;
-      const word = mutable ? "atomic<u32>" : "u32";
-      const type = isPacked(u) ? word : typeName((u.dtype as Pointer).base);
-      const access = mutable ? "read_write" : "read";
+      const { position, name } = u;
+      const word = u.isWritten ? "atomic<u32>" : "u32";
+      const type = isPacked(u) ? word : typeName(u.dtype.base);
+      const access = u.isWritten ? "read_write" : "read";
       return `@group(0) @binding(${position}) var<storage, ${access}> ${name}: array<${type}>;`;
     });
   if (k.variables.length === 0) return buffers;
-  const members = k.variables.map((u) => `${u.arg.name}: i32`).join(", ");
-  const position = Math.max(-1, ...k.buffers.map((u) => u.arg[0])) + 1;
+  const members = k.variables.map((u) => `${u.variable.name}: i32`).join(", ");
+  const position = Math.max(-1, ...k.buffers.map((u) => u.position)) + 1;
   return [
     ...buffers,
     `struct Vars { ${members} }`,

@@ -6,12 +6,12 @@ import type { Value } from "../../dtype.ts";
 import { Pointer } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { UOpGraph } from "../../uop/list.ts";
-import type { UOp, UOpName } from "../../uop/node.ts";
+import type { Expr, UOp, UOpName } from "../../uop/node.ts";
 import { isV128 } from "./simd.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */
 export interface Index {
-  readonly base: UOp | undefined;
+  readonly base: Expr | undefined;
   readonly plus: number;
 }
 
@@ -48,12 +48,13 @@ export const isFree = (u: UOp): boolean => FREE.has(u.op);
 export const countOf = (u: UOp): number =>
   u.dtype === undefined || u.dtype instanceof Pointer || isV128(u.dtype) ? 1 : u.dtype.count;
 /** The lanes a uop works on; a STORE has those of its value. */
-export const lanesOf = (u: UOp): number => countOf(u.op === "STORE" ? (u.srcs[2] as UOp) : u);
+export const lanesOf = (u: UOp): number => countOf(u.op === "STORE" ? u.value : u);
 
 /** The accumulator behind a value: PHIs read what they assign. */
 export function accumulatorOf(u: UOp): UOp | undefined {
-  while (u.op === "PHI") u = u.srcs[0] as UOp;
-  return u.op === "DEFINE_ACC" ? u : undefined;
+  let behind: UOp = u;
+  while (behind.op === "PHI") behind = behind.accumulator;
+  return behind.op === "DEFINE_ACC" ? behind : undefined;
 }
 
 /** Proofs that an index is not negative: only then its constant part may move into the instruction. */
@@ -68,45 +69,43 @@ class NotNegative {
     return proved;
   }
   #prove(u: UOp): boolean {
-    if (u.op === "CONST") return Number(u.arg) >= 0;
-    if (u.op === "LOOP") return this.holds(u.srcs[0] as UOp);
+    if (u.op === "CONST") return Number(u.value) >= 0;
+    if (u.op === "LOOP") return this.holds(u.start);
     if (u.op === "SPECIAL") return true;
-    if (u.op === "DEFINE_VAR") return u.arg.min >= 0;
+    if (u.op === "DEFINE_VAR") return u.variable.min >= 0;
     if (u.op === "CAST") {
-      const from = u.srcs[0]?.dtype;
-      if (from === undefined || from instanceof Pointer) return false;
+      const from = u.operand.dtype;
       return (from.kind === "uint" || from.kind === "bool") && from.itemsize < 4;
     }
     if (u.op !== "ALU") return false;
-    const [a, b] = u.srcs as [UOp, UOp];
-    switch (u.arg) {
+    switch (u.fn) {
       case "ADD":
       case "MUL":
       case "IDIV":
-        return this.holds(a) && this.holds(b);
+        return u.operands.every((x) => this.holds(x));
       case "MOD":
       case "SHR":
-        return this.holds(a);
+        return this.holds(u.operands[0]);
       case "AND":
-        return this.holds(a) || this.holds(b);
+        return u.operands.some((x) => this.holds(x));
       default:
         return false;
     }
   }
 }
 
-function splitIndex(idx: UOp, itemsize: number, proof: NotNegative): Index {
-  let base = idx;
+function splitIndex(index: Expr, itemsize: number, proof: NotNegative): Index {
+  let base = index;
   let plus = 0;
-  const fits = (n: UOp): n is UOp<"CONST"> =>
-    n.op === "CONST" && Number(n.arg) >= 0 && (plus + Number(n.arg)) * itemsize < 2 ** 31;
+  const fits = (n: Expr): n is UOp<"CONST"> =>
+    n.op === "CONST" && Number(n.value) >= 0 && (plus + Number(n.value)) * itemsize < 2 ** 31;
   for (;;) {
-    if (fits(base)) return { base: undefined, plus: plus + Number(base.arg) };
-    if (base.op !== "ALU" || base.arg !== "ADD") break;
-    const [a, b] = base.srcs as [UOp, UOp];
+    if (fits(base)) return { base: undefined, plus: plus + Number(base.value) };
+    if (base.op !== "ALU" || base.fn !== "ADD") break;
+    const [a, b]: readonly [Expr, Expr] = base.operands;
     const [rest, c] = a.op === "CONST" ? [b, a] : [a, b];
     if (!fits(c) || !proof.holds(rest)) break;
-    plus += Number(c.arg);
+    plus += Number(c.value);
     base = rest;
   }
   return { base, plus };
@@ -121,10 +120,10 @@ function operands(u: UOp, index: Index | undefined): readonly UOp[] {
       return index?.base === undefined ? rest : [index.base, ...rest];
     }
     case "PHI":
-      return [u.srcs[1] as UOp];
+      return [u.value];
     case "LOOP":
       // the end is read again after each iteration
-      return [u.srcs[0] as UOp, u.srcs[1] as UOp, u.srcs[1] as UOp];
+      return [u.start, u.end, u.end];
     case "ENDLOOP":
     case "ENDIF":
       return [];
@@ -204,10 +203,7 @@ export function plan(graph: UOpGraph): Plan {
       !statement && !wide && uses[i] === 1 && (depth[i] as number) < MAX_DEPTH && mayMove(u, i, at, facts);
     inline[i] = moves;
     if (u.op === "LOAD" || u.op === "STORE") {
-      const pointer = (u.srcs[0] as UOp).dtype;
-      if (!(pointer instanceof Pointer))
-        throw new InternalError(`WASM: ${u.op} from ${u.srcs[0]?.op}, no pointer`);
-      index[i] = splitIndex(u.srcs[1] as UOp, pointer.base.itemsize, proof);
+      index[i] = splitIndex(u.index, u.buffer.dtype.base.itemsize, proof);
     }
     for (const s of operands(u, index[i])) {
       if (isFree(s)) continue;
@@ -223,4 +219,5 @@ export function plan(graph: UOpGraph): Plan {
 }
 
 /** The value of a constant source. */
-export const constantOf = (u: UOp | undefined): Value | undefined => (u?.op === "CONST" ? u.arg : undefined);
+export const constantOf = (u: UOp | undefined): Value | undefined =>
+  u?.op === "CONST" ? u.value : undefined;

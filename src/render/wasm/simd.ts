@@ -7,7 +7,7 @@ import { COMMON_PORTS, type Simd } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import { type AluOp, opRecord } from "../../ops.ts";
-import { type UOp, valueType } from "../../uop/node.ts";
+import { type Alu, type Expr, valueType } from "../../uop/node.ts";
 import { emitConst, hasRepr, reprOf } from "./alu.ts";
 import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
 
@@ -88,10 +88,10 @@ const spellingOf = (op: AluOp, d: DType): Spelling => {
 const isShift = (op: AluOp): boolean => op === "SHL" || op === "SHR";
 
 /** The count of a shift, where every lane is shifted by the same known amount. */
-export function shiftOf(u: UOp): number | undefined {
-  const count = u.srcs[1];
-  if (u.op !== "ALU" || !isShift(u.arg) || count?.op !== "CONST") return undefined;
-  return Number(count.arg) % scalarOf(valueType(count)).bits;
+export function shiftOf(u: Alu): number | undefined {
+  if (u.fn !== "SHL" && u.fn !== "SHR") return undefined;
+  const [, count] = u.operands;
+  return count.op === "CONST" ? Number(count.value) % scalarOf(count.dtype).bits : undefined;
 }
 
 /** What expand.ts may make vectors of: the node is still on scalars. */
@@ -108,11 +108,13 @@ export const simd = (relaxed: boolean): Simd => ({
     const to = valueType(u);
     if (!isLane(to)) return false;
     if (u.op === "REDUCE") return true;
-    const from = valueType(u.srcs.at(-1) as UOp);
-    if (u.op === "BITCAST") return isLane(from) && from.itemsize === to.itemsize;
-    if (u.op === "CAST") return isLane(from) && !(from.isFloat && to.kind === "uint" && to.itemsize === 4);
-    if (u.op !== "ALU" || spellingOf(u.arg, from) === undefined) return false;
-    return !isShift(u.arg) || shiftOf(u) !== undefined;
+    if (u.op === "BITCAST" || u.op === "CAST") {
+      const from = u.operand.dtype;
+      if (u.op === "BITCAST") return isLane(from) && from.itemsize === to.itemsize;
+      return isLane(from) && !(from.isFloat && to.kind === "uint" && to.itemsize === 4);
+    }
+    if (u.op !== "ALU" || spellingOf(u.fn, u.operandType) === undefined) return false;
+    return !isShift(u.fn) || shiftOf(u) !== undefined;
   },
 });
 
@@ -250,16 +252,17 @@ export function emitLoadSplat(f: FunctionBuilder, offset: number): void {
 export function emitVectorize(
   f: FunctionBuilder,
   d: DType,
-  lanes: readonly UOp[],
-  push: (u: UOp) => void,
+  lanes: readonly Expr[],
+  push: (u: Expr) => void,
 ): void {
-  const first = lanes[0] as UOp;
+  const [first] = lanes;
+  if (first === undefined) throw new InternalError("WASM: VECTORIZE without lanes");
   if (lanes.every((l) => l.op === "CONST")) {
-    const values = lanes.map((l) => l.arg as Value);
+    const values = lanes.map((l) => l.value);
     f.v128(vectorBits(d, values));
     return;
   }
-  const lane = (u: UOp) => {
+  const lane = (u: Expr) => {
     if (d.kind === "bool") emitConst(f, d, 0);
     push(u);
     if (d.kind === "bool") f.op(OP["i32.sub"]);

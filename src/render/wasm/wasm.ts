@@ -7,11 +7,11 @@
 import { CPU_OPS } from "../../codegen/opt/cpuops.ts";
 import { cpuLists } from "../../codegen/opt/heuristics/cpu.ts";
 import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
-import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
+import { type DType, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { UOpGraph } from "../../uop/list.ts";
-import { type UOp, type UOpName, valueType } from "../../uop/node.ts";
-import { extremeOf } from "../extreme.ts";
+import { type Loop, type UOp, type UOpName, valueType } from "../../uop/node.ts";
+import { minMaxOf } from "../minmax.ts";
 import {
   buildHelper,
   type Context,
@@ -79,7 +79,9 @@ class Emitter implements Context {
 
   constructor(graph: UOpGraph) {
     this.#plan = plan(graph);
-    const buffers = graph.uops.filter((u) => u.op === "DEFINE_GLOBAL").sort((a, b) => a.arg[0] - b.arg[0]);
+    const buffers = graph.uops
+      .filter((u) => u.op === "DEFINE_GLOBAL")
+      .sort((a, b) => a.position - b.position);
     for (const u of buffers) this.#params.set(u, this.#params.size);
     for (const u of graph.uops) if (u.op === "DEFINE_VAR") this.#params.set(u, this.#params.size);
     this.#begin = this.#params.size;
@@ -97,7 +99,7 @@ class Emitter implements Context {
       this.f.set(at);
       this.#params.set(u, at);
       // vectors start where they may
-      offset += Math.ceil((u.arg[1] * (u.dtype as Pointer).base.itemsize) / 64) * 64;
+      offset += Math.ceil((u.elements * u.dtype.base.itemsize) / 64) * 64;
     }
     this.usesScratch = offset > 0;
     for (const u of graph.uops) this.#hold(u);
@@ -109,8 +111,8 @@ class Emitter implements Context {
   #hold(u: UOp): void {
     if (u.op === "DEFINE_ACC" || u.op === "VECTORIZE") return;
     for (const s of u.srcs) {
-      if (s.op !== "CONST" || !isV128(valueType(s))) continue;
-      const words = inAllLanes(valueType(s), s.arg);
+      if (s.op !== "CONST" || !isV128(s.dtype)) continue;
+      const words = inAllLanes(s.dtype, s.value);
       const key = words.join();
       // nothing is quicker than making a zero
       if (words[0] === 0 || this.#vectors.has(key)) continue;
@@ -142,7 +144,7 @@ class Emitter implements Context {
     for (let i = 0; i < uops.length; i++) {
       if (!live[i] || inline[i]) continue;
       const u = uops[i] as UOp;
-      if (isStatement(u)) STATEMENT[u.op](this, u);
+      if (isStatement(u)) (STATEMENT[u.op] as Run<UOpName>)(this, u);
       else if (!isFree(u)) this.#keep(u);
     }
     for (const u of uops) if (u.op === "SPECIAL") this.closeGrid(u);
@@ -153,7 +155,7 @@ class Emitter implements Context {
   #keep(u: UOp): void {
     const first = this.declare(u);
     for (let lane = 0; lane < countOf(u); lane++) {
-      VALUE[u.op](this, u, lane);
+      (VALUE[u.op] as Emit<UOpName>)(this, u, lane);
       this.f.set(first + lane);
     }
   }
@@ -173,9 +175,9 @@ class Emitter implements Context {
   /** Pushes one lane of a value. */
   push(u: UOp, lane: number): void {
     const param = this.#params.get(u);
-    if (u.op === "CONST") this.constant(u, u.arg);
+    if (u.op === "CONST") this.constant(u.dtype, u.value);
     else if (param !== undefined) this.f.get(param);
-    else if (this.#plan.inline[this.#plan.position(u)]) VALUE[u.op](this, u, lane);
+    else if (this.isInline(u)) (VALUE[u.op] as Emit<UOpName>)(this, u, lane);
     else this.f.get(this.place(u) + (countOf(u) > 1 ? lane : 0));
   }
   /** The kernel's part of the grid is a loop around all that follows. */
@@ -200,8 +202,7 @@ class Emitter implements Context {
     this.f.end();
     this.f.end();
   }
-  constant(u: UOp, value: Value): void {
-    const d = valueType(u);
+  constant(d: DType, value: Value): void {
     const words = isV128(d) ? inAllLanes(d, value) : undefined;
     const held = this.#vectors.get(String(words));
     if (words === undefined) emitConst(this.f, scalarOf(d), value);
@@ -213,14 +214,11 @@ class Emitter implements Context {
     return this.#plan.inline[this.#plan.position(u)] === true;
   }
   /** Pushes the byte address of a LOAD or STORE and returns the offset that belongs into the instruction. */
-  address(u: UOp, lane: number): number {
-    const pointer = (u.srcs[0] as UOp).dtype;
+  address(u: UOp<"LOAD" | "STORE">, lane: number): number {
     const index = this.#plan.index[this.#plan.position(u)];
-    if (!(pointer instanceof Pointer) || index === undefined) {
-      throw new InternalError(`WASM: ${u.op} without a planned index`);
-    }
-    const { align } = reprOf(scalarOf(pointer.base));
-    this.push(u.srcs[0] as UOp, 0);
+    if (index === undefined) throw new InternalError(`WASM: ${u.op} without a planned index`);
+    const { align } = reprOf(scalarOf(u.buffer.dtype.base));
+    this.push(u.buffer, 0);
     if (index.base !== undefined) {
       this.push(index.base, 0);
       if (align > 0) {
@@ -233,95 +231,93 @@ class Emitter implements Context {
   }
 }
 
-type Emit = (e: Emitter, u: UOp, lane: number) => void;
+type Emit<K extends UOpName> = (e: Emitter, u: UOp<K>, lane: number) => void;
 
 const inAllLanes = (d: DType, value: Value): Uint32Array =>
   vectorBits(scalarOf(d), [value, value, value, value]);
 const typeOf = (d: DType): ValType => (isV128(d) ? V128 : reprOf(scalarOf(d)).type);
 
-const refuse: Emit = (_, u) => {
+const refuse = (_: Emitter, u: UOp): never => {
   throw new InternalError(`WASM: ${u.op} must not reach the renderer as a value`);
 };
 
-function emitLoad(e: Emitter, u: UOp, lane: number): void {
-  const d = scalarOf(valueType(u));
+const emitLoad: Emit<"LOAD"> = (e, u, lane) => {
+  const d = scalarOf(u.dtype);
   const r = reprOf(d);
-  const [, , gate, alt] = u.srcs;
+  const { gate, otherwise } = u;
   const load = () => {
     const offset = e.address(u, lane);
-    if (isV128(valueType(u))) emitVectorLoad(e.f, d, offset);
+    if (isV128(u.dtype)) emitVectorLoad(e.f, d, offset);
     else e.f.memory(r.load, r.align, offset);
   };
-  if (gate === undefined || alt === undefined) load();
+  if (gate === undefined || otherwise === undefined) load();
   else {
     e.push(gate, lane);
-    e.f.if(typeOf(valueType(u)));
+    e.f.if(typeOf(u.dtype));
     load();
     e.f.else();
-    e.push(alt, lane);
+    e.push(otherwise, lane);
     e.f.end();
   }
-}
+};
 
-const emitOp: Emit = (e, u, lane) => {
-  if (u.op !== "ALU") return;
-  const [a, b, c] = u.srcs;
-  const type = valueType(u.srcs.at(-1) as UOp);
+const emitOp: Emit<"ALU"> = (e, u, lane) => {
+  const type = u.operandType;
   const shift = isV128(type) ? shiftOf(u) : undefined;
-  const extreme = isV128(type) && type.isFloat ? extremeOf(u) : undefined;
-  if (extreme !== undefined) {
-    for (const s of extreme.of) e.push(s, lane);
-    return e.f.op(OP[extreme.largest ? "f32x4.pmax" : "f32x4.pmin"]);
+  const minMax = isV128(type) && type.isFloat ? minMaxOf(u) : undefined;
+  if (minMax !== undefined) {
+    for (const x of minMax.operands) e.push(x, lane);
+    return e.f.op(OP[minMax.isMax ? "f32x4.pmax" : "f32x4.pmin"]);
   }
-  if (u.arg === "WHERE") {
-    e.push(b as UOp, lane); // `select` takes the condition last
-    e.push(c as UOp, lane);
-    e.push(a as UOp, lane);
+  if (u.fn === "WHERE") {
+    const [condition, x, y] = u.operands;
+    for (const s of [x, y, condition]) e.push(s, lane); // `select` takes the condition last
   } else if (shift !== undefined) {
-    e.push(a as UOp, lane);
+    e.push(u.operands[0], lane);
     e.f.i32(shift);
-  } else if (u.arg === "MULACC" && !isV128(type)) {
-    e.push(a as UOp, lane);
-    e.push(b as UOp, lane);
+  } else if (u.fn === "MULACC" && !isV128(type)) {
+    const [x, y, z] = u.operands;
+    e.push(x, lane);
+    e.push(y, lane);
     emitAlu(e, "MUL", scalarOf(type), undefined);
-    e.push(c as UOp, lane);
+    e.push(z, lane);
     return emitAlu(e, "ADD", scalarOf(type), undefined);
-  } else for (const s of u.srcs) e.push(s, lane);
+  } else for (const x of u.operands) e.push(x, lane);
   // one condition for all lanes chooses between vectors as between any two values
-  if (isV128(type) && valueType(a as UOp).count > 1) emitVectorAlu(e.f, u.arg, scalarOf(type));
-  else emitAlu(e, u.arg, scalarOf(type), constantOf(b));
+  if (isV128(type) && u.operands[0].dtype.count > 1) emitVectorAlu(e.f, u.fn, scalarOf(type));
+  else emitAlu(e, u.fn, scalarOf(type), constantOf(u.operands[1]));
 };
 
 /** Pushes one lane of a value that is computed here. */
-const VALUE: Record<UOpName, Emit> = {
+const VALUE: { readonly [K in UOpName]: Emit<K> } = {
   LOAD: emitLoad,
   ALU: emitOp,
   CAST: (e, u, lane) => {
-    const from = u.srcs[0] as UOp;
-    e.push(from, lane);
-    const [d, to] = [scalarOf(valueType(from)), scalarOf(valueType(u))];
-    if (isV128(valueType(u))) emitVectorCast(e.f, d, to);
-    else emitCast(e, d, to);
+    e.push(u.operand, lane);
+    const [from, to] = [scalarOf(u.operand.dtype), scalarOf(u.dtype)];
+    if (isV128(u.dtype)) emitVectorCast(e.f, from, to);
+    else emitCast(e, from, to);
   },
   BITCAST: (e, u, lane) => {
-    const from = u.srcs[0] as UOp;
-    e.push(from, lane);
-    const [d, to] = [scalarOf(valueType(from)), scalarOf(valueType(u))];
-    if (isV128(valueType(u))) emitVectorBitcast(e.f, d, to);
-    else emitBitcast(e, d, to);
+    e.push(u.operand, lane);
+    const [from, to] = [scalarOf(u.operand.dtype), scalarOf(u.dtype)];
+    if (isV128(u.dtype)) emitVectorBitcast(e.f, from, to);
+    else emitBitcast(e, from, to);
   },
   GEP: (e, u) => {
-    const from = u.srcs[0] as UOp;
-    e.push(from, u.arg as number);
-    if (isV128(valueType(from))) emitExtract(e.f, valueType(u), u.arg as number);
+    e.push(u.vector, u.lane);
+    if (isV128(u.vector.dtype)) emitExtract(e.f, u.dtype, u.lane);
   },
   VECTORIZE: (e, u, lane) => {
-    if (!isV128(valueType(u))) return e.push(u.srcs[lane] as UOp, 0);
-    const first = u.srcs[0] as UOp;
-    const plain = first.op === "LOAD" && first.srcs.length === 2 && valueType(first).itemsize === 4;
-    if (plain && u.srcs.every((s) => s === first) && e.isInline(first))
+    const [first] = u.lanes;
+    const wanted = u.lanes[isV128(u.dtype) ? 0 : lane];
+    if (first === undefined || wanted === undefined)
+      throw new InternalError(`WASM: ${u.op} has no lane ${lane}`);
+    if (!isV128(u.dtype)) return e.push(wanted, 0);
+    const isPlain = first.op === "LOAD" && first.gate === undefined && first.dtype.itemsize === 4;
+    if (isPlain && u.lanes.every((x) => x === first) && e.isInline(first))
       emitLoadSplat(e.f, e.address(first, 0));
-    else emitVectorize(e.f, valueType(first), u.srcs, (s) => e.push(s, 0));
+    else emitVectorize(e.f, first.dtype, u.lanes, (x) => e.push(x, 0));
   },
   DEFINE_GLOBAL: refuse,
   DEFINE_LOCAL: refuse,
@@ -350,15 +346,14 @@ const VALUE: Record<UOpName, Emit> = {
   SINK: refuse,
 };
 
-type Run = (e: Emitter, u: UOp) => void;
-const refuseRun: Run = (e, u) => refuse(e, u, 0);
-const noStatement: Run = (_, u) => {
+type Run<K extends UOpName> = (e: Emitter, u: UOp<K>) => void;
+const noStatement = (_: Emitter, u: UOp): never => {
   throw new InternalError(`WASM: ${u.op} is not a statement`);
 };
 
-function emitStore(e: Emitter, u: UOp): void {
-  const [, , value, gate] = u.srcs as [UOp, UOp, UOp, UOp?];
-  const d = scalarOf(valueType(value));
+const emitStore: Run<"STORE"> = (e, u) => {
+  const { value, gate } = u;
+  const d = scalarOf(value.dtype);
   const r = reprOf(d);
   if (gate !== undefined) {
     e.push(gate, 0);
@@ -367,74 +362,73 @@ function emitStore(e: Emitter, u: UOp): void {
   for (let lane = 0; lane < lanesOf(u); lane++) {
     const offset = e.address(u, lane);
     e.push(value, lane);
-    if (isV128(valueType(value))) emitVectorStore(e.f, d, offset);
+    if (isV128(value.dtype)) emitVectorStore(e.f, d, offset);
     else e.f.memory(r.store, r.align, offset);
   }
   if (gate !== undefined) e.f.end();
-}
+};
 
-/** Loops test at the end; one whose bounds are not known to hold a turn is entered through an `if`. */
-const surelyRuns = (u: UOp): boolean => {
-  const [start, end] = [constantOf(u.srcs[0]), constantOf(u.srcs[1])];
+/** Loops test at the end; one that is not known to have an iteration is entered through an `if`. */
+const surelyRuns = (u: Loop): boolean => {
+  const [start, end] = [constantOf(u.start), constantOf(u.end)];
   return start !== undefined && end !== undefined && start < end;
 };
 
 /** What a uop does where it stands. */
-const STATEMENT: Record<UOpName, Run> = {
+const STATEMENT: { readonly [K in UOpName]: Run<K> } = {
   STORE: emitStore,
   DEFINE_ACC: (e, u) => {
     const first = e.declare(u);
     for (let lane = 0; lane < countOf(u); lane++) {
-      e.constant(u, (u as UOp<"DEFINE_ACC">).arg);
+      e.constant(u.dtype, u.initial);
       e.f.set(first + lane);
     }
   },
   PHI: (e, u) => {
-    const value = u.srcs[1] as UOp;
     for (let lane = 0; lane < countOf(u); lane++) {
-      e.push(value, lane);
+      e.push(u.value, lane);
       e.f.set(e.place(u) + lane);
     }
   },
   LOOP: (e, u) => {
-    e.push(u.srcs[0] as UOp, 0);
+    e.push(u.start, 0);
     const i = e.declare(u);
     e.f.set(i);
     if (!surelyRuns(u)) {
       e.f.get(i);
-      e.push(u.srcs[1] as UOp, 0);
+      e.push(u.end, 0);
       e.f.op(OP["i32.lt_s"]);
       e.f.if();
     }
     e.f.loop();
   },
   ENDLOOP: (e, u) => {
-    const loop = u.srcs[0] as UOp;
+    const { loop } = u;
     const i = e.place(loop);
     e.f.get(i);
     e.f.i32(1);
     e.f.op(OP["i32.add"]);
     e.f.tee(i);
-    e.push(loop.srcs[1] as UOp, 0);
+    e.push(loop.end, 0);
     e.f.op(OP["i32.lt_s"]);
     e.f.brIf(0);
     e.f.end();
     if (!surelyRuns(loop)) e.f.end();
   },
   IF: (e, u) => {
-    e.push(u.srcs[0] as UOp, 0);
+    e.push(u.condition, 0);
     e.f.if();
   },
   ENDIF: (e) => e.f.end(),
-  BARRIER: () => {}, // one work item a group: nobody to wait for
-  SHFL: refuseRun,
-  ASYNC: refuseRun,
-  COMMIT: refuseRun,
-  WAIT: refuseRun,
-  LDMATRIX: refuseRun,
-  WMMA: refuseRun,
-  TILE: refuseRun,
-  ELEMENT: refuseRun,
+  BARRIER: () => {}, // a workgroup has one thread: nobody to wait for
+  SHFL: refuse,
+  ASYNC: refuse,
+  COMMIT: refuse,
+  WAIT: refuse,
+  LDMATRIX: refuse,
+  WMMA: refuse,
+  TILE: refuse,
+  ELEMENT: refuse,
   DEFINE_GLOBAL: noStatement,
   DEFINE_LOCAL: noStatement,
   DEFINE_VAR: noStatement,

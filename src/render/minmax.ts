@@ -1,0 +1,23 @@
+// A choice between two values by comparing just these two is their maximum or minimum, and vectors have an
+// instruction for that. In goes an ALU, out come its operands in the order of those instructions. Renderers
+// spell it.
+
+import type { Alu, Expr } from "../uop/node.ts";
+
+export interface MinMax {
+  readonly isMax: boolean;
+  /**
+   * [a, b]: the maximum is `a < b ? b : a`, the minimum `b < a ? b : a`. Where the comparison is false, it is
+   * a.
+   */
+  readonly operands: readonly [Expr, Expr];
+}
+
+export function minMaxOf(u: Alu): MinMax | undefined {
+  if (u.fn !== "WHERE") return undefined;
+  const [condition, x, y] = u.operands;
+  if (condition.op !== "ALU" || condition.fn !== "CMPLT") return undefined;
+  const [a, b] = condition.operands;
+  if (x === b && y === a) return { isMax: true, operands: [a, b] };
+  return x === a && y === b ? { isMax: false, operands: [b, a] } : undefined;
+}
