@@ -101,12 +101,14 @@ export class UOpArena implements Algebra<Expr> {
   }
   #make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): UOp {
     if (UNIQUE.has(op)) return makeUOp(op, dtype, srcs, arg);
-    let newest = srcs[0];
+    let newest: UOp | undefined;
+    for (let i = 0; i < srcs.length; i++) {
+      if (newest === undefined || srcs[i]!.id > newest.id) newest = srcs[i]!;
+    }
     if (newest === undefined) {
       const leaves = getOrMake(this.#leaves, dtype, () => new Map<Value | string, UOp>());
       return getOrMake(leaves, leafKey(op, arg), (): UOp => makeUOp(op, dtype, srcs, arg));
     }
-    for (let i = 1; i < srcs.length; i++) if (srcs[i]!.id > newest.id) newest = srcs[i]!;
     const last = this.#lastUser.get(newest);
     for (let u = last; u !== undefined; u = this.#userBefore.get(u)) {
       if (u.op === op && u.arg === arg && u.dtype === dtype && arraysEqual(u.srcs, srcs)) {

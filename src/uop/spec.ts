@@ -146,7 +146,8 @@ export function checkList(uops: UOpGraph): void {
     }
     if (u.op === "LOOP" || u.op === "IF") open.push(u);
     if (u.op === "ENDLOOP" || u.op === "ENDIF") {
-      if (open.pop() !== u.srcs[0]) fail(u, "does not close the innermost loop");
+      const opened = u.op === "ENDLOOP" ? u.loop : u.branch;
+      if (open.pop() !== opened) fail(u, "does not close the innermost loop");
     }
     home.set(u, [...open]);
   }
