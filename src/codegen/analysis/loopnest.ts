@@ -153,7 +153,7 @@ export class LoopNest {
   }
   /** All operations of the kernel, roughly. */
   work(): number {
-    return this.bodies.reduce((n, b) => n + b.iterations * (1 + b.alus.length), 0);
+    return this.bodies.reduce((n, b) => n + b.iterations * (1 + b.weight), 0);
   }
   /** Whether there is enough to do for a second thread before it has woken up. */
   isLarge(): boolean {

@@ -22,6 +22,12 @@ import { productLists } from "./products.ts";
 const UNROLLED = 4;
 /** Results are few where so many times as many would keep all threads busy. */
 const FEW = 16;
+/** Threads that share a sum at least: with fewer it is not worth combining what they have. */
+const MIN_SHARERS = 4;
+/** Terms that each of them has at least. */
+const MIN_TERMS = 4;
+/** Elements are of four bytes, as far as registers and vectors are counted. */
+const WORD = 4;
 
 /** What the figures of the machine mean for a kernel. */
 class Limits {
@@ -46,7 +52,7 @@ class Limits {
   constructor(gpu: Gpu) {
     this.threads = workgroupThreads(gpu);
     this.busy = (gpu.computeUnits * gpu.threadsPerUnit) / 2;
-    this.kept = (2 * gpu.vectorBytes) / 4;
+    this.kept = (2 * gpu.vectorBytes) / WORD;
     this.maxKept = gpu.registersPerUnit / gpu.threadsPerUnit;
     this.tile = powerBelow(Math.sqrt(2 * this.maxKept));
     const { combine, barrier } = gpu.cycles;
@@ -246,16 +252,14 @@ class GpuHeuristic {
     const terms = sizeOf(...sums);
     const { threads, tile, share, busy: wanted } = this.#limits;
     const long = terms / share;
-    const groups = outs / (threads * tile * tile);
-    const { computeUnits } = this.#gpu;
-    // where a sum is long enough for many, a tile need not be small to keep the machine busy
-    const shared = long >= 4;
-    const busy = groups >= computeUnits || (shared && groups * Math.min(long, threads) * 4 >= computeUnits);
-    const most = busy ? tile : groups * 4 >= computeUnits ? tile / 2 : 2;
+    // a sum that is long enough is shared by many threads
+    const shared = long >= MIN_SHARERS;
+    const most = this.#tileSide(outs, shared ? Math.min(long, threads) : 0);
     const size = sizeOf(near);
     const few = shared && size <= tile ? size : most;
+    const vector = this.#gpu.vectorBytes / WORD;
     const across = [
-      divisor(size, size % 4 === 0 ? Math.min(4, few) : few),
+      divisor(size, size % vector === 0 ? Math.min(vector, few) : few),
       divisor(sizeOf(other), most),
     ] as const;
     this.#add("UPCAST", near, across[0]);
@@ -264,7 +268,7 @@ class GpuHeuristic {
     const crowd = prod(across) <= 2 * tile ? this.#limit() : threads;
     const lacking = wanted / (outs / prod(across));
     const helpers = powerBelow(Math.min(crowd, lacking, lacking >= FEW ? FEW * long : long));
-    const room = helpers >= 4 ? Math.max(1, threads / helpers) : threads;
+    const room = helpers >= MIN_SHARERS ? Math.max(1, threads / helpers) : threads;
     const side = Math.sqrt(room);
     this.#add("LOCAL", near, evenly(this.#rest(near), side));
     this.#add("LOCAL", other, evenly(this.#rest(other), side));
@@ -274,8 +278,20 @@ class GpuHeuristic {
       const n = sizeOf(last);
       this.#add("UNROLL", last, prod(across) * n <= UNROLLED * tile * tile && n <= tile ? n : unrolled(n));
     }
-    if (helpers >= 4) this.#together(sums.toReversed(), helpers);
+    if (helpers >= MIN_SHARERS) this.#together(sums.toReversed(), helpers);
     return true;
+  }
+  /**
+   * The side of the tile of a thread: as large as registers allow, unless there are too few workgroups to
+   * keep the machine busy. `sharers`: threads that could share a sum.
+   */
+  #tileSide(outs: number, sharers: number): number {
+    const { computeUnits } = this.#gpu;
+    const { threads, tile } = this.#limits;
+    const workgroups = outs / (threads * tile * tile);
+    // a side of half the length makes four times as many workgroups, and so do four threads for one
+    if (workgroups >= computeUnits || workgroups * sharers * MIN_SHARERS >= computeUnits) return tile;
+    return workgroups * 4 >= computeUnits ? tile / 2 : 2;
   }
   /**
    * Threads that share a sum, along the axes where neighbours are near first: whole rows, if there is room.
@@ -311,7 +327,8 @@ class GpuHeuristic {
     const vector = this.#vector(along);
     if (outs / vector >= wanted) this.#add("UPCAST", along, vector);
     const longest = Math.max(...reduced.map((a) => sizeOf(a)));
-    const helpers = outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), warp, powerBelow(longest / 4));
+    const helpers =
+      outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), warp, powerBelow(longest / MIN_TERMS));
     this.#fill(along, helpers > 1 ? warp : threads);
     for (const a of reduced) {
       const room = powerBelow(this.#limit() / this.#threads);

@@ -44,6 +44,10 @@ describe("what it chooses", () => {
     expect(large.opts.at(-1)).toEqual({ op: "THREAD", axis: 0, least: 1 });
     expect(large.globalSize).toEqual([1 << 16]);
   });
+  test("threads where the ops are worth it: one that costs much counts as many", () => {
+    expect(named(kernelOf(empty(64, 64).add(1)), "THREAD")).toBe(0);
+    expect(named(kernelOf(empty(64, 64).erf()), "THREAD")).toBe(1);
+  });
   test("rows times columns: vectors along the columns, a tile of rows", () => {
     const k = kernelOf(empty(256, 256).matmul(empty(256, 256)));
     expect(factors(k, "UPCAST", 1) % 4).toBe(0);
