@@ -5,6 +5,8 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { OPT_OPS } from "../src/codegen/opt/registry.ts";
+import { ABOUT, optOpsPage, TITLE } from "./optops.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const OUT = "docs/reference";
@@ -353,6 +355,9 @@ export function pages(): Map<string, string> {
     const links = names.map((e) => `[${title(e)}](${page}.md#${anchor(e)})`);
     index.push(`## [${heading}](${page}.md)`, about, links.join(" · "));
   }
+  made.set("optops.md", `${optOpsPage()}\n`);
+  const ops = OPT_OPS.map(({ name }) => `[${name}](optops.md#${name.toLowerCase()})`);
+  index.push(`## [${TITLE}](optops.md)`, ABOUT, ops.join(" · "));
   made.set("README.md", `${index.join("\n\n")}\n`);
   return made;
 }

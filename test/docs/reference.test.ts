@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { nn, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { allEntries, type Entry, FAMILIES, pages } from "../../scripts/reference.ts";
+import { OPT_OPS } from "../../src/codegen/opt/registry.ts";
 
 const files = FAMILIES.flatMap(([, , , list]) => list);
 const entries: readonly Entry[] = allEntries();
@@ -48,6 +49,17 @@ test("every heading of the class has a page", () => {
   const headings = [...source.matchAll(/^ {2}\/\/ ==== (\w+)/gm)].map((m) => `tensor/tensor#${m[1]}`);
   expect(headings.length).toBeGreaterThan(10);
   expect(files.filter((f) => f.includes("#")).toSorted()).toEqual(headings.toSorted());
+});
+
+test("every OptOp has a section with its textbook name, its parameters and its picture", () => {
+  const page = pages().get("optops.md") ?? "";
+  const sections = new Map(page.split("\n## ").map((s) => [s.slice(0, s.indexOf("\n")), s]));
+  for (const { name, textbook, picture, params } of OPT_OPS) {
+    const section = sections.get(name) ?? "";
+    expect(section, name).toContain(`*${textbook}.*`);
+    expect(section, name).toContain(picture.trim());
+    for (const p of Object.keys(params)) expect(section, name).toContain(`| \`${p}\` |`);
+  }
 });
 
 describe.each([

@@ -9,7 +9,7 @@ import { smax } from "../../shape/symbolic.ts";
 import type { UOpMap } from "../../uop/map.ts";
 import type { Alu, Axis, Expr, Load, Range, Reduce, Store, UOp } from "../../uop/node.ts";
 import type { Lowered } from "../lower/lower.ts";
-import type { Stage } from "../opt/keep.ts";
+import type { Keepable } from "../opt/keep.ts";
 import type { Target } from "../target.ts";
 import { type AxisIds, freeAxes, NO_AXES } from "./loops.ts";
 import { hasUnitStride } from "./strides.ts";
@@ -48,14 +48,14 @@ export class LoopNest {
   readonly inPlace: boolean;
   /** the first is what leads to the stores, the others are bodies of reduces */
   readonly bodies: readonly [LoopBody, ...LoopBody[]];
-  readonly stages: readonly Stage[];
+  readonly keepable: readonly Keepable[];
   readonly #free: UOpMap<AxisIds>;
   readonly #patterns = new Map<UOp, Map<number, AccessPattern>>();
 
-  constructor({ sink, arena, axes, order, stages }: Lowered, target: Target, inPlace: boolean) {
+  constructor({ sink, arena, axes, order, keepable }: Lowered, target: Target, inPlace: boolean) {
     this.inPlace = inPlace;
     this.axes = axes;
-    this.stages = stages;
+    this.keepable = keepable;
     this.order = order;
     this.target = target;
     this.#free = freeAxes(sink, arena, this.ranges);
@@ -79,7 +79,7 @@ export class LoopNest {
   /** The cost of an iteration. What an earlier loop keeps is counted there. */
   #weight(reduce: Reduce | undefined, roots: readonly (Store | Expr)[]): number {
     const kept = new Set<UOp | undefined>(
-      this.stages.flatMap((s) => s.later.map((p) => p.done.get(s.value))),
+      this.keepable.flatMap((s) => s.later.map((p) => p.done.get(s.value))),
     );
     const isHere = (u: UOp): boolean => u.op !== "REDUCE" && !kept.has(u);
     const alus = toposort<UOp>(roots, (u) => (isHere(u) ? u.srcs : []))

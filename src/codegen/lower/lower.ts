@@ -12,7 +12,7 @@ import { and, type Sint, sprod } from "../../shape/symbolic.ts";
 import { type Shape, stridesFor, unflatten } from "../../shape/view.ts";
 import { UOpArena } from "../../uop/arena.ts";
 import type { Axis, DefineGlobal, Expr, Range, Sink, Store } from "../../uop/node.ts";
-import { findStages, type Home, type Stage } from "../opt/keep.ts";
+import { findKeepable, type Home, type Keepable } from "../opt/keep.ts";
 import { requireValid } from "../opt/list.ts";
 import { type OptOp, showOpts } from "../opt/opts.ts";
 import { recordOf } from "../opt/record.ts";
@@ -35,7 +35,7 @@ export interface Lowered {
   /** symbolic integers as nodes of the graph */
   readonly indexes: Indexes;
   /** values that KEEP could keep */
-  readonly stages: readonly Stage[];
+  readonly keepable: readonly Keepable[];
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
@@ -111,8 +111,8 @@ class Lowering {
     const sink = this.#arena.sink(stores);
     const { axes, threads } = this.#splitter;
     const order = [...outputs, ...axes.filter((a) => a.kind === "top")];
-    const stages = findStages(this.#homes, this.#places);
-    return { sink, arena: this.#arena, axes, order, threads, indexes: this.#indexes, stages };
+    const keepable = findKeepable(this.#homes, this.#places);
+    return { sink, arena: this.#arena, axes, order, threads, indexes: this.#indexes, keepable };
   }
 
   /** Every OptOp names an axis that the kernel has. */

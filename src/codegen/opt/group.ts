@@ -1,10 +1,9 @@
 // GROUP (multiple accumulators): a reduction has several, which can be the lanes of a vector.
 
-import { divisions, type OptRecord } from "./record.ts";
+import { divisions, type OptDoc, type OptRecord } from "./record.ts";
 import { factorRefusal } from "./split.ts";
 
-export const GROUP: OptRecord<"GROUP"> = {
-  name: "GROUP",
+export const GROUP_DOC: OptDoc = {
   textbook: "multiple accumulators",
   summary:
     "Neighbours of a reduce axis have an accumulator each, as lanes of a vector where the target has them: no " +
@@ -14,6 +13,10 @@ for k in 0..8: s += x[k]      GROUP(0, accumulators=2)
 for k in 0..4:
   s0 += x[2k]; s1 += x[2k+1]
 s = s0 + s1`,
+};
+
+export const GROUP: OptRecord<"GROUP"> = {
+  name: "GROUP",
   params: {
     axis: { meaning: "a reduce axis", least: 0 },
     accumulators: { meaning: "how many there are", least: 1 },

@@ -17,10 +17,9 @@ import { MAX_RUN } from "../passes/blocksums.ts";
 import type { Target } from "../target.ts";
 import { arrayBytes } from "./keep.ts";
 import { type OptOp, showOpts } from "./opts.ts";
-import { axesOf, constantAxes, type OptRecord } from "./record.ts";
+import { axesOf, constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
-export const INTERCHANGE: OptRecord<"INTERCHANGE"> = {
-  name: "INTERCHANGE",
+export const INTERCHANGE_DOC: OptDoc = {
   textbook: "loop interchange with scalar expansion",
   summary:
     "The loop of a sum goes around the loop over its results. The accumulators are an array while it runs.",
@@ -29,6 +28,10 @@ for i: s = 0; for k: s += x[k] * w[k, i]; y[i] = s
                               INTERCHANGE(0, reduce=1)
 for k: for i: s[i] += x[k] * w[k, i]
 for i: y[i] = s[i]`,
+};
+
+export const INTERCHANGE: OptRecord<"INTERCHANGE"> = {
+  name: "INTERCHANGE",
   params: {
     axis: { meaning: "an output axis", least: 0 },
     reduce: { meaning: "the reduce axis of a sum inside its loop", least: 0 },

@@ -15,7 +15,7 @@ import { substitute } from "../../uop/substitute.ts";
 import type { Lowered, Place } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
-import type { OptRecord } from "./record.ts";
+import type { OptDoc, OptRecord } from "./record.ts";
 
 /** A reduce as lowering met it: the dims it goes over, its loops, and where its body is evaluated. */
 export interface Home {
@@ -27,7 +27,7 @@ export interface Home {
 }
 
 /** A value that could be kept: computed in the loops of `home`, needed again at `later` places. */
-export interface Stage {
+export interface Keepable {
   readonly home: Home;
   readonly value: LazyOp;
   readonly later: readonly Place[];
@@ -35,17 +35,17 @@ export interface Stage {
 }
 
 /** Writing an element and reading it again is worth so many operations. */
-export const STAGE_COST = 6;
+export const KEEP_COST = 6;
 
 /** All that is worth keeping, the value of a reduce that others build on first. */
-export function findStages(homes: readonly Home[], places: readonly Place[]): Stage[] {
+export function findKeepable(homes: readonly Home[], places: readonly Place[]): Keepable[] {
   return homes.flatMap((home) => {
     if (home.place.gate !== 1) return [];
     const later = places.filter((p) => p !== home.place && isSameButFor(home.dims, p.idx, home.place.idx));
     const shared = [...home.place.done.keys()].filter((op) =>
       later.some((p) => p.done.has(op) && p.done.get(op) !== home.place.done.get(op)),
     );
-    const costly = shared.filter((op) => costOf(op) > STAGE_COST);
+    const costly = shared.filter((op) => costOf(op) > KEEP_COST);
     // what another of them is made of comes with it
     const parts = new Set(
       toposort(
@@ -55,7 +55,7 @@ export function findStages(homes: readonly Home[], places: readonly Place[]): St
     );
     return costly
       .filter((op) => !parts.has(op))
-      .flatMap((value): Stage[] => {
+      .flatMap((value): Keepable[] => {
         const sizes = home.dims.map((d) => value.shape[d]);
         if (!sizes.every((s) => typeof s === "number")) return [];
         const computed = home.place.done.get(value);
@@ -74,8 +74,7 @@ export function costOf(value: LazyOp, kept: ReadonlySet<LazyOp> = new Set()): nu
   return nodes.reduce((n, u) => n + (isHere(u) && isAluOp(u.op) ? opCost(u.op) : 0), 0);
 }
 
-export const KEEP: OptRecord<"KEEP"> = {
-  name: "KEEP",
+export const KEEP_DOC: OptDoc = {
   textbook: "memoisation of a value between loops (array expansion)",
   summary:
     "What the loop over a reduce axis computes at some cost, and a later loop computes again, is kept in an array " +
@@ -85,14 +84,18 @@ for k: s += exp(x[k])
 for k: y[k] = exp(x[k]) / s           KEEP(1, elements=8)
 for k: t[k] = exp(x[k]); s += t[k]
 for k: y[k] = t[k] / s`,
+};
+
+export const KEEP: OptRecord<"KEEP"> = {
+  name: "KEEP",
   params: {
     axis: { meaning: "a reduce axis: the outermost of its reduction", least: 0 },
     elements: { meaning: "the iterations of the loops of that reduction", least: 1 },
   },
   takes: "reduce",
   expected: "the number of its elements",
-  candidates: ({ stages }) => {
-    const elements = new Map(stages.map((s) => [s.home.axis, s.elements]));
+  candidates: ({ keepable }) => {
+    const elements = new Map(keepable.map((s) => [s.home.axis, s.elements]));
     return [...elements].map(([axis, n]) => ({ op: "KEEP", axis, elements: n }));
   },
   // all of them at once: a value that is kept may be made of another
@@ -102,12 +105,12 @@ for k: y[k] = t[k] / s`,
 
 /** The graph in which the values that KEEP ops name are kept. */
 function keepValues(graph: Lowered, opts: readonly OptOp[], { name, sharedMax }: Target): Sink {
-  const kept = new Map<LazyOp, Stage>();
+  const kept = new Map<LazyOp, Keepable>();
   const loads = new Map<Expr, Expr>();
   let room = sharedMax;
   for (const o of opts) {
     if (o.op !== "KEEP") continue;
-    const named = graph.stages.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
+    const named = graph.keepable.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
     const refuse = (why: string): never => {
       throw new ArgumentError(`${showOpts([o])}: ${why}; KEEP takes the axis of a reduce and its elements`);
     };
@@ -126,7 +129,7 @@ function keepValues(graph: Lowered, opts: readonly OptOp[], { name, sharedMax }:
  * Makes the LOADs that take the place of the value where it is needed later. Returns the bytes of the array.
  */
 function keep(
-  { home, value, later, elements }: Stage,
+  { home, value, later, elements }: Keepable,
   name: string,
   loads: Map<Expr, Expr>,
   { arena, threads, indexes }: Lowered,

@@ -1,10 +1,9 @@
 // LOCAL (workgroup): threads along an output axis, or an inner loop where the target has no grid.
 
-import { divisions, type OptRecord, workgroups } from "./record.ts";
+import { divisions, type OptDoc, type OptRecord, workgroups } from "./record.ts";
 import { factorRefusal } from "./split.ts";
 
-export const LOCAL: OptRecord<"LOCAL"> = {
-  name: "LOCAL",
+export const LOCAL_DOC: OptDoc = {
   textbook: "workgroup (thread block); strip mining where there is no grid",
   summary:
     "Neighbours of an output axis are threads of one workgroup. Where the target runs a grid they do not have to " +
@@ -14,6 +13,10 @@ for i in 0..1000: y[i] = f(x[i])      LOCAL(0, threads=256)
 workgroup g in 0..4:
   thread t in 0..256:
     if 256g+t < 1000: y[256g+t] = f(x[256g+t])`,
+};
+
+export const LOCAL: OptRecord<"LOCAL"> = {
+  name: "LOCAL",
   params: {
     axis: { meaning: "an output axis", least: 0 },
     threads: { meaning: "the threads of the workgroup along it", least: 1 },

@@ -1,9 +1,8 @@
 // NOLOCALS (a grid without workgroups): linearize gives each thread a workgroup of its own.
 
-import type { OptRecord } from "./record.ts";
+import type { OptDoc, OptRecord } from "./record.ts";
 
-export const NOLOCALS: OptRecord<"NOLOCALS"> = {
-  name: "NOLOCALS",
+export const NOLOCALS_DOC: OptDoc = {
   textbook: "a grid without workgroups",
   summary: "The kernel has no workgroups: every iteration of the output loops is a workgroup of one thread.",
   picture: `
@@ -11,6 +10,10 @@ for i in 0..1000:
   y[i] = f(x[i])              NOLOCALS
 workgroup i in 0..1000:
   y[i] = f(x[i])`,
+};
+
+export const NOLOCALS: OptRecord<"NOLOCALS"> = {
+  name: "NOLOCALS",
   params: {},
   takes: undefined,
   expected: "nothing",

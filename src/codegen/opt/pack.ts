@@ -15,10 +15,9 @@ import type { Lowered } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { arrayBytes } from "./keep.ts";
 import { type OptOp, showOpts } from "./opts.ts";
-import { constantAxes, type OptRecord } from "./record.ts";
+import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
-export const PACK: OptRecord<"PACK"> = {
-  name: "PACK",
+export const PACK_DOC: OptDoc = {
   textbook: "operand packing",
   summary:
     "What sums read again in every iteration over an output axis is copied before its loop, in the order in which " +
@@ -28,6 +27,10 @@ for i: for j: for k:
   y[i, j] += a[i, k] * b[k, j]        PACK(0)
 for j: for k: p[j, k] = b[k, j]
 for i: for j: for k: y[i, j] += a[i, k] * p[j, k]`,
+};
+
+export const PACK: OptRecord<"PACK"> = {
+  name: "PACK",
   params: { axis: { meaning: "an output axis that operands of a sum do not depend on", least: 0 } },
   takes: "output",
   expected: "nothing else",

@@ -55,14 +55,20 @@ export interface SearchContext {
  */
 export type Part = "lanes" | "local" | "group";
 
-export interface OptRecord<K extends OptOpName = OptOpName> {
-  readonly name: K;
+/**
+ * What people read about an OptOp. It is beside the record, not in it: a bundler leaves it out of programs.
+ */
+export interface OptDoc {
   /** what textbooks call it */
   readonly textbook: string;
   /** what it does, in a sentence or two */
   readonly summary: string;
   /** a loop nest before and after, in four lines */
   readonly picture: string;
+}
+
+export interface OptRecord<K extends OptOpName = OptOpName> {
+  readonly name: K;
   readonly params: { readonly [P in keyof Params[K]]: Param };
   /** the kind of axis that it names; undefined: it is about the whole kernel */
   readonly takes: "output" | "reduce" | undefined;

@@ -16,10 +16,9 @@ import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
-import { constantAxes, type OptRecord } from "./record.ts";
+import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
-export const SHARED: OptRecord<"SHARED"> = {
-  name: "SHARED",
+export const SHARED_DOC: OptDoc = {
   textbook: "shared-memory tiling with prefetch",
   summary:
     "What a workgroup reads in an iteration of a reduction is copied to shared memory before, by asynchronous " +
@@ -29,6 +28,10 @@ for k: s += a[i, k] * b[k, j]         SHARED(2, stages=2)
 copy the tile of iteration 0
 for k: copy the tile of iteration k+1; wait for that of k; barrier
   s += tile a[i, k] * tile b[k, j]`,
+};
+
+export const SHARED: OptRecord<"SHARED"> = {
+  name: "SHARED",
   params: {
     axis: { meaning: "a reduce axis that has a loop", least: 0 },
     stages: { meaning: "the iterations whose tiles are in shared memory at once", least: 1 },

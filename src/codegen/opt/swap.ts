@@ -3,10 +3,9 @@
 import { ArgumentError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { type OptOp, showOpts } from "./opts.ts";
-import { axesOf, constantAxes, type OptRecord } from "./record.ts";
+import { axesOf, constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
-export const SWAP: OptRecord<"SWAP"> = {
-  name: "SWAP",
+export const SWAP_DOC: OptDoc = {
   textbook: "loop permutation",
   summary: "The loops over two output axes change places.",
   picture: `
@@ -14,6 +13,10 @@ for i: for j:
   y[i, j] = f(x[i, j])        SWAP(0, with=1)
 for j: for i:
   y[i, j] = f(x[i, j])`,
+};
+
+export const SWAP: OptRecord<"SWAP"> = {
+  name: "SWAP",
   params: {
     axis: { meaning: "an output axis", least: 0 },
     with: { meaning: "another output axis", least: 0 },

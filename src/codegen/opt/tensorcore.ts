@@ -18,7 +18,7 @@ import type { Lowered } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { isExactEnough } from "./mma.ts";
 import { type OptOp, showOpts } from "./opts.ts";
-import { constantAxes, type OptRecord } from "./record.ts";
+import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 import { loopOf, type Staged, stage } from "./shared.ts";
 
 const { uint8, uint16, uint32 } = dtypes;
@@ -27,8 +27,7 @@ const bitsOf = (itemsize: number): DType => (itemsize === 1 ? uint8 : itemsize =
 /** A row of LDMATRIX, in bytes. */
 const ROW = 16;
 
-export const TC: OptRecord<"TC"> = {
-  name: "TC",
+export const TC_DOC: OptDoc = {
   textbook: "tensor cores (matrix multiply-accumulate instructions)",
   summary:
     "Warps multiply small matrices in one instruction: the reduce axis, and the last two output axes. With SHARED " +
@@ -38,6 +37,10 @@ for i: for j: for k:
   c[i, j] += a[i, k] * b[k, j]        TC(2, core=0)
 for each tile of 16 x 8 results: for k in steps of 16:
   warp: C += A * B, in one instruction`,
+};
+
+export const TC: OptRecord<"TC"> = {
+  name: "TC",
   params: {
     axis: { meaning: "the reduce axis of a sum of products", least: 0 },
     core: { meaning: "the number of a tensor core in the target's list", least: 0 },

@@ -1,10 +1,9 @@
 // THREAD (multithreading of a loop): parts of an output loop run on several threads of the CPU. linearize
 // makes the loop the grid of the kernel.
 
-import { constantAxes, type OptRecord } from "./record.ts";
+import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
-export const THREAD: OptRecord<"THREAD"> = {
-  name: "THREAD",
+export const THREAD_DOC: OptDoc = {
   textbook: "multithreading of a loop",
   summary:
     "The loop over an output axis becomes the grid of a kernel that otherwise has none: parts of it run on different " +
@@ -14,6 +13,10 @@ for i in 0..1000:
   y[i] = f(x[i])              THREAD(0, least=1)
 each thread, for its i in 0..1000:
   y[i] = f(x[i])`,
+};
+
+export const THREAD: OptRecord<"THREAD"> = {
+  name: "THREAD",
   params: {
     axis: { meaning: "an output axis", least: 0 },
     least: { meaning: "the least iterations of a part", least: 1 },

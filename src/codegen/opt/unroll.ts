@@ -1,10 +1,9 @@
 // UNROLL (loop unrolling of a reduction): terms are combined in pairs before they meet the accumulator.
 
-import { divisions, type OptRecord } from "./record.ts";
+import { divisions, type OptDoc, type OptRecord } from "./record.ts";
 import { factorRefusal } from "./split.ts";
 
-export const UNROLL: OptRecord<"UNROLL"> = {
-  name: "UNROLL",
+export const UNROLL_DOC: OptDoc = {
   textbook: "loop unrolling",
   summary:
     "Several terms of a reduction are computed in one iteration and combined before they are added to the " +
@@ -14,6 +13,10 @@ for k in 0..8:
   s += x[k]                   UNROLL(0, factor=2)
 for k in 0..4:
   s += x[2k] + x[2k+1]`,
+};
+
+export const UNROLL: OptRecord<"UNROLL"> = {
+  name: "UNROLL",
   params: {
     axis: { meaning: "a reduce axis", least: 0 },
     factor: { meaning: "the terms of one iteration", least: 1 },

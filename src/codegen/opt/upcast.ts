@@ -1,11 +1,10 @@
 // UPCAST (register tiling and vectorisation): lanes of an output axis become vectors where memory lies side
 // by side, scalars otherwise.
 
-import { divisions, type OptRecord } from "./record.ts";
+import { divisions, type OptDoc, type OptRecord } from "./record.ts";
 import { factorRefusal } from "./split.ts";
 
-export const UPCAST: OptRecord<"UPCAST"> = {
-  name: "UPCAST",
+export const UPCAST_DOC: OptDoc = {
   textbook: "register tiling and vectorisation",
   summary:
     "Neighbours of an output axis are computed side by side, as vectors where the target has them. After LOCAL " +
@@ -15,6 +14,10 @@ for i in 0..8:
   y[i] = f(x[i])              UPCAST(0, lanes=4)
 for i in 0..2:
   y[4i..4i+3] = f(x[4i..4i+3])`,
+};
+
+export const UPCAST: OptRecord<"UPCAST"> = {
+  name: "UPCAST",
   params: {
     axis: { meaning: "an output axis", least: 0 },
     lanes: { meaning: "the neighbours that are computed at once", least: 1 },

@@ -374,10 +374,10 @@ describe("KEEP on random kernels", () => {
       const r = new Random(seed);
       const item = await lastItem(program(r, device));
       const target = TARGETS[device] ?? rendererOf(device);
-      const { axes, stages } = prepare(item.ast, [], target);
+      const { axes, keepable } = prepare(item.ast, [], target);
       const want = await runKernel(item, lowered(item));
       for (let k = 0; k < 4; k++) {
-        const { home, elements } = stages.length === 0 ? {} : r.pick(stages);
+        const { home, elements } = keepable.length === 0 ? {} : r.pick(keepable);
         if (home === undefined || elements === undefined) break;
         const others = Array.from({ length: r.int(0, 3) }, () => {
           const { of, size, kind } = r.pick(axes);

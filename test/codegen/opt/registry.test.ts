@@ -2,6 +2,8 @@
 // it should with a text that names the op, what came and what was expected; its candidates are ops that
 // lowering accepts; its graph does what plain loops do.
 
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { ArgumentError, dtypes, type OptOp, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { prepare, toKernel } from "../../../src/codegen/kernel.ts";
@@ -68,6 +70,24 @@ test("a target of loops has no ops for workgroups or matrices, and says what it 
   const item = await product();
   const refused = () => toKernel(item.ast, [opt("TC", 2, 0)], WASMRenderer);
   expect(refused).toThrow(`OptOp TC(2, core=0): WASM does not have it; expected one of ${names.join(", ")}`);
+});
+
+test("what compiles for WASM does not import what only GPUs need", () => {
+  const seen = new Set<string>();
+  const visit = (file: string): void => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    const imports = readFileSync(file, "utf8").matchAll(
+      /^(?:import|export) (?!type\b)[^;]*? from "(\.[^"]*)";/gm,
+    );
+    for (const [, path = ""] of imports) visit(join(dirname(file), path));
+  };
+  for (const file of ["src/codegen/kernel.ts", "src/render/wasm/wasm.ts"]) visit(file);
+  expect([...seen]).toContain("src/codegen/opt/upcast.ts");
+  const gpu =
+    /opt\/(tensorcore|shared|grouptop|mma|gpuops|registry|heuristics\/(gpu|products|convolutions))\.ts$/;
+  // GROUPTOP is a few lines, beside the ops of a CPU
+  expect([...seen].filter((f) => gpu.test(f))).toEqual(["src/codegen/opt/grouptop.ts"]);
 });
 
 /** An axis of the wrong kind, or an op that does not fit a product of 16x32 by 32x8 or the softmax of 64. */
@@ -190,6 +210,49 @@ describe("candidates", () => {
     const padto = OPT_OPS.find((r) => r.name === "PADTO");
     expect(padto?.candidates(plain, { target, inPlace: true })).toEqual([]);
     expect(padto?.candidates(plain, { target, inPlace: false })).not.toEqual([]);
+  });
+});
+
+describe("random lists of candidates", () => {
+  /**
+   * A kernel that most ops have something to do for: products, sums of something costly, rows that are odd.
+   */
+  const program = (r: Random): Tensor => {
+    const [n, k, m] = [r.int(2, 9), r.pick([6, 8, 16, 32]), r.pick([4, 7, 8, 16])];
+    return r.pick([
+      () => x(n, k).matmul(x(k, m)).add(x(m)),
+      () => x(n, m, k).mul(0.1).exp().sum(2),
+      () => x(n, k).mul(0.1).softmax(1),
+      () => x(n, k).sub(x(n, k).max(1, true)),
+      () => x(2, n, 8, 8).conv2d(x(m, n, 3, 3)),
+    ])();
+  };
+  test.each(["JS", "GPU"])("on %s", async (on) => {
+    const ran = new Map<OptOpName, number>();
+    for (let seed = 1; seed <= 40; seed++) {
+      const r = new Random(seed);
+      const item = await lastItem(program(r));
+      const target = on === "GPU" ? gpuTarget(32) : { ...rendererOf("JS"), hasThreads: true };
+      const plain = prepare(item.ast, [], target);
+      const all = target.optOps.map((op) => op.candidates(plain, { target, inPlace: false }));
+      const want = await runKernel(item, lowered(item));
+      for (let i = 0; i < 6; i++) {
+        // an op first, then which of its candidates: those of SHARED are as likely as those of UPCAST
+        const list = Array.from({ length: r.int(2, 4) }, () => {
+          const some = r.pick(all.filter((c) => c.length > 0));
+          return r.pick(some);
+        });
+        const kernel = attempt(() => lowered(item, list, target));
+        if (kernel === undefined) continue;
+        for (const o of list) ran.set(o.op, (ran.get(o.op) ?? 0) + 1);
+        const what = `seed ${seed}: ${kernel.name} with ${showOpts(list)}`;
+        expectValues(dtypes.float32, await runKernel(item, kernel), want, what, { ulps: 64 });
+      }
+    }
+    const missing = (on === "GPU" ? GRID_OPS : CPU_OPS).filter((r) => !ran.has(r.name)).map((r) => r.name);
+    // a grid takes the place of the loops that THREAD, PACK and INTERCHANGE change
+    const loops = on === "GPU" ? ["THREAD", "PACK", "INTERCHANGE"] : [];
+    expect(missing.toSorted()).toEqual(["NOLOCALS", ...loops].toSorted());
   });
 });
 

@@ -9,7 +9,7 @@ import { smax } from "../../../shape/symbolic.ts";
 import type { Axis, Load, Store } from "../../../uop/node.ts";
 import { type LoopBody, LoopNest } from "../../analysis/loopnest.ts";
 import { MAX_RUN } from "../../passes/blocksums.ts";
-import { costOf, STAGE_COST } from "../keep.ts";
+import { costOf, KEEP_COST } from "../keep.ts";
 import { factorsOf, type OptOp, splitBy } from "../opts.ts";
 import type { Heuristic } from "./index.ts";
 import { type Packing, VectorTiles } from "./vectortiles.ts";
@@ -251,13 +251,13 @@ class CpuHeuristic {
     let room = Math.min(this.#arrayBytes, this.#room);
     const kept = new Set<LazyOp>();
     const axes = new Set<number>();
-    return this.#k.stages.flatMap(({ home, value, elements }): OptOp[] => {
+    return this.#k.keepable.flatMap(({ home, value, elements }): OptOp[] => {
       const own = home.ranges.map((r) => this.#k.number(r.axis.id));
       // a longer sum is split into blocks, which are other loops
       const isCut = elements / factorsOf(opts, "GROUP", own) > MAX_RUN;
-      if (axes.has(home.axis) || isCut || costOf(value, kept) <= STAGE_COST) return [];
+      if (axes.has(home.axis) || isCut || costOf(value, kept) <= KEEP_COST) return [];
       // the op names a loop: all that is worth keeping of it is kept
-      const all = this.#k.stages.filter((s) => s.home.axis === home.axis && !kept.has(s.value));
+      const all = this.#k.keepable.filter((s) => s.home.axis === home.axis && !kept.has(s.value));
       const bytes = all.map((s) => {
         const around = this.#k.around(s.home.place.done.get(s.value));
         const numbers = [...around].map((id) => this.#k.number(id));
