@@ -17,7 +17,7 @@ import { Device } from "../../src/runtime/registry.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
 import type { Axis } from "../../src/uop/axis.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
-import { makeUOp, type UOp } from "../../src/uop/node.ts";
+import { makeUOp, type UOp, type UOpName } from "../../src/uop/node.ts";
 import { expectValues, tensor } from "../device/harness.ts";
 import type { Random } from "../shape/random.ts";
 
@@ -152,7 +152,8 @@ export const narrowTarget = (support: Support): Renderer => ({
   support: (d) => (d === dtypes.float16 || d === dtypes.bfloat16 ? support : "native"),
 });
 
-export const opsIn = (kernel: Kernel, op: UOp["op"]): UOp[] => kernel.uops.uops.filter((u) => u.op === op);
-/** How often each loop of the kernel turns, outermost first in the order of the list. */
+export const opsIn = <K extends UOpName>({ uops }: Kernel, op: K): UOp<K>[] =>
+  uops.uops.filter((u): u is UOp<K> => u.op === op);
+/** How many iterations each loop of the kernel has, in the order of the list. */
 export const trips = (kernel: Kernel): number[] =>
-  opsIn(kernel, "LOOP").map((u) => Number((u.srcs[1] as UOp).arg));
+  opsIn(kernel, "LOOP").map(({ end }) => (end.op === "CONST" ? Number(end.value) : Number.NaN));

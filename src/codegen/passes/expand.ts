@@ -40,7 +40,7 @@ class Expander implements Expansion {
     this.#simd = simd;
     this.#scalars = new UOpMap(arena);
     this.#vectors = new UOpMap(arena);
-    this.lanes = new Lanes(sink, arena, simd);
+    this.lanes = new Lanes(sink, arena, simd?.widths ?? []);
     this.vectorAxes = chooseVectorAxes(arena.nodes(sink), this.lanes, simd, this.hasUnitStride);
   }
 

@@ -459,7 +459,7 @@ describe("what they do", () => {
   test("KEEP computes what two loops need once, into an array that the later one reads", async () => {
     const item = await lastItem(floats("JS", [4, 6], 9).softmax());
     const count = (kernel: ReturnType<typeof lowered>, op: string): number =>
-      opsIn(kernel, "ALU").filter((u) => u.arg === op).length;
+      opsIn(kernel, "ALU").filter((u) => u.fn === op).length;
     const [plain, staged] = [lowered(item), lowered(item, [opt("KEEP", 3, 6)])];
     expect([count(plain, "EXP2"), count(staged, "EXP2")]).toEqual([2, 1]);
     expect([trips(plain), trips(staged)]).toEqual([

@@ -106,7 +106,7 @@ describe("what it does", () => {
         WASMRenderer,
       );
       expect(opsIn(tiled, "DEFINE_LOCAL")[0]?.arg).toEqual(["pack0_0", 96]);
-      const reads = opsIn(tiled, "LOAD").filter((u) => u.srcs[0]?.op === "DEFINE_LOCAL");
+      const reads = opsIn(tiled, "LOAD").filter((u) => u.buffer.op === "DEFINE_LOCAL");
       expect(reads.map((u) => String(u.dtype))).toEqual(["dtypes.float4", "dtypes.float4"]);
     }
   });

@@ -26,7 +26,7 @@ const whole = (shape: readonly number[], seed: number): Tensor =>
   wholeFloats("JS", shape, new Random(seed)).contiguous();
 /** What is read from global memory other than by copies. */
 const direct = (kernel: Kernel): number =>
-  opsIn(kernel, "LOAD").filter((u) => u.srcs[0]?.op === "DEFINE_GLOBAL").length;
+  opsIn(kernel, "LOAD").filter((u) => u.buffer.op === "DEFINE_GLOBAL").length;
 
 /** The gradient of a convolution's weight. */
 function weightGradient(x: Tensor, w: Tensor, seed: number, options = {}): Tensor {
@@ -55,7 +55,7 @@ describe("windows", () => {
       ]);
       expect(direct(kernel)).toBe(0);
       expect(trips(kernel), "the channels, and the rows of the window inside").toEqual([6, 3]);
-      const [picture, weights] = opsIn(kernel, "DEFINE_LOCAL").map((u) => (u.arg as [string, number])[1]);
+      const [picture, weights] = opsIn(kernel, "DEFINE_LOCAL").map((u) => u.elements);
       expect(picture, "rows 0 to 5 of all 10 columns").toBe(60 * stages);
       expect(weights, "4 channels for each of 9, twice").toBe(4 * 9 * 2 * stages);
       // 6 neighbours of a row that starts at an even place; 4 channels for each of 3 columns

@@ -95,7 +95,7 @@ describe("SHARED", () => {
         ...tile,
         opt("SHARED", 2, stages),
       ]);
-      const read = opsIn(kernel, "LOAD").map((u) => u.srcs[0]?.op);
+      const read = opsIn(kernel, "LOAD").map((u) => u.buffer.op);
       expect(new Set(read), "nothing else is read from global memory").toEqual(new Set(["DEFINE_LOCAL"]));
       expect(opsIn(kernel, "BARRIER")).toHaveLength(stages === 1 ? 2 : 1);
     }
@@ -181,8 +181,7 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
         expect(opsIn(kernel, "WMMA")).toHaveLength(8);
         expect(kernel.localSize).toEqual([32, 2]);
         const turned = core.from.itemsize === 2 || (!turnA && turnB);
-        if (turned)
-          expect(opsIn(kernel, "LOAD").filter((u) => u.srcs[0]?.op === "DEFINE_GLOBAL")).toEqual([]);
+        if (turned) expect(opsIn(kernel, "LOAD").filter((u) => u.buffer.op === "DEFINE_GLOBAL")).toEqual([]);
       }
     },
   );

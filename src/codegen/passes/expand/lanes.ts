@@ -7,7 +7,6 @@ import type { UOpArena } from "../../../uop/arena.ts";
 import { type Axis, isLane } from "../../../uop/axis.ts";
 import { UOpMap } from "../../../uop/map.ts";
 import type { Range, Sink, UOp } from "../../../uop/node.ts";
-import type { Simd } from "../../target.ts";
 
 /** A lane of each axis of lanes. */
 export type Lane = number;
@@ -27,8 +26,9 @@ export class Lanes {
   readonly #axes = new Map<number, LaneAxis>();
   readonly #masks: UOpMap<number>;
 
-  constructor(sink: Sink, arena: UOpArena, simd: Simd | undefined) {
-    this.#widths = simd?.widths ?? [];
+  /** `widths`: how many lanes the vectors of the target have, the widest first */
+  constructor(sink: Sink, arena: UOpArena, widths: readonly number[]) {
+    this.#widths = widths;
     this.#masks = new UOpMap(arena);
     for (const u of arena.nodes(sink)) {
       const mask = this.#dependences(u);

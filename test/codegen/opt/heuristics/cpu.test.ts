@@ -229,7 +229,7 @@ describe("relaxed SIMD", () => {
     const { opts } = toFastKernel(item.ast, relaxed, false);
     const [plain, fused] = [toKernel(item.ast, opts, WASMRenderer), toKernel(item.ast, opts, relaxed)];
     const count = (k: Kernel, op: string) =>
-      opsIn(k, "ALU").filter((u) => u.arg === op && u.dtype !== undefined).length;
+      opsIn(k, "ALU").filter((u) => u.fn === op && u.dtype !== undefined).length;
     expect(count(plain, "MULACC")).toBe(0);
     expect(count(fused, "MULACC")).toBeGreaterThanOrEqual(8);
     const bytes = relaxed.render(fused.name, fused.uops).code;
