@@ -3,8 +3,8 @@
 
 import { ArgumentError, type DTypeLike, dtypes, ShapeError, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { deviceTest, read } from "../device/harness.ts";
-import { kernels, ready } from "../schedule/count.ts";
+import { deviceTest, read } from "../../device/harness.ts";
+import { kernels, ready } from "../../schedule/count.ts";
 
 describe("constants", () => {
   test("zeros, ones and full take sizes, a shape, and options behind either", async () => {

@@ -4,8 +4,8 @@
 
 import { createSchedule, type DTypeName, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { deviceTest } from "../device/harness.ts";
-import { gradientGap } from "./numeric.ts";
+import { deviceTest } from "../../device/harness.ts";
+import { gradientGap } from "../numeric.ts";
 
 /** Numbers with ties, the same in every run. */
 const some = (n: number, range = 20): number[] =>

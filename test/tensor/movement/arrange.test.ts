@@ -2,7 +2,7 @@
 
 import { createSchedule, dtypes, GlobalCounters, Tensor } from "gradloom";
 import { describe, expect, it } from "vitest";
-import { coordinates, flatAt, gradientGap } from "./indexmodel.ts";
+import { coordinates, flatAt, gradientGap } from "../indexing/indexmodel.ts";
 
 const iota = (...shape: number[]): Tensor => {
   const n = shape.reduce((a, b) => a * b, 1);

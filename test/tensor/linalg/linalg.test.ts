@@ -3,9 +3,9 @@
 
 import { ArgumentError, dtypes, GlobalCounters, ShapeError, Tensor } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";
-import { deviceTest } from "../device/harness.ts";
-import { kernels, ready } from "../schedule/count.ts";
-import { f64, gradcheck, near, numbers, rows, T, weighed } from "./gradcheck.ts";
+import { deviceTest } from "../../device/harness.ts";
+import { kernels, ready } from "../../schedule/count.ts";
+import { f64, gradcheck, near, numbers, rows, T, weighed } from "../gradcheck.ts";
 
 beforeEach(() => Tensor.manualSeed(3));
 

@@ -3,8 +3,8 @@
 
 import { Tensor } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";
-import { deviceTest, read } from "../device/harness.ts";
-import { f64, gradcheck, near, numbers, rows, T } from "./gradcheck.ts";
+import { deviceTest, read } from "../../device/harness.ts";
+import { f64, gradcheck, near, numbers, rows, T } from "../gradcheck.ts";
 
 beforeEach(() => Tensor.manualSeed(3));
 

@@ -4,10 +4,10 @@
 import { ArgumentError, DTypeError, dtypes, ShapeError, Tensor, toKernel } from "gradloom";
 import { ClangRenderer } from "gradloom/render";
 import { beforeEach, describe, expect, test } from "vitest";
-import { range } from "../../src/helpers.ts";
-import { redraw, threefry } from "../../src/tensor/random/threefry.ts";
-import { DEVICES, deviceTest, read, tensor } from "../device/harness.ts";
-import { itemsOf, kernels, opsOf } from "../schedule/count.ts";
+import { range } from "../../../src/helpers.ts";
+import { redraw, threefry } from "../../../src/tensor/random/threefry.ts";
+import { DEVICES, deviceTest, read, tensor } from "../../device/harness.ts";
+import { itemsOf, kernels, opsOf } from "../../schedule/count.ts";
 
 beforeEach(() => Tensor.manualSeed(1234));
 

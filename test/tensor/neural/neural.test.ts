@@ -4,7 +4,7 @@
 
 import { Tensor } from "gradloom";
 import { describe, expect, it } from "vitest";
-import { gap, gradientGap, kernelsOf, numbers, tensor, values } from "./numeric.ts";
+import { gap, gradientGap, kernelsOf, numbers, tensor, values } from "../numeric.ts";
 
 const f64 = (t: Tensor): Tensor => t.cast("float64");
 const ints = (...xs: number[]): Tensor => new Tensor(xs, { dtype: "int32" });

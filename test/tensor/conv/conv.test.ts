@@ -3,7 +3,7 @@
 
 import { Tensor } from "gradloom";
 import { describe, expect, it } from "vitest";
-import { gap, gradientGap, innerDivisions, kernelsOf, numbers, random, size, tensor } from "./numeric.ts";
+import { gap, gradientGap, innerDivisions, kernelsOf, numbers, random, size, tensor } from "../numeric.ts";
 
 // ---- plain arrays ----
 

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createSchedule, Device, GlobalCounters, nn, Tensor, TinyJit, Variable, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Convnet } from "../../examples/convnet.ts";
-import { worst } from "../schedule/count.ts";
+import { Convnet } from "../../../examples/convnet.ts";
+import { worst } from "../../schedule/count.ts";
 
 const TWO = ["WASM:1", "WASM:2"];
 const THREE = [...TWO, "WASM:3"];

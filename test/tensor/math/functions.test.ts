@@ -4,7 +4,7 @@
 
 import { createSchedule, type DTypeName, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { deviceTest } from "../device/harness.ts";
+import { deviceTest } from "../../device/harness.ts";
 import { CASES, type Case, digamma, lgamma, sigmoid } from "./functioncases.ts";
 
 const EDGES = [

@@ -2,8 +2,8 @@
 
 import { Tensor } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";
-import { deviceTest } from "../device/harness.ts";
-import { f64, gradcheck, near, rows } from "./gradcheck.ts";
+import { deviceTest } from "../../device/harness.ts";
+import { f64, gradcheck, near, rows } from "../gradcheck.ts";
 
 beforeEach(() => Tensor.manualSeed(3));
 
