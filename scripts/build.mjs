@@ -40,21 +40,40 @@ function report(name, { outputs }) {
   console.error(`dist/${name}: ${scripts.length} files, ${(bytes / 1024).toFixed(1)} KiB`);
 }
 
-// In Node every area comes with the package, so its entry point only names the package. As entry points of
-// the bundle the areas would cut it into three times as many files, a millisecond of every start each.
-const areas = entries.filter(([file]) => file.startsWith("areas/"));
-const node = await build({
+// one file for what every program loads: each more costs a start about a millisecond. The entry points are
+// lists of its names; those of the areas of Tensor have none, in Node all areas come with the package
+const forNode = {
   ...bundled,
-  entryPoints: Object.fromEntries(entries.filter((entry) => !areas.includes(entry))),
   platform: "node",
   target: "node20",
   external: ["koffi"],
   minifyWhitespace: true, // names stay, for stack traces
   minifySyntax: true,
+};
+const namesOf = async (source) => {
+  const { metafile } = await build({ ...forNode, entryPoints: [source], outdir: "names", write: false });
+  return Object.values(metafile.outputs).find(({ entryPoint }) => entryPoint === source).exports;
+};
+const node = await build({
+  ...forNode,
+  stdin: {
+    contents: 'export * from "./index.ts"; export * as render from "./render/index.ts";',
+    resolveDir: join(root, "src"),
+    sourcefile: "main.ts",
+  },
+  entryNames: "main",
   outdir: "dist/node",
 });
-mkdirSync(join(root, "dist/node/areas"), { recursive: true });
-for (const [file] of areas) writeFileSync(join(root, `dist/node/${file}.js`), 'import "../index.js";\n');
+for (const [file, source] of entries) {
+  const names = (await namesOf(source)).join(", ");
+  const texts = {
+    index: `export { ${names} } from "./main.js";\n`,
+    nn: `import { nn } from "./main.js";\nexport const { ${names} } = nn;\n`,
+    render: `import { render } from "./main.js";\nexport const { ${names} } = render;\n`,
+  };
+  mkdirSync(dirname(join(root, `dist/node/${file}`)), { recursive: true });
+  writeFileSync(join(root, `dist/node/${file}.js`), texts[file] ?? 'import "../main.js";\n');
+}
 report("node", node.metafile);
 
 const bundle = await build({
