@@ -1,5 +1,5 @@
-// For the tests of kernels for GPUs: inputs of small whole numbers, and a kernel run by JS and compared with the
-// kernel without any OptOp.
+// For the tests of kernels for GPUs: inputs of small whole numbers, and a kernel run by JS and compared with
+// the kernel without any OptOp.
 
 import { dtypes, type Tensor } from "gradloom";
 import type { Kernel } from "../../src/codegen/kernel.ts";

@@ -1,5 +1,5 @@
-// The types of nodes carry the weight: codegen and uop/ have few casts, and nobody but node.ts takes a source by
-// its position.
+// The types of nodes carry the weight: codegen and uop/ have few casts, and nobody but node.ts takes a source
+// by its position.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

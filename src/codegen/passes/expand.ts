@@ -1,6 +1,6 @@
-// The lanes of UPCAST, UNROLL and GROUP are written out: a node that depends on lanes becomes one node for each
-// of them, or one for each vector of them where the target has vectors. Between decompose and linearize; no
-// RANGE of a lane is left. The parts, in expand/: which lanes there are (lanes.ts), a node for one lane
+// The lanes of UPCAST, UNROLL and GROUP are written out: a node that depends on lanes becomes one node for
+// each of them, or one for each vector of them where the target has vectors. Between decompose and linearize;
+// no RANGE of a lane is left. The parts, in expand/: which lanes there are (lanes.ts), a node for one lane
 // (scalar.ts), for a vector (vector.ts), and reduces over lanes (reduction.ts).
 
 import { getOrMake } from "../../helpers.ts";

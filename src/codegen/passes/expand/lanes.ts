@@ -1,5 +1,5 @@
-// Which lanes a kernel has, and which of them each node depends on. A lane of the kernel is one number: a field
-// of bits for each axis of lanes. In goes the graph; the rest of expand asks.
+// Which lanes a kernel has, and which of them each node depends on. A lane of the kernel is one number: a
+// field of bits for each axis of lanes. In goes the graph; the rest of expand asks.
 
 import { ArgumentError } from "../../../errors.ts";
 import { range } from "../../../helpers.ts";
@@ -44,8 +44,8 @@ export class Lanes {
     return this.#axes.get(axis.id);
   }
   /**
-   * The axes of lanes that a node depends on, as their bits. 0: only something below it does. undefined: there
-   * are no lanes below it, and it stays as it is.
+   * The axes of lanes that a node depends on, as their bits. 0: only something below it does. undefined:
+   * nothing below it has lanes, so it stays as it is.
    */
   maskOf(u: UOp): number | undefined {
     return this.#masks.get(u);

@@ -1,6 +1,6 @@
-// A reduce whose ranges are partly lanes: lanes of UNROLL are combined in every iteration of the loops that are
-// left, lanes of GROUP have accumulators of their own, which are combined after the last iteration. One axis of
-// these may be vectors: its accumulators are the lanes of one vector.
+// A reduce whose ranges are partly lanes: lanes of UNROLL are combined in every iteration of the loops that
+// are left, lanes of GROUP have accumulators of their own, which are combined after the last iteration. One
+// axis of these may be vectors: its accumulators are the lanes of one vector.
 
 import { range } from "../../../helpers.ts";
 import { REDUCE, type ReduceOp } from "../../../ops.ts";

@@ -1,5 +1,5 @@
-// A node for a vector of lanes: neighbours in memory are loaded and stored as one, what the target computes on
-// vectors is computed so, and anything else is made lane by lane and put together. And which axes of lanes
+// A node for a vector of lanes: neighbours in memory are loaded and stored as one, what the target computes
+// on vectors is computed so, and anything else is made lane by lane and put together. And which axes of lanes
 // become vectors at all.
 
 import { toposort } from "../../../helpers.ts";
@@ -57,10 +57,14 @@ export function vectorStores(u: Store, first: Lane, along: LaneAxis, x: Expansio
   return lanes.ofVector(first, along).map((lane, i) => store(lane, arena.gep(value, i)));
 }
 
-/** What an access with unit stride is worth against one without, and an access inside a sum against others. */
+/**
+ * What an access with unit stride is worth against one without, and an access inside a sum against others.
+ */
 const [NEIGHBOURS, APART, INSIDE_SUM] = [4, -1, 8];
 
-/** The axes along which most of memory has unit stride, the best first, as far as they never meet in a node. */
+/**
+ * The axes along which most of memory has unit stride, the best first, as far as they never meet in a node.
+ */
 export function chooseVectorAxes(
   nodes: readonly UOp[],
   lanes: Lanes,
