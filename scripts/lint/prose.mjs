@@ -13,8 +13,8 @@ const FOLDERS = ["src", "test", "docs", "bench", "scripts", "examples"];
 
 /** Parts of the tree that are not held to a rule yet. Lists that only shrink. */
 const TO_EDIT = {
-  width: ["src/codegen/opt", "src/tensor/math", "src/tensor/tensor.ts"],
-  words: ["src/codegen/opt", "src/tensor/tensor.ts", "test/codegen/opt", "docs/reference"],
+  width: ["src/tensor/math", "src/tensor/tensor.ts"],
+  words: ["src/tensor/tensor.ts", "docs/reference"],
 };
 
 /** What is exempt for good: figures and reference are written by programs, two files quote what to avoid. */

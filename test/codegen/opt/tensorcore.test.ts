@@ -56,7 +56,7 @@ const WAYS = [
   [true, true],
 ] as const;
 
-/** Indexes as each item of the first warp has them, in the first turn of all loops. */
+/** Indexes as each item of the first warp has them, in the first iteration of all loops. */
 const indexesOf = (kernel: Kernel): ReadonlyMap<UOp, Value>[] =>
   range(32).map((item) => {
     const known = new Map<UOp, Value>();
@@ -89,7 +89,7 @@ describe("SHARED", () => {
     opt("LOCAL", 1, 4),
     opt("UNROLL", 2, 4),
   ];
-  test.each(WAYS)("operands in any order, 1 to 4 turns ahead (%s, %s)", async (turnA, turnB) => {
+  test.each(WAYS)("operands in any order, 1 to 4 iterations ahead (%s, %s)", async (turnA, turnB) => {
     for (const stages of [1, 2, 3, 4]) {
       const kernel = await check(product(float32, [16, 24, 32], turnA, turnB), [
         ...tile,
@@ -110,7 +110,7 @@ describe("SHARED", () => {
     ]);
     expect(trips(flat)).toEqual([]);
   });
-  test("fewer turns than are fetched ahead", async () => {
+  test("fewer iterations than are fetched ahead", async () => {
     await check(product(float32, [16, 8, 16]), [...tile, opt("SHARED", 2, 4)]);
   });
   test("a batch, and an epilogue", async () => {

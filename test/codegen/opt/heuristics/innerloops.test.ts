@@ -1,5 +1,5 @@
 // What the loops of the bench's kernels are made of, as the heuristic leaves them: no division and no modulo,
-// no bounds check but at the edges of a padding, nothing that is the same in every turn, and vectors
+// no bounds check but at the edges of a padding, nothing that is the same in every iteration, and vectors
 // wherever memory lies side by side.
 
 import { describe, expect, test } from "vitest";
@@ -35,7 +35,7 @@ const isDivision = (u: UOp): boolean => u.op === "ALU" && (u.arg === "IDIV" || u
 const gateOf = (u: UOp): UOp | undefined =>
   u.op === "LOAD" ? u.srcs[2] : u.op === "STORE" ? u.srcs[3] : undefined;
 
-/** The loops that a value can be another one in, with each turn. */
+/** The loops that a value can be another one in, with each iteration. */
 function changing(list: readonly Placed[]): Map<UOp, ReadonlySet<UOp>> {
   const found = new Map<UOp, ReadonlySet<UOp>>();
   for (const { node, loops } of list) {
@@ -84,7 +84,7 @@ describe.each([
     }, plain);
     expect(edges).toBeGreaterThan(0);
   });
-  test("compute nothing in a loop that is the same in every turn", () => {
+  test("compute nothing in a loop that is the same in every iteration", () => {
     every((kernel, name) => {
       const list = placed(kernel);
       const changes = changing(list);
