@@ -41,16 +41,25 @@ const isConst = (x: UOp | Pattern): boolean => x.op === "CONST";
  */
 export class RuleTable {
   readonly rules: readonly Rule[];
+  /** the ops that some rule has at its root; undefined: one of them matches any */
+  readonly #roots: ReadonlySet<UOpName> | undefined;
   readonly #plain = new Map<UOpName | AluOp | ReduceOp, readonly Rule[]>();
   readonly #withConst = new Map<UOpName | AluOp | ReduceOp, readonly Rule[]>();
 
   constructor(rules: readonly Rule[]) {
     this.rules = rules;
+    const roots = rules.flatMap((r) => r.pattern.op ?? []);
+    this.#roots = roots.length === rules.length ? new Set(roots) : undefined;
+  }
+  /** Whether any rule could match. Asked of every node that is made: most tables have nothing for most ops. */
+  concerns(u: UOp): boolean {
+    return this.#roots === undefined || this.#roots.has(u.op);
   }
   for(u: UOp): readonly Rule[] {
-    const hasConst = u.srcs.some(isConst);
+    let hasConst = false;
+    for (let i = 0; i < u.srcs.length; i++) if (u.srcs[i]!.op === "CONST") hasConst = true;
     const known = hasConst ? this.#withConst : this.#plain;
-    const root = u.op === "ALU" || u.op === "REDUCE" ? u.fn : u.op;
+    const root = u.op === "ALU" || u.op === "REDUCE" ? u.arg : u.op;
     let list = known.get(root);
     if (list === undefined) {
       list = this.rules.filter(({ pattern: p }) => {
@@ -65,8 +74,10 @@ export class RuleTable {
 
 /** The replacement by the first rule that applies, or undefined. */
 export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena, now: Now = unchanged): UOp | undefined {
+  if (!table.concerns(u)) return undefined;
   const rules = table.for(u);
-  for (const r of rules) {
+  for (let i = 0; i < rules.length; i++) {
+    const r = rules[i]!;
     const found = capturesOf(r.pattern, u, now);
     if (found === undefined) continue;
     const next = r.replace(found, arena, u, now);

@@ -4,6 +4,7 @@
 
 import { bounds, floatToIntVia } from "../../dtype.ts";
 import { DTypeError } from "../../errors.ts";
+import { getOrMake } from "../../helpers.ts";
 import { type Algebra, opRecord } from "../../ops.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import type { Alu, Expr, Sink, UOp } from "../../uop/node.ts";
@@ -49,11 +50,15 @@ function missingOps(target: Target): RuleTable {
 class Functions {
   readonly fused = new WeakSet<Expr>();
   readonly #target: Target;
+  readonly #algebras = new WeakMap<UOpArena, Algebra<Expr>>();
 
   constructor(target: Target) {
     this.#target = target;
   }
   on(arena: UOpArena): Algebra<Expr> {
+    return getOrMake(this.#algebras, arena, () => this.#algebra(arena));
+  }
+  #algebra(arena: UOpArena): Algebra<Expr> {
     const { simd } = this.#target;
     const [width = 1] = simd?.widths ?? [];
     return {
