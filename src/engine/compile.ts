@@ -130,7 +130,7 @@ export function optimized(ast: readonly LazyOp[], renderer: Renderer, inPlace: b
   if (again !== undefined) return again;
   const kernel = toFastKernel(ast, renderer, inPlace);
   if (mine.size >= MAX_KERNELS) mine.delete(mine.keys().next().value as string);
-  mine.set(key, kernel.opts);
+  mine.set(key, Object.freeze(kernel.opts));
   return kernel;
 }
 

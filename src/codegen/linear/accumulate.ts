@@ -33,12 +33,13 @@ export function accumulate<T>(
   pipeline: SoftwarePipeline | undefined,
   assign: (accumulator: DefineAcc, value: Expr) => T,
 ): T[] {
-  const work = all.map((a) => ({ ...a, terms: termsOf(a.reduce, placer) }));
-  if (work.some(({ terms }) => terms.some((t) => t.op === "WMMA"))) {
-    return matrixProducts(work, placer, pipeline).map(({ accumulator, sum }) => assign(accumulator, sum));
+  if (placer.target.gpu !== undefined) {
+    const work = all.map((a) => ({ ...a, terms: termsOf(a.reduce, placer) }));
+    if (work.some(({ terms }) => terms.some((t) => t.op === "WMMA")))
+      return matrixProducts(work, placer, pipeline).map(({ accumulator, sum }) => assign(accumulator, sum));
   }
   return all.map(({ reduce, accumulator }) => {
-    // what an earlier reduction placed is whole now: the terms are looked at again
+    // after the sums before it: what these placed is not taken apart
     const terms = termsOf(reduce, placer);
     const sum = terms.reduce<Expr>((x, t) => addTerm(reduce, t, x, placer), accumulator);
     return assign(accumulator, sum);

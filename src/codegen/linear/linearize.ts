@@ -417,7 +417,9 @@ class Linearizer {
   /** Axes as the dimensions of a grid, innermost first; those without a dimension of their own share one. */
   #openGrid(axes: readonly Axis[]): void {
     const groups = axes.filter((a) => !isThread(a));
-    const threads = nearestLast(axes.filter(isThread), this.#accesses(axes), (a) => this.#rangeOf(a));
+    const unsorted = axes.filter(isThread);
+    const threads =
+      unsorted.length < 2 ? unsorted : nearestLast(unsorted, this.#accesses(axes), (a) => this.#rangeOf(a));
     const { globalMax, localMax, name } = this.target;
     this.#openDims(groups, "gidx", this.#global, globalMax);
     this.#openDims(threads, "lidx", this.#local, localMax);

@@ -94,9 +94,10 @@ export class SoftwarePipeline {
       getOrMake(done, u, () => {
         if (!readsFrom(u, tiles)) return this.#place(u);
         const srcs = u.srcs.map(visit);
-        const tile = u.op === "LOAD" || u.op === "LDMATRIX" ? tiles.findIndex((t) => t === u.buffer) : -1;
-        const here = (index: Expr): Expr => inStage(index, offsets[tile], this.#emit.list);
-        return this.#emit.push(copyUOp(u, tile < 0 ? srcs : withIndex(srcs, here)));
+        const buffer = u.op === "LOAD" || u.op === "LDMATRIX" ? u.buffer : undefined;
+        const offset = buffer?.op === "TILE" ? offsets[tiles.indexOf(buffer)] : undefined;
+        const here = (index: Expr): Expr => inStage(index, offset, this.#emit.list);
+        return this.#emit.push(copyUOp(u, offset === undefined ? srcs : withIndex(srcs, here)));
       });
     return operands.map((operand) => ({ operand, value: visit(operand) as Expr }));
   }

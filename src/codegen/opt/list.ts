@@ -7,10 +7,18 @@ import type { Target } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { type OptRecord, type Param, recordOf } from "./record.ts";
 
+/** Frozen lists that were found valid, by target: kernels of one structure share theirs. */
+const valid = new WeakMap<readonly OptOp[], Target>();
+
 /**
  * Refuses a list with an op that the target does not have, with wrong parameters, or that contradicts itself.
  */
 export function requireValid(opts: readonly OptOp[], target: Target): void {
+  if (valid.get(opts) === target) return;
+  check(opts, target);
+  if (Object.isFrozen(opts)) valid.set(opts, target);
+}
+function check(opts: readonly OptOp[], target: Target): void {
   for (const o of opts) {
     const record = recordOf(target, o.op);
     if (record === undefined) {
