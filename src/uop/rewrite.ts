@@ -51,7 +51,7 @@ export class RuleTable {
     const roots = rules.flatMap((r) => r.pattern.op ?? []);
     this.#roots = roots.length === rules.length ? new Set(roots) : undefined;
   }
-  /** Whether any rule could match. Asked of every node that is made: most tables have nothing for most ops. */
+  /** Whether any rule could match. Every made node is offered, and most tables have nothing for most ops. */
   concerns(u: UOp): boolean {
     return this.#roots === undefined || this.#roots.has(u.op);
   }
