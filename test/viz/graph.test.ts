@@ -1,5 +1,6 @@
 // The picture of the lazy graph: what is collected, the DOT and SVG texts of the dot product, escaping, and
 // the geometry of the layout: no box on another, every edge drawn where it should be, large graphs fast.
+import "../../src/engine/devices.ts";
 import { describe, expect, test } from "vitest";
 import { dtypes } from "../../src/dtype.ts";
 import { LazyBuffer } from "../../src/lazy/lazybuffer.ts";
