@@ -267,7 +267,7 @@ function show(signature: string, entry: Entry): string {
 const title = (e: Entry): string =>
   e.isStatic
     ? `Tensor.${e.name}`
-    : e.owner === undefined || e.owner === "Tensor" || e.owner === "TensorCore"
+    : e.owner === undefined || e.owner === "Tensor" || e.owner === "TensorHandle"
       ? e.name
       : `${e.owner}.${e.name}`;
 

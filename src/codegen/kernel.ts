@@ -13,7 +13,7 @@ import { showGraph } from "../uop/print.ts";
 import { checkGraph, checkList } from "../uop/spec.ts";
 import { countBytes, countOps } from "./analysis/cost.ts";
 import { linearize } from "./linear/linearize.ts";
-import { type Lowered, lower } from "./lower/lower.ts";
+import { type KernelGraph, lower } from "./lower/lower.ts";
 import { chooseLists } from "./opt/heuristics/index.ts";
 import type { OptOp, OptOpName } from "./opt/opts.ts";
 import { recordOf } from "./opt/record.ts";
@@ -26,7 +26,10 @@ import { pickOneHot } from "./passes/onehot.ts";
 import type { Target } from "./target.ts";
 
 /** A pass that gives the new sink; the rest of the kernel stays. */
-const onSink = (name: string, run: (graph: Lowered, context: PassContext) => Lowered["sink"]): Pass => ({
+const onSink = (
+  name: string,
+  run: (graph: KernelGraph, context: PassContext) => KernelGraph["sink"],
+): Pass => ({
   name,
   run: (graph, context) => {
     const sink = run(graph, context);
@@ -108,7 +111,7 @@ export function fitting(ast: readonly LazyOp[], opts: readonly OptOp[], target: 
 }
 
 /** The graph of the kernel with the axes that OptOps name, before anything is written out. */
-export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
+export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
   const lowered = timed(
     "lower",
     () => lower(ast, opts, target),
@@ -118,7 +121,7 @@ export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: 
   return runPasses(lowered, PASSES.slice(0, BEFORE_OPTS), { opts, target });
 }
 
-function finish(ast: readonly LazyOp[], prepared: Lowered, context: PassContext): Kernel {
+function finish(ast: readonly LazyOp[], prepared: KernelGraph, context: PassContext): Kernel {
   const { opts, target } = context;
   const graph = runPasses(prepared, PASSES.slice(BEFORE_OPTS), context);
   const list = timed(
@@ -145,7 +148,7 @@ function finish(ast: readonly LazyOp[], prepared: Lowered, context: PassContext)
 const used = new Map<string, number>();
 
 /** r_4_2: a reduction with an output axis of 4 over 2 elements. The second kernel of a name is r_4_2n1. */
-function kernelName(ast: readonly LazyOp[], { order, axes }: Lowered): string {
+function kernelName(ast: readonly LazyOp[], { order, axes }: KernelGraph): string {
   const kind = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op)) ? "r" : "E";
   const all: readonly Axis[] = [...order, ...axes.filter((a) => a.kind === "reduce"), ...axes.filter(isLane)];
   const sizes = all.length === 0 ? ["1"] : all.map((a) => String(a.size));

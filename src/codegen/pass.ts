@@ -5,7 +5,7 @@ import { env } from "../env.ts";
 import { restoring, timestamp } from "../helpers.ts";
 import { showGraph } from "../uop/print.ts";
 import { checkGraph } from "../uop/spec.ts";
-import type { Lowered } from "./lower/lower.ts";
+import type { KernelGraph } from "./lower/lower.ts";
 import type { OptOp } from "./opt/opts.ts";
 import type { Target } from "./target.ts";
 
@@ -19,7 +19,7 @@ export interface PassContext {
 export interface Pass {
   readonly name: string;
   /** The graph may be the same: most kernels have nothing for most passes. */
-  readonly run: (graph: Lowered, context: PassContext) => Lowered;
+  readonly run: (graph: KernelGraph, context: PassContext) => KernelGraph;
 }
 
 /** What a pass left behind. */
@@ -70,7 +70,7 @@ function print({ pass, milliseconds, isChanged, text }: PassRecord): void {
 }
 
 /** The graph after these passes. */
-export function runPasses(graph: Lowered, passes: readonly Pass[], context: PassContext): Lowered {
+export function runPasses(graph: KernelGraph, passes: readonly Pass[], context: PassContext): KernelGraph {
   return passes.reduce((before, { name, run }) => {
     const after = timed(
       name,

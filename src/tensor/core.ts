@@ -19,7 +19,7 @@ import type { Tensor } from "./tensor.ts";
 export type Element = number | bigint | boolean;
 export type NestedArray = Element | readonly NestedArray[];
 
-export abstract class TensorCore {
+export abstract class TensorHandle {
   /** The node of the lazy graph that this tensor stands for. */
   lazydata: LazyBuffer;
   /** Whether `backward` should reach this tensor. Set it on leaves; results inherit it. */
@@ -149,7 +149,7 @@ export function to(self: Tensor, device: string): Tensor {
   return wrap(copyTo(self.lazydata, device), [self], (g) => [placedLike(g, self)]);
 }
 export function placedLike(self: Tensor, like: Tensor): Tensor {
-  if (!(like instanceof TensorCore)) {
+  if (!(like instanceof TensorHandle)) {
     throw new ArgumentError(`placedLike: got ${typeof like}, expected a Tensor whose place to take`);
   }
   const placed = copyLike(self.lazydata, like.lazydata);

@@ -4,7 +4,7 @@
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { nodesMade } from "../lazy/lazybuffer.ts";
 import { abandon, gradients, leavesOf, withRecording } from "./autograd.ts";
-import { cast, make, placedLike, TensorCore, wrap } from "./core.ts";
+import { cast, make, placedLike, TensorHandle, wrap } from "./core.ts";
 import { add } from "./math/arithmetic.ts";
 import { mode, train } from "./random/random.ts";
 import { state as randomState } from "./random/threefry.ts";
@@ -34,7 +34,7 @@ export function custom<A extends readonly Tensor[]>(op: CustomGradient<A>): (...
     requireResult("custom: forward", made);
     return wrap(made.lazydata, inputs, (g, out) => {
       const result = op.backward(g, inputs, out);
-      const flows = result instanceof TensorCore ? [result] : result;
+      const flows = result instanceof TensorHandle ? [result] : result;
       if (!Array.isArray(flows) || flows.length !== inputs.length) {
         const got = Array.isArray(flows) ? `${flows.length} gradients` : kindOf(flows);
         throw new ArgumentError(
@@ -106,14 +106,14 @@ export function backward(
 const kindOf = (x: unknown): string =>
   x instanceof Promise ? "a Promise" : Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
 function requireInputs(method: string, inputs: readonly unknown[]): void {
-  const bad = inputs.findIndex((x) => !(x instanceof TensorCore));
+  const bad = inputs.findIndex((x) => !(x instanceof TensorHandle));
   if (bad < 0) return;
   throw new ArgumentError(
     `${method}: input ${bad} is ${kindOf(inputs[bad])}, expected a Tensor; other values go in by the closure`,
   );
 }
 function requireResult(what: string, result: unknown): void {
-  if (result instanceof TensorCore) return;
+  if (result instanceof TensorHandle) return;
   throw new ArgumentError(`${what} returned ${kindOf(result)}, expected one Tensor, not async`);
 }
 

@@ -17,7 +17,7 @@ import type { LpPoolOptions, UnpoolOptions, WindowOptions } from "./conv/image.t
 import type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "./conv/pool.ts";
 import type { InterpolateOptions } from "./conv/resample.ts";
 import * as core from "./core.ts";
-import { type Element, type NestedArray, setMaker, TensorCore } from "./core.ts";
+import { type Element, type NestedArray, setMaker, TensorHandle } from "./core.ts";
 import type { SizeArgs, TensorOptions } from "./creation/creation.ts";
 import { fromData, type TensorData } from "./creation/hostdata.ts";
 import * as creation from "./creation/index.ts";
@@ -77,7 +77,7 @@ export type { CustomGradient, TensorData, TensorOptions };
  * const c = new Tensor([1, 2]).dot(new Tensor([3, 4]));
  * await c.item(); // 11
  */
-export class Tensor extends TensorCore {
+export class Tensor extends TensorHandle {
   constructor(data: TensorData | LazyBuffer, options: TensorOptions = {}) {
     super(data instanceof LazyBuffer ? data : fromData(data, options));
     this.requiresGrad = options.requiresGrad ?? false;

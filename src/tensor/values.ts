@@ -8,7 +8,7 @@ import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts
 import { runAsync, runSync } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
-import { type Element, type NestedArray, TensorCore } from "./core.ts";
+import { type Element, type NestedArray, TensorHandle } from "./core.ts";
 import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -112,13 +112,13 @@ export function assign(self: Tensor, x: Tensor): void {
   assigned.add(self);
 }
 function requireAssignable(self: Tensor, x: unknown): void {
-  if (!(x instanceof TensorCore)) {
+  if (!(x instanceof TensorHandle)) {
     const got = Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
     throw new ArgumentError(
       `assign: got ${got}, expected a Tensor; use t.assign(t.fullLike(5)) or new Tensor(…)`,
     );
   }
-  const show = (t: TensorCore) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
+  const show = (t: TensorHandle) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
   const what = `assign: cannot put ${show(x)} into ${show(self)}`;
   if (showShape(x.shape) !== showShape(self.shape))
     throw new ShapeError(`${what}; the shapes must be equal (expand or reshape)`);

@@ -9,18 +9,18 @@ import type { UOpGraph } from "./list.ts";
 import { GRAPH_ONLY, type UOp, type UOpName, type UType } from "./node.ts";
 
 /** A malformed node may lack any of its sources. */
-type Source = UOp | undefined;
+type MaybeUOp = UOp | undefined;
 
-const isPointer = (u: Source): boolean => u?.dtype instanceof Pointer;
-const isLocal = (u: Source): boolean => u?.dtype instanceof Pointer && u.dtype.local;
+const isPointer = (u: MaybeUOp): boolean => u?.dtype instanceof Pointer;
+const isLocal = (u: MaybeUOp): boolean => u?.dtype instanceof Pointer && u.dtype.local;
 const isValue = (d: UType): d is DType => d !== undefined && !(d instanceof Pointer);
-const has = (u: Source, d: DType): boolean => u?.dtype === d;
-const isIndex = (u: Source): boolean => has(u, dtypes.int32);
+const has = (u: MaybeUOp, d: DType): boolean => u?.dtype === d;
+const isIndex = (u: MaybeUOp): boolean => has(u, dtypes.int32);
 /** A condition, or none. */
-const isGate = (u: Source): boolean => u === undefined || has(u, dtypes.bool);
-const element = (u: Source): DType | undefined => (u?.dtype instanceof Pointer ? u.dtype.base : undefined);
+const isGate = (u: MaybeUOp): boolean => u === undefined || has(u, dtypes.bool);
+const element = (u: MaybeUOp): DType | undefined => (u?.dtype instanceof Pointer ? u.dtype.base : undefined);
 /** An element of the memory, or a vector of them. */
-const isElement = (d: UType, memory: Source): boolean => {
+const isElement = (d: UType, memory: MaybeUOp): boolean => {
   const of = element(memory);
   return isValue(d) && of !== undefined && (d === of || d === of.vec(d.count));
 };
@@ -67,7 +67,7 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
     isLocal(u.buffer) && isIndex(u.index) && isValue(u.dtype) && scalarOf(u.dtype) === dtypes.uint32,
   WMMA: (u) => {
     const { a, b, c, to, from } = u.core;
-    const isWords = (x: Source, elements: number): boolean =>
+    const isWords = (x: MaybeUOp, elements: number): boolean =>
       has(x, dtypes.uint32.vec((elements * from.itemsize) / 4));
     const operands = isWords(u.a, a.elements) && isWords(u.b, b.elements);
     return operands && u.dtype === to.vec(c.elements) && (u.c === undefined || u.c.dtype === u.dtype);

@@ -24,13 +24,13 @@ export interface Contraction {
 /** A term of a sum that can be added to it in one step, by a fused multiply-add. */
 export const isProduct = (u: UOp): u is Alu<"MUL"> => u.op === "ALU" && u.fn === "MUL";
 
-const factorOf = (value: Expr): Factor => ({ value, source: value.op === "CAST" ? value.operand : value });
+const asFactor = (value: Expr): Factor => ({ value, source: value.op === "CAST" ? value.operand : value });
 
 /** undefined: the node is something else. */
 export function contractionOf(u: UOp): Contraction | undefined {
   if (u.op !== "REDUCE" || u.fn !== "SUM" || !isProduct(u.body)) return undefined;
   const [x, y] = u.body.operands;
-  return { sum: u, factors: [factorOf(x), factorOf(y)], ranges: u.ranges };
+  return { sum: u, factors: [asFactor(x), asFactor(y)], ranges: u.ranges };
 }
 
 /** The contraction that is the only reduce of a kernel; undefined where there is another, or none. */

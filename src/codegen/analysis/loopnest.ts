@@ -8,7 +8,7 @@ import { opCost } from "../../ops.ts";
 import { smax } from "../../shape/symbolic.ts";
 import type { UOpMap } from "../../uop/map.ts";
 import type { Alu, Axis, Expr, Load, Range, Reduce, Store, UOp } from "../../uop/node.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import type { Keepable } from "../opt/keep.ts";
 import type { Target } from "../target.ts";
 import { type AxisIds, freeAxes, NO_AXES } from "./loops.ts";
@@ -52,7 +52,7 @@ export class LoopNest {
   readonly #free: UOpMap<AxisIds>;
   readonly #patterns = new Map<UOp, Map<number, AccessPattern>>();
 
-  constructor({ sink, arena, axes, order, keepable }: Lowered, target: Target, inPlace: boolean) {
+  constructor({ sink, arena, axes, order, keepable }: KernelGraph, target: Target, inPlace: boolean) {
     this.inPlace = inPlace;
     this.axes = axes;
     this.keepable = keepable;
@@ -79,7 +79,7 @@ export class LoopNest {
   /** The cost of an iteration. What an earlier loop keeps is counted there. */
   #weight(reduce: Reduce | undefined, roots: readonly (Store | Expr)[]): number {
     const kept = new Set<UOp | undefined>(
-      this.keepable.flatMap((s) => s.later.map((p) => p.done.get(s.value))),
+      this.keepable.flatMap((s) => s.consumers.map((p) => p.done.get(s.value))),
     );
     const isHere = (u: UOp): boolean => u.op !== "REDUCE" && !kept.has(u);
     const alus = toposort<UOp>(roots, (u) => (isHere(u) ? u.srcs : []))

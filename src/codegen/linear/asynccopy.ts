@@ -33,7 +33,7 @@ interface Destination {
  * A dim of a tile, in vectors along the innermost: elements between two of its steps
  * are `by` times stride or pitch.
  */
-interface Dim {
+interface CopyDim {
   readonly size: number;
   readonly stride: number;
   readonly pitch: number;
@@ -183,7 +183,7 @@ export class AsyncCopies {
   #copiesOf({ tile: { dims, vector, swizzle } }: TileNode, base: Expr): Copy[] {
     const emit = this.#emit;
     const steps = dims.map(
-      (d, i): Dim => (i === 0 ? { ...d, size: d.size / vector, by: vector } : { ...d, by: 1 }),
+      (d, i): CopyDim => (i === 0 ? { ...d, size: d.size / vector, by: vector } : { ...d, by: 1 }),
     );
     const total = prod(steps.map((d) => d.size));
     const width = prod(this.#threads.map((t) => t.size));
@@ -197,14 +197,14 @@ export class AsyncCopies {
         dim,
         at: this.#digit(rows === undefined ? number() : thread, steps, i),
       }));
-      const sum = (start: Expr, distance: (dim: Dim) => number): Expr =>
+      const sum = (start: Expr, distance: (dim: CopyDim) => number): Expr =>
         digits.reduce(
           (x, { dim, at }) => emit.int("ADD", x, emit.int("MUL", at, emit.const(distance(dim) * dim.by))),
           start,
         );
-      const far = (distance: (dim: Dim) => number): number =>
+      const far = (distance: (dim: CopyDim) => number): number =>
         lastDim === undefined ? 0 : (rows ?? 0) * distance(lastDim) * lastDim.by;
-      const [stride, pitch] = [(d: Dim) => d.stride, (d: Dim) => d.pitch];
+      const [stride, pitch] = [(d: CopyDim) => d.stride, (d: CopyDim) => d.pitch];
       const from = emit.int("ADD", sum(base, stride), emit.const(far(stride)));
       const to = this.#swizzled(sum(emit.const(0), pitch), far(pitch), swizzle);
       const isFull = (round + 1) * width <= total;
@@ -224,7 +224,7 @@ export class AsyncCopies {
     return moved === x ? emit.int("ADD", at, plus) : at;
   }
   /** The index of a number along one dim. */
-  #digit(number: Expr, steps: readonly Dim[], i: number): Expr {
+  #digit(number: Expr, steps: readonly CopyDim[], i: number): Expr {
     const below = prod(steps.slice(0, i).map((d) => d.size));
     const high = this.#emit.int("IDIV", number, this.#emit.const(below));
     const size = steps[i]?.size;
@@ -235,7 +235,7 @@ export class AsyncCopies {
 }
 
 /** Rows further in the last dim with each round; undefined where a round is not a whole number of rows. */
-function rowsBefore(steps: readonly Dim[], width: number, round: number): number | undefined {
+function rowsBefore(steps: readonly CopyDim[], width: number, round: number): number | undefined {
   const below = prod(steps.slice(0, -1).map((d) => d.size));
   return width % below === 0 ? (round * width) / below : undefined;
 }

@@ -17,7 +17,7 @@ const [STRIP, MANY_WAVES] = [8, 4];
 const DIMS = 3;
 
 /** A load or store: its index, and how often a thread does it. */
-export interface Access {
+export interface AccessCount {
   readonly index: Expr;
   readonly times: number;
 }
@@ -25,7 +25,7 @@ export interface Access {
 /** Threads that are nearest to each other, in what is read or written most often, should be in one warp. */
 export function nearestLast(
   threads: readonly Axis[],
-  memory: readonly Access[],
+  memory: readonly AccessCount[],
   rangeOf: (axis: Axis) => Range,
 ): Axis[] {
   const most = Math.max(...memory.map((m) => m.times));

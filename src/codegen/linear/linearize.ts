@@ -30,13 +30,13 @@ import {
 } from "../../uop/node.ts";
 import { changedSrcs } from "../../uop/rewrite.ts";
 import { type AxisIds, freeAxes, isReduce, NO_AXES } from "../analysis/loops.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import { type OptOp, showOpts } from "../opt/opts.ts";
 import type { Target } from "../target.ts";
 import { accumulate, termsOf } from "./accumulate.ts";
 import { AsyncCopies } from "./asynccopy.ts";
 import { Emitter } from "./emitter.ts";
-import { type Access, dimsOf, inStrips, nearestLast } from "./grid.ts";
+import { type AccessCount, dimsOf, inStrips, nearestLast } from "./grid.ts";
 import { inStage, readsFrom, SoftwarePipeline } from "./pipeline.ts";
 import { combineThreads, type ThreadAxis } from "./workgroup.ts";
 
@@ -47,7 +47,7 @@ export interface Linear {
   readonly localSize: readonly number[];
 }
 
-export function linearize(lowered: Lowered, opts: readonly OptOp[], target: Target): Linear {
+export function linearize(lowered: KernelGraph, opts: readonly OptOp[], target: Target): Linear {
   return new Linearizer(lowered, opts, target).run();
 }
 
@@ -57,7 +57,7 @@ class Linearizer {
   readonly arena;
   readonly emit: Emitter;
   readonly target: Target;
-  readonly #lowered: Lowered;
+  readonly #lowered: KernelGraph;
   readonly #opts: readonly OptOp[];
   /** the axis whose loop is the grid of a target that has none of its own */
   readonly #thread: number | undefined;
@@ -83,7 +83,7 @@ class Linearizer {
   /** how many axes are open that are not loops */
   #gridAxes = 0;
 
-  constructor(lowered: Lowered, opts: readonly OptOp[], target: Target) {
+  constructor(lowered: KernelGraph, opts: readonly OptOp[], target: Target) {
     const { arena, sink } = lowered;
     this.#lowered = lowered;
     this.arena = arena;
@@ -434,7 +434,7 @@ class Linearizer {
     this.#gridAxes = axes.length;
   }
   /** What the kernel loads and stores, and how often a thread of the grid does. */
-  #accesses(grid: readonly Axis[]): Access[] {
+  #accesses(grid: readonly Axis[]): AccessCount[] {
     const ids = new Set(grid.map((a) => a.id));
     const sizes = new Map(this.#lowered.axes.map((a) => [a.id, smax(a.size)]));
     return this.#nodes

@@ -35,13 +35,13 @@ export interface Workgroup {
 const MAX_READ = 8;
 
 /** A reduction and the part of it that each thread has. */
-export interface Part {
+export interface PartialResult {
   readonly reduce: Reduce;
   readonly value: Expr;
 }
 
 /** The totals of these parts, which all run over the same threads. */
-export const combineThreads = (parts: readonly Part[], group: Workgroup): Expr[] =>
+export const combineThreads = (parts: readonly PartialResult[], group: Workgroup): Expr[] =>
   new Combination(group).run(parts);
 
 interface Slot {
@@ -76,7 +76,7 @@ class Combination {
     this.#others = emit.flatten(rest);
   }
 
-  run(parts: readonly Part[]): Expr[] {
+  run(parts: readonly PartialResult[]): Expr[] {
     const emit = this.#emit;
     const ofWarps = parts.map(({ reduce: { fn }, value }) => ({
       fn,

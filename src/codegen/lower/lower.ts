@@ -12,7 +12,7 @@ import { and, type Sint, sprod } from "../../shape/symbolic.ts";
 import { type Shape, stridesFor, unflatten } from "../../shape/view.ts";
 import { UOpArena } from "../../uop/arena.ts";
 import type { Axis, DefineGlobal, Expr, Range, Sink, Store } from "../../uop/node.ts";
-import { findKeepable, type Home, type Keepable } from "../opt/keep.ts";
+import { findKeepable, type Keepable, type Producer } from "../opt/keep.ts";
 import { requireValid } from "../opt/list.ts";
 import { type OptOp, showOpts } from "../opt/opts.ts";
 import { recordOf } from "../opt/record.ts";
@@ -23,7 +23,7 @@ import { Indexes } from "./indexes.ts";
 import { mergeDims } from "./merge.ts";
 import { unpackTypes } from "./unpack.ts";
 
-export interface Lowered {
+export interface KernelGraph {
   readonly sink: Sink;
   readonly arena: UOpArena;
   /** by their id */
@@ -38,7 +38,7 @@ export interface Lowered {
   readonly keepable: readonly Keepable[];
 }
 
-export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Lowered {
+export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
   return new Lowering(unpackTypes(ast, target), opts, target).run();
 }
 
@@ -46,7 +46,7 @@ export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Ta
  * Where an op is evaluated: an index for each of its dims, and a condition without which nobody needs the
  * result.
  */
-export interface Place {
+export interface Site {
   readonly idx: readonly Sint[];
   readonly gate: Sint;
   readonly done: Map<LazyOp, Expr>;
@@ -77,11 +77,11 @@ class Lowering {
   readonly #arena = new UOpArena();
   readonly #indexes = new Indexes(this.#arena);
   readonly #splitter: AxisSplitter;
-  readonly #places: Place[] = [];
+  readonly #sites: Site[] = [];
   readonly #reduceLoops = new Map<LazyOp, readonly AxisLoops[]>();
-  /** the loops of reduces by the place where they are evaluated: equal loops are shared */
-  readonly #sharedLoops = new Map<Place, Map<string, readonly AxisLoops[]>>();
-  readonly #homes: Home[] = [];
+  /** the loops of reduces by the site where they are evaluated: equal loops are shared */
+  readonly #sharedLoops = new Map<Site, Map<string, readonly AxisLoops[]>>();
+  readonly #producers: Producer[] = [];
   readonly #ast: readonly LazyOp[];
   readonly #opts: readonly OptOp[];
   readonly #target: Target;
@@ -91,27 +91,27 @@ class Lowering {
     this.#opts = opts;
     this.#target = target;
     requireValid(opts, target);
-    const tiles = tileSides(ast, opts, target);
+    const tiles = matrixSides(ast, opts, target);
     this.#splitter = new AxisSplitter(this.#arena, this.#indexes, { opts, target, tiles });
   }
 
-  run(): Lowered {
+  run(): KernelGraph {
     const root = this.#ast[0];
     if (root === undefined) throw new InternalError("a kernel without a STORE cannot be lowered");
     const { shape } = root;
     const merged = getOrMake(groups, root, () => mergeDims(this.#ast));
-    const loops = merged.map((dims) => this.#splitter.split(dims, sizeOf(dims, shape), undefined));
+    const loops = merged.map((dims) => this.#splitter.split(dims, sizeOfDims(dims, shape), undefined));
     const outputs = this.#outputOrder(loops);
-    const place = this.#place(indexes(loops, shape), 1);
+    const site = this.#site(indexes(loops, shape), 1);
     const stores = this.#ast.map((store) => {
       if (store.op !== "STORE") throw new InternalError(`a kernel starts with STORE, not ${store.op}`);
-      return this.#store(store, place);
+      return this.#store(store, site);
     });
     this.#requireAxes();
     const sink = this.#arena.sink(stores);
     const { axes, threads } = this.#splitter;
     const order = [...outputs, ...axes.filter((a) => a.kind === "top")];
-    const keepable = findKeepable(this.#homes, this.#places);
+    const keepable = findKeepable(this.#producers, this.#sites);
     return { sink, arena: this.#arena, axes, order, threads, indexes: this.#indexes, keepable };
   }
 
@@ -131,56 +131,56 @@ class Lowering {
     return [...axes.filter((a) => a.kind === "output"), ...axes.filter((a) => a.kind === "local")];
   }
 
-  #store(store: LazyOp<"STORE">, place: Place): Store {
-    const value = this.#lower(store.srcs[0], place);
-    const { index } = store.arg.st.expr(place.idx);
+  #store(store: LazyOp<"STORE">, site: Site): Store {
+    const value = this.#lower(store.srcs[0], site);
+    const { index } = store.arg.st.expr(site.idx);
     const gate = this.#indexes.inBounds(index);
     return this.#arena.store(this.#buffer(store), this.#indexes.toExpr(index), value, gate);
   }
 
-  #lower(op: LazyOp, place: Place): Expr {
-    return getOrMake(place.done, op, () => this.#lowerNew(op, place));
+  #lower(op: LazyOp, site: Site): Expr {
+    return getOrMake(site.done, op, () => this.#lowerNew(op, site));
   }
-  #lowerNew(op: LazyOp, place: Place): Expr {
+  #lowerNew(op: LazyOp, site: Site): Expr {
     requireSupport(this.#target, op.dtype, op.op);
     const a = this.#arena;
     switch (op.op) {
       case "LOAD":
-        return this.#load(op, place);
+        return this.#load(op, site);
       case "CONST": {
-        const { valid } = op.arg.st.expr(place.idx);
+        const { valid } = op.arg.st.expr(site.idx);
         return this.#where(valid, a.constant(op.dtype, op.arg.val), op.dtype);
       }
       case "ARANGE": {
-        const { index, valid } = op.arg.expr(place.idx);
+        const { index, valid } = op.arg.expr(site.idx);
         return this.#where(valid, this.#indexes.toExpr(index), op.dtype);
       }
       case "VIEW": {
         const [src] = op.srcs;
-        const { index, valid } = op.arg.expr(place.idx);
-        const inner = this.#place(unflatten(index, src.shape), and(place.gate, valid));
+        const { index, valid } = op.arg.expr(site.idx);
+        const inner = this.#site(unflatten(index, src.shape), and(site.gate, valid));
         return this.#where(valid, this.#lower(src, inner), op.dtype);
       }
       case "CAST":
-        return a.cast(this.#lower(op.srcs[0], place), op.dtype);
+        return a.cast(this.#lower(op.srcs[0], site), op.dtype);
       case "BITCAST":
-        return a.bitcast(this.#lower(op.srcs[0], place), op.dtype);
+        return a.bitcast(this.#lower(op.srcs[0], site), op.dtype);
       case "SUM":
       case "REDUCE_MAX":
       case "PROD":
-        return this.#reduce(op, place);
+        return this.#reduce(op, site);
       default: {
         if (!isAluOp(op.op)) throw new InternalError(`${op.op} cannot be lowered to a kernel`);
-        const made = a.alu(op.op, ...op.srcs.map((s) => this.#lower(s, place)));
+        const made = a.alu(op.op, ...op.srcs.map((s) => this.#lower(s, site)));
         if (isLessLargest(op)) a.notPositive.add(made);
         return made;
       }
     }
   }
 
-  #load(op: LazyOp<"LOAD">, place: Place): Expr {
-    const { index, valid } = op.arg.st.expr(place.idx);
-    const needed = and(place.gate, valid);
+  #load(op: LazyOp<"LOAD">, site: Site): Expr {
+    const { index, valid } = op.arg.st.expr(site.idx);
+    const needed = and(site.gate, valid);
     const zero = this.#arena.constant(op.dtype, 0);
     if (needed === 0) return zero;
     const [buffer, at] = [this.#buffer(op), this.#indexes.toExpr(index)];
@@ -192,13 +192,13 @@ class Lowering {
     return this.#arena.load(buffer, at, { gate, otherwise: zero });
   }
 
-  #reduce(op: LazyOp<ReduceOp>, place: Place): Expr {
+  #reduce(op: LazyOp<ReduceOp>, site: Site): Expr {
     const a = this.#arena;
     const [src] = op.srcs;
-    const loops = getOrMake(this.#reduceLoops, op, () => this.#loopsOf(op, src, place));
+    const loops = getOrMake(this.#reduceLoops, op, () => this.#loopsOf(op, src, site));
     const fresh = indexes(loops, src.shape);
-    const idx = place.idx.map((at, d) => (op.arg.includes(d) ? fresh[d]! : at));
-    const inner = this.#place(idx, place.gate);
+    const idx = site.idx.map((at, d) => (op.arg.includes(d) ? fresh[d]! : at));
+    const inner = this.#site(idx, site.gate);
     let value = this.#lower(src, inner);
     for (const { inBounds } of loops) {
       if (inBounds === undefined) continue;
@@ -206,32 +206,32 @@ class Lowering {
       value = a.alu("WHERE", inBounds, value, identity);
     }
     const threads = loops.flatMap((l) => l.threads);
-    this.#requireIndependent(threads, place);
+    this.#requireIndependent(threads, site);
     const ranges = loops.flatMap((l) => l.ranges).filter((r) => !threads.includes(r));
     const [first] = ranges;
-    const isHome = this.#homes.some((h) => h.place === inner && h.ranges[0] === first);
-    if (first !== undefined && threads.length === 0 && !isHome)
-      this.#homes.push({ dims: op.arg, axis: first.axis.of, ranges, place: inner });
+    const isKnown = this.#producers.some((p) => p.site === inner && p.ranges[0] === first);
+    if (first !== undefined && threads.length === 0 && !isKnown)
+      this.#producers.push({ dims: op.arg, axis: first.axis.of, ranges, site: inner });
     return a.reduce(op.op, a.reduce(op.op, value, ranges), threads);
   }
   /**
    * Reduces of the same dims that do not depend on each other share their loops: what both read is read once.
    */
-  #loopsOf(op: LazyOp<ReduceOp>, src: LazyOp, place: Place): readonly AxisLoops[] {
+  #loopsOf(op: LazyOp<ReduceOp>, src: LazyOp, site: Site): readonly AxisLoops[] {
     const merged = getOrMake(groups, op, () => mergeDims([src], op.arg));
     const key = [heightOf(op), src.shape, op.arg, ...merged].join("|");
-    const known = getOrMake(this.#sharedLoops, place, () => new Map<string, readonly AxisLoops[]>());
+    const known = getOrMake(this.#sharedLoops, site, () => new Map<string, readonly AxisLoops[]>());
     return getOrMake(known, key, () => {
       const busy: Range[] = [];
       return merged.map((dims) => {
-        const made = this.#splitter.split(dims, sizeOf(dims, src.shape), { idx: place.idx, busy });
+        const made = this.#splitter.split(dims, sizeOfDims(dims, src.shape), { idx: site.idx, busy });
         busy.push(...made.threads);
         return made;
       });
     });
   }
   /** Where a reduce is evaluated may not depend on the threads that share it. */
-  #requireIndependent(threads: readonly Range[], { idx }: Place): void {
+  #requireIndependent(threads: readonly Range[], { idx }: Site): void {
     const size = this.#splitter.sharedByItsUsers(threads, idx);
     if (size === undefined) return;
     throw new ArgumentError(
@@ -239,11 +239,11 @@ class Lowering {
     );
   }
 
-  #place(idx: readonly Sint[], gate: Sint): Place {
-    const known = this.#places.find((p) => p.gate === gate && arraysEqual(p.idx, idx));
+  #site(idx: readonly Sint[], gate: Sint): Site {
+    const known = this.#sites.find((p) => p.gate === gate && arraysEqual(p.idx, idx));
     if (known !== undefined) return known;
     const made = { idx, gate, done: new Map() };
-    this.#places.push(made);
+    this.#sites.push(made);
     return made;
   }
 
@@ -265,12 +265,12 @@ class Lowering {
   }
 }
 
-const sizeOf = (dims: readonly number[], shape: Shape): Sint => sprod(dims.map((d) => shape[d]!));
+const sizeOfDims = (dims: readonly number[], shape: Shape): Sint => sprod(dims.map((d) => shape[d]!));
 
 /** The sides of the matrices that warps multiply, by the number of their axis. */
-function tileSides(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Map<number, number> {
+function matrixSides(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Map<number, number> {
   const shape = ast[0]?.shape ?? [];
-  const outputs = (): number => mergeDims(ast).filter((dims) => sizeOf(dims, shape) !== 1).length;
+  const outputs = (): number => mergeDims(ast).filter((dims) => sizeOfDims(dims, shape) !== 1).length;
   return new Map(opts.flatMap((o) => [...(recordOf(target, o.op)?.tiles?.(outputs(), o, target) ?? [])]));
 }
 

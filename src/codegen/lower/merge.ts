@@ -11,8 +11,8 @@ import { type Shape, stridesFor } from "../../shape/view.ts";
 /**
  * For each dim of the kernel, the dim of the node that follows it; undefined: the node does not depend on it.
  */
-type Dim = number | undefined;
-type Dims = readonly Dim[];
+type NodeDim = number | undefined;
+type NodeDims = readonly NodeDim[];
 /**
  * Whether dims p and d of the kernel, with only dims of size 1 between them, may be one loop for one node.
  */
@@ -40,15 +40,15 @@ export function mergeDims(roots: readonly LazyOp[], axes?: readonly number[]): n
 }
 
 /** Follows the dims down to the loads, through elementwise ops, reduces and views that only rename dims. */
-function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Dims[]>): void {
+function collect(u: LazyOp, dims: NodeDims, into: Condition[], seen: Map<LazyOp, NodeDims[]>): void {
   const before = getOrMake(seen, u, () => []);
   if (before.some((b) => arraysEqual(b, dims))) return;
   before.push(dims);
-  let below: Dims | undefined = dims;
+  let below: NodeDims | undefined = dims;
   if (u.op === "LOAD" || u.op === "STORE" || u.op === "CONST")
     into.push((p, d) => joinsView(u.arg.st, dims[p], dims[d]));
   else if (u.op === "ARANGE") into.push((p, d) => joinsView(u.arg, dims[p], dims[d]));
-  else if (isReduce(u)) into.push((p, d) => joinsReduce(u, dims[p], dims[d]));
+  else if (isLazyReduce(u)) into.push((p, d) => joinsReduce(u, dims[p], dims[d]));
   else if (u.op === "VIEW") {
     into.push((p, d) => joinsView(u.arg, dims[p], dims[d]));
     below = renamed(u.arg, u.srcs[0].shape, dims);
@@ -57,28 +57,28 @@ function collect(u: LazyOp, dims: Dims, into: Condition[], seen: Map<LazyOp, Dim
   if (below !== undefined) for (const s of u.srcs) collect(s, below, into, seen);
 }
 
-const isReduce = (u: LazyOp): u is LazyOp<ReduceOp> => isReduceOp(u.op);
+const isLazyReduce = (u: LazyOp): u is LazyOp<ReduceOp> => isReduceOp(u.op);
 
 /** A reduced and a kept dim are different loops. A dim of size 1 is on neither side. */
-function joinsReduce(u: LazyOp<ReduceOp>, a: Dim, b: Dim): boolean {
+function joinsReduce(u: LazyOp<ReduceOp>, a: NodeDim, b: NodeDim): boolean {
   const sizes = u.srcs[0].shape;
   if (a === undefined || b === undefined || sizes[a] === 1 || sizes[b] === 1) return true;
   return u.arg.includes(a) === u.arg.includes(b);
 }
 
-function joinsView(st: ShapeTracker, a: Dim, b: Dim): boolean {
+function joinsView(st: ShapeTracker, a: NodeDim, b: NodeDim): boolean {
   const v = st.views.at(-1);
   if (v === undefined || (a === undefined && b === undefined)) return true;
   const full = (i: number) => v.mask === undefined || (v.mask[i]?.[0] === 0 && v.mask[i]?.[1] === v.shape[i]);
   if ((a !== undefined && !full(a)) || (b !== undefined && !full(b))) return false;
-  const step = (i: Dim): Sint => (i === undefined ? 0 : v.strides[i]!);
-  const size = (i: Dim): Sint | undefined => (i === undefined ? undefined : v.shape[i]);
+  const step = (i: NodeDim): Sint => (i === undefined ? 0 : v.strides[i]!);
+  const size = (i: NodeDim): Sint | undefined => (i === undefined ? undefined : v.shape[i]);
   if (size(a) === 1 || size(b) === 1) return true;
   return b === undefined ? step(a) === 0 : step(a) === mul(step(b), v.shape[b]!);
 }
 
 /** The dims below a view that keeps, drops or repeats whole dims; undefined for one that does more. */
-function renamed(st: ShapeTracker, below: Shape, dims: Dims): Dims | undefined {
+function renamed(st: ShapeTracker, below: Shape, dims: NodeDims): NodeDims | undefined {
   const [v] = st.views;
   if (st.views.length !== 1 || v === undefined || v.mask !== undefined || v.offset !== 0) return undefined;
   const strides = stridesFor(below);

@@ -12,7 +12,7 @@ import { isLane } from "../../uop/axis.ts";
 import type { DefineLocal, Expr, Memory, Range, Reduce, Sink, Stage, UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import { MAX_RUN } from "../passes/blocksums.ts";
 import type { Target } from "../target.ts";
 import { arrayBytes } from "./keep.ts";
@@ -46,11 +46,11 @@ export const INTERCHANGE: OptRecord<"INTERCHANGE"> = {
         ),
   transform: (graph, opt, { target, index }) => ({
     ...graph,
-    sink: new Swapper(graph, opt, target, index).run(),
+    sink: new Interchanger(graph, opt, target, index).run(),
   }),
 };
 
-class Swapper {
+class Interchanger {
   readonly #arena: UOpArena;
   readonly #sink: Sink;
   readonly #opt: OptOp<"INTERCHANGE">;
@@ -62,7 +62,12 @@ class Swapper {
   #arrays = 0;
   #room: number;
 
-  constructor({ sink, arena, order }: Lowered, opt: OptOp<"INTERCHANGE">, target: Target, number: number) {
+  constructor(
+    { sink, arena, order }: KernelGraph,
+    opt: OptOp<"INTERCHANGE">,
+    target: Target,
+    number: number,
+  ) {
     this.#sink = sink;
     this.#arena = arena;
     this.#opt = opt;
@@ -86,7 +91,7 @@ class Swapper {
       if (u.op !== "REDUCE") return undefined;
       const loops = u.ranges.filter((r) => !isLane(r.axis));
       const isMeant = loops.some((r) => r.axis.of === this.#opt.reduce);
-      return isMeant ? this.#swapped(u, loops) : undefined;
+      return isMeant ? this.#interchanged(u, loops) : undefined;
     });
     if (this.#arrays === 0) this.#refuse("no sum has this reduce axis as a loop");
     return sink;
@@ -100,7 +105,7 @@ class Swapper {
   /**
    * The sums are set to zero, every iteration of the sum's own loops adds to all of them, then they are read.
    */
-  #swapped(u: Reduce, loops: readonly Range[]): Expr {
+  #interchanged(u: Reduce, loops: readonly Range[]): Expr {
     const a = this.#arena;
     const { fn, body, dtype } = u;
     const nodes = toposort<UOp>([body], (x) => x.srcs);

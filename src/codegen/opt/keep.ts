@@ -1,6 +1,6 @@
 // KEEP (memoisation between loops): a value that one loop computes at some cost, and a later loop over the
 // same elements computes again, is kept in an array between the two: the exp of a softmax is summed, then
-// divided by the sum. In go the places where lowering evaluated the kernel's ops, out come what could be kept
+// divided by the sum. In go the sites where lowering evaluated the kernel's ops, out come what could be kept
 // (for the heuristics to choose from) and the graph in which it is: a STAGE node is the array after the loop
 // that fills it. Each thread and lane has a part of its own.
 
@@ -12,38 +12,40 @@ import { add, mul, type Sint, smax } from "../../shape/symbolic.ts";
 import { isLane } from "../../uop/axis.ts";
 import type { DefineLocal, Expr, Range, Sink, UOp } from "../../uop/node.ts";
 import { substitute } from "../../uop/substitute.ts";
-import type { Lowered, Place } from "../lower/lower.ts";
+import type { KernelGraph, Site } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import type { OptDoc, OptRecord } from "./record.ts";
 
-/** A reduce as lowering met it: the dims it goes over, its loops, and where its body is evaluated. */
-export interface Home {
+/** The loops of a reduction as lowering met them: the dims they go over, and the site of the body. */
+export interface Producer {
   readonly dims: readonly number[];
   /** the number of its outermost axis, as OptOps count them */
   readonly axis: number;
   readonly ranges: readonly Range[];
-  readonly place: Place;
+  readonly site: Site;
 }
 
-/** A value that could be kept: computed in the loops of `home`, needed again at `later` places. */
+/** A value that could be kept: `producer` computes it, and the later sites `consumers` need it again. */
 export interface Keepable {
-  readonly home: Home;
+  readonly producer: Producer;
   readonly value: LazyOp;
-  readonly later: readonly Place[];
+  readonly consumers: readonly Site[];
   readonly elements: number;
 }
 
-/** Writing an element and reading it again is worth so many operations. */
+/** Writing an element and reading it again costs as much as this many operations. */
 export const KEEP_COST = 6;
 
 /** All that is worth keeping, the value of a reduce that others build on first. */
-export function findKeepable(homes: readonly Home[], places: readonly Place[]): Keepable[] {
-  return homes.flatMap((home) => {
-    if (home.place.gate !== 1) return [];
-    const later = places.filter((p) => p !== home.place && isSameButFor(home.dims, p.idx, home.place.idx));
-    const shared = [...home.place.done.keys()].filter((op) =>
-      later.some((p) => p.done.has(op) && p.done.get(op) !== home.place.done.get(op)),
+export function findKeepable(producers: readonly Producer[], sites: readonly Site[]): Keepable[] {
+  return producers.flatMap((producer) => {
+    if (producer.site.gate !== 1) return [];
+    const consumers = sites.filter(
+      (p) => p !== producer.site && isSameButFor(producer.dims, p.idx, producer.site.idx),
+    );
+    const shared = [...producer.site.done.keys()].filter((op) =>
+      consumers.some((p) => p.done.has(op) && p.done.get(op) !== producer.site.done.get(op)),
     );
     const costly = shared.filter((op) => costOf(op) > KEEP_COST);
     // what another of them is made of comes with it
@@ -56,11 +58,11 @@ export function findKeepable(homes: readonly Home[], places: readonly Place[]): 
     return costly
       .filter((op) => !parts.has(op))
       .flatMap((value): Keepable[] => {
-        const sizes = home.dims.map((d) => value.shape[d]);
+        const sizes = producer.dims.map((d) => value.shape[d]);
         if (!sizes.every((s) => typeof s === "number")) return [];
-        const computed = home.place.done.get(value);
-        const at = later.filter((p) => p.done.has(value) && p.done.get(value) !== computed);
-        return [{ home, value, later: at, elements: prod(sizes) }];
+        const computed = producer.site.done.get(value);
+        const at = consumers.filter((p) => p.done.has(value) && p.done.get(value) !== computed);
+        return [{ producer, value, consumers: at, elements: prod(sizes) }];
       });
   });
 }
@@ -95,7 +97,7 @@ export const KEEP: OptRecord<"KEEP"> = {
   takes: "reduce",
   expected: "the number of its elements",
   candidates: ({ keepable }) => {
-    const elements = new Map(keepable.map((s) => [s.home.axis, s.elements]));
+    const elements = new Map(keepable.map((k) => [k.producer.axis, k.elements]));
     return [...elements].map(([axis, n]) => ({ op: "KEEP", axis, elements: n }));
   },
   // all of them at once: a value that is kept may be made of another
@@ -104,21 +106,21 @@ export const KEEP: OptRecord<"KEEP"> = {
 };
 
 /** The graph in which the values that KEEP ops name are kept. */
-function keepValues(graph: Lowered, opts: readonly OptOp[], { name, sharedMax }: Target): Sink {
+function keepValues(graph: KernelGraph, opts: readonly OptOp[], { name, sharedMax }: Target): Sink {
   const kept = new Map<LazyOp, Keepable>();
   const loads = new Map<Expr, Expr>();
   let room = sharedMax;
   for (const o of opts) {
     if (o.op !== "KEEP") continue;
-    const named = graph.keepable.filter((c) => c.home.axis === o.axis && !kept.has(c.value));
+    const named = graph.keepable.filter((c) => c.producer.axis === o.axis && !kept.has(c.value));
     const refuse = (why: string): never => {
       throw new ArgumentError(`${showOpts([o])}: ${why}; KEEP takes the axis of a reduce and its elements`);
     };
     if (named.length === 0) refuse("no loop after this one computes anything costly of it again");
-    for (const stage of named) {
-      if (stage.elements !== o.elements) refuse(`the loop has ${stage.elements} elements`);
-      kept.set(stage.value, stage);
-      room -= keep(stage, `temp${kept.size - 1}`, loads, graph);
+    for (const keepable of named) {
+      if (keepable.elements !== o.elements) refuse(`the loop has ${keepable.elements} elements`);
+      kept.set(keepable.value, keepable);
+      room -= keep(keepable, `temp${kept.size - 1}`, loads, graph);
       if (room < 0) refuse(`${name} has room for ${sharedMax} bytes`);
     }
   }
@@ -126,36 +128,36 @@ function keepValues(graph: Lowered, opts: readonly OptOp[], { name, sharedMax }:
 }
 
 /**
- * Makes the LOADs that take the place of the value where it is needed later. Returns the bytes of the array.
+ * Makes the LOADs that take the place of the value at its consumers. Returns the bytes of the array.
  */
 function keep(
-  { home, value, later, elements }: Keepable,
+  { producer, value, consumers, elements }: Keepable,
   name: string,
   loads: Map<Expr, Expr>,
-  { arena, threads, indexes }: Lowered,
+  { arena, threads, indexes }: KernelGraph,
 ): number {
-  const computed = home.place.done.get(value);
+  const computed = producer.site.done.get(value);
   if (computed === undefined) return 0;
   // threads that would all write the same are not at the same iteration when one of them reads
-  const lanes = [...threads, ...lanesOf(computed, home)];
+  const lanes = [...threads, ...lanesOf(computed, producer)];
   const sizes = lanes.map((r) => smax(r.axis.size));
   const array = arena.local(computed.dtype, name, elements * prod(sizes));
-  const at = (place: Place): Expr =>
+  const at = (site: Site): Expr =>
     lanes.reduce(
       (index, lane, i) => arena.alu("ADD", arena.alu("MUL", index, arena.int(sizes[i]!)), lane),
-      indexes.toExpr(flat(home.dims, value, place)),
+      indexes.toExpr(flat(producer.dims, value, site)),
     );
-  const store = arena.store(array, at(home.place), computed);
-  const filled = arena.stage(array, [store], home.ranges);
-  for (const place of later) {
-    const replaced = place.done.get(value);
+  const store = arena.store(array, at(producer.site), computed);
+  const filled = arena.stage(array, [store], producer.ranges);
+  for (const site of consumers) {
+    const replaced = site.done.get(value);
     if (replaced === undefined) continue;
     const gates = [
-      place.gate === 1 ? undefined : indexes.toExpr(place.gate),
-      indexes.inBounds(flat(home.dims, value, place)),
+      site.gate === 1 ? undefined : indexes.toExpr(site.gate),
+      indexes.inBounds(flat(producer.dims, value, site)),
     ].filter((g) => g !== undefined);
     const gate = gates.length === 0 ? undefined : arena.and(gates);
-    loads.set(replaced, arena.load(filled, at(place), { gate }));
+    loads.set(replaced, arena.load(filled, at(site), { gate }));
   }
   return arrayBytes(array);
 }
@@ -165,12 +167,12 @@ export function arrayBytes({ dtype, elements }: DefineLocal): number {
   return Math.ceil((elements * dtype.base.itemsize) / 64) * 64;
 }
 
-/** Which element of the array a place means: its dims of the reduce, the last one the innermost. */
-const flat = (dims: readonly number[], value: LazyOp, { idx }: Place): Sint =>
+/** Which element of the array a site means: its dims of the reduce, the last one the innermost. */
+const flat = (dims: readonly number[], value: LazyOp, { idx }: Site): Sint =>
   dims.reduce<Sint>((at, d) => add(mul(at, value.shape[d]!), idx[d]!), 0);
 
 /** The lanes that are computed side by side while the array is filled, other than those of its own loops. */
-function lanesOf(value: Expr, home: Home): Range[] {
+function lanesOf(value: Expr, producer: Producer): Range[] {
   const free = new Map<UOp, ReadonlySet<Range>>();
   let last: ReadonlySet<Range> = new Set();
   for (const u of toposort<UOp>([value], (x) => x.srcs)) {
@@ -181,6 +183,6 @@ function lanesOf(value: Expr, home: Home): Range[] {
     last = mine;
   }
   return [...last]
-    .filter((r) => isLane(r.axis) && !home.ranges.includes(r))
+    .filter((r) => isLane(r.axis) && !producer.ranges.includes(r))
     .sort((a, b) => a.axis.id - b.axis.id);
 }

@@ -11,7 +11,7 @@ import { type Expr, isExpr, type Range, type Reduce, type Sink, type UOp } from 
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { hasUnitStride, isCollapsible } from "../analysis/strides.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { arrayBytes } from "./keep.ts";
 import { type OptOp, showOpts } from "./opts.ts";
@@ -65,7 +65,7 @@ class Packer {
   readonly #packed = new Map<UOp, Expr>();
   #room: number;
 
-  constructor({ sink, arena }: Lowered, opt: OptOp<"PACK">, target: Target) {
+  constructor({ sink, arena }: KernelGraph, opt: OptOp<"PACK">, target: Target) {
     this.#sink = sink;
     this.#arena = arena;
     this.#opt = opt;

@@ -5,7 +5,7 @@
 
 import type { Sint } from "../../shape/symbolic.ts";
 import { isLane } from "../../uop/axis.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import type { OptOp, OptOpName, Params } from "./opts.ts";
 
@@ -53,7 +53,7 @@ export interface SearchContext {
  * The part of an axis that an op takes: lanes side by side, threads of a workgroup, or lanes with
  * accumulators.
  */
-export type Part = "lanes" | "local" | "group";
+export type AxisPart = "lanes" | "local" | "group";
 
 /**
  * What people read about an OptOp. It is beside the record, not in it: a bundler leaves it out of programs.
@@ -81,28 +81,31 @@ export interface OptRecord<K extends OptOpName = OptOpName> {
   /** Why it does not apply to this axis; undefined: it does. The graph transformation may still refuse. */
   refusal?(axis: AxisState, opt: OptOp<K>, target: Target): string | undefined;
   /** What is worth a try on this kernel, which was lowered without any op. */
-  candidates(kernel: Lowered, context: SearchContext): OptOp<K>[];
+  candidates(kernel: KernelGraph, context: SearchContext): OptOp<K>[];
 
   // what it does: it takes a part of its axis, names sides of matrices, or changes the graph; the rest is for
   // linearize
-  readonly part?: Part;
+  readonly part?: AxisPart;
   /**
    * The sides of the matrices that a warp multiplies, by the number of their axis. `outputs`: how many output
    * axes.
    */
   tiles?(outputs: number, opt: OptOp<K>, target: Target): ReadonlyMap<number, number>;
-  transform?(graph: Lowered, opt: OptOp<K>, context: OptContext): Lowered;
+  transform?(graph: KernelGraph, opt: OptOp<K>, context: OptContext): KernelGraph;
 }
 
 export const recordOf = ({ optOps }: Target, name: OptOpName): OptRecord | undefined =>
   optOps.find((r) => r.name === name);
 
 /** The numbers of the axes of a kind, and their sizes where they are known. */
-export function axesOf({ axes }: Lowered, kind: "output" | "reduce"): { axis: number; size: Sint }[] {
+export function axesOf({ axes }: KernelGraph, kind: "output" | "reduce"): { axis: number; size: Sint }[] {
   return axes.filter((a) => a.kind === kind && !isLane(a)).map((a) => ({ axis: a.of, size: a.size }));
 }
 /** The same for those whose size is a constant: a search tries only these. */
-export function constantAxes(kernel: Lowered, kind: "output" | "reduce"): { axis: number; size: number }[] {
+export function constantAxes(
+  kernel: KernelGraph,
+  kind: "output" | "reduce",
+): { axis: number; size: number }[] {
   return axesOf(kernel, kind).flatMap(({ axis, size }) => (typeof size === "number" ? [{ axis, size }] : []));
 }
 
@@ -110,14 +113,17 @@ const FACTORS = [2, 3, 4, 5, 8, 16];
 const WORKGROUPS = [32, 64, 128, 256];
 
 /** Each axis of a kind with each factor that divides it. */
-export function divisions(kernel: Lowered, kind: "output" | "reduce"): { axis: number; factor: number }[] {
+export function divisions(
+  kernel: KernelGraph,
+  kind: "output" | "reduce",
+): { axis: number; factor: number }[] {
   return constantAxes(kernel, kind).flatMap(({ axis, size }) =>
     FACTORS.filter((n) => size % n === 0).map((factor) => ({ axis, factor })),
   );
 }
 /** Each axis of a kind with each size of a workgroup that it fills. */
 export function workgroups(
-  kernel: Lowered,
+  kernel: KernelGraph,
   kind: "output" | "reduce",
   target: Target,
 ): { axis: number; threads: number }[] {

@@ -14,7 +14,7 @@ import type { Axis, Expr, Load, Range, Reduce, Sink, TileNode, UOp } from "../..
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
@@ -64,7 +64,7 @@ const BANKS = 128;
  * A load as one from shared memory: the part of the buffer, and where in it which iteration of which range
  * is.
  */
-export interface Staged {
+export interface TiledLoad {
   readonly tile: TileNode;
   readonly pitches: ReadonlyMap<Range, number>;
   /** where it is before the first iteration of all: not 0 where a range goes backwards */
@@ -84,7 +84,7 @@ export interface Walk {
  * A dim of a part: elements so far apart in the buffer, and how many of them each range along it moves in an
  * iteration.
  */
-interface Dim {
+interface TileDim {
   readonly stride: number;
   readonly size: number;
   readonly walks: ReadonlyMap<Walk, number>;
@@ -92,7 +92,7 @@ interface Dim {
   readonly apart: boolean;
 }
 /** How a part lies in shared memory. */
-interface Part extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
+interface TileLayout extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
   readonly pitches: ReadonlyMap<Walk, number>;
   readonly offset: number;
   /** how often a thread reads from it for all its lanes */
@@ -100,7 +100,7 @@ interface Part extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
 }
 
 /** The graph in which the reduces over the axis that SHARED names read shared memory. */
-function shareLoads(lowered: Lowered, opt: OptOp<"SHARED">): Sink {
+function shareLoads(lowered: KernelGraph, opt: OptOp<"SHARED">): Sink {
   let count = 0;
   const sink = mapGraph(lowered.sink, lowered.arena, (u) => {
     if (u.op !== "REDUCE" || !u.ranges.some((r) => r.axis.of === opt.axis)) return undefined;
@@ -118,7 +118,7 @@ function shareLoads(lowered: Lowered, opt: OptOp<"SHARED">): Sink {
   return sink;
 }
 /** The loads of a reduce that can be shared, and the loads from shared memory that take their place. */
-function sharedLoads({ body, ranges }: Reduce, lowered: Lowered, opt: OptOp<"SHARED">): Map<UOp, UOp> {
+function sharedLoads({ body, ranges }: Reduce, lowered: KernelGraph, opt: OptOp<"SHARED">): Map<UOp, UOp> {
   const { arena, axes } = lowered;
   const threads = axes.filter(isThread);
   const loop = loopOf(ranges, opt);
@@ -130,7 +130,7 @@ function sharedLoads({ body, ranges }: Reduce, lowered: Lowered, opt: OptOp<"SHA
     );
     // what every thread reads for itself gains nothing
     if (threads.every((a) => below.has(a))) continue;
-    const found = stage(load, loop, lowered, opt.stages);
+    const found = tileOf(load, loop, lowered, opt.stages);
     if (found === undefined) continue;
     by.set(load, arena.load(found.tile, toIndex({ terms: found.pitches, k: found.offset }, arena)));
   }
@@ -162,13 +162,13 @@ type Reader = "threads" | "matrices" | "swizzled";
  * The part of its buffer that a workgroup reads by this load in an iteration of the loop; undefined where it
  * is not a box.
  */
-export function stage(
+export function tileOf(
   load: Load,
   { loop, inside }: CopyLoop,
-  { arena }: Lowered,
+  { arena }: KernelGraph,
   stages: number,
   reader: Reader = "threads",
-): Staged | undefined {
+): TiledLoad | undefined {
   const { buffer, index, gate } = load;
   if (gate !== undefined) return undefined;
   const isInner = (u: UOp): boolean =>
@@ -179,7 +179,7 @@ export function stage(
   for (const [t, stride] of terms) {
     if (t === loop) continue;
     if (t.op === "RANGE" && isInner(t) && typeof t.axis.size === "number")
-      walks.set(t, { of: t.axis.of, size: t.axis.size, stride, kind: kindOf(t.axis) });
+      walks.set(t, { of: t.axis.of, size: t.axis.size, stride, kind: walkKind(t.axis) });
     else if (toposort<UOp>([t], (x) => x.srcs).some((x) => isInner(x) || x === loop)) return undefined;
     else base.set(t, stride);
   }
@@ -187,7 +187,7 @@ export function stage(
   if (walks.size === 0 || (loop !== undefined && step === 0)) return undefined;
   const first = k + sum([...walks.values()].map((w) => Math.min(0, w.stride * (w.size - 1))));
   const others = [...base.values(), step, first];
-  const part = partOf([...walks.values()], others, elementOf(load).itemsize, reader);
+  const part = layoutOf([...walks.values()], others, elementOf(load).itemsize, reader);
   if (part === undefined) return undefined;
   const { dims, size, vector, swizzle, pitches, offset } = part;
   const tile: Tile = { dims, size, vector, swizzle, step, stages: loop === undefined ? 1 : stages };
@@ -204,12 +204,12 @@ export function stage(
  * copied. `others`: strides and offsets of what its place in the buffer is made of, which say where a copy
  * may start.
  */
-export function partOf(
+export function layoutOf(
   walks: readonly Walk[],
   others: readonly number[],
   itemsize: number,
   reader: Reader = "threads",
-): Part | undefined {
+): TileLayout | undefined {
   const dims = boxOf(walks, MAX_COPY / itemsize, reader);
   const [row, ...outer] = dims ?? [];
   if (dims === undefined || row === undefined) return undefined;
@@ -225,7 +225,7 @@ export function partOf(
   return { ...best, vector };
 }
 
-const kindOf = (a: Axis): Walk["kind"] =>
+const walkKind = (a: Axis): Walk["kind"] =>
   isLane(a) ? "lane" : a.kind === "tile" ? "tile" : isThread(a) ? "thread" : "loop";
 
 /**
@@ -233,7 +233,7 @@ const kindOf = (a: Axis): Walk["kind"] =>
  * are within what the nearer ones cover goes along the same dim: a window that moves, or a row that goes on.
  * undefined: they overlap unevenly.
  */
-function boxOf(walks: readonly Walk[], unit: number, reader: Reader): Dim[] | undefined {
+function boxOf(walks: readonly Walk[], unit: number, reader: Reader): TileDim[] | undefined {
   const dims: { stride: number; size: number; walks: Map<Walk, number>; apart: boolean; of: number }[] = [];
   for (const w of walks.toSorted((a, b) => Math.abs(a.stride) - Math.abs(b.stride))) {
     const [stride, sign] = [Math.abs(w.stride), Math.sign(w.stride)];
@@ -262,11 +262,11 @@ function boxOf(walks: readonly Walk[], unit: number, reader: Reader): Dim[] | un
  * other banks, or close together and swizzled, if rows are long and even enough.
  */
 function layOut(
-  dims: readonly Dim[],
+  dims: readonly TileDim[],
   order: readonly number[],
   itemsize: number,
   reader: Reader,
-): Omit<Part, "vector"> {
+): Omit<TileLayout, "vector"> {
   const unit = MAX_COPY / itemsize;
   const row = order.flatMap((i) => dims[i] ?? [])[0];
   const swizzle =
@@ -334,7 +334,7 @@ function countLoads(pitches: ReadonlyMap<Walk, number>, offset: number, most: nu
 }
 
 /** As many elements at once as are side by side, and start at a multiple of their number. */
-function vectorOf(row: Dim, others: readonly number[], itemsize: number): number {
+function vectorOf(row: TileDim, others: readonly number[], itemsize: number): number {
   if (row.stride !== 1) return 1;
   let vector = MAX_COPY / itemsize;
   while (vector > 1 && (row.size % vector !== 0 || others.some((s) => s % vector !== 0))) vector /= 2;

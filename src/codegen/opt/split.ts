@@ -5,7 +5,7 @@ import { ArgumentError } from "../../errors.ts";
 import { add, idiv, type Sint } from "../../shape/symbolic.ts";
 import type { Target } from "../target.ts";
 import { factorOf, type OptOp, showOpts } from "./opts.ts";
-import { type AxisState, type OptRecord, type Part, recordOf } from "./record.ts";
+import { type AxisPart, type AxisState, type OptRecord, recordOf } from "./record.ts";
 
 /**
  * How one axis of the kernel is split: its size is `rest * far * local * lanes * group * tile`, the last the
@@ -72,14 +72,14 @@ function requireApplies(record: OptRecord, o: OptOp, axis: AxisState, target: Ta
   const why = isKind ? record.refusal?.(axis, o, target) : showAxis(axis);
   if (why === undefined) return;
   throw new ArgumentError(
-    `${showOpts([o])}: ${why}; ${o.op} takes ${kindOf(record.takes === "output")} and ${record.expected}`,
+    `${showOpts([o])}: ${why}; ${o.op} takes ${axisKind(record.takes === "output")} and ${record.expected}`,
   );
 }
 
-const kindOf = (isOutput: boolean): string => (isOutput ? "an output axis" : "a reduce axis");
+const axisKind = (isOutput: boolean): string => (isOutput ? "an output axis" : "a reduce axis");
 /** What an op came to, for the text of a refusal. */
 export const showAxis = ({ number, isOutput, left }: AxisState): string =>
-  `axis ${number} is ${kindOf(isOutput)} with ${left} left`;
+  `axis ${number} is ${axisKind(isOutput)} with ${left} left`;
 
 const divides = (factor: number, left: Sint): boolean => typeof left === "number" && left % factor === 0;
 
@@ -87,7 +87,7 @@ const divides = (factor: number, left: Sint): boolean => typeof left === "number
 export function factorRefusal(
   axis: AxisState,
   factor: number,
-  part: Part,
+  part: AxisPart,
   target: Target,
 ): string | undefined {
   const { left, size, lanes, isPadded, isRagged } = axis;

@@ -14,12 +14,12 @@ import type { Expr, Range, Reduce, TileNode, UOp } from "../../uop/node.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
 import { contractionOf, rowsAndColumns } from "../analysis/contraction.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import { isExactEnough } from "./mma.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
-import { loopOf, type Staged, stage } from "./shared.ts";
+import { loopOf, type TiledLoad, tileOf } from "./shared.ts";
 
 const { uint8, uint16, uint32 } = dtypes;
 /** Elements as they lie in a word, by their size. */
@@ -54,15 +54,15 @@ export const TC: OptRecord<"TC"> = {
       cores.flatMap((c, core) => (isExactEnough(c) ? [{ op: "TC", axis, core } as const] : [])),
     );
   },
-  tiles: tileSides,
+  tiles: tensorCoreSides,
   transform(graph, opt, { opts, target }) {
     const core = target.gpu?.tensorCores[opt.core];
-    return core === undefined ? graph : new Tensors(graph, opts, opt, core, target.gpu?.warp ?? 1).run();
+    return core === undefined ? graph : new TensorCores(graph, opts, opt, core, target.gpu?.warp ?? 1).run();
   },
 };
 
 /** TC takes the last two output axes and the reduce axis that it names. */
-function tileSides(outputs: number, tc: OptOp<"TC">, { name, gpu }: Target): Map<number, number> {
+function tensorCoreSides(outputs: number, tc: OptOp<"TC">, { name, gpu }: Target): Map<number, number> {
   const core = gpu?.tensorCores[tc.core];
   if (core === undefined || outputs < 2 || tc.axis < outputs) {
     const cores = gpu?.tensorCores.map((c, i) => `${i} ${c.name}`).join(", ");
@@ -86,8 +86,8 @@ interface Operand {
   readonly fragment: Fragment;
 }
 
-class Tensors {
-  readonly #lowered: Lowered;
+class TensorCores {
+  readonly #lowered: KernelGraph;
   readonly #arena: UOpArena;
   readonly #opts: readonly OptOp[];
   readonly #tc: OptOp<"TC">;
@@ -98,7 +98,7 @@ class Tensors {
   readonly #element: Range;
 
   constructor(
-    ...[lowered, opts, tc, core, warp]: [Lowered, readonly OptOp[], OptOp<"TC">, TensorCore, number]
+    ...[lowered, opts, tc, core, warp]: [KernelGraph, readonly OptOp[], OptOp<"TC">, TensorCore, number]
   ) {
     this.#lowered = lowered;
     this.#arena = lowered.arena;
@@ -113,7 +113,7 @@ class Tensors {
     return this.#arena.int(n);
   }
 
-  run(): Lowered {
+  run(): KernelGraph {
     const { sink, axes, order } = this.#lowered;
     const nodes = toposort<UOp>([sink], (x) => x.srcs);
     const sides = nodes.filter((u) => u.op === "RANGE").filter((r) => r.axis.kind === "tile");
@@ -192,16 +192,16 @@ class Tensors {
     let read = value;
     if (shared !== undefined && value.op === "LOAD") {
       const loop = loopOf(ranges, shared);
-      const staged = (reader?: "matrices" | "swizzled"): Staged | undefined => {
-        const found = stage(value, loop, this.#lowered, shared.stages, reader);
+      const tiled = (reader?: "matrices" | "swizzled"): TiledLoad | undefined => {
+        const found = tileOf(value, loop, this.#lowered, shared.stages, reader);
         return found?.offset === 0 ? found : undefined;
       };
       for (const reader of ["swizzled", "matrices"] as const) {
-        const found = staged(reader);
+        const found = tiled(reader);
         const matrices = found && this.#matrices(operand, found);
         if (matrices !== undefined) return matrices;
       }
-      const found = staged();
+      const found = tiled();
       if (found === undefined) this.#refuse("with SHARED: an operand is not a box of its buffer");
       read = a.load(found.tile, toIndex({ terms: found.pitches, k: 0 }, a));
     }
@@ -224,7 +224,7 @@ class Tensors {
    * Each thread says where one row of one matrix starts. Four are read at once: those of a are below each
    * other, then beside; those of b beside, then of another lane.
    */
-  #matrices({ row, column, fragment }: Operand, { tile, pitches }: Staged): Expr | undefined {
+  #matrices({ row, column, fragment }: Operand, { tile, pitches }: TiledLoad): Expr | undefined {
     const a = this.#arena;
     const { itemsize } = this.#core.from;
     const isB = fragment === this.#core.b;
@@ -262,7 +262,7 @@ class Tensors {
    * once.
    */
   #place(
-    ...[tile, pitches, by, side, within]: [TileNode, Staged["pitches"], ReadonlyMap<UOp, UOp>, Range, Expr]
+    ...[tile, pitches, by, side, within]: [TileNode, TiledLoad["pitches"], ReadonlyMap<UOp, UOp>, Range, Expr]
   ): Expr | undefined {
     const a = this.#arena;
     const sum = (of: (pitch: number) => boolean): Expr => {
@@ -285,7 +285,7 @@ class Tensors {
 }
 
 /** Lanes, an even number, that are other columns of b. */
-function pairOf(side: Range, pitches: Staged["pitches"]): Range | undefined {
+function pairOf(side: Range, pitches: TiledLoad["pitches"]): Range | undefined {
   const isOther = ({ kind, of }: Range["axis"]): boolean => kind === "upcast" && of === side.axis.of;
   return [...pitches.keys()].find(({ axis }) => isOther(axis) && smax(axis.size) % 2 === 0);
 }

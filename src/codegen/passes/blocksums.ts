@@ -10,7 +10,7 @@ import type { Expr, Range, Sink, UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { tripCount } from "../analysis/loops.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 
 /**
  * As many floats are added one by one to one accumulator; more are added in blocks of the root of their
@@ -22,17 +22,17 @@ export const MAX_RUN = 4096;
 interface Blocks {
   readonly outer: readonly Range[];
   readonly inner: readonly Range[];
-  readonly split: Split | undefined;
+  readonly split: SplitRange | undefined;
 }
 /** What the index of a split range became. */
-interface Split {
+interface SplitRange {
   readonly range: Range;
   readonly index: Expr;
   /** false beyond the end, in a last block that is not full */
   readonly isInRange: Expr;
 }
 
-export function blockSums({ sink, arena }: Lowered): Sink {
+export function blockSums({ sink, arena }: KernelGraph): Sink {
   const isGroup = (r: Range): boolean => r.axis.kind === "group";
   // sums over the same ranges share their loops, so they must be cut in the same way
   const known = new Map<string, Blocks>();
@@ -79,7 +79,7 @@ function cut(ranges: readonly Range[], total: number, arena: UOpArena): Blocks {
 }
 
 /** One range as two: a divisor of its size where there is one, else the last block is not full. */
-function divide(range: Range, most: number, a: UOpArena): { blocks: Range; part: Range; split: Split } {
+function divide(range: Range, most: number, a: UOpArena): { blocks: Range; part: Range; split: SplitRange } {
   const { end } = range;
   const { of } = range.axis;
   const size = end.op === "CONST" ? Number(end.value) : undefined;

@@ -7,7 +7,7 @@ import type { DType } from "../../dtype.ts";
 import { getOrMake, range } from "../../helpers.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import { elementOf } from "../../uop/list.ts";
-import type { Expr, Load, Sink, Store, UOp } from "../../uop/node.ts";
+import { type Expr, type Load, type Sink, type Store, type UOp, withIndex } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
 import { type Affine, affine, toIndex } from "../analysis/affine.ts";
 import type { Gpu } from "../target.ts";
@@ -17,24 +17,23 @@ export function coalesce(sink: Sink, arena: UOpArena, { vectorBytes }: Gpu): Sin
   const even = mapGraph(sink, arena, (u) => {
     if (u.op !== "LOAD" && u.op !== "STORE") return undefined;
     const index = toIndex(affine(u.index, forms), arena);
-    return index === u.index ? undefined : withIndex(u, index, arena);
+    return index === u.index
+      ? undefined
+      : arena.withSrcs(
+          u,
+          withIndex(u.srcs, () => index),
+        );
   });
-  const loads = vectorLoads(even, forms, arena, vectorBytes);
+  const loads = coalescedLoads(even, forms, arena, vectorBytes);
   const read = mapGraph(even, arena, (u) => loads.get(u));
-  return arena.sink(vectorStores(read, forms, arena, vectorBytes));
-}
-
-function withIndex(u: Load | Store, index: Expr, a: UOpArena): Expr | Store {
-  if (u.op === "STORE") return a.store(u.buffer, index, u.value, u.gate);
-  const { gate, otherwise } = u;
-  return a.load(u.buffer, index, { gate, otherwise, lanes: u.dtype.count });
+  return arena.sink(coalescedStores(read, forms, arena, vectorBytes));
 }
 
 // ---- which of them are neighbours ----
 
 /** The indexes seen so far, as sums. */
 type Forms = Map<Expr, Affine>;
-interface Access<U> {
+interface OffsetAccess<U> {
   readonly u: U;
   /** the number at the end of its index */
   readonly offset: number;
@@ -43,7 +42,7 @@ interface Access<U> {
 interface Row<U> {
   readonly base: Affine;
   readonly type: DType;
-  readonly accesses: Access<U>[];
+  readonly accesses: OffsetAccess<U>[];
 }
 
 function rows<U extends Load | Store>(accesses: readonly U[], forms: Forms, a: UOpArena): Row<U>[] {
@@ -89,7 +88,7 @@ function reading(sink: Sink, arena: UOpArena): ReadonlySet<UOp> {
 }
 
 /** Each of the loads that are read together, as a lane of a vector. */
-function vectorLoads(sink: Sink, forms: Forms, a: UOpArena, vectorBytes: number): ReadonlyMap<UOp, Expr> {
+function coalescedLoads(sink: Sink, forms: Forms, a: UOpArena, vectorBytes: number): ReadonlyMap<UOp, Expr> {
   const deep = reading(sink, a);
   const loads = [...deep].filter((u) => u.op === "LOAD").filter((u) => !u.srcs.some((s) => deep.has(s)));
   const lanes = new Map<UOp, Expr>();
@@ -106,7 +105,7 @@ function vectorLoads(sink: Sink, forms: Forms, a: UOpArena, vectorBytes: number)
 }
 
 /** The stores of the sink, neighbours as one, each where the first of its lanes was. */
-function vectorStores({ stores }: Sink, forms: Forms, a: UOpArena, vectorBytes: number): Store[] {
+function coalescedStores({ stores }: Sink, forms: Forms, a: UOpArena, vectorBytes: number): Store[] {
   const scalars = stores.filter((u) => u.value.dtype.count === 1);
   const replaced = new Map<Store, Store | undefined>();
   for (const row of rows(scalars, forms, a)) {

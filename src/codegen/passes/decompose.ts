@@ -109,9 +109,9 @@ const SATURATING_CASTS = new RuleTable([
 const isPositive = (u: Expr): boolean =>
   (u.op === "CONST" && Number(u.value) > 0) || (u.op === "DEFINE_VAR" && u.variable.min > 0);
 /** A divisor that may be 0 or -1, for which division traps or is undefined. */
-const divisor = any("m", (u) => !u.dtype.isFloat && !isPositive(u));
+const unsafeDivisor = any("m", (u) => !u.dtype.isFloat && !isPositive(u));
 
-/** What a division must know of its divisor; `safe` is one that is neither 0 nor -1. */
+/** What a division must know of its unsafeDivisor; `safe` is one that is neither 0 nor -1. */
 function guard(m: Expr, a: UOpArena) {
   const { dtype } = m;
   const isZero = a.alu("CMPEQ", m, a.constant(dtype, 0));
@@ -122,13 +122,13 @@ function guard(m: Expr, a: UOpArena) {
 }
 /** Integer division as OPS says; by -1 it negates, so the smallest integer wraps. */
 const GUARDED_DIVISIONS = new RuleTable([
-  rule("n // m = 0 if m = 0, -n if m = -1", alu("IDIV", any("n"), divisor), ({ n, m }, a) => {
+  rule("n // m = 0 if m = 0, -n if m = -1", alu("IDIV", any("n"), unsafeDivisor), ({ n, m }, a) => {
     const { isZero, isMinusOne, safe } = guard(m, a);
     const quotient = a.alu("IDIV", n, safe);
     const signed = m.dtype.kind === "int" ? a.alu("WHERE", isMinusOne, a.alu("NEG", n), quotient) : quotient;
     return a.alu("WHERE", isZero, a.constant(m.dtype, 0), signed);
   }),
-  rule("n % m = 0 if m = 0 or m = -1", alu("MOD", any("n"), divisor), ({ n, m }, a) => {
+  rule("n % m = 0 if m = 0 or m = -1", alu("MOD", any("n"), unsafeDivisor), ({ n, m }, a) => {
     const { isUnsafe, safe } = guard(m, a);
     return a.alu("WHERE", isUnsafe, a.constant(m.dtype, 0), a.alu("MOD", n, safe));
   }),

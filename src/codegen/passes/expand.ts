@@ -9,15 +9,15 @@ import { isLane } from "../../uop/axis.ts";
 import { UOpMap } from "../../uop/map.ts";
 import type { Expr, Load, Reduce, Sink, Store, UOp } from "../../uop/node.ts";
 import { hasUnitStride, type Strides } from "../analysis/strides.ts";
-import type { Lowered } from "../lower/lower.ts";
+import type { KernelGraph } from "../lower/lower.ts";
 import type { Simd, Target } from "../target.ts";
 import type { Expansion } from "./expand/expansion.ts";
 import { type Lane, type LaneAxis, Lanes } from "./expand/lanes.ts";
-import { type Parts, partsOf } from "./expand/reduction.ts";
+import { type ReduceRanges, rangesOf } from "./expand/reduction.ts";
 import { scalar } from "./expand/scalar.ts";
 import { broadcast, chooseVectorAxes, vector, vectorStores } from "./expand/vector.ts";
 
-export function expand({ sink, arena, axes }: Lowered, target: Target): Sink {
+export function expand({ sink, arena, axes }: KernelGraph, target: Target): Sink {
   if (!axes.some(isLane)) return sink;
   const expander = new Expander(sink, arena, target.simd);
   return arena.sink(sink.stores.flatMap((s) => expander.stores(s)));
@@ -32,7 +32,7 @@ class Expander implements Expansion {
   readonly #scalars: UOpMap<Map<Lane, UOp>>;
   /** by their first lane */
   readonly #vectors: UOpMap<Map<Lane, Expr>>;
-  readonly #parts = new Map<Reduce, Parts>();
+  readonly #ranges = new Map<Reduce, ReduceRanges>();
   readonly #strides = new Map<LaneAxis, Strides>();
 
   constructor(sink: Sink, arena: UOpArena, simd: Simd | undefined) {
@@ -75,8 +75,8 @@ class Expander implements Expansion {
       );
   }
 
-  partsOf(u: Reduce): Parts {
-    return getOrMake(this.#parts, u, () => partsOf(u, this));
+  rangesOf(u: Reduce): ReduceRanges {
+    return getOrMake(this.#ranges, u, () => rangesOf(u, this));
   }
   readonly hasVectors = (u: Expr): boolean => this.#simd?.has(u) === true;
   readonly hasUnitStride = (access: Load | Store, along: LaneAxis): boolean => {

@@ -9,7 +9,7 @@ import { onEach } from "../../lazy/multi.ts";
 import { Device } from "../../runtime/registry.ts";
 import { type Sint, Sym } from "../../shape/symbolic.ts";
 import type { Shape } from "../../shape/view.ts";
-import { cast, counting, detach, type Element, make, placedLike, TensorCore, to, wrap } from "../core.ts";
+import { cast, counting, detach, type Element, make, placedLike, TensorHandle, to, wrap } from "../core.ts";
 import {
   add,
   bitwiseAnd,
@@ -273,11 +273,11 @@ function spaced(
   if (!Number.isInteger(steps) || steps < 0) {
     throw new ArgumentError(`${method}: steps is ${steps}, expected an integer from 0 up`);
   }
-  const given = [start, end].find((x): x is Tensor => x instanceof TensorCore);
+  const given = [start, end].find((x): x is Tensor => x instanceof TensorHandle);
   const device = options.device ?? given?.device ?? Device.DEFAULT;
   const work = workType(dtype);
   const [a, b] = [start, end].map((x) => {
-    if (!(x instanceof TensorCore)) {
+    if (!(x instanceof TensorHandle)) {
       const value = dtype.isInt ? Math.trunc(x) : x;
       return make(onEach(device, (d) => LazyBuffer.constant(d, [steps], work, value)));
     }

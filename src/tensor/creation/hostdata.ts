@@ -17,7 +17,7 @@ import { Buffer } from "../../runtime/buffer.ts";
 import { Device } from "../../runtime/registry.ts";
 import { sprod } from "../../shape/symbolic.ts";
 import type { Shape } from "../../shape/view.ts";
-import { contiguous, type Element, make, type NestedArray, TensorCore } from "../core.ts";
+import { contiguous, type Element, make, type NestedArray, TensorHandle } from "../core.ts";
 import { operandValue } from "../math/promotion.ts";
 import type { Tensor } from "../tensor.ts";
 import { checkShape, commonType, empty, type TensorOptions } from "./creation.ts";
@@ -56,7 +56,7 @@ export function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
     const x = operandValue("Tensor", data, dtype);
     return onEach(device, (d) => LazyBuffer.constant(d, [], dtype, x));
   }
-  if (data instanceof TensorCore) {
+  if (data instanceof TensorHandle) {
     throw new ArgumentError(
       "Tensor: the data is a Tensor already; use t.detach() for another name of it, t.clone() for a copy, t.cast or t.to",
     );
@@ -127,7 +127,11 @@ function fromNested(data: TensorRows, wanted: DType | undefined): HostData {
       }
     } else if (isElement(x)) flat.push(x);
     else {
-      const got = isRow(x) ? "an array" : x instanceof TensorCore ? "a Tensor (see Tensor.stack)" : typeof x;
+      const got = isRow(x)
+        ? "an array"
+        : x instanceof TensorHandle
+          ? "a Tensor (see Tensor.stack)"
+          : typeof x;
       throw new ArgumentError(
         `Tensor: ${path(depth)} is ${got}, ` +
           "expected a number, bigint or boolean, a nested array of them, or a typed array",

@@ -9,7 +9,7 @@ import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { copyTo } from "../../lazy/multi.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import type { Interval } from "../../shape/view.ts";
-import { cast, constant, counting, detach, TensorCore, wrap } from "../core.ts";
+import { cast, constant, counting, detach, TensorHandle, wrap } from "../core.ts";
 import {
   add,
   bitwiseAnd,
@@ -246,7 +246,7 @@ export function embedding(self: Tensor, weight: Tensor, options: EmbeddingOption
 export function maskedFill(self: Tensor, mask: Tensor, value: Tensor | number | bigint | boolean): Tensor {
   requireTensors("maskedFill", { mask });
   const filler =
-    value instanceof TensorCore
+    value instanceof TensorHandle
       ? cast(value, self.dtype)
       : constant(self, [], self.dtype, operandValue("maskedFill", value, self.dtype));
   if (filler.ndim > 0) {
@@ -306,7 +306,7 @@ export async function getAsync(self: Tensor, ...index: readonly Index<Tensor>[])
 /** The index with the places of its true elements for each mask. */
 export async function resolved(index: readonly Index<Tensor>[]): Promise<Index<Tensor>[]> {
   const parts = index.map(async (i): Promise<Index<Tensor>[]> => {
-    if (!(i instanceof TensorCore) || i.dtype.kind !== "bool") return [i];
+    if (!(i instanceof TensorHandle) || i.dtype.kind !== "bool") return [i];
     return unbind(await nonzero(i as Tensor), 1);
   });
   return (await Promise.all(parts)).flat();
@@ -332,7 +332,7 @@ export function plan(self: Tensor, method: string, index: readonly Index<Tensor>
       continue;
     }
     const n = self.shape[cuts.length] as number;
-    const tensor = i instanceof TensorCore ? (i as Tensor) : undefined;
+    const tensor = i instanceof TensorHandle ? (i as Tensor) : undefined;
     if (typeof i === "number") {
       cuts.push(place(self, method, i, cuts.length));
       continue;

@@ -5,7 +5,7 @@
 import { bounds, type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import type { Interval } from "../../shape/view.ts";
-import { cast, constant, contiguous, counting, detach, type Element, TensorCore, wrap } from "../core.ts";
+import { cast, constant, contiguous, counting, detach, type Element, TensorHandle, wrap } from "../core.ts";
 import {
   add,
   bitwiseAnd,
@@ -48,7 +48,7 @@ export function scatter(
   { reduce }: { reduce?: "add" | "multiply" } = {},
 ): Tensor {
   requireTensors("scatter", { index });
-  const source = src instanceof TensorCore ? src : filled(self, index.shape, src);
+  const source = src instanceof TensorHandle ? src : filled(self, index.shape, src);
   if (reduce === "add") return scatterAdd(self, dim, index, source as Tensor);
   if (reduce === "multiply") return scatterReduce(self, dim, index, source as Tensor, "prod");
   if (reduce !== undefined) {

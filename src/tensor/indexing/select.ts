@@ -7,7 +7,7 @@ import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Interval } from "../../shape/view.ts";
 import { isRecording } from "../autograd.ts";
-import { cast, constant, counting, detach, type Element, TensorCore, wrap } from "../core.ts";
+import { cast, constant, counting, detach, type Element, TensorHandle, wrap } from "../core.ts";
 import { add, bitwiseAnd, broadcastTo, eq, gt, le, mul, sub, where } from "../math/arithmetic.ts";
 import { movedim, nought, pad, ravel } from "../movement/arrange.ts";
 import {
@@ -117,7 +117,7 @@ export function indexPut(
   values: Tensor | Element,
   { accumulate = false }: PutOptions = {},
 ): Tensor {
-  const given = values instanceof TensorCore ? (values as Tensor) : filled(self, [], values);
+  const given = values instanceof TensorHandle ? (values as Tensor) : filled(self, [], values);
   if (given.dtype !== self.dtype) {
     throw new ShapeError(
       `indexPut: the values are ${given.dtype.name}, the tensor is ${self.dtype.name}; cast them first`,
@@ -275,7 +275,7 @@ export function setitem(self: Tensor, index: readonly Index<Tensor>[], value: Te
   const before = wrap(self.lazydata);
   before.requiresGrad = self.requiresGrad;
   before.context = self.context;
-  const given = value instanceof TensorCore ? cast(value, self.dtype) : filled(self, [], value);
+  const given = value instanceof TensorHandle ? cast(value, self.dtype) : filled(self, [], value);
   const made = written(before, index, given as Tensor);
   assign(self, made);
   self.requiresGrad = made.requiresGrad;
@@ -284,7 +284,7 @@ export function setitem(self: Tensor, index: readonly Index<Tensor>[], value: Te
 }
 function written(self: Tensor, index: readonly Index<Tensor>[], value: Tensor): Tensor {
   const [mask] = index;
-  if (index.length === 1 && mask instanceof TensorCore && mask.dtype.kind === "bool") {
+  if (index.length === 1 && mask instanceof TensorHandle && mask.dtype.kind === "bool") {
     return masked(self, mask as Tensor, value, false);
   }
   const { cuts, shape, tensors } = plan(self, "setitem", index);
@@ -340,13 +340,13 @@ function interleaved(
     const times = self.shape.toSpliced(at + 1, 0, repeats);
     return flatten(expand(unsqueeze(self, at + 1), times), at, at + 1);
   }
-  const size = repeats instanceof TensorCore ? repeats.size : repeats.length;
+  const size = repeats instanceof TensorHandle ? repeats.size : repeats.length;
   if (size !== n && size !== 1) {
     throw new ShapeError(
       `repeatInterleave: got ${size} counts for ${n} elements of ${showShape(self.shape)}; expected as many`,
     );
   }
-  if (!(repeats instanceof TensorCore)) {
+  if (!(repeats instanceof TensorHandle)) {
     const counts = repeats as readonly number[];
     const places = range(n).flatMap((i) => range(counts[size === 1 ? 0 : i] as number).map(() => i));
     return pick(self, at, [fromHost(self, places)]);

@@ -6,7 +6,7 @@ import { ArgumentError, DTypeError } from "../../errors.ts";
 import { type Algebra, type AluOp, opRecord } from "../../ops.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import type { Element } from "../core.ts";
-import { bitcast, cast, constant, detach, TensorCore, wrap } from "../core.ts";
+import { bitcast, cast, constant, detach, TensorHandle, wrap } from "../core.ts";
 import { expand } from "../movement/views.ts";
 import type { Tensor } from "../tensor.ts";
 
@@ -47,7 +47,7 @@ function spreadTo(
   shape = broadcastShape(method, xs),
 ): Tensor[] {
   return xs.map((x) => {
-    if (x instanceof TensorCore) return cast(broadcastTo(x, shape), type);
+    if (x instanceof TensorHandle) return cast(broadcastTo(x, shape), type);
     return constant(self, shape, type, operandValue(method, x, type));
   });
 }
@@ -323,6 +323,6 @@ export function zero(self: Tensor): Tensor {
 
 const scaled = (x: Tensor | Element, alpha: Element): Tensor | Element => {
   if (alpha === 1) return x;
-  if (x instanceof TensorCore) return mul(x, alpha);
+  if (x instanceof TensorHandle) return mul(x, alpha);
   return typeof x === "bigint" && typeof alpha === "bigint" ? x * alpha : Number(x) * Number(alpha);
 };

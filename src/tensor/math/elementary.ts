@@ -5,7 +5,7 @@ import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Element } from "../core.ts";
-import { cast, TensorCore, wrap } from "../core.ts";
+import { cast, TensorHandle, wrap } from "../core.ts";
 import type { Tensor } from "../tensor.ts";
 import {
   add,
@@ -123,7 +123,7 @@ function power(self: Tensor, y: Tensor): Tensor {
   return where(eq(y, 0), 1, where(root, NaN, signed));
 }
 export function floatPower(self: Tensor, x: Tensor | Element): Tensor {
-  const exponent = x instanceof TensorCore ? cast(x, dtypes.float64) : x;
+  const exponent = x instanceof TensorHandle ? cast(x, dtypes.float64) : x;
   return pow(cast(self, dtypes.float64), exponent);
 }
 export function rsqrt(self: Tensor): Tensor {

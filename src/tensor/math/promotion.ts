@@ -3,7 +3,7 @@
 import { bounds, type DType, dtypes, promote, resultType, type Value } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import type { Sint } from "../../shape/symbolic.ts";
-import { type Element, TensorCore } from "../core.ts";
+import { type Element, TensorHandle } from "../core.ts";
 import { describe, showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 
@@ -44,14 +44,14 @@ export function operandValue(method: string, x: Element, type: DType): Value {
 export const commonType = (method: string, xs: readonly (Tensor | Element)[]): DType =>
   resultType(
     xs.map((x) => {
-      if (!(x instanceof TensorCore)) return { dtype: elementType(x, method), rank: "number" };
+      if (!(x instanceof TensorHandle)) return { dtype: elementType(x, method), rank: "number" };
       return { dtype: x.dtype, rank: x.ndim === 0 ? "zerodim" : "dimensioned" };
     }),
   );
 
 /** The shape that all tensors broadcast to, dims aligned at the end. */
 export function broadcastShape(method: string, xs: readonly (Tensor | Element)[]): Sint[] {
-  const shapes = xs.flatMap((x) => (x instanceof TensorCore ? [x.lazydata.shape] : []));
+  const shapes = xs.flatMap((x) => (x instanceof TensorHandle ? [x.lazydata.shape] : []));
   const ndim = Math.max(...shapes.map((s) => s.length));
   const out: Sint[] = [];
   for (let i = 1; i <= ndim; i++) {

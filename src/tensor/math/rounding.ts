@@ -5,7 +5,7 @@ import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import type { Element } from "../core.ts";
-import { bitcast, cast, detach, TensorCore, wrap } from "../core.ts";
+import { bitcast, cast, detach, TensorHandle, wrap } from "../core.ts";
 import { expand, requireTensors, reshape } from "../movement/views.ts";
 import { turned } from "../reduce/reduce.ts";
 import type { Tensor } from "../tensor.ts";
@@ -262,7 +262,7 @@ function shiftable(self: Tensor, by: Tensor): Tensor {
 // ---- tensors like this one ----
 
 export function fill(self: Tensor, value: Tensor | Element): Tensor {
-  if (!(value instanceof TensorCore)) {
+  if (!(value instanceof TensorHandle)) {
     const v = operandValue("fill", value, self.dtype);
     return wrap(self.lazydata.const(v), [self], (g) => [zero(g)]);
   }

@@ -6,7 +6,7 @@ import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { concat, startsOf } from "../../lazy/concat.ts";
 import { add, type Sint } from "../../shape/symbolic.ts";
-import { cast, TensorCore, wrap } from "../core.ts";
+import { cast, TensorHandle, wrap } from "../core.ts";
 import { describe, showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import {
@@ -24,7 +24,7 @@ import {
 // ---- together ----
 
 export function cat(self: Tensor, others: Tensor | readonly Tensor[], dim = 0): Tensor {
-  const all = [self, ...(others instanceof TensorCore ? [others] : others)] as Tensor[];
+  const all = [self, ...(others instanceof TensorHandle ? [others] : others)] as Tensor[];
   if (all.some((t) => t.ndim === 0)) {
     throw new ShapeError(
       "cat: a tensor of shape [] has no dim to join along; use stack, or reshape it to [1]",
@@ -62,7 +62,7 @@ export function catAll(tensors: readonly Tensor[], dim = 0): Tensor {
   return cat(first, rest, dim);
 }
 export function stack(self: Tensor, others: Tensor | readonly Tensor[], dim = 0): Tensor {
-  const all = [self, ...(others instanceof TensorCore ? [others] : others)] as Tensor[];
+  const all = [self, ...(others instanceof TensorHandle ? [others] : others)] as Tensor[];
   const odd = all.find((t) => showShape(t.shape) !== showShape(self.shape));
   if (odd !== undefined) {
     throw new ShapeError(

@@ -6,7 +6,7 @@ import { range } from "../../helpers.ts";
 import { shard as shardBuffer } from "../../lazy/multi.ts";
 import { add, idiv, mod, type Sint, sprod, sub } from "../../shape/symbolic.ts";
 import type { Interval } from "../../shape/view.ts";
-import { placedLike, TensorCore, wrap } from "../core.ts";
+import { placedLike, TensorHandle, wrap } from "../core.ts";
 import { describe, showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 
@@ -18,7 +18,7 @@ export const shapeOf = (args: ShapeArgs): readonly Sint[] =>
 /** Complains of an argument that is not a tensor, by its name. */
 export function requireTensors(method: string, given: Readonly<Record<string, unknown>>): void {
   for (const [name, x] of Object.entries(given)) {
-    if (x instanceof TensorCore) continue;
+    if (x instanceof TensorHandle) continue;
     throw new ArgumentError(
       `${method}: ${name} is ${describe(x)}, expected a Tensor (wrap an array or a number: new Tensor(…))`,
     );

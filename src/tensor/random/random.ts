@@ -18,7 +18,7 @@ import {
   detach,
   make,
   placedLike,
-  TensorCore,
+  TensorHandle,
   wrap,
 } from "../core.ts";
 import { checkShape, leaf, type SizeArgs, sizesOf, type TensorOptions } from "../creation/creation.ts";
@@ -171,7 +171,7 @@ export function normal(
   shape?: Shape,
   options: TensorOptions = {},
 ): Tensor {
-  const tensors = [mean, std].filter((x): x is Tensor => x instanceof TensorCore);
+  const tensors = [mean, std].filter((x): x is Tensor => x instanceof TensorHandle);
   const device = options.device ?? tensors[0]?.device;
   const dtype = floatOption("normal", {
     dtype: tensors.find((t) => t.dtype.isFloat)?.dtype ?? dtypes.float32,

@@ -7,7 +7,7 @@ import { bounds, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
-import { bitcast, cast, contiguous, counting, detach, TensorCore, wrap } from "../core.ts";
+import { bitcast, cast, contiguous, counting, detach, TensorHandle, wrap } from "../core.ts";
 import { fullLike } from "../creation/creation.ts";
 import {
   add,
@@ -334,7 +334,7 @@ function quantileOf(
 }
 /** The shares as a tensor of this type: 0-d for a number. */
 function sharesOf(self: Tensor, method: string, q: number | readonly number[] | Tensor): Tensor {
-  if (q instanceof TensorCore) {
+  if (q instanceof TensorHandle) {
     if (q.ndim < 2) return cast(q, self.dtype) as Tensor;
     throw new ShapeError(`${method}: q has shape ${showShape(q.shape)}, expected a number or a vector`);
   }

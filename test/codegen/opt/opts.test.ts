@@ -377,8 +377,8 @@ describe("KEEP on random kernels", () => {
       const { axes, keepable } = prepare(item.ast, [], target);
       const want = await runKernel(item, lowered(item));
       for (let k = 0; k < 4; k++) {
-        const { home, elements } = keepable.length === 0 ? {} : r.pick(keepable);
-        if (home === undefined || elements === undefined) break;
+        const { producer, elements } = keepable.length === 0 ? {} : r.pick(keepable);
+        if (producer === undefined || elements === undefined) break;
         const others = Array.from({ length: r.int(0, 3) }, () => {
           const { of, size, kind } = r.pick(axes);
           const factors = [2, 3, 4].filter((f) => Number(size) % f === 0);
@@ -386,7 +386,7 @@ describe("KEEP on random kernels", () => {
             kind === "reduce" ? (["UNROLL", "GROUP"] as const) : (["UPCAST", "LOCAL", "THREAD"] as const);
           return opt(r.pick(op), of, factors.length === 0 ? 1 : r.pick(factors));
         });
-        const opts = [...others, opt("KEEP", home.axis, elements)];
+        const opts = [...others, opt("KEEP", producer.axis, elements)];
         const kernels = attempt(() => [
           lowered(item, opts, target),
           ...(device === "JS" ? [gridAsLoops(lowered(item, opts, gridTarget()))] : []),

@@ -9,10 +9,10 @@ import { elementOf } from "../../../uop/list.ts";
 import type { Axis, Load, Store } from "../../../uop/node.ts";
 import { affine } from "../../analysis/affine.ts";
 import { loadsOf, onlyContraction } from "../../analysis/contraction.ts";
-import type { Lowered } from "../../lower/lower.ts";
+import type { KernelGraph } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { type OptOp, type SplitName, splitBy } from "../opts.ts";
-import { partOf, type Walk } from "../shared.ts";
+import { layoutOf, type Walk } from "../shared.ts";
 import { registersOf, workgroupsByRegisters, workgroupsByRoom, workgroupThreads } from "./occupancy.ts";
 
 /** A kernel is worth the trouble where it keeps the whole machine busy for so many cycles. */
@@ -52,13 +52,13 @@ const LISTS = 4;
 const MIN_SCORE = 0.1;
 
 /** How far a factor of the products moves along each axis, by the axis's id. */
-interface Factor {
+interface StridedFactor {
   readonly strides: ReadonlyMap<number, number>;
   readonly itemsize: number;
 }
 /** What the kernel computes. */
 interface Sum {
-  readonly factors: readonly Factor[];
+  readonly factors: readonly StridedFactor[];
   readonly outputs: readonly Axis[];
   /** the outermost first */
   readonly terms: readonly Axis[];
@@ -101,18 +101,18 @@ interface Scored {
 
 /** `least`: with fewer products there are no lists. */
 export function convolutionLists(
-  lowered: Lowered,
+  lowered: KernelGraph,
   target: Target,
   gpu: Gpu,
   least: number = MIN_CYCLES * gpu.computeUnits * gpu.multiplyAddsPerCycle,
 ): OptOp[][] {
   const found = gpu.hasAsyncCopy && target.sharedMax > 0 ? sumOf(lowered, least) : undefined;
   if (found === undefined) return [];
-  return new Search(found, target, gpu).best().map(({ plan }) => listOf(plan));
+  return new ConvolutionSearch(found, target, gpu).best().map(({ plan }) => listOf(plan));
 }
 
 /** The sum of products that the kernel is all about; undefined where it is about something else. */
-function sumOf({ sink, arena, order }: Lowered, least: number): Sum | undefined {
+function sumOf({ sink, arena, order }: KernelGraph, least: number): Sum | undefined {
   const found = onlyContraction(sink, arena);
   const loads = found && loadsOf(found);
   const [store, other] = sink.stores;
@@ -123,7 +123,7 @@ function sumOf({ sink, arena, order }: Lowered, least: number): Sum | undefined 
   if (!isStatic || prod([...order, ...terms].map(sizeOf)) < least) return undefined;
   if (prod(terms.map(sizeOf)) < MIN_TERMS) return undefined;
   const stored = strides(store);
-  const factors = loads.flatMap((l): Factor[] => {
+  const factors = loads.flatMap((l): StridedFactor[] => {
     const moves = l.gate === undefined ? strides(l) : undefined;
     return moves === undefined ? [] : [{ strides: moves, itemsize: elementOf(l).itemsize }];
   });
@@ -184,7 +184,7 @@ function bankConflicts(
 const mostOf = <T extends { readonly score: number }>(all: readonly T[], n: number): T[] =>
   all.toSorted((a, b) => b.score - a.score).slice(0, n);
 
-class Search {
+class ConvolutionSearch {
   readonly #sum: Sum;
   readonly #target: Target;
   readonly #gpu: Gpu;
@@ -300,7 +300,7 @@ class Search {
 
   // ---- what it takes ----
 
-  #walks(factor: Factor, { outputs, terms, fetch }: Plan): Walks {
+  #walks(factor: StridedFactor, { outputs, terms, fetch }: Plan): Walks {
     const walks: Walk[] = [];
     const threads = new Map<Axis, Walk>();
     const others: number[] = [];
@@ -338,7 +338,7 @@ class Search {
   #body(plan: Plan): number {
     const loads = this.#sum.factors.map((f) => {
       const { walks, others } = this.#walks(f, plan);
-      const part = walks.length === 0 ? undefined : partOf(walks, others, f.itemsize);
+      const part = walks.length === 0 ? undefined : layoutOf(walks, others, f.itemsize);
       return part?.loads ?? prod(walks.filter((w) => w.kind === "lane").map((w) => w.size));
     });
     return this.#cost(plan, 2 * sum(loads));
@@ -355,7 +355,7 @@ class Search {
       const { walks, threads, others } = this.#walks(f, plan);
       const step = f.strides.get(plan.terms[plan.fetch]!.axis.id) ?? 0;
       const part =
-        step === 0 || walks.length === 0 ? undefined : partOf(walks, [...others, step], f.itemsize);
+        step === 0 || walks.length === 0 ? undefined : layoutOf(walks, [...others, step], f.itemsize);
       if (part === undefined) return undefined;
       const elements = prod(part.dims.map((d) => d.size));
       shared += part.size * f.itemsize * STAGES;

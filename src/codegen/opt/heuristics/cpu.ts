@@ -251,23 +251,23 @@ class CpuHeuristic {
     let room = Math.min(this.#arrayBytes, this.#room);
     const kept = new Set<LazyOp>();
     const axes = new Set<number>();
-    return this.#k.keepable.flatMap(({ home, value, elements }): OptOp[] => {
-      const own = home.ranges.map((r) => this.#k.number(r.axis.id));
+    return this.#k.keepable.flatMap(({ producer, value, elements }): OptOp[] => {
+      const own = producer.ranges.map((r) => this.#k.number(r.axis.id));
       // a longer sum is split into blocks, which are other loops
       const isCut = elements / factorsOf(opts, "GROUP", own) > MAX_RUN;
-      if (axes.has(home.axis) || isCut || costOf(value, kept) <= KEEP_COST) return [];
+      if (axes.has(producer.axis) || isCut || costOf(value, kept) <= KEEP_COST) return [];
       // the op names a loop: all that is worth keeping of it is kept
-      const all = this.#k.keepable.filter((s) => s.home.axis === home.axis && !kept.has(s.value));
+      const all = this.#k.keepable.filter((s) => s.producer.axis === producer.axis && !kept.has(s.value));
       const bytes = all.map((s) => {
-        const around = this.#k.around(s.home.place.done.get(s.value));
+        const around = this.#k.around(s.producer.site.done.get(s.value));
         const numbers = [...around].map((id) => this.#k.number(id));
         return s.elements * factorsOf(opts, "UPCAST", numbers) * s.value.dtype.itemsize;
       });
       room -= sum(bytes);
       if (room < 0) return [];
-      axes.add(home.axis);
+      axes.add(producer.axis);
       for (const s of all) kept.add(s.value);
-      return [{ op: "KEEP", axis: home.axis, elements }];
+      return [{ op: "KEEP", axis: producer.axis, elements }];
     });
   }
 

@@ -10,7 +10,7 @@ import type { UOpMap } from "../../../uop/map.ts";
 import type { Axis, Load, Range, Reduce, Store, UOp } from "../../../uop/node.ts";
 import { type AxisIds, freeAxes, NO_AXES } from "../../analysis/loops.ts";
 import { type Strides, strideOf } from "../../analysis/strides.ts";
-import type { Lowered } from "../../lower/lower.ts";
+import type { KernelGraph } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { factorOf, type OptOp, type SplitName, splitBy } from "../opts.ts";
 import { convolutionLists } from "./convolutions.ts";
@@ -25,7 +25,7 @@ const FEW = 16;
 /** Threads that share a sum at least: with fewer it is not worth combining what they have. */
 const MIN_SHARERS = 4;
 /** Terms that each of them has at least. */
-const MIN_TERMS = 4;
+const TERMS_PER_SHARER = 4;
 /** Elements are of four bytes, as far as registers and vectors are counted. */
 const WORD = 4;
 
@@ -66,7 +66,7 @@ const powerBelow = (n: number): number => 2 ** Math.floor(Math.log2(Math.max(1, 
 const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n)));
 
 /** The iterations of all these loops together. */
-const sizeOf = (...axes: readonly Axis[]): number => prod(axes.map((a) => smax(a.size)));
+const iterationsOf = (...axes: readonly Axis[]): number => prod(axes.map((a) => smax(a.size)));
 
 /** At most `most` parts of `size`, so that few or none of them are left over. */
 function evenly(size: number, most: number): number {
@@ -78,8 +78,8 @@ function evenly(size: number, most: number): number {
   return best;
 }
 /** The largest divisor of `size` that is at most `most`. */
-const divisor = (size: number, most: number): number =>
-  most <= 1 || size % most === 0 ? Math.max(1, most) : divisor(size, most - 1);
+const divisorUpTo = (size: number, most: number): number =>
+  most <= 1 || size % most === 0 ? Math.max(1, most) : divisorUpTo(size, most - 1);
 /** Iterations of a loop of so many that are written out together. */
 const unrolled = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
@@ -110,7 +110,7 @@ class GpuHeuristic {
   /** of the workgroup so far */
   #threads = 1;
 
-  constructor({ sink, arena, order }: Lowered, target: Target, gpu: Gpu) {
+  constructor({ sink, arena, order }: KernelGraph, target: Target, gpu: Gpu) {
     this.#target = target;
     this.#gpu = gpu;
     this.#limits = new Limits(gpu);
@@ -157,7 +157,7 @@ class GpuHeuristic {
       .reduce((n, u) => n + elementOf(u).itemsize * this.#iterations(u), 0);
   }
   #iterations(u: UOp): number {
-    return sizeOf(...this.#axesOf(u));
+    return iterationsOf(...this.#axesOf(u));
   }
   /** The axis of these along which most memory is side by side; the last of several. */
   #nearest(axes: readonly Axis[]): Axis | undefined {
@@ -179,7 +179,7 @@ class GpuHeuristic {
     if (op === "LOCAL" || op === "GROUPTOP") this.#threads *= factor;
   }
   #rest(a: Axis): number {
-    return this.#left.get(a.id) ?? sizeOf(a);
+    return this.#left.get(a.id) ?? iterationsOf(a);
   }
   #isStatic(a: Axis): boolean {
     return typeof a.size === "number";
@@ -191,7 +191,7 @@ class GpuHeuristic {
     const widest = Math.max(...near.map((u) => elementOf(u).itemsize));
     for (let width = this.#gpu.vectorBytes / widest; width > 1; width /= 2) {
       const aligned = near.filter((u) => this.#isAligned(u, a, width));
-      if (sizeOf(a) % width === 0 && aligned.length > 0) return width;
+      if (iterationsOf(a) % width === 0 && aligned.length > 0) return width;
     }
     return 1;
   }
@@ -206,7 +206,7 @@ class GpuHeuristic {
     const near = this.#nearest(this.#outer);
     if (near === undefined) return;
     // one workgroup can do it all at once: vectors would only leave threads idle
-    const tiny = sizeOf(...this.#outer) <= this.#limits.threads;
+    const tiny = iterationsOf(...this.#outer) <= this.#limits.threads;
     const vector = tiny ? 1 : this.#vector(near);
     this.#add("UPCAST", near, vector);
     const other = this.#nearest(this.#outer.filter((a) => a !== near));
@@ -236,7 +236,7 @@ class GpuHeuristic {
     const hot = this.#reduces.reduce((x, y) => (this.#work(y) > this.#work(x) ? y : x));
     const loads = toposort<UOp>([hot.body], (u) => u.srcs).filter((u) => u.op === "LOAD");
     const reused = (a: Axis): boolean => loads.some((u) => !this.#depends(u, a));
-    const axes = this.#outer.filter((a) => reused(a) && this.#isStatic(a) && sizeOf(a) > 1);
+    const axes = this.#outer.filter((a) => reused(a) && this.#isStatic(a) && iterationsOf(a) > 1);
     const near = this.#nearest(axes);
     const other = axes
       .filter(
@@ -244,23 +244,23 @@ class GpuHeuristic {
           a !== near &&
           loads.some((u) => !this.#depends(u, a) && near !== undefined && this.#depends(u, near)),
       )
-      .sort((a, b) => sizeOf(a) - sizeOf(b))
+      .sort((a, b) => iterationsOf(a) - iterationsOf(b))
       .at(-1);
     if (near === undefined || other === undefined) return false;
-    const outs = sizeOf(...this.#outer);
+    const outs = iterationsOf(...this.#outer);
     const sums = hot.ranges.map((r) => r.axis);
-    const terms = sizeOf(...sums);
+    const terms = iterationsOf(...sums);
     const { threads, tile, share, busy: wanted } = this.#limits;
     const long = terms / share;
     // a sum that is long enough is shared by many threads
     const shared = long >= MIN_SHARERS;
     const most = this.#tileSide(outs, shared ? Math.min(long, threads) : 0);
-    const size = sizeOf(near);
+    const size = iterationsOf(near);
     const few = shared && size <= tile ? size : most;
     const vector = this.#gpu.vectorBytes / WORD;
     const across = [
-      divisor(size, size % vector === 0 ? Math.min(vector, few) : few),
-      divisor(sizeOf(other), most),
+      divisorUpTo(size, size % vector === 0 ? Math.min(vector, few) : few),
+      divisorUpTo(iterationsOf(other), most),
     ] as const;
     this.#add("UPCAST", near, across[0]);
     this.#add("UPCAST", other, across[1]);
@@ -275,7 +275,7 @@ class GpuHeuristic {
     this.#fill(near, room);
     const last = sums.at(-1);
     if (last !== undefined && this.#isStatic(last)) {
-      const n = sizeOf(last);
+      const n = iterationsOf(last);
       this.#add("UNROLL", last, prod(across) * n <= UNROLLED * tile * tile && n <= tile ? n : unrolled(n));
     }
     if (helpers >= MIN_SHARERS) this.#together(sums.toReversed(), helpers);
@@ -299,7 +299,7 @@ class GpuHeuristic {
   #together(sums: readonly Axis[], helpers: number): void {
     let room = helpers;
     for (const a of sums.filter((x) => this.#isStatic(x))) {
-      const threads = divisor(this.#rest(a), Math.floor(room));
+      const threads = divisorUpTo(this.#rest(a), Math.floor(room));
       this.#add("GROUPTOP", a, threads);
       room /= threads;
     }
@@ -312,7 +312,7 @@ class GpuHeuristic {
    * Reductions whose operands are read once: by threads side by side along the rows, or along the results.
    */
   #rows(): void {
-    const outs = sizeOf(...this.#outer);
+    const outs = iterationsOf(...this.#outer);
     const reduced = [...new Set(this.#reduces.flatMap((r) => r.ranges))].map((r) => r.axis);
     const along = this.#nearest([...reduced, ...this.#inner, ...this.#outer]);
     if (along === undefined) return;
@@ -326,13 +326,13 @@ class GpuHeuristic {
     const { busy: wanted, threads } = this.#limits;
     const vector = this.#vector(along);
     if (outs / vector >= wanted) this.#add("UPCAST", along, vector);
-    const longest = Math.max(...reduced.map((a) => sizeOf(a)));
+    const longest = Math.max(...reduced.map((a) => iterationsOf(a)));
     const helpers =
-      outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), warp, powerBelow(longest / MIN_TERMS));
+      outs >= wanted ? 1 : Math.min(powerAbove(wanted / outs), warp, powerBelow(longest / TERMS_PER_SHARER));
     this.#fill(along, helpers > 1 ? warp : threads);
     for (const a of reduced) {
       const room = powerBelow(this.#limit() / this.#threads);
-      if (this.#isStatic(a)) this.#add("GROUPTOP", a, Math.min(helpers, room, powerBelow(sizeOf(a))));
+      if (this.#isStatic(a)) this.#add("GROUPTOP", a, Math.min(helpers, room, powerBelow(iterationsOf(a))));
       this.#unroll(a);
     }
   }
@@ -342,9 +342,9 @@ class GpuHeuristic {
    * over the row.
    */
   #shared(along: Axis, reduced: readonly Axis[], outs: number): void {
-    const size = sizeOf(along);
+    const size = iterationsOf(along);
     const same = (a: Axis): boolean =>
-      sizeOf(a) === size &&
+      iterationsOf(a) === size &&
       this.#isStatic(a) &&
       this.#isStatic(along) &&
       this.#position(a) === this.#position(along);
@@ -373,8 +373,8 @@ class GpuHeuristic {
   #alongside(row: readonly Axis[], reduced: readonly Axis[], outs: number): void {
     const { busy: wanted, threads } = this.#limits;
     const others = reduced.filter((x) => !row.includes(x));
-    for (const size of new Set(others.map((a) => sizeOf(a)))) {
-      const same = others.filter((a) => sizeOf(a) === size);
+    for (const size of new Set(others.map((a) => iterationsOf(a)))) {
+      const same = others.filter((a) => iterationsOf(a) === size);
       // several reductions over the same axis have the same threads, or none
       const alike = row.length === 1 || (this.#inner.length === 0 && same.length === row.length);
       const count = this.#threads;
@@ -400,7 +400,7 @@ class GpuHeuristic {
     const most = left <= atOnce ? left : unrolled(left);
     // in a small workgroup each thread has more of the registers of the compute unit
     const room = this.#threads <= threads ? 2 * maxKept : maxKept;
-    this.#add("UNROLL", a, held <= atOnce ? most : divisor(most, Math.max(1, Math.floor(room / held))));
+    this.#add("UNROLL", a, held <= atOnce ? most : divisorUpTo(most, Math.max(1, Math.floor(room / held))));
   }
   /** The position of an axis in its reduction, or among the axes that are not the grid. */
   #position(a: Axis): number {

@@ -3,12 +3,16 @@
 // are not boxes), then the next is tried, and no list at all always fits. Each target names its own
 // heuristic: cpu.ts or gpu.ts.
 
-import type { Lowered } from "../../lower/lower.ts";
+import type { KernelGraph } from "../../lower/lower.ts";
 import type { Target } from "../../target.ts";
 import type { OptOp } from "../opts.ts";
 
 /** `inPlace`: the kernel writes what it reads, so it must not compute anything twice. */
-export type Heuristic = (lowered: Lowered, target: Target, inPlace: boolean) => Iterable<readonly OptOp[]>;
+export type Heuristic = (
+  lowered: KernelGraph,
+  target: Target,
+  inPlace: boolean,
+) => Iterable<readonly OptOp[]>;
 
 export const chooseLists: Heuristic = (lowered, target, inPlace) =>
   target.heuristic(lowered, target, inPlace);

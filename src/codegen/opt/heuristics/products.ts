@@ -9,7 +9,7 @@ import { getOrMake, prod } from "../../../helpers.ts";
 import { elementOf } from "../../../uop/list.ts";
 import type { TensorCore } from "../../../uop/matrix.ts";
 import { loadsOf, onlyContraction, rowsAndColumns } from "../../analysis/contraction.ts";
-import type { Lowered } from "../../lower/lower.ts";
+import type { KernelGraph } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { isExactEnough } from "../mma.ts";
 import { factorOf, type OptOp, splitBy } from "../opts.ts";
@@ -63,7 +63,7 @@ interface Product {
   readonly others: number;
 }
 
-export function productLists(lowered: Lowered, target: Target, gpu: Gpu): OptOp[][] {
+export function productLists(lowered: KernelGraph, target: Target, gpu: Gpu): OptOp[][] {
   const product = productOf(lowered);
   if (product === undefined) return [];
   const number = gpu.tensorCores.findIndex((c) => fits(c, product));
@@ -83,7 +83,7 @@ export function productLists(lowered: Lowered, target: Target, gpu: Gpu): OptOp[
 }
 
 /** The product that the kernel is all about; undefined where it is about something else. */
-function productOf({ sink, arena, order }: Lowered): Product | undefined {
+function productOf({ sink, arena, order }: KernelGraph): Product | undefined {
   const found = onlyContraction(sink, arena);
   const loads = found && loadsOf(found);
   const [m, n] = order.slice(-2);

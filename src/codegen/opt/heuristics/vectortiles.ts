@@ -32,18 +32,18 @@ export interface Packing {
 }
 /** A way to compute a tile of results, and what it costs. */
 interface Best {
-  readonly tile: Tile;
+  readonly tile: VectorTile;
   readonly packing: Packing | undefined;
   readonly cost: number;
 }
 /** Lanes of each axis; along the axis of the vectors, vectors. */
-type Tile = ReadonlyMap<number, number>;
+type VectorTile = ReadonlyMap<number, number>;
 
 /** Lanes of an axis worth trying. */
 const AMOUNTS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
 /** Of an element, as it is computed with. */
 const itemsizeOf = (u: Access): number => (u.op === "LOAD" ? u : u.value).dtype.itemsize;
-const sizeOf = (tile: Tile): number => prod([...tile.values()]);
+const vectorsIn = (tile: VectorTile): number => prod([...tile.values()]);
 
 export class VectorTiles {
   readonly #k: LoopNest;
@@ -79,7 +79,7 @@ export class VectorTiles {
       reused.length > 0 || this.#k.isOutput(wide)
         ? Infinity
         : (this.#k.target.simd?.registers ?? 1) / (1 + this.#hot.memory.length + this.#hot.weight);
-    const tiles = this.#tiles(wide, reused).filter((t) => sizeOf(t) <= Math.max(1, most));
+    const tiles = this.#tiles(wide, reused).filter((t) => vectorsIn(t) <= Math.max(1, most));
     const found = this.packing(wide);
     const ways = tiles.map((tile) => ({ tile, packing: undefined as Packing | undefined }));
     if (found !== undefined) {
@@ -87,12 +87,12 @@ export class VectorTiles {
       // long runs are copied faster than short ones
       ways.push(...fitting.reverse().map((tile) => ({ tile, packing: found })));
     }
-    const ends = this.#ends(wide);
-    const costs = ways.map((way) => ({ ...way, cost: ends + this.#cost(way.tile, wide, way.packing) }));
+    const epilogue = this.#epilogueCost(wide);
+    const costs = ways.map((way) => ({ ...way, cost: epilogue + this.#cost(way.tile, wide, way.packing) }));
     return costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
   }
   /** What comes after a sum, for each of its iterations: lanes that are added up, or stored one by one. */
-  #ends(wide: number): number {
+  #epilogueCost(wide: number): number {
     const width = this.#k.widthOf(wide);
     const sums = this.#hot.reduce?.ranges.map((r) => this.#k.size(r.axis.id)) ?? [];
     if (!this.#k.isOutput(wide)) return (2 * width * width) / prod(sums);
@@ -101,12 +101,12 @@ export class VectorTiles {
     return (2 * width * apart.length) / prod(sums);
   }
   /** Vectors along the wide axis, and lanes of at most two others, as many as there are registers for. */
-  #tiles(wide: number, others: readonly number[]): Tile[] {
+  #tiles(wide: number, others: readonly number[]): VectorTile[] {
     const most = this.#k.target.simd?.accumulators ?? 1;
     const width = this.#k.widthOf(wide);
-    const vectors = (t: Tile): number => t.get(wide) ?? 1;
+    const vectors = (t: VectorTile): number => t.get(wide) ?? 1;
     const vectorCounts = AMOUNTS.filter((n) => n <= most && this.#k.fits(wide, n * width));
-    let tiles: { tile: Tile; size: number }[] = vectorCounts.map((n) => ({
+    let tiles: { tile: VectorTile; size: number }[] = vectorCounts.map((n) => ({
       tile: new Map([[wide, n]]),
       size: n,
     }));
@@ -128,11 +128,11 @@ export class VectorTiles {
    * Cycles for one vector of results in an iteration: arithmetic, loads or the latency of a sum, whichever is
    * longest.
    */
-  #cost(tile: Tile, wide: number, packing: Packing | undefined): number {
+  #cost(tile: VectorTile, wide: number, packing: Packing | undefined): number {
     const { simd } = this.#k.target;
     if (simd === undefined) return 0;
     const { broadcastLoads, gatherLoads } = simd;
-    const accumulators = sizeOf(tile);
+    const accumulators = vectorsIn(tile);
     let loads = 0;
     let waits = 0;
     for (const u of this.#hot.memory) {
@@ -227,7 +227,7 @@ export class VectorTiles {
     return isCollapsible(u.index, loops, sizes);
   }
   /** The size of the arrays that a tile reads packed operands from. */
-  packedBytes(tile: Tile, wide: number, { loads }: Packing): number {
+  packedBytes(tile: VectorTile, wide: number, { loads }: Packing): number {
     const lanes = (id: number): number => (tile.get(id) ?? 1) * (id === wide ? this.#k.widthOf(id) : 1);
     return [...loads].reduce((bytes, u) => {
       const axes = [...this.#k.free(u)];

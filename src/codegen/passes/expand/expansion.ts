@@ -4,7 +4,7 @@
 import type { Made, UOpArena } from "../../../uop/arena.ts";
 import type { Expr, Load, Reduce, Store, UOp } from "../../../uop/node.ts";
 import type { Lane, LaneAxis, Lanes } from "./lanes.ts";
-import type { Parts } from "./reduction.ts";
+import type { ReduceRanges } from "./reduction.ts";
 
 export interface Expansion {
   readonly arena: UOpArena;
@@ -18,7 +18,7 @@ export interface Expansion {
   /** a STORE for each lane or vector of lanes */
   stores(s: Store): Store[];
   /** what the ranges of a reduce are */
-  partsOf(u: Reduce): Parts;
+  rangesOf(u: Reduce): ReduceRanges;
   /** whether the target has the node on vectors */
   hasVectors(u: Expr): boolean;
   /** whether an access goes to neighbours in memory along the axis: it can be one vector */

@@ -10,7 +10,7 @@ import type { Expansion } from "./expansion.ts";
 import type { Lane, LaneAxis } from "./lanes.ts";
 
 /** What the ranges of a reduce are. */
-export interface Parts {
+export interface ReduceRanges {
   readonly loops: readonly Range[];
   readonly unrolled: readonly LaneAxis[];
   readonly grouped: readonly LaneAxis[];
@@ -18,7 +18,7 @@ export interface Parts {
   readonly vectorGroup: LaneAxis | undefined;
 }
 
-export function partsOf(u: Reduce, { lanes, vectorAxes, hasVectors }: Expansion): Parts {
+export function rangesOf(u: Reduce, { lanes, vectorAxes, hasVectors }: Expansion): ReduceRanges {
   const axes = u.ranges.flatMap((r) => lanes.axisOf(r) ?? []);
   const grouped = axes.filter((a) => a.axis.kind === "group");
   return {
@@ -33,7 +33,7 @@ export function partsOf(u: Reduce, { lanes, vectorAxes, hasVectors }: Expansion)
 export function reduction(u: Reduce, lane: Lane, along: LaneAxis | undefined, x: Expansion): Expr {
   const { fn, body } = u;
   const { arena, lanes } = x;
-  const { loops, unrolled, grouped, vectorGroup } = x.partsOf(u);
+  const { loops, unrolled, grouped, vectorGroup } = x.rangesOf(u);
   const vectorAxis = along ?? vectorGroup;
   const accumulators = lanes
     .combinations(
