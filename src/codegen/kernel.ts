@@ -19,7 +19,6 @@ import type { OptOp, OptOpName } from "./opt/opts.ts";
 import { recordOf } from "./opt/record.ts";
 import { type Pass, type PassContext, runPasses, timed } from "./pass.ts";
 import { blockSums } from "./passes/blocksums.ts";
-import { coalesce } from "./passes/coalesce.ts";
 import { decompose } from "./passes/decompose.ts";
 import { expand } from "./passes/expand.ts";
 import { pickOneHot } from "./passes/onehot.ts";
@@ -62,7 +61,9 @@ export const PASSES: readonly Pass[] = [
   onSink("block sums", blockSums),
   onSink("decompose", ({ sink, arena }, { target }) => decompose(sink, target, arena)),
   onSink("expand", (graph, { target }) => expand(graph, target)),
-  onSink("coalesce", ({ sink, arena }, { target: { gpu } }) => (gpu ? coalesce(sink, arena, gpu) : sink)),
+  onSink("coalesce", ({ sink, arena }, { target: { gpu, grid } }) =>
+    gpu === undefined || grid === undefined ? sink : grid.coalesce(sink, arena, gpu),
+  ),
 ];
 /** The passes before the heuristics' look at the kernel. */
 const BEFORE_OPTS = 2;

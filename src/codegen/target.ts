@@ -4,9 +4,11 @@
 import type { DType } from "../dtype.ts";
 import { DTypeError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
+import type { UOpArena } from "../uop/arena.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
-import type { UOp } from "../uop/node.ts";
+import type { Sink, UOp } from "../uop/node.ts";
+import type { Linearize } from "./linear/linearize.ts";
 import type { Heuristic } from "./opt/heuristics/index.ts";
 import type { OptRecord } from "./opt/record.ts";
 
@@ -131,12 +133,21 @@ export interface Gpu {
   fuses(dtype: DType): boolean;
 }
 
+/**
+ * What codegen does only for kernels that run as a grid of threads: GRID of linear/gridlinear.ts. It comes
+ * with the target and is not imported by codegen, so that a page that runs on WASM does not load it.
+ */
+export interface Grid {
+  readonly linearize: Linearize;
+  readonly coalesce: (sink: Sink, arena: UOpArena, gpu: Gpu) => Sink;
+}
+
 /** The limits of a place where kernels run, and what it lacks. */
 export interface Target {
   /** the device this renders for, as in DEV */
   readonly name: string;
-  /** kernels run as a grid of work items (gidx, lidx) instead of loops */
-  readonly hasLocal: boolean;
+  /** kernels run as a grid of threads in workgroups (gidx, lidx): what that takes. undefined: as loops */
+  readonly grid: Grid | undefined;
   /** where there is no grid: parts of one loop may run on several threads */
   readonly hasThreads: boolean;
   readonly globalMax: readonly number[];

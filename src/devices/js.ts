@@ -13,7 +13,7 @@ import { interpreter } from "./js/interpreter.ts";
 
 export const JSRenderer: Renderer = {
   name: "JS",
-  hasLocal: false,
+  grid: undefined,
   hasThreads: false,
   globalMax: [],
   localMax: [],

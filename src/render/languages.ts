@@ -1,6 +1,7 @@
 // The C-like languages as tables: what each calls its types, functions, address spaces and threads, and
 // the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
 
+import { GRID } from "../codegen/linear/gridlinear.ts";
 import { CPU_OPS, GRID_OPS } from "../codegen/opt/cpuops.ts";
 import { GPU_OPS } from "../codegen/opt/gpuops.ts";
 import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
@@ -398,7 +399,7 @@ export const OpenCLLanguage: CStyleLanguage = {
 
 // ---- the renderers ----
 
-type Limits = Pick<Target, "name" | "hasLocal" | "globalMax" | "localMax" | "sharedMax" | "maxBuffers">;
+type Limits = Pick<Target, "name" | "grid" | "globalMax" | "localMax" | "sharedMax" | "maxBuffers">;
 
 /** Codegen clamps casts and guards divisions for all of them: C leaves both undefined. */
 const renderer = (
@@ -412,7 +413,7 @@ const renderer = (
   saturatingCast: false,
   safeDivision: false,
   hasThreads: false,
-  optOps: limits.hasLocal ? GRID_OPS : CPU_OPS,
+  optOps: limits.grid !== undefined ? GRID_OPS : CPU_OPS,
   heuristic: cpuLists,
   core: COMMON_CORE,
   simd: undefined,
@@ -420,14 +421,15 @@ const renderer = (
   render: (name, uops) => renderCStyle(language, name, uops),
 });
 
-const GRID = 2 ** 31 - 1;
+/** workgroups along a dimension */
+const MANY_GROUPS = 2 ** 31 - 1;
 /** No kernel needs as many buffers. */
 const MANY = 500;
 
 /** C of the host, as loops, one value at a time. */
 export const ClangRenderer: Renderer<string> = renderer(
   ClangLanguage,
-  { name: "CLANG", hasLocal: false, globalMax: [], localMax: [], sharedMax: 1 << 18, maxBuffers: MANY },
+  { name: "CLANG", grid: undefined, globalMax: [], localMax: [], sharedMax: 1 << 18, maxBuffers: MANY },
   { float16: "storage", bfloat16: "bits" },
 );
 
@@ -448,8 +450,8 @@ export const MetalRenderer: Renderer<string> = renderer(
   MetalLanguage,
   {
     name: "METAL",
-    hasLocal: true,
-    globalMax: [GRID, GRID, GRID],
+    grid: GRID,
+    globalMax: [MANY_GROUPS, MANY_GROUPS, MANY_GROUPS],
     localMax: [1024, 1024, 1024],
     sharedMax: 32768,
     // the argument table of a function
@@ -461,8 +463,8 @@ const cudaRenderer = renderer(
   CUDALanguage,
   {
     name: "CUDA",
-    hasLocal: true,
-    globalMax: [GRID, 65535, 65535],
+    grid: GRID,
+    globalMax: [MANY_GROUPS, 65535, 65535],
     localMax: [1024, 1024, 64],
     sharedMax: 49152,
     // pointers in 4 KB of parameters
@@ -488,8 +490,8 @@ export const HIPRenderer: Renderer<string> = renderer(
   HIPLanguage,
   {
     name: "HIP",
-    hasLocal: true,
-    globalMax: [GRID, 65535, 65535],
+    grid: GRID,
+    globalMax: [MANY_GROUPS, 65535, 65535],
     localMax: [1024, 1024, 1024],
     sharedMax: 65536,
     maxBuffers: MANY,
@@ -504,8 +506,8 @@ export const OpenCLRenderer: Renderer<string> = renderer(
   OpenCLLanguage,
   {
     name: "OPENCL",
-    hasLocal: true,
-    globalMax: [GRID, GRID, GRID],
+    grid: GRID,
+    globalMax: [MANY_GROUPS, MANY_GROUPS, MANY_GROUPS],
     localMax: [256, 256, 256],
     sharedMax: 32768,
     // pointers in 1 KB of parameters

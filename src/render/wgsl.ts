@@ -3,6 +3,7 @@
 // casts and NaN are spelt out. bool buffers hold one byte an element, four to a word; other types narrower
 // than 32 bits (but f16, where the device has it) and 64-bit types are refused by `support`.
 
+import { GRID } from "../codegen/linear/gridlinear.ts";
 import { GRID_OPS } from "../codegen/opt/cpuops.ts";
 import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
 import { COMMON_CORE, type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
@@ -348,7 +349,7 @@ export const makeWGSLRenderer = (hasHalf: boolean): Renderer<string> => {
   const support: Readonly<Record<string, Support>> = { float16: hasHalf ? "native" : "none" };
   return {
     name: "WEBGPU",
-    hasLocal: true,
+    grid: GRID,
     hasThreads: false,
     globalMax: [65535, 65535, 65535],
     localMax: [256, 256, 64],

@@ -4,6 +4,7 @@
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
+import { GRID } from "../../src/codegen/linear/gridlinear.ts";
 import { GRID_OPS } from "../../src/codegen/opt/cpuops.ts";
 import { GPU_OPS } from "../../src/codegen/opt/gpuops.ts";
 import { gpuLists } from "../../src/codegen/opt/heuristics/gpu.ts";
@@ -128,7 +129,7 @@ export const gridTarget = (): Renderer => ({
   ...rendererOf("JS"),
   name: "GRID",
   optOps: GRID_OPS,
-  hasLocal: true,
+  grid: GRID,
   globalMax: [65535, 65535, 65535],
   localMax: [256, 256, 64],
   sharedMax: 1 << 14,

@@ -359,7 +359,7 @@ describe("structure", () => {
 test("renderers: limits and types", () => {
   const all = [ClangRenderer, MetalRenderer, CUDARenderer, HIPRenderer, OpenCLRenderer];
   expect(all.map((r) => r.name)).toEqual(["CLANG", "METAL", "CUDA", "HIP", "OPENCL"]);
-  expect(all.map((r) => r.hasLocal)).toEqual([false, true, true, true, true]);
+  expect(all.map((r) => r.grid !== undefined)).toEqual([false, true, true, true, true]);
   expect(all.map((r) => r.support(dtypes.float16))).toEqual([
     "storage",
     "native",

@@ -26,25 +26,17 @@ export interface Accumulation {
   readonly accumulator: DefineAcc;
 }
 
+/** Gives an accumulator the value that it has after the iteration. */
+export type Assign = (accumulator: DefineAcc, value: Expr) => UOp;
+
 /** The values that the accumulators get in this iteration, each handed to `assign` as soon as it is there. */
-export function accumulate<T>(
-  all: readonly Accumulation[],
-  placer: Placer,
-  pipeline: SoftwarePipeline | undefined,
-  assign: (accumulator: DefineAcc, value: Expr) => T,
-): T[] {
-  if (placer.target.gpu !== undefined) {
-    const work = all.map((a) => ({ ...a, terms: termsOf(a.reduce, placer) }));
-    if (work.some(({ terms }) => terms.some((t) => t.op === "WMMA")))
-      return matrixProducts(work, placer, pipeline).map(({ accumulator, sum }) => assign(accumulator, sum));
-  }
-  return all.map(({ reduce, accumulator }) => {
+export const accumulate = (all: readonly Accumulation[], placer: Placer, assign: Assign): UOp[] =>
+  all.map(({ reduce, accumulator }) => {
     // after the sums before it: what these placed is not taken apart
     const terms = termsOf(reduce, placer);
     const sum = terms.reduce<Expr>((x, t) => addTerm(reduce, t, x, placer), accumulator);
     return assign(accumulator, sum);
   });
-}
 
 /** What the body of a reduction adds up, if adding them one by one is better than as it stands. */
 export function termsOf({ fn, body, dtype }: Reduce, placer: Placer): readonly Expr[] {
@@ -75,25 +67,20 @@ function addTerm({ fn, dtype }: Reduce, term: Expr, sum: Expr, placer: Placer): 
   return emit.push(arena.alu(REDUCE[fn].combine, placer.place(term), sum));
 }
 
-interface Work extends Accumulation {
-  readonly terms: readonly Expr[];
-}
 /**
  * Products of matrices go lane by lane of their sums. The operands of the next lane are read before this one
- * is computed, in the last lane those of the next iteration: reading and
- * multiplying do not wait for each other.
+ * is computed, in the last lane those of the next iteration: reading and multiplying do not wait for each
+ * other. undefined: there are no such products.
  */
-function matrixProducts(
-  work: readonly Work[],
+export function matrixProducts(
+  all: readonly Accumulation[],
   placer: Placer,
   pipeline: SoftwarePipeline | undefined,
-): { readonly accumulator: DefineAcc; readonly sum: Expr }[] {
-  const sums = work.map(({ reduce, accumulator, terms }): Work & { sum: Expr } => ({
-    reduce,
-    accumulator,
-    terms,
-    sum: accumulator,
-  }));
+  assign: Assign,
+): UOp[] | undefined {
+  if (placer.target.gpu === undefined) return undefined;
+  const work = all.map((a) => ({ ...a, terms: termsOf(a.reduce, placer), sum: a.accumulator as Expr }));
+  if (!work.some(({ terms }) => terms.some((t) => t.op === "WMMA"))) return undefined;
   const lanes = Math.max(...work.map((w) => w.terms.length));
   const read = (lane: number): void => {
     for (const { terms } of work) {
@@ -108,11 +95,11 @@ function matrixProducts(
     read(lane + 1);
     if (lane === 0) pipeline?.copyAhead();
     if (lane === lanes - 1) pipeline?.readNext();
-    for (const s of sums) {
+    for (const s of work) {
       const t = s.terms[lane];
       if (t !== undefined) s.sum = addTerm(s.reduce, t, s.sum, placer);
     }
   }
   pipeline?.finish();
-  return sums;
+  return work.map(({ accumulator, sum }) => assign(accumulator, sum));
 }

@@ -26,7 +26,7 @@ export const GROUPTOP: OptRecord<"GROUPTOP"> = {
   expected: "a divisor of what is left, or up to what is left; without workgroups use GROUP",
   part: "local",
   refusal: (axis, { threads }, target) =>
-    target.hasLocal
+    target.grid !== undefined
       ? factorRefusal(axis, threads, "local", target)
       : `${target.name} does not have workgroups`,
   candidates: (kernel, { target }) =>

@@ -39,7 +39,7 @@ export const INTERCHANGE: OptRecord<"INTERCHANGE"> = {
   takes: "output",
   expected: "the reduce axis of a sum inside its loop",
   candidates: (kernel, { target }) =>
-    target.hasLocal
+    target.grid !== undefined
       ? []
       : constantAxes(kernel, "output").flatMap(({ axis }) =>
           axesOf(kernel, "reduce").map((r) => ({ op: "INTERCHANGE", axis, reduce: r.axis }) as const),
@@ -74,7 +74,7 @@ class Interchanger {
     this.#target = target;
     this.#number = number;
     this.#room = target.sharedMax;
-    if (target.hasLocal) this.#refuse(`${target.name} has a grid in place of the loop`);
+    if (target.grid !== undefined) this.#refuse(`${target.name} has a grid in place of the loop`);
     // of a loop that LOCAL made two of it is the inner one
     const axis = order.findLast((a) => a.of === opt.axis);
     const nodes = toposort<UOp>([sink], (x) => x.srcs);

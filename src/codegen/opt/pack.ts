@@ -35,7 +35,7 @@ export const PACK: OptRecord<"PACK"> = {
   takes: "output",
   expected: "nothing else",
   candidates: (kernel, { target }) =>
-    target.hasLocal ? [] : constantAxes(kernel, "output").map(({ axis }) => ({ op: "PACK", axis })),
+    target.grid !== undefined ? [] : constantAxes(kernel, "output").map(({ axis }) => ({ op: "PACK", axis })),
   transform: (graph, opt, { target, index }) => ({
     ...graph,
     sink: new Packer(graph, opt, target).run(`pack${index}_`),
@@ -74,7 +74,7 @@ class Packer {
   }
 
   run(name: string): Sink {
-    if (this.#target.hasLocal) this.#refuse(`${this.#target.name} has a grid in place of the loop`);
+    if (this.#target.grid !== undefined) this.#refuse(`${this.#target.name} has a grid in place of the loop`);
     for (const u of toposort<UOp>([this.#sink], (x) => x.srcs)) {
       if (u.op === "DEFINE_LOCAL") this.#room -= arrayBytes(u);
     }

@@ -127,7 +127,7 @@ export function workgroups(
   kind: "output" | "reduce",
   target: Target,
 ): { axis: number; threads: number }[] {
-  if (!target.hasLocal) return [];
+  if (target.grid === undefined) return [];
   return constantAxes(kernel, kind).flatMap(({ axis, size }) =>
     WORKGROUPS.filter((n) => n <= size).map((threads) => ({ axis, threads })),
   );

@@ -96,6 +96,6 @@ export function factorRefusal(
   if (divides(factor, left) && hasRoom) return undefined;
   // a grid may be wider than the axis
   const fills = typeof left !== "number" || factor <= left;
-  const overhangs = target.hasLocal && fills && !isPadded && (isRagged || part === "local");
+  const overhangs = target.grid !== undefined && fills && !isPadded && (isRagged || part === "local");
   return overhangs ? undefined : showAxis(axis);
 }

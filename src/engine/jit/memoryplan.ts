@@ -148,7 +148,8 @@ function operandsInPlace({ runner, item: { ast, outputs, inputs } }: TraceItem):
   if (runner instanceof CompiledRunner && runner.kernel.repeats) return [];
   const [out] = outputs;
   if (ast.length !== 1 || ast[0]?.op !== "STORE" || out === undefined) return [];
-  if (Device.get(out.device).renderer?.hasLocal !== false) return [];
+  const { renderer } = Device.get(out.device);
+  if (renderer === undefined || renderer.grid !== undefined) return [];
   return readInPlace(ast[0]).map((idx) => inputs[idx - 1] as Buffer);
 }
 

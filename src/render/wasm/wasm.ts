@@ -450,7 +450,7 @@ export type WasmRenderer = Renderer<Uint8Array<ArrayBuffer>>;
 
 export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => ({
   name: "WASM",
-  hasLocal: false,
+  grid: undefined,
   hasThreads: true,
   globalMax: [],
   localMax: [],

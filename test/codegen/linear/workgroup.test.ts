@@ -203,7 +203,7 @@ describe("refused", () => {
     expect(() => lowered(item, [opt("GROUPTOP", 1, 4)])).toThrow(
       /GROUPTOP\(1, threads=4\): JS does not have it; expected one of UPCAST, UNROLL, GROUP/,
     );
-    const without = { ...gpuTarget(32), hasLocal: false };
+    const without = { ...gpuTarget(32), grid: undefined };
     expect(() => lowered(item, [opt("GROUPTOP", 1, 4)], without)).toThrow(/no.* workgroups.*use GROUP/);
     expect(() => lowered(item, [opt("GROUPTOP", 0, 2)], gpuTarget(32))).toThrow(ArgumentError);
   });

@@ -3,6 +3,7 @@
 // device. It believes nothing: what it does not know, what is not mapped, not aligned, out of range or would
 // race is a fault that says so. Kernels are found by the first bytes of their code, which `compiler()` makes.
 
+import { GRID } from "../../../src/codegen/linear/gridlinear.ts";
 import { GRID_OPS } from "../../../src/codegen/opt/cpuops.ts";
 import type { Source } from "../../../src/codegen/target.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
@@ -448,7 +449,7 @@ export class MockGpu implements NVGpu {
     const js = openJS("JS");
     const { globalMax, localMax } = CUDARenderer;
     return {
-      renderer: { ...JSRenderer, name: "NV", optOps: GRID_OPS, hasLocal: true, globalMax, localMax },
+      renderer: { ...JSRenderer, name: "NV", optOps: GRID_OPS, grid: GRID, globalMax, localMax },
       compile: (name, source: Source) => {
         if (!(source.code instanceof UOpGraph)) throw new Error("mock: compiles lists of uops");
         const program = js.compile(name, source) as Program<Uint8Array>;

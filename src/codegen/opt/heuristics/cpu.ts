@@ -151,14 +151,14 @@ class CpuHeuristic {
    * time, with all sums of a part of the columns in an array. Undefined: it is something else.
    */
   #streamed(): OptOp[] | undefined {
-    const { hasLocal, hasThreads } = this.#k.target;
+    const { grid, hasThreads } = this.#k.target;
     const outputs = [...this.#hot.axes].filter((id) => this.#k.isOutput(id));
     const [wide] = outputs;
     const sums = this.#hot.reduce?.ranges ?? [];
     const last = sums.at(-1);
     if (outputs.length !== 1 || wide === undefined || sums.length !== 1) return undefined;
     if (this.#hot.reduce === undefined || last === undefined) return undefined;
-    if (this.#k.inPlace || hasLocal || this.#k.bodies.length !== 2) return undefined;
+    if (this.#k.inPlace || grid !== undefined || this.#k.bodies.length !== 2) return undefined;
     const isFar = (u: Load | Store): boolean =>
       this.#k.pattern(u, wide) === "unit" &&
       this.#tiles.wait(u) > 0 &&

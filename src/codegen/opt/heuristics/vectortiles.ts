@@ -192,10 +192,11 @@ export class VectorTiles {
     return this.#packings.get(wide);
   }
   #findPacking(wide: number): Packing | undefined {
-    const { hasLocal, hasThreads } = this.#k.target;
+    const { grid, hasThreads } = this.#k.target;
     const sums = this.#hot.reduce?.ranges.map((r) => r.axis.id) ?? [];
     const isConstant = (id: number): boolean => typeof this.#k.axes[id]?.size === "number";
-    if (sums.length === 0 || this.#k.inPlace || hasLocal || this.#k.bodies.length !== 2) return undefined;
+    if (sums.length === 0 || this.#k.inPlace || grid !== undefined || this.#k.bodies.length !== 2)
+      return undefined;
     if (!this.#k.isOutput(wide) || ![...sums, wide].every(isConstant)) return undefined;
     const outputs = [...this.#hot.axes].filter((id) => this.#k.isOutput(id) && isConstant(id));
     // threads share another loop: each of them runs all of the loop after the packing
