@@ -1,12 +1,12 @@
-// src/ -> dist/. dist/node has a bundle for each entry point of the package, split so that a device loads
-// only when it is opened: that starts fastest. dist/browser has the modules as they are, for the bundler of
-// a page: it leaves out what the page does not use. dist/bundle is the same in one piece, for a page
-// without a bundler. `npm run build` lets tsc add dist/types afterwards. It fails where a page would need a
-// `node:` module.
+// src/ -> dist/. dist/node is bundled for a short start (build/node.mjs). dist/browser has the modules as
+// they are, for the bundler of a page: it leaves out what the page does not use. dist/bundle is the same in
+// one piece, for a page without a bundler. `npm run build` lets tsc add dist/types afterwards. It fails where
+// a page would need a `node:` module.
 
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
+import { buildNode } from "./build/node.mjs";
 
 const root = join(import.meta.dirname, "..");
 rmSync(join(root, "dist"), { recursive: true, force: true });
@@ -14,9 +14,7 @@ rmSync(join(root, "dist"), { recursive: true, force: true });
 /** The entry points, out of the package's `exports`: their file below dist/node, and their source. */
 const { exports, imports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const entries = Object.values(exports)
-  .filter(
-    (entry) => typeof entry === "object" && entry.types !== undefined && entry.browser !== entry.default,
-  )
+  .filter((entry) => typeof entry === "object" && entry.default.startsWith("./dist/node/"))
   .map(({ types, default: file }) => [
     file.replace("./dist/node/", "").replace(".js", ""),
     types.replace("./dist/types/", "src/").replace(".d.ts", ".ts"),
@@ -40,41 +38,7 @@ function report(name, { outputs }) {
   console.error(`dist/${name}: ${scripts.length} files, ${(bytes / 1024).toFixed(1)} KiB`);
 }
 
-// one file for what every program loads: each more costs a start about a millisecond. The entry points are
-// lists of its names; those of the areas of Tensor have none, in Node all areas come with the package
-const forNode = {
-  ...bundled,
-  platform: "node",
-  target: "node20",
-  external: ["koffi"],
-  minifyWhitespace: true, // names stay, for stack traces
-  minifySyntax: true,
-};
-const namesOf = async (source) => {
-  const { metafile } = await build({ ...forNode, entryPoints: [source], outdir: "names", write: false });
-  return Object.values(metafile.outputs).find(({ entryPoint }) => entryPoint === source).exports;
-};
-const node = await build({
-  ...forNode,
-  stdin: {
-    contents: 'export * from "./index.ts"; export * as render from "./render/index.ts";',
-    resolveDir: join(root, "src"),
-    sourcefile: "main.ts",
-  },
-  entryNames: "main",
-  outdir: "dist/node",
-});
-for (const [file, source] of entries) {
-  const names = (await namesOf(source)).join(", ");
-  const texts = {
-    index: `export { ${names} } from "./main.js";\n`,
-    nn: `import { nn } from "./main.js";\nexport const { ${names} } = nn;\n`,
-    render: `import { render } from "./main.js";\nexport const { ${names} } = render;\n`,
-  };
-  mkdirSync(dirname(join(root, `dist/node/${file}`)), { recursive: true });
-  writeFileSync(join(root, `dist/node/${file}.js`), texts[file] ?? 'import "../main.js";\n');
-}
-report("node", node.metafile);
+report("node", await buildNode({ root, out: "dist/node", bundled, entries }));
 
 const bundle = await build({
   ...bundled,

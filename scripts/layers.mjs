@@ -13,7 +13,7 @@ const MAY_IMPORT = {
   leaves: [],
   shape: [],
   lazy: ["shape", "runtime"],
-  tensor: ["shape", "lazy", "runtime", "engine"],
+  tensor: ["shape", "lazy", "runtime", "engine", "host/rest.ts"],
   schedule: ["shape", "lazy", "runtime"],
   uop: ["shape"],
   // the AST is what schedule hands over, and codegen rewrites it

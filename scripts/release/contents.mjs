@@ -8,7 +8,7 @@ const ALLOWED = [
   /^docs\/(?:[\w-]+\/)*[\w-]+\.md$/,
   /^docs\/tour\.ts$/,
   /^examples\/(?:[\w-]+\/)*[\w-]+\.(?:ts|html)$/,
-  /^dist\/(?:node|browser)\/(?:[\w-]+\/)*[\w.-]+\.js(?:\.map)?$/,
+  /^dist\/(?:node|browser|bundle)\/(?:[\w-]+\/)*[\w.-]+\.c?js(?:\.map)?$/,
   /^dist\/types\/(?:[\w-]+\/)*[\w-]+\.d\.ts$/,
 ];
 

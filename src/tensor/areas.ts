@@ -1,7 +1,7 @@
 // Areas of Tensor that a page loads only if it asks for them. The class has their methods, and finds the
 // functions here: `import "gradloom/conv"` puts those of an area in place, `import "gradloom/all"` puts
-// all. In Node all of them come with the package (node.ts), in a page none (browser.ts); `#tensor/ondemand`
-// is one of the two.
+// all. In a page none is there by itself (browser.ts); in Node all are, with src/ from the start (node.ts),
+// in the built package from the first use (built.ts). `#tensor/ondemand` is one of the three.
 
 import { ArgumentError } from "../errors.ts";
 
@@ -20,7 +20,13 @@ const loaded: { -readonly [K in keyof Areas]?: Areas[K] } = {};
 export function install<K extends keyof Areas>(name: K, functions: Areas[K]): void {
   loaded[name] = functions;
 }
+let loadAll: (() => void) | undefined;
+/** Where code can be loaded at once, `area` does so when one is missing. */
+export function loadWith(load: () => void): void {
+  loadAll = load;
+}
 export function area<K extends keyof Areas>(name: K): Areas[K] {
+  if (loaded[name] === undefined) loadAll?.();
   const found = loaded[name];
   if (found !== undefined) return found;
   throw new ArgumentError(

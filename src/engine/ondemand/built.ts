@@ -1,0 +1,10 @@
+// What few programs need, in the built package of Node: node.ts itself, loaded on first use.
+
+import { rest } from "../../host/rest.ts";
+
+const engine = (): typeof import("./node.ts") => rest<{ engine: typeof import("./node.ts") }>().engine;
+
+export const searchKernel: ReturnType<typeof engine>["searchKernel"] = (...args) =>
+  engine().searchKernel(...args);
+export const logGraph: ReturnType<typeof engine>["logGraph"] = (outs) => engine().logGraph(outs);
+export const showSource: ReturnType<typeof engine>["showSource"] = (...args) => engine().showSource(...args);

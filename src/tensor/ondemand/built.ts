@@ -1,0 +1,6 @@
+// The built package in Node: the first method of any area loads all of them.
+
+import { rest } from "../../host/rest.ts";
+import { loadWith } from "../areas.ts";
+
+loadWith(rest);
