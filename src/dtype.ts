@@ -29,7 +29,10 @@ type ArrayType = {
   readonly BYTES_PER_ELEMENT: number;
 };
 
-/** A scalar type, or `count` lanes of it. `alias` is the C-like name that listings print. */
+/**
+ * A scalar type, or `count` lanes of it. `alias` is what listings print after `dtypes.`: `float`, or
+ * `int.vec(4)`, which is not `int4`.
+ */
 export class DType {
   readonly name: string;
   readonly alias: string;
@@ -84,7 +87,7 @@ export class DType {
     if (v === undefined) {
       v = new DType(
         `${this.name}x${count}`,
-        `${this.alias}${count}`,
+        `${this.alias}.vec(${count})`,
         this.kind,
         this.bits * count,
         this.storage,

@@ -77,6 +77,10 @@ describe("the types", () => {
     expect(PtrDType(float32)).not.toBe(PtrDType(float32, true));
     expect(PtrDType(float32, true).local).toBe(true);
   });
+  test("each type prints as itself alone", () => {
+    const printed = [dtypes.int32, dtypes.int32.vec(4), dtypes.int4, float32.vec(8)].map(String);
+    expect(printed).toEqual(["dtypes.int", "dtypes.int.vec(4)", "dtypes.int4", "dtypes.float.vec(8)"]);
+  });
   test("kinds", () => {
     expect(dtypes.all.filter((d) => d.isFloat)).toEqual([float16, bfloat16, float32, float64]);
     expect(dtypes.all.filter((d) => d.isBig)).toEqual([int64, uint64]);

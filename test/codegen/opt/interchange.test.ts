@@ -97,7 +97,8 @@ describe("what it does", () => {
     const inArray = [...opsIn(kernel, "LOAD"), ...opsIn(kernel, "STORE")].filter(
       (u) => u.srcs[0]?.op === "DEFINE_LOCAL",
     );
-    for (const u of inArray) expect(String((u.op === "LOAD" ? u : u.srcs[2])?.dtype)).toBe("dtypes.float4");
+    for (const u of inArray)
+      expect(String((u.op === "LOAD" ? u : u.srcs[2])?.dtype)).toBe("dtypes.float.vec(4)");
   });
   test("is refused where there is no such loop, no room, a grid, or a sum that goes in blocks", async () => {
     const item = await lastItem(x(8, 12).matmul(x(12, 6)));

@@ -107,7 +107,7 @@ describe("what it does", () => {
       );
       expect(opsIn(tiled, "DEFINE_LOCAL")[0]?.arg).toEqual(["pack0_0", 96]);
       const reads = opsIn(tiled, "LOAD").filter((u) => u.buffer.op === "DEFINE_LOCAL");
-      expect(reads.map((u) => String(u.dtype))).toEqual(["dtypes.float4", "dtypes.float4"]);
+      expect(reads.map((u) => String(u.dtype))).toEqual(["dtypes.float.vec(4)", "dtypes.float.vec(4)"]);
     }
   });
   test("what is done to an operand is done before it is copied", async () => {

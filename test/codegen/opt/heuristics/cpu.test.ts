@@ -66,9 +66,9 @@ describe("what it chooses", () => {
     const product = empty(128, 256).matmul(empty(64, 256).T);
     const biased = product.add(empty(64)).mul(empty(64)).relu();
     const types = (t: Tensor) => opsIn(kernelOf(t), "DEFINE_ACC").map((u) => String(u.dtype));
-    expect(new Set(types(product))).toEqual(new Set(["dtypes.float4"]));
+    expect(new Set(types(product))).toEqual(new Set(["dtypes.float.vec(4)"]));
     expect(types(biased)).toEqual(types(product));
-    const loads = opsIn(kernelOf(biased), "LOAD").filter((u) => String(u.dtype) === "dtypes.float4");
+    const loads = opsIn(kernelOf(biased), "LOAD").filter((u) => String(u.dtype) === "dtypes.float.vec(4)");
     expect(loads.length).toBeGreaterThanOrEqual(4);
   });
   test("a sum of columns: vectors along the columns; a sum of rows: along the sum", () => {
@@ -80,7 +80,7 @@ describe("what it chooses", () => {
     expect([named(k, "UPCAST"), named(k, "GROUP")]).toEqual([1, 2]);
     expect(k.globalSize).toEqual([512]);
     expect(k.opts).toContainEqual({ op: "KEEP", axis: 3, elements: 1024 });
-    expect(new Set(opsIn(k, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float4"]));
+    expect(new Set(opsIn(k, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float.vec(4)"]));
   });
   test("the exp of x - max(x) is known not to be of anything above 0; that of other differences is not", () => {
     // the general form halves the exponent
@@ -173,17 +173,19 @@ describe("what it chooses", () => {
     const renderer = clangRenderer({ widths: [8, 4], accumulators: 24, registers: 32, fused: true });
     const stored = (t: Tensor): string[] =>
       opsIn(toFastKernel(astOf(t), renderer, false), "STORE").map((u) => String(u.srcs[2]?.dtype));
-    expect(new Set(stored(empty(64, 16).T.contiguous().add(1)))).toEqual(new Set(["dtypes.float8"]));
+    expect(new Set(stored(empty(64, 16).T.contiguous().add(1)))).toEqual(new Set(["dtypes.float.vec(8)"]));
     // two of eight would be a waste of 60 %, three of four are one of 20 %
-    expect(new Set(stored(empty(64, 10).add(empty(64, 1))))).toEqual(new Set(["dtypes.float4"]));
+    expect(new Set(stored(empty(64, 10).add(empty(64, 1))))).toEqual(new Set(["dtypes.float.vec(4)"]));
     const sums = toFastKernel(astOf(empty(64, 20).sum(1)), renderer, false);
-    expect(new Set(opsIn(sums, "LOAD").map((u) => String(u.dtype)))).toEqual(new Set(["dtypes.float4"]));
+    expect(new Set(opsIn(sums, "LOAD").map((u) => String(u.dtype)))).toEqual(
+      new Set(["dtypes.float.vec(4)"]),
+    );
   });
   test("where four does not divide the size, the last vector overlaps the one before", () => {
     const ast = astOf(empty(37, 41).add(1));
     const k = toFastKernel(ast, WASMRenderer, false);
     expect(named(k, "PADTO")).toBe(1);
-    expect(opsIn(k, "LOAD").map((u) => String(u.dtype))).toEqual(["dtypes.float4"]);
+    expect(opsIn(k, "LOAD").map((u) => String(u.dtype))).toEqual(["dtypes.float.vec(4)"]);
     // x += 1 would add twice there
     const own = toFastKernel(ast, WASMRenderer, true);
     expect(own.opts).toEqual([]);
