@@ -18,7 +18,7 @@ import {
   resultDType,
 } from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
-import { canonicalize } from "../runtime/registry.ts";
+import { canonicalize, Device } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
@@ -30,7 +30,6 @@ export type CustomFn = (buffers: readonly Buffer[]) => void;
 export type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
 
 let nextId = 0;
-const onlyHolds = (device: string): boolean => /^(?:EXT|DISK)(?:$|:)/.test(device);
 /** How many nodes exist so far: a lower id means an older node. */
 export const nodesMade = (): number => nextId;
 
@@ -362,7 +361,7 @@ export class LazyBuffer {
   }
   /** EXT and DISK hold bytes and compute nothing. */
   get onlyHolds(): boolean {
-    return onlyHolds(this.device);
+    return !Device.computes(this.device);
   }
 
   /** The same values in row-major order in memory of their own. */
@@ -386,7 +385,7 @@ export class LazyBuffer {
     if (to === this.device) return this;
     const constant = this.isUnrealizedConst;
     // a constant is created on the target device, unless that is a file or a host array: these need bytes
-    if (constant && !onlyHolds(to) && !this.st.views.some((v) => v.mask)) {
+    if (constant && Device.computes(to) && !this.st.views.some((v) => v.mask)) {
       return LazyBuffer.constant(to, this.shape, this.dtype, this.base.arg as Value);
     }
     const src = constant ? this.contiguous() : this.isWhole ? this : this.#slice();

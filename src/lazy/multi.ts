@@ -157,7 +157,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     const [to] = devicesOf(device) as readonly [string];
     const own = this.#parts.find((p) => p.device === to);
     if (this.sharding === undefined) return own ?? (this.#parts[0] as LazyBuffer).copyToDevice(to);
-    if (!/^(?:EXT|DISK)(?:$|:)/.test(to)) return this.#gatherer(this.shape.map((d) => [0, d]))(to);
+    if (Device.computes(to)) return this.#gatherer(this.shape.map((d) => [0, d]))(to);
     return this.gathered.copyToDevice(to);
   }
 

@@ -228,8 +228,8 @@ export const tensorOn = (buffer: Buffer, shape: readonly number[]): Tensor =>
 /** The elements as they are in memory, in row-major order: float16 stays float16. */
 export async function bytesOf(t: Tensor): Promise<Uint8Array> {
   const lb = t.lazydata.gathered;
-  const whole = lb.device.startsWith("DISK") ? lb : lb.contiguous();
-  const host = lb.device === "EXT" ? whole : whole.copyToDevice("EXT");
+  const whole = Device.storageOf(lb.device) === "file" ? lb : lb.contiguous();
+  const host = Device.storageOf(lb.device) === "array" ? whole : whole.copyToDevice("EXT");
   await realize([host]);
   return (await runAsync(host.buffer.read())).subarray(0, t.dtype.bytesFor(t.size));
 }

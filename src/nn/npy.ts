@@ -72,7 +72,7 @@ async function readArray(source: ByteSource, device: string | undefined): Promis
   }
   const array = tensorOn(held(at, prod(shape), dtype), stored);
   // a file cannot be read in another order: such an array is moved at once
-  const stays = array.device !== "EXT" && !columns ? undefined : Device.DEFAULT;
+  const stays = Device.storageOf(array.device) !== "array" && !columns ? undefined : Device.DEFAULT;
   const to = device ?? stays;
   const moved = to === undefined ? array : array.to(to);
   return columns ? moved.permute(shape.map((_, i) => shape.length - 1 - i)) : moved;

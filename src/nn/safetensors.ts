@@ -83,7 +83,8 @@ export async function safeLoad(source: Source, options: SafeLoadOptions = {}): P
       ]) => [header.start + a, header.start + b] as const,
     );
     const held = await bytes.hold(spans, header.end);
-    const device = options.device ?? (bytes.device === "EXT" ? Device.DEFAULT : undefined);
+    const device =
+      options.device ?? (Device.storageOf(bytes.device) === "array" ? Device.DEFAULT : undefined);
     return Object.fromEntries(
       entries.map(([name, { dtype, shape, offsets }]) => {
         const t = tensorOn(held(header.start + offsets[0], prod(shape), dtype), shape);

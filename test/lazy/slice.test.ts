@@ -4,8 +4,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSchedule, Tensor } from "gradloom";
+import { createSchedule, Device, Tensor } from "gradloom";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import * as ext from "../../src/devices/ext.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -29,6 +30,16 @@ test("parts of a file that nothing has read yet", async () => {
   ]);
   expect(await file.shrink([[0, 2]]).tolist()).toEqual([1, 2]);
   expect(await file.to("WASM").tolist()).toEqual([1, 2, 3, 4, 5, 6]);
+});
+
+test("whether a device computes is said where it is registered, not by its name", async () => {
+  Device.register({ SHELF: { storage: "array", load: () => ext } });
+  const host = new Tensor([1, 2, 3, 4], { device: "SHELF" });
+  expect(host.lazydata.onlyHolds).toBe(true);
+  const part = host.shrink([[1, 3]]).to("WASM");
+  expect(opsOf(part).slice(-1)).toEqual(["COPY"]);
+  expect(opsOf(part)).not.toContain("STORE");
+  expect(await part.tolist()).toEqual([2, 3]);
 });
 
 test("a part of a host array: one copy, no kernel", async () => {
