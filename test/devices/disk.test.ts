@@ -290,7 +290,7 @@ describe("NULL", () => {
     expect(recorded).toHaveLength(1);
     const beyond = Tensor.empty([100_000, 100_000], { device: "NULL" }).add(1);
     await expect(beyond.realize()).rejects.toThrow(
-      /10000000000 elements is indexed with 32 bits; split the tensor/,
+      /10000000000 elements cannot be indexed with 32 bits; split the tensor/,
     );
     expect(recorded[0]?.source).toContain("40000");
   });

@@ -711,7 +711,7 @@ describe("what is refused", () => {
     p.shard_(TWO);
     p.square().sum().backward();
     await expect(optimizer.step()).rejects.toThrow(
-      /is on WASM:1,WASM:2, its state on WASM; make the optimizer after/,
+      /is on WASM:1,WASM:2, its state on WASM; create the optimizer after moving/,
     );
   });
 });
