@@ -95,6 +95,8 @@ export interface GpuCycles {
 
 /** A target with workgroups: the figures of the machine by which the heuristics choose. */
 export interface Gpu {
+  /** the instruction set, e.g. sm_90: what a search found holds for the same one only */
+  readonly arch: string;
   /** threads that run in step and exchange values without memory (SHFL); 1: none do */
   readonly warp: number;
   /** the widest load or store of one thread, in bytes */

@@ -7,7 +7,7 @@ import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
 import { parseOpts } from "../codegen/opt/list.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
-import type { Renderer } from "../codegen/target.ts";
+import type { Renderer, Target } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";
 import { Buffer } from "../runtime/buffer.ts";
@@ -54,9 +54,18 @@ export function* searchKernel(
 function keyOf(
   ...[ast, device, renderer, inPlace, width]: [readonly LazyOp[], Compiled, Renderer, boolean, number]
 ) {
-  const { simd } = renderer;
-  const facts = [kindOf(device.name), renderer.name, simd?.widths.join(), inPlace, width];
-  return `gradloom 2|${facts.join("|")}|${astKey(ast)}`;
+  const facts = [kindOf(device.name), inPlace, width, env.ALLOW_TF32, identityOf(renderer)];
+  return `gradloom 3|${facts.join("|")}|${astKey(ast)}`;
+}
+/** All figures of a target, as text: a list that is fast on one GPU may not even fit another. */
+function identityOf(target: Target): string {
+  const named = (list: readonly { readonly name: string }[] = []) => list.map(({ name }) => name);
+  const { optOps, gpu } = target;
+  return JSON.stringify({
+    ...target,
+    optOps: named(optOps),
+    gpu: { ...gpu, tensorCores: named(gpu?.tensorCores) },
+  });
 }
 
 class Search {

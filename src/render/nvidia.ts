@@ -48,6 +48,7 @@ export type Queried = Pick<Gpu, "computeUnits"> &
 export function nvidiaGpu(capability: number, queried: Queried): Gpu {
   const [, found = VOLTA] = GENERATIONS.findLast(([from]) => capability >= from) ?? [];
   return {
+    arch: `sm_${capability}`,
     warp: 32,
     vectorBytes: 16,
     transactionBytes: 128,

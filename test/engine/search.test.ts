@@ -6,9 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { clearKernelCache, createSchedule, Device, Tensor, withEnv } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { prepare } from "../../src/codegen/kernel.ts";
 import type { Renderer } from "../../src/codegen/target.ts";
 import { searchKernel } from "../../src/engine/search.ts";
 import { runAsync } from "../../src/helpers.ts";
+import { nvidiaGpu } from "../../src/render/nvidia.ts";
 
 let folder: string;
 let device: Awaited<ReturnType<typeof Device.open>>;
@@ -47,6 +49,27 @@ describe("BEAM", () => {
     expect(compile).toHaveBeenCalledTimes(1);
     compile.mockRestore();
   });
+  test("finds nothing where tf32 is allowed and was not, or the target has other figures", async () => {
+    const x = Tensor.empty([24, 40]).matmul(Tensor.empty([40, 12]));
+    const ast = createSchedule([x.lazydata]).at(-1)?.ast ?? [];
+    const renderer = device.renderer as Renderer;
+    const compile = vi.spyOn(device, "compile");
+    const searches = async (target: Renderer, allow = 0): Promise<boolean> => {
+      compile.mockClear();
+      const settings = { CACHE: folder, BEAM_SECONDS: 0, ALLOW_TF32: allow };
+      await withEnv(settings, () => runAsync(searchKernel(ast, device, target, false, 1)));
+      return compile.mock.calls.length > 0;
+    };
+    const core = { ...renderer.core, l2Bytes: 1 << 21 };
+    const hopper = { ...renderer, gpu: nvidiaGpu(90, { computeUnits: 132 }) };
+    const others = [{ ...renderer, core }, hopper, { ...hopper, gpu: { ...hopper.gpu, arch: "sm_100" } }];
+    expect(await searches(renderer)).toBe(true);
+    expect(await searches(renderer)).toBe(false);
+    expect(await searches(renderer, 1)).toBe(true);
+    for (const other of others) expect(await searches(other)).toBe(true);
+    expect(await searches(renderer)).toBe(false);
+    compile.mockRestore();
+  });
   test.each([
     ["no JSON", "{{"],
     ["no list", "7"],
@@ -77,17 +100,19 @@ describe("BEAM", () => {
   });
   test("stops when a round gains nothing", async () => {
     const fixed = { run: async () => 0.001 } as unknown as Awaited<ReturnType<typeof device.compile>>;
-    const { renderer } = device;
+    const renderer = device.renderer as Renderer;
     const x = Tensor.empty([24, 40]).matmul(Tensor.empty([40, 12]));
     const ast = createSchedule([x.lazydata]).at(-1)?.ast ?? [];
     const compile = vi.spyOn(device, "compile").mockReturnValue(fixed);
-    const search = searchKernel(ast, device, renderer as Renderer, false, 1);
+    const search = searchKernel(ast, device, renderer, false, 1);
     await withEnv({ CACHE: "0", BEAM_SECONDS: 1000 }, () => runAsync(search));
     const lists = new Set(compile.mock.calls.map(([, source]) => String(source.code)));
     compile.mockRestore();
     // two starts, then one round of single ops on the best of them
+    const plain = prepare(ast, [], renderer);
+    const ops = renderer.optOps.flatMap((op) => op.candidates(plain, { target: renderer, inPlace: false }));
     expect(lists.size).toBeGreaterThan(10);
-    expect(lists.size).toBeLessThan(2 + 40);
+    expect(lists.size).toBeLessThanOrEqual(2 + ops.length);
   });
   test("shows a person at a terminal how far it is, and clears the line", async () => {
     const isTTY = process.stderr.isTTY;

@@ -71,6 +71,12 @@ function tensorCoreSides(outputs: number, tc: OptOp<"TC">, { name, gpu }: Target
         (cores || "it has none"),
     );
   }
+  if (!isExactEnough(core)) {
+    throw new ArgumentError(
+      `${showOpts([tc])}: ${core.name} ignores the last ${core.ignored} bits of its factors; expected a tensor core ` +
+        "that is exact. Set ALLOW_TF32=1, or leave TC out",
+    );
+  }
   return new Map([
     [outputs - 2, core.m],
     [outputs - 1, core.n],

@@ -2,14 +2,15 @@
 // one step (TC), run by JS. Small integers make every sum exact, so that the order in which a step adds does
 // not matter: results equal those of loops.
 
-import { ArgumentError, dtypes, Tensor } from "gradloom";
+import { ArgumentError, dtypes, Tensor, withEnv } from "gradloom";
 import { CUDARenderer } from "gradloom/render";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Kernel, toFastKernel } from "../../../src/codegen/kernel.ts";
 import { MMA } from "../../../src/codegen/opt/mma.ts";
 import { type OptOp, showOpts } from "../../../src/codegen/opt/opts.ts";
 import type { Gpu } from "../../../src/codegen/target.ts";
 import type { DType, Pointer, Value } from "../../../src/dtype.ts";
+import { env } from "../../../src/env.ts";
 import { range } from "../../../src/helpers.ts";
 import { opRecord } from "../../../src/ops.ts";
 import { Device } from "../../../src/runtime/registry.ts";
@@ -163,8 +164,16 @@ describe("SHARED", () => {
   });
 });
 
+/** Of the cores, tf32 alone has to be allowed. */
+const allowed = env as { ALLOW_TF32: number };
 describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, number) => {
   const core = MMA[number] as (typeof MMA)[number];
+  beforeAll(() => {
+    allowed.ALLOW_TF32 = core.ignored > 0 ? 1 : 0;
+  });
+  afterAll(() => {
+    allowed.ALLOW_TF32 = 0;
+  });
   const size = [32, 4 * core.k, 32] as const;
   const warps = [opt("UPCAST", 0, 2), opt("LOCAL", 1, 2), opt("UPCAST", 1, 2)];
   test.each(WAYS)("element by element (%s, %s)", async (turnA, turnB) => {
@@ -335,6 +344,11 @@ test("tf32 does not look at the last 13 bits", async () => {
   const x = tensor("JS", float32, new Array(16 * 8).fill(1 + 2 ** -11), [16, 8]);
   const y = tensor("JS", float32, new Array(8 * 8).fill(1), [8, 8]);
   const item = await lastItem(x.dot(y));
-  expect((await runKernel(item, lowered(item, [opt("TC", 2, 2)], gpuTarget(32))))[0]).toBe(8);
+  const tf32 = (): Kernel => lowered(item, [opt("TC", 2, 2)], gpuTarget(32));
+  expect((await runKernel(item, withEnv({ ALLOW_TF32: 1 }, tf32)))[0]).toBe(8);
+  expect(tf32, "a list from elsewhere").toThrow(
+    "TC(2, core=2): m16n8k8 tf32 ignores the last 13 bits of its factors; expected a tensor core that is " +
+      "exact. Set ALLOW_TF32=1, or leave TC out",
+  );
   expect((await runKernel(item, toFastKernel(item.ast, gpuTarget(32), false)))[0]).toBeGreaterThan(8);
 });
