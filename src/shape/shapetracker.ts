@@ -55,6 +55,7 @@ export class ShapeTracker {
   readonly shape: Shape;
   #key: string | undefined;
   #simplified: ShapeTracker | undefined;
+  #realSize: number | undefined;
 
   private constructor(views: readonly View[]) {
     this.views = views;
@@ -288,6 +289,10 @@ export class ShapeTracker {
    * The number of elements the buffer needs to hold every valid index; an upper bound if views are stacked.
    */
   realSize(): number {
+    this.#realSize ??= this.#findRealSize();
+    return this.#realSize;
+  }
+  #findRealSize(): number {
     const { views } = this.simplify();
     const own = extent(views[0]!);
     if (views.length === 1 || own === 0) return own;

@@ -125,11 +125,11 @@ export class UOpArena implements Algebra<Expr> {
   }
   /** The node with other sources, folded again. */
   withSrcs<U extends UOp>(u: U, srcs: readonly UOp[]): Made<U["op"]> {
-    return this.withType(u, u.dtype, srcs);
+    return this.#make(u.op, u.dtype, srcs, u.arg) as Made<U["op"]>;
   }
   /** The same op with another type and other sources. */
   withType<U extends UOp>(u: U, dtype: UType, srcs: readonly UOp[]): Made<U["op"]> {
-    return this.make<U["op"]>(u.op, dtype, srcs, u.arg as UOpArgs[U["op"]]);
+    return this.#make(u.op, dtype, srcs, u.arg) as Made<U["op"]>;
   }
 
   // ---- expressions ----

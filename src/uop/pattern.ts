@@ -96,11 +96,11 @@ let count = 0;
 /**
  * What the pattern captured in the node, or undefined where it does not match. `now`: what a capture became.
  */
-export function capturesOf(p: Pattern, u: UOp, now: (u: UOp) => UOp): Record<string, UOp> | undefined {
+export function capturesOf(p: Pattern, u: UOp, now?: (u: UOp) => UOp): Record<string, UOp> | undefined {
   count = 0;
   if (!match(p, u)) return undefined;
   const found: Record<string, UOp> = {};
-  for (let n = 0; n < count; n++) found[names[n]!] = now(nodes[n]!);
+  for (let n = 0; n < count; n++) found[names[n]!] = now === undefined ? nodes[n]! : now(nodes[n]!);
   return found;
 }
 

@@ -73,14 +73,14 @@ export class RuleTable {
 }
 
 /** The replacement by the first rule that applies, or undefined. */
-export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena, now: Now = unchanged): UOp | undefined {
+export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena, now?: Now): UOp | undefined {
   if (!table.concerns(u)) return undefined;
   const rules = table.for(u);
   for (let i = 0; i < rules.length; i++) {
     const r = rules[i]!;
     const found = capturesOf(r.pattern, u, now);
     if (found === undefined) continue;
-    const next = r.replace(found, arena, u, now);
+    const next = r.replace(found, arena, u, now ?? unchanged);
     if (next !== undefined && next !== u) return next;
   }
   return undefined;
