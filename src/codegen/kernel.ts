@@ -46,12 +46,18 @@ const optOp = (op: OptOpName, name: string): Pass => ({
   },
 });
 
-/** From the graph that lower made to the one that linearize lists. */
-export const PASSES: readonly Pass[] = [
-  // it knows values by the nodes that lower made
+/**
+ * Up to the graph that the heuristics look at. A kernel goes through these twice: without OptOps, for the
+ * heuristics, and then with the list that they chose.
+ */
+const BEFORE_HEURISTICS: readonly Pass[] = [
+  // an OptOp so early because it finds values by the nodes that lower made; without OptOps it does nothing
   optOp("KEEP", "kept values"),
-  // what a kernel is before anybody chose OptOps for it: the heuristics look at it here
+  // so early that the heuristics see a gather as a load and not as a sum
   onSink("one-hot sums", ({ sink, arena }) => pickOneHot(sink, arena)),
+];
+/** The rest, with the chosen list. */
+const AFTER_HEURISTICS: readonly Pass[] = [
   // OptOps that change the graph; without them there is nothing to do
   optOp("PACK", "operand packing"),
   optOp("INTERCHANGE", "loop interchange"),
@@ -65,8 +71,8 @@ export const PASSES: readonly Pass[] = [
     gpu === undefined || grid === undefined ? sink : grid.coalesce(sink, arena, gpu),
   ),
 ];
-/** The passes before the heuristics' look at the kernel. */
-const BEFORE_OPTS = 2;
+/** From the graph that lower made to the one that linearize lists. */
+export const PASSES: readonly Pass[] = [...BEFORE_HEURISTICS, ...AFTER_HEURISTICS];
 
 export interface Kernel {
   readonly name: string;
@@ -77,11 +83,11 @@ export interface Kernel {
   /** positions of the buffers it takes: folding may leave an input that nothing reads */
   readonly globals: readonly number[];
   readonly vars: readonly Variable[];
-  /** some elements are computed twice (PADTO): no output may lie where an input does */
+  /** some elements are computed twice (PADTO): no output may share memory with an input */
   readonly repeats: boolean;
   /** arithmetic on values, all loops counted; addresses do not count */
   readonly ops: number;
-  /** each buffer's part that is touched, once */
+  /** the bytes of each buffer that are touched, counted once */
   readonly bytes: number;
 }
 
@@ -94,14 +100,15 @@ export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target:
 export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel {
   const plain = prepare(ast, [], target);
   for (const opts of chooseLists(plain, target, inPlace)) {
-    // who runs a loop is for linearize to say: the graph is the same
+    // THREAD only concerns linearize: the graph is the same
     if (opts.every((o) => o.op === "THREAD")) return finish(ast, plain, { opts, target });
     const kernel = fitting(ast, opts, target);
     if (kernel !== undefined) return kernel;
   }
   return finish(ast, plain, { opts: [], target });
 }
-/** undefined: the list asks for what the kernel or the target does not have. No list at all always fits. */
+
+/** undefined: the list asks for what the kernel or the target does not have. The empty list always fits. */
 export function fitting(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel | undefined {
   try {
     return toKernel(ast, opts, target);
@@ -119,12 +126,12 @@ export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: 
     ({ sink }) => showGraph(sink),
   );
   if (env.SPEC) checkGraph(lowered.sink, "lower");
-  return runPasses(lowered, PASSES.slice(0, BEFORE_OPTS), { opts, target });
+  return runPasses(lowered, BEFORE_HEURISTICS, { opts, target });
 }
 
 function finish(ast: readonly LazyOp[], prepared: KernelGraph, context: PassContext): Kernel {
   const { opts, target } = context;
-  const graph = runPasses(prepared, PASSES.slice(BEFORE_OPTS), context);
+  const graph = runPasses(prepared, AFTER_HEURISTICS, context);
   const list = timed(
     "linearize",
     () => linearize(graph, opts, target),
@@ -159,5 +166,5 @@ function kernelName(ast: readonly LazyOp[], { order, axes }: KernelGraph): strin
   return n === 0 ? name : `${name}n${n}`;
 }
 
-/** Starts the numbering of kernel names anew. */
+/** Restarts the numbering of kernel names. */
 export const resetKernelNames = (): void => used.clear();

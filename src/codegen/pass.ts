@@ -18,7 +18,7 @@ export interface PassContext {
 /** From graph to graph. */
 export interface Pass {
   readonly name: string;
-  /** The graph may be the same: most kernels have nothing for most passes. */
+  /** May return the same graph: most passes leave most kernels unchanged. */
   readonly run: (graph: KernelGraph, context: PassContext) => KernelGraph;
 }
 

@@ -1,4 +1,4 @@
-// What codegen must know of the place a kernel will run: its limits and what it lacks. A renderer is such
+// What codegen must know about the machine a kernel runs on: its limits and what it lacks. A renderer is such
 // a target plus `render`. Plain required fields: a new target cannot forget to say something.
 
 import type { DType } from "../dtype.ts";
@@ -18,19 +18,19 @@ import type { OptRecord } from "./opt/record.ts";
  */
 export type Support = "native" | "storage" | "bits" | "none";
 
-/** A core of the host: what the heuristics must know of its caches and threads. */
+/** A core of the host: what the heuristics must know about its caches and threads. */
 export interface Core {
   /** bytes of the first and of the second cache of a core */
   readonly l1Bytes: number;
   readonly l2Bytes: number;
-  /** strides of so many bytes are too long for the prefetcher */
+  /** strides of at least this many bytes defeat the prefetcher */
   readonly longStride: number;
   /** cycles that an iteration waits for an operand that was not prefetched, on average */
   readonly missCycles: number;
   /** operations that one thread does while another wakes up */
   readonly wakeOperations: number;
 }
-/** The cores that most people have. */
+/** Figures of a common desktop core. */
 export const COMMON_CORE: Core = {
   l1Bytes: 1 << 15,
   l2Bytes: 1 << 19,
@@ -52,18 +52,16 @@ export interface Simd {
   readonly loadsPerCycle: number;
   /** cycles from one addition to an accumulator to the next */
   readonly latency: number;
-  /**
-   * what it costs to put one value in all lanes, and to gather a vector of values that are apart, in loads
-   */
+  /** the cost of putting one value in all lanes, and of gathering a strided vector, in loads */
   readonly broadcastLoads: number;
   readonly gatherLoads: number;
   /** cycles that an iteration takes longer where several loops are nested than in a single loop */
   readonly nesting: number;
   /** elements of this buffer are loaded and stored as vectors */
   memory(buffer: UOp): boolean;
-  /** a node on scalars has a twin on vectors: an ALU, a cast, or an accumulator of this type */
+  /** the target can compute this node on vectors: an ALU, a cast, or an accumulator of this type */
   has(u: UOp): boolean;
-  /** a product is added to an accumulator of this type, of a vector, in one step: MULACC */
+  /** the target has a fused multiply-add (MULACC) for vectors of this type */
   fuses(dtype: DType): boolean;
 }
 /** The ports and latencies of a core of the last ten years, whichever vectors it has. */
@@ -97,7 +95,7 @@ export interface GpuCycles {
 export interface Gpu {
   /** the instruction set, e.g. sm_90: what a search found holds for the same one only */
   readonly arch: string;
-  /** threads that run in step and exchange values without memory (SHFL); 1: none do */
+  /** threads that run in lockstep (a warp) and exchange values without memory (SHFL); 1: none do */
   readonly warp: number;
   /** the widest load or store of one thread, in bytes */
   readonly vectorBytes: number;
@@ -131,7 +129,7 @@ export interface Gpu {
   readonly tensorCores: readonly TensorCore[];
   /** memory is copied to shared memory while threads compute (ASYNC), which SHARED needs */
   readonly hasAsyncCopy: boolean;
-  /** a product is added to an accumulator of this type in one step: MULACC */
+  /** the target has a fused multiply-add (MULACC) for this type */
   fuses(dtype: DType): boolean;
 }
 
@@ -144,11 +142,11 @@ export interface Grid {
   readonly coalesce: (sink: Sink, arena: UOpArena, gpu: Gpu) => Sink;
 }
 
-/** The limits of a place where kernels run, and what it lacks. */
+/** The limits of a machine, and what it lacks. */
 export interface Target {
   /** the device this renders for, as in DEV */
   readonly name: string;
-  /** kernels run as a grid of threads in workgroups (gidx, lidx): what that takes. undefined: as loops */
+  /** how kernels run as a grid of threads in workgroups (gidx, lidx); undefined: they run as loops */
   readonly grid: Grid | undefined;
   /** where there is no grid: parts of one loop may run on several threads */
   readonly hasThreads: boolean;
@@ -159,7 +157,7 @@ export interface Target {
   /** how many buffers a kernel may have: the schedule cuts one that would have more */
   readonly maxBuffers: number;
   support(dtype: DType): Support;
-  /** the op can be spelt for this type; otherwise it is decomposed */
+  /** the renderer can spell the op for this type; otherwise it is decomposed */
   has(op: AluOp, dtype: DType): boolean;
   /** a cast from float to integer behaves as castValue says by itself; otherwise clamps are added */
   readonly saturatingCast: boolean;
@@ -180,14 +178,14 @@ export interface Target {
   readonly gpu: Gpu | undefined;
 }
 
-/** Whether products of this type are added to a sum in one step. */
+/** Whether products of this type are added to a sum by a fused multiply-add. */
 export const fusesProducts = (target: Target, dtype: DType): boolean =>
   (target.simd ?? target.gpu)?.fuses(dtype) === true;
 
 /** Text, machine code, or (for the interpreter) the list itself, as the device's compiler wants it. */
 export type Code = string | Uint8Array | UOpGraph;
 
-/** A rendered kernel, and what its compiler and its launches have to know of it. */
+/** A rendered kernel, and what its compiler and its launches must know about it. */
 export interface Source<C extends Code = Code> {
   readonly code: C;
   /** how many buffers it takes, and after them how many variables */

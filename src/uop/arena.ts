@@ -55,24 +55,31 @@ function leafKey<K extends UOpName>(op: K, arg: UOpArgs[K]): Value | string {
   return `${op}|${typeof arg === "object" && "name" in arg ? arg.name : String(arg)}`;
 }
 
-/** What comes of asking for a node: an expression may fold to another. */
+/** What `make` returns: an expression may fold to another. */
 export type Made<K extends UOpName> = K extends Expr["op"] ? Expr : UOp<K>;
 
 export class UOpArena implements Algebra<Expr> {
-  /** the ids of its nodes count from here */
+  /** ids of its nodes start here */
   readonly first = nextUOpId();
   readonly #leaves = new Map<UType, Map<Value | string, UOp>>();
-  /** the last node made of each newest source, and the one made before it: the newest has the fewest users */
+  /**
+   * intern chains: for each node, the latest user whose newest source it is, then earlier ones. A new node is
+   * looked up among the users of its newest source, which has the fewest
+   */
   readonly #lastUser = new UOpMap<UOp>({ first: this.first, size: 0 });
   readonly #userBefore = new UOpMap<UOp>({ first: this.first, size: 0 });
-  /** values that lowering knows to be 0, negative or NaN */
+  /**
+   * values that are 0, negative or NaN: lower.ts marks x - max(x), and the decomposition of exp2
+   * (decompose.ts) leaves out a clamp for them. A mark and not a rule, since only the AST shows that the
+   * maximum is over the row of x
+   */
   readonly notPositive = new WeakSet<UOp>();
   /** what nodes fold to, for those that fold */
   readonly #folded = new UOpMap<UOp>({ first: this.first, size: 0 });
   readonly #sorted = new Map<UOp, readonly UOp[]>();
   #ranges = 0;
 
-  /** Ids up to here are taken. */
+  /** How many ids the arena spans so far. */
   get size(): number {
     return nextUOpId() - this.first;
   }
@@ -93,8 +100,8 @@ export class UOpArena implements Algebra<Expr> {
   }
 
   /**
-   * Any node by its op. The methods below say what each op takes; this one is for
-   * code that treats all ops alike.
+   * Any node by its op. The methods below say what each op takes; this one is for code that treats all ops
+   * alike.
    */
   make<K extends UOpName>(op: K, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[K]): Made<K> {
     return this.#make(op, dtype, srcs, arg) as Made<K>;
@@ -142,8 +149,8 @@ export class UOpArena implements Algebra<Expr> {
     return this.make("ALU", resultDType(fn, last.dtype), operands, fn);
   }
   /**
-   * A float keeps the digits it was given: listings and sources print
-   * 0.3333333333333333, whoever uses it rounds.
+   * A float keeps the digits it was given: listings and sources print 0.3333333333333333, and it is rounded
+   * where it is used.
    */
   constant(dtype: DType, value: Value): Expr {
     return this.make("CONST", dtype, [], dtype.isFloat ? Number(value) : wrap(scalarOf(dtype), value));
@@ -168,8 +175,8 @@ export class UOpArena implements Algebra<Expr> {
     return rest.reduce((x, y) => this.alu("AND", x, y), first);
   }
   /**
-   * `lanes`: a vector of so many neighbours. What a gate leaves out is 0 unless
-   * `otherwise` says something else.
+   * `lanes`: a vector of so many neighbours. What a gate leaves out is 0 unless `otherwise` says something
+   * else.
    */
   load(buffer: Memory, index: Expr, { gate, otherwise, lanes = 1 }: LoadOptions = {}): Expr {
     const dtype = lanes === 1 ? buffer.dtype.base : buffer.dtype.base.vec(lanes);

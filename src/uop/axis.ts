@@ -4,10 +4,10 @@ import type { Sint } from "../shape/symbolic.ts";
 
 /**
  * How a loop is run. `output` and `local` axes run over the result, `reduce` axes inside a REDUCE, and `top`
- * axes are the threads of a workgroup that share a REDUCE. The others are not loops in the end, the expand
- * pass writes them out: `upcast` lanes of the result, and of a reduction those that are combined in every
- * iteration (`unroll`) or after the last one (`group`). `tile` axes are the sides of the matrices that a warp
- * multiplies, until TC makes a `warp` and lanes of them.
+ * axes are the threads of a workgroup that share a REDUCE. The expand pass writes out the lanes: `upcast`
+ * lanes of the result, and lanes of a reduction that are combined in every iteration (`unroll`) or after the
+ * last one (`group`). `tile` axes are the sides of the matrices that a warp multiplies, until TC turns them
+ * into a `warp` and lanes.
  */
 export type AxisKind =
   | "output"
@@ -29,7 +29,7 @@ export interface Axis {
   readonly of: number;
 }
 
-/** Whether the axis is an index of the workgroup. A REDUCE over one combines what its threads have. */
+/** Whether the axis is an index of the workgroup. A REDUCE over it combines the values of its threads. */
 export const isThread = ({ kind }: Pick<Axis, "kind">): boolean =>
   kind === "local" || kind === "top" || kind === "warp";
 

@@ -1,6 +1,7 @@
-// UOpGraph: a kernel as a list in which every source stands before its user. linearize makes it, renderers
-// read it from top to bottom. `add` is also the public way to build a kernel by hand; it
-// checks what a hand may get wrong.
+// UOpGraph: a kernel as a linear list of UOps in which every source comes before its user. The name is that
+// of the public interface: the list still holds the graph, since each UOp points to its sources. The graph
+// that passes change is a KernelGraph (codegen/lower). linearize makes the list, renderers read it from top
+// to bottom. `add` is also the public way to build a kernel by hand, and checks its arguments.
 
 import { type DType, Pointer } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -100,7 +101,7 @@ export class UOpGraph implements Iterable<UOp> {
     return this.#globals;
   }
 
-  /** The listing of seed 002. */
+  /** A row for each UOp: its position, op, type, the positions of its sources, its argument. */
   toString(): string {
     const head = "step  Op_name               type                      input                           arg";
     const rows = this.uops.map((u, i) => {

@@ -1,4 +1,5 @@
-// How matrices lie in the registers of a warp and in shared memory: the arguments of WMMA and TILE, as data.
+// The layout of matrices in the registers of a warp and in shared memory: the arguments of WMMA and TILE, as
+// data.
 
 import type { DType } from "../dtype.ts";
 
@@ -40,7 +41,7 @@ export interface Swizzle {
   readonly every: number;
 }
 
-/** How a part of a buffer lies in shared memory. */
+/** A tile: which part of a buffer is in shared memory, and its layout there. */
 export interface Tile {
   /**
    * the dims of the part, innermost first: elements apart in the buffer (stride) and in shared memory (pitch)

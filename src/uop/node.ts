@@ -1,6 +1,6 @@
 // The UOp: the one node of the IR, immutable. Each op is an interface that names its sources and arguments,
-// so that `u.op === "LOAD"` makes `u.buffer`, `u.index` and `u.gate` known to the type checker. This file
-// alone knows at which place of `srcs` and `arg` they are. arena.ts makes nodes, list.ts lists them.
+// so that `u.op === "LOAD"` makes `u.buffer`, `u.index` and `u.gate` known to the type checker. Only this
+// file knows where in `srcs` and `arg` they are. arena.ts makes nodes, list.ts lists them.
 
 import { type DType, Pointer, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
@@ -37,7 +37,7 @@ export interface UOpArgs {
   /** elements */
   ASYNC: number;
   COMMIT: undefined;
-  /** batches that may still be under way */
+  /** copy groups that may still be in flight */
   WAIT: number;
   /** whether each matrix is transposed on the way */
   LDMATRIX: boolean;
@@ -77,7 +77,10 @@ export interface DefineLocal extends Node<"DEFINE_LOCAL", Pointer> {
   readonly name: string;
   readonly elements: number;
 }
-/** Graph only: an array after the stores into it have run in all iterations of the ranges. */
+/**
+ * Graph only: an array after a loop has filled it, that is, after the stores into it have run in all
+ * iterations of the ranges.
+ */
 export interface Stage extends Node<"STAGE", Pointer> {
   readonly array: DefineLocal;
   readonly stores: readonly Store[];
@@ -149,14 +152,14 @@ export interface Phi extends Node<"PHI", DType> {
   readonly loops: readonly Loop[];
 }
 /**
- * The value of the thread whose number in the warp differs in the bits of the mask; all
- * threads of the warp take part.
+ * The value of the thread whose number in the warp differs in the bits of the mask; all threads of the warp
+ * take part.
  */
 export interface Shuffle extends Node<"SHFL", DType> {
   readonly operand: Expr;
   readonly mask: number;
 }
-/** A warp reads 8x8 matrices of 16 bits from shared memory, a row an address. */
+/** A warp reads 8x8 matrices of 16 bits from shared memory; each thread gives the address of a row. */
 export interface LoadMatrix extends Node<"LDMATRIX", DType> {
   readonly buffer: Memory;
   readonly index: Expr;
@@ -191,7 +194,7 @@ export interface Reduce extends Node<"REDUCE", DType> {
   readonly body: Expr;
   readonly ranges: readonly Range[];
 }
-/** Graph only: of a vector the lane that an index of ranges of lanes names. */
+/** Graph only: the lane of a vector that an index, made of ranges of lanes, names. */
 export interface Element extends Node<"ELEMENT", DType> {
   readonly vector: Expr;
   readonly index: Expr;
@@ -235,8 +238,8 @@ export interface EndIf extends Node<"ENDIF", undefined> {
   readonly branch: If;
 }
 /**
- * All threads of the workgroup arrive before any goes on; after it they can read what
- * others wrote to shared memory.
+ * All threads of the workgroup arrive before any goes on; after it they can read what others wrote to shared
+ * memory.
  */
 export interface Barrier extends Node<"BARRIER", undefined> {}
 /** A copy from global to shared memory, done at some time before the WAIT for its COMMIT. */
@@ -248,9 +251,9 @@ export interface AsyncCopy extends Node<"ASYNC", undefined> {
   readonly gate: Expr | undefined;
   readonly elements: number;
 }
-/** Ends a batch of this thread's copies. */
+/** Ends a group of this thread's copies. */
 export interface Commit extends Node<"COMMIT", undefined> {}
-/** All batches of this thread are done, but for so many of the latest. */
+/** Waits until at most `pending` copy groups are in flight. */
 export interface Wait extends Node<"WAIT", undefined> {
   readonly pending: number;
 }
@@ -270,7 +273,7 @@ const names = (...xs: UOpName[]) =>
   Object.fromEntries(xs.map((x) => [x, x])) as { readonly [K in UOpName]: K };
 /** linearize turns these into others: no list has them. */
 export const GRAPH_ONLY = ["RANGE", "REDUCE", "STAGE", "TILE", "ELEMENT", "SINK"] as const;
-/** The seeds' spelling: `UOps.ALU` is the string "ALU". */
+/** As the public interface spells them: `UOps.ALU` is the string "ALU". */
 export const UOps = names(
   "DEFINE_GLOBAL",
   "DEFINE_LOCAL",

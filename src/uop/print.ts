@@ -1,6 +1,6 @@
 // A graph as a person would write it: the loops, then one line for each store, with the values that several
-// lines need named before them. `data0[r0] = sum over r1 of data1[r0*4 + r1]`. For DEBUG=7, the
-// docs and the viewer of passes.
+// lines need named before them. `data0[r0] = sum over r1 of data1[r0*4 + r1]`. For DEBUG=7, the docs and the
+// viewer of passes.
 
 import { toposort } from "../helpers.ts";
 import type { AluOp } from "../ops.ts";
@@ -98,9 +98,9 @@ class Printer {
     return `${this.#access(s)} = ${this.#show(s.value)}`;
   }
   #stage({ stores, ranges, array }: Stage): string {
-    const loops = ranges.map((r) => this.#range(r)).join(", ");
+    const loops = ranges.length === 0 ? "" : `for ${ranges.map((r) => this.#range(r)).join(", ")}: `;
     const all = stores.map((s) => this.#store(s)).join("; ");
-    return `${array.name}: for ${loops || "once"}: ${all}`;
+    return `${array.name}: ${loops}${all}`;
   }
 
   #whole(u: UOp): string {

@@ -149,8 +149,8 @@ export function rewriteEach<U extends UOp>(root: U, table: RuleTable, arena: UOp
 }
 
 /**
- * A graph in which other types take the place of some. Rules match nodes as they were; what they capture, and
- * the graph that they make, is as it is now. A node that no rule matches is made again of its new sources.
+ * Rebuilds a graph while some types change. Rules match the old nodes; what they capture and build is new. A
+ * node that no rule matches is rebuilt from its new sources.
  */
 export function translate<U extends UOp>(root: U, table: RuleTable, arena: UOpArena): Made<U["op"]> {
   const done = new UOpMap<UOp>(arena);

@@ -1,5 +1,4 @@
-// Substitution: a graph with other nodes in the place of some. The one way to replace ranges by
-// other indexes, values by loads.
+// Substitution: replaces nodes of a graph by others, such as ranges by other indexes, or values by loads.
 
 import type { UOpArena } from "./arena.ts";
 import { UOpMap } from "./map.ts";
@@ -7,12 +6,9 @@ import type { Expr, UOp } from "./node.ts";
 import { changedSrcs } from "./rewrite.ts";
 
 export interface SubstituteOptions {
-  /**
-   * what a replacement is made of is replaced too; otherwise replacements are final,
-   * and may mention what they replace
-   */
+  /** replacements are substituted too; otherwise they are final, and may mention what they replace */
   readonly nested?: boolean;
-  /** where this is false the replacements have no meaning: loads that depend on them are gated by it */
+  /** where this is false the replacements are meaningless: loads that depend on them are gated by it */
   readonly where?: Expr;
 }
 
@@ -33,7 +29,7 @@ export function substitute<U extends UOp>(
   const replaced = (u: UOp): UOp => {
     const other = by.get(u);
     if (other !== undefined) return nested ? visit(other) : other;
-    // an array was filled before, in loops of its own
+    // an array is filled before, in its own loops
     if (where !== undefined && u.op === "STAGE") return u;
     const srcs = changedSrcs(u, visit);
     if (srcs === undefined) return u;
@@ -44,7 +40,7 @@ export function substitute<U extends UOp>(
 }
 
 function gated(load: UOp<"LOAD">, where: Expr, arena: UOpArena): Expr {
-  const { buffer, index, otherwise } = load;
+  const { buffer, index, otherwise, dtype } = load;
   const gate = load.gate === undefined ? where : arena.alu("AND", load.gate, where);
-  return arena.load(buffer, index, { gate, otherwise });
+  return arena.load(buffer, index, { gate, otherwise, lanes: dtype.count });
 }

@@ -62,4 +62,6 @@ test("gates and arrays", () => {
     "temp0: for r1: temp0[r1] = data1[r1]",
     "data0[r0] = temp0[2]",
   ]);
+  const once = a.stage(array, [a.store(array, a.int(1), a.load(x, a.int(3)))], []);
+  expect(show(a.load(once, a.int(1))).at(-2)).toBe("temp0: temp0[1] = data1[3]");
 });

@@ -93,3 +93,12 @@ describe("gated", () => {
     expect(substitute(root, new Map([[i, j]]), a, { where })).toBe(a.load(filled, j, { gate: where }));
   });
 });
+
+test("a gated load of a vector keeps its lanes", () => {
+  const { a, data, range } = new Kit();
+  const [i, j] = [range(), range()];
+  const where = a.alu("CMPLT", j, a.int(3));
+  const made = substitute(a.load(data, i, { lanes: 4 }), new Map([[i, j]]), a, { where });
+  expect(made).toBe(a.load(data, j, { gate: where, lanes: 4 }));
+  expect(made.dtype).toBe(float32.vec(4));
+});

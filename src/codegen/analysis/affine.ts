@@ -1,6 +1,6 @@
 // An index as an affine expression: a sum of multiples of nodes, and a constant. In this form neighbours in
-// memory are found (coalesce.ts) and parts of buffers are described (shared.ts).
-// `toIndex` makes nodes of it again.
+// memory are found (coalesce.ts) and parts of buffers are described (shared.ts). `toIndex` makes nodes of it
+// again.
 
 import { getOrMake } from "../../helpers.ts";
 import type { UOpArena } from "../../uop/arena.ts";

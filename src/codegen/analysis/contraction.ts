@@ -33,7 +33,7 @@ export function contractionOf(u: UOp): Contraction | undefined {
   return { sum: u, factors: [asFactor(x), asFactor(y)], ranges: u.ranges };
 }
 
-/** The contraction that is the only reduce of a kernel; undefined where there is another, or none. */
+/** The contraction that is the only reduction of a kernel; undefined where there is another, or none. */
 export function onlyContraction(sink: Sink, arena: UOpArena): Contraction | undefined {
   const reduces = arena.nodes(sink).filter((u) => u.op === "REDUCE");
   const [sum] = reduces;
@@ -45,7 +45,7 @@ export function loadsOf({ factors: [x, y] }: Contraction): readonly [Load, Load]
   return x.source.op === "LOAD" && y.source.op === "LOAD" ? [x.source, y.source] : undefined;
 }
 
-/** Whether an expression depends on a loop, by the axes of all ranges below it. */
+/** The axes of all ranges below an expression: the loops it depends on. */
 export function axesBelow(u: Expr): ReadonlySet<number> {
   return new Set(toposort<UOp>([u], (x) => x.srcs).flatMap((x) => (x.op === "RANGE" ? [x.axis.id] : [])));
 }

@@ -1,5 +1,5 @@
-// What a kernel costs: its arithmetic, all loops counted, and the bytes it touches.
-// DEBUG=2 and the profiler show both.
+// What a kernel costs: its arithmetic, all loops counted, and the bytes it touches. DEBUG=2 and the profiler
+// show both.
 
 import { toposort } from "../../helpers.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
@@ -42,7 +42,7 @@ export function countOps(uops: UOpGraph, grid: readonly Sint[], warp: number): n
   return Math.round(ops);
 }
 
-/** Each buffer's part that is touched, once. */
+/** The bytes of each buffer that are touched, counted once. */
 export function countBytes(ast: readonly LazyOp[]): number {
   const touched = new Map<number, number>();
   for (const u of toposort(ast, (x) => x.srcs)) {

@@ -1,6 +1,6 @@
-// The loop nest of a kernel, for those who choose OptOps: which code runs in which loops, how each load and
-// store moves along each axis, how large things are. In goes the kernel lowered without
-// any OptOps; nothing is changed.
+// The loop nest of a kernel, for the heuristics: which code runs in which loops, how each load and store
+// moves along each axis, how large things are. In goes the kernel lowered without any OptOps; nothing is
+// changed.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, toposort } from "../../helpers.ts";
@@ -17,7 +17,7 @@ import { hasUnitStride } from "./strides.ts";
 /** How much more may be computed so that vectors fit: an axis of 6 takes 8 lanes. */
 const MAX_WASTE = 1.4;
 
-/** Code that runs in the same loops: the body of a reduce, or what leads to the stores. */
+/** Code that runs in the same loops: the body of a reduction, or what leads to the stores. */
 export interface LoopBody {
   readonly reduce: Reduce | undefined;
   /** the loops it runs in, by the id of their axis */
@@ -27,13 +27,11 @@ export interface LoopBody {
   readonly alus: readonly Alu[];
   /** what these cost in one iteration, in simple operations */
   readonly weight: number;
-  /** of all its loops together */
+  /** the product of the sizes of its loops */
   readonly iterations: number;
 }
 
-/**
- * How an access moves along an axis: it stays where it is, it goes to the neighbour, or it goes elsewhere.
- */
+/** How an access moves along an axis: it stays where it is, it goes to the next element, or it jumps. */
 export type AccessPattern = "invariant" | "unit" | "strided";
 
 const isFloatAlu = (u: UOp): u is Alu => u.op === "ALU" && u.operands.at(-1)?.dtype.isFloat === true;
@@ -46,7 +44,7 @@ export class LoopNest {
   readonly target: Target;
   /** the kernel writes what it reads, so it must not compute anything twice */
   readonly inPlace: boolean;
-  /** the first is what leads to the stores, the others are bodies of reduces */
+  /** the first is what leads to the stores, the others are the bodies of reductions */
   readonly bodies: readonly [LoopBody, ...LoopBody[]];
   readonly keepable: readonly Keepable[];
   readonly #free: UOpMap<AxisIds>;
@@ -95,7 +93,7 @@ export class LoopNest {
     if (axis === undefined) throw new InternalError(`this kernel has no axis ${id}`);
     return axis;
   }
-  /** The number that OptOps have for the axis. */
+  /** The number by which OptOps name the axis. */
   number(id: number): number {
     return this.axis(id).of;
   }
@@ -110,8 +108,8 @@ export class LoopNest {
     return typeof size === "number" && size % n === 0;
   }
   /**
-   * Whether `n` lanes of the axis at once make sense; where `n` does not divide
-   * it, the last are computed twice.
+   * Whether `n` lanes of the axis at once make sense. If `n` does not divide the axis, the last iteration
+   * computes some elements a second time.
    */
   fits(id: number, n: number): boolean {
     const { size } = this.axis(id);
@@ -131,7 +129,7 @@ export class LoopNest {
   free(u: UOp): AxisIds {
     return this.#free.get(u) ?? NO_AXES;
   }
-  /** The same; all axes where the node is not a part of the kernel any more. */
+  /** Like `free`, but all axes for a node no longer in the kernel. */
   around(u: UOp | undefined): Iterable<number> {
     return (u && this.#free.get(u)) ?? this.ranges.keys();
   }
@@ -155,7 +153,7 @@ export class LoopNest {
   work(): number {
     return this.bodies.reduce((n, b) => n + b.iterations * (1 + b.weight), 0);
   }
-  /** Whether there is enough to do for a second thread before it has woken up. */
+  /** Whether there is more to do than one thread does while another wakes up. */
   isLarge(): boolean {
     return this.work() >= this.target.core.wakeOperations;
   }

@@ -1,6 +1,6 @@
-// Which loops each node of a kernel runs in: the axes of the ranges below it, without those that a reduce or
-// a filled array closes. The heuristics and linearize ask. Most nodes depend on what one of their sources
-// depends on, and share its set.
+// Which loops each node of a kernel runs in: its free axes, those of the ranges below it without the ones
+// that a REDUCE or STAGE closes. The heuristics, KEEP, PACK and linearize ask. Most nodes have the same free
+// axes as one of their sources, and share its set.
 
 import type { UOpArena } from "../../uop/arena.ts";
 import { UOpMap } from "../../uop/map.ts";
@@ -9,7 +9,7 @@ import type { Expr, Loop, LoopOwner, Range, Reduce, Stage, UOp } from "../../uop
 /** Ids of axes. */
 export type AxisIds = ReadonlySet<number>;
 
-/** What depends on no loop. */
+/** The axes of a node that is outside all loops. */
 export const NO_AXES: AxisIds = new Set();
 
 export const isReduce = (u: LoopOwner): u is Reduce => u.op === "REDUCE";
@@ -18,8 +18,8 @@ export const isReduce = (u: LoopOwner): u is Reduce => u.op === "REDUCE";
 export const tripCount = ({ end }: Range | Loop): number => maximum(end);
 
 /**
- * The largest value of an index: a constant, a variable, or a sum, product or
- * quotient of such; 1 for anything else.
+ * The largest value of an index: a constant, a variable, or a sum, product or quotient of such; 1 for
+ * anything else.
  */
 function maximum(u: Expr): number {
   if (u.op === "CONST") return Number(u.value);
@@ -29,7 +29,7 @@ function maximum(u: Expr): number {
   return u.fn === "ADD" ? a + b : u.fn === "MUL" ? a * b : Math.floor(a / b);
 }
 
-/** For every node below the root; `ranges` gets the range of each axis. */
+/** The free axes of every node below the root; `ranges` gets the range of each axis. */
 export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, Range>): UOpMap<AxisIds> {
   const free = new UOpMap<AxisIds>(arena);
   const filled = new Map<UOp, Stage>();
@@ -48,8 +48,8 @@ export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, Range>)
       axes = left;
     }
     if (u.op === "STAGE") {
-      // an array that is filled again is emptied first, each time: the zeros of
-      // a sum belong in the same loops
+      // an array that is filled twice is set to zero first: the STAGE of the zeros belongs in the loops of
+      // the second
       const before = filled.get(u.array);
       if (before !== undefined) free.set(before, union(free.get(before) ?? NO_AXES, axes));
       filled.set(u.array, u);

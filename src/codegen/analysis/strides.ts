@@ -1,18 +1,15 @@
 // How an index moves with a loop: by the same number of elements in every iteration (its stride), or not.
-// Vectors, operand packing, the order of the grid and the heuristics ask. In go an index and the range
-// of a loop; nothing is changed.
+// Vectors, operand packing, the order of the grid and the heuristics ask. In go an index and the range of a
+// loop; nothing is changed.
 
 import { prod } from "../../helpers.ts";
 import type { Expr, Load, Range, Store, UOp } from "../../uop/node.ts";
 import type { Simd } from "../target.ts";
 
-/** What has been found about one loop so far, by the node of the index. */
+/** Strides along one loop found so far, by index. */
 export type Strides = Map<UOp, number | undefined>;
 
-/**
- * How far an index moves from one iteration of the loop to the next; undefined
- * where that is not always the same.
- */
+/** How far an index moves from one iteration of the loop to the next; undefined where that varies. */
 export function strideOf(index: UOp, loop: Range, known: Strides = new Map()): number | undefined {
   if (known.has(index)) return known.get(index);
   let stride: number | undefined;
@@ -31,8 +28,8 @@ export function strideOf(index: UOp, loop: Range, known: Strides = new Map()): n
 }
 
 /**
- * Whether an access goes to neighbours in memory along the loop, in all iterations or
- * in none: it can be one vector.
+ * Whether an access goes to neighbours in memory along the loop and its gate is invariant, so that it can be
+ * one vector.
  */
 export function hasUnitStride(
   access: Load | Store,
@@ -47,8 +44,8 @@ export function hasUnitStride(
 }
 
 /**
- * Whether loops of these sizes, the outermost first, could be one: an index moves by
- * the same step through them all.
+ * Whether loops of these sizes, the outermost first, could be collapsed into one: the index has one stride
+ * through all of them.
  */
 export function isCollapsible(index: Expr, loops: readonly Range[], sizes: readonly number[]): boolean {
   const strides = loops.map((r) => strideOf(index, r));

@@ -12,7 +12,7 @@ import { fusesProducts, type Target } from "../target.ts";
 import type { Emitter } from "./emitter.ts";
 import type { SoftwarePipeline } from "./pipeline.ts";
 
-/** What this needs of the linearizer. */
+/** What this needs from the linearizer. */
 export interface Placer {
   readonly arena: UOpArena;
   readonly emit: Emitter;
@@ -32,19 +32,19 @@ export type Assign = (accumulator: DefineAcc, value: Expr) => UOp;
 /** The values that the accumulators get in this iteration, each handed to `assign` as soon as it is there. */
 export const accumulate = (all: readonly Accumulation[], placer: Placer, assign: Assign): UOp[] =>
   all.map(({ reduce, accumulator }) => {
-    // after the sums before it: what these placed is not taken apart
+    // terms already placed by an earlier reduction are not split again
     const terms = termsOf(reduce, placer);
     const sum = terms.reduce<Expr>((x, t) => addTerm(reduce, t, x, placer), accumulator);
     return assign(accumulator, sum);
   });
 
-/** What the body of a reduction adds up, if adding them one by one is better than as it stands. */
+/** The terms that the body of a reduction adds up, if adding them one by one is better than the tree. */
 export function termsOf({ fn, body, dtype }: Reduce, placer: Placer): readonly Expr[] {
   const { target } = placer;
   const isVector = scalarOf(dtype) !== dtype;
   const fuses = fusesProducts(target, dtype) || (isVector && target.gpu !== undefined);
   const all = fn === "SUM" && fuses ? addends(body, placer) : [body];
-  // sums of anything else than products stay in pairs, which wait less for each other
+  // sums of other terms keep their pairwise tree: a shorter dependency chain
   return all.some((t) => t.op === "WMMA" || isProduct(t)) ? all : [body];
 }
 /** The leaves of a tree of additions; a part of it that is needed elsewhere too stays whole. */
@@ -68,9 +68,9 @@ function addTerm({ fn, dtype }: Reduce, term: Expr, sum: Expr, placer: Placer): 
 }
 
 /**
- * Products of matrices go lane by lane of their sums. The operands of the next lane are read before this one
- * is computed, in the last lane those of the next iteration: reading and multiplying do not wait for each
- * other. undefined: there are no such products.
+ * Products of matrices are emitted one unrolled step at a time. The operands of the next step are read before
+ * this one is multiplied, and in the last step those of the next iteration: reads overlap with products.
+ * undefined: there are no such products.
  */
 export function matrixProducts(
   all: readonly Accumulation[],

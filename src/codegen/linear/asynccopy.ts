@@ -14,8 +14,8 @@ import type { Emitter } from "./emitter.ts";
 import type { ThreadAxis } from "./workgroup.ts";
 
 /**
- * One copy of a thread: from where, without the loop's part, to where, and a
- * condition if not every thread does it.
+ * One copy by a thread: from where (the loop's offset is added later), to where, and a gate if not every
+ * thread copies.
  */
 interface Copy {
   readonly from: Expr;
@@ -30,8 +30,8 @@ interface Destination {
   readonly copies: readonly Copy[];
 }
 /**
- * A dim of a tile, in vectors along the innermost: elements between two of its steps
- * are `by` times stride or pitch.
+ * A dim of a tile, in vectors along the innermost: two neighbours are `by` times stride, or pitch, elements
+ * apart.
  */
 interface CopyDim {
   readonly size: number;
@@ -44,7 +44,7 @@ export class AsyncCopies {
   readonly #emit: Emitter;
   readonly #threads: readonly ThreadAxis[];
   readonly #tiles: Destination[] = [];
-  /** counts the stages, and the one of the next iteration, where iterations read ahead */
+  /** the stage of this iteration and of the next, when software pipelining is on */
   #stage: { readonly now: DefineAcc; next: Expr } | undefined;
 
   /** `threads`: innermost first. */
@@ -61,8 +61,8 @@ export class AsyncCopies {
     return local;
   }
   /**
-   * Starts the copies of the first iterations; of all there is where no loop is around them (`end` is
-   * undefined). `isInLoop`: this memory was in use before.
+   * Starts the copies of the first iterations, or the only copies where no loop is around them (`end` is
+   * undefined). `isInLoop`: other threads may still read this memory.
    */
   start(end: Expr | undefined, isInLoop: boolean): void {
     const stages = this.#stages();
@@ -74,8 +74,8 @@ export class AsyncCopies {
     if (end === undefined) this.#arrive(0);
   }
   /**
-   * At the start of an iteration: where in its memory each tile has the stage of
-   * it, in the order of `prepare`.
+   * At the start of an iteration: the offset of its stage in the memory of each tile, in the order of
+   * `prepare`.
    */
   iteration(loop: Loop, end: Expr): Expr[] {
     const emit = this.#emit;
@@ -105,7 +105,7 @@ export class AsyncCopies {
   currentStage(): Expr[] {
     return this.#offsets(this.#counter().now);
   }
-  /** Somewhere in an iteration: copies for a later one, to where the one before this one had its own. */
+  /** Early in an iteration: copies for a later one, into the stage the previous iteration has released. */
   copyAhead(loop: Loop, end: Expr): void {
     const emit = this.#emit;
     const last = this.#stages() - 1;
@@ -116,10 +116,7 @@ export class AsyncCopies {
     this.#copy(emit.int("ADD", loop, emit.const(last)), free, end);
     emit.commit();
   }
-  /**
-   * After the last read of an iteration: from here on the stage of the next one
-   * can be read, at these offsets.
-   */
+  /** After the last read of an iteration: waits for the stage of the next one, which is at these offsets. */
   nextStage(): Expr[] {
     const emit = this.#emit;
     const stages = this.#stages();
@@ -179,7 +176,7 @@ export class AsyncCopies {
     return this.#emit.compare("CMPLT", iteration, end);
   }
 
-  /** Which vectors of a tile a thread copies: neighbours copy neighbours. */
+  /** Which vectors of a tile a thread copies: neighbouring threads copy neighbouring vectors. */
   #copiesOf({ tile: { dims, vector, swizzle } }: TileNode, base: Expr): Copy[] {
     const emit = this.#emit;
     const steps = dims.map(
@@ -191,7 +188,7 @@ export class AsyncCopies {
     const lastDim = steps.at(-1);
     return range(Math.ceil(total / width)).map((round) => {
       const number = (): Expr => emit.int("ADD", thread, emit.const(round * width));
-      // a round that is whole rows is a constant at the end of the index: all rounds count from one place
+      // a round of whole rows adds a constant to the index: all rounds share one address computation
       const rows = rowsBefore(steps, width, round);
       const digits = steps.map((dim, i) => ({
         dim,
@@ -223,7 +220,7 @@ export class AsyncCopies {
     const at = emit.int("XOR", moved, emit.int("MUL", way, emit.const(unit)));
     return moved === x ? emit.int("ADD", at, plus) : at;
   }
-  /** The index of a number along one dim. */
+  /** One digit of a number in mixed radix: its index along one dim. */
   #digit(number: Expr, steps: readonly CopyDim[], i: number): Expr {
     const below = prod(steps.slice(0, i).map((d) => d.size));
     const high = this.#emit.int("IDIV", number, this.#emit.const(below));
@@ -234,7 +231,9 @@ export class AsyncCopies {
   }
 }
 
-/** Rows further in the last dim with each round; undefined where a round is not a whole number of rows. */
+/**
+ * Rows of the last dim that come before this round; undefined where a round is not a whole number of rows.
+ */
 function rowsBefore(steps: readonly CopyDim[], width: number, round: number): number | undefined {
   const below = prod(steps.slice(0, -1).map((d) => d.size));
   return width % below === 0 ? (round * width) / below : undefined;

@@ -1,5 +1,5 @@
 // Appends nodes to the list of a kernel as they are asked for. Nothing is interned: memory holds other values
-// after each barrier, so two equal loads are two. Only what needs no instruction is left out (x + 0, x * 1).
+// after each barrier, so two equal loads are two. Only x + 0, x * 1 and the like are folded.
 
 import { type DType, dtypes, PtrDType, type Value } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";
@@ -17,7 +17,7 @@ import {
 } from "../../uop/node.ts";
 
 const { int32, bool } = dtypes;
-/** The other end of an asynchronous copy. */
+/** One end of an asynchronous copy. */
 export interface Address {
   readonly memory: Memory;
   readonly index: Expr;

@@ -1,5 +1,5 @@
 // The grid of a kernel where the target has workgroups: which axes share one of its dimensions, which threads
-// are neighbours in a warp, and in which order workgroups go through a large product. In go the axes that
+// are neighbours in a warp, and in which order workgroups traverse a large product. In go the axes that
 // linearize found not to be loops; it opens the dimensions and binds axes to them.
 
 import { dtypes } from "../../dtype.ts";
@@ -9,10 +9,7 @@ import type { UOpGraph } from "../../uop/list.ts";
 import type { Axis, Expr, Range } from "../../uop/node.ts";
 import { strideOf } from "../analysis/strides.ts";
 
-/**
- * Rows of workgroups that are gone through together, and how often all compute
- * units have work before that pays.
- */
+/** Rows of workgroups in a strip, and the waves of workgroups from which strips pay. */
 const [STRIP, MANY_WAVES] = [8, 4];
 const DIMS = 3;
 
@@ -22,7 +19,7 @@ export interface AccessCount {
   readonly times: number;
 }
 
-/** Threads that are nearest to each other, in what is read or written most often, should be in one warp. */
+/** Orders the axes so that threads whose most frequent accesses are nearest to each other are in one warp. */
 export function nearestLast(
   threads: readonly Axis[],
   memory: readonly AccessCount[],
@@ -42,8 +39,8 @@ export function nearestLast(
 }
 
 /**
- * The axes of each dimension, innermost first: one each as far as there are dimensions, all
- * in one where a limit is passed.
+ * The axes of each dimension, innermost first: one axis each, the remaining axes in the last dimension, or
+ * all axes in one where a limit is exceeded.
  */
 export function dimsOf(axes: readonly Axis[], limits: readonly number[]): (readonly Axis[])[] {
   const inner = axes.toReversed();
@@ -54,10 +51,8 @@ export function dimsOf(axes: readonly Axis[], limits: readonly number[]): (reado
 }
 
 /**
- * Workgroups that run at the same time read the same rows and columns if they are near each other. So those
- * of a large product go down the columns of one strip of rows after the other, and not along rows that are
- * longer than what the cache holds of them. In go the numbers of a workgroup, out come those
- * of the block that it computes.
+ * Traverse large products in strips of rows so that concurrent workgroups share cache lines. In go the
+ * indexes of a workgroup, out come those of the block that it computes.
  */
 export function inStrips(
   specials: readonly Expr[],

@@ -34,9 +34,9 @@ import { combineThreads, type ThreadAxis } from "./workgroup.ts";
 class GridLinearizer extends Linearizer {
   /** the axes of the workgroup, innermost first */
   readonly #threads: Axis[] = [];
-  /** where in its shared memory a tile has the stage that this iteration computes with */
+  /** the offset in shared memory of the stage of a tile that this iteration reads */
   readonly #stages = new Map<TileNode, Expr>();
-  /** of the loop that was opened last, if its iterations read the operands of the next */
+  /** of the loop that was opened last, if it is software-pipelined */
   #pipeline: SoftwarePipeline | undefined;
   /** how many axes are open that are not loops */
   #gridAxes = 0;
@@ -49,7 +49,7 @@ class GridLinearizer extends Linearizer {
 
   /** Axes that some reduction does not depend on are loops inside the grid. */
   protected override arrange(): Arrangement {
-    // a reduction that folded away leaves nothing for its threads
+    // the threads of a reduction that was folded away are not needed
     const order = this.lowered.order.filter((a) => a.kind !== "top" || this.ranges.has(a.id));
     const grid = order.filter((a) => isThread(a) || this.isEverywhere(a));
     return { grid, loops: order.filter((a) => !grid.includes(a)) };
@@ -79,8 +79,8 @@ class GridLinearizer extends Linearizer {
   }
 
   /**
-   * Of threads that have the same result one stores it, if they all read at such places too: there may be the
-   * old value of what is stored, and a thread that comes late would compute with the new one.
+   * Of threads that have the same result only the first stores it, if they also read that location: a late
+   * thread would see the new value.
    */
   protected override storedOnce(store: Store): Store {
     const alike = this.#threads.filter((a) => !this.isIn(a, store));
@@ -102,7 +102,7 @@ class GridLinearizer extends Linearizer {
     for (const [t, local] of locals) this.know(t, local);
     return this.known(tile);
   }
-  /** Of an access to a tile: the index goes to the stage of this iteration. */
+  /** For an access to a tile: adds the offset of this iteration's stage to the index. */
   protected override sourcesHere(u: UOp, srcs: readonly UOp[]): readonly UOp[] {
     if ((u.op !== "LOAD" && u.op !== "LDMATRIX") || u.buffer.op !== "TILE") return srcs;
     const offset = this.#stages.get(u.buffer);
@@ -117,7 +117,7 @@ class GridLinearizer extends Linearizer {
     const isInnermost = range === ranges.at(-1) && stages.length === 0;
     return this.#openTiledLoop(tiles, range, isInnermost ? this.#firstOperands(reduces) : []);
   }
-  /** Products of matrices have an order of their own. */
+  /** Products of matrices are software-pipelined. */
   protected override accumulate(all: readonly Accumulation[], assign: Assign): UOp[] {
     const pipeline = this.#pipeline;
     this.#pipeline = undefined;
@@ -136,8 +136,8 @@ class GridLinearizer extends Linearizer {
     return { copies, locals };
   }
   /**
-   * Opens the loop that these tiles move with. `operands`: what an iteration starts with,
-   * if the one before is to read it.
+   * Opens the loop that these tiles move with. `operands`: what an iteration multiplies first, for software
+   * pipelining.
    */
   #openTiledLoop(tiles: readonly TileNode[], range: Range, operands: readonly Expr[]): Loop {
     const isInLoop = this.#isInLoop();
@@ -182,9 +182,7 @@ class GridLinearizer extends Linearizer {
   #isShared(reduce: Reduce): boolean {
     return reduce.ranges.some((r) => isThread(r.axis));
   }
-  /**
-   * Reductions over the threads of the workgroup; those that can be done together wait for each other once.
-   */
+  /** Reductions over the threads of the workgroup; those that can be done together share their barriers. */
   #placeShared(first: Reduce): UOp {
     const { ranges } = first;
     // what it needs may be another reduction over the same threads
@@ -205,7 +203,7 @@ class GridLinearizer extends Linearizer {
     });
     return this.known(first);
   }
-  /** A reduction that needs another, or more loops than are open, comes later. */
+  /** A reduction that needs another comes later. */
   #isNear(r: Reduce, first: Reduce): boolean {
     if (r === first) return true;
     return !toposort<UOp>([r.body], (u) => (this.placed.has(u) ? [] : u.srcs)).some(

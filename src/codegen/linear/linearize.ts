@@ -70,7 +70,7 @@ export class Linearizer {
   readonly target: Target;
   protected readonly lowered: KernelGraph;
   protected readonly opts: readonly OptOp[];
-  /** the axis whose loop is the grid of a target that has none of its own */
+  /** the axis whose loop THREAD makes the grid */
   readonly #thread: number | undefined;
   protected readonly list: UOpGraph;
   /** the axes a node depends on */
@@ -123,7 +123,7 @@ export class Linearizer {
       this.#hoist(stores);
       return this.openLoop(this.rangeOf(axis));
     });
-    // all that is read, then all that is written: one output may be the old value of another
+    // all values before all stores: one output may be the old value of another
     if (stores.length > 1) for (const s of stores) this.place(s.value);
     for (const s of stores) this.#place(this.storedOnce(s));
     for (const loop of opened.reverse()) this.#close(loop);
@@ -169,7 +169,7 @@ export class Linearizer {
 
   // ---- placing ----
 
-  /** A node of the list stands for one of the graph until the loop closes. */
+  /** Until the loop closes, this node of the list stands for that of the graph. */
   protected know(graph: UOp, made: UOp): void {
     this.placed.set(graph, made);
     this.#scopes.at(-1)?.push(graph);
@@ -198,7 +198,7 @@ export class Linearizer {
     // a STORE reads best value first: the accumulator and its loop, then the address
     if (u.op === "STORE") this.place(u.value);
     const srcs = changedSrcs(u, this.placeSrc);
-    // nothing is left to fold, and the loops make each node the only one of its kind
+    // not interned: nothing is left to fold, and each loop has its own copy of a node
     return this.#put(u, srcs === undefined ? u : copyUOp(u, this.sourcesHere(u, srcs)));
   }
   protected readonly placeSrc = (s: UOp): UOp => this.#place(s);
@@ -218,8 +218,8 @@ export class Linearizer {
   // ---- what has loops of its own ----
 
   /**
-   * A reduction, and with it what runs over the same ranges: one set of loops,
-   * an accumulator or an array each.
+   * A reduction, and with it what runs over the same ranges: one set of loops, an accumulator or an array
+   * each.
    */
   protected placeOwner(first: LoopOwner): UOp {
     const { ranges } = first;
@@ -253,8 +253,8 @@ export class Linearizer {
     return made;
   }
   /**
-   * What can run in the loops of `first`: nothing that waits for an array that these
-   * loops fill, or fills one they read.
+   * Loop fusion: what can run in the loops of `first`. Not what reads an array that these loops fill, nor
+   * what fills an array that they read.
    */
   #together(first: LoopOwner): LoopOwner[] {
     const all = this.owners.get(keyOf(first.ranges)) ?? [];

@@ -1,8 +1,8 @@
 // Software pipelining of a loop over products of matrices: an iteration reads what the next one multiplies
 // first, so that no thread waits for operands after the barrier between two iterations. The operands of the
 // first iteration are read before the loop (the prologue), and from then on held in accumulators. linearize
-// places what does not come from tiles and says where in an iteration each step
-// goes; asynccopy.ts fills the tiles.
+// places what does not come from tiles and says where in an iteration each step goes; asynccopy.ts fills the
+// tiles.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, toposort } from "../../helpers.ts";
@@ -58,7 +58,7 @@ export class SoftwarePipeline {
       this.carried.set(operand, acc);
     });
   }
-  /** When the loop is open. */
+  /** Once the loop is open. */
   enter(loop: Loop, end: Expr): void {
     this.#loop = { loop, end };
   }
@@ -76,7 +76,8 @@ export class SoftwarePipeline {
     const { loop } = this.#entered();
     [...this.carried.values()].forEach((acc, i) => {
       const value = this.#next[i];
-      if (value === undefined) throw new InternalError("an iteration ends before it read for the next");
+      if (value === undefined)
+        throw new InternalError("an iteration ends before it read the operands of the next");
       this.#emit.phi(acc, value, loop);
     });
     this.#copies.advance(loop);

@@ -1,7 +1,6 @@
 // A reduction over the threads of a workgroup: each thread has a part, and in the end all of them have the
-// total. Threads of a warp exchange values by SHFL; warps meet in shared memory, where every thread then
-// finds all parts. linearize calls this. Every thread must take part, so nothing
-// of it stands under a condition.
+// total. Threads of a warp exchange values by SHFL; warps write to shared memory, where every thread then
+// finds all parts. linearize calls this. Every thread must take part, so none of this is conditional.
 
 import { scalarOf } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
@@ -11,17 +10,17 @@ import type { DefineLocal, Expr, Reduce } from "../../uop/node.ts";
 import type { Gpu } from "../target.ts";
 import type { Emitter } from "./emitter.ts";
 
-/** An axis of the workgroup. Several may stand in one lidx, of which `index` is then a part. */
+/** An axis of the workgroup. Several axes may share one lidx; `index` is then computed from it. */
 export interface ThreadAxis {
   readonly index: Expr;
   readonly size: number;
 }
-/** One that says whether the reduction is over it. */
+/** A thread axis and whether the reduction runs along it. */
 export interface SharedAxis extends ThreadAxis {
   readonly shares: boolean;
 }
 
-/** The workgroup that a list is for, and what it is allowed. */
+/** The workgroup, and where the reduction is. */
 export interface Workgroup {
   /** innermost first: neighbours along it are neighbours in a warp */
   readonly axes: readonly SharedAxis[];
@@ -52,11 +51,11 @@ interface Slot {
 class Combination {
   readonly #emit: Emitter;
   readonly #isInLoop: boolean;
-  /** the innermost axis, if it is one of those that share */
+  /** the innermost axis, if the reduction runs along it */
   readonly #lane: ThreadAxis | undefined;
   /** neighbours that exchange values by SHFL */
   readonly #width: number;
-  /** the number of this thread among those that share, and how many they are */
+  /** the index of this thread among those that share the reduction, and their number */
   readonly #position: Expr;
   readonly #count: number;
   /** the same for the threads that do not share */
@@ -109,7 +108,7 @@ class Combination {
     });
   }
 
-  /** Where a part lies in shared memory: threads that are neighbours but share nothing lie side by side. */
+  /** Where a part is in shared memory: those of neighbouring threads of other reductions are side by side. */
   #indexOf(part: Expr): Expr {
     return this.#emit.int("ADD", this.#emit.int("MUL", part, this.#emit.const(this.#rows)), this.#others);
   }
@@ -123,7 +122,7 @@ class Combination {
     return total;
   }
 
-  /** Half of the parts are added to the other half until one is left. */
+  /** A tree: half of the parts are combined with the other half until one is left. */
   #tree(slots: readonly Slot[], parts: number): void {
     const emit = this.#emit;
     const mine = this.#indexOf(this.#position);

@@ -18,11 +18,11 @@ export interface AxisLoops {
   readonly ranges: readonly Range[];
   /** those of the ranges that are threads of a workgroup */
   readonly threads: readonly Range[];
-  /** false beyond the end of an axis that workgroups do not divide */
+  /** false beyond the end of an axis that the workgroup does not divide */
   readonly inBounds: Expr | undefined;
 }
 
-/** Where a reduce is evaluated, and the threads that share it already along another of its axes. */
+/** Where a reduction is evaluated, and the threads already used by another axis of the same reduction. */
 export interface ReduceSite {
   readonly idx: readonly Sint[];
   readonly busy: readonly Range[];
@@ -44,7 +44,7 @@ export interface SplitterOptions {
 }
 
 export class AxisSplitter {
-  /** all that was made so far, by their id */
+  /** all axes made so far, by id */
   readonly axes: Axis[] = [];
   readonly #threads: Threads[] = [];
   readonly #arena: UOpArena;
@@ -67,7 +67,7 @@ export class AxisSplitter {
     return this.#threads.map((t) => t.range);
   }
 
-  /** The loops of merged dims of the given size, of the output or of a reduce. A size of 1 needs none. */
+  /** The loops of merged dims of this size, of the output or of a reduction. A size of 1 needs no loop. */
   split(dims: readonly number[], size: Sint, reduce: ReduceSite | undefined): AxisLoops {
     if (size === 1) return { dims, at: 0, ranges: [], threads: [], inBounds: undefined };
     const of = this.#numbered++;
@@ -115,18 +115,15 @@ export class AxisSplitter {
   }
 
   /**
-   * The size of a workgroup whose threads share a reduce, although the indexes at which it is evaluated
-   * depend on them.
+   * The size of a workgroup whose threads share a reduction although it is evaluated at indexes that depend
+   * on them: an error.
    */
   sharedByItsUsers(threads: readonly Range[], idx: readonly Sint[]): number | undefined {
     return this.#threads.find((t) => threads.includes(t.range) && idx.some((i) => mentions(i, t.users)))
       ?.size;
   }
 
-  /**
-   * Threads of a workgroup. Those of an output axis or of a reduce serve every reduce that does not depend on
-   * them.
-   */
+  /** Threads of a workgroup. Those of one axis also serve every reduction that does not depend on them. */
   #workgroup(size: number, reduce: ReduceSite | undefined, of: number): Threads {
     const isIdle = (t: Threads): boolean =>
       reduce?.busy.includes(t.range) === false && !reduce.idx.some((i) => mentions(i, t.users));

@@ -12,7 +12,7 @@ export class Indexes {
   /** what each symbolic integer became */
   readonly #known = new Map<Sint, Expr>();
   readonly #bound = new Map<Variable, Expr>();
-  /** of an index that may be beyond the end of its axis: whether it is not */
+  /** for an index that may be beyond the end of its axis: the condition that it is not */
   readonly #guards = new Map<Variable, Expr>();
 
   constructor(arena: UOpArena) {

@@ -26,8 +26,7 @@ import { unpackTypes } from "./unpack.ts";
 export interface KernelGraph {
   readonly sink: Sink;
   readonly arena: UOpArena;
-  /** by their id */
-  readonly axes: readonly Axis[];
+  /** all axes of the kernel, by id */ readonly axes: readonly Axis[];
   /** the output, local and top axes, outermost first */
   readonly order: readonly Axis[];
   /** the threads of the workgroup */
@@ -43,8 +42,8 @@ export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Ta
 }
 
 /**
- * Where an op is evaluated: an index for each of its dims, and a condition without which nobody needs the
- * result.
+ * A site of evaluation: where an op of the AST is computed. `idx` has an index for each of its dims, and the
+ * result is only used where `gate` holds. `done` has what the ops evaluated here became.
  */
 export interface Site {
   readonly idx: readonly Sint[];
@@ -53,14 +52,14 @@ export interface Site {
 }
 
 /**
- * Dims that are one loop, by the STORE or reduce: OptOps do not change them, and most kernels are lowered
- * twice.
+ * Dims that are merged into one loop, by the STORE or reduction. OptOps do not change them, and most kernels
+ * are lowered twice.
  */
 const groups = new WeakMap<LazyOp, readonly (readonly number[])[]>();
 
 /**
- * The longest chain of reduces below a node, itself included. Reduces of one height never depend on each
- * other.
+ * The longest chain of reductions below a node, itself included. Reductions of the same height never depend
+ * on each other.
  */
 const heights = new WeakMap<LazyOp, number>();
 function heightOf(root: LazyOp): number {
@@ -79,7 +78,7 @@ class Lowering {
   readonly #splitter: AxisSplitter;
   readonly #sites: Site[] = [];
   readonly #reduceLoops = new Map<LazyOp, readonly AxisLoops[]>();
-  /** the loops of reduces by the site where they are evaluated: equal loops are shared */
+  /** the loops of reductions, by the site where these are evaluated: equal loops are shared */
   readonly #sharedLoops = new Map<Site, Map<string, readonly AxisLoops[]>>();
   readonly #producers: Producer[] = [];
   readonly #ast: readonly LazyOp[];
@@ -172,6 +171,7 @@ class Lowering {
       default: {
         if (!isAluOp(op.op)) throw new InternalError(`${op.op} cannot be lowered to a kernel`);
         const made = a.alu(op.op, ...op.srcs.map((s) => this.#lower(s, site)));
+        // decompose.ts reads this mark: exp2 of such a value needs no clamp from above
         if (isLessLargest(op)) a.notPositive.add(made);
         return made;
       }
@@ -215,7 +215,8 @@ class Lowering {
     return a.reduce(op.op, a.reduce(op.op, value, ranges), threads);
   }
   /**
-   * Reduces of the same dims that do not depend on each other share their loops: what both read is read once.
+   * Reductions over the same dims that do not depend on each other share their loops: what both read is read
+   * once.
    */
   #loopsOf(op: LazyOp<ReduceOp>, src: LazyOp, site: Site): readonly AxisLoops[] {
     const merged = getOrMake(groups, op, () => mergeDims([src], op.arg));
@@ -230,7 +231,7 @@ class Lowering {
       });
     });
   }
-  /** Where a reduce is evaluated may not depend on the threads that share it. */
+  /** A reduction may not be evaluated at indexes that depend on the threads that share it. */
   #requireIndependent(threads: readonly Range[], { idx }: Site): void {
     const size = this.#splitter.sharedByItsUsers(threads, idx);
     if (size === undefined) return;
@@ -292,7 +293,10 @@ function isLessLargest(op: LazyOp): boolean {
   );
 }
 
-/** One index for each dim. Merged dims are taken apart again, which the simplifier undoes in the address. */
+/**
+ * One index for each dim. Merged dims are taken apart again; in an address the index simplifier recombines
+ * them.
+ */
 function indexes(loops: readonly AxisLoops[], shape: Shape): Sint[] {
   const idx: Sint[] = shape.map(() => 0);
   for (const l of loops) {

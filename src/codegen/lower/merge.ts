@@ -1,5 +1,6 @@
-// Loop collapsing: which neighbouring dims of a kernel are one loop. They are those that every buffer steps
-// through as one. [4,4] elements that are read and written in order are E_16, a transposed one stays E_4_4.
+// Loop collapsing: which neighbouring dims of a kernel are one loop. Two dims merge if every buffer has one
+// stride across both. [4,4] elements that are read and written in order are E_16, a transposed one stays
+// E_4_4. In go the ASTs, out come groups of dims.
 
 import { arraysEqual, getOrMake, range } from "../../helpers.ts";
 import { isReduceOp, type ReduceOp } from "../../ops.ts";
@@ -39,7 +40,9 @@ export function mergeDims(roots: readonly LazyOp[], axes?: readonly number[]): n
   return groups;
 }
 
-/** Follows the dims down to the loads, through elementwise ops, reduces and views that only rename dims. */
+/**
+ * Follows the dims down to the loads, through elementwise ops, reductions and views that only rename dims.
+ */
 function collect(u: LazyOp, dims: NodeDims, into: Condition[], seen: Map<LazyOp, NodeDims[]>): void {
   const before = getOrMake(seen, u, () => []);
   if (before.some((b) => arraysEqual(b, dims))) return;

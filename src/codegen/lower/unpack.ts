@@ -17,7 +17,9 @@ import type { Target } from "../target.ts";
 
 const { int32, uint8, uint32 } = dtypes;
 
-/** By the first STORE of a kernel and the type of a word: a kernel is lowered more than once. */
+/**
+ * Kernels unpacked so far, by their first STORE and the type of a word: a kernel is lowered more than once.
+ */
 const known = new WeakMap<LazyOp, Map<DType, readonly LazyOp[]>>();
 
 /** The same kernel without packed types; the same array where it has none. */
@@ -47,7 +49,7 @@ const nodes = (shape: Shape): Algebra<LazyOp> => ({
   dtypeOf: (x) => x.dtype,
 });
 
-/** Ops that give one of their sources, or the other sign of it: nothing is to be rounded. */
+/** Ops whose result is one of their sources, or its negation, so no rounding is needed. */
 const STAYS_FLOAT: ReadonlySet<AluOp> = new Set<AluOp>(["MAX", "WHERE", "NEG"]);
 
 class Unpacking {

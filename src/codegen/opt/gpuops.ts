@@ -1,5 +1,5 @@
-// The OptOps of a GPU whose figures are known (Target.gpu): all that there are. Renderers of such GPUs import
-// it; a page that runs on WASM does not, and loads neither tensor cores nor shared memory.
+// The OptOps of a GPU whose figures are known (Target.gpu): every OptOp. Renderers of such GPUs import it; a
+// page that runs on WASM does not, and loads neither tensor cores nor shared memory.
 
 import { GRID_OPS } from "./cpuops.ts";
 import type { OptRecord } from "./record.ts";

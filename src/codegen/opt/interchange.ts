@@ -1,7 +1,7 @@
-// INTERCHANGE (loop interchange): the loop of a sum goes around the loop over its
-// results, which are in an array while it runs (scalar expansion). A row times a matrix then reads whole rows
-// of the matrix one after the other, instead of a few columns from top to bottom. In goes a graph and the
-// list, out comes the graph without those REDUCEs.
+// INTERCHANGE (loop interchange): the loop of a sum goes around the loop over its results, which are in an
+// array while it runs (scalar expansion). A row times a matrix then reads whole rows of the matrix one after
+// the other, instead of a few columns from top to bottom. In goes a graph and the list, out comes the graph
+// without those REDUCEs.
 
 import { scalarOf } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
@@ -56,7 +56,7 @@ class Interchanger {
   readonly #opt: OptOp<"INTERCHANGE">;
   readonly #target: Target;
   readonly #number: number;
-  /** the loop that goes inside, and the same loop while the sum runs */
+  /** the output loop, and its copy inside the reduction */
   readonly #outer: Range;
   readonly #inner: Range;
   #arrays = 0;
@@ -75,7 +75,7 @@ class Interchanger {
     this.#number = number;
     this.#room = target.sharedMax;
     if (target.grid !== undefined) this.#refuse(`${target.name} has a grid in place of the loop`);
-    // of a loop that LOCAL made two of it is the inner one
+    // if LOCAL split the axis, take the inner loop
     const axis = order.findLast((a) => a.of === opt.axis);
     const nodes = toposort<UOp>([sink], (x) => x.srcs);
     const outer = nodes.filter((u) => u.op === "RANGE").find((r) => r.axis === axis);

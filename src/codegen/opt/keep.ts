@@ -1,8 +1,8 @@
 // KEEP (memoisation between loops): a value that one loop computes at some cost, and a later loop over the
 // same elements computes again, is kept in an array between the two: the exp of a softmax is summed, then
-// divided by the sum. In go the sites where lowering evaluated the kernel's ops, out come what could be kept
-// (for the heuristics to choose from) and the graph in which it is: a STAGE node is the array after the loop
-// that fills it. Each thread and lane has a part of its own.
+// divided by the sum. In go the sites at which lowering evaluated the kernel's ops. Out come the values that
+// could be kept, for the heuristics to choose from, and the graph with those that KEEP names: a STAGE node is
+// the array after the loop that fills it. Each thread and lane has its own elements.
 
 import { ArgumentError } from "../../errors.ts";
 import { prod, toposort } from "../../helpers.ts";
@@ -37,7 +37,7 @@ export interface Keepable {
 /** Writing an element and reading it again costs as much as this many operations. */
 export const KEEP_COST = 6;
 
-/** All that is worth keeping, the value of a reduce that others build on first. */
+/** All values worth keeping, those of a reduction that others depend on first. */
 export function findKeepable(producers: readonly Producer[], sites: readonly Site[]): Keepable[] {
   return producers.flatMap((producer) => {
     if (producer.site.gate !== 1) return [];
@@ -48,7 +48,7 @@ export function findKeepable(producers: readonly Producer[], sites: readonly Sit
       consumers.some((p) => p.done.has(op) && p.done.get(op) !== producer.site.done.get(op)),
     );
     const costly = shared.filter((op) => costOf(op) > KEEP_COST);
-    // what another of them is made of comes with it
+    // a value that another of them is computed from need not be kept
     const parts = new Set(
       toposort(
         costly.flatMap((op) => op.srcs),
@@ -69,7 +69,9 @@ export function findKeepable(producers: readonly Producer[], sites: readonly Sit
 const isSameButFor = (dims: readonly number[], a: readonly Sint[], b: readonly Sint[]): boolean =>
   a.length === b.length && a.every((x, d) => x === b[d] || dims.includes(d));
 
-/** The operations behind a value, down to what is loaded, summed up before the loop, or kept already. */
+/**
+ * The operations it takes to compute a value from what is loaded, reduced before the loop, or kept already.
+ */
 export function costOf(value: LazyOp, kept: ReadonlySet<LazyOp> = new Set()): number {
   const isHere = (u: LazyOp): boolean => !kept.has(u) && (isAluOp(u.op) || u.op === "CAST");
   const nodes = toposort([value], (u) => (isHere(u) ? u.srcs : []));
@@ -127,9 +129,7 @@ function keepValues(graph: KernelGraph, opts: readonly OptOp[], { name, sharedMa
   return substitute(graph.sink, loads, graph.arena, { nested: true });
 }
 
-/**
- * Makes the LOADs that take the place of the value at its consumers. Returns the bytes of the array.
- */
+/** Makes the LOADs that take the place of the value at its consumers. Returns the bytes of the array. */
 function keep(
   { producer, value, consumers, elements }: Keepable,
   name: string,
@@ -138,7 +138,7 @@ function keep(
 ): number {
   const computed = producer.site.done.get(value);
   if (computed === undefined) return 0;
-  // threads that would all write the same are not at the same iteration when one of them reads
+  // each thread has its own elements: threads are not in step, so they cannot share them without a barrier
   const lanes = [...threads, ...lanesOf(computed, producer)];
   const sizes = lanes.map((r) => smax(r.axis.size));
   const array = arena.local(computed.dtype, name, elements * prod(sizes));
@@ -162,7 +162,7 @@ function keep(
   return arrayBytes(array);
 }
 
-/** What an array takes; each starts on a cache line. */
+/** The bytes of an array; each starts on a cache line. */
 export function arrayBytes({ dtype, elements }: DefineLocal): number {
   return Math.ceil((elements * dtype.base.itemsize) / 64) * 64;
 }
@@ -171,7 +171,7 @@ export function arrayBytes({ dtype, elements }: DefineLocal): number {
 const flat = (dims: readonly number[], value: LazyOp, { idx }: Site): Sint =>
   dims.reduce<Sint>((at, d) => add(mul(at, value.shape[d]!), idx[d]!), 0);
 
-/** The lanes that are computed side by side while the array is filled, other than those of its own loops. */
+/** The lanes that the value depends on, other than those of the producer's own loops. */
 function lanesOf(value: Expr, producer: Producer): Range[] {
   const free = new Map<UOp, ReadonlySet<Range>>();
   let last: ReadonlySet<Range> = new Set();

@@ -1,7 +1,7 @@
-// PACK (operand packing): what sums read again in every iteration of its loop is copied
-// before the loop, in the order in which they read it. The columns of a matrix lie far apart, and at a
-// distance of a power of two they evict each other from the cache; in an array they are neighbours. In goes a
-// graph and the list, out comes the graph in which LOADs read arrays.
+// PACK (operand packing): operands that are reread in every iteration of the axis's loop are copied before
+// the loop, in the order in which sums read them. The columns of a matrix lie far apart, and at a distance of
+// a power of two they evict each other from the cache; in an array they are neighbours. In goes a graph and
+// the list, out comes the graph in which LOADs read arrays.
 
 import { ArgumentError } from "../../errors.ts";
 import { getOrMake, prod, toposort } from "../../helpers.ts";
@@ -20,8 +20,8 @@ import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 export const PACK_DOC: OptDoc = {
   textbook: "operand packing",
   summary:
-    "What sums read again in every iteration over an output axis is copied before its loop, in the order in which " +
-    "they read it.",
+    "Operands that sums reread in every iteration over an output axis are copied before its loop, in the order in " +
+    "which they are read.",
   picture: `
 for i: for j: for k:
   y[i, j] += a[i, k] * b[k, j]        PACK(0)
@@ -42,7 +42,7 @@ export const PACK: OptRecord<"PACK"> = {
   }),
 };
 
-/** What a node is made of, as far as packing looks at it. */
+/** What packing must know about a node. */
 interface Facts {
   /** the ranges it depends on */
   readonly free: ReadonlySet<Range>;
@@ -61,7 +61,7 @@ class Packer {
   readonly #opt: OptOp<"PACK">;
   readonly #target: Target;
   readonly #facts = new Map<UOp, Facts>();
-  /** the LOADs that stand for what was packed */
+  /** the LOADs that replace what was packed */
   readonly #packed = new Map<UOp, Expr>();
   #room: number;
 
@@ -135,9 +135,9 @@ class Packer {
   }
 
   /**
-   * Loop collapsing: an array is read from its begin to its end, whatever loops filled it. Where all else
-   * that the sum reads moves in even steps too, one loop does: the three of a convolution would have a few
-   * iterations each. undefined: it does not.
+   * Loop collapsing: a packed array is read from beginning to end, whatever loops filled it. If all other
+   * operands have one stride through these loops too, they become one loop: the three of a convolution would
+   * have a few iterations each. undefined: they have not.
    */
   #collapsed(body: Expr, loops: readonly Range[]): { body: Expr; range: Range } | undefined {
     const a = this.#arena;

@@ -1,7 +1,7 @@
-// What the compiler knows of an OptOp: one record for each, in a file of its own. Lowering asks what part of
-// an axis it takes, a pass runs its graph transformation, BEAM asks for candidates, the docs print the rest.
-// A target lists the records that it has, so that a page which runs on WASM does not load what only GPUs
-// need.
+// What the compiler knows about an OptOp: one record for each, in a file of its own. Lowering asks what part
+// of an axis it takes, a pass runs its graph transformation, BEAM asks for candidates, the docs print the
+// rest. A target lists the records that it has, so that a page which runs on WASM does not load what only
+// GPUs need.
 
 import type { Sint } from "../../shape/symbolic.ts";
 import { isLane } from "../../uop/axis.ts";
@@ -9,7 +9,7 @@ import type { KernelGraph } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
 import type { OptOp, OptOpName, Params } from "./opts.ts";
 
-/** A parameter: what it means, and the least that it can be. */
+/** A parameter: what it means, and its least value. */
 export interface Param {
   readonly meaning: string;
   readonly least: number;
@@ -21,13 +21,13 @@ export interface AxisState {
   /** an output axis; otherwise a reduce axis */
   readonly isOutput: boolean;
   readonly size: Sint;
-  /** iterations that the ops so far left of it */
+  /** iterations that are left after the ops so far */
   readonly left: Sint;
   /** no op took anything so far */
   readonly isWhole: boolean;
   /** PADTO rounded it up */
   readonly isPadded: boolean;
-  /** a workgroup is wider than what there was: threads beyond the end do nothing */
+  /** the workgroup does not divide the axis: threads beyond the end do nothing */
   readonly isRagged: boolean;
   /** lanes that are neighbours */
   readonly lanes: number;
@@ -38,7 +38,7 @@ export interface OptContext {
   /** the whole list */
   readonly opts: readonly OptOp[];
   readonly target: Target;
-  /** which of the ops of its name in the list it is */
+  /** its position among the ops of the same name in the list */
   readonly index: number;
 }
 
@@ -80,7 +80,7 @@ export interface OptRecord<K extends OptOpName = OptOpName> {
   readonly excludes?: readonly OptOpName[];
   /** Why it does not apply to this axis; undefined: it does. The graph transformation may still refuse. */
   refusal?(axis: AxisState, opt: OptOp<K>, target: Target): string | undefined;
-  /** What is worth a try on this kernel, which was lowered without any op. */
+  /** Ops worth trying on this kernel, which was lowered without OptOps. */
   candidates(kernel: KernelGraph, context: SearchContext): OptOp<K>[];
 
   // what it does: it takes a part of its axis, names sides of matrices, or changes the graph; the rest is for

@@ -1,6 +1,5 @@
-// All OptOps that there are, with what people read about them, in the order of the docs. Tests and
-// docs/reference/optops.md iterate over them; the compiler itself goes by the list of its target
-// (Target.optOps).
+// Every OptOp with its documentation, in the order of the docs. Tests and docs/reference/optops.md iterate
+// over them; the compiler itself goes by the list of its target (Target.optOps).
 
 import { GPU_OPS } from "./gpuops.ts";
 import { GROUP_DOC } from "./group.ts";

@@ -1,6 +1,6 @@
 // SHARED (shared-memory tiling): what the threads of a workgroup read several times in an iteration of a
-// reduce comes through shared memory. A load becomes one from a TILE, which says what part of the buffer that
-// is and how it lies there; linear/asynccopy.ts writes the copies. Between pickOneHot and blockSums, while
+// reduce comes through shared memory. A load becomes one from a TILE, which says what part of the buffer is
+// copied and its layout there; linear/asynccopy.ts emits the copies. Between pickOneHot and blockSums, while
 // axes are still ranges. Rows are padded, or their pieces change places from row to row (swizzled), to avoid
 // bank conflicts.
 
@@ -21,8 +21,8 @@ import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 export const SHARED_DOC: OptDoc = {
   textbook: "shared-memory tiling with prefetch",
   summary:
-    "What a workgroup reads in an iteration of a reduction is copied to shared memory before, by asynchronous " +
-    "copies. Loops of the reduction inside it read what is there.",
+    "What a workgroup reads in an iteration of a reduction is copied to shared memory beforehand, by asynchronous " +
+    "copies. Inner loops of the reduction read it there.",
   picture: `
 for k: s += a[i, k] * b[k, j]         SHARED(2, stages=2)
 copy the tile of iteration 0
@@ -54,20 +54,17 @@ export const SHARED: OptRecord<"SHARED"> = {
     opts.some((o) => o.op === "TC") ? graph : { ...graph, sink: shareLoads(graph, opt) },
 };
 
-/** What one copy moves at most, and the least it can, in bytes. */
+/** The most and the fewest bytes that one copy moves. */
 const MAX_COPY = 16;
 const MIN_COPY = 4;
-/** What all banks hold together, in bytes. */
+/** The bytes of one row across all banks. */
 const BANKS = 128;
 
-/**
- * A load as one from shared memory: the part of the buffer, and where in it which iteration of which range
- * is.
- */
+/** A load from a tile in shared memory: the tile, and how far in it the address moves along each range. */
 export interface TiledLoad {
   readonly tile: TileNode;
   readonly pitches: ReadonlyMap<Range, number>;
-  /** where it is before the first iteration of all: not 0 where a range goes backwards */
+  /** the offset at iteration 0 of all ranges: not 0 where a range goes backwards */
   readonly offset: number;
 }
 
@@ -81,21 +78,21 @@ export interface Walk {
   readonly kind: "lane" | "thread" | "tile" | "loop";
 }
 /**
- * A dim of a part: elements so far apart in the buffer, and how many of them each range along it moves in an
+ * A dim of a tile: its stride in the buffer, and how many of its elements each range along it moves in an
  * iteration.
  */
 interface TileDim {
   readonly stride: number;
   readonly size: number;
   readonly walks: ReadonlyMap<Walk, number>;
-  /** one of these is of threads, or of a matrix */
+  /** one of these ranges is threads, or the side of a matrix */
   readonly apart: boolean;
 }
-/** How a part lies in shared memory. */
+/** The layout of a tile in shared memory. */
 interface TileLayout extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
   readonly pitches: ReadonlyMap<Walk, number>;
   readonly offset: number;
-  /** how often a thread reads from it for all its lanes */
+  /** loads of a thread for all its lanes */
   readonly loads: number;
 }
 
@@ -117,7 +114,7 @@ function shareLoads(lowered: KernelGraph, opt: OptOp<"SHARED">): Sink {
   }
   return sink;
 }
-/** The loads of a reduce that can be shared, and the loads from shared memory that take their place. */
+/** Maps the loads of a reduction that can be shared to loads from shared memory. */
 function sharedLoads({ body, ranges }: Reduce, lowered: KernelGraph, opt: OptOp<"SHARED">): Map<UOp, UOp> {
   const { arena, axes } = lowered;
   const threads = axes.filter(isThread);
@@ -128,7 +125,7 @@ function sharedLoads({ body, ranges }: Reduce, lowered: KernelGraph, opt: OptOp<
     const below = new Set(
       toposort<UOp>([load], (x) => x.srcs).flatMap((x) => (x.op === "RANGE" ? [x.axis] : [])),
     );
-    // what every thread reads for itself gains nothing
+    // what no two threads read gains nothing
     if (threads.every((a) => below.has(a))) continue;
     const found = tileOf(load, loop, lowered, opt.stages);
     if (found === undefined) continue;
@@ -137,7 +134,9 @@ function sharedLoads({ body, ranges }: Reduce, lowered: KernelGraph, opt: OptOp<
   return by;
 }
 
-/** The loop that copies, of the axis that SHARED names, and the loops of the reduce inside it. */
+/**
+ * The loop whose iterations copy, of the axis that SHARED names, and the loops of the reduction inside it.
+ */
 export interface CopyLoop {
   /** undefined: the reduce has no loop at all */
   readonly loop: Range | undefined;
@@ -153,14 +152,14 @@ export function loopOf(ranges: readonly Range[], opt: OptOp<"SHARED">): CopyLoop
 }
 
 /**
- * What reads a part: threads one element or vector each, or a warp matrices, whose rows are padded or
+ * What reads a tile: threads, an element or vector each, or a warp, matrices whose rows are padded or
  * swizzled.
  */
 type Reader = "threads" | "matrices" | "swizzled";
 
 /**
- * The part of its buffer that a workgroup reads by this load in an iteration of the loop; undefined where it
- * is not a box.
+ * The tile of its buffer that a workgroup reads by this load in an iteration of the loop; undefined where
+ * that is not a box.
  */
 export function tileOf(
   load: Load,
@@ -200,9 +199,8 @@ export function tileOf(
 }
 
 /**
- * What these ranges cover, as it lies in shared memory; undefined where that is not a box, or cannot be
- * copied. `others`: strides and offsets of what its place in the buffer is made of, which say where a copy
- * may start.
+ * The layout of what these ranges cover; undefined where that is not a box, or cannot be copied. `others`:
+ * the strides and offsets of everything else in the address, which decide the alignment of copies.
  */
 export function layoutOf(
   walks: readonly Walk[],
@@ -240,7 +238,7 @@ function boxOf(walks: readonly Walk[], unit: number, reader: Reader): TileDim[] 
     const apart = w.kind === "thread" || w.kind === "tile";
     const last = dims.at(-1);
     const by = stride / (last?.stride ?? 1);
-    // the rows of a matrix are of one axis; threads that would be in the same banks get a gap
+    // the rows of a matrix are along one axis; threads that would access the same banks get a gap
     const goesOn =
       reader === "threads"
         ? w.kind !== "thread" || (dims.length === 1 && by % (2 * unit) !== 0)
@@ -258,8 +256,8 @@ function boxOf(walks: readonly Walk[], unit: number, reader: Reader): TileDim[] 
 }
 
 /**
- * Dims in the given order. What is read at the same time lies an odd number of units apart, so that it is in
- * other banks, or close together and swizzled, if rows are long and even enough.
+ * Dims in the given order. Rows that are read at the same time are an odd number of 16-byte pieces apart, so
+ * that they are in different banks, or without gaps and swizzled, if rows are long enough and a power of two.
  */
 function layOut(
   dims: readonly TileDim[],
@@ -286,7 +284,7 @@ function layOut(
   const loads = countLoads(pitches, offset, unit);
   return { dims: merged(placed), size: Math.ceil(size / unit) * unit, swizzle, pitches, offset, loads };
 }
-/** Dims that go on without a gap in the buffer and in shared memory are one: fewer parts of an index. */
+/** Dims without a gap between them, in the buffer and in shared memory, become one: shorter indexes. */
 function merged(dims: Tile["dims"]): Tile["dims"] {
   const found: { size: number; stride: number; pitch: number }[] = [];
   for (const d of dims) {
@@ -297,10 +295,7 @@ function merged(dims: Tile["dims"]): Tile["dims"] {
   }
   return found;
 }
-/**
- * For rows of so many elements: any eight of them below each other have their pieces of one column in all
- * banks.
- */
+/** For rows of this many elements: one column of eight successive rows is spread over all banks. */
 function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
   const bytes = row * itemsize;
   if (bytes < 2 * MAX_COPY || !Number.isInteger(Math.log2(bytes))) return undefined;
@@ -308,7 +303,7 @@ function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
   return { unit: MAX_COPY / itemsize, pieces, every: Math.max(bytes, BANKS) / itemsize };
 }
 
-/** How many loads a thread needs for its lanes, where one gives up to `most` neighbours. */
+/** How many loads a thread needs for its lanes, if one loads up to `most` neighbours. */
 function countLoads(pitches: ReadonlyMap<Walk, number>, offset: number, most: number): number {
   let left = new Set([offset]);
   let widest = most;
@@ -333,7 +328,7 @@ function countLoads(pitches: ReadonlyMap<Walk, number>, offset: number, most: nu
   return count;
 }
 
-/** As many elements at once as are side by side, and start at a multiple of their number. */
+/** The widest vectors that are contiguous and aligned. */
 function vectorOf(row: TileDim, others: readonly number[], itemsize: number): number {
   if (row.stride !== 1) return 1;
   let vector = MAX_COPY / itemsize;

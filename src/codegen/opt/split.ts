@@ -12,12 +12,12 @@ import { type AxisPart, type AxisState, type OptRecord, recordOf } from "./recor
  * innermost.
  */
 export interface Split {
-  /** that is more than the axis has: the last iterations start earlier */
+  /** the product exceeds the axis size: the last iterations start earlier */
   readonly padded: boolean;
-  /** that is more than the axis has: what lies beyond the end is left out */
+  /** the product exceeds the axis size: what lies beyond the end is gated */
   readonly ragged: boolean;
   readonly rest: Sint;
-  /** lanes of UPCAST or UNROLL that lie a workgroup apart */
+  /** lanes of UPCAST or UNROLL after LOCAL or GROUPTOP: they are a workgroup apart */
   readonly far: number;
   /** threads of a workgroup */
   readonly local: number;
@@ -77,7 +77,7 @@ function requireApplies(record: OptRecord, o: OptOp, axis: AxisState, target: Ta
 }
 
 const axisKind = (isOutput: boolean): string => (isOutput ? "an output axis" : "a reduce axis");
-/** What an op came to, for the text of a refusal. */
+/** The axis as the op found it, for the text of a refusal. */
 export const showAxis = ({ number, isOutput, left }: AxisState): string =>
   `axis ${number} is ${axisKind(isOutput)} with ${left} left`;
 
@@ -91,7 +91,7 @@ export function factorRefusal(
   target: Target,
 ): string | undefined {
   const { left, size, lanes, isPadded, isRagged } = axis;
-  // lanes that start earlier still start at an element
+  // lanes that start earlier must still start inside the axis
   const hasRoom = !isPadded || part !== "lanes" || typeof size !== "number" || lanes * factor <= size;
   if (divides(factor, left) && hasRoom) return undefined;
   // a grid may be wider than the axis

@@ -1,8 +1,8 @@
 // TC (tensor cores): a sum of products of a matrix by a matrix becomes WMMA, by which the threads of a warp
-// multiply small matrices together. Lowering has split two output axes and a reduce axis into the sides of
+// multiply small matrices together. Lowering has split two output axes and a reduction axis into the sides of
 // these (`tile` ranges); here they become the threads of the warp and the elements that each of them holds,
 // as the fragments of the TensorCore say. Operands are read element by element, or, with SHARED, by LDMATRIX
-// from shared memory where their rows lie there as it wants them.
+// from shared memory if their layout there allows it.
 
 import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
@@ -10,7 +10,7 @@ import { range, toposort } from "../../helpers.ts";
 import { smax } from "../../shape/symbolic.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import type { Digits, Fragment, TensorCore } from "../../uop/matrix.ts";
-import type { Expr, Range, Reduce, TileNode, UOp } from "../../uop/node.ts";
+import type { Expr, Range, Reduce, UOp } from "../../uop/node.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
 import { contractionOf, rowsAndColumns } from "../analysis/contraction.ts";
@@ -57,7 +57,9 @@ export const TC: OptRecord<"TC"> = {
   tiles: tensorCoreSides,
   transform(graph, opt, { opts, target }) {
     const core = target.gpu?.tensorCores[opt.core];
-    return core === undefined ? graph : new TensorCores(graph, opts, opt, core, target.gpu?.warp ?? 1).run();
+    return core === undefined
+      ? graph
+      : new TensorCores(graph, { opts, tc: opt, core, warp: target.gpu?.warp ?? 1 }).run();
   },
 };
 
@@ -92,6 +94,20 @@ interface Operand {
   readonly fragment: Fragment;
 }
 
+/** The range along the rows that LDMATRIX reads, and which of eight rows this thread addresses. */
+interface MatrixRows {
+  readonly side: Range;
+  readonly within: Expr;
+}
+
+interface TensorCoreOptions {
+  /** the whole list */
+  readonly opts: readonly OptOp[];
+  readonly tc: OptOp<"TC">;
+  readonly core: TensorCore;
+  readonly warp: number;
+}
+
 class TensorCores {
   readonly #lowered: KernelGraph;
   readonly #arena: UOpArena;
@@ -99,13 +115,11 @@ class TensorCores {
   readonly #tc: OptOp<"TC">;
   readonly #core: TensorCore;
   readonly #warp: number;
-  /** the thread's place in the warp, and the elements of the result that it holds */
+  /** the thread's index in the warp, and the elements of the result that it holds */
   readonly #thread: Range;
   readonly #element: Range;
 
-  constructor(
-    ...[lowered, opts, tc, core, warp]: [KernelGraph, readonly OptOp[], OptOp<"TC">, TensorCore, number]
-  ) {
+  constructor(lowered: KernelGraph, { opts, tc, core, warp }: TensorCoreOptions) {
     this.#lowered = lowered;
     this.#arena = lowered.arena;
     this.#opts = opts;
@@ -147,7 +161,7 @@ class TensorCores {
     );
   }
 
-  /** A number made of digits of the thread's place in the warp and of the number of an element. */
+  /** An index made of digits of the thread's index in the warp and of the index of an element. */
   #index(digits: Digits, element: Expr): Expr {
     const a = this.#arena;
     return digits.reduce((sum, [from, by, size, times]) => {
@@ -224,13 +238,14 @@ class TensorCores {
   }
 
   /**
-   * A matrix of 8 rows of 16 bytes is a word a thread: its row is the thread's number by 4, its columns are
-   * those of the rest. So each word of the fragment is such a matrix, if the rows of the operand (for b: its
-   * columns) lie side by side in shared memory; 16-bit matrices may also lie the other way and be transposed.
-   * Each thread says where one row of one matrix starts. Four are read at once: those of a are below each
-   * other, then beside; those of b beside, then of another lane.
+   * Of a matrix of 8 rows of 16 bytes each thread gets one word: thread t has word t % 4 of row t / 4. So
+   * each word of the fragment is such a matrix, if the rows of the operand (for `b`: its columns) are
+   * contiguous in shared memory; 16-bit matrices may also be stored transposed. Each thread gives the address
+   * of one row. Four matrices are read at once, of `a`: two vertically, then the next column pair; of `b`:
+   * two horizontally, then those of the next lane.
    */
-  #matrices({ row, column, fragment }: Operand, { tile, pitches }: TiledLoad): Expr | undefined {
+  #matrices({ row, column, fragment }: Operand, tiled: TiledLoad): Expr | undefined {
+    const { tile, pitches } = tiled;
     const a = this.#arena;
     const { itemsize } = this.#core.from;
     const isB = fragment === this.#core.b;
@@ -256,7 +271,7 @@ class TensorCores {
     ]);
     const pair = isB ? pairOf(outer, pitches) : undefined;
     if (pair !== undefined) by.set(pair, a.alu("ADD", times(a.alu("IDIV", pair, this.#int(2)), 2), half));
-    const at = this.#place(tile, pitches, by, isTransposed ? inner : outer, within);
+    const at = this.#indexIn(tiled, by, { side: isTransposed ? inner : outer, within });
     if (at === undefined) return undefined;
     const read = a.loadMatrix(tile, at, pair === undefined ? words : 2 * words, isTransposed);
     if (pair === undefined) return read;
@@ -264,12 +279,11 @@ class TensorCores {
     return a.vectorize(range(words).map((i) => a.element(read, a.alu("ADD", odd, this.#int(i)))));
   }
   /**
-   * The place in a tile, where its ranges are replaced; `side` runs over its rows, of which eight are read at
-   * once.
+   * The index in a tile after its ranges are replaced; `side` runs over its rows, of which eight are read at
+   * once. undefined: the swizzle does not fit.
    */
-  #place(
-    ...[tile, pitches, by, side, within]: [TileNode, TiledLoad["pitches"], ReadonlyMap<UOp, UOp>, Range, Expr]
-  ): Expr | undefined {
+  #indexIn({ tile, pitches }: TiledLoad, by: ReadonlyMap<UOp, UOp>, rows: MatrixRows): Expr | undefined {
+    const { side, within } = rows;
     const a = this.#arena;
     const sum = (of: (pitch: number) => boolean): Expr => {
       const terms = new Map([...pitches].filter(([, p]) => of(p)));
@@ -290,7 +304,7 @@ class TensorCores {
   }
 }
 
-/** Lanes, an even number, that are other columns of b. */
+/** An even number of lanes that are further columns of `b`. */
 function pairOf(side: Range, pitches: TiledLoad["pitches"]): Range | undefined {
   const isOther = ({ kind, of }: Range["axis"]): boolean => kind === "upcast" && of === side.axis.of;
   return [...pitches.keys()].find(({ axis }) => isOther(axis) && smax(axis.size) % 2 === 0);

@@ -1,4 +1,4 @@
-// A long sum of floats is cut into blocks, each with an accumulator of its own: one running float32 total
+// A long sum of floats is split into blocks, each with an accumulator of its own: one running float32 total
 // loses digits and stops growing at 2^24. Between pickOneHot and decompose: a sum that picks one term has
 // become a load by then.
 
@@ -12,13 +12,10 @@ import { substitute } from "../../uop/substitute.ts";
 import { tripCount } from "../analysis/loops.ts";
 import type { KernelGraph } from "../lower/lower.ts";
 
-/**
- * As many floats are added one by one to one accumulator; more are added in blocks of the root of their
- * number.
- */
+/** Up to this many floats go to one accumulator; longer sums use blocks of about sqrt(n). */
 export const MAX_RUN = 4096;
 
-/** The ranges outside the blocks, those inside, and the range that became two of them. */
+/** The ranges outside the blocks, those inside, and the range that was split in two. */
 interface Blocks {
   readonly outer: readonly Range[];
   readonly inner: readonly Range[];
@@ -34,11 +31,11 @@ interface SplitRange {
 
 export function blockSums({ sink, arena }: KernelGraph): Sink {
   const isGroup = (r: Range): boolean => r.axis.kind === "group";
-  // sums over the same ranges share their loops, so they must be cut in the same way
+  // sums over the same ranges share their loops, so they must be split in the same way
   const known = new Map<string, Blocks>();
   return mapGraph(sink, arena, (u) => {
     if (u.op !== "REDUCE" || u.fn !== "SUM" || !u.dtype.isFloat) return undefined;
-    // its loop is the one that fetches parts of buffers
+    // its loop already drives the copies to shared memory
     if (toposort<UOp>([u.body], (x) => x.srcs).some((x) => x.op === "TILE" || x.op === "WMMA"))
       return undefined;
     // lanes of a GROUP have accumulators of their own already
@@ -54,7 +51,7 @@ export function blockSums({ sink, arena }: KernelGraph): Sink {
       const inside = substitute(body, new Map([[range, index]]), arena, { where: isInRange });
       body = arena.alu("WHERE", isInRange, inside, arena.constant(u.dtype, 0));
     }
-    // the lanes of a group meet once, after all blocks
+    // the lanes of a group are combined once, after all blocks
     if (outer.length === 0) return arena.reduce("SUM", body, [...inner, ...groups]);
     return arena.reduce("SUM", arena.reduce("SUM", body, inner), [...outer, ...groups]);
   });

@@ -1,7 +1,6 @@
 // Loads and stores of neighbours become one of a vector, where the target moves several elements at once
 // (Target.gpu). Between expand, which writes lanes out one by one, and linearize. On the way indexes get one
-// form, a sum of multiples with its number last, so that the same place in memory is the same node wherever
-// it is read.
+// form, an affine sum with its constant last, so that loads from the same address are the same node.
 
 import type { DType } from "../../dtype.ts";
 import { getOrMake, range } from "../../helpers.ts";
@@ -31,14 +30,14 @@ export function coalesce(sink: Sink, arena: UOpArena, { vectorBytes }: Gpu): Sin
 
 // ---- which of them are neighbours ----
 
-/** The indexes seen so far, as sums. */
+/** The indexes seen so far, as affine sums. */
 type Forms = Map<Expr, Affine>;
 interface OffsetAccess<U> {
   readonly u: U;
-  /** the number at the end of its index */
+  /** the constant at the end of its index */
   readonly offset: number;
 }
-/** Accesses that differ in nothing but that number. */
+/** Accesses that differ only in that constant. */
 interface Row<U> {
   readonly base: Affine;
   readonly type: DType;
@@ -59,9 +58,7 @@ function rows<U extends Load | Store>(accesses: readonly U[], forms: Forms, a: U
 }
 
 type Run<U> = readonly [U, ...U[]];
-/**
- * The accesses of a row in runs of a width that memory can be asked for at once; single ones are left out.
- */
+/** The runs of neighbours in a row that one access can move; single accesses are left out. */
 function runs<U>({ base, type, accesses }: Row<U>, vectorBytes: number): Run<U>[] {
   const at = new Map(accesses.map((x) => [x.offset, x.u]));
   const found: Run<U>[] = [];
@@ -78,7 +75,7 @@ function runs<U>({ base, type, accesses }: Row<U>, vectorBytes: number): Run<U>[
   return found;
 }
 
-/** Nodes that read memory, or need one that does. */
+/** Nodes that read memory, or depend on one that does. */
 function reading(sink: Sink, arena: UOpArena): ReadonlySet<UOp> {
   const found = new Set<UOp>();
   for (const u of arena.nodes(sink)) {
@@ -87,7 +84,7 @@ function reading(sink: Sink, arena: UOpArena): ReadonlySet<UOp> {
   return found;
 }
 
-/** Each of the loads that are read together, as a lane of a vector. */
+/** Maps each coalesced load to its lane of the vector load. */
 function coalescedLoads(sink: Sink, forms: Forms, a: UOpArena, vectorBytes: number): ReadonlyMap<UOp, Expr> {
   const deep = reading(sink, a);
   const loads = [...deep].filter((u) => u.op === "LOAD").filter((u) => !u.srcs.some((s) => deep.has(s)));
@@ -104,7 +101,7 @@ function coalescedLoads(sink: Sink, forms: Forms, a: UOpArena, vectorBytes: numb
   return lanes;
 }
 
-/** The stores of the sink, neighbours as one, each where the first of its lanes was. */
+/** The stores of the sink, with neighbours coalesced; a vector store is where the first of its lanes was. */
 function coalescedStores({ stores }: Sink, forms: Forms, a: UOpArena, vectorBytes: number): Store[] {
   const scalars = stores.filter((u) => u.value.dtype.count === 1);
   const replaced = new Map<Store, Store | undefined>();

@@ -44,8 +44,8 @@ function missingOps(target: Target): RuleTable {
 }
 
 /**
- * Decompositions add products in one step where vectors of the target can: they round better for it. A MULACC
- * of the user rounds twice everywhere, so those made here are remembered.
+ * Decompositions use a fused multiply-add where the target's vectors have one, which rounds once. A MULACC of
+ * the user rounds twice on all targets, so those made here are remembered.
  */
 class Functions {
   readonly fused = new WeakSet<Expr>();
@@ -76,7 +76,10 @@ class Functions {
     };
   }
 }
-/** Lowering knows it of the value, or it is such a value times a positive number. */
+/**
+ * Lowering proved it (`arena.notPositive`), or the value is a proven one times a positive constant. exp2 then
+ * needs no clamp from above.
+ */
 function isNotPositive(u: Expr, arena: UOpArena): boolean {
   if (arena.notPositive.has(u)) return true;
   if (u.op !== "ALU" || u.fn !== "MUL") return false;
@@ -105,13 +108,13 @@ const SATURATING_CASTS = new RuleTable([
   ),
 ]);
 
-/** Known to be above zero, whatever the kernel is given. */
+/** Positive for all inputs of the kernel. */
 const isPositive = (u: Expr): boolean =>
   (u.op === "CONST" && Number(u.value) > 0) || (u.op === "DEFINE_VAR" && u.variable.min > 0);
 /** A divisor that may be 0 or -1, for which division traps or is undefined. */
 const unsafeDivisor = any("m", (u) => !u.dtype.isFloat && !isPositive(u));
 
-/** What a division must know of its unsafeDivisor; `safe` is one that is neither 0 nor -1. */
+/** What a division must know about its divisor; `safe` is the divisor, or 1 where it is 0 or -1. */
 function guard(m: Expr, a: UOpArena) {
   const { dtype } = m;
   const isZero = a.alu("CMPEQ", m, a.constant(dtype, 0));

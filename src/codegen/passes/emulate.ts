@@ -18,7 +18,7 @@ export function emulate(sink: Sink, target: Target, arena: UOpArena): Sink {
   return arena.nodes(sink).every(isNative) ? sink : translate(sink, narrowFloats(target), arena);
 }
 
-/** How the target has a type, or what a pointer points to; only narrow floats are of interest here. */
+/** How the target supports a type, or what a pointer points to; only narrow floats matter here. */
 function supportOf(target: Target, d: UType): Support {
   const base = d instanceof Pointer ? d.base : d;
   return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
@@ -73,10 +73,10 @@ function narrowFloats(target: Target): RuleTable {
         return fromBits(a.bitcast(bits, integer(dtype)), dtype, how(dtype), a);
       },
     ),
-    rule("c ? x : y makes no new value", narrow(alu("WHERE", c, x, y)), (f, a) =>
+    rule("c ? x : y needs no rounding", narrow(alu("WHERE", c, x, y)), (f, a) =>
       a.alu("WHERE", f.c, f.x, f.y),
     ),
-    rule("max(x, y) makes no new value", narrow(alu("MAX", x, y)), (f, a) => a.alu("MAX", f.x, f.y)),
+    rule("max(x, y) needs no rounding", narrow(alu("MAX", x, y)), (f, a) => a.alu("MAX", f.x, f.y)),
     rule("x * y + z rounds twice", narrow(alu("MULACC", x, y, z)), (f, a, u) =>
       round(a, a.alu("ADD", round(a, a.alu("MUL", f.x, f.y), u), f.z), u),
     ),

@@ -30,7 +30,7 @@ class Expander implements Expansion {
   readonly vectorAxes: readonly LaneAxis[];
   readonly #simd: Simd | undefined;
   readonly #scalars: UOpMap<Map<Lane, UOp>>;
-  /** by their first lane */
+  /** vectors, by their first lane */
   readonly #vectors: UOpMap<Map<Lane, Expr>>;
   readonly #ranges = new Map<Reduce, ReduceRanges>();
   readonly #strides = new Map<LaneAxis, Strides>();

@@ -1,5 +1,5 @@
-// A sum in which one term is chosen by its number is that term. This turns gathers, embeddings and batches,
-// which are written as comparisons with ARANGE, into indexed loads. Between lower and decompose.
+// A sum in which one term is selected by its index is that term. Gathers and embeddings, which are written as
+// comparisons with ARANGE, become indexed loads. Between lower and decompose.
 
 import { dtypes } from "../../dtype.ts";
 import { toposort } from "../../helpers.ts";

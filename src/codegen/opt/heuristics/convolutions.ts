@@ -15,13 +15,13 @@ import { type OptOp, type SplitName, splitBy } from "../opts.ts";
 import { layoutOf, type Walk } from "../shared.ts";
 import { registersOf, workgroupsByRegisters, workgroupsByRoom, workgroupThreads } from "./occupancy.ts";
 
-/** A kernel is worth the trouble where it keeps the whole machine busy for so many cycles. */
+/** A kernel is worth the search if it keeps the whole machine busy for this many cycles. */
 const MIN_CYCLES = 250;
-/** Terms of a sum: where there are fewer, operands are read where they are. */
+/** The fewest terms of a sum: with fewer, operands are read from global memory. */
 const MIN_TERMS = 64;
 /**
- * Accumulators of a thread: with fewer it is busy with loads. Of its registers such a part stays free, or
- * values are spilt.
+ * The fewest accumulators of a thread: with fewer, loads dominate. And the part of its registers that must
+ * stay free, or values are spilt.
  */
 const MIN_ACCUMULATORS = 12;
 const FREE_REGISTERS = 0.25;
@@ -34,21 +34,18 @@ const MAX_ROW = 24;
 const MIN_WARPS = 2;
 /** Iterations that shared memory holds: one is computed with while the next is fetched. */
 const STAGES = 2;
-/**
- * The part of its time that a workgroup waits at its own barriers, and that only another workgroup can use.
- */
+/** The part of its time that a workgroup waits at its barriers; only another workgroup can use it. */
 const BARRIER_WAIT = 0.25;
-/**
- * What a thread reads again in every iteration, as a part of its time, where a block has lanes of three axes.
- */
+/** The part of its time that a thread spends on rereading operands where a block has lanes of three axes. */
 const READ_AGAIN = 0.07;
 /**
- * Blocks of results and plans with each of them that are looked at more closely, and lists that are given.
+ * How many blocks of results, and plans for each of them, are estimated more closely, and how many lists are
+ * returned.
  */
 const BLOCKS = 16;
 const PLANS = 8;
 const LISTS = 4;
-/** With less of the machine at work something else is better: a sum that is shared by many threads. */
+/** Below this score another strategy wins: a sum that many threads share. */
 const MIN_SCORE = 0.1;
 
 /** How far a factor of the products moves along each axis, by the axis's id. */
@@ -79,7 +76,7 @@ interface Fetched {
   readonly shared: number;
   readonly bytes: number;
   readonly copies: number;
-  /** in an iteration of the innermost loop, each counted as often as bank conflicts make it */
+  /** loads in an iteration of the innermost loop, with the repetitions that bank conflicts cause */
   readonly loads: number;
 }
 /** How an axis is split: lanes, threads, and what is left. */
@@ -158,8 +155,8 @@ function choices(from: readonly (readonly number[])[], most: number): number[][]
   return all.map((c) => c.chosen);
 }
 /**
- * How often the threads of a warp go to shared memory to read a vector each: those of one bank do so one
- * after the other (a bank conflict), what several want is read once.
+ * Accesses to shared memory in which the threads of a warp read a vector each: those to one bank are
+ * serialised (a bank conflict), equal addresses are read once.
  */
 function bankConflicts(
   order: readonly SplitAxis[],
@@ -203,7 +200,7 @@ class ConvolutionSearch {
     this.#maxThreads = workgroupThreads(gpu);
   }
 
-  /** The plans that fit, the best first, of those that promise most. */
+  /** The best plans that fit, the best first. */
   best(): Scored[] {
     const blocks = mostOf(
       this.#blocks().map((plan) => ({ plan, score: this.#filled(plan) / this.#body(plan) })),
@@ -323,14 +320,12 @@ class ConvolutionSearch {
     return { walks, threads, others };
   }
 
-  /**
-   * Cycles that a product takes a thread, with the loads for it: `loads` counts those of bank conflicts too.
-   */
+  /** Cycles of a thread for one product, with its share of the loads; `loads` includes bank conflicts. */
   #cost(plan: Plan, loads: number): number {
     const { multiplyAdd, loop } = this.#gpu.cycles;
     return multiplyAdd + (loads + loop) / prod([...plan.outputs, ...plan.terms].map((c) => c.lanes));
   }
-  /** What part of the machine small workgroups of such blocks fill. */
+  /** The part of the machine that small workgroups of such blocks fill. */
   #filled({ outputs }: Plan): number {
     return Math.min(1, prod(outputs.map(rest)) / (this.#minThreads * this.#gpu.computeUnits));
   }
@@ -364,7 +359,7 @@ class ConvolutionSearch {
       const pitches = new Map([...threads].map(([a, w]) => [a, Math.abs(part.pitches.get(w) ?? 0)]));
       parts.push({ loads: part.loads, pitches, vector: this.#gpu.vectorBytes / f.itemsize });
     }
-    // as linearize orders them: the nearest are neighbours
+    // as linearize orders them: those with the smallest stride are neighbours
     const distance = ({ axis }: SplitAxis): number =>
       Math.min(...parts.map((p) => p.pitches.get(axis) ?? Infinity));
     const order = [...plan.outputs, ...plan.terms]
@@ -395,7 +390,7 @@ class ConvolutionSearch {
     const busy = each / Math.ceil(each);
     const full = prod([...plan.outputs, ...plan.terms].map((c) => c.threads)) / (warp * warps);
     const even = resident / (schedulers * Math.ceil(resident / schedulers));
-    // workgroups wait at their own barriers only, and warps for what they load if they have little else to do
+    // a workgroup waits only at its own barriers, and warps wait for loads if they have little else to do
     const apart = 1 - BARRIER_WAIT / atOnce;
     const accumulators = prod(plan.outputs.map((c) => c.lanes));
     const ready = resident * Math.max(accumulators, sharedLatency);
@@ -403,7 +398,7 @@ class ConvolutionSearch {
     return busy * full * (0.5 + 0.5 * even) * apart * hidden;
   }
 
-  /** How much of what a compute unit could do it does; 0 where the plan does not fit. */
+  /** The part of a compute unit's peak rate that is reached; 0 where the plan does not fit. */
   #score(plan: Plan): number {
     const fetched = this.#fetched(plan);
     if (fetched === undefined || fetched.shared > this.#target.sharedMax) return 0;
@@ -431,8 +426,8 @@ class ConvolutionSearch {
     return this.#readsAgain(plan) ? (1 - READ_AGAIN) * score : score;
   }
   /**
-   * Lanes of three axes, and of the sum only the last is written out: what a thread loads is not kept for the
-   * next iteration.
+   * Whether lanes are of three axes and only the last axis of the sum is unrolled: then what a thread loads
+   * is not reused in the next iteration.
    */
   #readsAgain({ outputs, terms }: Plan): boolean {
     const before = terms.at(-2);

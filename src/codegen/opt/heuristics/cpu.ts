@@ -16,9 +16,9 @@ import { type Packing, VectorTiles } from "./vectortiles.ts";
 
 /** Vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
-/** A body of so many vector operations hides what its loop costs. */
+/** A body of this many vector operations hides the overhead of its loop. */
 const BUSY_BODY = 16;
-/** A reduction of no more iterations than this, all its loops together, is written out whole. */
+/** A reduction of up to this many iterations, all its loops together, is fully unrolled. */
 const WHOLE_ITERATIONS = 16;
 /**
  * Kernels with fewer iterations than this stay as they are: nothing is gained, and they are the ones people
@@ -30,7 +30,7 @@ const MIN_ITERATIONS = 64;
  * share.
  */
 const STREAM = { lanes: [16, 8], rows: [8, 6, 4], parts: [4, 6, 5, 8, 3, 10, 12] } as const;
-/** Where lowering refuses the list, threads at least share the kernel as it is. */
+/** If lowering refuses the list, the second one lets threads share the plain kernel. */
 export const cpuLists: Heuristic = (lowered, target, inPlace) => {
   const opts = new CpuHeuristic(new LoopNest(lowered, target, inPlace)).choose();
   const threads = opts.filter((o) => o.op === "THREAD");
@@ -46,7 +46,7 @@ class CpuHeuristic {
   /** the loop body with the most iterations, and the tiles for it */
   readonly #hot: LoopBody;
   readonly #tiles: VectorTiles;
-  /** an array may be as large to stay in the first cache, or next to it */
+  /** an array of up to this size stays near the core: in the first cache, or at the start of the second */
   readonly #arrayBytes: number;
 
   constructor(kernel: LoopNest) {
@@ -84,7 +84,7 @@ class CpuHeuristic {
     const chosen: number[] = [];
     const sorted = gains.sort((a, b) => b.gain - a.gain);
     const inSum = sorted.filter(({ id }) => this.#hot.reduce !== undefined && this.#hot.axes.has(id));
-    // packing makes neighbours of anything, at a price: only the whole cost says which axis is best for it
+    // packing makes any operand contiguous, at a price: only the whole cost says which axis is best for it
     if (inSum.some(({ id }) => this.#tiles.packing(id) !== undefined)) {
       const cost = new Map(
         inSum.slice(0, 3).map(({ id }) => [id, this.#tiles.best(id).cost / this.#k.widthOf(id)]),
@@ -222,8 +222,7 @@ class CpuHeuristic {
     const most = Math.max(1, Math.floor(MAX_BODY / body));
     const whole = this.#whole(opts);
     if (whole !== undefined && factorsOf(whole, "UNROLL") <= Math.min(most, WHOLE_ITERATIONS)) return whole;
-    // a tile that keeps the machine busy gains nothing from more of the same, but for a loop that is gone
-    // altogether
+    // a tile that keeps the machine busy gains nothing from unrolling, unless the loop disappears
     const busy = body >= BUSY_BODY;
     const some = busy ? undefined : [4, 2].find((n) => n <= most && left % n === 0);
     const factor = left <= Math.min(busy ? 3 : 8, most) ? left : (some ?? 1);
@@ -271,11 +270,11 @@ class CpuHeuristic {
     });
   }
 
-  /** A loop that is long enough to be shared, in kernels with enough to do; it becomes the outermost. */
+  /** Large kernels: a loop that is long enough for threads to share; it becomes the outermost. */
   #threads(opts: readonly OptOp[]): OptOp[] {
     if (!this.#k.target.hasThreads || !this.#k.isLarge()) return [];
     const left = (a: Axis): number => Math.ceil(smax(a.size) / factorsOf(opts, "UPCAST", [a.of]));
-    // a reduce that does not depend on the loop would be computed again in every part of it
+    // a reduction that does not depend on the loop would be computed again by every thread
     const everywhere = (a: Axis): boolean => this.#k.bodies.every((s) => s.axes.has(a.id));
     const outputs = this.#k.order.filter(
       (a) => a.kind === "output" && left(a) > 1 && everywhere(a) && a.id !== this.#packed?.axis,

@@ -20,11 +20,11 @@ import { productLists } from "./products.ts";
 
 /** Iterations of the loop of a full tile that are written out. */
 const UNROLLED = 4;
-/** Results are few where so many times as many would keep all threads busy. */
+/** Results are few if this many times as many would be needed to keep all threads busy. */
 const FEW = 16;
-/** Threads that share a sum at least: with fewer it is not worth combining what they have. */
+/** The fewest threads that share a sum: with fewer, combining their results does not pay. */
 const MIN_SHARERS = 4;
-/** Terms that each of them has at least. */
+/** The fewest terms of each of them. */
 const TERMS_PER_SHARER = 4;
 /** Elements are of four bytes, as far as registers and vectors are counted. */
 const WORD = 4;
@@ -68,7 +68,7 @@ const powerAbove = (n: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, n
 /** The iterations of all these loops together. */
 const iterationsOf = (...axes: readonly Axis[]): number => prod(axes.map((a) => smax(a.size)));
 
-/** At most `most` parts of `size`, so that few or none of them are left over. */
+/** Into how many parts, at most `most`, to divide `size`, so that few threads are idle in the last round. */
 function evenly(size: number, most: number): number {
   let [best, score] = [1, 0];
   for (let n = 1; n <= most && n <= size; n++) {
@@ -80,7 +80,7 @@ function evenly(size: number, most: number): number {
 /** The largest divisor of `size` that is at most `most`. */
 const divisorUpTo = (size: number, most: number): number =>
   most <= 1 || size % most === 0 ? Math.max(1, most) : divisorUpTo(size, most - 1);
-/** Iterations of a loop of so many that are written out together. */
+/** Iterations of a loop of this size that are unrolled. */
 const unrolled = (size: number): number => [4, 2].find((n) => size % n === 0) ?? 1;
 
 /** Lists are made when they are asked for: most kernels take the first. */
@@ -264,7 +264,7 @@ class GpuHeuristic {
     ] as const;
     this.#add("UPCAST", near, across[0]);
     this.#add("UPCAST", other, across[1]);
-    // few results a thread leave registers for more threads
+    // threads with few results leave registers for more threads
     const crowd = prod(across) <= 2 * tile ? this.#limit() : threads;
     const lacking = wanted / (outs / prod(across));
     const helpers = powerBelow(Math.min(crowd, lacking, lacking >= FEW ? FEW * long : long));
@@ -375,7 +375,7 @@ class GpuHeuristic {
     const others = reduced.filter((x) => !row.includes(x));
     for (const size of new Set(others.map((a) => iterationsOf(a)))) {
       const same = others.filter((a) => iterationsOf(a) === size);
-      // several reductions over the same axis have the same threads, or none
+      // several reductions over the same axis must have the same threads, or none
       const alike = row.length === 1 || (this.#inner.length === 0 && same.length === row.length);
       const count = this.#threads;
       const lacking = powerBelow(wanted / (outs * count));

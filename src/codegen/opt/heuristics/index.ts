@@ -1,7 +1,7 @@
 // Which OptOps make a kernel fast, without a search. In goes a kernel lowered without any, out come lists in
 // the order in which they should be tried: lowering may refuse one (too little shared memory, operands that
-// are not boxes), then the next is tried, and no list at all always fits. Each target names its own
-// heuristic: cpu.ts or gpu.ts.
+// are not boxes), then the next is tried. The empty list always fits. Each target names its own heuristic:
+// cpu.ts or gpu.ts.
 
 import type { KernelGraph } from "../../lower/lower.ts";
 import type { Target } from "../../target.ts";

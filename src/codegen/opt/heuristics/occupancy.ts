@@ -6,20 +6,17 @@ import type { Gpu } from "../../target.ts";
 
 /** Registers of a thread for addresses, counters and the like. */
 const ADDRESSES = 30;
-/** Registers are handed out to a thread in so many at a time. */
+/** Registers are allocated to a thread in units of this many. */
 const GRANULE = 8;
 
 /** Threads of a workgroup where nothing speaks for another number: eight workgroups fill a compute unit. */
 export const workgroupThreads = (gpu: Gpu): number => gpu.threadsPerUnit / 8;
 
-/** What a thread takes that keeps so many accumulators, and so many words of operands beside them. */
+/** Registers of a thread with this many accumulators and words of operands. */
 export const registersOf = (accumulators: number, operands: number): number =>
   Math.ceil((accumulators + operands + ADDRESSES) / GRANULE) * GRANULE;
 
-/**
- * Workgroups of so many threads, each with so many registers, for which a compute unit has registers: at
- * least one.
- */
+/** Workgroups for which a compute unit has registers, at least 1; `registers` are those of a thread. */
 export function workgroupsByRegisters(gpu: Gpu, threads: number, registers: number): number {
   const perScheduler = gpu.registersPerUnit / gpu.schedulers / gpu.warp;
   const warpsPerScheduler = gpu.threadsPerUnit / gpu.warp / gpu.schedulers;

@@ -43,13 +43,13 @@ interface Block {
   readonly laneBytes: number;
 }
 
-/** A larger block is better, even if such a part of the compute units is idle. */
+/** A larger block is better, even if this part of the compute units is idle. */
 const IDLE = 0.1;
 /** Blocks that are proposed: where the first is refused, a smaller one may fit. */
 const PROPOSED = 2;
 /** The most iterations that are worth their shared memory. */
 const MAX_STAGES = 4;
-/** Bytes that memory is read in at least: a quarter of a transaction. */
+/** The fewest bytes that are read from memory at once: a quarter of a transaction. */
 const sectorOf = (gpu: Gpu): number => gpu.transactionBytes / 4;
 
 /** A product of matrices: two output axes, the reduce axis, the types of the factors in memory. */
@@ -129,7 +129,7 @@ const ranked = (blocks: readonly Block[]): readonly Block[] => {
     order.find((x) => x.m.size === b.m.size && x.n.size === b.n.size) === b;
   return order.filter(isFirst);
 };
-/** How far the threads or warps of a block are from a square, in which the fewest share a row or a column. */
+/** How far the threads or warps of a block are from a square, which reads the fewest operands. */
 const skew = ({ m, n }: Block): number => Math.max(m.threads / n.threads, n.threads / m.threads);
 
 /**
@@ -183,7 +183,8 @@ function tensorCoreBlock(gpu: Gpu, core: TensorCore, tile: WarpTile, m: number, 
   const moving = read / gpu.sharedRate + fetching(rows, columns, itemsize) / gpu.fetchRate;
   const line = gpu.transactionBytes / (core.k * itemsize);
   const isAlone = 2 * m * n * gpu.warp * tile.registers > gpu.registersPerUnit;
-  // a workgroup that is alone on its compute unit has nobody to run while it waits: it fetches further ahead
+  // a workgroup that is alone on its compute unit has nothing to run while it waits: it prefetches more
+  // stages
   const pipelines = isAlone
     ? [MAX_STAGES, MAX_STAGES - 1].map((stages) => ({ lanes: line, stages }))
     : [
@@ -227,7 +228,7 @@ function threadBlock(gpu: Gpu, side: number, tile: number): Block {
   const moving =
     (2 * tile * itemsize) / (tile * tile) / gpu.sharedRate + fetching(m, n, itemsize) / gpu.fetchRate;
   const sector = sectorOf(gpu) / itemsize;
-  // two sectors in an iteration, if that is not too much to write out
+  // two sectors in an iteration, if the unrolled loop fits the instruction cache
   const isLong = 2 * sector * tile * tile <= gpu.loopInstructions;
   const pipelines = isLong
     ? [2 * sector, sector].map((lanes) => ({ lanes, stages: MAX_STAGES - 1 }))
@@ -235,7 +236,10 @@ function threadBlock(gpu: Gpu, side: number, tile: number): Block {
   return { m, n, moving, pipelines, laneBytes: (m.size + n.size) * itemsize };
 }
 
-/** Those that divide the result, from the first on that leaves few compute units idle; else the smallest. */
+/**
+ * The blocks that divide the result, starting with the first that leaves few compute units idle; else the
+ * smallest.
+ */
 function candidates(blocks: readonly Block[], { m, n, others }: Product, gpu: Gpu): readonly Block[] {
   const whole = blocks.filter((b) => m % b.m.size === 0 && n % b.n.size === 0);
   const count = (b: Block): number => (others * m * n) / (b.m.size * b.n.size);
@@ -282,7 +286,7 @@ function sideOpts({ axes }: Product, block: Block): OptOp[] {
 /** The largest power of two up to `most`, itself one, that divides n. */
 const dividing = (n: number, most: number): number => (n % most === 0 ? most : dividing(n, most / 2));
 
-/** The lanes of an iteration, and the iterations that are fetched ahead. */
+/** The lanes of an iteration, and the pipeline stages to prefetch. */
 function pipelineOpts({ axes }: Product, { lanes, stages }: Pipeline): OptOp[] {
   const unroll: OptOp[] = lanes > 1 ? [{ op: "UNROLL", axis: axes.k, factor: lanes }] : [];
   return [...unroll, { op: "SHARED", axis: axes.k, stages }];

@@ -15,7 +15,7 @@ const PACK_ITERATIONS = 16;
 const LOOP_CYCLES = 1;
 const LOAD_ISSUE = 0.1;
 /**
- * A loop that threads share has at least so many iterations, so that their parts are of about the same size.
+ * A loop that threads share has at least this many iterations, so that their parts have about the same size.
  */
 const SHARED_ITERATIONS = 8;
 
@@ -27,7 +27,7 @@ export interface Packing {
   readonly axis: number;
   /** all that the sum reads again in every iteration of it */
   readonly loads: ReadonlySet<Access>;
-  /** lanes that are apart are copied to lie side by side; that pays where the sum is one loop afterwards */
+  /** strided lanes are copied to be contiguous; that pays if the loops of the sum can then be collapsed */
   readonly gathers: boolean;
 }
 /** A way to compute a tile of results, and what it costs. */
@@ -48,7 +48,7 @@ const vectorsIn = (tile: VectorTile): number => prod([...tile.values()]);
 export class VectorTiles {
   readonly #k: LoopNest;
   readonly #hot: LoopBody;
-  /** operands that are not larger stay in the first cache wherever they are */
+  /** operands of up to this many bytes stay in the first cache anyway */
   readonly #near: number;
   /** by the axis of the vectors: what could be packed, and the best tile */
   readonly #packings = new Map<number, Packing | undefined>();
@@ -74,7 +74,7 @@ export class VectorTiles {
     const reused = others.filter((id) =>
       this.#hot.memory.some((u) => this.#k.pattern(u, id) === "invariant"),
     );
-    // nothing is shared: each vector takes registers for its sum, what it loads and what it makes of it
+    // no operand is reused: each vector takes registers for its sum, its operands and its intermediate values
     const most =
       reused.length > 0 || this.#k.isOutput(wide)
         ? Infinity
@@ -91,7 +91,9 @@ export class VectorTiles {
     const costs = ways.map((way) => ({ ...way, cost: epilogue + this.#cost(way.tile, wide, way.packing) }));
     return costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
   }
-  /** What comes after a sum, for each of its iterations: lanes that are added up, or stored one by one. */
+  /**
+   * The cost of what comes after a sum, per iteration of it: lanes that are added up, or stored one by one.
+   */
   #epilogueCost(wide: number): number {
     const width = this.#k.widthOf(wide);
     const sums = this.#hot.reduce?.ranges.map((r) => this.#k.size(r.axis.id)) ?? [];
@@ -146,7 +148,8 @@ export class VectorTiles {
       }
       loads += n;
       if (packing !== undefined && isPacked) {
-        // it is read and written, one by one where it is gathered, once for all iterations of the loop
+        // an operand is read and written once for all iterations of the loop, element by element where it is
+        // strided
         const each = this.#k.pattern(u, wide) === "strided" ? 2 * this.#k.widthOf(wide) : 2;
         waits += (each * n * (tile.get(packing.axis) ?? 1)) / this.#k.size(packing.axis);
       } else waits += this.wait(u);
@@ -166,9 +169,7 @@ export class VectorTiles {
     const pattern = this.#k.pattern(u, id);
     return pattern === "strided" && packing?.gathers && packing.loads.has(u) ? "unit" : pattern;
   }
-  /**
-   * Cycles that an iteration waits for an operand whose next element is far away, or found by nested loops.
-   */
+  /** Cycles that an iteration waits for an operand with a long stride, or one that nested loops walk. */
   wait(u: Access): number {
     return getOrMake(this.#waits, u, () => this.#findWait(u));
   }

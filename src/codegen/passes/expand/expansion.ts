@@ -17,9 +17,9 @@ export interface Expansion {
   vector(u: Expr, first: Lane, along: LaneAxis): Expr;
   /** a STORE for each lane or vector of lanes */
   stores(s: Store): Store[];
-  /** what the ranges of a reduce are */
+  /** the ranges of a reduction by what becomes of them */
   rangesOf(u: Reduce): ReduceRanges;
-  /** whether the target has the node on vectors */
+  /** whether the target can compute the node on vectors */
   hasVectors(u: Expr): boolean;
   /** whether an access goes to neighbours in memory along the axis: it can be one vector */
   hasUnitStride(access: Load | Store, along: LaneAxis): boolean;

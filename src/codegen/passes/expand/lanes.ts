@@ -1,5 +1,5 @@
-// Which lanes a kernel has, and which of them each node depends on. A lane of the kernel is one number: a
-// field of bits for each axis of lanes. In goes the graph; the rest of expand asks.
+// Which lanes a kernel has, and which of them each node depends on. A Lane packs one lane index per axis into
+// bit fields. In goes the graph; the rest of expand asks.
 
 import { ArgumentError } from "../../../errors.ts";
 import { range } from "../../../helpers.ts";
@@ -8,10 +8,10 @@ import { type Axis, isLane } from "../../../uop/axis.ts";
 import { UOpMap } from "../../../uop/map.ts";
 import type { Range, Sink, UOp } from "../../../uop/node.ts";
 
-/** A lane of each axis of lanes. */
+/** One lane index for each axis of lanes, in bit fields. */
 export type Lane = number;
 
-/** An axis of lanes, and the bits of a Lane that say which lane of it is meant. */
+/** An axis of lanes, and the bit field of a Lane that has its lane index. */
 export interface LaneAxis {
   readonly axis: Axis;
   readonly size: number;
@@ -44,8 +44,8 @@ export class Lanes {
     return this.#axes.get(axis.id);
   }
   /**
-   * The axes of lanes that a node depends on, as their bits. 0: only something below it does. undefined:
-   * nothing below it has lanes, so it stays as it is.
+   * The axes of lanes that a node depends on, as a mask of their bit fields. 0: it depends on none, but
+   * something below it does. undefined: nothing below it has lanes, so it stays as it is.
    */
   maskOf(u: UOp): number | undefined {
     return this.#masks.get(u);
@@ -62,7 +62,7 @@ export class Lanes {
       if (below !== undefined) mask = (mask ?? 0) | below;
     }
     if (mask === undefined) return undefined;
-    // an array is one for all lanes, which have parts of it
+    // all lanes share one array; each owns a part
     if (u.op === "STAGE") return 0;
     if (u.op !== "REDUCE") return mask;
     for (const r of u.ranges) mask &= ~(this.axisOf(r)?.mask ?? 0);

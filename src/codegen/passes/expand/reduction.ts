@@ -1,6 +1,6 @@
-// A reduce whose ranges are partly lanes: lanes of UNROLL are combined in every iteration of the loops that
-// are left, lanes of GROUP have accumulators of their own, which are combined after the last iteration. One
-// axis of these may be vectors: its accumulators are the lanes of one vector.
+// A reduction whose ranges are partly lanes: lanes of UNROLL are combined in every iteration of the loops
+// that are left, lanes of GROUP have accumulators of their own, which are combined after the last iteration.
+// One axis of these may be vectors: its accumulators are the lanes of one vector.
 
 import { range } from "../../../helpers.ts";
 import { REDUCE, type ReduceOp } from "../../../ops.ts";
@@ -9,7 +9,7 @@ import type { Expr, Range, Reduce } from "../../../uop/node.ts";
 import type { Expansion } from "./expansion.ts";
 import type { Lane, LaneAxis } from "./lanes.ts";
 
-/** What the ranges of a reduce are. */
+/** The ranges of a reduction by what becomes of them. */
 export interface ReduceRanges {
   readonly loops: readonly Range[];
   readonly unrolled: readonly LaneAxis[];
@@ -56,7 +56,7 @@ export function reduction(u: Reduce, lane: Lane, along: LaneAxis | undefined, x:
   return combine(fn, parts, arena);
 }
 
-/** In pairs, so that no chain is longer than it must be. */
+/** As a pairwise tree: the shortest dependency chain. */
 function combine(fn: ReduceOp, values: readonly Expr[], arena: UOpArena): Expr {
   let left = values;
   while (left.length > 1) {

@@ -1,6 +1,6 @@
-// A node for a vector of lanes: neighbours in memory are loaded and stored as one, what the target computes
-// on vectors is computed so, and anything else is made lane by lane and put together. And which axes of lanes
-// become vectors at all.
+// A node for a vector of lanes: neighbours in memory are loaded and stored as one, what the target can
+// compute on vectors is a vector, and anything else is made lane by lane and gathered. Also: which axes of
+// lanes become vectors.
 
 import { toposort } from "../../../helpers.ts";
 import type { UOpArena } from "../../../uop/arena.ts";
@@ -57,13 +57,12 @@ export function vectorStores(u: Store, first: Lane, along: LaneAxis, x: Expansio
   return lanes.ofVector(first, along).map((lane, i) => store(lane, arena.gep(value, i)));
 }
 
-/**
- * What an access with unit stride is worth against one without, and an access inside a sum against others.
- */
+/** Scores of an access with unit stride and of one without, and the weight of accesses inside a sum. */
 const [NEIGHBOURS, APART, INSIDE_SUM] = [4, -1, 8];
 
 /**
- * The axes along which most of memory has unit stride, the best first, as far as they never meet in a node.
+ * The axes along which most accesses have unit stride, the best first, such that no node depends on two of
+ * them.
  */
 export function chooseVectorAxes(
   nodes: readonly UOp[],
@@ -89,7 +88,7 @@ export function chooseVectorAxes(
       if (!lanes.depends(u, axis)) continue;
       score += (hasUnitStride(u, axis) ? NEIGHBOURS : APART) * (inside.has(u) ? INSIDE_SUM : 1);
     }
-    // a sum is many operations: even operands that are put together pay, if there is nothing better
+    // a sum is many operations: vectors pay even if their operands must be gathered, where no axis is better
     const isSummed = reduces.some((r) => lanes.depends(r, axis) && simd.has(r));
     if (score > 0 || isSummed) found.push({ axis, score });
   }
