@@ -9,7 +9,7 @@ import { OPT_OPS } from "../../src/codegen/opt/registry.ts";
 
 const files = FAMILIES.flatMap(([, , , list]) => list);
 const entries: readonly Entry[] = allEntries();
-const ofTensor = (e: Entry): boolean => e.owner !== undefined && /^Tensor(Core)?$/.test(e.owner);
+const ofTensor = (e: Entry): boolean => e.owner !== undefined && /^Tensor(Handle)?$/.test(e.owner);
 
 /** The names of methods on an object and on what it inherits from. */
 function methodsOf(start: object, end: object): string[] {

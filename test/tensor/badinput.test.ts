@@ -186,7 +186,7 @@ describe.each(Object.entries(FAMILIES))("%s", (_, rows) => {
 });
 
 describe("an argument that is not a tensor", () => {
-  const own = allEntries().filter((e) => /^Tensor(Core)?$/.test(e.owner ?? "") && e.kind === "method");
+  const own = allEntries().filter((e) => /^Tensor(Handle)?$/.test(e.owner ?? "") && e.kind === "method");
   /** The first parameter, where it must be a tensor or a list of them. */
   const takers = own.filter((e) =>
     /^[^(]*\(\w+: (?:Tensor|readonly Tensor\[\])[,)]/.test(e.signatures[0] ?? ""),
