@@ -44,6 +44,7 @@ const bundle = await build({
   ...bundled,
   ...page,
   minify: true,
+  sourcesContent: false, // the map names files and lines; with their text it would be most of the tarball
   stdin: {
     contents:
       'import "./tensor/ondemand/all.ts"; export * from "./index.ts"; export * as render from "./render/index.ts";',
@@ -59,9 +60,15 @@ if (outside.length > 0) {
   throw new Error(`a page would import ${outside.map((i) => i.path).join(", ")}: it must import nothing`);
 }
 
-// the modules that the bundle is made of, a file each
+// the modules that the bundle is made of, a file each; they read like their source, so they have no maps
 const sources = Object.keys(bundle.metafile.inputs).filter((file) => file !== "src/bundle.ts");
-const modules = await build({ ...shared, entryPoints: sources, outbase: "src", outdir: "dist/browser" });
+const modules = await build({
+  ...shared,
+  sourcemap: false,
+  entryPoints: sources,
+  outbase: "src",
+  outdir: "dist/browser",
+});
 const SPECIFIER = /(\bfrom\s*|\bimport\s*\(?\s*)"([.#][^"]*)"/g;
 for (const file of Object.keys(modules.metafile.outputs).filter((name) => name.endsWith(".js"))) {
   const own = dirname(file.replace("dist/browser", "src"));

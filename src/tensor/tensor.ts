@@ -5,11 +5,11 @@
 // `using` needs Symbol.dispose, which a consumer's own lib setting may not know
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import { prepareAreas } from "#tensor/ondemand";
 import { type DTypeLike, dtypes, type TypedArray } from "../dtype.ts";
 import { type CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
-import "#tensor/ondemand";
 import { area } from "./areas.ts";
 import { withRecording } from "./autograd.ts";
 import type { ConvOptions, ConvTransposeOptions, PerDim } from "./conv/conv.ts";
@@ -4028,3 +4028,4 @@ export class Tensor extends TensorHandle {
 }
 
 setMaker(Tensor);
+prepareAreas();

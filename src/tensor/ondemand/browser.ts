@@ -1,3 +1,3 @@
 // A page loads the areas that it imports itself.
 
-export {};
+export function prepareAreas(): void {}

@@ -3,4 +3,6 @@
 import { rest } from "../../host/rest.ts";
 import { loadWith } from "../areas.ts";
 
-loadWith(rest);
+export function prepareAreas(): void {
+  loadWith(rest);
+}
