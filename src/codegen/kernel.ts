@@ -1,6 +1,7 @@
 // The whole of codegen: PASSES in their order, between lower (AST -> graph) and linearize (graph -> list). In
 // goes an AST and a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
 
+import { checkGraph, checkList, showGraph } from "#codegen/diagnostics";
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
 import { toposort } from "../helpers.ts";
@@ -9,8 +10,6 @@ import type { LazyOp } from "../schedule/lazyop.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Axis, isLane } from "../uop/axis.ts";
 import type { UOpGraph } from "../uop/list.ts";
-import { showGraph } from "../uop/print.ts";
-import { checkGraph, checkList } from "../uop/spec.ts";
 import { countBytes, countOps } from "./analysis/cost.ts";
 import { linearize } from "./linear/linearize.ts";
 import { type KernelGraph, lower } from "./lower/lower.ts";

@@ -1,10 +1,9 @@
 // The driver of the passes: runs them in order, and after each checks the graph (SPEC=1), notes how long it
 // took, prints it (DEBUG=7) and hands it to the recorder, if there is one.
 
+import { checkGraph, showGraph } from "#codegen/diagnostics";
 import { env } from "../env.ts";
 import { restoring, timestamp } from "../helpers.ts";
-import { showGraph } from "../uop/print.ts";
-import { checkGraph } from "../uop/spec.ts";
 import type { KernelGraph } from "./lower/lower.ts";
 import type { OptOp } from "./opt/opts.ts";
 import type { Target } from "./target.ts";

@@ -1,7 +1,7 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The
 // second kernel of the same structure costs a look-up.
 
-import { searchKernel, showSource } from "#engine/ondemand";
+import { loadDiagnostics, searchKernel, showSource } from "#engine/ondemand";
 import { fitting, type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
 import type { Renderer } from "../codegen/target.ts";
@@ -75,6 +75,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
   if (known !== undefined) return known;
   const device = yield* Device.opened(name);
   const renderer = rendererOf(device);
+  if (env.SPEC || env.DEBUG >= 7) yield* loadDiagnostics();
   const kernel =
     env.BEAM > 0 && !env.NOOPT
       ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)

@@ -171,6 +171,10 @@ export class LazyBuffer {
   get parts(): readonly LazyBuffer[] {
     return [this];
   }
+  /** The axis along which elements are spread over devices; undefined where each device has all of them. */
+  get shardAxis(): number | undefined {
+    return undefined;
+  }
   /** A node like this one, made of other parts. */
   get assembler(): (parts: readonly LazyBuffer[]) => LazyBuffer {
     return ([part]) => part as LazyBuffer;
@@ -392,6 +396,11 @@ export class LazyBuffer {
     // a device that cannot compute sends its whole buffer; the view is applied on the other side
     if (src === undefined && this.onlyHolds) return this.base.copyToDevice(to).#view(this.st);
     return LazyBuffer.loadop("COPY", this.shape, this.dtype, to, undefined, [src ?? this.contiguous()]);
+  }
+
+  /** `node`, of the same shape, where this one is: on its devices, with its sharding. */
+  copyHere(node: LazyBuffer): LazyBuffer {
+    return node.copyToDevice(this.device);
   }
 
   /** Consecutive elements of a buffer as a node of its own: how parts of a file are read. */

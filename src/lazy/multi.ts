@@ -16,6 +16,7 @@ import type { Interval, Shape } from "../shape/view.ts";
 import { allreduce, sender } from "./allreduce.ts";
 import { concat } from "./concat.ts";
 import { LazyBuffer } from "./lazybuffer.ts";
+import { setMakeGroup } from "./placement.ts";
 import {
   boundsFor,
   overlap,
@@ -54,6 +55,9 @@ export class MultiLazyBuffer extends LazyBuffer {
   override get assembler(): (parts: readonly LazyBuffer[]) => LazyBuffer {
     const { sharding } = this;
     return (parts) => new MultiLazyBuffer(parts, sharding);
+  }
+  override get shardAxis(): number | undefined {
+    return this.sharding?.axis;
   }
   get devices(): readonly string[] {
     return this.#parts.map((p) => p.device);
@@ -161,6 +165,9 @@ export class MultiLazyBuffer extends LazyBuffer {
     return this.gathered.copyToDevice(to);
   }
 
+  override copyHere(node: LazyBuffer): LazyBuffer {
+    return distribute(node, this.devices, this.sharding);
+  }
   /** The same values with another sharding; copies nothing if this one is replicated. */
   resharded(sharding: Sharding | undefined): MultiLazyBuffer {
     if (sameSharding(sharding, this.sharding)) return this;
@@ -303,23 +310,7 @@ export class MultiLazyBuffer extends LazyBuffer {
 
 // ---- how tensors get there ----
 
-/** A node made on a device, or on each device of a group (`WASM,WASM:1`). */
-export function onEach(device: string, make: (device: string) => LazyBuffer): LazyBuffer {
-  const devices = device.includes(",") ? devicesOf(device) : [device];
-  return devices.length === 1
-    ? make(devices[0] as string)
-    : new MultiLazyBuffer(requireDistinct(devices).map(make), undefined);
-}
-/** The same values on a device, or on each of a group; unchanged if they are there already. */
-export const copyTo = (node: LazyBuffer, device: string): LazyBuffer =>
-  node instanceof MultiLazyBuffer && devicesOf(device).join(",") === node.device
-    ? node
-    : onEach(device, (d) => node.copyToDevice(d));
-/** The values on the devices of `like`, with the same sharding; the shapes are equal. */
-export function copyLike(node: LazyBuffer, like: LazyBuffer): LazyBuffer {
-  if (!(like instanceof MultiLazyBuffer)) return node.copyToDevice(like.device);
-  return distribute(node, like.devices, like.sharding);
-}
+setMakeGroup((devices, make) => new MultiLazyBuffer(requireDistinct(devices).map(make), undefined));
 
 /** Distributes the values over devices: shards along `axis`, or a replica on each. */
 export function shard(node: LazyBuffer, names: readonly string[], axis: number | undefined): LazyBuffer {

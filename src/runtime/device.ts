@@ -181,8 +181,8 @@ export interface Compiled<H = Handle> {
   readonly space: unknown;
   /** undefined: another device's work waits for this one's on the host, by `synchronize` */
   readonly timeline: Timeline | undefined;
-  /** undefined: captured items are executed one by one */
-  readonly graph: GraphMaker | undefined;
+  /** HCQ: an HCQGraph, which the jit brings along; undefined: captured items are executed one by one */
+  readonly graph: GraphMaker | "HCQ" | undefined;
   /**
    * PROFILE=1: it notes when things ran by its own clock; false: what `run` enqueues is done when it returns
    */

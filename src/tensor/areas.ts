@@ -12,6 +12,7 @@ interface Areas {
   readonly linalg: typeof import("./linalg/ondemand.ts");
   readonly losses: typeof import("./losses/index.ts");
   readonly order: typeof import("./reduce/ondemand.ts");
+  readonly shard: typeof import("./movement/shard.ts");
   readonly scatter: typeof import("./indexing/ondemand.ts");
   readonly special: typeof import("./math/ondemand.ts");
 }

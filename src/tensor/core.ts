@@ -8,7 +8,7 @@ import { type DType, type DTypeLike, toDType, type Value } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { inspect } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { copyLike, copyTo, MultiLazyBuffer, onEach } from "../lazy/multi.ts";
+import { copyTo, onEach } from "../lazy/placement.ts";
 import { boundValue, type Sint } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
 import { type Backward, type Context, isRecording } from "./autograd.ts";
@@ -80,7 +80,7 @@ export abstract class TensorHandle {
    * new Tensor([1, 2]).shard(["WASM:0", "WASM:1"], 0).shardDim // => 0
    */
   get shardDim(): number | undefined {
-    return this.lazydata instanceof MultiLazyBuffer ? this.lazydata.sharding?.axis : undefined;
+    return this.lazydata.shardAxis;
   }
   /**
    * How many elements.
@@ -152,7 +152,7 @@ export function placedLike(self: Tensor, like: Tensor): Tensor {
   if (!(like instanceof TensorHandle)) {
     throw new ArgumentError(`placedLike: got ${typeof like}, expected a Tensor whose place to take`);
   }
-  const placed = copyLike(self.lazydata, like.lazydata);
+  const placed = like.lazydata.copyHere(self.lazydata);
   return placed === self.lazydata ? self : wrap(placed, [self], (g) => [placedLike(g, self)]);
 }
 export function cast(self: Tensor, dtype: DTypeLike): Tensor {

@@ -671,7 +671,7 @@ export class Tensor extends TensorHandle {
    * new Tensor([[1, 2], [3, 4]]).shard(["WASM:0", "WASM:1"], 1).sum(0).shardDim // => 0
    */
   shard(devices: readonly string[], dim?: number | null): Tensor {
-    return movement.shard(this, devices, dim);
+    return area("shard").shard(this, devices, dim);
   }
   /**
    * `shard` in place, for the weights of a model: `for (const p of nn.getParameters(model)) p.shard_(devices)`. Make the
@@ -680,7 +680,7 @@ export class Tensor extends TensorHandle {
    * new Tensor([1, 2]).shard_(["WASM:0", "WASM:1"]).device // => "WASM,WASM:1"
    */
   shard_(devices: readonly string[], dim?: number | null): Tensor {
-    return movement.shard_(this, devices, dim);
+    return area("shard").shard_(this, devices, dim);
   }
   /**
    * The same elements in another shape; one size may be -1.

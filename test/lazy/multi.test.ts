@@ -4,7 +4,8 @@
 import { createSchedule, Device, LazyBuffer, MultiLazyBuffer, Tensor, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
 import { allreduce, RING_BYTES, RING_DEVICES } from "../../src/lazy/allreduce.ts";
-import { onEach, shard } from "../../src/lazy/multi.ts";
+import { shard } from "../../src/lazy/multi.ts";
+import { onEach } from "../../src/lazy/placement.ts";
 import { reshaped, shardingOf, spansOf, strided } from "../../src/lazy/sharding.ts";
 import type { AluOp, ReduceOp } from "../../src/ops.ts";
 

@@ -6,6 +6,7 @@ import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import type { Compiled, GraphItem, GraphRunner, GraphSlot } from "../../runtime/device.ts";
+import { HCQGraph } from "../../runtime/hcq/graph.ts";
 import { BufferXfer, CompiledRunner } from "../../runtime/runner.ts";
 import { Device } from "../devices.ts";
 import type { Captured, JitItem, Slot } from "./capture.ts";
@@ -25,7 +26,8 @@ export function condense({ items, slots }: Captured): Stage[] {
       const make = Device.get(deviceOf(run[0] as GraphItem)).graph;
       if (make === undefined) throw new InternalError("a graph on a device that makes none");
       const end = at + run.length;
-      stages.push({ kind: "graph", graph: make(run, places), items: items.slice(at, end) });
+      const graph = make === "HCQ" ? new HCQGraph(run, places) : make(run, places);
+      stages.push({ kind: "graph", graph, items: items.slice(at, end) });
       at = end;
     }
   }

@@ -8,3 +8,5 @@ export const searchKernel: ReturnType<typeof engine>["searchKernel"] = (...args)
   engine().searchKernel(...args);
 export const logGraph: ReturnType<typeof engine>["logGraph"] = (outs) => engine().logGraph(outs);
 export const showSource: ReturnType<typeof engine>["showSource"] = (...args) => engine().showSource(...args);
+/** They come with codegen. */
+export function* loadDiagnostics(): Generator<never, void> {}

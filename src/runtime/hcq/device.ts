@@ -4,9 +4,8 @@
 
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
-import type { Compiled, GraphMaker, Handle, Timeline } from "../device.ts";
+import type { Compiled, Handle, Timeline } from "../device.ts";
 import type { HCQCompatAllocator } from "./allocator.ts";
-import { HCQGraph } from "./graph.ts";
 import type { HCQProgram, TimestampPair } from "./program.ts";
 import type { HWCommandQueue, HWComputeQueue, HWCopyQueue } from "./queue.ts";
 
@@ -79,7 +78,7 @@ export abstract class HCQCompatCompiled implements Compiled {
   protected abstract peers(): Iterable<HCQCompatCompiled>;
 
   readonly keepsTime = true;
-  readonly graph: GraphMaker = (items, slots) => new HCQGraph(items, slots);
+  readonly graph = "HCQ";
   get timeline(): Timeline<Fence> {
     return this;
   }

@@ -5,7 +5,7 @@ import { type DType, type DTypeLike, dtypes, toDType } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
-import { onEach } from "../../lazy/multi.ts";
+import { onEach } from "../../lazy/placement.ts";
 import { Device } from "../../runtime/registry.ts";
 import { type Sint, Sym } from "../../shape/symbolic.ts";
 import type { Shape } from "../../shape/view.ts";

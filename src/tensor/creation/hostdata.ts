@@ -12,7 +12,7 @@ import {
 } from "../../dtype.ts";
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../../errors.ts";
 import { type CustomFn, LazyBuffer } from "../../lazy/lazybuffer.ts";
-import { copyTo, onEach } from "../../lazy/multi.ts";
+import { copyTo, onEach } from "../../lazy/placement.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import { Device } from "../../runtime/registry.ts";
 import { sprod } from "../../shape/symbolic.ts";

@@ -6,7 +6,7 @@ import { dtypes, encodeArray } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import { arraysEqual, prod, range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
-import { copyTo } from "../../lazy/multi.ts";
+import { copyTo } from "../../lazy/placement.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import type { Interval } from "../../shape/view.ts";
 import { cast, constant, counting, detach, TensorHandle, wrap } from "../core.ts";

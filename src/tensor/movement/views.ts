@@ -3,10 +3,9 @@
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
-import { shard as shardBuffer } from "../../lazy/multi.ts";
 import { add, idiv, mod, type Sint, sprod, sub } from "../../shape/symbolic.ts";
 import type { Interval } from "../../shape/view.ts";
-import { placedLike, TensorHandle, wrap } from "../core.ts";
+import { TensorHandle, wrap } from "../core.ts";
 import { describe, showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 
@@ -57,25 +56,6 @@ export function axesOf(self: Tensor, method: string, dims: number | readonly num
     throw new ShapeError(`${method}: a dim is named twice in [${dims}] for shape ${showShape(self.shape)}`);
   }
   return list;
-}
-
-// ---- over several devices ----
-
-export function shard(self: Tensor, devices: readonly string[], dim?: number | null): Tensor {
-  const axis = dim === undefined || dim === null ? undefined : axisOf(self, "shard", dim);
-  return wrap(shardBuffer(self.lazydata, devices, axis), [self], (g) => [placedLike(g, self)]);
-}
-export function shard_(self: Tensor, devices: readonly string[], dim?: number | null): Tensor {
-  if (self.context !== undefined) {
-    throw new ArgumentError(
-      `shard_: a tensor of shape ${showShape(self.shape)} was computed from others, which would lose its gradient; ` +
-        "use shard, or shard_ on those",
-    );
-  }
-  const { lazydata } = shard(self, devices, dim);
-  if (self.grad !== undefined) self.grad = shard(self.grad, devices, dim);
-  self.lazydata = lazydata;
-  return self;
 }
 
 // ---- views ----

@@ -6,4 +6,5 @@ import "./linalg.ts";
 import "./losses.ts";
 import "./order.ts";
 import "./scatter.ts";
+import "./shard.ts";
 import "./special.ts";

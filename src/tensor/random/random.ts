@@ -6,7 +6,7 @@ import { CacheCollector } from "../../engine/jit/collector.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import { prod, restoring } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
-import { copyTo, onEach } from "../../lazy/multi.ts";
+import { copyTo, onEach } from "../../lazy/placement.ts";
 import { Device } from "../../runtime/registry.ts";
 import type { Shape } from "../../shape/view.ts";
 import {

@@ -1,0 +1,6 @@
+// gradloom/shard: the methods of Tensor for several devices.
+
+import { install } from "../areas.ts";
+import * as functions from "../movement/shard.ts";
+
+install("shard", functions);
