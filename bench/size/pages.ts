@@ -93,7 +93,12 @@ export async function sizeOf({ file, prints }: Page, bundler: Bundler): Promise<
     }
     const last = 'import "./page.js"; console.log(JSON.stringify(loaded)); process.exit(0);';
     writeFileSync(join(folder, "run.js"), last);
-    const { stdout, stderr } = spawnSync(process.execPath, [join(folder, "run.js")], { encoding: "utf8" });
+    // settings of this process, such as SPEC=1 in tests, would load more
+    const env = { ...process.env, SPEC: "0", DEBUG: "0" };
+    const { stdout, stderr } = spawnSync(process.execPath, [join(folder, "run.js")], {
+      encoding: "utf8",
+      env,
+    });
     const [printed, loaded = "[]"] = stdout.trim().split("\n");
     if (printed !== prints) throw new Error(`${file} printed ${printed}, expected ${prints}\n${stderr}`);
     return (JSON.parse(loaded) as string[])
