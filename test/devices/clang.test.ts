@@ -16,9 +16,9 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function compilerOrWhy(): CCompiler | string {
+function compilerOrWhy(candidates?: readonly string[]): CCompiler | string {
   try {
-    return findCompiler();
+    return findCompiler(candidates);
   } catch (e) {
     return (e as Error).message;
   }
@@ -45,6 +45,37 @@ describe("a kernel", () => {
       compile({ ...found, macros: `${found.macros}#define OTHER 1\n` }, "E_4", source("E_4", "n"));
       expect(files()).toBe(3);
     });
+  });
+  test.each(["gcc", "clang"])("keeps its nested loops: %s", async (command) => {
+    // gcc 12 at -O2 makes nothing at all of this valid C, unless overflow is defined
+    const text = `#include <math.h>
+void r(float* data0, const int* data1) {
+  float temp0[72];
+  for (int i = 0; i < 3; i++) {
+    int alu0 = i*24;
+    for (int j = 0; j < 8; j++) {
+      int alu1 = j*3;
+      for (int k = 0; k < 3; k++) {
+        for (int l = 0; l < 24; l++) { temp0[(l*3)+k] = exp2f(data1[alu0+l]); }
+        float val0 = temp0[((alu1+k)*3)+k];
+        int alu2 = (alu0+alu1)+k;
+        data0[alu2] = val0+data1[alu2];
+      }
+    }
+  }
+}`;
+    const asked = compilerOrWhy([command]);
+    if (typeof asked === "string") return console.log(`skip: ${asked}`);
+    const koffi = await openKoffi("CLANG");
+    const kernel = withEnv({ CACHE: "0" }, () =>
+      load(koffi, compile(asked, "r", sourceOf(text, { buffers: 2 }))),
+    );
+    const [out, given] = [koffi.alloc("uint8_t", 288), koffi.alloc("uint8_t", 288)];
+    const xs = new Int32Array(koffi.view(given, 288)).map((_, i) => i % 7);
+    new Int32Array(koffi.view(given, 288)).set(xs);
+    kernel.run([out, given], []);
+    expect([...new Float32Array(koffi.view(out, 288))]).toEqual(Array.from(xs, (x) => 2 ** x + x));
+    for (const memory of [out, given]) koffi.free(memory);
   });
   test("of a grid does the part it is given", async ({ skip }) => {
     if (typeof found === "string") return skip(found);

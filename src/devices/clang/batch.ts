@@ -14,7 +14,7 @@ import {
   type CCompiler,
   compileAlone,
   ENTRY,
-  FLAGS,
+  flagsOf,
   type Job,
   jobFor,
   LINK,
@@ -196,7 +196,7 @@ class Batch {
   }
   #compile([first = 0]: readonly number[]): string {
     const { compiler } = this.#orders[first]!.job;
-    return [...compiler.command, ...FLAGS].map(quoted).join(" ");
+    return [...compiler.command, ...flagsOf(compiler)].map(quoted).join(" ");
   }
   #write(name: string, text: string): void {
     writeFileSync(join(this.folder, name), text);
