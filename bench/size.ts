@@ -1,5 +1,5 @@
 // `npm run bench -- size`: what a page downloads that uses the package, by esbuild and by rollup. The CI
-// holds esbuild's figures to their limits (test/size.test.ts).
+// holds esbuild's figures to their limits (test/scripts/size.test.ts).
 
 import { buildIfStale, isInstalled, SKIP } from "./processes.ts";
 import { type Bundler, esbuildPage, PAGES, rollupPage, sizeOf } from "./size/pages.ts";

@@ -14,7 +14,7 @@ export const SETTINGS = {
     "n: search the OptOps of each kernel by measuring, with a beam of n lists; results are kept in CACHE",
   ],
   BEAM_SECONDS: [20, "the longest search for one kernel, in seconds"],
-  FUSE: [1, "0: fuse only as the seeds do, at most one reduction per kernel"],
+  FUSE: [1, "0: fuse by the classic rules alone, at most one reduction per kernel"],
   MEMCACHE: [256, "megabytes of freed memory that a device keeps for the next buffer of the same size"],
   JIT: [1, "0: TinyJit captures nothing, 2: it replays item by item, without a graph"],
   GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],

@@ -1,6 +1,6 @@
 // Narrow types in terms of wide ones, for any Algebra: the bits of a small float as a float32 and back, and
 // elements of 4 bits out of the word that holds them and into it. This is the one place where packed elements
-// are taken apart. codegen/lower/unpack.ts uses it for kernels, lazy/repack.ts to read tensors as others,
+// are taken apart. codegen/lower/unpack.ts uses it for kernels, lazy/rebits.ts to read tensors as others,
 // codegen/passes/emulate.ts for floats.
 
 import { bitcastValue, type DType, dtypes, SMALL_FLOATS } from "./dtype.ts";

@@ -325,7 +325,7 @@ const group = <K extends AluOp>(g: OpRecord["group"]) =>
     readonly [P in K]: P;
   };
 
-// The seeds' spelling: `BinaryOps.ADD` is the string "ADD".
+// Names as tinygrad groups them: `BinaryOps.ADD` is the string "ADD".
 export const UnaryOps = { ...group<UnaryOp>("UnaryOps"), CAST: "CAST", BITCAST: "BITCAST" } as const;
 export const BinaryOps = group<BinaryOp>("BinaryOps");
 export const TernaryOps = group<TernaryOp>("TernaryOps");

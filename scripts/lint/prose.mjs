@@ -5,6 +5,7 @@
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
+import { markdown } from "./markdown.mjs";
 import { scan } from "./scan.mjs";
 
 const WIDTH = 110;
@@ -41,20 +42,6 @@ const PHRASES = [
   [/\bfrom \d+ on\b/i, 'say "0 or more", "1 or more"'],
   [/\bnobody else's\b|\bnone of ours\b/i, "say whose it is"],
 ];
-
-/** Lines of prose of a Markdown file, without code blocks; tables and lines with a link cannot be wrapped. */
-function markdown(text) {
-  let inCode = false;
-  return text.split("\n").flatMap((line, i) => {
-    if (/^\s*(```|~~~)/.test(line)) {
-      inCode = !inCode;
-      return [];
-    }
-    if (inCode) return [];
-    const fixed = /^\s*\|/.test(line) || /\]\([^)]*\)|https?:\/\//.test(line) || line.startsWith("#");
-    return [{ kind: "prose", line: i + 1, text: line, width: fixed ? 0 : line.length }];
-  });
-}
 
 /** Lines of comments and strings of a program. A comment is as wide as the line it is on. */
 function program(text) {

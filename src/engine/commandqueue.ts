@@ -1,6 +1,6 @@
-// Seed 000: a schedule is spread over one queue a device; where data crosses devices, the reader's queue gets
-// a WaitItem and the source's queue the SyncItem it waits for. Running the queue goes from device to device
-// until all is done, always in the same order, whichever device is looked at first.
+// CommandQueue spreads a schedule over one queue for each device. Where data crosses devices, the reader's
+// queue gets a WaitItem, and the source's queue the SyncItem that it waits for. Running the queues goes from
+// device to device until all is done. The order is always the same, whichever device comes first.
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";

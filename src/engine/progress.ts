@@ -1,13 +1,12 @@
-// How far compiling is, for a person who waits: a bar, once it has taken a second in all. Where it is shown,
-// if anywhere, is for the host to say (`showProgress`): a terminal, the lines of
-// DEBUG, a function of the page.
+// How far compiling is, for a person who waits: a bar, once it has taken a second in all. The host says where
+// it is shown, if anywhere (`showProgress`): a terminal, the lines of DEBUG, a function of the page.
 
 import { showProgress } from "#host";
 import { timestamp } from "../helpers.ts";
 
-/** Nobody wonders before, in milliseconds. */
+/** No bar is shown before this many milliseconds. */
 const PATIENCE = 1000;
-/** Between two looks of the same bar. */
+/** Milliseconds between two updates of the bar. */
 const PAUSE = 100;
 const WIDTH = 20;
 

@@ -148,7 +148,7 @@ export class Buffer {
   dataSync(): TypedArray {
     return decodeArray(this.dtype, runSync(this.read(), "dataSync"), this.size);
   }
-  /** The seeds' name for it: the raw bytes, copied to the host. */
+  /** The raw bytes, copied to the host. */
   asBuffer(): Uint8Array {
     return runSync(this.read(), "asBuffer");
   }

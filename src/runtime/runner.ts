@@ -1,6 +1,6 @@
 // What can be executed on buffers: a compiled kernel, a copy, a transfer, a read from disk, a user's
-// function. `run` is the work as a Step; `exec` is the seeds' synchronous call. Which runner an item needs is
-// decided by engine/compile.ts.
+// function. `run` is the work as a Step; `exec` is the same as a synchronous call. engine/compile.ts decides
+// which runner an item needs.
 
 import { env } from "../env.ts";
 import { InternalError, ShapeError, SymbolicError } from "../errors.ts";

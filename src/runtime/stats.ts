@@ -1,4 +1,4 @@
-// One line a kernel or copy for DEBUG>=2, in the columns of the seeds, and the counters that go with it.
+// One line for each kernel or copy at DEBUG>=2, in tinygrad's columns, and the counters that go with it.
 
 import { env } from "../env.ts";
 import { type Color, colored, padColored } from "../helpers.ts";

@@ -1,7 +1,7 @@
 // Decides which LazyBuffers are stored in memory (`realizes`); all others are fused into the kernels that use
-// them. The rules of the seeds come first. FUSE=1 adds one that the seeds lack: a reduction that is expanded
-// back over its own input stays in the kernel. Where this fuses too much, split.ts stores more nodes. Nothing
-// is built here; schedule.ts does that.
+// them. The classic rules come first: at most one reduction in a kernel. FUSE=1 adds one: a reduction that is
+// expanded back over its own input stays in the kernel. Where this fuses too much, split.ts stores more
+// nodes. Nothing is built here; schedule.ts does that.
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
@@ -54,7 +54,10 @@ class Graph {
   /** stored whatever else is decided */
   readonly #stored = new Set<LazyBuffer>();
   readonly #simplePads = new Set<LazyBuffer>();
-  /** expanded node -> the reductions whose epilogue it is; it is stored unless all of them are fused back */
+  /**
+   * an expanded node -> the reductions whose result it continues; it is stored, unless all of them stay in
+   * the kernel of their input
+   */
   readonly #expanded = new Map<LazyBuffer, readonly LazyBuffer[]>();
   readonly uses = new Map<LazyBuffer, Use[]>();
 

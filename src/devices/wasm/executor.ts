@@ -11,7 +11,7 @@ interface Loaded {
   readonly fn: unknown;
   readonly native: boolean;
 }
-/** How native code is called, where there is any (clang/native.ts). */
+/** How native code is called, where there is any (host/native.ts). */
 export interface NativeCalls {
   load(code: Uint8Array): unknown;
   /**

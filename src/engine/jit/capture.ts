@@ -1,7 +1,7 @@
 // From the trace of a call to what can be replayed. Every buffer of the captured items becomes a slot, and
 // items name their arguments by slot: an input (given with each call), an output (new with each call, so that
-// a result that somebody holdsData is never overwritten), or fixed. Fixed are the memory of tensors that were
-// there before (weights), host data, and what only the items see, which is planned into one arena a
+// a result that somebody holds is never overwritten), or fixed. Fixed are the memory of tensors that were
+// there before (weights), host data, and what only the items see, which is planned into one arena for each
 // device. Nothing here runs anything.
 
 import type { DType } from "../../dtype.ts";

@@ -1,7 +1,6 @@
-// CacheCollector (seed 004): while a jitted function runs, everything that is executed is added here, and so
-// is what the items do not show: which tensors were assigned to, which random numbers were drawn, which
-// values were read on the host. A Trace is the record of one call. What is made of it is decided
-// in invariants.ts and capture.ts.
+// CacheCollector: while a jitted function runs, everything that is executed is added here, and so is what the
+// items do not show: which tensors were assigned to, which random numbers were drawn, which values were read
+// on the host. A Trace is the record of one call. invariants.ts and capture.ts decide what is made of it.
 
 import { asyncScope } from "#host";
 import { JitError } from "../../errors.ts";

@@ -1,6 +1,5 @@
 // Condenses what was captured: runs of kernels and transfers on devices that can take them as one thing
-// become graphs (seed 004: apply_graph_to_jit). What a graph is made of is the device's
-// business; the rest stays item by item.
+// become graphs. What a graph is made of is the device's business; the rest stays item by item.
 
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";

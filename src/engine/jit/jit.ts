@@ -1,7 +1,7 @@
-// TinyJit (seed 004). Call 0 of a jitted function runs it, call 1 runs it and captures what is executed, from
-// call 2 on the captured items are executed again without the function: inputs are swapped by position,
-// results get memory of their own, values of Variables and random numbers are those of the call. What a
-// replay would get wrong is refused. How a call is recorded: collector.ts; what is refused: invariants.ts;
+// TinyJit. Call 0 of a jitted function runs it. Call 1 runs it and captures what is executed. Later calls
+// execute the captured items again, without the function: inputs are swapped by position, results get memory
+// of their own, values of Variables and random numbers are those of the call. What a replay would get wrong
+// is refused. How a call is recorded: collector.ts; what is refused: invariants.ts;
 // what is kept: capture.ts; how it runs: replay.ts.
 
 import { env } from "../../env.ts";

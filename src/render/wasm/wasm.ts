@@ -368,7 +368,7 @@ const emitStore: Run<"STORE"> = (e, u) => {
   if (gate !== undefined) e.f.end();
 };
 
-/** Loops test at the end; one that is not known to have an iteration is entered through an `if`. */
+/** Loops test at the end; one that may run zero iterations is entered through an `if`. */
 const surelyRuns = (u: Loop): boolean => {
   const [start, end] = [constantOf(u.start), constantOf(u.end)];
   return start !== undefined && end !== undefined && start < end;

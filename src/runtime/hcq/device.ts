@@ -1,4 +1,4 @@
-// Seed 003: a device that takes command queues. It has one timeline: a signal whose value says how much of
+// A device that takes command queues (HCQ). It has one timeline: a signal whose value says how much of
 // the submitted work is done. Work waits for `timelineValue - 1` and signals `timelineValue`, so that every
 // submission comes after the one before it. A second, shadow signal takes over when the values run out.
 

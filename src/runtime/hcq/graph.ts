@@ -1,7 +1,7 @@
-// Seed 003: a captured run of kernels and copies as static queues, one of each kind a device, built once and
-// bound, so that the device reads them where they lie. A run changes the words that differ (arguments, sizes,
-// values of the timelines) and submits. Queues of one graph wait for each other by signals; outside
-// of it only timelines are seen.
+// HCQGraph: a captured run of kernels and copies as static queues. Each device has one of each kind. They are
+// built once and bound, so that the device reads them where they lie. A replay changes the words that differ
+// (arguments, sizes, values of the timelines) and submits. The queues of a graph wait for each other by
+// signals; others see only the timelines.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, type Step, settle } from "../../helpers.ts";

@@ -1,4 +1,4 @@
-// Seed 003: the queues of a device that takes commands as hardware does. A queue is a stream of 32-bit words,
+// The queues of a device that takes commands as hardware does. A queue is a stream of 32-bit words,
 // built by chained calls and handed over by `submit`; each command has an index (its position), by which the
 // update methods name it later. What the words mean, and who executes them, is the backend's business.
 

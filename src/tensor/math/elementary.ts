@@ -1,5 +1,5 @@
 // Powers, exponentials, logarithms, sine and cosine and their hyperbolic kin. The inverse and the special
-// functions are in special.ts, activations in functions.ts.
+// functions are in special.ts, activations in neural/activations.ts.
 
 import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
