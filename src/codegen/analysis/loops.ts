@@ -14,6 +14,10 @@ export const NO_AXES: AxisIds = new Set();
 
 export const isReduce = (u: LoopOwner): u is Reduce => u.op === "REDUCE";
 
+/** The iterations of a loop whose number does not depend on variables; undefined: it does. */
+export const constantSize = ({ end }: Range): number | undefined =>
+  end.op === "CONST" ? Number(end.value) : undefined;
+
 /** How many iterations a loop has at most. */
 export const tripCount = ({ end }: Range | Loop): number => maximum(end);
 
@@ -33,21 +37,11 @@ function maximum(u: Expr): number {
 export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, Range>): UOpMap<AxisIds> {
   const free = new UOpMap<AxisIds>(arena);
   const filled = new Map<UOp, Stage>();
+  const known = (s: UOp): AxisIds => free.get(s) ?? NO_AXES;
   for (const u of arena.nodes(root)) {
-    let axes = NO_AXES;
-    for (let i = 0; i < u.srcs.length; i++) {
-      const below = free.get(u.srcs[i]!) ?? NO_AXES;
-      if (below !== axes) axes = union(axes, below);
-    }
-    if (u.op === "RANGE") {
-      axes = union(axes, new Set([u.axis.id]));
-      ranges.set(u.axis.id, u);
-    } else if (u.op === "REDUCE" || u.op === "STAGE") {
-      const left = new Set(axes);
-      for (const r of u.ranges) left.delete(r.axis.id);
-      axes = left;
-    }
-    if (u.op === "STAGE") {
+    const axes = freeAxesOf(u, known);
+    if (u.op === "RANGE") ranges.set(u.axis.id, u);
+    else if (u.op === "STAGE") {
       // an array that is filled twice is set to zero first: the STAGE of the zeros belongs in the loops of
       // the second
       const before = filled.get(u.array);
@@ -57,6 +51,20 @@ export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, Range>)
     free.set(u, axes);
   }
   return free;
+}
+
+/** The free axes of one node, from those of its sources. */
+export function freeAxesOf(u: UOp, below: (s: UOp) => AxisIds): AxisIds {
+  let axes = NO_AXES;
+  for (let i = 0; i < u.srcs.length; i++) {
+    const some = below(u.srcs[i]!);
+    if (some !== axes) axes = union(axes, some);
+  }
+  if (u.op === "RANGE") return union(axes, new Set([u.axis.id]));
+  if (u.op !== "REDUCE" && u.op !== "STAGE") return axes;
+  const left = new Set(axes);
+  for (const r of u.ranges) left.delete(r.axis.id);
+  return left;
 }
 
 const covers = (a: AxisIds, b: AxisIds): boolean => {

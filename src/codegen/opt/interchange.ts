@@ -4,7 +4,6 @@
 // without those REDUCEs.
 
 import { scalarOf } from "../../dtype.ts";
-import { ArgumentError } from "../../errors.ts";
 import { prod, toposort } from "../../helpers.ts";
 import { REDUCE } from "../../ops.ts";
 import type { UOpArena } from "../../uop/arena.ts";
@@ -12,12 +11,13 @@ import { isLane } from "../../uop/axis.ts";
 import type { DefineLocal, Expr, Memory, Range, Reduce, Sink, Stage, UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
+import { constantSize } from "../analysis/loops.ts";
 import type { KernelGraph } from "../lower/lower.ts";
 import { MAX_RUN } from "../passes/blocksums.ts";
 import type { Target } from "../target.ts";
-import { arrayBytes } from "./keep.ts";
-import { type OptOp, showOpts } from "./opts.ts";
-import { axesOf, constantAxes, type OptDoc, type OptRecord } from "./record.ts";
+import { ArrayRoom } from "./arrays.ts";
+import type { OptOp } from "./opts.ts";
+import { axesOf, constantAxes, type OptDoc, type OptRecord, refuse } from "./record.ts";
 
 export const INTERCHANGE_DOC: OptDoc = {
   textbook: "loop interchange with scalar expansion",
@@ -54,13 +54,12 @@ class Interchanger {
   readonly #arena: UOpArena;
   readonly #sink: Sink;
   readonly #opt: OptOp<"INTERCHANGE">;
-  readonly #target: Target;
   readonly #number: number;
   /** the output loop, and its copy inside the reduction */
   readonly #outer: Range;
   readonly #inner: Range;
   #arrays = 0;
-  #room: number;
+  readonly #room: ArrayRoom;
 
   constructor(
     { sink, arena, order }: KernelGraph,
@@ -71,9 +70,7 @@ class Interchanger {
     this.#sink = sink;
     this.#arena = arena;
     this.#opt = opt;
-    this.#target = target;
     this.#number = number;
-    this.#room = target.sharedMax;
     if (target.grid !== undefined) this.#refuse(`${target.name} has a grid in place of the loop`);
     // if LOCAL split the axis, take the inner loop
     const axis = order.findLast((a) => a.of === opt.axis);
@@ -83,7 +80,7 @@ class Interchanger {
     this.#outer = outer;
     const { size, of } = outer.axis;
     this.#inner = arena.range({ size, kind: "output", of }, outer.end);
-    for (const u of nodes) if (u.op === "DEFINE_LOCAL") this.#room -= arrayBytes(u);
+    this.#room = new ArrayRoom(target, nodes);
   }
 
   run(): Sink {
@@ -97,9 +94,7 @@ class Interchanger {
     return sink;
   }
   #refuse(why: string): never {
-    throw new ArgumentError(
-      `${showOpts([this.#opt])}: ${why}; INTERCHANGE takes an output axis and the axis of a sum inside its loop`,
-    );
+    return refuse(this.#opt, why, "INTERCHANGE takes an output axis and the axis of a sum inside its loop");
   }
 
   /**
@@ -136,12 +131,9 @@ class Interchanger {
     const refuse = (): never => this.#refuse("the loop over this axis does not have a constant size");
     const size = prod([this.#outer, ...lanes].map((r) => sizeOf(r, refuse)));
     const array = this.#arena.local(dtype, `sums${this.#number}_${this.#arrays++}`, size);
-    this.#room -= arrayBytes(array);
-    if (this.#room < 0) this.#refuse(`${this.#target.name} has room for ${this.#target.sharedMax} bytes`);
+    this.#room.take(array, (why) => this.#refuse(why));
     return array;
   }
 }
 
-function sizeOf({ end }: Range, otherwise: () => never): number {
-  return end.op === "CONST" ? Number(end.value) : otherwise();
-}
+const sizeOf = (r: Range, otherwise: () => never): number => constantSize(r) ?? otherwise();

@@ -4,18 +4,20 @@
 // could be kept, for the heuristics to choose from, and the graph with those that KEEP names: a STAGE node is
 // the array after the loop that fills it. Each thread and lane has its own elements.
 
-import { ArgumentError } from "../../errors.ts";
 import { prod, toposort } from "../../helpers.ts";
 import { isAluOp, opCost } from "../../ops.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
 import { add, mul, type Sint, smax } from "../../shape/symbolic.ts";
+import type { UOpArena } from "../../uop/arena.ts";
 import { isLane } from "../../uop/axis.ts";
-import type { DefineLocal, Expr, Range, Sink, UOp } from "../../uop/node.ts";
+import type { DefineLocal, Expr, Range, Sink } from "../../uop/node.ts";
 import { substitute } from "../../uop/substitute.ts";
+import { freeAxes, NO_AXES } from "../analysis/loops.ts";
 import type { KernelGraph, Site } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
-import { type OptOp, showOpts } from "./opts.ts";
-import type { OptDoc, OptRecord } from "./record.ts";
+import { ArrayRoom } from "./arrays.ts";
+import type { OptOp } from "./opts.ts";
+import { type OptDoc, type OptRecord, refuse } from "./record.ts";
 
 /** The loops of a reduction as lowering met them: the dims they go over, and the site of the body. */
 export interface Producer {
@@ -108,38 +110,37 @@ export const KEEP: OptRecord<"KEEP"> = {
 };
 
 /** The graph in which the values that KEEP ops name are kept. */
-function keepValues(graph: KernelGraph, opts: readonly OptOp[], { name, sharedMax }: Target): Sink {
+function keepValues(graph: KernelGraph, opts: readonly OptOp[], target: Target): Sink {
   const kept = new Map<LazyOp, Keepable>();
   const loads = new Map<Expr, Expr>();
-  let room = sharedMax;
+  const room = new ArrayRoom(target);
   for (const o of opts) {
     if (o.op !== "KEEP") continue;
     const named = graph.keepable.filter((c) => c.producer.axis === o.axis && !kept.has(c.value));
-    const refuse = (why: string): never => {
-      throw new ArgumentError(`${showOpts([o])}: ${why}; KEEP takes the axis of a reduce and its elements`);
-    };
-    if (named.length === 0) refuse("no loop after this one computes anything costly of it again");
+    const refused = (why: string): never =>
+      refuse(o, why, "KEEP takes the axis of a reduction and its elements");
+    if (named.length === 0) refused("no loop after this one computes anything costly of it again");
     for (const keepable of named) {
-      if (keepable.elements !== o.elements) refuse(`the loop has ${keepable.elements} elements`);
+      if (keepable.elements !== o.elements) refused(`the loop has ${keepable.elements} elements`);
       kept.set(keepable.value, keepable);
-      room -= keep(keepable, `temp${kept.size - 1}`, loads, graph);
-      if (room < 0) refuse(`${name} has room for ${sharedMax} bytes`);
+      const array = keep(keepable, `temp${kept.size - 1}`, loads, graph);
+      if (array !== undefined) room.take(array, refused);
     }
   }
   return substitute(graph.sink, loads, graph.arena, { nested: true });
 }
 
-/** Makes the LOADs that take the place of the value at its consumers. Returns the bytes of the array. */
+/** Makes the LOADs that replace the value at its consumers. Returns the array that they read. */
 function keep(
   { producer, value, consumers, elements }: Keepable,
   name: string,
   loads: Map<Expr, Expr>,
   { arena, threads, indexes }: KernelGraph,
-): number {
+): DefineLocal | undefined {
   const computed = producer.site.done.get(value);
-  if (computed === undefined) return 0;
+  if (computed === undefined) return undefined;
   // each thread has its own elements: threads are not in step, so they cannot share them without a barrier
-  const lanes = [...threads, ...lanesOf(computed, producer)];
+  const lanes = [...threads, ...lanesOf(computed, producer, arena)];
   const sizes = lanes.map((r) => smax(r.axis.size));
   const array = arena.local(computed.dtype, name, elements * prod(sizes));
   const at = (site: Site): Expr =>
@@ -159,12 +160,7 @@ function keep(
     const gate = gates.length === 0 ? undefined : arena.and(gates);
     loads.set(replaced, arena.load(filled, at(site), { gate }));
   }
-  return arrayBytes(array);
-}
-
-/** The bytes of an array; each starts on a cache line. */
-export function arrayBytes({ dtype, elements }: DefineLocal): number {
-  return Math.ceil((elements * dtype.base.itemsize) / 64) * 64;
+  return array;
 }
 
 /** Which element of the array a site means: its dims of the reduce, the last one the innermost. */
@@ -172,17 +168,11 @@ const flat = (dims: readonly number[], value: LazyOp, { idx }: Site): Sint =>
   dims.reduce<Sint>((at, d) => add(mul(at, value.shape[d]!), idx[d]!), 0);
 
 /** The lanes that the value depends on, other than those of the producer's own loops. */
-function lanesOf(value: Expr, producer: Producer): Range[] {
-  const free = new Map<UOp, ReadonlySet<Range>>();
-  let last: ReadonlySet<Range> = new Set();
-  for (const u of toposort<UOp>([value], (x) => x.srcs)) {
-    const mine = new Set(u.srcs.flatMap((x) => [...(free.get(x) ?? [])]));
-    if (u.op === "RANGE") mine.add(u);
-    else if (u.op === "REDUCE") for (const r of u.ranges) mine.delete(r);
-    free.set(u, mine);
-    last = mine;
-  }
-  return [...last]
-    .filter((r) => isLane(r.axis) && !producer.ranges.includes(r))
-    .sort((a, b) => a.axis.id - b.axis.id);
+function lanesOf(value: Expr, producer: Producer, arena: UOpArena): Range[] {
+  const ranges = new Map<number, Range>();
+  const free = [...(freeAxes(value, arena, ranges).get(value) ?? NO_AXES)];
+  return free
+    .sort((a, b) => a - b)
+    .flatMap((id) => ranges.get(id) ?? [])
+    .filter((r) => isLane(r.axis) && !producer.ranges.includes(r));
 }

@@ -3,19 +3,19 @@
 // a power of two they evict each other from the cache; in an array they are neighbours. In goes a graph and
 // the list, out comes the graph in which LOADs read arrays.
 
-import { ArgumentError } from "../../errors.ts";
 import { getOrMake, prod, toposort } from "../../helpers.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import { isLane } from "../../uop/axis.ts";
 import { type Expr, isExpr, type Range, type Reduce, type Sink, type UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
+import { type AxisIds, constantSize, freeAxesOf } from "../analysis/loops.ts";
 import { hasUnitStride, isCollapsible } from "../analysis/strides.ts";
 import type { KernelGraph } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
-import { arrayBytes } from "./keep.ts";
-import { type OptOp, showOpts } from "./opts.ts";
-import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
+import { ArrayRoom } from "./arrays.ts";
+import type { OptOp } from "./opts.ts";
+import { constantAxes, type OptDoc, type OptRecord, refuse } from "./record.ts";
 
 export const PACK_DOC: OptDoc = {
   textbook: "operand packing",
@@ -44,16 +44,13 @@ export const PACK: OptRecord<"PACK"> = {
 
 /** What packing must know about a node. */
 interface Facts {
-  /** the ranges it depends on */
-  readonly free: ReadonlySet<Range>;
+  /** the axes it depends on */
+  readonly free: AxisIds;
   /** it reads a buffer */
   readonly loads: boolean;
   /** it has loops of its own */
   readonly loops: boolean;
 }
-
-const constantSize = ({ end }: Range): number | undefined =>
-  end.op === "CONST" ? Number(end.value) : undefined;
 
 class Packer {
   readonly #arena: UOpArena;
@@ -63,21 +60,20 @@ class Packer {
   readonly #facts = new Map<UOp, Facts>();
   /** the LOADs that replace what was packed */
   readonly #packed = new Map<UOp, Expr>();
-  #room: number;
+  /** the ranges of the axis that the op names */
+  readonly #named = new Set<number>();
+  readonly #room: ArrayRoom;
 
   constructor({ sink, arena }: KernelGraph, opt: OptOp<"PACK">, target: Target) {
     this.#sink = sink;
     this.#arena = arena;
     this.#opt = opt;
     this.#target = target;
-    this.#room = target.sharedMax;
+    this.#room = new ArrayRoom(target, arena.nodes(sink));
   }
 
   run(name: string): Sink {
     if (this.#target.grid !== undefined) this.#refuse(`${this.#target.name} has a grid in place of the loop`);
-    for (const u of toposort<UOp>([this.#sink], (x) => x.srcs)) {
-      if (u.op === "DEFINE_LOCAL") this.#room -= arrayBytes(u);
-    }
     const sink = mapGraph(this.#sink, this.#arena, (u) =>
       u.op === "REDUCE" ? this.#packedSum(u, name) : undefined,
     );
@@ -85,9 +81,7 @@ class Packer {
     return sink;
   }
   #refuse(why: string): never {
-    throw new ArgumentError(
-      `${showOpts([this.#opt])}: ${why}; PACK takes an output axis that operands of a sum do not depend on`,
-    );
+    return refuse(this.#opt, why, "PACK takes an output axis that operands of a sum do not depend on");
   }
 
   /** undefined: nothing that it reads is packed. */
@@ -106,11 +100,10 @@ class Packer {
   #factsOf(u: UOp): Facts {
     return getOrMake(this.#facts, u, () => {
       const below = u.srcs.map((s) => this.#factsOf(s));
-      const free = new Set(below.flatMap((f) => [...f.free]));
-      if (u.op === "RANGE") free.add(u);
+      if (u.op === "RANGE" && u.axis.of === this.#opt.axis) this.#named.add(u.axis.id);
       const loops = u.op === "REDUCE" || u.op === "STAGE";
       return {
-        free,
+        free: freeAxesOf(u, (s) => this.#factsOf(s).free),
         loads: u.op === "LOAD" || below.some((f) => f.loads),
         loops: loops || below.some((f) => f.loops),
       };
@@ -118,7 +111,7 @@ class Packer {
   }
   /** The same in every iteration of the loop over the axis. */
   #isInvariant(u: UOp): boolean {
-    return [...this.#factsOf(u).free].every((r) => r.axis.of !== this.#opt.axis);
+    return [...this.#factsOf(u).free].every((id) => !this.#named.has(id));
   }
 
   /**
@@ -128,7 +121,7 @@ class Packer {
     const { free, loads, loops: hasLoops } = this.#factsOf(u);
     if (!loads || found.has(u)) return;
     if (u.op === "REDUCE" || u.op === "STAGE") found.set(u, u);
-    else if (isExpr(u) && !hasLoops && this.#isInvariant(u) && loops.some((r) => free.has(r))) {
+    else if (isExpr(u) && !hasLoops && this.#isInvariant(u) && loops.some((r) => free.has(r.axis.id))) {
       const load = getOrMake(this.#packed, u, () => this.#pack(u, loops, `${name}${this.#packed.size}`));
       found.set(u, load);
     } else for (const s of u.srcs) this.#packBelow(s, loops, name, found);
@@ -147,7 +140,7 @@ class Packer {
     const range = a.range({ size: prod(sizes), kind: "reduce", of: innermost.axis.of });
     const merged = new Map<UOp, UOp>(loops.map((r) => [r, r === innermost ? range : a.int(0)]));
     const isFree = (u: UOp | undefined): boolean =>
-      u !== undefined && loops.some((r) => this.#factsOf(u).free.has(r));
+      u !== undefined && loops.some((r) => this.#factsOf(u).free.has(r.axis.id));
     const by = new Map<UOp, UOp>();
     for (const u of toposort<UOp>([body], (x) => (x.op === "LOAD" || !isFree(x) ? [] : x.srcs))) {
       if (!isFree(u)) continue;
@@ -167,7 +160,7 @@ class Packer {
     const a = this.#arena;
     const { free } = this.#factsOf(value);
     const nodes = toposort<UOp>([value], (x) => x.srcs);
-    const own = loops.filter((r) => free.has(r));
+    const own = loops.filter((r) => free.has(r.axis.id));
     // lanes of UNROLL are terms of one sum: they are never a vector
     const next = (r: Range): number =>
       r.axis.kind === "unroll"
@@ -183,8 +176,7 @@ class Packer {
       index = a.alu("ADD", a.alu("MUL", index, a.int(size)), r);
     }
     const array = a.local(value.dtype, name, elements);
-    this.#room -= arrayBytes(array);
-    if (this.#room < 0) this.#refuse(`${this.#target.name} has room for ${this.#target.sharedMax} bytes`);
+    this.#room.take(array, (why) => this.#refuse(why));
     const filled = a.stage(array, [a.store(array, index, value)], own);
     return a.load(filled, index);
   }

@@ -3,11 +3,12 @@
 // rest. A target lists the records that it has, so that a page which runs on WASM does not load what only
 // GPUs need.
 
+import { ArgumentError } from "../../errors.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { isLane } from "../../uop/axis.ts";
 import type { KernelGraph } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
-import type { OptOp, OptOpName, Params } from "./opts.ts";
+import { type OptOp, type OptOpName, type Params, showOpts } from "./opts.ts";
 
 /** A parameter: what it means, and its least value. */
 export interface Param {
@@ -92,6 +93,11 @@ export interface OptRecord<K extends OptOpName = OptOpName> {
    */
   tiles?(outputs: number, opt: OptOp<K>, target: Target): ReadonlyMap<number, number>;
   transform?(graph: KernelGraph, opt: OptOp<K>, context: OptContext): KernelGraph;
+}
+
+/** Refuses an op: why it does not apply, and what it takes. */
+export function refuse(opt: OptOp, why: string, expected: string): never {
+  throw new ArgumentError(`${showOpts([opt])}: ${why}; ${expected}`);
 }
 
 export const recordOf = ({ optOps }: Target, name: OptOpName): OptRecord | undefined =>

@@ -8,6 +8,7 @@ import type { Load, Store } from "../../../uop/node.ts";
 import { isProduct } from "../../analysis/contraction.ts";
 import type { AccessPattern, LoopBody, LoopNest } from "../../analysis/loopnest.ts";
 import { isCollapsible, strideOf } from "../../analysis/strides.ts";
+import { lineBytes } from "../arrays.ts";
 
 /** A loop with fewer iterations than this does not pay for packing operands before it. */
 const PACK_ITERATIONS = 16;
@@ -236,7 +237,7 @@ export class VectorTiles {
       const sizes = axes.map((id) => (this.#k.isOutput(id) ? lanes(id) : this.#k.size(id)));
       // it may be packed as the wider type that it is cast to
       const itemsize = Math.max(itemsizeOf(u), this.#hot.reduce?.dtype.itemsize ?? 0);
-      return bytes + Math.ceil((prod(sizes) * itemsize) / 64) * 64;
+      return bytes + lineBytes(prod(sizes) * itemsize);
     }, 0);
   }
 }

@@ -1,0 +1,30 @@
+// Range analysis: loops, variables and arithmetic on them have a least and a greatest value; what may wrap, or
+// comes from memory, has none.
+
+import { expect, test } from "vitest";
+import { rangesOf } from "../../../src/codegen/analysis/ranges.ts";
+import { dtypes } from "../../../src/dtype.ts";
+import { Variable } from "../../../src/shape/symbolic.ts";
+import { UOpArena } from "../../../src/uop/arena.ts";
+import type { Expr } from "../../../src/uop/node.ts";
+
+const a = new UOpArena();
+const row = a.range({ size: 8, kind: "output", of: 0 });
+const n = a.variable(Variable("n", 2, 5) as never);
+const rangeOf = (u: Expr) => rangesOf(a.nodes(u)).get(u);
+
+test("loops, variables and arithmetic on them", () => {
+  expect(rangeOf(row)).toEqual([0, 7]);
+  expect(rangeOf(n)).toEqual([2, 5]);
+  expect(rangeOf(a.alu("ADD", a.alu("MUL", row, a.int(-4)), n))).toEqual([-26, 5]);
+  expect(rangeOf(a.alu("MOD", a.alu("SUB", row, n), a.int(3)))).toEqual([-2, 2]);
+  expect(rangeOf(a.alu("IDIV", row, n))).toEqual([0, 3]);
+  expect(rangeOf(a.alu("WHERE", a.alu("CMPLT", row, n), row, a.int(100)))).toEqual([0, 100]);
+});
+
+test("nothing is known of what may wrap, what is divided by 0, and what is loaded", () => {
+  expect(rangeOf(a.alu("MUL", row, a.int(2 ** 29)))).toBeUndefined();
+  expect(rangeOf(a.alu("IDIV", n, row))).toBeUndefined();
+  const loaded = a.load(a.global(dtypes.int32, 1, false), row);
+  expect(rangeOf(a.alu("ADD", loaded, a.int(1)))).toBeUndefined();
+});
