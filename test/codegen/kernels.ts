@@ -5,6 +5,7 @@
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
 import { GRID } from "../../src/codegen/linear/gridlinear.ts";
+import type { KernelGraph } from "../../src/codegen/lower/lower.ts";
 import { GRID_OPS } from "../../src/codegen/opt/cpuops.ts";
 import { GPU_OPS } from "../../src/codegen/opt/gpuops.ts";
 import { gpuLists } from "../../src/codegen/opt/heuristics/gpu.ts";
@@ -16,7 +17,6 @@ import { dtypes, type Value } from "../../src/dtype.ts";
 import { nvidiaGpu } from "../../src/render/nvidia.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
-import type { Axis } from "../../src/uop/axis.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
 import { makeUOp, type UOp, type UOpName } from "../../src/uop/node.ts";
 import { expectValues, tensor } from "../device/harness.ts";
@@ -71,19 +71,12 @@ export function wholeFloats(device: string, shape: readonly number[], r: Random)
   return tensor(device, dtypes.float32, values, shape);
 }
 
-/**
- * Up to four ops on any axes, by amounts that divide them; PACK in so many of a hundred.
- */
-export function randomOpts(r: Random, axes: readonly Axis[], staged = 0): OptOp[] {
-  return Array.from({ length: r.int(0, 4) }, () => {
-    const { of, size, kind } = r.pick(axes);
-    const op = kind === "reduce" ? (["UNROLL", "GROUP"] as const) : (["UPCAST", "LOCAL"] as const);
-    const factors = [2, 3, 4, 8].filter((f) => Number(size) % f === 0);
-    if (kind === "output" && r.chance(20)) return opt("THREAD", of, 1);
-    if (kind === "output" && r.chance(20)) return opt("PADTO", of, Math.min(4, Number(size)));
-    if (kind === "output" && staged > 0 && r.chance(staged)) return opt("PACK", of);
-    return opt(r.pick(op), of, factors.length === 0 ? 1 : r.pick(factors));
-  });
+/** Up to four of the candidates that the target's OptOps have for a kernel; each op is as likely. */
+export function randomOpts(r: Random, kernel: KernelGraph, target: Renderer): OptOp[] {
+  const all = target.optOps
+    .map((record): readonly OptOp[] => record.candidates(kernel, { target, inPlace: false }))
+    .filter((candidates) => candidates.length > 0);
+  return all.length === 0 ? [] : Array.from({ length: r.int(0, 4) }, () => r.pick(r.pick(all)));
 }
 
 /** The kernel with this list gives these float32s; false where the list is refused. */

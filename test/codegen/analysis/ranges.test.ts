@@ -1,5 +1,5 @@
-// Range analysis: loops, variables and arithmetic on them have a least and a greatest value; what may wrap, or
-// comes from memory, has none.
+// Range analysis: loops, variables and arithmetic on them have a least and a greatest value; what may wrap or
+// comes from memory has none.
 
 import { expect, test } from "vitest";
 import { rangesOf } from "../../../src/codegen/analysis/ranges.ts";

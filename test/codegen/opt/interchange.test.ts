@@ -61,12 +61,12 @@ describe("random kernels", () => {
       const r = new Random(seed);
       const item = await lastItem(program(r, device));
       const want = await runKernel(item, lowered(item));
-      const { axes } = prepare(item.ast, [], target);
-      const of = (kind: string): number[] => axes.filter((a) => a.kind === kind).map((a) => a.of);
+      const kernel = prepare(item.ast, [], target);
+      const of = (kind: string): number[] => kernel.axes.filter((a) => a.kind === kind).map((a) => a.of);
       const [outputs, sums] = [of("output"), of("reduce")];
       if (outputs.length === 0 || sums.length === 0) continue;
       for (let i = 0; i < 5; i++) {
-        const others = randomOpts(r, axes, 10);
+        const others = randomOpts(r, kernel, target);
         const opts = [...others, opt("INTERCHANGE", r.pick(outputs), r.pick(sums))];
         if (await expectSame(item, opts, target, { want, seed, ulps: 16 })) ran++;
       }

@@ -72,11 +72,11 @@ describe("random kernels", () => {
       const r = new Random(seed);
       const item = await lastItem(program(r, device));
       const want = await runKernel(item, lowered(item));
-      const { axes } = prepare(item.ast, [], target);
-      const outputs = axes.filter((a) => a.kind === "output").map((a) => a.of);
+      const kernel = prepare(item.ast, [], target);
+      const outputs = kernel.axes.filter((a) => a.kind === "output").map((a) => a.of);
       if (outputs.length === 0) continue;
       for (let i = 0; i < 4; i++) {
-        const others = randomOpts(r, axes);
+        const others = randomOpts(r, kernel, target);
         const packs = [opt("PACK", r.pick(outputs)), opt("PACK", r.pick(outputs))];
         const opts = [...others, ...packs.slice(0, r.int(1, 2))];
         if (await expectSame(item, opts, target, { want, seed, ulps: 0 })) ran++;
