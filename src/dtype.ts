@@ -7,7 +7,7 @@ import { DTypeError } from "./errors.ts";
 /** One element on the host. 64-bit integers are bigint, bool is 0 or 1, everything else is number. */
 export type Value = number | bigint;
 
-export type Kind = "bool" | "int" | "uint" | "float";
+type Kind = "bool" | "int" | "uint" | "float";
 /**
  * What `data()` returns; floats below 32 bits come as Float32Array, integers of 4 bits as Int8Array and
  * Uint8Array.

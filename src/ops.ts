@@ -45,7 +45,7 @@ export type AluOp = UnaryOp | BinaryOp | TernaryOp;
 
 type Gradient = <T>(a: Algebra<T>, g: T, out: T, ...xs: T[]) => readonly (T | undefined)[];
 
-export interface OpRecord {
+interface OpRecord {
   readonly group: "UnaryOps" | "BinaryOps" | "TernaryOps";
   readonly arity: 1 | 2 | 3;
   /** same: the type of the last source; bool: a comparison */
@@ -297,7 +297,7 @@ type DecomposedOp = {
 /**
  * Ops that every target has to spell itself: a table of NativeOps without one of them fails the type check.
  */
-export type RequiredOp = Exclude<AluOp, DecomposedOp>;
+type RequiredOp = Exclude<AluOp, DecomposedOp>;
 /** How a target spells the ops it has; what is missing is decomposed. */
 export type NativeOps<S> = Readonly<Record<RequiredOp, S>> & Readonly<Partial<Record<DecomposedOp, S>>>;
 

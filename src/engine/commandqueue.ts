@@ -47,7 +47,7 @@ export class CopyItem {
     this.input = item.inputs[0] as Buffer;
   }
 }
-export type QueueItem = ScheduleItem | CopyItem | SyncItem | WaitItem;
+type QueueItem = ScheduleItem | CopyItem | SyncItem | WaitItem;
 
 const isItem = (x: QueueItem): x is ScheduleItem => !("kind" in x);
 const isKernel = (x: QueueItem): boolean => isItem(x) && x.ast[0]?.op === "STORE";

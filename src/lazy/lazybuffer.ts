@@ -27,7 +27,7 @@ import { rebits } from "./rebits.ts";
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
 export type CustomFn = (buffers: readonly Buffer[]) => void;
 /** CONST: its value; CAST: the dtype; a reduction: its axes; CUSTOM: the function; otherwise undefined. */
-export type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
+type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
 
 let nextId = 0;
 /** How many nodes exist so far: a lower id means an older node. */

@@ -16,9 +16,9 @@ import { Tensor } from "../tensor/tensor.ts";
  * A path (in a page: a URL), a URL, or the bytes themselves, which must not change while they are in use.
  */
 export type Source = string | URL | ArrayBuffer | ArrayBufferView;
-export type Span = readonly [start: number, end: number];
+type Span = readonly [start: number, end: number];
 /** The bytes from `start` as the memory of `size` elements. */
-export type Held = (start: number, size: number, dtype: DType) => Buffer;
+type Held = (start: number, size: number, dtype: DType) => Buffer;
 
 export interface ByteSource {
   /** the name in messages */

@@ -68,8 +68,7 @@ export function positive(layer: string, sizes: Readonly<Record<string, number>>)
 // ---- composition ----
 
 /** Runs a layer or a function. */
-export const call = (layer: Layer, x: Tensor): Tensor =>
-  typeof layer === "function" ? layer(x) : layer.forward(x);
+const call = (layer: Layer, x: Tensor): Tensor => (typeof layer === "function" ? layer(x) : layer.forward(x));
 
 /**
  * Layers and functions in sequence; in the state they are named 0, 1, … as in torch.

@@ -10,7 +10,7 @@ const CHANNELS: Readonly<Record<number, number>> = { 0: 1, 2: 3, 4: 2, 6: 4 };
 /** no sheet of ours is larger; refuse a header that claims more */
 const MAX_BYTES = 2 ** 30;
 
-export interface Picture {
+interface Picture {
   readonly width: number;
   readonly height: number;
   readonly channels: number;

@@ -16,7 +16,7 @@ const MAX_RATIO = 1032;
 /** the longest comment after the end record has 65,535 bytes */
 const MAX_TAIL = 22 + 0xffff;
 
-export interface ZipEntry {
+interface ZipEntry {
   readonly name: string;
   readonly method: number;
   readonly crc: number;
@@ -222,7 +222,7 @@ const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
   for (let k = 0; k < 8; k++) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
   return c;
 });
-export function crc32(bytes: Uint8Array): number {
+function crc32(bytes: Uint8Array): number {
   let c = 0xffffffff;
   for (const b of bytes) c = (CRC[(c ^ b) & 0xff] as number) ^ (c >>> 8);
   return (c ^ 0xffffffff) >>> 0;

@@ -4,7 +4,7 @@
 
 import type { Alu, Expr } from "../uop/node.ts";
 
-export interface MinMax {
+interface MinMax {
   readonly isMax: boolean;
   /**
    * [a, b]: the maximum is `a < b ? b : a`, the minimum `b < a ? b : a`. Where the comparison is false, it is

@@ -90,7 +90,7 @@ export const OVERFLOWS: ReadonlySet<AluOp> = new Set(
 );
 
 /** Beyond what must be there, every language can add a product, and divide 1 by a number. */
-export type CStyleOps = NativeOps<Spell> & Readonly<Record<"MULACC" | "RECIP", Spell>>;
+type CStyleOps = NativeOps<Spell> & Readonly<Record<"MULACC" | "RECIP", Spell>>;
 
 /** bool is 0 or 1: sums are OR, products AND, differences XOR; dividing by 0 is 0, as for integers. */
 const BOOL: Partial<Record<AluOp, Spell>> = {

@@ -22,7 +22,7 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
  */
 export type StorageKind = "memory" | "array" | "file";
 
-export interface DeviceModule {
+interface DeviceModule {
   /**
    * Opens a device. `name` is canonical and carries what followed the colon: CUDA:1, DISK:/path. Throws a
    * DeviceError that says what is missing and how to get it. Whoever fails to open it may try again.

@@ -26,7 +26,7 @@ export abstract class Runner {
 }
 
 /** What lowering and compiling leave behind: the program and what it takes to launch it. */
-export interface CompiledKernel {
+interface CompiledKernel {
   readonly name: string;
   readonly device: string;
   readonly program: Program;

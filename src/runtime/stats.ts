@@ -4,7 +4,7 @@ import { env } from "../env.ts";
 import { type Color, colored, padColored } from "../helpers.ts";
 import { GlobalCounters } from "./counters.ts";
 
-export interface Executed {
+interface Executed {
   readonly kind: "kernel" | "copy" | "sync";
   readonly device: string;
   readonly name: string;

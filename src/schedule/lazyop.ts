@@ -53,7 +53,7 @@ interface Args extends Record<AluOp, undefined>, Record<ReduceOp, readonly numbe
   EMPTY: undefined;
   CUSTOM: CustomFn;
 }
-export type LazyOpKind = keyof Args;
+type LazyOpKind = keyof Args;
 
 /** The ops of one source. */
 type OneSource = ReduceOp | "STORE" | "VIEW" | "CAST" | "BITCAST";

@@ -9,7 +9,7 @@ export interface LiveRange {
   readonly last: number;
 }
 
-export interface MemoryPlan {
+interface MemoryPlan {
   /** the offset of each value in the arena, in bytes */
   readonly offsets: readonly number[];
   /** the size of the arena */

@@ -27,7 +27,7 @@ export interface Use {
   readonly through: LazyBuffer;
 }
 /** The graph as fuse.ts sees it. */
-export interface FusedGraph {
+interface FusedGraph {
   /** sources before users */
   readonly all: readonly LazyBuffer[];
   readonly uses: ReadonlyMap<LazyBuffer, readonly Use[]>;
@@ -53,7 +53,7 @@ export function split(stored: Set<LazyBuffer>, graph: FusedGraph): void {
 // ---- the cost rule ----
 
 /** What it takes to compute all of a value once from what is stored. */
-export interface Work {
+interface Work {
   readonly ops: number;
   readonly bytesRead: number;
   /** elements of the value itself */

@@ -27,7 +27,7 @@ const coefsOf = (x: Sint): readonly number[] => (typeof x === "number" ? NO_COEF
 const constOf = (x: Sint): number => (typeof x === "number" ? x : x.k);
 const floorMod = (a: number, b: number): number => a - Math.floor(a / b) * b;
 
-export function gcd(a: number, b: number): number {
+function gcd(a: number, b: number): number {
   a = Math.abs(a);
   b = Math.abs(b);
   while (b !== 0) [a, b] = [b, a % b];

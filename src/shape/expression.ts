@@ -10,7 +10,7 @@ import { type Internable, InternTable } from "./intern.ts";
 
 /** A size or index: a number, or an expression of Variables. */
 export type Sint = number | Sym;
-export type Atom = Var | Bound | Product | Div | Mod | Less | All;
+type Atom = Var | Bound | Product | Div | Mod | Less | All;
 export type Node = Atom | Sum;
 
 const table = new InternTable();
@@ -20,7 +20,7 @@ export const internedCount = (): number => table.size;
 
 const ONES: readonly number[] = [1];
 const MAX = Number.MAX_SAFE_INTEGER;
-export const clamp = (n: number): number => (n > MAX ? MAX : n < -MAX ? -MAX : n);
+const clamp = (n: number): number => (n > MAX ? MAX : n < -MAX ? -MAX : n);
 const mix = (h: number, x: number): number => {
   const m = Math.imul(h ^ x, 0x9e3779b1);
   return m ^ (m >>> 15);

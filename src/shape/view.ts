@@ -27,7 +27,7 @@ import {
 export type Shape = readonly Sint[];
 /** Half-open: the valid indexes of a dim. */
 export type Interval = readonly [lo: Sint, hi: Sint];
-export type Mask = readonly Interval[];
+type Mask = readonly Interval[];
 
 /** Row-major strides, 0 where the size is 1. */
 export function stridesFor(shape: Shape): Sint[] {

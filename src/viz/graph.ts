@@ -23,7 +23,7 @@ export interface GraphNode {
   readonly stored: boolean;
 }
 
-export interface GraphEdge {
+interface GraphEdge {
   readonly from: number;
   readonly to: number;
   /** the shape in which the user sees the source if that is a view; otherwise empty */

@@ -4,7 +4,7 @@
 
 import { range } from "../helpers.ts";
 
-export interface Link {
+interface Link {
   readonly from: number;
   readonly to: number;
   /** where on the top of its user the link arrives, relative to the middle of the box */
@@ -12,7 +12,7 @@ export interface Link {
 }
 
 /** A vertical segment of a line. */
-export interface Stop {
+interface Stop {
   readonly x: number;
   readonly top: number;
   readonly bottom: number;

@@ -14,7 +14,7 @@ export interface Suspect {
 }
 
 /** What one GPU has to know of another. */
-export interface Peer {
+interface Peer {
   readonly context: CudaContext;
   readonly allocator: { allowAccess(peer: CudaContext): void };
 }

@@ -38,7 +38,7 @@ type Value<K> = K extends "array"
       : number;
 
 /** As in cuda.h of 11.4 and later. Every one of them returns a CUresult. */
-export const FUNCTIONS = {
+const FUNCTIONS = {
   cuInit: ["uint"],
   cuGetErrorName: ["int", "texts"],
   cuGetErrorString: ["int", "texts"],

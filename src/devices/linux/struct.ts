@@ -5,7 +5,7 @@ import { InternalError } from "../../errors.ts";
 import type { NativeMemory } from "./kernel.ts";
 
 /** Bytes of a structure, and of each field where it starts and how long it is. */
-export interface StructLayout<F extends string = string> {
+interface StructLayout<F extends string = string> {
   readonly bytes: number;
   readonly fields: Readonly<Record<F, readonly [offset: number, bytes: number]>>;
 }

@@ -12,7 +12,7 @@ interface Loaded {
   readonly native: boolean;
 }
 /** How native code is called, where there is any (host/native.ts). */
-export interface NativeCalls {
+interface NativeCalls {
   load(code: Uint8Array): unknown;
   /**
    * Buffers of two words each and variables stand at word `at`; a range is added unless `begin` is below 0.

@@ -26,7 +26,7 @@ export interface Tenant {
   abandon(error: DeviceError): void;
 }
 /** What a wait is for. */
-export interface Wait {
+interface Wait {
   readonly done: () => boolean;
   /** the first word of the signal, to be told when it is set */
   readonly signal: number;

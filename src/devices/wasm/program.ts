@@ -13,7 +13,7 @@ const STREAM_BYTES = 256;
 let generations = 0;
 
 /** A kernel as the host's own executor calls it. */
-export interface HostKernel {
+interface HostKernel {
   /** a function of WebAssembly, or what loading native code gave */
   readonly fn: unknown;
   readonly native: boolean;

@@ -17,7 +17,7 @@ import { disassemble, type Names } from "./disassemble.ts";
 import { COMMANDS, type RingCommand } from "./layout.ts";
 
 /** A signal, a kernel or arguments in the shared memory: what a command names by the first byte. */
-export interface Addressed {
+interface Addressed {
   readonly at: number;
 }
 /** The part of a device that streams go to. */
@@ -65,7 +65,7 @@ const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly 
 };
 
 /** The part of the hardware that marks and names come from. */
-export interface Signals {
+interface Signals {
   readonly names: Names;
   allocSignal(value: number, label: string): number;
 }

@@ -40,7 +40,7 @@ export interface JitItem {
 }
 
 /** How a node lies in its memory, and how a tensor sees it. */
-export interface PartView {
+interface PartView {
   readonly base: ShapeTracker;
   readonly st: ShapeTracker;
 }
@@ -69,10 +69,10 @@ export type Part =
   | { readonly kind: "slot"; readonly slot: number; readonly view: PartView }
   | { readonly kind: "constant"; readonly value: LazyBuffer };
 
-export type TensorClass = new (lb: LazyBuffer) => TensorLike;
+type TensorClass = new (lb: LazyBuffer) => TensorLike;
 
 /** A tensor from before that the function assigns to, and its memory: one buffer a device. */
-export interface AssignedMemory {
+interface AssignedMemory {
   readonly tensor: TensorLike;
   readonly buffers: readonly Buffer[];
   readonly line: string;

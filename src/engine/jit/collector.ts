@@ -31,7 +31,7 @@ export interface TraceItem {
 }
 
 /** An assign to a tensor that was there before the call. */
-export interface Assigned {
+interface Assigned {
   readonly tensor: TensorLike;
   /**
    * the memory is the same as before; otherwise the tensor got other memory, which a replay cannot give it
@@ -50,7 +50,7 @@ export interface Draw {
   readonly redraw: (at: number) => void;
 }
 /** How many random numbers were drawn so far. */
-export interface Stream {
+interface Stream {
   drawn: number;
 }
 

@@ -66,7 +66,7 @@ export function unflatten(t: TreeDef, leaf: (index: number) => unknown): unknown
   }
 }
 
-export interface Difference {
+interface Difference {
   readonly path: string;
   readonly expected: string;
   readonly got: string;

@@ -23,7 +23,7 @@ type ScalarName =
   | "float64";
 
 /** Everything that is fixed for a dtype: where it lives, how it moves, how it is brought back into range. */
-export interface Repr {
+interface Repr {
   readonly type: ValType;
   readonly column: Column;
   readonly align: number;

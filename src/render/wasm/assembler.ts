@@ -10,7 +10,7 @@ export const V128 = 0x7b;
 export type ValType = typeof I32 | typeof I64 | typeof F32 | typeof F64 | typeof V128;
 /** The type of a block that leaves nothing on the stack. */
 const VOID = 0x40;
-export type BlockType = ValType | typeof VOID;
+type BlockType = ValType | typeof VOID;
 
 /** Prefixed opcodes are `prefix << 16 | number`, so that one integer names any instruction. */
 // biome-ignore format: a table
@@ -133,7 +133,7 @@ class ByteWriter {
   }
 }
 
-export interface FunctionType {
+interface FunctionType {
   readonly params: readonly ValType[];
   readonly results: readonly ValType[];
 }
@@ -263,7 +263,7 @@ export class FunctionBuilder {
   }
 }
 
-export interface ModuleSpec {
+interface ModuleSpec {
   /** `env.memory`, in pages of 64 KiB */
   readonly memory: { readonly min: number; readonly max: number; readonly shared: boolean };
   /** a constant i32 is imported too, as global 0: `env.scratch` */

@@ -10,7 +10,7 @@ import type { Expr, UOp, UOpName } from "../../uop/node.ts";
 import { isV128 } from "./simd.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */
-export interface Index {
+interface Index {
   readonly base: Expr | undefined;
   readonly plus: number;
 }

@@ -40,7 +40,7 @@ import {
   vectorBits,
 } from "./simd.ts";
 
-export interface WasmOptions {
+interface WasmOptions {
   /** the memory is a SharedArrayBuffer: workers run kernels on it */
   readonly shared: boolean;
   /** the engine has relaxed SIMD: a product is added in one instruction */

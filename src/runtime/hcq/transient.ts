@@ -4,7 +4,7 @@
 import { InternalError } from "../../errors.ts";
 
 /** What transient memory asks of its device. */
-export interface TransientHost {
+interface TransientHost {
   alloc(nbytes: number): number;
   /** the bytes of a half */
   readonly half: number;

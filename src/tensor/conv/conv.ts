@@ -243,7 +243,7 @@ function framed(self: Tensor, amounts: readonly Interval[], f: Frame): Tensor {
 // from the other two, so each is the gradient of both others, to any order.
 
 /** The output: this [n, group, in, i], `w` [group, out, in, k], result [n, group, out, o]. */
-export function convolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
+function convolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
   const made = correlate(framed(detach(self), c.pads, c), detach(w), c.stride, c.dilation);
   return wrap(made.lazydata, [self, w], (g) => [
     self.requiresGrad ? unconvolve(g, w, c) : undefined,
@@ -252,7 +252,7 @@ export function convolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
 }
 
 /** The input, from the output and the weights: what a transposed convolution computes. */
-export function unconvolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
+function unconvolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
   const spatial = c.kernel.map((_, i) => 3 + i);
   const far = self.shape.slice(3).map((o, i) => (o - 1) * at(c.stride, i) + 1);
   const steps = [1, 1, 1, ...c.stride];

@@ -203,7 +203,7 @@ export function tri(n: number, m: number = n, diagonal = 0, options: TensorOptio
 // ---- like another tensor: its shape, and its dtype and device unless the options say otherwise ----
 
 /** One value in the shape of this tensor, as a constant. */
-export function constantLike(
+function constantLike(
   self: Tensor,
   value: Element,
   { dtype = self.dtype, device = self.device }: Like = {},

@@ -304,7 +304,7 @@ export async function getAsync(self: Tensor, ...index: readonly Index<Tensor>[])
   return get(self, ...(await resolved(index)));
 }
 /** The index with the places of its true elements for each mask. */
-export async function resolved(index: readonly Index<Tensor>[]): Promise<Index<Tensor>[]> {
+async function resolved(index: readonly Index<Tensor>[]): Promise<Index<Tensor>[]> {
   const parts = index.map(async (i): Promise<Index<Tensor>[]> => {
     if (!(i instanceof TensorHandle) || i.dtype.kind !== "bool") return [i];
     return unbind(await nonzero(i as Tensor), 1);

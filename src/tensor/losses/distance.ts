@@ -37,7 +37,7 @@ function power(self: Tensor, e: number): Tensor {
   return wrap(value.lazydata, [self], (g, out) => [where(eq(self, 0), 0, mul(g, div(mul(out, e), self)))]);
 }
 /** The p-norm along `axes`, which stay as dims of size 1. */
-export function lengthOf(self: Tensor, p: number, axes: readonly number[]): Tensor {
+function lengthOf(self: Tensor, p: number, axes: readonly number[]): Tensor {
   if (p === 0) {
     const count = reduceSum(cast(ne(detach(self), 0), self.dtype), axes);
     return wrap(count.lazydata, [self], (g) => [expand(mul(g, 0), self.lazydata.shape)]);

@@ -92,7 +92,7 @@ export function train<R>(fn: () => R, on = true): R {
 // ---- bits ----
 
 /** Two words of random bits for each of `n` draws, flat, on this tensor's device. */
-export function randomWords(self: Tensor, n: number): Pair<Tensor> {
+function randomWords(self: Tensor, n: number): Pair<Tensor> {
   const words = wrap(copyTo(LazyBuffer.fromBuffer(draw(n), [4]), self.device));
   const word = (i: number): Tensor => expand(shrink(words, [[i, i + 1]]), n);
   const at = bitcast(counting(self, n), dtypes.uint32);

@@ -61,7 +61,7 @@ export interface QuantileOptions {
 // ---- places ----
 
 /** The elements of the last dim that `index` names, along its last dim: an indexed load. */
-export function takeLast(self: Tensor, index: Tensor): Tensor {
+function takeLast(self: Tensor, index: Tensor): Tensor {
   const [n, m] = [self.shape.at(-1) as number, index.shape.at(-1) as number];
   const full = [...self.shape.slice(0, -1), m, n];
   const chosen = eq(expand(unsqueeze(index, -1), full), expand(counting(self, n), full));

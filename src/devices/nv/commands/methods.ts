@@ -9,7 +9,7 @@ interface Field {
   readonly bits: readonly [high: number, low: number];
   readonly values: Readonly<Record<string, number>>;
 }
-export interface Method {
+interface Method {
   /** its number: a byte address */
   readonly at: number;
   readonly fields: Readonly<Record<string, Field>>;

@@ -27,7 +27,7 @@ const USERD_BYTES = USERD.bytes;
 export const ENTRY_BYTES = 8;
 
 /** What a channel stands on. */
-export interface ChannelParts {
+interface ChannelParts {
   readonly kind: NVChannel["kind"];
   readonly entries: number;
   /** the ring, and right behind it USERD */
