@@ -36,11 +36,11 @@ function findAdvise(koffi: Koffi): Advise | undefined {
   }
 }
 
-interface Block extends HCQCompatAllocRes {
+interface NativeBlock extends HCQCompatAllocRes {
   readonly vaAddr: bigint;
 }
 
-class CMemory extends HCQCompatAllocator<Block> {
+class CMemory extends HCQCompatAllocator<NativeBlock> {
   declare readonly device: ClangDevice;
   readonly #koffi: Koffi;
   readonly #advise: Advise | undefined;
@@ -52,7 +52,7 @@ class CMemory extends HCQCompatAllocator<Block> {
   }
 
   /** koffi's memory is always zeroed. */
-  alloc(nbytes: number): Block {
+  alloc(nbytes: number): NativeBlock {
     const { device } = this;
     device.reclaim();
     let vaAddr: bigint | null = null;
@@ -68,37 +68,37 @@ class CMemory extends HCQCompatAllocator<Block> {
     }
     return { device, vaAddr, size: nbytes };
   }
-  free({ vaAddr }: Block): void {
+  free({ vaAddr }: NativeBlock): void {
     this.device.retire(() => this.#koffi.free(vaAddr));
   }
-  view({ vaAddr }: Block, nbytes: number): Uint8Array | undefined {
+  view({ vaAddr }: NativeBlock, nbytes: number): Uint8Array | undefined {
     return nbytes <= WINDOW
       ? new Uint8Array(this.#koffi.view(vaAddr, Math.max(1, nbytes)), 0, nbytes)
       : undefined;
   }
-  offset({ device, vaAddr }: Block, size: number, byteOffset: number): Block {
+  offset({ device, vaAddr }: NativeBlock, size: number, byteOffset: number): NativeBlock {
     return { device, vaAddr: vaAddr + BigInt(byteOffset), size };
   }
-  protected allocHost(nbytes: number): { res: Block; bytes: Uint8Array } {
+  protected allocHost(nbytes: number): { res: NativeBlock; bytes: Uint8Array } {
     const res = this.alloc(nbytes);
     return { res, bytes: this.view(res, nbytes) as Uint8Array };
   }
 
   /** What cannot be seen at once goes in parts, when the device is idle. */
-  override copyin(dest: Block, src: Uint8Array): MaybePromise<void> {
+  override copyin(dest: NativeBlock, src: Uint8Array): MaybePromise<void> {
     if (src.byteLength <= WINDOW) return super.copyin(dest, src);
     return chain(this.device.synchronize(), () => {
       for (const [at, window] of this.#windows(dest, src.byteLength))
         window.set(src.subarray(at, at + window.byteLength));
     });
   }
-  override copyout(dest: Uint8Array, src: Block): MaybePromise<void> {
+  override copyout(dest: Uint8Array, src: NativeBlock): MaybePromise<void> {
     if (dest.byteLength <= WINDOW) return super.copyout(dest, src);
     return chain(this.device.synchronize(), () => {
       for (const [at, window] of this.#windows(src, dest.byteLength)) dest.set(window, at);
     });
   }
-  *#windows({ vaAddr }: Block, nbytes: number): Generator<[number, Uint8Array]> {
+  *#windows({ vaAddr }: NativeBlock, nbytes: number): Generator<[number, Uint8Array]> {
     for (let at = 0; at < nbytes; at += WINDOW) {
       const n = Math.min(WINDOW, nbytes - at);
       yield [at, new Uint8Array(this.#koffi.view(vaAddr + BigInt(at), n))];

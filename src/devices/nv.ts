@@ -7,7 +7,7 @@ import { openKoffi } from "../host/koffi.ts";
 import { CUDARenderer, cudaFor } from "../render/languages.ts";
 import { ordinalOf } from "../runtime/registry.ts";
 import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
-import { openKernel } from "./linux/kernel.ts";
+import { openKernel } from "./linux/syscalls.ts";
 import { maxShared } from "./nv/commands/qmd.ts";
 import { type NVCompiler, NVDevice } from "./nv/device.ts";
 import { openGpu } from "./nv/driver/driver.ts";

@@ -10,7 +10,7 @@ import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/alloc
 import { RingDevice } from "./wasm/device.ts";
 import { RingProgram } from "./wasm/program.ts";
 
-interface Block extends HCQCompatAllocRes {
+interface WasmBlock extends HCQCompatAllocRes {
   readonly vaAddr: number;
 }
 
@@ -41,7 +41,7 @@ export class WasmDevice extends RingDevice {
   }
 }
 
-class WasmAllocator extends HCQCompatAllocator<Block> {
+class WasmAllocator extends HCQCompatAllocator<WasmBlock> {
   declare readonly device: WasmDevice;
 
   /** for those who look at how much there is */
@@ -49,13 +49,13 @@ class WasmAllocator extends HCQCompatAllocator<Block> {
     return this.device.hardware.memory.memory;
   }
 
-  alloc(nbytes: number, zeroed: boolean): Block {
+  alloc(nbytes: number, zeroed: boolean): WasmBlock {
     const { device } = this;
     device.reclaim();
     const vaAddr = device.hardware.memory.alloc(nbytes, zeroed) ?? this.#afterAll(nbytes, zeroed);
     return { device, vaAddr, size: nbytes };
   }
-  free({ vaAddr }: Block, nbytes: number): void {
+  free({ vaAddr }: WasmBlock, nbytes: number): void {
     this.device.release(vaAddr, nbytes);
   }
   /** There is no room while work is in flight: afterwards there may be. */
@@ -70,13 +70,13 @@ class WasmAllocator extends HCQCompatAllocator<Block> {
     );
   }
 
-  view({ vaAddr }: Block, nbytes: number): Uint8Array {
+  view({ vaAddr }: WasmBlock, nbytes: number): Uint8Array {
     return this.device.hardware.memory.bytes(vaAddr, nbytes);
   }
-  offset({ device, vaAddr }: Block, size: number, byteOffset: number): Block {
+  offset({ device, vaAddr }: WasmBlock, size: number, byteOffset: number): WasmBlock {
     return { device, vaAddr: vaAddr + byteOffset, size };
   }
-  protected allocHost(nbytes: number): { res: Block; bytes: Uint8Array } {
+  protected allocHost(nbytes: number): { res: WasmBlock; bytes: Uint8Array } {
     const res = this.alloc(nbytes, false);
     return { res, bytes: this.view(res, nbytes) };
   }

@@ -19,17 +19,17 @@ import { LazyBuffer } from "./lazybuffer.ts";
 import { setMakeGroup } from "./placement.ts";
 import {
   boundsFor,
+  type DeviceSpan,
   overlap,
   reshaped,
   type Sharding,
-  type Span,
   sameSharding,
   shardingOf,
   strided,
 } from "./sharding.ts";
 
 /** `shape` with the size of axis `axis` on one device. */
-const share = (shape: Shape, axis: number, [lo, hi]: Span): Shape => shape.with(axis, hi - lo);
+const share = (shape: Shape, axis: number, [lo, hi]: DeviceSpan): Shape => shape.with(axis, hi - lo);
 const no = (what: string): InternalError =>
   new InternalError(`a tensor on several devices has no ${what} of its own; ask its parts`);
 
@@ -91,8 +91,8 @@ export class MultiLazyBuffer extends LazyBuffer {
   #each(make: (part: LazyBuffer, i: number) => LazyBuffer, sharding = this.sharding): MultiLazyBuffer {
     return new MultiLazyBuffer(this.#parts.map(make), sharding);
   }
-  #span(i: number): Span {
-    return this.sharding?.spans[i] as Span;
+  #span(i: number): DeviceSpan {
+    return this.sharding?.spans[i] as DeviceSpan;
   }
 
   // ---- ops ----
@@ -174,11 +174,14 @@ export class MultiLazyBuffer extends LazyBuffer {
     const { shape } = this;
     if (this.sharding === undefined && sharding !== undefined) {
       const { axis, spans } = sharding;
-      return this.#each((p, i) => p.shrink(boundsFor(shape, axis, spans[i] as Span)), sharding);
+      return this.#each((p, i) => p.shrink(boundsFor(shape, axis, spans[i] as DeviceSpan)), sharding);
     }
     if (sharding === undefined) return this.#everywhere(shape.map((d) => [0, d]));
     const { axis, spans } = sharding;
-    return this.#each((p, i) => this.#gatherer(boundsFor(shape, axis, spans[i] as Span))(p.device), sharding);
+    return this.#each(
+      (p, i) => this.#gatherer(boundsFor(shape, axis, spans[i] as DeviceSpan))(p.device),
+      sharding,
+    );
   }
   /** The region `bounds` of a sharded tensor, replicated on every device. */
   #everywhere(bounds: readonly Interval[]): MultiLazyBuffer {
@@ -190,7 +193,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     const { axis } = this.sharding as Sharding;
     const found = this.#parts.flatMap((part, i) => {
       const [lo] = this.#span(i);
-      const both = overlap(this.#span(i), bounds[axis] as Span);
+      const both = overlap(this.#span(i), bounds[axis] as DeviceSpan);
       if (both === undefined) return [];
       const piece = part.shrink(bounds.with(axis, [both[0] - lo, both[1] - lo]));
       return [{ at: both[0], send: sender(piece) }];
@@ -220,7 +223,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     if (sprod(shape) === 0) return this.#nothing(shape);
     const made = reshaped(this.shape, sharding, shape);
     if (made !== undefined) {
-      return this.#each((p, i) => p.reshape(share(shape, made.axis, made.spans[i] as Span)), made);
+      return this.#each((p, i) => p.reshape(share(shape, made.axis, made.spans[i] as DeviceSpan)), made);
     }
     throw new ShapeError(
       `reshape: [${this.shape}] is sharded along dim ${sharding.axis} over ${this.device}, and no dim of [${shape}] can ` +
@@ -249,8 +252,8 @@ export class MultiLazyBuffer extends LazyBuffer {
     if (typeof before !== "number" || typeof after !== "number")
       return this.resharded(undefined).pad(amounts);
     const size = this.shape[axis] as number;
-    const added = ([lo, hi]: Span): Span => [lo === 0 ? before : 0, hi === size ? after : 0];
-    const spans = sharding.spans.map(([lo, hi]): Span => {
+    const added = ([lo, hi]: DeviceSpan): DeviceSpan => [lo === 0 ? before : 0, hi === size ? after : 0];
+    const spans = sharding.spans.map(([lo, hi]): DeviceSpan => {
       const [front, back] = added([lo, hi]);
       return [lo + before - front, hi + before + back];
     });
@@ -270,9 +273,9 @@ export class MultiLazyBuffer extends LazyBuffer {
     if (from === to) return this.#nothing(this.st.shrink(bounds).shape);
     const kept = sharding.spans.map((span) => overlap(span, [from, to]));
     if (kept.some((span) => span === undefined)) return this.#everywhere(bounds);
-    const spans = (kept as Span[]).map(([lo, hi]): Span => [lo - from, hi - from]);
-    const local = (i: number): Span => {
-      const [lo, hi] = kept[i] as Span;
+    const spans = (kept as DeviceSpan[]).map(([lo, hi]): DeviceSpan => [lo - from, hi - from]);
+    const local = (i: number): DeviceSpan => {
+      const [lo, hi] = kept[i] as DeviceSpan;
       return [lo - this.#span(i)[0], hi - this.#span(i)[0]];
     };
     return this.#each((p, i) => p.shrink(bounds.with(axis, local(i))), { axis, spans });
@@ -286,7 +289,7 @@ export class MultiLazyBuffer extends LazyBuffer {
     const step = steps[axis] as number;
     if (step < 0) {
       const size = this.shape[axis] as number;
-      const spans = sharding.spans.map(([lo, hi]): Span => [size - hi, size - lo]);
+      const spans = sharding.spans.map(([lo, hi]): DeviceSpan => [size - hi, size - lo]);
       const turned = this.#each((p) => p.stride(p.shape.map((_, d) => (d === axis ? -1 : 1))), {
         axis,
         spans,

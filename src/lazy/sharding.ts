@@ -6,19 +6,19 @@ import { ShapeError } from "../errors.ts";
 import { idiv, mod, mul, type Sint, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
 
-export type Span = readonly [lo: number, hi: number];
+export type DeviceSpan = readonly [lo: number, hi: number];
 /** Undefined instead of a sharding means replicated. */
 export interface Sharding {
   readonly axis: number;
   /** the interval of each device */
-  readonly spans: readonly Span[];
+  readonly spans: readonly DeviceSpan[];
 }
 
 /**
  * `n` intervals of `size` elements, as equal as possible: the first ones are one longer if `n` does not
  * divide.
  */
-export function spansOf(size: number, n: number): Span[] {
+export function spansOf(size: number, n: number): DeviceSpan[] {
   const start = (i: number): number => i * Math.floor(size / n) + Math.min(i, size % n);
   return Array.from({ length: n }, (_, i) => [start(i), start(i + 1)]);
 }
@@ -52,8 +52,8 @@ export const boundsFor = (shape: Shape, axis: number, span: Interval): Interval[
   shape.map((d, i) => (i === axis ? span : [0, d]));
 
 /** The intersection of two intervals; undefined if it is empty. */
-export function overlap([lo, hi]: Span, [from, to]: Span): Span | undefined {
-  const both: Span = [Math.max(lo, from), Math.min(hi, to)];
+export function overlap([lo, hi]: DeviceSpan, [from, to]: DeviceSpan): DeviceSpan | undefined {
+  const both: DeviceSpan = [Math.max(lo, from), Math.min(hi, to)];
   return both[0] < both[1] ? both : undefined;
 }
 
@@ -77,7 +77,7 @@ export function reshaped(shape: Shape, { axis, spans }: Sharding, wanted: Shape)
     span.map((x) => (mod(mul(x, row), newRow) === 0 ? idiv(mul(x, row), newRow) : undefined)),
   );
   return scaled.flat().every((x) => typeof x === "number")
-    ? { axis: at, spans: scaled as unknown as Span[] }
+    ? { axis: at, spans: scaled as unknown as DeviceSpan[] }
     : undefined;
 }
 
@@ -85,7 +85,7 @@ export function reshaped(shape: Shape, { axis, spans }: Sharding, wanted: Shape)
  * An interval after keeping every `step`-th element: the new interval, and the offset of its first element in
  * the old one.
  */
-export function strided([lo, hi]: Span, step: number): { span: Span; start: number } {
-  const span: Span = [Math.ceil(lo / step), Math.ceil(hi / step)];
+export function strided([lo, hi]: DeviceSpan, step: number): { span: DeviceSpan; start: number } {
+  const span: DeviceSpan = [Math.ceil(lo / step), Math.ceil(hi / step)];
   return { span, start: span[0] * step - lo };
 }

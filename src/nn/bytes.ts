@@ -15,8 +15,8 @@ import { Tensor } from "../tensor/tensor.ts";
 /**
  * A path (in a page: a URL), a URL, or the bytes themselves, which must not change while they are in use.
  */
-export type Source = string | URL | ArrayBuffer | ArrayBufferView;
-type Span = readonly [start: number, end: number];
+export type Readable = string | URL | ArrayBuffer | ArrayBufferView;
+type ByteSpan = readonly [start: number, end: number];
 /** The bytes from `start` as the memory of `size` elements. */
 type Held = (start: number, size: number, dtype: DType) => Buffer;
 
@@ -30,20 +30,20 @@ export interface ByteSource {
   /** Returns fewer bytes if the source ends before `end`. */
   read(start: number, end: number): Promise<Uint8Array>;
   /** Makes the bytes of the spans available; fails unless the source ends at `end`. */
-  hold(spans: readonly Span[], end: number): Promise<Held>;
+  hold(spans: readonly ByteSpan[], end: number): Promise<Held>;
   close(): Promise<void>;
 }
 
 /** `name` is used in messages about bytes in memory. */
-export async function openSource(source: Source, name = "the array"): Promise<ByteSource> {
+export async function openSource(source: Readable, name = "the array"): Promise<ByteSource> {
   if (typeof source === "string" && hasFiles && !/^(?:https?|data|blob|file):/.test(source)) {
     return new FileSource(source, await fileSize(source));
   }
   if (typeof source === "string" || source instanceof URL) return openAddress(String(source));
   if (ArrayBuffer.isView(source)) {
-    return new MemorySource(new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name);
+    return new ArraySource(new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name);
   }
-  if (source instanceof ArrayBuffer) return new MemorySource(new Uint8Array(source), name);
+  if (source instanceof ArrayBuffer) return new ArraySource(new Uint8Array(source), name);
   throw new ArgumentError(`load: got ${typeof source}, expected a path, a URL or bytes`);
 }
 
@@ -57,7 +57,7 @@ const inArray =
   };
 const arrays = new WeakMap<Uint8Array, Buffer>();
 
-class MemorySource implements ByteSource {
+class ArraySource implements ByteSource {
   readonly name: string;
   readonly device = "EXT";
   readonly #bytes: Uint8Array;
@@ -113,7 +113,7 @@ async function openAddress(url: string): Promise<ByteSource> {
   return new StreamSource(url, reply.body.getReader());
 }
 
-async function get(url: string, span: Span): Promise<Response> {
+async function get(url: string, span: ByteSpan): Promise<Response> {
   // "identity": ranges count the bytes as they are stored
   const headers = { Range: `bytes=${span[0]}-${span[1] - 1}`, "Accept-Encoding": "identity" };
   let reply: Response;
@@ -145,7 +145,7 @@ class RangeSource implements ByteSource {
     if (reply.status === 206) return bytes.subarray(0, stop - start);
     throw new FileError(`${this.name}: the server sent a range before and the whole file now`);
   }
-  async hold(spans: readonly Span[]): Promise<Held> {
+  async hold(spans: readonly ByteSpan[]): Promise<Held> {
     const parts: { start: number; end: number; held: Held }[] = [];
     for (const [start, end] of joined(spans)) {
       const bytes = await this.read(start, end);
@@ -162,7 +162,7 @@ class RangeSource implements ByteSource {
 }
 
 /** Spans that touch are fetched together. */
-function joined(spans: readonly Span[]): Span[] {
+function joined(spans: readonly ByteSpan[]): ByteSpan[] {
   const out: [number, number][] = [];
   for (const [start, end] of [...spans].sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
     const last = out.at(-1);
@@ -200,7 +200,7 @@ class StreamSource implements ByteSource {
   async read(start: number, end: number): Promise<Uint8Array> {
     return (await this.#fill(end)).subarray(start, end);
   }
-  async hold(_: readonly Span[], end: number): Promise<Held> {
+  async hold(_: readonly ByteSpan[], end: number): Promise<Held> {
     const bytes = await this.#fill(end + 1);
     if (bytes.byteLength === end) return inArray(this.name, bytes);
     const what = bytes.byteLength < end ? `ends after ${bytes.byteLength} bytes` : "goes on";

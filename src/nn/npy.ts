@@ -7,7 +7,7 @@ import { ArgumentError, DTypeError, FileError } from "../errors.ts";
 import { prod } from "../helpers.ts";
 import { Device } from "../runtime/registry.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { type ByteSource, bytesOf, concat, openSource, type Source, tensorOn } from "./bytes.ts";
+import { type ByteSource, bytesOf, concat, openSource, type Readable, tensorOn } from "./bytes.ts";
 import type { StateDict } from "./state.ts";
 import { readDirectory, readMember, writeZip } from "./zip.ts";
 
@@ -43,7 +43,7 @@ export interface NpyOptions {
  * @example
  * await (await nn.npyLoad(await nn.npySave(new Tensor([[1, 2], [3, 4]])))).tolist() // => [[1, 2], [3, 4]]
  */
-export async function npyLoad(source: Source, options: NpyOptions = {}): Promise<Tensor> {
+export async function npyLoad(source: Readable, options: NpyOptions = {}): Promise<Tensor> {
   const bytes = await openSource(source);
   try {
     return await readArray(bytes, options.device);
@@ -159,7 +159,7 @@ async function arrayBytes(method: string, t: Tensor): Promise<Uint8Array> {
  * @example
  * await (await nn.npzLoad(await nn.npzSave({ x: new Tensor([1, 2]) }))).x.tolist() // => [1, 2]
  */
-export async function npzLoad(source: Source, options: NpyOptions = {}): Promise<StateDict> {
+export async function npzLoad(source: Readable, options: NpyOptions = {}): Promise<StateDict> {
   const opened = await openSource(source);
   // the directory is at the end, so a stream is read completely first
   const archive =

@@ -8,7 +8,7 @@ import { ArgumentError, DTypeError, FileError } from "../errors.ts";
 import { prod } from "../helpers.ts";
 import { Device } from "../runtime/registry.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { type ByteSource, bytesOf, concat, openSource, type Source, tensorOn } from "./bytes.ts";
+import { type ByteSource, bytesOf, concat, openSource, type Readable, tensorOn } from "./bytes.ts";
 import type { StateDict } from "./state.ts";
 
 /** Longer headers are refused unread, as in the reference implementation. */
@@ -63,7 +63,7 @@ export interface SafeLoadOptions {
  * @example
  * (await nn.safeLoad(await nn.safeSave({ w: new Tensor([1.5, 2]) }))).w.tolist() // => [1.5, 2]
  */
-export async function safeLoad(source: Source, options: SafeLoadOptions = {}): Promise<StateDict> {
+export async function safeLoad(source: Readable, options: SafeLoadOptions = {}): Promise<StateDict> {
   const bytes = await openSource(source);
   try {
     const header = await readHeader(bytes);
@@ -101,7 +101,7 @@ export async function safeLoad(source: Source, options: SafeLoadOptions = {}): P
  * @example
  * (await nn.safeHeader(await nn.safeSave({}, undefined, { format: "pt" }))).metadata // => { format: "pt" }
  */
-export async function safeHeader(source: Source): Promise<SafeHeader> {
+export async function safeHeader(source: Readable): Promise<SafeHeader> {
   const bytes = await openSource(source);
   try {
     return await readHeader(bytes);

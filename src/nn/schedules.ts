@@ -7,7 +7,7 @@ import { ArgumentError } from "../errors.ts";
 /** Something with learning rates to set: an optimiser. */
 export type Scheduled = { readonly groups: readonly { lr: number }[] };
 /** The rate at `step` (0, 1, …) of a group whose base rate is `base`. */
-export type Rule = (step: number, base: number) => number;
+export type RateRule = (step: number, base: number) => number;
 
 /**
  * Sets the rate of every group by a rule: immediately for step 0, then with every `step()` for the next one.
@@ -17,11 +17,11 @@ export type Rule = (step: number, base: number) => number;
  */
 export class LRScheduler {
   readonly #groups: readonly { lr: number }[];
-  readonly #rule: Rule;
+  readonly #rule: RateRule;
   readonly #bases: readonly number[];
   #step = 0;
 
-  constructor(optimizer: Scheduled, rule: Rule, lastStep = 0) {
+  constructor(optimizer: Scheduled, rule: RateRule, lastStep = 0) {
     this.#groups = optimizer.groups;
     this.#rule = rule;
     this.#bases = optimizer.groups.map((g) => g.lr);
@@ -57,7 +57,7 @@ const halfCosine = (from: number, to: number, part: number): number =>
  * @example
  * nn.optim.cosine({ steps: 10 })(5, 1).toFixed(3) // => "0.500"
  */
-export function cosine({ steps, min = 0 }: { steps: number; min?: number }): Rule {
+export function cosine({ steps, min = 0 }: { steps: number; min?: number }): RateRule {
   positive("cosine", "steps", steps);
   return (step, base) => halfCosine(base, min, step / steps);
 }
@@ -75,7 +75,7 @@ export function linear({
   steps: number;
   start?: number;
   end?: number;
-}): Rule {
+}): RateRule {
   positive("linear", "steps", steps);
   return (step, base) => base * between(start, end, Math.min(1, step / steps));
 }
@@ -86,7 +86,7 @@ export function linear({
  * @example
  * [0, 1, 2].map((i) => nn.optim.warmup(2, nn.optim.cosine({ steps: 8 }))(i, 1)) // => [0.5, 1, 1]
  */
-export function warmup(steps: number, after: Rule = (_, base) => base): Rule {
+export function warmup(steps: number, after: RateRule = (_, base) => base): RateRule {
   positive("warmup", "steps", steps);
   return (step, base) => (step < steps ? (after(0, base) * (step + 1)) / steps : after(step - steps, base));
 }
@@ -96,7 +96,7 @@ export function warmup(steps: number, after: Rule = (_, base) => base): Rule {
  * @example
  * nn.optim.stepDecay({ size: 10, gamma: 0.5 })(20, 1) // => 0.25
  */
-export function stepDecay({ size, gamma = 0.1 }: { size: number; gamma?: number }): Rule {
+export function stepDecay({ size, gamma = 0.1 }: { size: number; gamma?: number }): RateRule {
   positive("stepDecay", "size", size);
   return (step, base) => base * gamma ** Math.floor(step / size);
 }
@@ -118,7 +118,7 @@ export interface OneCycleOptions {
  * @example
  * nn.optim.oneCycle({ maxLr: 1, totalSteps: 11, pctStart: 0.5 })(0, 1) // => 0.04
  */
-export function oneCycle(options: OneCycleOptions): Rule {
+export function oneCycle(options: OneCycleOptions): RateRule {
   const { maxLr, totalSteps, pctStart = 0.3, divFactor = 25, finalDivFactor = 1e4 } = options;
   positive("oneCycle", "totalSteps", totalSteps);
   const anneal = options.annealStrategy === "linear" ? between : halfCosine;

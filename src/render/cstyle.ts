@@ -31,7 +31,7 @@ import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./wr
 /**
  * The types and the text of a finished body: what a language needs to know to write what stands before it.
  */
-export interface KernelFacts {
+export interface BodyFacts {
   readonly scalars: ReadonlySet<DType>;
   readonly vectors: ReadonlySet<DType>;
   readonly body: string;
@@ -54,7 +54,10 @@ export interface Helped {
 }
 
 /** What is known of a kernel when it is spelt. */
-export type Size = Pick<KernelText, "threads" | "dynamicShared" | "multiplies" | "copies" | "accumulators">;
+export type LaunchFacts = Pick<
+  KernelText,
+  "threads" | "dynamicShared" | "multiplies" | "copies" | "accumulators"
+>;
 
 /** All that differs between the languages, as data. */
 export interface CStyleLanguage extends Words {
@@ -78,7 +81,7 @@ export interface CStyleLanguage extends Words {
    * What stands between `void` and the name of a kernel: how large its workgroups are, and what it keeps in
    * registers.
    */
-  readonly launchBounds: (size: Size) => string;
+  readonly launchBounds: (size: LaunchFacts) => string;
   /** how a float4 is made; other vectors replace the name in it */
   readonly float4: string;
   readonly vectorBrackets: readonly [string, string];
@@ -102,7 +105,7 @@ export interface CStyleLanguage extends Words {
   readonly wrapsSigned: boolean;
   /** what the compiler must be told for the text to mean what ops.ts says */
   readonly flags: readonly string[];
-  readonly preamble: (facts: KernelFacts) => readonly string[];
+  readonly preamble: (facts: BodyFacts) => readonly string[];
 }
 
 /** The array that all of a kernel's shared memory is in, where its size is the launch's to say. */

@@ -6,7 +6,7 @@
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import type { TensorCore } from "../uop/matrix.ts";
-import type { Helped, Size, WarpWords } from "./cstyle.ts";
+import type { Helped, LaunchFacts, WarpWords } from "./cstyle.ts";
 
 const words = (n: number): string => (n === 1 ? "unsigned" : `uint${n}`);
 const parts = (x: string, n: number): string[] => range(n).map((i) => `${x}.${"xyzw"[i]}`);
@@ -92,10 +92,10 @@ const REGISTERS = 65536;
  * fill an eighth of the registers or more, two have room with as much again for operands, which a few
  * registers beyond that would undo.
  */
-function groupsOf({ threads, dynamicShared, multiplies, copies, accumulators }: Size): number[] {
+function groupsOf({ threads, dynamicShared, multiplies, copies, accumulators }: LaunchFacts): number[] {
   if (multiplies) return dynamicShared > 0 ? [1] : [];
   const part = (threads * accumulators) / REGISTERS;
   return copies && part > 1 / 8 && part <= 1 / 4 ? [2] : [];
 }
-export const cudaBounds = (size: Size): string =>
+export const cudaBounds = (size: LaunchFacts): string =>
   `__launch_bounds__(${[size.threads, ...groupsOf(size)].join(", ")}) `;

@@ -20,7 +20,7 @@ interface Content {
 const NOTHING: Content = { readsAcc: false, costly: false, nesting: 0 };
 const ACC: Content = { ...NOTHING, readsAcc: true };
 
-interface Place {
+interface UseSite {
   readonly user: UOp;
   readonly index: number;
 }
@@ -41,8 +41,8 @@ function positions(uops: readonly UOp[]): { readonly depth: number[]; readonly p
   return { depth, phis };
 }
 
-function usersOf(uops: readonly UOp[]): Map<UOp, Place[]> {
-  const users = new Map<UOp, Place[]>();
+function usersOf(uops: readonly UOp[]): Map<UOp, UseSite[]> {
+  const users = new Map<UOp, UseSite[]>();
   for (const [index, user] of uops.entries()) {
     for (const s of user.srcs) {
       const list = users.get(s);

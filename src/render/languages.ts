@@ -9,7 +9,7 @@ import { gpuLists } from "../codegen/opt/heuristics/gpu.ts";
 import { COMMON_CORE, type Renderer, type Support, type Target } from "../codegen/target.ts";
 import { type DType, dtypes, SMALL_FLOATS, scalarOf } from "../dtype.ts";
 import { isLibraryFunction } from "../ops.ts";
-import { type CStyleLanguage, type KernelFacts, renderCStyle } from "./cstyle.ts";
+import { type BodyFacts, type CStyleLanguage, renderCStyle } from "./cstyle.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
 import { isFused, nvidiaGpu, type Queried } from "./nvidia.ts";
 import { cstyleOps, type Words } from "./spelling.ts";
@@ -363,7 +363,7 @@ const openclWords: Words = {
   suffix: { uint32: "u", int64: "L", uint64: "UL" },
 };
 
-const openclPragmas = ({ scalars }: KernelFacts): string[] => [
+const openclPragmas = ({ scalars }: BodyFacts): string[] => [
   ...(scalars.has(dtypes.float64) ? ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] : []),
   // a fused multiply-add rounds once where evaluate rounds twice
   ...([...scalars].some((d) => d.isFloat) ? ["#pragma OPENCL FP_CONTRACT OFF"] : []),

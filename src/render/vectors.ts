@@ -71,14 +71,14 @@ const shift =
     return `(${a}${symbol}${count !== undefined && isCount(count, bits) ? count : `(${b}&${bits - 1})`})`;
   };
 
-type Row = readonly [bool: Spell | undefined, int: Spell | undefined, float: Spell | undefined];
-const same = (s: Spell): Row => [s, s, s];
+type SpellByKind = readonly [bool: Spell | undefined, int: Spell | undefined, float: Spell | undefined];
+const same = (s: Spell): SpellByKind => [s, s, s];
 
 /**
  * What is missing goes lane by lane. Types below int are computed in lanes of their own width, so nothing has
  * to be cut to it.
  */
-const ALU: Readonly<Partial<Record<AluOp, Row>>> = {
+const ALU: Readonly<Partial<Record<AluOp, SpellByKind>>> = {
   NEG: [(_, a = "") => a, (_, a) => `(-${a})`, (_, a) => `(-${a})`],
   SQRT: [undefined, undefined, call("sqrt")],
   RECIP: [undefined, undefined, (d, a) => `(1.0${scalarOf(d) === dtypes.float64 ? "" : "f"}/${a})`],
@@ -108,10 +108,10 @@ const ALU: Readonly<Partial<Record<AluOp, Row>>> = {
 };
 
 /** Conversions of half are the compilers' weak spot: it goes lane by lane. */
-const isLane = (d: DType): boolean => !d.isFloat || scalarOf(d).itemsize >= 4;
+const isVectorType = (d: DType): boolean => !d.isFloat || scalarOf(d).itemsize >= 4;
 
 const spellingOf = (op: AluOp, d: DType): Spell | undefined =>
-  isLane(d) ? ALU[op]?.[isBool(d) ? 0 : d.isFloat ? 2 : 1] : undefined;
+  isVectorType(d) ? ALU[op]?.[isBool(d) ? 0 : d.isFloat ? 2 : 1] : undefined;
 
 /** The op on whole vectors; `d` is the type of the last source. Undefined: lane by lane. */
 export const vectorAlu = (op: AluOp, d: DType, ...xs: string[]): string | undefined =>
@@ -134,7 +134,7 @@ export const vectorMinMax = (isMax: boolean): Spell => call(isMax ? "pmax" : "pm
 const vectorAll = call("all");
 
 export function vectorMake(d: DType, lanes: readonly string[]): string {
-  if (isLane(d) && lanes.every((l) => l === lanes[0])) return vectorAll(d, lanes[0] as string);
+  if (isVectorType(d) && lanes.every((l) => l === lanes[0])) return vectorAll(d, lanes[0] as string);
   return `(${nameOf(d)}){${lanes.map((l) => (isBool(d) ? `-((${l})!=0)` : l)).join(",")}}`;
 }
 export const vectorLane = (d: DType, x: string, lane: number): string =>
@@ -142,7 +142,7 @@ export const vectorLane = (d: DType, x: string, lane: number): string =>
 
 /** Undefined: lane by lane. */
 export function vectorCast(to: DType, from: DType, x: string): string | undefined {
-  if (!isLane(to) || !isLane(from)) return undefined;
+  if (!isVectorType(to) || !isVectorType(from)) return undefined;
   if (to === from) return x;
   const zero = scalarOf(from).isFloat ? "0.0f" : "0";
   if (isBool(to)) return compare("!=")(from, x, call("all")(from, zero));
@@ -151,7 +151,7 @@ export function vectorCast(to: DType, from: DType, x: string): string | undefine
   return via === to ? convert(x, nameOf(to)) : convert(convert(x, nameOf(via)), nameOf(to));
 }
 export function vectorBitcast(to: DType, from: DType, x: string): string | undefined {
-  if (!isLane(to) || !isLane(from) || isBool(to) || isBool(from)) return undefined;
+  if (!isVectorType(to) || !isVectorType(from) || isBool(to) || isBool(from)) return undefined;
   return to === from ? x : `((${nameOf(to)})${x})`;
 }
 
@@ -164,9 +164,9 @@ export const vectorSimd = ({ widths, accumulators, registers, fused }: Vectors):
   // compilers make pointers of the indexes
   nesting: 0,
   fuses: (d) => fused && scalarOf(d) === dtypes.float32,
-  memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
+  memory: (buffer) => buffer.dtype instanceof Pointer && isVectorType(buffer.dtype.base),
   has(u) {
-    return isLane(valueType(u)) && !isByLane(u);
+    return isVectorType(valueType(u)) && !isByLane(u);
   },
 });
 
@@ -188,7 +188,7 @@ export const vectorWritten = (d: DType, x: string): string =>
 // ---- what stands before the kernel ----
 
 const CALLS = /\b([a-z]+)(\d+)_(all|where|max|pmax|pmin|sqrt|trunc|fma)\(/g;
-type Helper = "all" | "where" | "max" | "pmax" | "pmin" | "sqrt" | "trunc" | "fma";
+type VectorHelper = "all" | "where" | "max" | "pmax" | "pmin" | "sqrt" | "trunc" | "fma";
 const byAlias = new Map(dtypes.all.map((d) => [d.alias, d]));
 const TYPES = new RegExp(`\\b(${[...byAlias.keys()].join("|")})(\\d+)(?![a-z\\d])`, "gi");
 
@@ -222,7 +222,7 @@ function minMax(d: DType, name: "pmax" | "pmin"): string {
   return `${head}\n#if ${x86.when}\n  return ${name === "pmax" ? x86.max : x86.min}(b,a);\n#else\n  ${plain}\n#endif\n}`;
 }
 
-const HELPERS: Readonly<Record<Helper, (d: DType, scalar: string) => string>> = {
+const HELPERS: Readonly<Record<VectorHelper, (d: DType, scalar: string) => string>> = {
   all: (d, scalar) =>
     `${nameOf(d)}_all(${scalar} x) { return (${nameOf(d)})${lanesOf(d, () => (isBool(d) ? "-(x!=0)" : "x"))}; }`,
   where: (d) => {
@@ -278,7 +278,7 @@ export function vectorPreamble(body: string, typeName: (d: DType) => string): st
     if (d === undefined) continue;
     called.set(
       text,
-      `static inline __attribute__((always_inline)) ${nameOf(d)} ${HELPERS[fn as Helper](d, typeName(scalarOf(d)))}`,
+      `static inline __attribute__((always_inline)) ${nameOf(d)} ${HELPERS[fn as VectorHelper](d, typeName(scalarOf(d)))}`,
     );
   }
   const helpers = [...called.values()];

@@ -13,7 +13,7 @@ import type { AluOp, NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { Alu, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
 import { isCount, operand, pythonFloat } from "./spelling.ts";
-import { type Helper, helperTexts } from "./wgslhelpers.ts";
+import { helperTexts, type WgslHelper } from "./wgslhelpers.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ function typeName(d: DType): string {
 }
 
 /** Asks for a helper function and returns its name. */
-type Need = (helper: Helper) => Helper;
+type Need = (helper: WgslHelper) => WgslHelper;
 
 function literal(d: DType, value: Value, need: Need): string {
   if (d.kind === "bool") return value ? "true" : "false";
@@ -45,30 +45,30 @@ function literal(d: DType, value: Value, need: Need): string {
 
 // ---- ops ----
 
-type Spell = (d: DType, need: Need, ...srcs: string[]) => string;
+type SpellWGSL = (d: DType, need: Need, ...srcs: string[]) => string;
 const infix =
-  (symbol: string): Spell =>
+  (symbol: string): SpellWGSL =>
   (_, __, a = "", b = "") =>
     `(${a}${symbol}${operand(b)})`;
 const call =
-  (fn: string): Spell =>
+  (fn: string): SpellWGSL =>
   (_, __, ...xs) =>
     `${fn}(${xs.join(",")})`;
 /** A helper on f32; f16 passes through it and rounds once. */
 const helper =
-  (name: Helper): Spell =>
+  (name: WgslHelper): SpellWGSL =>
   (d, need, ...xs) => {
     if (d !== dtypes.float16) return `${need(name)}(${xs.join(",")})`;
     return `f16(${need(name)}(${xs.map((x) => `f32(${x})`).join(",")}))`;
   };
-const same: Spell = (_, __, a = "") => a;
-const bitsAreNaN: Spell = (d, need, x) => `${need("is_nan")}(${d === dtypes.float16 ? `f32(${x})` : x})`;
+const same: SpellWGSL = (_, __, a = "") => a;
+const bitsAreNaN: SpellWGSL = (d, need, x) => `${need("is_nan")}(${d === dtypes.float16 ? `f32(${x})` : x})`;
 const shift =
-  (symbol: string): Spell =>
+  (symbol: string): SpellWGSL =>
   (_, __, a = "", b = "") =>
     `(${a}${symbol}${isCount(b, 32) ? `${Number.parseInt(b, 10)}u` : `(u32(${b})&31u)`})`;
 
-const BOOL: Partial<Record<AluOp, Spell>> = {
+const BOOL: Partial<Record<AluOp, SpellWGSL>> = {
   NEG: same,
   TRUNC: same,
   ADD: infix("|"),
@@ -85,7 +85,7 @@ const BOOL: Partial<Record<AluOp, Spell>> = {
 /**
  * sin is not among them: WGSL promises it to 2^-11 only. exp2 and log2 are as exact as the driver makes them.
  */
-const NUMBER: NativeOps<Spell> = {
+const NUMBER: NativeOps<SpellWGSL> = {
   NEG: (d, _, a = "") => (d.kind === "uint" ? `(0u-${a})` : `(-${operand(a)})`),
   EXP2: helper("nan_exp2"),
   LOG2: helper("nan_log2"),

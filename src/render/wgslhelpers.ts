@@ -2,7 +2,7 @@
 // and casts that saturate as castValue does. In go the names a kernel uses, out come their texts, callees
 // first.
 
-export type Helper =
+export type WgslHelper =
   | "inf"
   | "nan"
   | "is_nan"
@@ -14,11 +14,11 @@ export type Helper =
   | "to_u32";
 
 interface HelperText {
-  readonly calls: readonly Helper[];
+  readonly calls: readonly WgslHelper[];
   readonly text: string;
 }
 
-const HELPERS: Record<Helper, HelperText> = {
+const HELPERS: Record<WgslHelper, HelperText> = {
   // a constant expression must not be infinite, so the bits pass through a variable
   inf: {
     calls: [],
@@ -113,8 +113,8 @@ const HELPERS: Record<Helper, HelperText> = {
 };
 
 export function helperTexts(names: Iterable<string>): string[] {
-  const wanted = new Set<Helper>();
-  for (const name of names as Iterable<Helper>) {
+  const wanted = new Set<WgslHelper>();
+  for (const name of names as Iterable<WgslHelper>) {
     for (const callee of HELPERS[name].calls) wanted.add(callee);
     wanted.add(name);
   }

@@ -58,7 +58,7 @@ type LazyOpKind = keyof Args;
 /** The ops of one source. */
 type OneSource = ReduceOp | "STORE" | "VIEW" | "CAST" | "BITCAST";
 
-interface Node<K extends LazyOpKind> {
+interface AstNode<K extends LazyOpKind> {
   readonly op: K;
   readonly srcs: K extends OneSource ? readonly [LazyOp] : readonly LazyOp[];
   readonly arg: Args[K];
@@ -66,7 +66,7 @@ interface Node<K extends LazyOpKind> {
   readonly shape: Shape;
 }
 /** A node of a kernel's AST. */
-export type LazyOp<K extends LazyOpKind = LazyOpKind> = { [P in K]: Node<P> }[K];
+export type LazyOp<K extends LazyOpKind = LazyOpKind> = { [P in K]: AstNode<P> }[K];
 
 export function lazyOp<K extends LazyOpKind>(
   op: K,

@@ -22,7 +22,7 @@ interface MemoryPlan {
 export const ALIGN = 64;
 const rounded = (nbytes: number): number => Math.ceil(Math.max(nbytes, 1) / ALIGN) * ALIGN;
 
-interface Allocation extends LiveRange {
+interface PlacedRange extends LiveRange {
   readonly at: number;
   readonly size: number;
 }
@@ -63,7 +63,7 @@ function place(
   order.sort((a, b) => a.w - b.w || b.l.nbytes - a.l.nbytes || a.l.first - b.l.first || a.i - b.i);
   const offsets: number[] = lives.map(() => 0);
   // sorted by address, so that one pass over the conflicting values finds the gaps between them
-  const placed: Allocation[] = [];
+  const placed: PlacedRange[] = [];
   for (const { i, l } of order) {
     const size = rounded(l.nbytes);
     const at = gapFor(placed, size, l, tight);
@@ -79,7 +79,7 @@ function place(
  * values.
  */
 function gapFor(
-  placed: readonly Allocation[],
+  placed: readonly PlacedRange[],
   size: number,
   { first, last }: LiveRange,
   tight: boolean,

@@ -10,11 +10,11 @@ import {
   intern,
   Less,
   Mod,
-  type Node,
   Product,
   type Sint,
   Sum,
   type Sym,
+  type SymNode,
   smax,
   smin,
   Var,
@@ -74,7 +74,7 @@ function combine(a: Sint, ca: number, b: Sint, cb: number): Sint {
  */
 function recombine(sum: Sym): Sint {
   for (let i = 0; i < sum.terms.length; i++) {
-    const t = sum.terms[i] as Node,
+    const t = sum.terms[i] as SymNode,
       c = sum.coefs[i]!;
     if (t.kind !== "mod") continue;
     t.quotient ??= idiv(t.x, t.by);
@@ -82,7 +82,7 @@ function recombine(sum: Sym): Sint {
     if (contains(sum, whole, c)) return combine(drop(sum, [t, ...termsOf(whole)]), 1, t.x, c);
     if (typeof t.by !== "number") continue;
     for (let j = 0; j < sum.terms.length; j++) {
-      const u = sum.terms[j] as Node;
+      const u = sum.terms[j] as SymNode;
       if (u.kind !== "mod" || u === t || sum.coefs[j] !== c * t.by || typeof u.by !== "number") continue;
       if (u.x !== t.quotient) continue;
       return combine(drop(sum, [t, u]), 1, mod(t.x, t.by * u.by), c);
@@ -251,8 +251,8 @@ function block(x: Sym, d: number): { g: number; inner: Sint; low: Sint } | undef
 }
 
 /** The single term of a node of the form term + k. */
-const only = (x: Sint): Node | undefined =>
-  typeof x !== "number" && x.terms.length === 1 && x.coefs[0] === 1 ? (x.terms[0] as Node) : undefined;
+const only = (x: Sint): SymNode | undefined =>
+  typeof x !== "number" && x.terms.length === 1 && x.coefs[0] === 1 ? (x.terms[0] as SymNode) : undefined;
 
 /** x // d for an x that `pull` cannot reduce. */
 function divideRest(x: Sym, d: number): Sint {
@@ -425,7 +425,7 @@ function lessByBlock(x: Sym, limit: number): Sint | undefined {
 
 /** x//d < n -> x < n*d, and the same for x//d > n. */
 function lessByQuotient(x: Sym, limit: number): Sint | undefined {
-  const t = x.terms[0] as Node;
+  const t = x.terms[0] as SymNode;
   if (x.terms.length !== 1 || t.kind !== "div") return undefined;
   return x.coefs[0] === 1 ? lt(t.x, mul(t.by, limit)) : ge(t.x, mul(t.by, 1 - limit));
 }

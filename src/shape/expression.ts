@@ -11,7 +11,7 @@ import { type Internable, InternTable } from "./intern.ts";
 /** A size or index: a number, or an expression of Variables. */
 export type Sint = number | Sym;
 type Atom = Var | Bound | Product | Div | Mod | Less | All;
-export type Node = Atom | Sum;
+export type SymNode = Atom | Sum;
 
 const table = new InternTable();
 export const intern = <T extends Sym>(node: T): T => table.get(node);
@@ -379,8 +379,8 @@ const RANK: Record<Sym["kind"], number> = {
  */
 export function compare(a: Sym, b: Sym): number {
   if (a === b) return 0;
-  const x = a as Node,
-    y = b as Node;
+  const x = a as SymNode,
+    y = b as SymNode;
   if (x.kind === "variable" && y.kind === "variable") return compareVariables(x, y);
   if (x.kind === "bound" && y.kind === "bound")
     return compareVariables(x.variable, y.variable) || x.value - y.value;

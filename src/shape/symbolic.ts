@@ -9,10 +9,10 @@ import {
   Bound,
   intern,
   Less,
-  type Node,
   type Sint,
   type Sum,
   type Sym,
+  type SymNode,
   smax,
   smin,
   Var,
@@ -52,12 +52,12 @@ export const ssum = (xs: readonly Sint[]): Sint => xs.reduce(add, 0);
  * Rebuilds an expression bottom up, once per node. Every node goes through the arithmetic and is simplified
  * again.
  */
-function rebuild(x: Sint, memo: Map<Sym, Sint>, leaf: (node: Node) => Sint): Sint {
+function rebuild(x: Sint, memo: Map<Sym, Sint>, leaf: (node: SymNode) => Sint): Sint {
   if (typeof x === "number") return x;
   const known = memo.get(x);
   if (known !== undefined) return known;
   const again = (y: Sint): Sint => rebuild(y, memo, leaf);
-  const node = x as Node;
+  const node = x as SymNode;
   let made: Sint;
   switch (node.kind) {
     case "variable":
@@ -95,7 +95,7 @@ export function substitute(x: Sint, values: ReadonlyMap<Sym, Sint>): Sint {
 /** The value of x. Variables are looked up by node or by name; a bound variable falls back to its value. */
 export function evaluate(x: Sint, values: ReadonlyMap<Sym | string, number> = new Map()): number {
   if (typeof x === "number") return x;
-  const node = x as Node;
+  const node = x as SymNode;
   switch (node.kind) {
     case "variable":
     case "bound": {
@@ -148,7 +148,7 @@ export function fold<T>(x: Sint, visitor: Visitor<T>, memo: Map<Sint, T> = new M
   const visit = (y: Sint): T => {
     let made = memo.get(y);
     if (made === undefined) {
-      made = typeof y === "number" ? visitor.const(y) : visitNode(y as Node);
+      made = typeof y === "number" ? visitor.const(y) : visitNode(y as SymNode);
       memo.set(y, made);
     }
     return made;
@@ -163,7 +163,7 @@ export function fold<T>(x: Sint, visitor: Visitor<T>, memo: Map<Sint, T> = new M
     }
     return node.k === 0 ? total! : visitor.add(total!, visit(node.k));
   };
-  const visitNode = (node: Node): T => {
+  const visitNode = (node: SymNode): T => {
     switch (node.kind) {
       case "variable":
         return visitor.variable(node);
@@ -195,7 +195,7 @@ const lift = ({ x, by }: { readonly x: Sint; readonly by: Sint }): number =>
 /** Readable text; equal structures give equal text: `((ridx0*4)+ridx1)`. */
 export const render = (x: Sint): string => x.toString();
 
-const partsOf = (x: Node): readonly Sint[] => {
+const partsOf = (x: SymNode): readonly Sint[] => {
   if (x.kind === "sum") return x.terms;
   if (x.kind === "product") return x.factors;
   if (x.kind === "all") return x.parts;
@@ -204,11 +204,11 @@ const partsOf = (x: Node): readonly Sint[] => {
 };
 
 /** Calls `see` once for every node in x, a node before its parts. */
-function eachNode(x: Sint, see: (node: Node) => void, seen = new Set<Sym>()): void {
+function eachNode(x: Sint, see: (node: SymNode) => void, seen = new Set<Sym>()): void {
   if (typeof x === "number" || seen.has(x)) return;
   seen.add(x);
-  see(x as Node);
-  for (const part of partsOf(x as Node)) eachNode(part, see, seen);
+  see(x as SymNode);
+  for (const part of partsOf(x as SymNode)) eachNode(part, see, seen);
 }
 
 function eachLeaf(x: Sint, leaf: (node: Var | Bound) => void): void {
@@ -280,7 +280,7 @@ export function coefficients(x: Sint, over: readonly Sym[]): { coefs: Sint[]; of
   if (typeof x === "number") return { coefs, offset: x };
   let offset: Sint = x.k;
   for (let i = 0; i < x.terms.length; i++) {
-    const term = x.terms[i] as Node,
+    const term = x.terms[i] as SymNode,
       c = x.coefs[i]!;
     const factors: readonly Sym[] = term.kind === "product" ? term.factors : [term];
     const at = factors.findIndex((f) => over.includes(f));

@@ -6,7 +6,7 @@ import { toposort } from "../helpers.ts";
 import type { LazyBuffer, LazyOpName } from "../lazy/lazybuffer.ts";
 import { isLoadOp, isReduceOp } from "../ops.ts";
 import type { Shape } from "../shape/view.ts";
-import { BOX_HEIGHT, type Layout, type Line, layout } from "./layout.ts";
+import { BOX_HEIGHT, type Drawing, type Line, layout } from "./layout.ts";
 
 export interface GraphNode {
   /** its index in `nodes` */
@@ -99,20 +99,20 @@ function summary(b: LazyBuffer): string {
 const number = (value: Value, d: DType): string =>
   typeof value === "number" && d.isFloat ? `${Number(value.toPrecision(7))}` : `${value}`;
 
-type Group = "load" | "elementwise" | "reduce";
-const groupOf = (op: LazyOpName): Group =>
+type OpGroup = "load" | "elementwise" | "reduce";
+const groupOf = (op: LazyOpName): OpGroup =>
   isLoadOp(op) ? "load" : isReduceOp(op) ? "reduce" : "elementwise";
 
 interface Paint {
   readonly fill: string;
   readonly line: string;
 }
-const LIGHT: Record<Group, Paint> = {
+const LIGHT: Record<OpGroup, Paint> = {
   load: { fill: "#fdf1cf", line: "#a87b00" },
   elementwise: { fill: "#dfebfd", line: "#3b73c4" },
   reduce: { fill: "#fbdfe0", line: "#c0404c" },
 };
-const DARK: Record<Group, Paint> = {
+const DARK: Record<OpGroup, Paint> = {
   load: { fill: "#423512", line: "#d9a92f" },
   elementwise: { fill: "#1d3557", line: "#6ea3ee" },
   reduce: { fill: "#552329", line: "#f0808a" },
@@ -211,7 +211,7 @@ function clip(text: string): string {
   return `${letters.slice(0, LONGEST - 16).join("")}…${letters.slice(-15).join("")}`;
 }
 
-function draw(graph: LazyGraph, plan: Layout, widths: readonly number[]): string {
+function draw(graph: LazyGraph, plan: Drawing, widths: readonly number[]): string {
   const far = new Set(plan.lines.filter((line) => line.leaps).map((line) => graph.edges[line.link!]!.from));
   const left = MARGIN + LEGEND_WIDTH + MARGIN;
   const width = Math.ceil(left + plan.width + MARGIN);
@@ -336,7 +336,7 @@ interface Inks {
   readonly edge: string;
 }
 
-function theme(groups: Record<Group, Paint>, { paper, ink, soft, edge }: Inks): string[] {
+function theme(groups: Record<OpGroup, Paint>, { paper, ink, soft, edge }: Inks): string[] {
   return [
     `.gradloom .paper{fill:${paper}}.gradloom text{fill:${ink}}.gradloom .node .small{fill:${soft}}`,
     `.gradloom .node rect{fill:${paper};stroke:${soft}}`,

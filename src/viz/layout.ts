@@ -27,7 +27,7 @@ export interface Line {
   readonly leaps: boolean;
 }
 
-export interface Layout {
+export interface Drawing {
   /** the upper left corner of each box */
   readonly boxes: readonly { readonly x: number; readonly y: number }[];
   readonly lines: readonly Line[];
@@ -92,7 +92,7 @@ interface Net {
   readonly ends: readonly End[];
 }
 
-export function layout(widths: readonly number[], links: readonly Link[]): Layout {
+export function layout(widths: readonly number[], links: readonly Link[]): Drawing {
   const net = connect(widths, links);
   arrange(net.rows);
   straightenLanes(net);
@@ -299,7 +299,7 @@ function align(run: readonly Item[], lo: number, hi: number): void {
 }
 
 /** Converts middles and rows to coordinates of the picture, whose corner is 0, 0. */
-function measure({ rows, boxes, chains, ends }: Net): Layout {
+function measure({ rows, boxes, chains, ends }: Net): Drawing {
   let left = Number.POSITIVE_INFINITY;
   let right = Number.NEGATIVE_INFINITY;
   for (const row of rows) {

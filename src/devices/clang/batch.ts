@@ -109,7 +109,7 @@ function takeWaiting(): Order[] {
 function compileWaiting(): void {
   const taken = takeWaiting();
   if (taken.length === 0) return;
-  const batch = new Batch(taken);
+  const batch = new KernelBatch(taken);
   const look = setInterval(() => batch.collect(false), LOOK);
   const end = (): void => {
     clearInterval(look);
@@ -125,7 +125,7 @@ function compileWaiting(): void {
 }
 
 function compileWaitingSync(): void {
-  const batch = new Batch(takeWaiting());
+  const batch = new KernelBatch(takeWaiting());
   try {
     spawnSync("sh", ["-c", batch.script], { cwd: batch.folder, stdio: "ignore" });
     batch.collect(true);
@@ -135,7 +135,7 @@ function compileWaitingSync(): void {
 }
 
 /** A folder with texts, and the shell script that compiles them in it. */
-class Batch {
+class KernelBatch {
   readonly folder = mkdtempSync(join(tmpdir(), "gradloom-"));
   readonly script: string;
   readonly #orders: readonly Order[];

@@ -28,8 +28,8 @@ const C_TYPES = {
   /** a list of one text that the call fills in */
   texts: "_Out_ const char**",
 } as const;
-type Kind = keyof typeof C_TYPES;
-type Value<K> = K extends "array"
+type CKind = keyof typeof C_TYPES;
+type CValue<K> = K extends "array"
   ? Out
   : K extends "text"
     ? string
@@ -93,10 +93,10 @@ const FUNCTIONS = {
   cuGraphLaunch: ["handle", "handle"],
   cuGraphExecDestroy: ["handle"],
   cuGraphDestroy: ["handle"],
-} as const satisfies Record<string, readonly Kind[]>;
+} as const satisfies Record<string, readonly CKind[]>;
 
 export type DriverCall = keyof typeof FUNCTIONS;
-type Parameters<T extends readonly Kind[]> = { -readonly [I in keyof T]: Value<T[I]> };
+type Parameters<T extends readonly CKind[]> = { -readonly [I in keyof T]: CValue<T[I]> };
 export type DriverFunctions = {
   readonly [K in DriverCall]: (...args: Parameters<(typeof FUNCTIONS)[K]>) => number;
 };
@@ -138,7 +138,7 @@ export function openDriver(
     }
     try {
       const functions = Object.entries(FUNCTIONS).map(([name, kinds]) => {
-        const types = kinds.map((k: Kind) => C_TYPES[k]);
+        const types = kinds.map((k: CKind) => C_TYPES[k]);
         return [name, library.func<unknown>(name, "int", types)];
       });
       return { ...(Object.fromEntries(functions) as DriverFunctions), memory: hostMemory(koffi) };

@@ -36,7 +36,7 @@ const [SRC_TYPE, SRC, DST_TYPE, DST, WIDTH, HEIGHT, DEPTH] = [32, 48, 120, 136, 
 const IN_DEVICE_MEMORY = 2;
 
 /** A node whose parameters may change. */
-interface Node {
+interface GraphNode {
   readonly handle: number;
   readonly item: GraphItem;
   readonly context: CudaContext;
@@ -48,12 +48,12 @@ interface Node {
 }
 /** What is patched when the memory of a slot changes: an argument of a kernel, or one end of a copy. */
 interface Relocation {
-  readonly node: Node;
+  readonly node: GraphNode;
   put(address: number): void;
 }
 /** A node that depends on variables, and the values it has now. */
 interface Valued {
-  readonly node: Node;
+  readonly node: GraphNode;
   readonly item: GraphKernel;
   readonly values: number[];
 }
@@ -84,7 +84,7 @@ export class CudaGraph implements GraphRunner {
   /** by slot: the address that its relocations hold */
   readonly #addresses = new Map<number, number>();
   readonly #valued: Valued[] = [];
-  readonly #dirty = new Set<Node>();
+  readonly #dirty = new Set<GraphNode>();
   readonly #spans: { readonly timing: Timing; readonly facts: SpanFacts; start: number; end: number }[] = [];
   /** 0 until the first run: the driver looks at the memory of copies when it makes a graph */
   #exec = 0;
@@ -182,7 +182,7 @@ export class CudaGraph implements GraphRunner {
     handles: readonly CudaBlock[],
     varVals: ReadonlyMap<Variable, number>,
     before: readonly number[],
-  ): Node {
+  ): GraphNode {
     const { program, args, vars } = item;
     if (!(program instanceof CudaProgram))
       throw new InternalError("a CUDA graph of another device's kernels");
@@ -199,7 +199,7 @@ export class CudaGraph implements GraphRunner {
     context: CudaContext,
     handles: readonly CudaBlock[],
     before: readonly number[],
-  ): Node {
+  ): GraphNode {
     const [dest, src] = [item.dest, item.src].map((s) => this.#addressOf(s, handles)) as [number, number];
     const node = builder.copy(item, context, dest, src, before);
     const put = (at: number) => (address: number) => {
@@ -213,7 +213,7 @@ export class CudaGraph implements GraphRunner {
     return ((this.#slots[slot]?.handle ?? handles[slot]) as CudaBlock).address;
   }
   /** Notes a place of a slot that is another memory with every run. */
-  #place(slot: number, node: Node, put: (address: number) => void): void {
+  #place(slot: number, node: GraphNode, put: (address: number) => void): void {
     if (this.#slots[slot]?.handle === undefined)
       getOrMake(this.#relocations, slot, () => []).push({ node, put });
   }
@@ -300,7 +300,7 @@ class Builder {
     program: CudaProgram,
     { addresses, values, varVals }: KernelInputs,
     before: readonly number[],
-  ): Node {
+  ): GraphNode {
     const { context } = program;
     const at = this.#take(bytesOf(item));
     const args = new KernelArguments(
@@ -327,7 +327,13 @@ class Builder {
     return { handle, item, context, params, sizes, args, copy: undefined };
   }
 
-  copy(item: GraphCopy, context: CudaContext, dest: number, src: number, before: readonly number[]): Node {
+  copy(
+    item: GraphCopy,
+    context: CudaContext,
+    dest: number,
+    src: number,
+    before: readonly number[],
+  ): GraphNode {
     const at = this.#take(bytesOf(item));
     const fields = new DataView(this.#view, at, COPY_PARAMS);
     for (const [place, type, address] of [

@@ -18,13 +18,13 @@ interface Access {
   readonly item: number;
 }
 /** Who reads and who writes one piece of memory, as far as later items have to know. */
-interface Memory {
+interface MemorySpan {
   reads: Access[];
   writes: Access[];
 }
 
 export function orderOf(items: readonly GraphItem[], slots: readonly GraphSlot[]): number[][] {
-  const memories = new Map<unknown, Memory>();
+  const memories = new Map<unknown, MemorySpan>();
   const ancestors: Uint32Array[] = [];
   const rows = new Map<unknown, number>();
   return items.map((x, item) => {
@@ -36,7 +36,7 @@ export function orderOf(items: readonly GraphItem[], slots: readonly GraphSlot[]
     }
     const touched = touchedBy(x).map(([slot, write]) => {
       const { root, from, to } = slots[slot] as GraphSlot;
-      const memory = getOrMake(memories, root, (): Memory => ({ reads: [], writes: [] }));
+      const memory = getOrMake(memories, root, (): MemorySpan => ({ reads: [], writes: [] }));
       return { memory, write, access: { from, to, item } };
     });
     for (const { memory, write, access } of touched) {
@@ -58,7 +58,7 @@ function touchedBy(item: GraphItem): (readonly [slot: number, write: boolean])[]
 const overlap = (a: Access, b: Access): boolean => a.from < b.to && b.from < a.to;
 
 /** What lies wholly under a write is reached through it. */
-function overwrite(memory: Memory, access: Access): void {
+function overwrite(memory: MemorySpan, access: Access): void {
   const stays = (a: Access): boolean => a.from < access.from || a.to > access.to;
   memory.reads = memory.reads.filter(stays);
   memory.writes = memory.writes.filter(stays);

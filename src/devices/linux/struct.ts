@@ -2,7 +2,7 @@
 // where each lies. Every driver brings its own table; a name that the table lacks fails the type check.
 
 import { InternalError } from "../../errors.ts";
-import type { NativeMemory } from "./kernel.ts";
+import type { NativeMemory } from "./syscalls.ts";
 
 /** Bytes of a structure, and of each field where it starts and how long it is. */
 interface StructLayout<F extends string = string> {

@@ -17,7 +17,7 @@ import { loadCubin } from "./commands/cubin.ts";
 import { high, low, method, pack } from "./commands/methods.ts";
 import { NVProgram } from "./commands/program.ts";
 import {
-  type Launch,
+  type LaunchWords,
   NVBackend,
   NVComputeQueue,
   NVCopyQueue,
@@ -50,7 +50,7 @@ interface Local {
 /** A submission that may still run. */
 interface InFlight {
   readonly value: number;
-  readonly launches: readonly Launch[];
+  readonly launches: readonly LaunchWords[];
 }
 
 /** How long a wait blocks before it lets other tasks run, and how long it looks without a pause. */
@@ -213,7 +213,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
       return true;
     };
   }
-  enqueue(kind: "compute" | "copy", va: number, dwords: number, launches: readonly Launch[]): void {
+  enqueue(kind: "compute" | "copy", va: number, dwords: number, launches: readonly LaunchWords[]): void {
     this.#throwFailure();
     if (kind === "copy") this.#copied = { value: this.timelineValue - 1, era: this.era };
     if (launches.length > 0) this.#note(launches);
@@ -223,7 +223,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
       throw this.#fail((e as Error).message, e);
     }
   }
-  #note(launches: readonly Launch[]): void {
+  #note(launches: readonly LaunchWords[]): void {
     const value = this.timelineValue - 1;
     this.#inFlight.push({ value, launches });
     if (this.#inFlight.length < this.#look) return;

@@ -26,11 +26,11 @@ interface RingSignal extends HCQSignal {
   readonly at: number;
 }
 /** How many submissions each ring of a device had got at some time. */
-interface Mark {
+interface RingMark {
   readonly compute: number;
   readonly copy: number;
 }
-interface Retired extends Mark {
+interface RetiredMemory extends RingMark {
   free(): void;
 }
 
@@ -43,7 +43,7 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
   readonly #rings: { readonly compute: Ring; readonly copy: Ring };
   #failure: DeviceError | undefined;
   /** what waits to be freed, in the order it was given up */
-  #retired: Retired[] = [];
+  #retired: RetiredMemory[] = [];
 
   constructor(name: string) {
     const { hardware } = common();
@@ -152,11 +152,11 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
 
   // ---- memory of its own
 
-  #mark(): Mark {
+  #mark(): RingMark {
     const { compute, copy } = this.#rings;
     return { compute: this.hardware.submitted(compute), copy: this.hardware.submitted(copy) };
   }
-  #hasPassedMark({ compute, copy }: Mark): boolean {
+  #hasPassedMark({ compute, copy }: RingMark): boolean {
     const { hardware } = this;
     return hardware.hasDone(this.#rings.compute, compute) && hardware.hasDone(this.#rings.copy, copy);
   }

@@ -3,7 +3,7 @@
 // class's own text is sent to the workers: it must not use anything from outside but what it is given
 // and what every JavaScript has.
 
-import type { Layout } from "./layout.ts";
+import type { RingLayout } from "./layout.ts";
 
 type KernelFn = (...args: number[]) => unknown;
 interface Loaded {
@@ -36,7 +36,7 @@ type Handler = (at: number) => number;
 
 export class Executor {
   readonly #memory: WebAssembly.Memory;
-  readonly #l: Layout;
+  readonly #l: RingLayout;
   readonly #id: number;
   /** the first word of this executor's record */
   readonly #me: number;
@@ -51,7 +51,7 @@ export class Executor {
 
   constructor(
     memory: WebAssembly.Memory,
-    layout: Layout,
+    layout: RingLayout,
     id: number,
     canBlock: boolean,
     openNative?: () => NativeCalls,
@@ -62,7 +62,7 @@ export class Executor {
     this.#id = id;
     this.#me = layout.executors + id * layout.executorWords;
     this.#canBlock = canBlock;
-    const table: Record<Layout["commands"][number], Handler> = {
+    const table: Record<RingLayout["commands"][number], Handler> = {
       signal: (at) => this.#signal(at),
       wait: (at) => this.#wait(at),
       timestamp: (at) => this.#timestamp(at),

@@ -26,7 +26,7 @@ export interface Tenant {
   abandon(error: DeviceError): void;
 }
 /** What a wait is for. */
-interface Wait {
+interface WaitTarget {
   readonly done: () => boolean;
   /** the first word of the signal, to be told when it is set */
   readonly signal: number;
@@ -175,7 +175,7 @@ export class Hardware {
   }
 
   /** Blocks for a while where this thread may, then awaits. `done` throws where the device failed. */
-  wait(wait: Wait): MaybePromise<void> {
+  wait(wait: WaitTarget): MaybePromise<void> {
     this.#settleFaults();
     if (wait.done()) return;
     const watch = new Watch(this, wait.timeoutMs);
@@ -184,7 +184,7 @@ export class Hardware {
   }
 
   /** Executes and sleeps until it is done, or false after `limitMs`. */
-  block(wait: Wait, watch = new Watch(this, wait.timeoutMs), limitMs = Infinity): boolean {
+  block(wait: WaitTarget, watch = new Watch(this, wait.timeoutMs), limitMs = Infinity): boolean {
     const until = performance.now() + limitMs;
     for (;;) {
       this.#settleFaults();
@@ -201,7 +201,7 @@ export class Hardware {
     }
   }
 
-  async #await(wait: Wait, watch: Watch): Promise<void> {
+  async #await(wait: WaitTarget, watch: Watch): Promise<void> {
     for (;;) {
       this.#settleFaults();
       if (wait.done()) return;
@@ -219,7 +219,7 @@ export class Hardware {
       this.#look(wait, watch);
     }
   }
-  #look(wait: Wait, watch: Watch): void {
+  #look(wait: WaitTarget, watch: Watch): void {
     const still = watch.look();
     if (still === 0) return;
     const error = this.#giveUp(

@@ -127,7 +127,7 @@ export const LAYOUT = {
   awake: 1,
   asleep: 2,
 } as const;
-export type Layout = typeof LAYOUT;
+export type RingLayout = typeof LAYOUT;
 
 /** The first byte that buffers may use. */
 export const CONTROL_BYTES = Math.ceil((END * 4) / 65536) * 65536;

@@ -65,14 +65,14 @@ const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly 
 };
 
 /** The part of the hardware that marks and names come from. */
-interface Signals {
+interface SignalWords {
   readonly names: Names;
   allocSignal(value: number, label: string): number;
 }
 
 export class RingQueueBackend implements QueueBackend {
-  readonly #signals: Signals;
-  constructor(signals: Signals) {
+  readonly #signals: SignalWords;
+  constructor(signals: SignalWords) {
     this.#signals = signals;
   }
 

@@ -11,13 +11,13 @@ import { Device } from "../devices.ts";
 import type { Captured, JitItem, Slot } from "./capture.ts";
 
 /** A graph that stands for some of the items, or an item. */
-export type Stage =
+export type GraphStage =
   | { readonly kind: "graph"; readonly graph: GraphRunner; readonly items: readonly JitItem[] }
   | { readonly kind: "item"; readonly item: JitItem };
 
-export function condense({ items, slots }: Captured): Stage[] {
+export function condense({ items, slots }: Captured): GraphStage[] {
   const places = slots.map(placeOf);
-  const stages: Stage[] = [];
+  const stages: GraphStage[] = [];
   for (let at = 0; at < items.length; ) {
     const run = runAt(items, at);
     if (run.length === 0) stages.push({ kind: "item", item: items[at++] as JitItem });

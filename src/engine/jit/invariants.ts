@@ -11,7 +11,7 @@ import type { ScheduleItem } from "../../schedule/schedule.ts";
 import { Device } from "../devices.ts";
 import { carried, type Trace } from "./collector.ts";
 
-interface KernelFacts {
+interface ReadFacts {
   /**
    * a capture gives each input a buffer of its own, and in the call before it may have been that of a weight
    */
@@ -25,7 +25,7 @@ interface KernelFacts {
 export class Summary {
   /** the nodes that the call made: from the first up to below the second */
   readonly nodes: readonly [number, number];
-  readonly kernels: readonly KernelFacts[];
+  readonly kernels: readonly ReadFacts[];
   readonly hostData: readonly Buffer[];
   /** buffers that the call made, of more than constants */
   readonly computed: WeakSet<Buffer>;
@@ -49,7 +49,7 @@ export function requireInvariant(before: Summary, now: Trace): void {
   requireNothingCarried(before, now);
 }
 
-function kernelsOf(trace: Trace): KernelFacts[] {
+function kernelsOf(trace: Trace): ReadFacts[] {
   return trace.captured.flatMap(({ item: { ast, lazies } }) => {
     if (ast[0]?.op !== "STORE") return [];
     const shape = `[${lazies[0]?.shape ?? ""}]`;
@@ -69,8 +69,8 @@ export function isWithin(part: readonly string[], whole: readonly string[]): boo
  * besides: it computes weights, too.
  */
 function requireSameNumbers(before: Summary, now: Trace): void {
-  const grouped = (kernels: readonly KernelFacts[]): Map<string, KernelFacts[]> => {
-    const groups = new Map<string, KernelFacts[]>();
+  const grouped = (kernels: readonly ReadFacts[]): Map<string, ReadFacts[]> => {
+    const groups = new Map<string, ReadFacts[]>();
     for (const k of kernels) getOrMake(groups, k.skeleton, () => []).push(k);
     return groups;
   };
@@ -92,7 +92,7 @@ function requireSameNumbers(before: Summary, now: Trace): void {
   }
 }
 
-function whatChanged(old: KernelFacts, now: KernelFacts): string {
+function whatChanged(old: ReadFacts, now: ReadFacts): string {
   const what = `the kernel of a tensor of shape ${now.shape}`;
   const i = old.constants.findIndex((x, at) => !Object.is(x, now.constants[at]));
   if (i < 0) return `${what} reads other places of its inputs than in the call before.`;

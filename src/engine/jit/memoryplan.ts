@@ -101,7 +101,7 @@ function placesOf(items: readonly TraceItem[]): (-1 | 0 | 1)[] {
 }
 
 /** One place in an arena, for one value after the other. */
-interface LiveRange {
+interface ItemRange {
   readonly values: BufferUse[];
   readonly nbytes: number;
   readonly first: number;
@@ -116,8 +116,8 @@ function liveRanges(
   items: readonly TraceItem[],
   uses: ReadonlyMap<Buffer, BufferUse>,
   free: ReadonlySet<Buffer>,
-): LiveRange[] {
-  const places = new Map<Buffer, LiveRange>();
+): ItemRange[] {
+  const places = new Map<Buffer, ItemRange>();
   const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holdsData(b);
   items.forEach((traced, i) => {
     const { item, isNew } = traced;
@@ -160,7 +160,7 @@ export function planArenas(
   free: ReadonlySet<Buffer>,
 ): { memory: MemoryReport; planned: Map<Buffer, Buffer> } {
   const planned = new Map<Buffer, Buffer>();
-  const byDevice = new Map<string, LiveRange[]>();
+  const byDevice = new Map<string, ItemRange[]>();
   for (const place of liveRanges(items, uses, free))
     getOrMake(byDevice, (place.values[0] as BufferUse).buffer.device, () => []).push(place);
   let bytes = 0;

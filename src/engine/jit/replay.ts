@@ -10,11 +10,11 @@ import type { Handle } from "../../runtime/device.ts";
 import { BufferXfer, CompiledRunner, type VarVals } from "../../runtime/runner.ts";
 import { Device } from "../devices.ts";
 import type { Captured, JitItem, Slot } from "./capture.ts";
-import { condense, type Stage } from "./graph.ts";
+import { condense, type GraphStage } from "./graph.ts";
 
 export class Replay {
   readonly #captured: Captured;
-  readonly stages: readonly Stage[];
+  readonly stages: readonly GraphStage[];
   /** by slot; those that change are there during a run only */
   readonly #buffers: (Buffer | undefined)[];
   readonly #handles: Handle[];

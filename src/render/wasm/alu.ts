@@ -75,25 +75,25 @@ export function emitConst(f: FunctionBuilder, d: DType, value: Value): void {
 }
 
 /** What an op may need besides the function it is written into. */
-export interface Context {
+export interface AluContext {
   readonly f: FunctionBuilder;
   /** the number of a helper function, added to the module on first use */
-  helper(name: Helper): number;
+  helper(name: WasmHelper): number;
   /** two scratch locals of this type; their values live only within one op */
   scratch(type: ValType): number;
 }
 
 /** One spelling: an opcode, or a few, or code. `undefined`: the target lacks the op for this type. */
-type Spelling = Opcode | ((c: Context, d: DType, second: Value | undefined) => void) | undefined;
+type Spelling = Opcode | ((c: AluContext, d: DType, second: Value | undefined) => void) | undefined;
 /** bool, int<=32, uint<=32, int64, uint64, float32, float64 */
-type Row = readonly [Spelling, Spelling, Spelling, Spelling, Spelling, Spelling, Spelling];
+type OpcodeRow = readonly [Spelling, Spelling, Spelling, Spelling, Spelling, Spelling, Spelling];
 
 const nothing: Spelling = () => {};
 // biome-ignore format: one line each
-const same = (bool: Spelling, i32: Opcode, i64: Opcode, f32?: Opcode, f64?: Opcode): Row =>
+const same = (bool: Spelling, i32: Opcode, i64: Opcode, f32?: Opcode, f64?: Opcode): OpcodeRow =>
   [bool, i32, i32, i64, i64, f32, f64];
 // biome-ignore format: one line each
-const floats = (f32: Opcode, f64: Opcode): Row =>
+const floats = (f32: Opcode, f64: Opcode): OpcodeRow =>
   [undefined, undefined, undefined, undefined, undefined, f32, f64];
 
 const negative = (type: ValType): Spelling => {
@@ -118,7 +118,7 @@ const maximum =
   };
 /** Straight where the divisor is a harmless constant; else through a function that cannot trap. */
 const divide =
-  (code: Opcode, helper: Helper): Spelling =>
+  (code: Opcode, helper: WasmHelper): Spelling =>
   ({ f, helper: number }, _, second) => {
     if (second !== undefined && Number(second) !== 0 && Number(second) !== -1) f.op(code);
     else f.call(number(helper));
@@ -148,7 +148,7 @@ const remainder =
   };
 
 // biome-ignore format: a table
-const ALU: NativeOps<Row> = {
+const ALU: NativeOps<OpcodeRow> = {
   NEG: [nothing, negative(I32), negative(I32), negative(I64), negative(I64), OP["f32.neg"], OP["f64.neg"]],
   SQRT: floats(OP["f32.sqrt"], OP["f64.sqrt"]),
   TRUNC: floats(OP["f32.trunc"], OP["f64.trunc"]),
@@ -186,7 +186,7 @@ export const hasAlu = (op: AluOp, d: DType): boolean =>
   hasRepr(d) && ALU[op]?.[reprOf(d).column] !== undefined;
 
 /** The op on the operands on the stack. `d` is their type; `second` the second one where it is a constant. */
-export function emitAlu(c: Context, op: AluOp, d: DType, second: Value | undefined): void {
+export function emitAlu(c: AluContext, op: AluOp, d: DType, second: Value | undefined): void {
   const r = reprOf(d);
   const spelling = ALU[op]?.[r.column];
   if (spelling === undefined)
@@ -198,9 +198,9 @@ export function emitAlu(c: Context, op: AluOp, d: DType, second: Value | undefin
 
 // ---- casts ----
 
-type Cast = (f: FunctionBuilder, to: Repr) => void;
+type CastCode = (f: FunctionBuilder, to: Repr) => void;
 const truncate =
-  (i32: Opcode, i64: Opcode, u64: Opcode): Cast =>
+  (i32: Opcode, i64: Opcode, u64: Opcode): CastCode =>
   (f, to) => {
     if (to.column === 3) return f.op(i64);
     if (to.column === 4) return f.op(u64);
@@ -211,19 +211,19 @@ const truncate =
     f.op(i32);
     to.narrow?.(f);
   };
-const shorten: Cast = (f, to) => {
+const shorten: CastCode = (f, to) => {
   if (to.type === I64) return;
   f.op(OP["i32.wrap_i64"]);
   to.narrow?.(f);
 };
 const widen =
-  (extend: Opcode): Cast =>
+  (extend: Opcode): CastCode =>
   (f, to) => {
     if (to.type === I64) f.op(extend);
     else to.narrow?.(f);
   };
 interface CastRow {
-  readonly toInt: Cast;
+  readonly toInt: CastCode;
   readonly toF32: Spelling;
   readonly toF64: Opcode | undefined;
   readonly notZero: (f: FunctionBuilder) => void;
@@ -286,7 +286,7 @@ const CAST: readonly [CastRow, CastRow, CastRow, CastRow, CastRow, CastRow, Cast
   },
 ];
 
-export function emitCast(c: Context, from: DType, to: DType): void {
+export function emitCast(c: AluContext, from: DType, to: DType): void {
   const target = reprOf(to);
   const row = CAST[reprOf(from).column];
   if (target.column === 0) row.notZero(c.f);
@@ -305,7 +305,7 @@ const REINTERPRET = {
   [F64]: OP["f64.reinterpret_i64"],
 } as const;
 
-export function emitBitcast(c: Context, from: DType, to: DType): void {
+export function emitBitcast(c: AluContext, from: DType, to: DType): void {
   if (from.itemsize !== to.itemsize) {
     throw new InternalError(`WASM: BITCAST of ${from.name} to ${to.name}; their sizes differ`);
   }
@@ -326,7 +326,7 @@ type Division =
   | "i64.div_u"
   | "i64.rem_s"
   | "i64.rem_u";
-export type Helper = "fmod" | Division;
+export type WasmHelper = "fmod" | Division;
 
 /** a op b, but 0 for b = 0, and -a for a signed a / -1, where the instruction would trap. */
 function division(code: Division): FunctionBuilder {
@@ -435,4 +435,4 @@ function fmod(): FunctionBuilder {
   return f;
 }
 
-export const buildHelper = (name: Helper): FunctionBuilder => (name === "fmod" ? fmod() : division(name));
+export const buildHelper = (name: WasmHelper): FunctionBuilder => (name === "fmod" ? fmod() : division(name));

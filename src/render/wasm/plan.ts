@@ -10,12 +10,12 @@ import type { Expr, UOp, UOpName } from "../../uop/node.ts";
 import { isV128 } from "./simd.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */
-interface Index {
+interface ElementIndex {
   readonly base: Expr | undefined;
   readonly plus: number;
 }
 
-export interface Plan {
+export interface EmitPlan {
   readonly uops: readonly UOp[];
   position(u: UOp): number;
   /** the value is used, or the uop is a statement */
@@ -23,7 +23,7 @@ export interface Plan {
   /** emitted at its only use instead of where it stands */
   readonly inline: readonly boolean[];
   /** of LOADs and STOREs */
-  readonly index: readonly (Index | undefined)[];
+  readonly index: readonly (ElementIndex | undefined)[];
 }
 
 const STATEMENTS: ReadonlySet<UOpName> = new Set([
@@ -94,7 +94,7 @@ class NotNegative {
   }
 }
 
-function splitIndex(index: Expr, itemsize: number, proof: NotNegative): Index {
+function splitIndex(index: Expr, itemsize: number, proof: NotNegative): ElementIndex {
   let base = index;
   let plus = 0;
   const fits = (n: Expr): n is UOp<"CONST"> =>
@@ -112,7 +112,7 @@ function splitIndex(index: Expr, itemsize: number, proof: NotNegative): Index {
 }
 
 /** The sources whose values a uop needs, given how its index was split. */
-function operands(u: UOp, index: Index | undefined): readonly UOp[] {
+function operands(u: UOp, index: ElementIndex | undefined): readonly UOp[] {
   switch (u.op) {
     case "LOAD":
     case "STORE": {
@@ -133,7 +133,7 @@ function operands(u: UOp, index: Index | undefined): readonly UOp[] {
 }
 
 /** Facts of the list that do not depend on where values live. */
-interface Layout {
+interface BlockFacts {
   /** which block a position stands in; a LOOP or IF stands in the block around it */
   readonly block: readonly number[];
   /** STOREs before a position */
@@ -142,7 +142,7 @@ interface Layout {
   readonly assigned: ReadonlyMap<UOp, number[]>;
 }
 
-function layout(uops: readonly UOp[]): Layout {
+function layout(uops: readonly UOp[]): BlockFacts {
   const n = uops.length;
   const block: number[] = [];
   const stores = [0];
@@ -167,7 +167,7 @@ function layout(uops: readonly UOp[]): Layout {
 }
 
 /** Whether the value at `i` may as well be computed at `p`, later in the list. */
-function mayMove(u: UOp, i: number, p: number, l: Layout): boolean {
+function mayMove(u: UOp, i: number, p: number, l: BlockFacts): boolean {
   if (l.block[i] !== l.block[p]) return false;
   if (u.op === "LOAD" && l.stores[p] !== l.stores[i + 1]) return false;
   for (const s of u.srcs) {
@@ -179,12 +179,12 @@ function mayMove(u: UOp, i: number, p: number, l: Layout): boolean {
 
 const zeros = (n: number): number[] => new Array<number>(n).fill(0);
 
-export function plan(graph: UOpGraph): Plan {
+export function plan(graph: UOpGraph): EmitPlan {
   const { uops } = graph;
   const n = uops.length;
   const facts = layout(uops);
   const proof = new NotNegative();
-  const index: (Index | undefined)[] = new Array(n);
+  const index: (ElementIndex | undefined)[] = new Array(n);
   const uses = zeros(n);
   const usedAt = zeros(n); // where the last user seen is emitted
   const depth = zeros(n);

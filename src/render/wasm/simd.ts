@@ -12,32 +12,32 @@ import { emitConst, hasRepr, reprOf } from "./alu.ts";
 import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
 
 const WIDTH = 4;
-const isLane = (d: DType): boolean => hasRepr(d) && d.itemsize <= 4;
+const fitsLane = (d: DType): boolean => hasRepr(d) && d.itemsize <= 4;
 
 /** The type is one value of 128 bits. */
-export const isV128 = (d: DType): boolean => d.count === WIDTH && isLane(scalarOf(d));
+export const isV128 = (d: DType): boolean => d.count === WIDTH && fitsLane(scalarOf(d));
 
-type Spelling = Opcode | ((f: FunctionBuilder) => void) | undefined;
+type SimdSpelling = Opcode | ((f: FunctionBuilder) => void) | undefined;
 /** bool, int<=32, uint<=32, float32: the columns of alu.ts without the 64-bit types */
-type Row = readonly [Spelling, Spelling, Spelling, Spelling];
+type SimdRow = readonly [SimdSpelling, SimdSpelling, SimdSpelling, SimdSpelling];
 const COLUMNS = [0, 1, 2, undefined, undefined, 3, undefined] as const;
 
-const ints = (i32: Opcode, bool?: Spelling, f32?: Opcode): Row => [bool, i32, i32, f32];
-const nothing: Spelling = () => {};
-const never: Spelling = (f) => {
+const ints = (i32: Opcode, bool?: SimdSpelling, f32?: Opcode): SimdRow => [bool, i32, i32, f32];
+const nothing: SimdSpelling = () => {};
+const never: SimdSpelling = (f) => {
   f.op(OP.drop);
   f.op(OP.drop);
   f.v128(new Uint32Array(4));
 };
 /** mask a < mask b: not a, and b */
-const boolLess: Spelling = (f) => {
+const boolLess: SimdSpelling = (f) => {
   const b = f.local(V128);
   f.set(b);
   f.op(OP["v128.not"]);
   f.get(b);
   f.op(OP["v128.and"]);
 };
-const boolEqual: Spelling = (f) => {
+const boolEqual: SimdSpelling = (f) => {
   f.op(OP["v128.xor"]);
   f.op(OP["v128.not"]);
 };
@@ -46,7 +46,7 @@ const boolEqual: Spelling = (f) => {
  * a < b ? b : a gives a where b is not a number: all ones make it none. The instruction that does it all
  * takes twice as long.
  */
-const largest: Spelling = (f) => {
+const largest: SimdSpelling = (f) => {
   const b = f.local(V128);
   f.tee(b);
   f.op(OP["f32x4.pmax"]);
@@ -58,7 +58,7 @@ const largest: Spelling = (f) => {
 
 /** What is missing goes lane by lane. */
 // biome-ignore format: a table
-const ALU: Partial<Record<AluOp, Row>> = {
+const ALU: Partial<Record<AluOp, SimdRow>> = {
   NEG: [nothing, OP["i32x4.neg"], OP["i32x4.neg"], OP["f32x4.neg"]],
   SQRT: [undefined, undefined, undefined, OP["f32x4.sqrt"]],
   TRUNC: [undefined, undefined, undefined, OP["f32x4.trunc"]],
@@ -81,8 +81,8 @@ const ALU: Partial<Record<AluOp, Row>> = {
   MULACC: [undefined, undefined, undefined, OP["f32x4.relaxed_madd"]],
 };
 
-const spellingOf = (op: AluOp, d: DType): Spelling => {
-  const column = isLane(d) ? COLUMNS[reprOf(d).column] : undefined;
+const spellingOf = (op: AluOp, d: DType): SimdSpelling => {
+  const column = fitsLane(d) ? COLUMNS[reprOf(d).column] : undefined;
   return column === undefined ? undefined : ALU[op]?.[column];
 };
 const isShift = (op: AluOp): boolean => op === "SHL" || op === "SHR";
@@ -103,15 +103,15 @@ export const simd = (relaxed: boolean): Simd => ({
   ...COMMON_PORTS,
   nesting: 2,
   fuses: (d) => relaxed && d.isFloat && isV128(d),
-  memory: (buffer) => buffer.dtype instanceof Pointer && isLane(buffer.dtype.base),
+  memory: (buffer) => buffer.dtype instanceof Pointer && fitsLane(buffer.dtype.base),
   has(u) {
     const to = valueType(u);
-    if (!isLane(to)) return false;
+    if (!fitsLane(to)) return false;
     if (u.op === "REDUCE") return true;
     if (u.op === "BITCAST" || u.op === "CAST") {
       const from = u.operand.dtype;
-      if (u.op === "BITCAST") return isLane(from) && from.itemsize === to.itemsize;
-      return isLane(from) && !(from.isFloat && to.kind === "uint" && to.itemsize === 4);
+      if (u.op === "BITCAST") return fitsLane(from) && from.itemsize === to.itemsize;
+      return fitsLane(from) && !(from.isFloat && to.kind === "uint" && to.itemsize === 4);
     }
     if (u.op !== "ALU" || spellingOf(u.fn, u.operandType) === undefined) return false;
     return !isShift(u.fn) || shiftOf(u) !== undefined;

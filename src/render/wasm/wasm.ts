@@ -13,18 +13,27 @@ import type { UOpGraph } from "../../uop/list.ts";
 import { type Loop, type UOp, type UOpName, valueType } from "../../uop/node.ts";
 import { minMaxOf } from "../minmax.ts";
 import {
+  type AluContext,
   buildHelper,
-  type Context,
   emitAlu,
   emitBitcast,
   emitCast,
   emitConst,
-  type Helper,
   hasAlu,
   reprOf,
+  type WasmHelper,
 } from "./alu.ts";
 import { assemble, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
-import { accumulatorOf, constantOf, countOf, isFree, isStatement, lanesOf, type Plan, plan } from "./plan.ts";
+import {
+  accumulatorOf,
+  constantOf,
+  countOf,
+  type EmitPlan,
+  isFree,
+  isStatement,
+  lanesOf,
+  plan,
+} from "./plan.ts";
 import {
   emitExtract,
   emitLoadSplat,
@@ -62,11 +71,11 @@ export const SCRATCH_BYTES = 1 << 18;
 const PAGES = { min: 1, max: 65536 } as const;
 
 /** Writes one kernel. Values are asked for by lane; a scalar gives its one value to every lane. */
-class Emitter implements Context {
+class WasmEmitter implements AluContext {
   readonly f: FunctionBuilder;
   /** the kernel has arrays of its own */
   readonly usesScratch: boolean;
-  readonly #plan: Plan;
+  readonly #plan: EmitPlan;
   /** the first local of a value */
   readonly #locals = new Map<UOp, number>();
   readonly #params = new Map<UOp, number>();
@@ -75,7 +84,7 @@ class Emitter implements Context {
   readonly #scratch = new Map<ValType, number>();
   /** by their bits: the local of a vector that does not change, and what is in it */
   readonly #vectors = new Map<string, { local: number; words: Uint32Array }>();
-  readonly #helpers: Helper[] = [];
+  readonly #helpers: WasmHelper[] = [];
 
   constructor(graph: UOpGraph) {
     this.#plan = plan(graph);
@@ -126,7 +135,7 @@ class Emitter implements Context {
     return [...this.#vectors.values()].map((v) => v.words);
   }
 
-  readonly helper = (name: Helper): number => {
+  readonly helper = (name: WasmHelper): number => {
     let at = this.#helpers.indexOf(name);
     if (at < 0) at = this.#helpers.push(name) - 1;
     return at + 1; // function 0 is the kernel
@@ -144,7 +153,7 @@ class Emitter implements Context {
     for (let i = 0; i < uops.length; i++) {
       if (!live[i] || inline[i]) continue;
       const u = uops[i] as UOp;
-      if (isStatement(u)) (STATEMENT[u.op] as Run<UOpName>)(this, u);
+      if (isStatement(u)) (STATEMENT[u.op] as EmitUOp<UOpName>)(this, u);
       else if (!isFree(u)) this.#keep(u);
     }
     for (const u of uops) if (u.op === "SPECIAL") this.closeGrid(u);
@@ -231,13 +240,13 @@ class Emitter implements Context {
   }
 }
 
-type Emit<K extends UOpName> = (e: Emitter, u: UOp<K>, lane: number) => void;
+type Emit<K extends UOpName> = (e: WasmEmitter, u: UOp<K>, lane: number) => void;
 
 const inAllLanes = (d: DType, value: Value): Uint32Array =>
   vectorBits(scalarOf(d), [value, value, value, value]);
 const typeOf = (d: DType): ValType => (isV128(d) ? V128 : reprOf(scalarOf(d)).type);
 
-const refuse = (_: Emitter, u: UOp): never => {
+const refuse = (_: WasmEmitter, u: UOp): never => {
   throw new InternalError(`WASM: ${u.op} must not reach the renderer as a value`);
 };
 
@@ -346,12 +355,12 @@ const VALUE: { readonly [K in UOpName]: Emit<K> } = {
   SINK: refuse,
 };
 
-type Run<K extends UOpName> = (e: Emitter, u: UOp<K>) => void;
-const noStatement = (_: Emitter, u: UOp): never => {
+type EmitUOp<K extends UOpName> = (e: WasmEmitter, u: UOp<K>) => void;
+const noStatement = (_: WasmEmitter, u: UOp): never => {
   throw new InternalError(`WASM: ${u.op} is not a statement`);
 };
 
-const emitStore: Run<"STORE"> = (e, u) => {
+const emitStore: EmitUOp<"STORE"> = (e, u) => {
   const { value, gate } = u;
   const d = scalarOf(value.dtype);
   const r = reprOf(d);
@@ -375,7 +384,7 @@ const surelyRuns = (u: Loop): boolean => {
 };
 
 /** What a uop does where it stands. */
-const STATEMENT: { readonly [K in UOpName]: Run<K> } = {
+const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
   STORE: emitStore,
   DEFINE_ACC: (e, u) => {
     const first = e.declare(u);
@@ -467,7 +476,7 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize < 4 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
   render(name, uops) {
-    const e = new Emitter(uops);
+    const e = new WasmEmitter(uops);
     const memory = { ...PAGES, shared };
     const code = assemble({
       memory,

@@ -21,7 +21,7 @@ import { HCQProgram, type KernArgs } from "./program.ts";
 import type { HWCommandQueue, HWComputeQueue, HWCopyQueue } from "./queue.ts";
 
 /** One queue of the graph, and what others have to know of it. */
-interface Lane {
+interface QueueLane {
   readonly device: HCQCompatCompiled;
   readonly queue: HWCommandQueue;
   /** how many items it has */
@@ -31,22 +31,22 @@ interface Lane {
   /** set to such a place when it is reached */
   signal: HCQSignal | undefined;
   /** how far it has waited for others already */
-  readonly waited: Map<Lane, number>;
+  readonly waited: Map<QueueLane, number>;
   /** the devices whose memory it reads or writes */
   readonly touches: Set<HCQCompatCompiled>;
 }
 /** An item in its lane, after what it has to wait for. */
 interface QueuedItem {
   readonly item: GraphItem;
-  readonly lane: Lane;
+  readonly lane: QueueLane;
   readonly place: number;
-  readonly after: readonly (readonly [Lane, number])[];
+  readonly after: readonly (readonly [QueueLane, number])[];
 }
 interface Access {
   readonly from: number;
   readonly to: number;
   readonly write: boolean;
-  readonly lane: Lane;
+  readonly lane: QueueLane;
   readonly place: number;
 }
 
@@ -110,14 +110,14 @@ export class HCQGraph implements GraphRunner {
 class Instance {
   readonly #slots: readonly GraphSlot[];
   readonly #devices: readonly HCQCompatCompiled[];
-  readonly #lanes: readonly Lane[];
+  readonly #lanes: readonly QueueLane[];
   /** by slot: how to put a new handle in its places */
   readonly #places = new Map<number, ((handle: Handle) => void)[]>();
   /** how to put new values of variables in their places */
   readonly #values: ((varVals: ReadonlyMap<Variable, number>) => void)[] = [];
   /** indexes of the commands that wait for and signal the timelines */
-  readonly #starts = new Map<Lane, (readonly [HCQCompatCompiled, number])[]>();
-  readonly #ends = new Map<Lane, number>();
+  readonly #starts = new Map<QueueLane, (readonly [HCQCompatCompiled, number])[]>();
+  readonly #ends = new Map<QueueLane, number>();
   readonly #holdings: Holdings;
 
   constructor(items: readonly GraphItem[], slots: readonly GraphSlot[]) {
@@ -149,7 +149,7 @@ class Instance {
   }
 
   /** Nothing in a lane comes before what was submitted to the devices that it touches. */
-  #begin(lane: Lane): void {
+  #begin(lane: QueueLane): void {
     const { queue, touches } = lane;
     this.#starts.set(
       lane,
@@ -162,7 +162,7 @@ class Instance {
     if (isCompute(queue)) queue.memoryBarrier();
   }
   /** Lanes that have to be done before this lane's device says that it is. */
-  #partnersOf(lane: Lane): Lane[] {
+  #partnersOf(lane: QueueLane): QueueLane[] {
     const partners = this.#lanes.filter((l) => l !== lane && l.length > 0 && l.touches.has(lane.device));
     return partners.filter((p) => {
       if ((lane.waited.get(p) ?? 0) >= p.length) return false;
@@ -170,7 +170,7 @@ class Instance {
       return true;
     });
   }
-  #end(lane: Lane, partners: readonly Lane[]): void {
+  #end(lane: QueueLane, partners: readonly QueueLane[]): void {
     const { queue, device } = lane;
     for (const p of partners) queue.wait(p.signal as HCQSignal, p.length);
     this.#ends.set(lane, queue.length);
@@ -184,7 +184,7 @@ class Instance {
     if (lane.awaited.has(place)) lane.queue.signal(lane.signal as HCQSignal, place);
     return args;
   }
-  #addKernel({ program, args, vars, varVals, ...kernel }: GraphKernel, { queue: q }: Lane): KernArgs {
+  #addKernel({ program, args, vars, varVals, ...kernel }: GraphKernel, { queue: q }: QueueLane): KernArgs {
     if (!(program instanceof HCQProgram) || !isCompute(q)) throw new InternalError("a graph of another kind");
     const fixed = args.map((s) => this.#slots[s]?.handle);
     const standIn = fixed.find((h) => h !== undefined) ?? { device: program.device, vaAddr: 0, size: 0 };
@@ -267,7 +267,7 @@ class Instance {
 
 const isCompute = (q: HWCommandQueue): q is HWComputeQueue => q.kind === "compute";
 /** The compute queue of a device speaks for it. */
-const isTimelined = (lane: Lane): boolean => isCompute(lane.queue);
+const isTimelined = (lane: QueueLane): boolean => isCompute(lane.queue);
 
 function hcq(device: Compiled): HCQCompatCompiled {
   if ("computeQueue" in device) return device as HCQCompatCompiled;
@@ -281,9 +281,9 @@ function hcq(device: Compiled): HCQCompatCompiled {
 function arrange(
   items: readonly GraphItem[],
   slots: readonly GraphSlot[],
-): { queued: QueuedItem[]; lanes: Lane[] } {
-  const lanes = new Map<string, Lane>();
-  const laneOf = (device: HCQCompatCompiled, kind: HWCommandQueue["kind"]): Lane =>
+): { queued: QueuedItem[]; lanes: QueueLane[] } {
+  const lanes = new Map<string, QueueLane>();
+  const laneOf = (device: HCQCompatCompiled, kind: HWCommandQueue["kind"]): QueueLane =>
     getOrMake(lanes, `${device.name} ${kind}`, () => ({
       device,
       queue: kind === "compute" ? device.computeQueue() : device.copyQueue(),
@@ -325,8 +325,8 @@ const conflicts = (before: readonly Access[], a: Access): Access[] =>
   before.filter((b) => b.lane !== a.lane && (a.write || b.write) && a.from < b.to && b.from < a.to);
 
 /** The furthest place in each other lane, where this one has not waited for it already. */
-function needed(lane: Lane, after: readonly Access[]): (readonly [Lane, number])[] {
-  const furthest = new Map<Lane, number>();
+function needed(lane: QueueLane, after: readonly Access[]): (readonly [QueueLane, number])[] {
+  const furthest = new Map<QueueLane, number>();
   for (const { lane: other, place } of after) furthest.set(other, Math.max(place, furthest.get(other) ?? 0));
   return [...furthest].filter(([other, place]) => {
     if ((lane.waited.get(other) ?? 0) >= place) return false;

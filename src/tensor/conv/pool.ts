@@ -49,7 +49,7 @@ export interface MaxPoolOptions extends PoolOptions {
 /** One size for all dims, or one a dim; null keeps a size. */
 export type OutputSize = number | readonly (number | null)[];
 
-interface Pool extends Frame {
+interface PoolFrame extends Frame {
   readonly padding: readonly number[];
   readonly out: readonly number[];
   /** what is added around the input, or cut off its ends, so that the windows fit exactly */
@@ -71,7 +71,13 @@ interface MaxPool<T> {
 const at = (xs: readonly number[], i: number): number => xs[i] as number;
 const lastDims = (first: number, n: number): number[] => range(n).map((i) => first + i);
 
-function poolOf(self: Tensor, method: string, n: number, kernelSize: PerDim, options: MaxPoolOptions): Pool {
+function poolOf(
+  self: Tensor,
+  method: string,
+  n: number,
+  kernelSize: PerDim,
+  options: MaxPoolOptions,
+): PoolFrame {
   const kernel = perDim(method, "kernelSize", kernelSize, n, 1);
   const { stride, ceilMode = false } = options;
   const none = stride == null || (typeof stride !== "number" && stride.length === 0);
@@ -106,7 +112,7 @@ function poolOf(self: Tensor, method: string, n: number, kernelSize: PerDim, opt
   return { ...f, padding, out, amounts };
 }
 /** [..., o, k]: the taps of each place. */
-function tapsOf(self: Tensor, pool: Pool): Tensor {
+function tapsOf(self: Tensor, pool: PoolFrame): Tensor {
   return windows(fitWindows(self, pool.amounts), pool);
 }
 function flat<T>(self: Tensor, method: string, n: number, fn: (x: Tensor) => T): T {
@@ -138,7 +144,7 @@ function avgPool(
 /**
  * How many elements each window of an average holds: a number, or a tensor like this one, computed in place.
  */
-function counts(self: Tensor, pool: Pool, sizes: readonly number[], padding: boolean): Tensor | number {
+function counts(self: Tensor, pool: PoolFrame, sizes: readonly number[], padding: boolean): Tensor | number {
   const around = (most: number, amount: Interval): boolean => amount.every((a) => Number(a) <= most);
   const all = pool.amounts.every((a, i) => around(padding ? at(pool.padding, i) : 0, a));
   if (all) return prod(pool.kernel);

@@ -93,9 +93,9 @@ function fromTyped(data: ArrayBufferView, wanted: DType | undefined): HostData {
   return { shape, dtype: wanted, bytes: encodeArray(wanted, data as unknown as ArrayLike<Value>) };
 }
 
-type Row = ArrayLike<TensorRows>;
+type NestedRow = ArrayLike<TensorRows>;
 const rowType = (x: unknown): DType | undefined => (ArrayBuffer.isView(x) ? dtypeOfTyped(x) : undefined);
-const isRow = (x: unknown): x is Row => Array.isArray(x) || rowType(x) !== undefined;
+const isRow = (x: unknown): x is NestedRow => Array.isArray(x) || rowType(x) !== undefined;
 const isElement = (x: unknown): x is Element =>
   typeof x === "number" || typeof x === "bigint" || typeof x === "boolean";
 

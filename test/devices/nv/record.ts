@@ -4,7 +4,7 @@
 
 import { writeFileSync } from "node:fs";
 import { CudaCompiler, openNvrtc } from "../../../src/devices/cuda/nvrtc.ts";
-import { openKernel } from "../../../src/devices/linux/kernel.ts";
+import { openKernel } from "../../../src/devices/linux/syscalls.ts";
 import { loadCubin } from "../../../src/devices/nv/commands/cubin.ts";
 import { NVDevice } from "../../../src/devices/nv/device.ts";
 import { openGpu } from "../../../src/devices/nv/driver/driver.ts";

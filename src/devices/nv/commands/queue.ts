@@ -35,12 +35,12 @@ export interface NVSignal extends HCQSignal {
 const STAMP = 16;
 
 /** A kernel of a queue. */
-export interface Launch {
+export interface LaunchWords {
   readonly program: NVProgram;
   readonly qmd: Qmd;
   /** the word of the stream that sends it; undefined: the launch before starts it */
   readonly sentAt: number | undefined;
-  next: Launch | undefined;
+  next: LaunchWords | undefined;
   releases: number;
 }
 
@@ -52,7 +52,7 @@ export interface NVTarget {
   /** Memory for as long as the owner lives. */
   keep(owner: object, nbytes: number): { readonly va: number; readonly words: Int32Array };
   allocSignal(value: number, label: string): HCQSignal;
-  enqueue(kind: "compute" | "copy", va: number, dwords: number, launches: readonly Launch[]): void;
+  enqueue(kind: "compute" | "copy", va: number, dwords: number, launches: readonly LaunchWords[]): void;
 }
 
 /** A copy in one command moves at most this. */
@@ -258,7 +258,7 @@ export class NVBackend implements QueueBackend {
   }
 }
 
-const launchesOf = (queue: HWCommandQueue): readonly Launch[] =>
+const launchesOf = (queue: HWCommandQueue): readonly LaunchWords[] =>
   queue instanceof NVComputeQueue ? queue.launches : [];
 
 /** The QMDs come first, each where QMDs can lie, the stream after them. */
@@ -271,7 +271,7 @@ const strideOf = ({ words }: Qmd): number => Math.ceil(words.byteLength / QMD_AL
 /** Writes QMDs and stream to where they lie from now on, each knowing where the others are. */
 function place(queue: HWCommandQueue, start: number, words: Int32Array, stays: boolean): void {
   const launches = launchesOf(queue);
-  const places = new Map<Launch, number>();
+  const places = new Map<LaunchWords, number>();
   let at = start;
   for (const launch of launches) {
     places.set(launch, at);
@@ -302,18 +302,18 @@ class NVStream implements BoundStream {
 
 /** Where a command went that is not, or not only, words of the stream. */
 interface Home {
-  readonly launch: Launch;
+  readonly launch: LaunchWords;
   /** undefined: the launch itself */
   readonly slot: number | undefined;
 }
 
 export class NVComputeQueue extends HWComputeQueue {
-  readonly launches: Launch[] = [];
+  readonly launches: LaunchWords[] = [];
   /** the launch that the next command can be made a part of */
-  #open: Launch | undefined;
+  #open: LaunchWords | undefined;
   readonly #homes = new Map<number, Home>();
   /** by arguments: the launches that have them, and their sizes */
-  readonly #sizes = new Map<KernArgs, Map<Launch, string>>();
+  readonly #sizes = new Map<KernArgs, Map<LaunchWords, string>>();
 
   override spell<K extends CommandName>(
     name: K,
@@ -342,7 +342,7 @@ export class NVComputeQueue extends HWComputeQueue {
     const before = this.#open;
     const words = before === undefined ? super.spell("exec", args, index) : [];
     const sentAt = before === undefined ? this.q.length + SENT_ADDRESS : undefined;
-    const launch: Launch = { program, qmd: program.qmd(kernargs), sentAt, next: undefined, releases: 0 };
+    const launch: LaunchWords = { program, qmd: program.qmd(kernargs), sentAt, next: undefined, releases: 0 };
     this.#setSize(launch, args);
     if (before !== undefined) before.next = launch;
     this.#open = launch;
@@ -352,10 +352,10 @@ export class NVComputeQueue extends HWComputeQueue {
   }
 
   /** Kernels find their sizes among their arguments, so launches that share arguments have to share sizes. */
-  #setSize(launch: Launch, { kernargs, globalSize, localSize }: CommandArgs["exec"]): void {
+  #setSize(launch: LaunchWords, { kernargs, globalSize, localSize }: CommandArgs["exec"]): void {
     const { program, qmd } = launch;
     const size = `${globalSize.join()}|${localSize.join()}`;
-    const sharers = getOrMake(this.#sizes, kernargs, () => new Map<Launch, string>()).set(launch, size);
+    const sharers = getOrMake(this.#sizes, kernargs, () => new Map<LaunchWords, string>()).set(launch, size);
     for (const other of sharers.values()) {
       if (other === size) continue;
       throw new ArgumentError(
@@ -381,7 +381,12 @@ export class NVComputeQueue extends HWComputeQueue {
   }
 }
 
-function setRelease({ qmd }: Launch, slot: number, name: CommandName, args: CommandArgs["signal"]): void {
+function setRelease(
+  { qmd }: LaunchWords,
+  slot: number,
+  name: CommandName,
+  args: CommandArgs["signal"],
+): void {
   if (name === "timestamp") qmd.release(slot, va(args.signal) + STAMP, 0);
   else qmd.release(slot, va(args.signal), args.value);
 }

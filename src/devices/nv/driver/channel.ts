@@ -4,7 +4,7 @@
 
 import { env } from "../../../env.ts";
 import { DeviceError, InternalError } from "../../../errors.ts";
-import type { LinuxKernel } from "../../linux/kernel.ts";
+import type { LinuxKernel } from "../../linux/syscalls.ts";
 import type { NVChannel } from "../gpu.ts";
 import { CHANNEL_ERRORS, STRUCTS } from "./ioctls.ts";
 

@@ -5,7 +5,7 @@
 
 import { DeviceError } from "../../../errors.ts";
 import type { DeviceMemory } from "../../../runtime/hcq/pool.ts";
-import { LAYOUT, type Memory, type Owner } from "../memory/virtual.ts";
+import { LAYOUT, type MappedMemory, type Owner } from "../memory/virtual.ts";
 import { Channel, ENTRY_BYTES } from "./channel.ts";
 import { explainFault } from "./fault.ts";
 import { N, STRUCTS } from "./ioctls.ts";
@@ -31,7 +31,7 @@ export type ClassNames = { readonly [K in keyof typeof CLASSES]: (typeof CLASSES
 export interface Ground {
   readonly rm: ResourceManager;
   readonly owner: Owner;
-  readonly memory: Memory;
+  readonly memory: MappedMemory;
   readonly vaspace: number;
   readonly classes: ClassNames;
   readonly registers: Uint32Array;

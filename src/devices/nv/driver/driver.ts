@@ -5,9 +5,9 @@
 
 import { DeviceError } from "../../../errors.ts";
 import type { DeviceMemory, MemoryKind } from "../../../runtime/hcq/pool.ts";
-import type { LinuxKernel } from "../../linux/kernel.ts";
+import type { LinuxKernel } from "../../linux/syscalls.ts";
 import type { NVChannel, NVClasses, NVGpu } from "../gpu.ts";
-import { LAYOUT, Memory, type Owner } from "../memory/virtual.ts";
+import { LAYOUT, MappedMemory, type Owner } from "../memory/virtual.ts";
 import type { Channel } from "./channel.ts";
 import { type Channels, CLASSES, type ClassNames, type Ground, makeChannels } from "./channelgroup.ts";
 import { N } from "./ioctls.ts";
@@ -67,12 +67,12 @@ function bringUp(rm: ResourceManager, index: number, undo: (() => void)[]): NVGp
   undo.push(() => rm.free(rm.client, device));
   const subdevice = rm.alloc(device, "NV20_SUBDEVICE_0", "NV2080_ALLOC_PARAMETERS").handle;
   const owner: Owner = { device, subdevice, file, minor, uuid: uuidOf(rm, subdevice) };
-  const memory = new Memory(rm, owner);
+  const memory = new MappedMemory(rm, owner);
   const classes = classesOf(rm, device);
   const registers = mapRegisters(rm, memory, subdevice, classes.usermode, undo);
   const vaspace = makeAddressSpace(rm, owner, undo);
   undo.push(() => memory.freeAll());
-  return new Gpu({ rm, owner, memory, vaspace, classes, registers }, undo);
+  return new NvidiaGpu({ rm, owner, memory, vaspace, classes, registers }, undo);
 }
 
 /** Cards that are listed but may not be opened belong to others. */
@@ -128,7 +128,7 @@ function classesOf(rm: ResourceManager, device: number): ClassNames {
 /** Registers that a process may touch: the doorbell and the clock. */
 function mapRegisters(
   rm: ResourceManager,
-  memory: Memory,
+  memory: MappedMemory,
   subdevice: number,
   name: ClassNames["usermode"],
   undo: (() => void)[],
@@ -159,7 +159,7 @@ function makeAddressSpace(rm: ResourceManager, { device, uuid }: Owner, undo: ((
   return handle;
 }
 
-class Gpu implements NVGpu {
+class NvidiaGpu implements NVGpu {
   readonly name: string;
   readonly arch: number;
   readonly classes: NVClasses;

@@ -3,7 +3,7 @@
 // objects there are is for driver.ts.
 
 import { DeviceError, OutOfMemoryError } from "../../../errors.ts";
-import { iowr, type LinuxKernel, type NativeMemory } from "../../linux/kernel.ts";
+import { iowr, type LinuxKernel, type NativeMemory } from "../../linux/syscalls.ts";
 import { MADE_FOR, N, STATUS } from "./ioctls.ts";
 import { element, type FieldOf, hasField, Struct, type StructName, sizeOf, type Values } from "./structs.ts";
 

@@ -1,8 +1,8 @@
 // The structures of NVIDIA's kernel driver by name: the table in ioctls.ts on C structures in memory
 // (linux/struct.ts). What the fields mean is for the callers.
 
-import type { NativeMemory } from "../../linux/kernel.ts";
 import { CStruct, type FieldValues } from "../../linux/struct.ts";
+import type { NativeMemory } from "../../linux/syscalls.ts";
 import { STRUCTS } from "./ioctls.ts";
 
 export type StructName = keyof typeof STRUCTS;

@@ -40,7 +40,7 @@ export interface Owner {
 }
 
 /** A block, with what undoes each step of its making. */
-interface Block extends DeviceMemory {
+interface AddressBlock extends DeviceMemory {
   readonly handle: number;
   readonly undo: (() => void)[];
 }
@@ -52,12 +52,12 @@ const WHERE: Readonly<Record<MemoryKind, string>> = {
 };
 const roundUp = (nbytes: number, unit: number): number => Math.max(1, Math.ceil(nbytes / unit)) * unit;
 
-export class Memory {
+export class MappedMemory {
   readonly #rm: ResourceManager;
   readonly #owner: Owner;
   readonly #small = new AddressSpace(LAYOUT.small[0]);
   readonly #huge = new AddressSpace(LAYOUT.huge[0]);
-  readonly #blocks = new Map<DeviceMemory, Block>();
+  readonly #blocks = new Map<DeviceMemory, AddressBlock>();
 
   constructor(rm: ResourceManager, owner: Owner) {
     this.#rm = rm;
@@ -117,7 +117,13 @@ export class Memory {
   }
 
   /** On the GPU. */
-  #local(size: number, kind: MemoryKind, huge: boolean, contiguous: boolean, undo: (() => void)[]): Block {
+  #local(
+    size: number,
+    kind: MemoryKind,
+    huge: boolean,
+    contiguous: boolean,
+    undo: (() => void)[],
+  ): AddressBlock {
     const rm = this.#rm;
     const { device, minor } = this.#owner;
     const { handle } = rm.alloc(device, "NV01_MEMORY_LOCAL_USER", "NV_MEMORY_ALLOCATION_PARAMS", {
@@ -150,7 +156,7 @@ export class Memory {
   }
 
   /** The host's own, for the GPU too. */
-  #host(size: number, undo: (() => void)[]): Block {
+  #host(size: number, undo: (() => void)[]): AddressBlock {
     const rm = this.#rm;
     const { device, file } = this.#owner;
     const address = rm.kernel.mmap(size, -1);

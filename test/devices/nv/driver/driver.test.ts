@@ -4,7 +4,7 @@
 
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { openKernel } from "../../../../src/devices/linux/kernel.ts";
+import { openKernel } from "../../../../src/devices/linux/syscalls.ts";
 import { openGpu } from "../../../../src/devices/nv/driver/driver.ts";
 import { N, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
 import type { NVGpu } from "../../../../src/devices/nv/gpu.ts";

@@ -3,7 +3,7 @@
 // range that overlaps, memory that is not mapped). `calls` says what was asked in which order; `left()` what
 // was never given back. No GPU takes part.
 
-import type { LinuxKernel, NativeMemory } from "../../../../src/devices/linux/kernel.ts";
+import type { LinuxKernel, NativeMemory } from "../../../../src/devices/linux/syscalls.ts";
 import { N, STATUS, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
 import { element, encode, Struct, type StructName } from "../../../../src/devices/nv/driver/structs.ts";
 

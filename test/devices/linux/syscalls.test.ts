@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type LinuxKernel, openKernel } from "../../../src/devices/linux/kernel.ts";
+import { type LinuxKernel, openKernel } from "../../../src/devices/linux/syscalls.ts";
 
 const why = process.platform === "linux" && process.arch === "x64" ? "" : "NV is for Linux on x64";
 let kernel: LinuxKernel;
