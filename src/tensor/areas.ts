@@ -8,10 +8,12 @@ import { ArgumentError } from "../errors.ts";
 /** The functions of each area; types only, so that nothing is loaded. */
 interface Areas {
   readonly conv: typeof import("./conv/index.ts");
-  readonly neural: typeof import("./neural/layers.ts");
+  readonly neural: typeof import("./neural/ondemand.ts");
   readonly linalg: typeof import("./linalg/ondemand.ts");
   readonly losses: typeof import("./losses/index.ts");
+  readonly movement: typeof import("./movement/rearrange.ts");
   readonly order: typeof import("./reduce/ondemand.ts");
+  readonly random: typeof import("./random/distributions.ts");
   readonly shard: typeof import("./movement/shard.ts");
   readonly scatter: typeof import("./indexing/ondemand.ts");
   readonly special: typeof import("./math/ondemand.ts");

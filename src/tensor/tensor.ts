@@ -554,7 +554,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.randperm(5).sum().item() // => 10
    */
   static randperm(n: number, options: TensorOptions = {}): Tensor {
-    return random.randperm(n, options);
+    return area("random").randperm(n, options);
   }
   /**
    * Evenly distributed in [0, 1), in the shape, type and place of this tensor.
@@ -578,7 +578,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).randintLike(3, 4).tolist() // => [3, 3]
    */
   randintLike(low: number, high: number, options: TensorOptions = {}): Tensor {
-    return random.randintLike(this, low, high, options);
+    return area("random").randintLike(this, low, high, options);
   }
   /**
    * torch's form of `t.randLike()`.
@@ -612,7 +612,7 @@ export class Tensor extends TensorHandle {
    * Tensor.kaimingNormal([8, 4]).shape // => [8, 4]
    */
   static kaimingNormal(shape: Shape, options: InitOptions = {}): Tensor {
-    return random.kaimingNormal(shape, options);
+    return area("random").kaimingNormal(shape, options);
   }
   /**
    * Glorot's (Xavier's) bounds: even in ±sqrt(6 / (inputs + outputs)).
@@ -620,7 +620,7 @@ export class Tensor extends TensorHandle {
    * Tensor.glorotUniform([8, 4]).shape // => [8, 4]
    */
   static glorotUniform(shape: Shape, options: TensorOptions = {}): Tensor {
-    return random.glorotUniform(shape, options);
+    return area("random").glorotUniform(shape, options);
   }
   /**
    * Even in ±1 / sqrt(number of elements).
@@ -636,7 +636,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 1, 0]).bernoulli().tolist() // => [0, 1, 0]
    */
   bernoulli(p?: number): Tensor {
-    return random.bernoulli(this, p);
+    return area("random").bernoulli(this, p);
   }
   /**
    * Places drawn with the probabilities in this vector, or in each row of this matrix; they need not sum to 1. Without
@@ -645,7 +645,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 3, 0]).multinomial(2, true).tolist() // => [1, 1]
    */
   multinomial(numSamples = 1, replacement = false): Tensor {
-    return random.multinomial(this, numSamples, replacement);
+    return area("random").multinomial(this, numSamples, replacement);
   }
   /**
    * In training (`Tensor.train`) sets elements to zero with probability `p` and scales the others by 1 / (1 - p), so
@@ -824,7 +824,7 @@ export class Tensor extends TensorHandle {
    * new Tensor(5).atleast1d().shape // => [1]
    */
   atleast1d(): Tensor {
-    return movement.atleast1d(this);
+    return area("movement").atleast1d(this);
   }
   /**
    * With at least two dims: a vector becomes a row.
@@ -832,7 +832,7 @@ export class Tensor extends TensorHandle {
    * new Tensor([1, 2]).atleast2d().shape // => [1, 2]
    */
   atleast2d(): Tensor {
-    return movement.atleast2d(this);
+    return area("movement").atleast2d(this);
   }
   /**
    * With at least three dims: a vector lies along the middle one, a matrix gets a last one of size 1.
@@ -840,7 +840,7 @@ export class Tensor extends TensorHandle {
    * new Tensor([1, 2]).atleast3d().shape // => [1, 2, 1]
    */
   atleast3d(): Tensor {
-    return movement.atleast3d(this);
+    return area("movement").atleast3d(this);
   }
   /**
    * One dim split into several; one size may be -1.
@@ -904,7 +904,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).roll(1).tolist() // => [3, 1, 2]
    */
   roll(shifts: number | readonly number[], dims?: number | readonly number[]): Tensor {
-    return movement.roll(this, shifts, dims);
+    return area("movement").roll(this, shifts, dims);
   }
   /**
    * Columns in reverse order.
@@ -912,7 +912,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).fliplr().tolist() // => [[2, 1], [4, 3]]
    */
   fliplr(): Tensor {
-    return movement.fliplr(this);
+    return area("movement").fliplr(this);
   }
   /**
    * Rows in reverse order.
@@ -920,7 +920,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).flipud().tolist() // => [[3, 4], [1, 2]]
    */
   flipud(): Tensor {
-    return movement.flipud(this);
+    return area("movement").flipud(this);
   }
   /**
    * Turned by 90 degrees `k` times, in the plane of two dims, from the first towards the second.
@@ -928,7 +928,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).rot90().tolist() // => [[2, 4], [1, 3]]
    */
   rot90(k = 1, dims: readonly [number, number] = [0, 1]): Tensor {
-    return movement.rot90(this, k, dims);
+    return area("movement").rot90(this, k, dims);
   }
   /**
    * All windows of `size` elements along `dim`, `step` apart; the elements of a window are in a new last dim.
@@ -936,7 +936,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3, 4]).unfold(0, 2, 1).tolist() // => [[1, 2], [2, 3], [3, 4]]
    */
   unfold(dim: number, size: number, step: number): Tensor {
-    return movement.unfold(this, dim, size, step);
+    return area("movement").unfold(this, dim, size, step);
   }
   /**
    * The elements with equal places in two dims, as the last dim; `offset` picks a diagonal above (or below: negative).
@@ -944,7 +944,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).diagonal().tolist() // => [1, 4]
    */
   diagonal(offset = 0, dim1 = 0, dim2 = 1): Tensor {
-    return movement.diagonal(this, offset, dim1, dim2);
+    return area("movement").diagonal(this, offset, dim1, dim2);
   }
   /**
    * The last dim as a diagonal of zero matrices, which lie in the dims `dim1` and `dim2` of the result.
@@ -952,7 +952,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).diagEmbed().tolist() // => [[1, 0], [0, 2]]
    */
   diagEmbed(offset = 0, dim1 = -2, dim2 = -1): Tensor {
-    return movement.diagEmbed(this, offset, dim1, dim2);
+    return area("movement").diagEmbed(this, offset, dim1, dim2);
   }
   /**
    * A matrix with this vector on its diagonal, or the diagonal of this matrix.
@@ -960,7 +960,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).diag().tolist() // => [[1, 0], [0, 2]]
    */
   diag(diagonal = 0): Tensor {
-    return movement.diag(this, diagonal);
+    return area("movement").diag(this, diagonal);
   }
   /**
    * The lower triangle of each matrix, zeros above; `diagonal` moves the border up.
@@ -1025,7 +1025,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.hstack([new Tensor([1, 2]), new Tensor([3])]).tolist() // => [1, 2, 3]
    */
   static hstack(tensors: readonly Tensor[]): Tensor {
-    return movement.hstack(tensors);
+    return area("movement").hstack(tensors);
   }
   /**
    * On top of each other: vectors become rows.
@@ -1033,7 +1033,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.vstack([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[1, 2], [3, 4]]
    */
   static vstack(tensors: readonly Tensor[]): Tensor {
-    return movement.vstack(tensors);
+    return area("movement").vstack(tensors);
   }
   /**
    * Behind each other, along dim 2.
@@ -1041,7 +1041,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.dstack([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[[1, 3], [2, 4]]]
    */
   static dstack(tensors: readonly Tensor[]): Tensor {
-    return movement.dstack(tensors);
+    return area("movement").dstack(tensors);
   }
   /**
    * Vectors as the columns of a matrix; matrices side by side.
@@ -1049,7 +1049,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.columnStack([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[1, 3], [2, 4]]
    */
   static columnStack(tensors: readonly Tensor[]): Tensor {
-    return movement.columnStack(tensors);
+    return area("movement").columnStack(tensors);
   }
   /**
    * The tensors as blocks along the diagonal of a matrix of zeros; vectors are rows.
@@ -1057,7 +1057,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.blockDiag([new Tensor([[1, 2]]), new Tensor([[3]])]).tolist() // => [[1, 2, 0], [0, 0, 3]]
    */
   static blockDiag(tensors: readonly Tensor[]): Tensor {
-    return movement.blockDiag(tensors);
+    return area("movement").blockDiag(tensors);
   }
   /**
    * A matrix of tensors as one: rows of `blocks` are joined along the last dim, then on top of each other.
@@ -1065,7 +1065,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.block([[Tensor.ones(1, 1), Tensor.zeros(1, 2)]]).tolist() // => [[1, 0, 0]]
    */
   static block(blocks: readonly (readonly Tensor[])[]): Tensor {
-    return movement.block(blocks);
+    return area("movement").block(blocks);
   }
   /**
    * One tensor a vector, spread over the grid that they span; `indexing` "xy" swaps the first two dims.
@@ -1073,7 +1073,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.meshgrid([new Tensor([1, 2]), new Tensor([3, 4])])[0].tolist() // => [[1, 1], [2, 2]]
    */
   static meshgrid(tensors: readonly Tensor[], indexing: "ij" | "xy" = "ij"): Tensor[] {
-    return movement.meshgrid(tensors, indexing);
+    return area("movement").meshgrid(tensors, indexing);
   }
   /**
    * All combinations of one element of each vector, one a row.
@@ -1081,7 +1081,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.cartesianProd([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[1, 3], [1, 4], [2, 3], [2, 4]]
    */
   static cartesianProd(tensors: readonly Tensor[]): Tensor {
-    return movement.cartesianProd(tensors);
+    return area("movement").cartesianProd(tensors);
   }
   /**
    * Parts of `size` elements along `dim` (the last may be smaller), or of the sizes in a list.
@@ -1113,7 +1113,7 @@ export class Tensor extends TensorHandle {
    * (await Promise.all(new Tensor([1, 2, 3]).tensorSplit([1]).map((t) => t.tolist()))) // => [[1], [2, 3]]
    */
   tensorSplit(indicesOrSections: number | readonly number[], dim = 0): Tensor[] {
-    return movement.tensorSplit(this, indicesOrSections, dim);
+    return area("movement").tensorSplit(this, indicesOrSections, dim);
   }
   /**
    * The slices along `dim`, without it.
@@ -1156,7 +1156,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).takeAlongDim(new Tensor([[1]]), 1).tolist() // => [[2], [4]]
    */
   takeAlongDim(index: Tensor, dim?: number): Tensor {
-    return indexing.takeAlongDim(this, index, dim);
+    return area("scatter").takeAlongDim(this, index, dim);
   }
   /**
    * The slices along `dim` that a vector of places names.
@@ -1172,7 +1172,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).take(new Tensor([0, -1])).tolist() // => [1, 4]
    */
   take(index: Tensor): Tensor {
-    return indexing.take(this, index);
+    return area("scatter").take(this, index);
   }
   /**
    * The rows of `weight` that these integers name.
@@ -1239,7 +1239,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 3, 5]).searchsorted(new Tensor([3, 4])).tolist() // => [1, 2]
    */
   searchsorted(values: Tensor | number, options: SearchOptions<Tensor> = {}): Tensor {
-    return indexing.searchsorted(this, values, options);
+    return area("scatter").searchsorted(this, values, options);
   }
   /**
    * The number of the bucket that each element falls into, given their sorted borders.
@@ -1247,7 +1247,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 4]).bucketize(new Tensor([1, 3, 5])).tolist() // => [0, 2]
    */
   bucketize(boundaries: Tensor, options: { readonly right?: boolean } = {}): Tensor {
-    return indexing.bucketize(this, boundaries, options);
+    return area("scatter").bucketize(this, boundaries, options);
   }
   /**
    * A copy in which `src[i][j]` (or one value) stands at `[index[i][j]][j]` for dim 0, and so on; where several go to
@@ -1671,7 +1671,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-2, 0, 3]).sgn().tolist() // => [-1, 0, 1]
    */
   sgn(): Tensor {
-    return math.sgn(this);
+    return area("special").sgn(this);
   }
   /**
    * The tensor itself; bools are refused, as by `neg`.
@@ -1687,7 +1687,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-2, 3]).angle().tolist() // => [3.1415927410125732, 0]
    */
   angle(): Tensor {
-    return math.angle(this);
+    return area("special").angle(this);
   }
   /**
    * Whether the sign bit is set: true for -0 as well.
@@ -1727,7 +1727,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1.5, -1.5]).frac().tolist() // => [0.5, -0.5]
    */
   frac(): Tensor {
-    return math.frac(this);
+    return area("special").frac(this);
   }
   /**
    * Not below `min` and not above `max`; either may be left out. NaN stays NaN.
@@ -1759,7 +1759,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, NaN]).fmax(0).tolist() // => [1, 0]
    */
   fmax(x: Tensor | Element): Tensor {
-    return math.fmax(this, x);
+    return area("special").fmax(this, x);
   }
   /**
    * The smaller of two; a number wins over NaN.
@@ -1767,7 +1767,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, NaN]).fmin(0).tolist() // => [0, 0]
    */
   fmin(x: Tensor | Element): Tensor {
-    return math.fmin(this, x);
+    return area("special").fmin(this, x);
   }
   /**
    * From this to `end` by `weight`: 0 stays here, 1 arrives.
@@ -1775,7 +1775,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 10]).lerp(new Tensor([4, 20]), 0.25).tolist() // => [1, 12.5]
    */
   lerp(end: Tensor | Element, weight: Tensor | Element): Tensor {
-    return math.lerp(this, end, weight);
+    return area("special").lerp(this, end, weight);
   }
   /**
    * NaN and infinities replaced: by `nan`, and by the largest and smallest finite number unless told otherwise.
@@ -1807,7 +1807,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([Infinity, -Infinity]).isposinf().tolist() // => [true, false]
    */
   isposinf(): Tensor {
-    return math.isposinf(this);
+    return area("special").isposinf(this);
   }
   /**
    * Whether the element is minus infinity.
@@ -1815,7 +1815,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([Infinity, -Infinity]).isneginf().tolist() // => [false, true]
    */
   isneginf(): Tensor {
-    return math.isneginf(this);
+    return area("special").isneginf(this);
   }
   /**
    * Whether the element is a real number: always, since there are no others here.
@@ -1823,7 +1823,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, NaN]).isreal().tolist() // => [true, true]
    */
   isreal(): Tensor {
-    return math.isreal(this);
+    return area("special").isreal(this);
   }
   /**
    * Whether the element is neither infinite nor NaN.
@@ -1839,7 +1839,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).isclose(new Tensor([1.000001, 2.1])).tolist() // => [true, false]
    */
   isclose(x: Tensor, options: Closeness = {}): Tensor {
-    return math.isclose(this, x, options);
+    return area("special").isclose(this, x, options);
   }
   /**
    * Whether all elements are near each other, as a 0-d bool tensor: lazy as everything else, `item()` reads it.
@@ -1847,7 +1847,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).allclose(new Tensor([1.000001, 2])).item() // => true
    */
   allclose(x: Tensor, closeness: Closeness = {}): Tensor {
-    return math.allclose(this, x, closeness);
+    return area("special").allclose(this, x, closeness);
   }
   /**
    * Whether shapes and all elements are equal, as a 0-d bool tensor: lazy as everything else, `item()` reads it.
@@ -1855,7 +1855,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).equal(new Tensor([1, 2])).item() // => true
    */
   equal(x: Tensor): Tensor {
-    return math.equal(this, x);
+    return area("special").equal(this, x);
   }
   /**
    * Whether both are true (not 0).
@@ -1895,7 +1895,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 3]).bitwiseLeftShift(2).tolist() // => [4, 12]
    */
   bitwiseLeftShift(x: Tensor | Element): Tensor {
-    return math.bitwiseLeftShift(this, x);
+    return area("special").bitwiseLeftShift(this, x);
   }
   /**
    * `this >> x`; a shift by the width or more, or by less than 0, leaves only the sign.
@@ -1903,7 +1903,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([8, -8]).bitwiseRightShift(2).tolist() // => [2, -2]
    */
   bitwiseRightShift(x: Tensor | Element): Tensor {
-    return math.bitwiseRightShift(this, x);
+    return area("special").bitwiseRightShift(this, x);
   }
   /**
    * Every element replaced by `value`, a number or a 0-d tensor. A new tensor: nothing is overwritten.
@@ -1927,7 +1927,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([2, 3]).floatPower(-1).tolist() // => [0.5, 0.3333333333333333]
    */
   floatPower(x: Tensor | Element): Tensor {
-    return math.floatPower(this, x);
+    return area("special").floatPower(this, x);
   }
   /**
    * `1 / sqrt(this)`
@@ -1943,7 +1943,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([3]).hypot(new Tensor([4])).tolist() // => [5]
    */
   hypot(x: Tensor | Element): Tensor {
-    return math.hypot(this, x);
+    return area("special").hypot(this, x);
   }
   /**
    * exp(x) - 1, exact for small x.
@@ -1975,7 +1975,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1000]).logaddexp(0).tolist() // => [1000]
    */
   logaddexp(x: Tensor | Element): Tensor {
-    return math.logaddexp(this, x);
+    return area("special").logaddexp(this, x);
   }
   /**
    * log2(2^this + 2^x), safe for large values.
@@ -1983,7 +1983,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1000]).logaddexp2(1000).tolist() // => [1001]
    */
   logaddexp2(x: Tensor | Element): Tensor {
-    return math.logaddexp2(this, x);
+    return area("special").logaddexp2(this, x);
   }
   /**
    * this * log(x), and 0 where this is 0, whatever x is (but NaN).
@@ -1991,7 +1991,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 2]).xlogy(new Tensor([0, 1])).tolist() // => [0, 0]
    */
   xlogy(x: Tensor | Element): Tensor {
-    return math.xlogy(this, x);
+    return area("special").xlogy(this, x);
   }
   /**
    * 1 / (1 + exp(-x))
@@ -2031,7 +2031,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 0.5]).sinc().tolist() // => [1, 0.6366197466850281]
    */
   sinc(): Tensor {
-    return math.sinc(this);
+    return area("special").sinc(this);
   }
   /**
    * (exp(x) - exp(-x)) / 2
@@ -2039,7 +2039,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 1]).sinh().tolist() // => [0, 1.175201177597046]
    */
   sinh(): Tensor {
-    return math.sinh(this);
+    return area("special").sinh(this);
   }
   /**
    * (exp(x) + exp(-x)) / 2
@@ -2047,7 +2047,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0]).cosh().tolist() // => [1]
    */
   cosh(): Tensor {
-    return math.cosh(this);
+    return area("special").cosh(this);
   }
   /**
    * The hyperbolic tangent.
@@ -2063,7 +2063,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([180]).deg2rad().tolist() // => [3.1415927410125732]
    */
   deg2rad(): Tensor {
-    return math.deg2rad(this);
+    return area("special").deg2rad(this);
   }
   /**
    * Radians to degrees.
@@ -2071,7 +2071,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([Math.PI]).rad2deg().tolist() // => [180]
    */
   rad2deg(): Tensor {
-    return math.rad2deg(this);
+    return area("special").rad2deg(this);
   }
   /**
    * The angle whose tangent this is, from -pi/2 to pi/2.
@@ -2324,7 +2324,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 5, 7]).countNonzero().item() // => 2
    */
   countNonzero(dim?: Axes): Tensor {
-    return reduce.countNonzero(this, dim);
+    return area("order").countNonzero(this, dim);
   }
   /**
    * Where the largest element along `dim` is: the first of equal ones, NaN before all. Without `dim` the place in the
@@ -2365,7 +2365,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([3, 1, 2]).aminmax()[1].item() // => 3
    */
   aminmax(dim?: number, keepdim = false): [Tensor, Tensor] {
-    return reduce.aminmax(this, dim, keepdim);
+    return area("order").aminmax(this, dim, keepdim);
   }
   /**
    * `[values, indices]` of the largest elements along `dim`: torch's max with a dim. The first of equal ones is named,
@@ -2399,7 +2399,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, NaN, 2]).nansum().item() // => 3
    */
   nansum(dim?: Axes, keepdim = false, typed: Typed = {}): Tensor {
-    return reduce.nansum(this, dim, keepdim, typed);
+    return area("order").nansum(this, dim, keepdim, typed);
   }
   /**
    * The mean of what is not NaN.
@@ -2407,7 +2407,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, NaN, 2]).nanmean().item() // => 1.5
    */
   nanmean(dim?: Axes, keepdim = false, typed: Typed = {}): Tensor {
-    return reduce.nanmean(this, dim, keepdim, typed);
+    return area("order").nanmean(this, dim, keepdim, typed);
   }
   /**
    * `[variance, mean]`
@@ -2415,7 +2415,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).varMean()[0].item() // => 1
    */
   varMean(dim?: Axes, keepdim = false, correction = 1): [Tensor, Tensor] {
-    return reduce.varMean(this, dim, keepdim, correction);
+    return area("order").varMean(this, dim, keepdim, correction);
   }
   /**
    * `[standard deviation, mean]`
@@ -2423,7 +2423,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).stdMean()[1].item() // => 2
    */
   stdMean(dim?: Axes, keepdim = false, correction = 1): [Tensor, Tensor] {
-    return reduce.stdMean(this, dim, keepdim, correction);
+    return area("order").stdMean(this, dim, keepdim, correction);
   }
   /**
    * (sum of |x|^ord)^(1/ord) over `dim`; 0 counts what is not 0, ±Infinity takes the largest or smallest size.
@@ -2439,7 +2439,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1]).dist(new Tensor([4, 5])).item() // => 5
    */
   dist(x: Tensor, p = 2): Tensor {
-    return reduce.dist(this, x, p);
+    return area("order").dist(this, x, p);
   }
   /**
    * The differences between neighbours along `dim`, `n` times over; `prepend` and `append` are put at the ends first.
@@ -2447,7 +2447,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 4, 9]).diff().tolist() // => [3, 5]
    */
   diff(n = 1, dim = -1, options: DiffOptions<Tensor> = {}): Tensor {
-    return reduce.diff(this, n, dim, options);
+    return area("order").diff(this, n, dim, options);
   }
   /**
    * The area below the samples along `dim`, `dx` apart or at `x`.
@@ -2455,7 +2455,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).trapezoid().item() // => 4
    */
   trapezoid(options: { readonly x?: Tensor; readonly dx?: number; readonly dim?: number } = {}): Tensor {
-    return reduce.trapezoid(this, options);
+    return area("order").trapezoid(this, options);
   }
   /**
    * The running sum along `dim`.
@@ -2642,7 +2642,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).vdot(new Tensor([3, 4])).item() // => 11
    */
   vdot(other: Tensor): Tensor {
-    return linalg.vdot(this, other);
+    return area("linalg").vdot(this, other);
   }
   /**
    * Products summed over the last dims of both; a number multiplies.
@@ -2650,7 +2650,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).inner(new Tensor([1, 1])).tolist() // => [3, 7]
    */
   inner(other: Tensor): Tensor {
-    return linalg.inner(this, other);
+    return area("linalg").inner(this, other);
   }
   /**
    * Every element of one vector times every element of the other.
@@ -2666,7 +2666,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).ger(new Tensor([3, 4])).tolist() // => [[3, 4], [6, 8]]
    */
   ger(vec2: Tensor): Tensor {
-    return linalg.ger(this, vec2);
+    return area("linalg").ger(this, vec2);
   }
   /**
    * `beta * this + alpha * mat1 @ mat2`
@@ -2674,7 +2674,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1]).addmm(new Tensor([[1, 2]]), new Tensor([[3], [4]]), { alpha: 2 }).tolist() // => [[23]]
    */
   addmm(mat1: Tensor, mat2: Tensor, scales: Scales = {}): Tensor {
-    return linalg.addmm(this, mat1, mat2, scales);
+    return area("linalg").addmm(this, mat1, mat2, scales);
   }
   /**
    * `beta * this + alpha * mat @ vec`
@@ -2682,7 +2682,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1]).addmv(new Tensor([[1, 2], [3, 4]]), new Tensor([1, 1])).tolist() // => [4, 8]
    */
   addmv(mat: Tensor, vec: Tensor, scales: Scales = {}): Tensor {
-    return linalg.addmv(this, mat, vec, scales);
+    return area("linalg").addmv(this, mat, vec, scales);
   }
   /**
    * `beta * this + alpha * (the sum of the products of two batches)`
@@ -2690,7 +2690,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1]]).addbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1)).tolist() // => [[7]]
    */
   addbmm(batch1: Tensor, batch2: Tensor, scales: Scales = {}): Tensor {
-    return linalg.addbmm(this, batch1, batch2, scales);
+    return area("linalg").addbmm(this, batch1, batch2, scales);
   }
   /**
    * `beta * this + alpha * (the products of two batches)`
@@ -2698,7 +2698,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1]).baddbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1)).tolist() // => [[[4]], [[4]]]
    */
   baddbmm(batch1: Tensor, batch2: Tensor, scales: Scales = {}): Tensor {
-    return linalg.baddbmm(this, batch1, batch2, scales);
+    return area("linalg").baddbmm(this, batch1, batch2, scales);
   }
   /**
    * `beta * this + alpha * vec1 ⊗ vec2`
@@ -2706,7 +2706,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1]).addr(new Tensor([1, 2]), new Tensor([3, 4])).tolist() // => [[4, 5], [7, 9]]
    */
   addr(vec1: Tensor, vec2: Tensor, scales: Scales = {}): Tensor {
-    return linalg.addr(this, vec1, vec2, scales);
+    return area("linalg").addr(this, vec1, vec2, scales);
   }
   /**
    * Products summed over pairs of dims: the last `dims` of this with the first of the other, or `[dimsOfThis, dimsOfOther]`.
@@ -2714,7 +2714,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).tensordot(new Tensor([[1, 0], [0, 1]]), 2).item() // => 5
    */
   tensordot(other: Tensor, dims: number | readonly [readonly number[], readonly number[]] = 2): Tensor {
-    return linalg.tensordot(this, other, dims);
+    return area("linalg").tensordot(this, other, dims);
   }
   /**
    * The Kronecker product: every element of this times the whole of the other.
@@ -2722,7 +2722,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2]]).kron(new Tensor([[1, 1]])).tolist() // => [[1, 1, 2, 2]]
    */
   kron(other: Tensor): Tensor {
-    return linalg.kron(this, other);
+    return area("linalg").kron(this, other);
   }
   /**
    * The cross product of vectors of three along `dim`.
@@ -2730,7 +2730,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 0, 0]).cross(new Tensor([0, 1, 0])).tolist() // => [0, 0, 1]
    */
   cross(other: Tensor, dim = -1): Tensor {
-    return linalg.cross(this, other, dim);
+    return area("linalg").cross(this, other, dim);
   }
   /**
    * The sum of the diagonal of a matrix.
@@ -2738,7 +2738,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).trace().item() // => 5
    */
   trace(): Tensor {
-    return linalg.trace(this);
+    return area("linalg").trace(this);
   }
   /**
    * This matrix and others multiplied in the order that takes the fewest steps; the first and last may be vectors.
@@ -2746,7 +2746,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2]]).chainMatmul(new Tensor([[1], [1]]), new Tensor([[5]])).tolist() // => [[15]]
    */
   chainMatmul(...others: readonly Tensor[]): Tensor {
-    return linalg.chainMatmul(this, ...others);
+    return area("linalg").chainMatmul(this, ...others);
   }
   /**
    * torch's name for `chainMatmul`, with the tensors in a list.
@@ -2754,7 +2754,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.multiDot([new Tensor([1, 2]), new Tensor([[1], [1]]), new Tensor([5])]).item() // => 15
    */
   static multiDot(tensors: readonly Tensor[]): Tensor {
-    return linalg.multiDot(tensors);
+    return area("linalg").multiDot(tensors);
   }
   /**
    * Sums of products by Einstein's rule: letters name dims, equal letters go together, what is not behind `->` is
@@ -2763,7 +2763,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.einsum("ij,j->i", new Tensor([[1, 2], [3, 4]]), new Tensor([1, 1])).tolist() // => [3, 7]
    */
   static einsum(formula: string, ...operands: readonly Tensor[] | readonly [readonly Tensor[]]): Tensor {
-    return linalg.einsum(formula, ...operands);
+    return area("linalg").einsum(formula, ...operands);
   }
   /**
    * X with `this @ X = b` (or `X @ this = b`, with `left: false`); `b` is a vector or a matrix, or a batch of either. A
@@ -3549,7 +3549,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-1, 2, 9]).relu6().tolist() // => [0, 2, 6]
    */
   relu6(): Tensor {
-    return neural.relu6(this);
+    return area("neural").relu6(this);
   }
   /**
    * relu with a slope for what is negative.
@@ -3565,7 +3565,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-4.0, 2.5]).prelu(new Tensor([0.25])).tolist() // => [-1, 2.5]
    */
   prelu(weight: Tensor): Tensor {
-    return neural.prelu(this, weight);
+    return area("neural").prelu(this, weight);
   }
   /**
    * x below 0 becomes alpha (exp(x) - 1), the rest stays.
@@ -3581,7 +3581,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-Infinity, 2]).celu(2).tolist() // => [-2, 2]
    */
   celu(alpha = 1): Tensor {
-    return neural.celu(this, alpha);
+    return area("neural").celu(this, alpha);
   }
   /**
    * The elu that keeps mean 0 and variance 1 from layer to layer.
@@ -3589,7 +3589,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 1]).selu().tolist() // => [0, 1.0507010221481323]
    */
   selu(): Tensor {
-    return neural.selu(this);
+    return area("neural").selu(this);
   }
   /**
    * x sigmoid(x), also called swish.
@@ -3605,7 +3605,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 20]).mish().tolist() // => [0, 20]
    */
   mish(): Tensor {
-    return neural.mish(this);
+    return area("neural").mish(this);
   }
   /**
    * x times the share of the normal distribution below it; "tanh" is the approximation of the first transformers.
@@ -3637,7 +3637,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0.5, 1.0]).logit().tolist() // => [0, Infinity]
    */
   logit(eps?: number | null): Tensor {
-    return neural.logit(this, eps);
+    return area("neural").logit(this, eps);
   }
   /**
    * x / (1 + |x|)
@@ -3645,7 +3645,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, -3]).softsign().tolist() // => [0.5, -0.75]
    */
   softsign(): Tensor {
-    return neural.softsign(this);
+    return area("neural").softsign(this);
   }
   /**
    * x - tanh(x)
@@ -3653,7 +3653,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 20]).tanhshrink().tolist() // => [0, 19]
    */
   tanhshrink(): Tensor {
-    return neural.tanhshrink(this);
+    return area("neural").tanhshrink(this);
   }
   /**
    * What is within [-lambd, lambd] becomes 0.
@@ -3661,7 +3661,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0.25, -2.5]).hardshrink().tolist() // => [0, -2.5]
    */
   hardshrink(lambd = 0.5): Tensor {
-    return neural.hardshrink(this, lambd);
+    return area("neural").hardshrink(this, lambd);
   }
   /**
    * Everything moves towards 0 by `lambd`, and no further.
@@ -3669,7 +3669,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0.25, -2.5]).softshrink().tolist() // => [0, -2]
    */
   softshrink(lambd = 0.5): Tensor {
-    return neural.softshrink(this, lambd);
+    return area("neural").softshrink(this, lambd);
   }
   /**
    * Not below `minVal` and not above `maxVal`; no gradient flows at the bounds.
@@ -3685,7 +3685,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-4, 0, 4]).hardsigmoid().tolist() // => [0, 0.5, 1]
    */
   hardsigmoid(): Tensor {
-    return neural.hardsigmoid(this);
+    return area("neural").hardsigmoid(this);
   }
   /**
    * x hardsigmoid(x)
@@ -3693,7 +3693,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-4, 0, 4]).hardswish().tolist() // => [0, 0, 4]
    */
   hardswish(): Tensor {
-    return neural.hardswish(this);
+    return area("neural").hardswish(this);
   }
   /**
    * What is not above `threshold` becomes `value`.
@@ -3701,7 +3701,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 5]).threshold(3, -1).tolist() // => [-1, 5]
    */
   threshold(threshold: number, value: number): Tensor {
-    return neural.threshold(this, threshold, value);
+    return area("neural").threshold(this, threshold, value);
   }
   /**
    * Half of `dim`, times the sigmoid of the other half.
@@ -3709,7 +3709,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([3.0, 0.0]).glu().tolist() // => [1.5]
    */
   glu(dim = -1): Tensor {
-    return neural.glu(this, dim);
+    return area("neural").glu(this, dim);
   }
   /**
    * softmax of -x
@@ -3717,7 +3717,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([3, 3]).softmin().tolist() // => [0.5, 0.5]
    */
   softmin(dim = -1, options: Typed = {}): Tensor {
-    return neural.softmin(this, dim, options);
+    return area("neural").softmin(this, dim, options);
   }
   /**
    * 0 below zero, 1 above it, and `values` at zero.
@@ -3725,7 +3725,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-1.5, 0, 2]).heaviside(0.5).tolist() // => [0, 0.5, 1]
    */
   heaviside(values: Tensor | Element): Tensor {
-    return neural.heaviside(this, values);
+    return area("neural").heaviside(this, values);
   }
   /**
    * this + value * a * b
@@ -3733,7 +3733,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1]).addcmul(new Tensor([2, 3]), new Tensor([4, 5]), { value: 2 }).tolist() // => [17, 31]
    */
   addcmul(a: Tensor, b: Tensor, options: { readonly value?: Element } = {}): Tensor {
-    return neural.addcmul(this, a, b, options);
+    return area("neural").addcmul(this, a, b, options);
   }
   /**
    * this + value * a / b
@@ -3741,7 +3741,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1]).addcdiv(new Tensor([8, 9]), new Tensor([4, 3])).tolist() // => [3, 4]
    */
   addcdiv(a: Tensor, b: Tensor, options: { readonly value?: Element } = {}): Tensor {
-    return neural.addcdiv(this, a, b, options);
+    return area("neural").addcdiv(this, a, b, options);
   }
   /**
    * exp(x) / sum(exp(x)) along `dim`, safe for large values.

@@ -1,10 +1,10 @@
-// Reading by index: gather, indexSelect, take, embedding, masks, and `get`, which is x[...] of Python. An
+// Reading by index: gather, indexSelect, embedding, masks, and `get`, which is x[...] of Python. An
 // index is compared with 0, 1, 2 … and what it equals is summed; the compiler turns that sum into one indexed
 // load. Indices beyond the end read 0, since a kernel cannot raise an error.
 
 import { dtypes, encodeArray } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
-import { arraysEqual, prod, range } from "../../helpers.ts";
+import { prod, range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { copyTo } from "../../lazy/placement.ts";
 import { Buffer } from "../../runtime/buffer.ts";
@@ -13,22 +13,19 @@ import { cast, constant, counting, detach, TensorHandle, wrap } from "../core.ts
 import {
   add,
   bitwiseAnd,
-  bitwiseOr,
   broadcastTo,
   div,
   eq,
   gt,
-  le,
   lt,
   mul,
   ne,
   reciprocal,
-  toFloat,
   where,
 } from "../math/arithmetic.ts";
 import { pow } from "../math/elementary.ts";
 import { operandValue } from "../math/promotion.ts";
-import { abs, isnan } from "../math/rounding.ts";
+import { abs } from "../math/rounding.ts";
 import { movedim, nought, ravel, squeeze } from "../movement/arrange.ts";
 import { unbind } from "../movement/join.ts";
 import {
@@ -153,7 +150,12 @@ export function gather(self: Tensor, dim: number, index: Tensor): Tensor {
   requireTensors("gather", { index });
   return gathered(self, dim, index, (i) => i);
 }
-function gathered(self: Tensor, dim: number, index: Tensor, map: (i: Tensor, n: number) => Tensor): Tensor {
+export function gathered(
+  self: Tensor,
+  dim: number,
+  index: Tensor,
+  map: (i: Tensor, n: number) => Tensor,
+): Tensor {
   indexed("gather", index);
   if (index.size === 0) return nothing(self, index.shape);
   if (self.ndim === 0 || index.ndim === 0) {
@@ -183,20 +185,11 @@ function gathered(self: Tensor, dim: number, index: Tensor, map: (i: Tensor, n: 
     at + 1,
   );
 }
-function misfit(self: Tensor, method: string, dim: number, index: Tensor): ShapeError {
+export function misfit(self: Tensor, method: string, dim: number, index: Tensor): ShapeError {
   return new ShapeError(
     `${method}: an index of shape ${showShape(index.shape)} does not fit ${showShape(self.shape)}; ` +
       `it needs as many dims, and but for dim ${dim} sizes no larger`,
   );
-}
-export function takeAlongDim(self: Tensor, index: Tensor, dim?: number): Tensor {
-  requireTensors("takeAlongDim", { index });
-  if (dim === undefined) return gathered(ravel(self), 0, ravel(index), (i, n) => fromEnd(i, n));
-  const at = axisOf(self, "takeAlongDim", dim);
-  if (index.ndim !== self.ndim) throw misfit(self, "takeAlongDim", dim, index);
-  const common = self.shape.map((s, d) => (s === 1 ? (index.shape[d] as number) : s));
-  const x = expand(self, common.with(at, self.shape[at] as number));
-  return gathered(x, at, expand(index, common.with(at, index.shape[at] as number)), (i, n) => fromEnd(i, n));
 }
 export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
   requireTensors("indexSelect", { index });
@@ -208,10 +201,6 @@ export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
   }
   if (self.ndim === 0) return reshape(indexSelect(reshape(self, 1), dim, reshape(index, 1)), []);
   return pick(self, axisOf(self, "indexSelect", dim), [reshape(index, -1)]);
-}
-export function take(self: Tensor, index: Tensor): Tensor {
-  requireTensors("take", { index });
-  return pick(ravel(self), 0, [indexed("take", index)], (i, n) => fromEnd(i, n));
 }
 export function embedding(self: Tensor, weight: Tensor, options: EmbeddingOptions = {}): Tensor {
   requireTensors("embedding", { weight });
@@ -398,45 +387,6 @@ export function oneHot(self: Tensor, numClasses: number): Tensor {
   const full = [...self.shape, numClasses];
   return cast(eq(expand(unsqueeze(self, -1), full), expand(counting(self, numClasses), full)), dtypes.int32);
 }
-export function searchsorted(
-  self: Tensor,
-  values: Tensor | number,
-  { right, side, sorter }: SearchOptions<Tensor> = {},
-): Tensor {
-  if (typeof values === "number") {
-    const wanted = wrap(LazyBuffer.constant(self.device, [], toFloat(self.dtype), values));
-    return searchsorted(self, wanted, { right, side, sorter });
-  }
-  if (side !== undefined && side !== "left" && side !== "right") {
-    throw new ArgumentError(`searchsorted: side is ${side}, expected "left" or "right"`);
-  }
-  if (right === true && side === "left") {
-    throw new ArgumentError('searchsorted: right and side "left" contradict each other; give one of them');
-  }
-  if (sorter !== undefined) return searchsorted(takeAlongDim(self, sorter, -1), values, { right, side });
-  if (
-    self.ndim === 0 ||
-    (self.ndim > 1 && !arraysEqual(self.shape.slice(0, -1), values.shape.slice(0, -1)))
-  ) {
-    throw new ShapeError(
-      `searchsorted: values ${showShape(values.shape)} do not fit the sorted ${showShape(self.shape)}; it is a vector, or all dims but the last agree`,
-    );
-  }
-  const full = [...values.shape, self.shape.at(-1) as number];
-  const x = expand(self.ndim === 1 || values.ndim === 0 ? self : unsqueeze(self, -2), full);
-  const v = expand(unsqueeze(values, -1), full);
-  const before = right === true || side === "right" ? le(x, v) : lt(x, v);
-  return sum(cast(bitwiseOr(before, isnan(v)), dtypes.int32), -1); // NaN comes last
-}
-export function bucketize(
-  self: Tensor,
-  boundaries: Tensor,
-  options: { readonly right?: boolean } = {},
-): Tensor {
-  requireTensors("bucketize", { boundaries });
-  return searchsorted(boundaries, self, options);
-}
-
 /** The elements of a dim between the first and the last that are kept. */
 export const span = ({ start, count, step }: Cut): Interval => {
   if (count === 0) return [0, 0];

@@ -26,8 +26,9 @@ import {
 } from "../math/arithmetic.ts";
 import { rsqrt } from "../math/elementary.ts";
 import { abs } from "../math/rounding.ts";
-import { diagonal, pad, tril, triu } from "../movement/arrange.ts";
+import { pad, tril, triu } from "../movement/arrange.ts";
 import { cat, narrow } from "../movement/join.ts";
+import { diagonal } from "../movement/rearrange.ts";
 import { expand, flip, reshape, transpose, unsqueeze } from "../movement/views.ts";
 import { max, sum } from "../reduce/reduce.ts";
 import type { Tensor } from "../tensor.ts";

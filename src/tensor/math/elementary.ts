@@ -1,11 +1,11 @@
-// Powers, exponentials, logarithms, sine and cosine and their hyperbolic kin. The inverse and the special
-// functions are in special.ts, activations in neural/activations.ts.
+// Powers, exponentials, logarithms, sine and cosine. The rarer ones are in further.ts, the inverse and the
+// special functions in special.ts, activations in neural/.
 
-import { type DType, dtypes } from "../../dtype.ts";
+import type { DType } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Element } from "../core.ts";
-import { cast, TensorHandle, wrap } from "../core.ts";
+import { cast, wrap } from "../core.ts";
 import type { Tensor } from "../tensor.ts";
 import {
   add,
@@ -18,13 +18,10 @@ import {
   exp,
   exp2,
   ge,
-  le,
   log,
   log2,
   logicalNot,
   lt,
-  maximum,
-  minimum,
   mul,
   ne,
   neg,
@@ -32,13 +29,12 @@ import {
   reciprocal,
   sqrt,
   sub,
-  toFloat,
   trunc,
   unary,
   where,
   zero,
 } from "./arithmetic.ts";
-import { abs, copysign, isinf, isnan, nanToNum, rsub, signbit } from "./rounding.ts";
+import { abs, copysign, rsub, signbit } from "./rounding.ts";
 
 /** pi in three parts; multiples of the first two up to 2^12 are exact in float32. */
 const PI_PARTS = (() => {
@@ -122,10 +118,6 @@ function power(self: Tensor, y: Tensor): Tensor {
   const root = bitwiseAnd(bitwiseAnd(lt(self, 0), ne(self, -Infinity)), logicalNot(whole));
   return where(eq(y, 0), 1, where(root, NaN, signed));
 }
-export function floatPower(self: Tensor, x: Tensor | Element): Tensor {
-  const exponent = x instanceof TensorHandle ? cast(x, dtypes.float64) : x;
-  return pow(cast(self, dtypes.float64), exponent);
-}
 export function rsqrt(self: Tensor): Tensor {
   return unary(
     self,
@@ -133,23 +125,6 @@ export function rsqrt(self: Tensor): Tensor {
     (x, out) => mul(mul(out, reciprocal(x)), -0.5),
   );
 }
-export function hypot(self: Tensor, x: Tensor | Element): Tensor {
-  return binary(
-    self,
-    "hypot",
-    x,
-    (a, b) => {
-      const [big, small] = [maximum(abs(a), abs(b)), minimum(abs(a), abs(b))];
-      const ratio = where(eq(big, 0), 0, div(small, big));
-      const long = mul(big, sqrt(add(mul(ratio, ratio), 1)));
-      const infinite = bitwiseOr(isinf(a), isinf(b));
-      return where(infinite, Infinity, long);
-    },
-    (g, out, a, b) => [mul(g, div(a, out)), mul(g, div(b, out))],
-    toFloat,
-  );
-}
-
 // ---- exponentials and logarithms ----
 
 export function expm1(self: Tensor): Tensor {
@@ -186,48 +161,6 @@ export function log10(self: Tensor): Tensor {
     (x) => reciprocal(mul(x, Math.LN10)),
   );
 }
-export function logaddexp(self: Tensor, x: Tensor | Element): Tensor {
-  return binary(
-    self,
-    "logaddexp",
-    x,
-    (a, b) => logadd(a, b, (gap) => log1p(exp(gap))),
-    (g, _, a, b) => [mul(g, sigmoid(sub(a, b))), mul(g, sigmoid(sub(b, a)))],
-    toFloat,
-  );
-}
-export function logaddexp2(self: Tensor, x: Tensor | Element): Tensor {
-  return binary(
-    self,
-    "logaddexp2",
-    x,
-    (a, b) => logadd(a, b, (gap) => mul(log1p(exp2(gap)), Math.LOG2E)),
-    (g, _, a, b) => {
-      const share = sigmoid(mul(sub(a, b), Math.LN2));
-      return [mul(g, share), mul(g, rsub(share, 1))];
-    },
-    toFloat,
-  );
-}
-function logadd(self: Tensor, b: Tensor, extra: (gap: Tensor) => Tensor): Tensor {
-  const most = maximum(self, b);
-  const gap = neg(abs(sub(self, b)));
-  // equal infinities have no difference
-  return add(most, where(eq(self, b), extra(nanToNum(sub(most, most))), extra(gap)));
-}
-export function xlogy(self: Tensor, x: Tensor | Element): Tensor {
-  return binary(
-    self,
-    "xlogy",
-    x,
-    (a, b) => where(bitwiseAnd(eq(a, 0), logicalNot(isnan(b))), 0, mul(a, log(b))),
-    (g, _, a, b) => {
-      const none = bitwiseAnd(eq(a, 0), le(b, 0));
-      return [where(none, 0, xlogy(g, where(none, 1, b))), mul(g, div(a, b))];
-    },
-    toFloat,
-  );
-}
 export function sigmoid(self: Tensor): Tensor {
   return unary(
     self,
@@ -236,7 +169,7 @@ export function sigmoid(self: Tensor): Tensor {
   );
 }
 
-// ---- sine and cosine, and their hyperbolic kin ----
+// ---- sine and cosine ----
 
 export function sin(self: Tensor): Tensor {
   return unary(
@@ -269,39 +202,6 @@ export function tan(self: Tensor): Tensor {
     (_, out) => add(mul(out, out), 1),
   );
 }
-export function sinc(self: Tensor): Tensor {
-  return unary(
-    self,
-    (x) => {
-      const angle = mul(x, Math.PI);
-      return where(eq(x, 0), 1, div(sin(angle), where(eq(x, 0), 1, angle)));
-    },
-    (x, out) => where(eq(x, 0), 0, div(sub(cos(mul(x, Math.PI)), out), where(eq(x, 0), 1, x))),
-  );
-}
-export function sinh(self: Tensor): Tensor {
-  return unary(
-    self,
-    (x) => {
-      const size = abs(x);
-      const e = exp(sub(size, Math.LN2)); // half of exp(|x|), which may itself be too large
-      const t = expm1(minimum(size, 1));
-      const far = sub(e, mul(reciprocal(e), 0.25));
-      return copysign(where(lt(size, 1), mul(add(t, div(t, add(t, 1))), 0.5), far), x);
-    },
-    (x) => cosh(x),
-  );
-}
-export function cosh(self: Tensor): Tensor {
-  return unary(
-    self,
-    (x) => {
-      const e = exp(sub(abs(x), Math.LN2));
-      return add(e, mul(reciprocal(e), 0.25));
-    },
-    (x) => sinh(x),
-  );
-}
 export function tanh(self: Tensor): Tensor {
   return unary(
     self,
@@ -311,10 +211,4 @@ export function tanh(self: Tensor): Tensor {
     },
     (_, out) => rsub(mul(out, out), 1),
   );
-}
-export function deg2rad(self: Tensor): Tensor {
-  return mul(cast(self, toFloat(self.dtype)), Math.PI / 180);
-}
-export function rad2deg(self: Tensor): Tensor {
-  return mul(cast(self, toFloat(self.dtype)), 180 / Math.PI);
 }

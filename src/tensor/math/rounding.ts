@@ -2,11 +2,9 @@
 
 import { bounds, type DType, type DTypeLike, dtypes, toDType } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
-import { range } from "../../helpers.ts";
-import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import type { Element } from "../core.ts";
 import { bitcast, cast, detach, TensorHandle, wrap } from "../core.ts";
-import { expand, requireTensors, reshape } from "../movement/views.ts";
+import { expand } from "../movement/views.ts";
 import { turned } from "../reduce/reduce.ts";
 import type { Tensor } from "../tensor.ts";
 import {
@@ -21,7 +19,6 @@ import {
   gt,
   le,
   logicalNot,
-  lshift,
   lt,
   maximum,
   minimum,
@@ -30,7 +27,6 @@ import {
   neg,
   notBool,
   operands,
-  rshift,
   type Scaled,
   steps,
   sub,
@@ -65,15 +61,9 @@ export function sign(self: Tensor): Tensor {
   const of = (x: Tensor) => sub(cast(gt(x, 0), x.dtype), cast(lt(x, 0), x.dtype));
   return self.dtype.isFloat ? steps(self, of) : of(self);
 }
-export function sgn(self: Tensor): Tensor {
-  return sign(self);
-}
 export function positive(self: Tensor): Tensor {
   notBool("positive")(self.dtype);
   return self;
-}
-export function angle(self: Tensor): Tensor {
-  return steps(cast(self, toFloat(self.dtype)), (x) => where(lt(x, 0), Math.PI, where(isnan(x), x, 0)));
 }
 export function signbit(self: Tensor): Tensor {
   return self.dtype.isFloat ? lt(bitcast(self, bitsOf(self.dtype)), 0) : lt(self, 0);
@@ -108,10 +98,6 @@ export function round(self: Tensor, decimals = 0): Tensor {
     const away = bitwiseOr(gt(rest, 0.5), bitwiseAnd(eq(rest, 0.5), odd));
     return where(away, where(lt(x, 0), sub(t, 1), add(t, 1)), t);
   });
-}
-export function frac(self: Tensor): Tensor {
-  if (!self.dtype.isFloat) throw new DTypeError(`frac: takes floats, got ${self.dtype.name}; cast first`);
-  return sub(self, trunc(self));
 }
 export function clamp(self: Tensor, min?: Tensor | Element | null, max?: Tensor | Element | null): Tensor {
   const low = min ?? undefined;
@@ -148,20 +134,6 @@ export function clampMax(self: Tensor, max: Tensor | Element): Tensor {
     (g, _, x, hi) => [where(le(x, hi), g, 0), where(gt(x, hi), g, 0)],
   );
 }
-export function fmax(self: Tensor, x: Tensor | Element): Tensor {
-  const [a, b] = operands(self, "fmax", [x]) as [Tensor, Tensor];
-  return where(bitwiseOr(ge(a, b), isnan(b)), a, b);
-}
-export function fmin(self: Tensor, x: Tensor | Element): Tensor {
-  const [a, b] = operands(self, "fmin", [x]) as [Tensor, Tensor];
-  return where(bitwiseOr(le(a, b), isnan(b)), a, b);
-}
-export function lerp(self: Tensor, end: Tensor | Element, weight: Tensor | Element): Tensor {
-  const [a, b, w] = operands(self, "lerp", [end, weight], toFloat) as [Tensor, Tensor, Tensor];
-  const way = sub(b, a);
-  // from the nearer end, so that weights 0 and 1 are exact
-  return where(lt(abs(w), 0.5), add(a, mul(w, way)), sub(b, mul(way, rsub(w, 1))));
-}
 export function nanToNum(self: Tensor, nan = 0, posinf?: number | null, neginf?: number | null): Tensor {
   if (!self.dtype.isFloat) return self;
   const most = largest(self.dtype);
@@ -177,46 +149,8 @@ export function isnan(self: Tensor): Tensor {
 export function isinf(self: Tensor): Tensor {
   return self.dtype.isFloat ? eq(abs(self), Infinity) : ne(self, self);
 }
-export function isposinf(self: Tensor): Tensor {
-  return self.dtype.isFloat ? eq(self, Infinity) : ne(self, self);
-}
-export function isneginf(self: Tensor): Tensor {
-  return self.dtype.isFloat ? eq(self, -Infinity) : ne(self, self);
-}
-export function isreal(self: Tensor): Tensor {
-  return wrap(self.lazydata.const(1, dtypes.bool));
-}
 export function isfinite(self: Tensor): Tensor {
   return self.dtype.isFloat ? lt(abs(self), Infinity) : eq(self, self);
-}
-export function isclose(
-  self: Tensor,
-  x: Tensor,
-  { rtol = 1e-5, atol = 1e-8, equalNan = false }: Closeness = {},
-): Tensor {
-  requireTensors("isclose", { x });
-  if (rtol < 0 || atol < 0) {
-    throw new ArgumentError(`isclose: rtol ${rtol} and atol ${atol} must not be negative`);
-  }
-  const [a, b] = operands(detach(self), "isclose", [detach(x)]) as [Tensor, Tensor];
-  const same = eq(a, b);
-  const either = equalNan ? bitwiseOr(same, bitwiseAnd(isnan(a), isnan(b))) : same;
-  const float = toFloat(a.dtype);
-  const gap = a.dtype.kind === "bool" ? sub(cast(a, float), cast(b, float)) : cast(sub(a, b), float);
-  const near = le(abs(gap), add(mul(abs(cast(b, float)), rtol), atol));
-  return bitwiseOr(either, bitwiseAnd(bitwiseAnd(isfinite(gap), near), isfinite(b)));
-}
-export function allclose(self: Tensor, x: Tensor, closeness: Closeness = {}): Tensor {
-  requireTensors("allclose", { x });
-  const apart = logicalNot(isclose(self, x, closeness));
-  return logicalNot(reshape(wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim))), []));
-}
-export function equal(self: Tensor, x: Tensor): Tensor {
-  requireTensors("equal", { x });
-  const same = self.shape.join() === x.shape.join();
-  if (!same) return wrap(LazyBuffer.constant(self.device, [], dtypes.bool, 0));
-  const apart = ne(self, x);
-  return logicalNot(reshape(wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim))), []));
 }
 export function logicalAnd(self: Tensor, x: Tensor | Element): Tensor {
   return truths(self, "logicalAnd", x, (a, b) => bitwiseAnd(a, b));
@@ -241,24 +175,6 @@ export function bitwiseNot(self: Tensor): Tensor {
   if (self.dtype.isInt) return turned(self);
   throw new DTypeError(`bitwiseNot: takes integers or bools, got ${self.dtype.name}; cast first`);
 }
-export function bitwiseLeftShift(self: Tensor, x: Tensor | Element): Tensor {
-  const [a, b] = shift(self, "bitwiseLeftShift", x);
-  return where(shiftable(a, b), lshift(a, b), 0);
-}
-export function bitwiseRightShift(self: Tensor, x: Tensor | Element): Tensor {
-  const [a, b] = shift(self, "bitwiseRightShift", x);
-  const gone = a.dtype.kind === "int" ? rshift(a, a.dtype.bits - 1) : 0;
-  return where(shiftable(a, b), rshift(a, b), gone);
-}
-function shift(self: Tensor, method: string, x: Tensor | Element): [Tensor, Tensor] {
-  const [a, b] = operands(self, method, [x]) as [Tensor, Tensor];
-  if (a.dtype.isInt) return [a, b];
-  throw new DTypeError(`${method}: takes integers, got ${a.dtype.name}; cast first`);
-}
-function shiftable(self: Tensor, by: Tensor): Tensor {
-  return bitwiseAnd(ge(by, 0), lt(by, self.dtype.bits));
-}
-
 // ---- tensors like this one ----
 
 export function fill(self: Tensor, value: Tensor | Element): Tensor {

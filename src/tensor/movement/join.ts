@@ -1,4 +1,4 @@
-// Putting tensors together (cat, stack and their relatives) and taking them apart (split, chunk, unbind).
+// Putting tensors together (cat, stack; their relatives are in rearrange.ts) and taking them apart (split, chunk, unbind).
 // Parts are views and cost nothing; a join is one kernel.
 
 import { promote } from "../../dtype.ts";
@@ -9,17 +9,7 @@ import { add, type Sint } from "../../shape/symbolic.ts";
 import { cast, TensorHandle, wrap } from "../core.ts";
 import { describe, showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
-import {
-  axisOf,
-  expand,
-  flatten,
-  padConstant,
-  requireTensors,
-  reshape,
-  shrink,
-  transpose,
-  unsqueeze,
-} from "./views.ts";
+import { axisOf, requireTensors, reshape, shrink, unsqueeze } from "./views.ts";
 
 // ---- together ----
 
@@ -77,92 +67,6 @@ export function stackAll(tensors: readonly Tensor[], dim = 0): Tensor {
   const [first, ...rest] = some("stack", tensors);
   return stack(first, rest, dim);
 }
-export function hstack(tensors: readonly Tensor[]): Tensor {
-  const parts = some("hstack", tensors).map((t) => atLeast(t, 1));
-  return catAll(parts, (parts[0] as Tensor).ndim === 1 ? 0 : 1);
-}
-export function vstack(tensors: readonly Tensor[]): Tensor {
-  return catAll(
-    some("vstack", tensors).map((t) => atLeast(t, 2)),
-    0,
-  );
-}
-export function dstack(tensors: readonly Tensor[]): Tensor {
-  return catAll(
-    some("dstack", tensors).map((t) => atLeast(t, 3)),
-    2,
-  );
-}
-export function columnStack(tensors: readonly Tensor[]): Tensor {
-  const columns = some("columnStack", tensors).map((t) => (t.ndim < 2 ? reshape(t, t.size, 1) : t));
-  return catAll(columns, 1);
-}
-export function blockDiag(tensors: readonly Tensor[]): Tensor {
-  const blocks = some("blockDiag", tensors).map((t) => atLeast(t, 2));
-  const odd = blocks.find((b) => b.ndim > 2);
-  if (odd !== undefined) {
-    throw new ShapeError(
-      `blockDiag: shape ${showShape(odd.shape)} is not a matrix; give tensors of at most 2 dims`,
-    );
-  }
-  const width = blocks.reduce((n, b) => n + (b.shape[1] as number), 0);
-  let left = 0;
-  const rows = blocks.map((b) => {
-    const w = b.shape[1] as number;
-    const row = padConstant(b, [null, [left, width - left - w]]);
-    left += w;
-    return row;
-  });
-  return catAll(rows, 0);
-}
-export function block(blocks: readonly (readonly Tensor[])[]): Tensor {
-  const rows = blocks.map((row) => {
-    const parts = some("block", row).map((t) => atLeast(t, 2));
-    return catAll(parts, -1);
-  });
-  return catAll(rows, -2);
-}
-export function meshgrid(tensors: readonly Tensor[], indexing: "ij" | "xy" = "ij"): Tensor[] {
-  const list = some("meshgrid", tensors);
-  const odd = list.find((t) => t.ndim > 1);
-  if (odd !== undefined) {
-    throw new ShapeError(`meshgrid: shape ${showShape(odd.shape)} is not a vector; flatten it first`);
-  }
-  if (indexing === "xy" && list.length > 1) {
-    return meshgrid(list).map((g) => transpose(g, 0, 1));
-  }
-  const sizes = list.map((t) => t.size);
-  return list.map((t, i) =>
-    expand(
-      reshape(
-        t,
-        sizes.map((n, d) => (d === i ? n : 1)),
-      ),
-      sizes,
-    ),
-  );
-}
-export function cartesianProd(tensors: readonly Tensor[]): Tensor {
-  const [only, ...more] = some("cartesianProd", tensors);
-  if (more.length === 0) return only;
-  return stackAll(
-    meshgrid(tensors).map((g) => flatten(g)),
-    1,
-  );
-}
-/** With dims of size 1 added until there are `n`, as the stacks want them. */
-export function atLeast(self: Tensor, n: 1 | 2 | 3): Tensor {
-  if (self.ndim >= n) return self;
-  if (self.ndim === 0)
-    return reshape(
-      self,
-      range(n).map(() => 1),
-    );
-  const { shape } = self.lazydata;
-  if (self.ndim === 1) return n === 2 ? reshape(self, [1, ...shape]) : reshape(self, [1, ...shape, 1]);
-  return reshape(self, [...shape, 1]);
-}
-
 // ---- apart ----
 
 export function split(self: Tensor, size: number | readonly number[], dim = 0): Tensor[] {
@@ -199,27 +103,6 @@ export function chunk(self: Tensor, chunks: number, dim = 0): Tensor[] {
   const n = self.shape[axisOf(self, "chunk", dim)] as number;
   if (n === 0) return range(chunks).map(() => self);
   return split(self, Math.ceil(n / chunks), dim);
-}
-export function tensorSplit(self: Tensor, indicesOrSections: number | readonly number[], dim = 0): Tensor[] {
-  const at = axisOf(self, "tensorSplit", dim);
-  const n = self.shape[at] as number;
-  if (typeof indicesOrSections === "number") {
-    const k = indicesOrSections;
-    if (!Number.isInteger(k) || k < 1) {
-      throw new ArgumentError(`tensorSplit: got ${k} sections, expected an integer from 1 up`);
-    }
-    return splitWithSizes(
-      self,
-      range(k).map((i) => Math.floor(n / k) + (i < n % k ? 1 : 0)),
-      at,
-    );
-  }
-  const inside = (i: number) => Math.min(n, Math.max(0, i < 0 ? i + n : i));
-  const cuts = [0, ...indicesOrSections.map(inside), n];
-  return range(cuts.length - 1).map((i) => {
-    const [lo, hi] = [cuts[i] as number, cuts[i + 1] as number];
-    return between(self, at, lo, Math.max(lo, hi));
-  });
 }
 export function unbind(self: Tensor, dim = 0): Tensor[] {
   const at = axisOf(self, "unbind", dim);

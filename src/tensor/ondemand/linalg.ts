@@ -1,4 +1,4 @@
-// gradloom/linalg: the methods of Tensor for solving, factorizations, norms of matrices.
+// gradloom/linalg: the methods of Tensor for einsum, solving, factorizations, norms of matrices.
 
 import { install } from "../areas.ts";
 import * as functions from "../linalg/ondemand.ts";

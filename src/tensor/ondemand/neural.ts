@@ -1,6 +1,6 @@
-// gradloom/neural: the methods of Tensor for normalisation and attention.
+// gradloom/neural: the methods of Tensor for normalisation, attention and rarer activations.
 
 import { install } from "../areas.ts";
-import * as functions from "../neural/layers.ts";
+import * as functions from "../neural/ondemand.ts";
 
 install("neural", functions);

@@ -1,5 +1,5 @@
-// Random tensors: even, normal and integer ones, first weights of networks, samples, dropout. The bits come
-// from threefry.ts; here they become numbers. A draw is one kernel.
+// Random tensors: even, normal and integer ones, first weights of networks, dropout. The bits come from
+// threefry.ts; here they become numbers. A draw is one kernel. distributions.ts has the rarer ones.
 
 import { type DType, dtypes, SMALL_FLOATS, toDType } from "../../dtype.ts";
 import { CacheCollector } from "../../engine/jit/collector.ts";
@@ -27,10 +27,8 @@ import {
   bitwiseAnd,
   bitwiseOr,
   bitwiseXor,
-  div,
   fmod,
   ge,
-  gt,
   le,
   log,
   lshift,
@@ -45,7 +43,6 @@ import {
 import { cos } from "../math/elementary.ts";
 import { narrow } from "../movement/join.ts";
 import { expand, reshape, shrink, unsqueeze } from "../movement/views.ts";
-import { argsort } from "../reduce/order.ts";
 import { sum } from "../reduce/reduce.ts";
 import { cumsum } from "../reduce/scan.ts";
 import { showShape } from "../show.ts";
@@ -110,13 +107,13 @@ function unitOf([x, y]: Pair<Tensor>, dtype: DType): Tensor {
   const fraction = lshift(rshift(x, 32 - bits), 23 - bits);
   return cast(sub(bitcast(bitwiseOr(fraction, 0x3f800000), dtypes.float32), 1), dtype);
 }
-function uniformLike(self: Tensor, shape: Shape, dtype: DType): Tensor {
+export function uniformLike(self: Tensor, shape: Shape, dtype: DType): Tensor {
   const n = prod(shape as readonly number[]);
   if (n === 0) return constant(self, shape, dtype, 0);
   return reshape(unitOf(randomWords(self, n), dtype), shape);
 }
 /** Box-Muller: one word gives the radius, the other the angle. */
-function normalLike(self: Tensor, shape: Shape, dtype: DType): Tensor {
+export function normalLike(self: Tensor, shape: Shape, dtype: DType): Tensor {
   const n = prod(shape as readonly number[]);
   if (n === 0) return constant(self, shape, dtype, 0);
   const [x, y] = randomWords(self, n);
@@ -125,7 +122,7 @@ function normalLike(self: Tensor, shape: Shape, dtype: DType): Tensor {
   return reshape(cast(mul(radius, cos(mul(unitOf([y, y], work), 2 * Math.PI))), dtype), shape);
 }
 /** Integers from `low` up to below `high`. */
-function integers(self: Tensor, shape: Shape, low: number, high: number, dtype: DType): Tensor {
+export function integers(self: Tensor, shape: Shape, low: number, high: number, dtype: DType): Tensor {
   const n = prod(shape as readonly number[]);
   if (n === 0) return constant(self, shape, dtype, 0);
   const [x, y] = randomWords(self, n);
@@ -191,14 +188,6 @@ export function normal(
   const z = normalLike(base, checkShape("normal", sizes), dtype);
   return leaf(cast(detach(add(mul(z, std), mean)), dtype), options);
 }
-export function randperm(n: number, options: TensorOptions = {}): Tensor {
-  const dtype = toDType(options.dtype ?? dtypes.int32);
-  checkShape("randperm", [n]);
-  const base = origin(options);
-  if (n < 2) return leaf(cast(counting(base, n), dtype), options);
-  return leaf(cast(argsort(randomWords(base, n)[0]), dtype), options);
-}
-
 // ---- like another tensor ----
 
 export function randLike(self: Tensor, options: TensorOptions = {}): Tensor {
@@ -209,18 +198,11 @@ export function randnLike(self: Tensor, options: TensorOptions = {}): Tensor {
   const dtype = floatOption("randnLike", { dtype: self.dtype, ...options });
   return leaf(like(self, normalLike(atOf(self, options), self.lazydata.shape, dtype), options), options);
 }
-export function randintLike(self: Tensor, low: number, high: number, options: TensorOptions = {}): Tensor {
-  const dtype = toDType(options.dtype ?? self.dtype);
-  checkRange(low, high, dtype);
-  const made = integers(atOf(self, options), self.lazydata.shape, low, high, dtype);
-  return leaf(like(self, made, options), options);
-}
-
 /** A draw on this tensor's devices, cut as this tensor is: the numbers are those of one device. */
-function like(self: Tensor, made: Tensor, options: TensorOptions): Tensor {
+export function like(self: Tensor, made: Tensor, options: TensorOptions): Tensor {
   return options.device === undefined ? placedLike(made, self) : made;
 }
-function atOf(self: Tensor, options: TensorOptions): Tensor {
+export function atOf(self: Tensor, options: TensorOptions): Tensor {
   const device = options.device ?? self.device;
   return wrap(onEach(device, (d) => LazyBuffer.constant(d, [], dtypes.int32, 0)));
 }
@@ -232,47 +214,14 @@ export function kaimingUniform(shape: Shape, options: InitOptions = {}): Tensor 
   const unit = uniformLike(origin(options), shape, floatOption("kaimingUniform", options));
   return leaf(scaled(unit, -bound, bound), options);
 }
-export function kaimingNormal(shape: Shape, options: InitOptions = {}): Tensor {
-  const std = kaimingStd("kaimingNormal", shape, options);
-  const unit = normalLike(origin(options), shape, floatOption("kaimingNormal", options));
-  return leaf(mul(unit, std), options);
-}
-export function glorotUniform(shape: Shape, options: TensorOptions = {}): Tensor {
-  const bound = Math.sqrt(6 / (fan("glorotUniform", shape, "fanIn") + fan("glorotUniform", shape, "fanOut")));
-  const unit = uniformLike(origin(options), shape, floatOption("glorotUniform", options));
-  return leaf(scaled(unit, -bound, bound), options);
-}
 export function scaledUniform(shape: Shape, options: TensorOptions = {}): Tensor {
   const bound = prod(checkShape("scaledUniform", shape) as readonly number[]) ** -0.5;
   const unit = uniformLike(origin(options), shape, floatOption("scaledUniform", options));
   return leaf(scaled(unit, -bound, bound), options);
 }
 
-// ---- samples of given probabilities ----
-
-export function bernoulli(self: Tensor, p?: number): Tensor {
-  const work = self.dtype.isFloat ? self.dtype : dtypes.float32;
-  const chance = uniformLike(atOf(self, {}), self.lazydata.shape, work);
-  return cast(lt(chance, p ?? cast(detach(self), work)), self.dtype);
-}
-export function multinomial(self: Tensor, numSamples = 1, replacement = false): Tensor {
-  if (self.ndim < 1 || self.ndim > 2) {
-    throw new ShapeError(
-      `multinomial: shape ${showShape(self.shape)} is neither a vector nor a matrix of weights`,
-    );
-  }
-  const places = self.shape.at(-1) as number;
-  if (!Number.isInteger(numSamples) || numSamples < 1 || (!replacement && numSamples > places)) {
-    throw new ArgumentError(
-      `multinomial: cannot draw ${numSamples} of ${places} places${replacement ? "" : " without replacement"}; ` +
-        `expected 1 ${replacement ? "or more" : `to ${places}`}`,
-    );
-  }
-  const weights = cast(detach(self), self.dtype === dtypes.float64 ? self.dtype : dtypes.float32);
-  return replacement ? drawn(weights, numSamples) : raced(weights, numSamples);
-}
 /** Where the running sum of the weights passes a random part of their total. */
-function drawn(self: Tensor, numSamples: number): Tensor {
+export function drawn(self: Tensor, numSamples: number): Tensor {
   const lead = self.lazydata.shape.slice(0, -1);
   const places = self.shape.at(-1) as number;
   const running = contiguous(cumsum(self, -1));
@@ -285,12 +234,6 @@ function drawn(self: Tensor, numSamples: number): Tensor {
   const passed = bitwiseAnd(le(unsqueeze(running, -2), point), lt(unsqueeze(running, -2), total));
   return sum(cast(passed, dtypes.int32), -1);
 }
-/** Every place arrives after an exponential time of its rate; the first ones are the sample. */
-function raced(self: Tensor, numSamples: number): Tensor {
-  const waits = neg(log(add(neg(uniformLike(atOf(self, {}), self.lazydata.shape, self.dtype)), 1)));
-  const arrivals = where(gt(self, 0), div(waits, self), Infinity);
-  return cast(narrow(argsort(arrivals, -1), -1, 0, numSamples), dtypes.int32);
-}
 export function dropout(self: Tensor, p = 0.5, training = mode.training): Tensor {
   if (!(p >= 0 && p <= 1)) {
     throw new ArgumentError(`dropout: p is ${p}, expected a probability from 0 to 1`);
@@ -301,16 +244,16 @@ export function dropout(self: Tensor, p = 0.5, training = mode.training): Tensor
 }
 
 /** A tensor of the class and place that a static method was asked for: what draws are made on. */
-function origin(options: TensorOptions): Tensor {
+export function origin(options: TensorOptions): Tensor {
   const device = options.device ?? Device.DEFAULT;
   return make(onEach(device, (d) => LazyBuffer.constant(d, [], dtypes.int32, 0)));
 }
 
-function scaled(unit: Tensor, low: number, high: number): Tensor {
+export function scaled(unit: Tensor, low: number, high: number): Tensor {
   return add(mul(unit, high - low), low);
 }
 
-function floatOption(method: string, options: TensorOptions): DType {
+export function floatOption(method: string, options: TensorOptions): DType {
   const dtype = toDType(options.dtype ?? dtypes.float32);
   if (dtype.isFloat) return dtype;
   throw new DTypeError(
@@ -318,7 +261,7 @@ function floatOption(method: string, options: TensorOptions): DType {
   );
 }
 
-function checkRange(low: number, high: number, dtype: DType): void {
+export function checkRange(low: number, high: number, dtype: DType): void {
   if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high) {
     throw new ArgumentError(
       `randint: from ${low} to below ${high} there is no integer; expected integers, low < high`,
@@ -332,7 +275,7 @@ function checkRange(low: number, high: number, dtype: DType): void {
 }
 
 /** How many inputs an output has (fanIn), or outputs an input; dims after the second are a window. */
-function fan(method: string, shape: Shape, mode: "fanIn" | "fanOut"): number {
+export function fan(method: string, shape: Shape, mode: "fanIn" | "fanOut"): number {
   const [out, inputs, ...window] = checkShape(method, shape) as readonly number[];
   if (out === undefined || inputs === undefined) {
     throw new ShapeError(
@@ -341,5 +284,5 @@ function fan(method: string, shape: Shape, mode: "fanIn" | "fanOut"): number {
   }
   return (mode === "fanIn" ? inputs : out) * prod(window);
 }
-const kaimingStd = (method: string, shape: Shape, { a = 0, mode = "fanIn" }: InitOptions): number =>
+export const kaimingStd = (method: string, shape: Shape, { a = 0, mode = "fanIn" }: InitOptions): number =>
   Math.sqrt(2 / (1 + a * a) / fan(method, shape, mode));

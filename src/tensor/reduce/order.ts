@@ -30,7 +30,8 @@ import {
   where,
   zero,
 } from "../math/arithmetic.ts";
-import { bitsOf, isnan, lerp, round, rsub } from "../math/rounding.ts";
+import { lerp } from "../math/further.ts";
+import { bitsOf, isnan, round, rsub } from "../math/rounding.ts";
 import { movedim, pad } from "../movement/arrange.ts";
 import { cat } from "../movement/join.ts";
 import {

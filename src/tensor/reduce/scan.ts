@@ -22,7 +22,7 @@ import {
   toFloat,
   where,
 } from "../math/arithmetic.ts";
-import { logaddexp } from "../math/elementary.ts";
+import { logaddexp } from "../math/further.ts";
 import { isinf, isnan } from "../math/rounding.ts";
 import { pad } from "../movement/arrange.ts";
 import { expand, flip, reduceSum, reshape, unsqueeze } from "../movement/views.ts";

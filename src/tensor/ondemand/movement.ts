@@ -1,0 +1,6 @@
+// gradloom/movement: the methods of Tensor for rolling, diagonals, windows, rows, columns and blocks.
+
+import { install } from "../areas.ts";
+import * as functions from "../movement/rearrange.ts";
+
+install("movement", functions);

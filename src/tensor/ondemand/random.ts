@@ -1,0 +1,6 @@
+// gradloom/random: the methods of Tensor for permutations, samples, initial weights.
+
+import { install } from "../areas.ts";
+import * as functions from "../random/distributions.ts";
+
+install("random", functions);
