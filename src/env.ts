@@ -4,41 +4,57 @@
 
 import { restoring } from "./helpers.ts";
 
-/** name -> [default, what it does]. A test compares the table of settings in the docs with this one. */
+/** The settings and their defaults. A test compares the table of settings in the docs with this one. */
 export const SETTINGS = {
-  DEV: ["WASM", "the default device: WASM, JS, CLANG, CUDA, NV, NULL, optionally with a number (WASM:1)"],
-  DEBUG: [0, "1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues, 7 passes"],
-  NOOPT: [0, "1: plain loops, without vectors, tiles and threads"],
-  BEAM: [
-    0,
-    "n: search the OptOps of each kernel by measuring, with a beam of n lists; results are kept in CACHE",
-  ],
-  BEAM_SECONDS: [20, "the longest search for one kernel, in seconds"],
-  FUSE: [1, "0: fuse by the classic rules alone, at most one reduction per kernel"],
-  MEMCACHE: [256, "megabytes of freed memory that a device keeps for the next buffer of the same size"],
-  JIT: [1, "0: TinyJit captures nothing, 2: it replays item by item, without a graph"],
-  GRAPH: [0, "1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg"],
-  GRAPHPATH: ["gradloom-graph", "where GRAPH=1 writes, without the extension"],
-  PROFILE: [0, "1: record what runs when, and write a trace to PROFILEPATH when the process ends"],
-  PROFILEPATH: ["gradloom-profile.json", "where PROFILE=1 writes"],
-  SPEC: [0, "1: verify types and structure of the UOps between passes"],
-  RING: [1, "how allreduce works: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring"],
-  THREADS: [0, "how many threads run a kernel on WASM; 0: as many as the machine has"],
-  ALLOW_TF32: [0, "1: tensor cores may multiply float32 matrices; they use 19 of the 32 bits"],
-  HCQ_TIMEOUT: [30, "how many seconds a wait for a device may see no progress before it fails"],
-  CC: ["", "the C compiler of CLANG; empty: the first of clang, gcc, cc"],
-  CUDA_PATH: ["", "the folder of the CUDA toolkit, or of NVRTC's library; empty: the usual places"],
-  CACHE: [
-    "",
-    "where compiled kernels and results of BEAM are kept; empty: .cache/gradloom at home; 0: nowhere",
-  ],
-  PROGRESS: [1, "0: no progress bar while compiling or searching takes long"],
-  NO_COLOR: ["", "set: never print colours"],
-} as const satisfies Record<string, readonly [string | number, string]>;
+  /** the default device: WASM, JS, CLANG, CUDA, NV, NULL, optionally with a number (WASM:1) */
+  DEV: "WASM",
+  /** 1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues, 7 passes */
+  DEBUG: 0,
+  /** 1: plain loops, without vectors, tiles and threads */
+  NOOPT: 0,
+  /** n: search the OptOps of each kernel by measuring, with a beam of n lists; results are kept in CACHE */
+  BEAM: 0,
+  /** the longest search for one kernel, in seconds */
+  BEAM_SECONDS: 20,
+  /** 0: fuse by the classic rules alone, at most one reduction per kernel */
+  FUSE: 1,
+  /** megabytes of freed memory that a device keeps for the next buffer of the same size */
+  MEMCACHE: 256,
+  /** 0: TinyJit captures nothing, 2: it replays item by item, without a graph */
+  JIT: 1,
+  /** 1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg */
+  GRAPH: 0,
+  /** where GRAPH=1 writes, without the extension */
+  GRAPHPATH: "gradloom-graph",
+  /** 1: record what runs when, and write a trace to PROFILEPATH when the process ends */
+  PROFILE: 0,
+  /** where PROFILE=1 writes */
+  PROFILEPATH: "gradloom-profile.json",
+  /** 1: verify types and structure of the UOps between passes */
+  SPEC: 0,
+  /** how allreduce works: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring */
+  RING: 1,
+  /** how many threads run a kernel on WASM; 0: as many as the machine has */
+  THREADS: 0,
+  /** 1: tensor cores may multiply float32 matrices; they use 19 of the 32 bits */
+  ALLOW_TF32: 0,
+  /** how many seconds a wait for a device may see no progress before it fails */
+  HCQ_TIMEOUT: 30,
+  /** the C compiler of CLANG; empty: the first of clang, gcc, cc */
+  CC: "",
+  /** the folder of the CUDA toolkit, or of NVRTC's library; empty: the usual places */
+  CUDA_PATH: "",
+  /** where compiled kernels and results of BEAM are kept; empty: .cache/gradloom at home; 0: nowhere */
+  CACHE: "",
+  /** 0: no progress bar while compiling or searching takes long */
+  PROGRESS: 1,
+  /** set: never print colours */
+  NO_COLOR: "",
+} as const satisfies Record<string, string | number>;
 
 type Settings = typeof SETTINGS;
 export type EnvName = keyof Settings;
-export type Env = { readonly [K in EnvName]: Settings[K][0] extends number ? number : string };
+export type Env = { readonly [K in EnvName]: Settings[K] extends number ? number : string };
 
 type Globals = {
   process?: { env?: Record<string, string | undefined>; stdout?: { isTTY?: boolean } };
@@ -47,7 +63,7 @@ type Globals = {
 const host = globalThis as Globals;
 
 function read(name: EnvName): string | number {
-  const [fallback] = SETTINGS[name];
+  const fallback = SETTINGS[name];
   const raw = host.GRADLOOM_ENV?.[name] ?? host.process?.env?.[name];
   if (raw === undefined) return fallback;
   // Vite and vitest set DEV to 1 or nothing for their own purposes; that is not a device

@@ -36,7 +36,7 @@ describe("the table", () => {
     const rows = lines.slice(first + 2, last + 1).map((line) => /^\|\s*`?([A-Z_\d]+)/.exec(line)?.[1]);
     expect(rows.toSorted()).toEqual(NAMES.toSorted());
     for (const [i, name] of rows.entries()) {
-      const fallback = String(SETTINGS[name as EnvName][0]);
+      const fallback = String(SETTINGS[name as EnvName]);
       const cells = lines[first + 2 + i]?.split("|").map((cell) => cell.replaceAll("`", "").trim());
       if (fallback !== "") expect(cells, `the row of ${name} has its default in a cell`).toContain(fallback);
     }

@@ -7,7 +7,7 @@ import * as wasm from "./wasm.ts";
 
 export const kinds: DeviceKinds = {
   WASM: { storage: "memory", load: () => wasm },
-  JS: { storage: "memory", load: () => import("./js.ts") },
-  NULL: { storage: "memory", load: () => import("./null.ts") },
+  JS: { storage: "memory", load: async () => (await import("./simulated.ts")).js },
+  NULL: { storage: "memory", load: async () => (await import("./simulated.ts")).nothing },
   EXT: { storage: "array", load: () => ext },
 };

@@ -2,7 +2,7 @@
 // calls never interleave: a realize waits for the one before it, and the sync form refuses
 // to run in the middle of another.
 
-import { logGraph } from "#engine/ondemand";
+import { loadDiagnostics, logGraph } from "#engine/ondemand";
 import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
@@ -25,6 +25,7 @@ export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
 }
 
 function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
+  if (env.PROFILE) yield* loadDiagnostics();
   if (env.DEBUG >= 3) for (const si of schedule) for (const ast of si.ast) console.log(showAst(ast));
   yield* new CommandQueue(schedule).execute();
 }

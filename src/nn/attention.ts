@@ -4,6 +4,7 @@
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { linear, scaledDotProductAttention } from "../tensor/neural/layers.ts";
+import { glorotUniform } from "../tensor/random/distributions.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, Dropout, filled, Linear, parameter, positive } from "./layers.ts";
@@ -46,7 +47,7 @@ export class MultiHeadAttention {
     this.dropout = options.dropout ?? 0;
     const { device, dtype = dtypes.float32 } = options;
     const place = { dtype, ...(device !== undefined && { device }) };
-    this.inProjWeight = parameter(Tensor.glorotUniform([3 * embedDim, embedDim], place));
+    this.inProjWeight = parameter(glorotUniform([3 * embedDim, embedDim], place));
     this.outProj = new Linear(embedDim, embedDim, options);
     if (options.bias === false) return;
     this.inProjBias = filled([3 * embedDim], 0, options);

@@ -3,6 +3,7 @@
 
 import { packageFile, readBytes } from "#host";
 import { ArgumentError, FileError } from "../errors.ts";
+import { randperm } from "../tensor/random/distributions.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { decodePng } from "./png.ts";
 
@@ -172,7 +173,7 @@ export interface BatchesOptions {
  */
 export function* batches({ x, y }: Batch, size: number, options: BatchesOptions = {}): Generator<Batch> {
   const n = rows({ x, y }, size);
-  const order = options.shuffle === false ? undefined : Tensor.randperm(n, { device: x.device }).contiguous();
+  const order = options.shuffle === false ? undefined : randperm(n, { device: x.device }).contiguous();
   for (let start = 0; start < n; start += size) {
     const end = Math.min(n, start + size);
     if (end - start < size && options.dropLast) return;

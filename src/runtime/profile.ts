@@ -10,6 +10,7 @@ import { getOrMake } from "../helpers.ts";
 import type { HCQCompatAllocRes } from "./hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./hcq/device.ts";
 import type { Command, HWCommandQueue } from "./hcq/queue.ts";
+import { clock, setProfiler } from "./profiling.ts";
 
 /** Something that took time on a track; microseconds since 1970. */
 export interface Span {
@@ -43,9 +44,7 @@ const MAX_SPANS = 1_000_000;
 /** Submissions before those that are done are looked for. */
 const LOOK = 256;
 
-export const clock = (): number => (performance.timeOrigin + performance.now()) * 1000;
-
-class Profiler {
+export class Profiler {
   #spans: Span[] = [];
   #pending: Pending[] = [];
   #asked = false;
@@ -198,6 +197,7 @@ function apart(spans: readonly Span[]): Span[] {
 
 /** What PROFILE=1 has noted: `profiler.write("trace.json")` writes it before the process ends. */
 export const profiler = new Profiler();
+setProfiler(profiler);
 
 /** What a command is called in a trace, and what is known of it. */
 function describe({ name, args = {} }: Command): Pick<Span, "name" | "kind" | "args"> {

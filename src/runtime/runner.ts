@@ -8,7 +8,7 @@ import { runSync, type Step, settle, timestamp } from "../helpers.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";
 import type { Compiled, Program } from "./device.ts";
-import { clock, profiler } from "./profile.ts";
+import { activeProfiler, clock } from "./profiling.ts";
 import { Device } from "./registry.ts";
 import { updateStats } from "./stats.ts";
 
@@ -69,7 +69,7 @@ export class CompiledRunner extends Runner {
     const seconds = yield* settle(kernel.program.run(handles, launch, wait));
     if (env.PROFILE && !Device.get(device).keepsTime) {
       const args = { FLOP: ops, bytes };
-      profiler.add({ device, track: "compute", name, kind: "kernel", start, end: clock(), args });
+      activeProfiler()?.add({ device, track: "compute", name, kind: "kernel", start, end: clock(), args });
     }
     updateStats({
       kind: "kernel",
@@ -116,7 +116,7 @@ export class BufferCopy extends Runner {
   #note(dest: Buffer, src: Buffer, start: number): void {
     const name = `${this.name} ${dest.device} <- ${src.device}`;
     const args = { bytes: dest.nbytes };
-    profiler.add({ device: "host", track: "copy", name, kind: "copy", start, end: clock(), args });
+    activeProfiler()?.add({ device: "host", track: "copy", name, kind: "copy", start, end: clock(), args });
   }
   /** Where the host sees only the memory that is written, the bytes go straight there. */
   protected *copy(dest: Buffer, src: Buffer): Step<void> {

@@ -18,7 +18,7 @@ import { toFastKernel } from "../../src/codegen/kernel.ts";
 import { showOpts } from "../../src/codegen/opt/opts.ts";
 import { type Renderer, sourceOf } from "../../src/codegen/target.ts";
 import type { CudaDevice } from "../../src/devices/cuda/device.ts";
-import { clock } from "../../src/runtime/profile.ts";
+import { clock } from "../../src/runtime/profiling.ts";
 import { strayUops } from "./nv/kernels.ts";
 
 const DEVICES = ["CUDA", "NV"];

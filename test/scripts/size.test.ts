@@ -43,6 +43,15 @@ test("a method of an area that the page did not load says what to import", { tim
   expect(said).toContain('add: import "gradloom/linalg" (or "gradloom/all" for every area)');
 });
 
+test("several devices are such an area", { timeout: 120_000 }, async () => {
+  const ones = 'console.log(String(await Tensor.ones([2], { device: "WASM,WASM:1" }).tolist()))';
+  const said = await printed(`import { Tensor } from "gradloom"; ${ones};`);
+  expect(said).toContain('add: import "gradloom/shard"');
+  expect((await printed(`import "gradloom/shard"; import { Tensor } from "gradloom"; ${ones};`)).trim()).toBe(
+    "1,1",
+  );
+});
+
 test.each(["linalg", "all"])("with gradloom/%s it is there", { timeout: 120_000 }, async (area) => {
   const said = await printed(`import "gradloom/${area}"; import { Tensor } from "gradloom"; ${INVERSE};`);
   expect(said.trim()).toBe("[[0.5,0],[0,0.25]]");

@@ -3,7 +3,8 @@
 // the profiler on the host's clock.
 
 import { env } from "../../env.ts";
-import { clock, profiler, type Span } from "../../runtime/profile.ts";
+import { profiler, type Span } from "../../runtime/profile.ts";
+import { clock } from "../../runtime/profiling.ts";
 import type { CudaContext } from "./context.ts";
 import { CUDA } from "./driver.ts";
 

@@ -11,7 +11,7 @@ import { HCQCompatCompiled, type HCQSignal } from "../../runtime/hcq/device.ts";
 import { type DeviceMemory, Pool, type PoolBlock, wordsOf } from "../../runtime/hcq/pool.ts";
 import { type Mark, Retired } from "../../runtime/hcq/retired.ts";
 import { Transient } from "../../runtime/hcq/transient.ts";
-import { clock } from "../../runtime/profile.ts";
+import { clock } from "../../runtime/profiling.ts";
 import { COMPUTE } from "./commands/classes.ts";
 import { loadCubin } from "./commands/cubin.ts";
 import { high, low, method, pack } from "./commands/methods.ts";

@@ -1,6 +1,6 @@
 // What few programs need, loaded on first use, in one piece: the search of BEAM, the source that DEBUG=4
-// shows, the graph that GRAPH=1 writes, the checks of SPEC=1. A sync call in a page cannot wait for it, and
-// says so.
+// shows, the graph that GRAPH=1 writes, the checks of SPEC=1, the trace of PROFILE=1. A sync call in a page
+// cannot wait for it, and says so.
 
 import { setDiagnostics } from "../../codegen/diagnostics/browser.ts";
 import type { Kernel } from "../../codegen/kernel.ts";
@@ -25,6 +25,7 @@ export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {
 export function showSource(renderer: Renderer, source: Source, kernel: Kernel): void {
   void load().then((loaded) => loaded.showSource(renderer, source, kernel));
 }
+/** For SPEC, DEBUG=7 and PROFILE: runtime/profile.ts makes itself known when it is loaded. */
 export function* loadDiagnostics(): Step<void> {
   const loaded = yield* settle(load());
   setDiagnostics(loaded.diagnostics);

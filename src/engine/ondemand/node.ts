@@ -1,6 +1,6 @@
 // What few programs need: the search of BEAM, the source that DEBUG=4 shows, the graph that GRAPH=1 writes,
-// the checks of SPEC=1. In Node all of it comes with the package, since a sync call cannot wait for an
-// import; browser.ts loads this file on first use.
+// the checks of SPEC=1, the trace of PROFILE=1. In Node all of it comes with the package, since a sync call
+// cannot wait for an import; browser.ts loads this file on first use.
 
 import type { Kernel } from "../../codegen/kernel.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
@@ -10,6 +10,7 @@ import * as log from "../../viz/log.ts";
 import { readable } from "../source.ts";
 
 export * as diagnostics from "../../codegen/diagnostics/node.ts";
+export { profiler } from "../../runtime/profile.ts";
 export { searchKernel } from "../search.ts";
 
 // biome-ignore lint/correctness/useYield: the page's form waits for an import

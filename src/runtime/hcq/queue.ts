@@ -4,7 +4,8 @@
 
 import { env } from "../../env.ts";
 import { ArgumentError, InternalError } from "../../errors.ts";
-import { type Marks, profiler } from "../profile.ts";
+import type { Marks } from "../profile.ts";
+import { activeProfiler } from "../profiling.ts";
 import type { HCQCompatAllocRes } from "./allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./device.ts";
 import type { HCQProgram, KernArgs } from "./program.ts";
@@ -142,7 +143,8 @@ export abstract class HWCommandQueue {
         `submit: the queue is bound to ${this.#bound.device.name}, not to ${device.name}; build one for each device`,
       );
     }
-    if (env.PROFILE) profiler.submitting(device, this, () => this.backend.submit(device, this));
+    const profiler = env.PROFILE ? activeProfiler() : undefined;
+    if (profiler !== undefined) profiler.submitting(device, this, () => this.backend.submit(device, this));
     else this.backend.submit(device, this);
     return this;
   }

@@ -1,5 +1,5 @@
-// Putting tensors together (cat, stack; their relatives are in rearrange.ts) and taking them apart (split, chunk, unbind).
-// Parts are views and cost nothing; a join is one kernel.
+// Putting tensors together (cat, stack; rearrange.ts has their relatives) and taking them apart (split,
+// chunk, unbind). Parts are views and cost nothing; a join is one kernel.
 
 import { promote } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";

@@ -1,4 +1,5 @@
-// The part of networks that is loaded on demand (gradloom/neural): normalisation, attention, rarer activations.
+// The part of networks that is loaded on demand (gradloom/neural): normalisation, attention, rarer
+// activations.
 
 export * from "./further.ts";
 export * from "./layers.ts";
