@@ -89,7 +89,7 @@ export function train<R>(fn: () => R, on = true): R {
 // ---- bits ----
 
 /** Two words of random bits for each of `n` draws, flat, on this tensor's device. */
-function randomWords(self: Tensor, n: number): Pair<Tensor> {
+export function randomWords(self: Tensor, n: number): Pair<Tensor> {
   const words = wrap(copyTo(LazyBuffer.fromBuffer(draw(n), [4]), self.device));
   const word = (i: number): Tensor => expand(shrink(words, [[i, i + 1]]), n);
   const at = bitcast(counting(self, n), dtypes.uint32);
