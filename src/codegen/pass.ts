@@ -27,7 +27,7 @@ export interface PassRecord {
   readonly milliseconds: number;
   /** false: the pass had nothing to do */
   readonly isChanged: boolean;
-  /** the graph, or in the end the list, as text; made when it is asked for */
+  /** the graph, or after linearize the list, as text; made on demand */
   readonly text: () => string;
 }
 export type PassRecorder = (record: PassRecord) => void;

@@ -78,7 +78,7 @@ export const COMMON_PORTS = {
  * is counted.
  */
 export interface GpuCycles {
-  /** a multiply-add, with the issue slots that are lost beside it */
+  /** a multiply-add, with the issue slots that are lost with it */
   readonly multiplyAdd: number;
   /** the counter, the addresses and the branch of an iteration */
   readonly loop: number;

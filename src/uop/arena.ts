@@ -174,10 +174,7 @@ export class UOpArena implements Algebra<Expr> {
     if (first === undefined) return this.constant(dtypes.bool, 1);
     return rest.reduce((x, y) => this.alu("AND", x, y), first);
   }
-  /**
-   * `lanes`: a vector of so many neighbours. What a gate leaves out is 0 unless `otherwise` says something
-   * else.
-   */
+  /** `lanes`: the width of a vector of neighbours. Where the gate is false the value is `otherwise`, or 0. */
   load(buffer: Memory, index: Expr, { gate, otherwise, lanes = 1 }: LoadOptions = {}): Expr {
     const dtype = lanes === 1 ? buffer.dtype.base : buffer.dtype.base.vec(lanes);
     const gated = gate === undefined ? [] : [gate, otherwise ?? this.constant(dtype, 0)];
@@ -203,7 +200,7 @@ export class UOpArena implements Algebra<Expr> {
   loadMatrix(buffer: Memory, index: Expr, words: number, isTransposed: boolean): Expr {
     return this.make("LDMATRIX", dtypes.uint32.vec(words), [buffer, index], isTransposed);
   }
-  /** One lane of a vector: of one made of scalars, the scalar. */
+  /** One lane of a vector; for a VECTORIZE, the scalar itself. */
   gep(vector: Expr, lane: number): Expr {
     if (vector.op === "VECTORIZE" && vector.lanes[lane] !== undefined) return vector.lanes[lane];
     const type = scalarOf(vector.dtype);

@@ -31,7 +31,9 @@ export interface TensorCore {
   readonly c: Fragment;
 }
 
-/** Element x lies at x ^ (x / every % pieces * unit): rows that are read at once lie in different banks. */
+/**
+ * Element x is stored at x ^ (x / every % pieces * unit): rows that are read at once are in different banks.
+ */
 export interface Swizzle {
   /** elements of a piece */
   readonly unit: number;

@@ -136,8 +136,8 @@ export function mapGraph<U extends UOp>(
 }
 
 /**
- * One pass, sources first: each node until no rule applies to it. What a replacement is made of is left
- * alone.
+ * One pass, sources first: rules apply to each node until none matches. The sources of a replacement are not
+ * rewritten.
  */
 export function rewriteEach<U extends UOp>(root: U, table: RuleTable, arena: UOpArena): U {
   return mapGraph(root, arena, (u) => {

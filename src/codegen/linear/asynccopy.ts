@@ -209,7 +209,7 @@ export class AsyncCopies {
       return { from, to, gate };
     });
   }
-  /** Where element x + k lies; the permutation of pieces repeats after a few rows. */
+  /** The swizzled index of element x + k; the permutation of pieces repeats after a few rows. */
   #swizzled(x: Expr, k: number, swizzle: Swizzle | undefined): Expr {
     const emit = this.#emit;
     const plus = emit.const(k);

@@ -1,8 +1,8 @@
-// The graph becomes a list: every node is placed in the outermost loop it can stand in (loop-invariant code
-// motion). RANGE nodes become LOOPs, or SPECIALs where they are dimensions of a grid; a REDUCE becomes an
-// accumulator, its loops and a PHI; a STAGE the loops that fill an array. Comes after everything that changes
-// the graph; renderers read the result from top to bottom. This is all for a target whose kernels are loops.
-// What workgroups add is in gridlinear.ts, which only renderers with a grid load (Target.grid).
+// The graph becomes a list: every node is placed in the outermost loop possible (loop-invariant code motion).
+// RANGE nodes become LOOPs, or SPECIALs where they are dimensions of a grid; a REDUCE becomes an accumulator,
+// its loops and a PHI; a STAGE the loops that fill an array. Comes after everything that changes the graph;
+// renderers read the result from top to bottom. This is all for a target whose kernels are loops. What
+// workgroups add is in gridlinear.ts, which only renderers with a grid load (Target.grid).
 
 import { dtypes, scalarOf } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";

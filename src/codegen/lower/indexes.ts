@@ -20,7 +20,7 @@ export class Indexes {
   }
 
   /**
-   * From here on the variable stands for this node. `guard`: false where the index is beyond the end of its
+   * From now on the variable stands for this node. `guard`: false where the index is beyond the end of its
    * axis.
    */
   bind(variable: Variable, index: Expr, guard?: Expr): void {

@@ -7,7 +7,7 @@ import type { Target } from "../target.ts";
 /** Each array starts on a cache line of this many bytes. */
 const CACHE_LINE = 64;
 
-/** What an array of so many bytes takes, up to the start of the next. */
+/** The bytes of an array up to the start of the next. */
 export const lineBytes = (bytes: number): number => Math.ceil(bytes / CACHE_LINE) * CACHE_LINE;
 
 /** The room for arrays that the target has for one kernel. */

@@ -1,5 +1,5 @@
-// The OptOps of targets without tensor cores: those of loops, vectors and threads for a CPU, and GROUPTOP
-// besides for a grid of workgroups of which nothing else is known.
+// The OptOps of targets without tensor cores: those of loops, vectors and threads for a CPU, and also
+// GROUPTOP for a grid of workgroups without known figures.
 
 import { GROUP } from "./group.ts";
 import { GROUPTOP } from "./grouptop.ts";

@@ -104,7 +104,7 @@ export const KEEP: OptRecord<"KEEP"> = {
     const elements = new Map(keepable.map((k) => [k.producer.axis, k.elements]));
     return [...elements].map(([axis, n]) => ({ op: "KEEP", axis, elements: n }));
   },
-  // all of them at once: a value that is kept may be made of another
+  // all of them at once: a kept value may depend on another
   transform: (graph, _, { opts, target, index }) =>
     index === 0 ? { ...graph, sink: keepValues(graph, opts, target) } : graph,
 };

@@ -58,7 +58,9 @@ function requireParams(o: OptOp, { name, params }: OptRecord): void {
   }
 }
 
-/** A stored list; undefined where it is not one for this target: whoever stored it had other ops. */
+/**
+ * Parses a stored list; undefined where it is not one for this target: another version may have stored it.
+ */
 export function parseOpts(text: string, target: Target): OptOp[] | undefined {
   try {
     const list: unknown = JSON.parse(text);

@@ -57,7 +57,7 @@ const core = (name: string, perWord: number, from: TensorCore["from"]): TensorCo
   c: results,
 });
 
-/** TC names them by their place in this list. tf32 is float32 of which 13 bits are ignored. */
+/** TC names them by their index in this list. tf32 is float32 of which 13 bits are ignored. */
 export const MMA: readonly TensorCore[] = [
   core("m16n8k16 bf16", 2, dtypes.bfloat16),
   core("m16n8k16 f16", 2, dtypes.float16),

@@ -1,7 +1,7 @@
 // PACK (operand packing): operands that are reread in every iteration of the axis's loop are copied before
-// the loop, in the order in which sums read them. The columns of a matrix lie far apart, and at a distance of
-// a power of two they evict each other from the cache; in an array they are neighbours. In goes a graph and
-// the list, out comes the graph in which LOADs read arrays.
+// the loop, in the order in which sums read them. The elements of a column are far apart, and with a stride
+// of a power of two they evict each other from the cache; in an array they are neighbours. In goes a graph
+// and the list, out comes the graph in which LOADs read arrays.
 
 import { getOrMake, prod, toposort } from "../../helpers.ts";
 import type { UOpArena } from "../../uop/arena.ts";
@@ -154,7 +154,8 @@ class Packer {
   }
 
   /**
-   * Loops first, the outermost first, then lanes; those that lie side by side in memory are the innermost.
+   * The order of the array: loops, the outermost first, then lanes; those that are contiguous in memory are
+   * the innermost.
    */
   #pack(value: Expr, loops: readonly Range[], name: string): Expr {
     const a = this.#arena;

@@ -56,9 +56,7 @@ export interface SearchContext {
  */
 export type AxisPart = "lanes" | "local" | "group";
 
-/**
- * What people read about an OptOp. It is beside the record, not in it: a bundler leaves it out of programs.
- */
+/** The documentation of an OptOp. It is not part of the record, so that a bundler can leave it out. */
 export interface OptDoc {
   /** what textbooks call it */
   readonly textbook: string;
@@ -77,7 +75,7 @@ export interface OptRecord<K extends OptOpName = OptOpName> {
   readonly expected: string;
   /** a second one in a list would contradict the first */
   readonly once?: true;
-  /** ops that a list cannot have beside it */
+  /** ops that a list with this one cannot have */
   readonly excludes?: readonly OptOpName[];
   /** Why it does not apply to this axis; undefined: it does. The graph transformation may still refuse. */
   refusal?(axis: AxisState, opt: OptOp<K>, target: Target): string | undefined;

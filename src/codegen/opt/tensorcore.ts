@@ -22,7 +22,7 @@ import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 import { loopOf, type TiledLoad, tileOf } from "./shared.ts";
 
 const { uint8, uint16, uint32 } = dtypes;
-/** Elements as they lie in a word, by their size. */
+/** The integers that have the bits of an element, by its size. */
 const bitsOf = (itemsize: number): DType => (itemsize === 1 ? uint8 : itemsize === 2 ? uint16 : uint32);
 /** A row of LDMATRIX, in bytes. */
 const ROW = 16;
@@ -279,8 +279,8 @@ class TensorCores {
     return a.vectorize(range(words).map((i) => a.element(read, a.alu("ADD", odd, this.#int(i)))));
   }
   /**
-   * The index in a tile after its ranges are replaced; `side` runs over its rows, of which eight are read at
-   * once. undefined: the swizzle does not fit.
+   * The index in a tile after its ranges are replaced; eight of its rows are read at once. undefined: the
+   * swizzle does not fit.
    */
   #indexIn({ tile, pitches }: TiledLoad, by: ReadonlyMap<UOp, UOp>, rows: MatrixRows): Expr | undefined {
     const { side, within } = rows;

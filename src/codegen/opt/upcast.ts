@@ -1,5 +1,5 @@
-// UPCAST (register tiling and vectorisation): lanes of an output axis become vectors where memory lies side
-// by side, scalars otherwise.
+// UPCAST (register tiling and vectorisation): lanes of an output axis become vectors where memory is
+// contiguous, scalars otherwise.
 
 import { divisions, type OptDoc, type OptRecord } from "./record.ts";
 import { factorRefusal } from "./split.ts";

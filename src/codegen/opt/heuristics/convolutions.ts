@@ -1,8 +1,8 @@
 // Lists of OptOps for contractions along several axes, on a GPU: convolutions and their gradients. Workgroups
 // fetch parts of both factors through shared memory, and a thread keeps a block of results in registers. All
-// blocks and workgroups that divide the axes are looked at and estimated with the target's figures: the
-// instructions for a product, the workgroups that a compute unit has at once, the threads that are idle. In
-// goes the kernel lowered without OptOps, out come the best lists.
+// blocks and workgroups that divide the axes are estimated with the target's figures: the instructions for a
+// product, the workgroups that a compute unit has at once, the threads that are idle. In goes the kernel
+// lowered without OptOps, out come the best lists.
 
 import { prod, range, sum } from "../../../helpers.ts";
 import { elementOf } from "../../../uop/list.ts";
@@ -27,12 +27,12 @@ const MIN_ACCUMULATORS = 12;
 const FREE_REGISTERS = 0.25;
 /** Operands that a thread holds for each of its accumulators, in registers. */
 const OPERANDS = 0.5;
-/** Lanes of one axis: more where they are neighbours in memory. */
+/** The most lanes of one axis, and of one along which a factor is contiguous. */
 const MAX_LANES = 8;
 const MAX_ROW = 24;
-/** Warps of a workgroup at least, so that one can compute while another waits. */
+/** The fewest warps of a workgroup, so that one can compute while another waits. */
 const MIN_WARPS = 2;
-/** Iterations that shared memory holds: one is computed with while the next is fetched. */
+/** Pipeline stages: one iteration is computed while the operands of the next are copied. */
 const STAGES = 2;
 /** The part of its time that a workgroup waits at its barriers; only another workgroup can use it. */
 const BARRIER_WAIT = 0.25;
@@ -108,7 +108,7 @@ export function convolutionLists(
   return new ConvolutionSearch(found, target, gpu).best().map(({ plan }) => listOf(plan));
 }
 
-/** The sum of products that the kernel is all about; undefined where it is about something else. */
+/** The contraction that the kernel consists of; undefined where it does something else. */
 function sumOf({ sink, arena, order }: KernelGraph, least: number): Sum | undefined {
   const found = onlyContraction(sink, arena);
   const loads = found && loadsOf(found);
@@ -144,7 +144,7 @@ const rest = ({ axis, lanes, threads }: SplitAxis): number => sizeOf(axis) / (la
 const divisors = (n: number, most: number): number[] =>
   range(Math.min(n, most)).flatMap((i) => (n % (i + 1) === 0 ? [i + 1] : []));
 
-/** Every choice of one from each, the product of which is not too large. Of each the smallest comes first. */
+/** Every way to choose one number from each list such that their product is at most `most`. */
 function choices(from: readonly (readonly number[])[], most: number): number[][] {
   let all: { chosen: number[]; product: number }[] = [{ chosen: [], product: 1 }];
   for (const next of from) {
@@ -185,7 +185,7 @@ class ConvolutionSearch {
   readonly #sum: Sum;
   readonly #target: Target;
   readonly #gpu: Gpu;
-  /** what a thread, a workgroup and a loop may have at most, and a workgroup at least */
+  /** limits of the accumulators of a thread and of the threads of a workgroup */
   readonly #maxAccumulators: number;
   readonly #minThreads: number;
   readonly #maxThreads: number;
@@ -216,7 +216,7 @@ class ConvolutionSearch {
     );
   }
 
-  /** Whether an output axis moves one factor only: then the other is used again along it. */
+  /** Whether only one factor moves along an output axis: then the other is reused along it. */
   #reuses(a: Axis): boolean {
     const [x, y] = this.#sum.factors.map((f) => (f.strides.get(a.id) ?? 0) !== 0);
     return x !== y;
@@ -225,7 +225,9 @@ class ConvolutionSearch {
     return this.#sum.factors.some((f) => Math.abs(f.strides.get(a.id) ?? 0) === 1);
   }
 
-  /** Which lanes a thread has of each axis, the inner three, and which of the terms are written out. */
+  /**
+   * The lanes of a thread along each axis, at most the inner three, and which axes of the sum are unrolled.
+   */
   #blocks(): Plan[] {
     const inner = this.#sum.outputs.filter((a) => this.#reuses(a)).slice(-3);
     const lanes = this.#sum.outputs.map((a) => {
@@ -246,7 +248,7 @@ class ConvolutionSearch {
       );
   }
   /**
-   * The last axis of the sum is written out, all of it if it is short; the one before too, if that is little.
+   * The last axis of the sum is unrolled, fully if it is short, and the one before it too if both are short.
    */
   #unrolls(): number[][] {
     const sizes = this.#sum.terms.map(sizeOf);
@@ -381,7 +383,7 @@ class ConvolutionSearch {
     );
     return { atOnce, warps: Math.ceil(threads / this.#gpu.warp) };
   }
-  /** What part of a compute unit is busy, as far as that is a matter of how many warps it has. */
+  /** The part of a compute unit that its number of warps keeps busy. */
   #occupation(plan: Plan, shared: number): number {
     const { atOnce, warps } = this.#resident(plan, shared);
     const resident = atOnce * warps;
@@ -414,8 +416,7 @@ class ConvolutionSearch {
     const copying = cycles.asyncCopy * Math.ceil(fetched.copies / threads) + cycles.barrier;
     const moving = fetched.bytes / fetchRate / (warps / schedulers);
     const iteration = Math.max(computing + copying, moving);
-    // cycles of a result after the last iteration: threads that share it combine what they have, one stores
-    // it
+    // cycles of a result after the last iteration: threads that share it combine their parts, one stores it
     const helpers = prod(plan.terms.map((c) => c.threads));
     const terms = prod(this.#sum.terms.map(sizeOf)) / helpers;
     const ending = cycles.store / this.#storeWidth(plan) + (helpers > 1 ? cycles.combine : 0);

@@ -14,7 +14,7 @@ import { factorsOf, type OptOp, splitBy } from "../opts.ts";
 import type { Heuristic } from "./index.ts";
 import { type Packing, VectorTiles } from "./vectortiles.ts";
 
-/** Vector operations in the innermost loop: more would only be slower to compile. */
+/** The most vector operations in the innermost loop: more would only be slower to compile. */
 const MAX_BODY = 72;
 /** A body of this many vector operations hides the overhead of its loop. */
 const BUSY_BODY = 16;
@@ -114,10 +114,7 @@ class CpuHeuristic {
     return gain;
   }
 
-  /**
-   * How many vectors along the axis, and beside them how many lanes of other output axes, are computed at
-   * once.
-   */
+  /** How many vectors along the axis, and how many lanes of other output axes, are computed at once. */
   #tile(wide: number): OptOp[] {
     const width = this.#k.widthOf(wide);
     const isOutput = this.#k.isOutput(wide);
@@ -180,9 +177,9 @@ class CpuHeuristic {
     ];
   }
   /**
-   * Lanes where no axis has vectors all through: along one with vectors in a load at least (the rows of a
-   * transposed copy, whose cache lines are then used up at once), else along one where results are
-   * neighbours, or where all lanes have the same gates.
+   * Lanes where no axis has unit stride everywhere: along an axis with unit stride in a load (the rows of a
+   * transposed copy, whose cache lines are then used completely), else along one where results are
+   * contiguous, or where all lanes have the same gates.
    */
   #side(): OptOp[] {
     const outputs = this.#k.order.filter((a) => a.kind === "output" && this.#hot.axes.has(a.id));
@@ -201,7 +198,7 @@ class CpuHeuristic {
     return lanes === undefined ? [] : [{ op: "UPCAST", axis: axis.of, lanes }];
   }
 
-  /** The innermost reduce loop, where its body is small enough to be written several times. */
+  /** Unrolls the innermost reduction loop if its body is small enough. */
   #unrolled(opts: readonly OptOp[]): OptOp[] {
     // what is packed is read in one long loop
     if (this.#hot.reduce === undefined || this.#packed !== undefined) return [];
@@ -230,8 +227,8 @@ class CpuHeuristic {
   }
 
   /**
-   * All loops of the reduction written out: those of a pool are short. Undefined: the size of one is not
-   * constant.
+   * All loops of the reduction fully unrolled: those of a pooling are short. undefined: the size of one is
+   * not constant.
    */
   #whole(opts: readonly OptOp[]): OptOp[] | undefined {
     const axes = this.#hot.reduce?.ranges.map((r) => r.axis) ?? [];
@@ -242,10 +239,7 @@ class CpuHeuristic {
     });
   }
 
-  /**
-   * What is cheaper to keep than to compute again, as long as it stays in a cache: each value in the first
-   * loop that has it.
-   */
+  /** KEEP for values that are cheaper to keep than to compute again, as long as they stay in a cache. */
   #staged(opts: readonly OptOp[]): OptOp[] {
     let room = Math.min(this.#arrayBytes, this.#room);
     const kept = new Set<LazyOp>();
@@ -255,7 +249,7 @@ class CpuHeuristic {
       // a longer sum is split into blocks, which are other loops
       const isCut = elements / factorsOf(opts, "GROUP", own) > MAX_RUN;
       if (axes.has(producer.axis) || isCut || costOf(value, kept) <= KEEP_COST) return [];
-      // the op names a loop: all that is worth keeping of it is kept
+      // KEEP names a loop: all values of it that are worth keeping are kept
       const all = this.#k.keepable.filter((s) => s.producer.axis === producer.axis && !kept.has(s.value));
       const bytes = all.map((s) => {
         const around = this.#k.around(s.producer.site.done.get(s.value));

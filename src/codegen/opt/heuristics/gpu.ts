@@ -18,7 +18,7 @@ import type { Heuristic } from "./index.ts";
 import { workgroupThreads } from "./occupancy.ts";
 import { productLists } from "./products.ts";
 
-/** Iterations of the loop of a full tile that are written out. */
+/** Iterations of the loop of a full tile that are unrolled. */
 const UNROLLED = 4;
 /** Results are few if this many times as many would be needed to keep all threads busy. */
 const FEW = 16;
@@ -31,22 +31,19 @@ const WORD = 4;
 
 /** What the figures of the machine mean for a kernel. */
 class Limits {
-  /** threads of a workgroup where nothing speaks for another number */
+  /** the usual number of threads of a workgroup */
   readonly threads: number;
-  /**
-   * threads of all compute units that hide each other's waiting for memory: half of those that there can be
-   */
+  /** threads of all compute units together that hide the latency of memory: half of the most that fit */
   readonly busy: number;
-  /** elements of a row that a thread has at once, so that it waits for them together: two vectors */
-  readonly kept: number;
-  /** the most that stay in registers where a compute unit has all its threads */
-  readonly maxKept: number;
   /**
-   * a side of the tile of results for which a thread has registers where a compute unit has half of its
-   * threads
+   * elements of a row that a thread loads before it uses the first, to overlap their latencies: two vectors
    */
+  readonly kept: number;
+  /** the most that stay in registers at full occupancy */
+  readonly maxKept: number;
+  /** the side of the tile of results that the registers of a thread hold at half occupancy */
   readonly tile: number;
-  /** terms of a sum that take a thread as long as combining what the threads of a workgroup have */
+  /** terms of a sum that take a thread as long as combining the parts of a workgroup */
   readonly share: number;
 
   constructor(gpu: Gpu) {
@@ -102,7 +99,7 @@ class GpuHeuristic {
   readonly #strides = new Map<number, Strides>();
   /** output axes that everything depends on: they are the grid */
   readonly #outer: readonly Axis[];
-  /** output axes that some reduce does not depend on: loops, or threads that share the reduce */
+  /** output axes that some reduction does not depend on: loops, or threads that share the reduction */
   readonly #inner: readonly Axis[];
   readonly #opts: OptOp[] = [];
   readonly #left = new Map<number, number>();
@@ -137,10 +134,7 @@ class GpuHeuristic {
   #depends(u: UOp, a: Axis): boolean {
     return this.#free.get(u)?.has(a.id) === true;
   }
-  /**
-   * Elements from one iteration of the axis to the next; 0 where it is invariant, undefined where there is no
-   * one stride.
-   */
+  /** The stride of an access along the axis; 0 where it is invariant, undefined where it varies. */
   #stride({ index }: Load | Store, { id }: Axis): number | undefined {
     const range = this.#ranges.get(id);
     if (range === undefined) return 0;
@@ -159,7 +153,7 @@ class GpuHeuristic {
   #iterations(u: UOp): number {
     return iterationsOf(...this.#axesOf(u));
   }
-  /** The axis of these along which most memory is side by side; the last of several. */
+  /** The axis along which most accesses are contiguous; the last one of equals. */
   #nearest(axes: readonly Axis[]): Axis | undefined {
     let best: Axis | undefined;
     let most = -1;
@@ -184,7 +178,7 @@ class GpuHeuristic {
   #isStatic(a: Axis): boolean {
     return typeof a.size === "number";
   }
-  /** As many lanes of the axis as one load or store moves; 1 where they would not lie side by side. */
+  /** The lanes of the axis that one load or store moves; 1 where they are not contiguous. */
   #vector(a: Axis): number {
     const near = this.#memory.filter((u) => this.#stride(u, a) === 1);
     if (!this.#isStatic(a) || near.length === 0) return 1;
@@ -201,7 +195,7 @@ class GpuHeuristic {
     return others.every((x) => (this.#stride(u, x) ?? 1) % width === 0);
   }
 
-  /** Neighbours in a workgroup have neighbours in memory, a vector each. */
+  /** Coalescing: neighbouring threads access neighbouring vectors. */
   #elementwise(): void {
     const near = this.#nearest(this.#outer);
     if (near === undefined) return;
@@ -231,7 +225,7 @@ class GpuHeuristic {
     return Math.max(...this.#target.localMax);
   }
 
-  /** Products that are used again along two output axes: a thread computes a tile of results. */
+  /** Operands that are reused along two output axes: a thread computes a tile of results. */
   #tiles(): boolean {
     const hot = this.#reduces.reduce((x, y) => (this.#work(y) > this.#work(x) ? y : x));
     const loads = toposort<UOp>([hot.body], (u) => u.srcs).filter((u) => u.op === "LOAD");
@@ -289,13 +283,11 @@ class GpuHeuristic {
     const { computeUnits } = this.#gpu;
     const { threads, tile } = this.#limits;
     const workgroups = outs / (threads * tile * tile);
-    // a side of half the length makes four times as many workgroups, and so do four threads for one
+    // a tile with half the side makes four times as many workgroups, and so do four threads that share a sum
     if (workgroups >= computeUnits || workgroups * sharers * MIN_SHARERS >= computeUnits) return tile;
     return workgroups * 4 >= computeUnits ? tile / 2 : 2;
   }
-  /**
-   * Threads that share a sum, along the axes where neighbours are near first: whole rows, if there is room.
-   */
+  /** Threads that share a sum, first along the innermost axes: whole rows, if there is room. */
   #together(sums: readonly Axis[], helpers: number): void {
     let room = helpers;
     for (const a of sums.filter((x) => this.#isStatic(x))) {
@@ -389,7 +381,7 @@ class GpuHeuristic {
     const last = this.#outer.at(-1);
     if (last !== undefined && this.#threads < threads / 2) this.#fill(last, threads / 2);
   }
-  /** A short loop is written out, a longer one in parts: as many loads at once as registers hold. */
+  /** A short loop is fully unrolled, a longer one partly: up to the loads that registers hold. */
   #unroll(a: Axis): void {
     const left = this.#rest(a);
     const { threads, kept: atOnce, maxKept } = this.#limits;

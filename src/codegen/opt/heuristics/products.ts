@@ -59,7 +59,7 @@ interface Product {
   readonly n: number;
   readonly k: number;
   readonly types: readonly [DType, DType];
-  /** results beside those along m and n */
+  /** the product of the sizes of the other output axes */
   readonly others: number;
 }
 

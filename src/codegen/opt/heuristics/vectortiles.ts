@@ -12,7 +12,7 @@ import { lineBytes } from "../arrays.ts";
 
 /** A loop with fewer iterations than this does not pay for packing operands before it. */
 const PACK_ITERATIONS = 16;
-/** Cycles of a loop's counter and branch in an iteration, and of a load beside what it takes to run. */
+/** Cycles of a loop's counter and branch in an iteration, and extra cycles of a load. */
 const LOOP_CYCLES = 1;
 const LOAD_ISSUE = 0.1;
 /**
@@ -103,7 +103,7 @@ export class VectorTiles {
     const apart = results.memory.filter((u) => this.#k.pattern(u, wide) === "strided");
     return (2 * width * apart.length) / prod(sums);
   }
-  /** Vectors along the wide axis, and lanes of at most two others, as many as there are registers for. */
+  /** All tiles that the registers hold: vectors along the wide axis, and lanes of at most two other axes. */
   #tiles(wide: number, others: readonly number[]): VectorTile[] {
     const most = this.#k.target.simd?.accumulators ?? 1;
     const width = this.#k.widthOf(wide);

@@ -54,6 +54,7 @@ export class Lanes {
     return ((this.#masks.get(u) ?? 0) & mask) !== 0;
   }
 
+  /** Like freeAxesOf (analysis/loops.ts), for lanes and as bits: expand asks far more often. */
   #dependences(u: UOp): number | undefined {
     if (u.op === "RANGE") return this.#define(u)?.mask;
     let mask: number | undefined;
