@@ -1,5 +1,5 @@
-// The class Tensor: every method with its signature and its documentation, and a body of one line that calls the
-// function of its area. To add a method: the function in its area, the method here, `npm run reference`.
+// The class Tensor: every method with its signature and its documentation, and a body of one line that calls
+// the function of its area. To add a method: the function in its area, the method here, `npm run reference`.
 // Nothing runs until a value is asked for.
 
 // `using` needs Symbol.dispose, which a consumer's own lib setting may not know
@@ -70,8 +70,8 @@ import * as values from "./values.ts";
 export type { CustomGradient, TensorData, TensorOptions };
 
 /**
- * An array of numbers with a shape, a type and a place. Methods build a graph; `data()`, `tolist()`, `item()` and
- * `realize()` compute it.
+ * An array of numbers with a shape, a type and a place. Methods build a graph; `data()`, `tolist()`, `item()`
+ * and `realize()` compute it.
  *
  * @example
  * const c = new Tensor([1, 2]).dot(new Tensor([3, 4]));
@@ -142,8 +142,9 @@ export class Tensor extends TensorHandle {
     return core.clone(this);
   }
   /**
-   * Writes `x` into this tensor's memory once it is realised. What was built on the old value and waits is computed
-   * first. Views of the old memory, and steps inside kernels that ran before, are not: reading them is a StaleError.
+   * Writes `x` into this tensor's memory once it is realised. What was built on the old value and waits is
+   * computed first. Views of the old memory, and steps inside kernels that ran before, are not: reading them
+   * is a StaleError.
    * @example
    * await new Tensor([1, 2]).assign(new Tensor([3, 4])).tolist() // => [3, 4]
    */
@@ -202,7 +203,8 @@ export class Tensor extends TensorHandle {
     return values.tolistSync(this) as T;
   }
   /**
-   * The one element of a tensor of one element: a number; `item<bigint>()` of int64, `item<boolean>()` of bool.
+   * The one element of a tensor of one element: a number; `item<bigint>()` of int64, `item<boolean>()` of
+   * bool.
    * @example
    * await new Tensor([1, 2]).sum().item() // => 3
    */
@@ -218,7 +220,8 @@ export class Tensor extends TensorHandle {
     return values.itemSync(this) as T;
   }
   /**
-   * Gives the memory back now instead of when the tensor is collected. Reading the tensor afterwards is an error.
+   * Gives the memory back now instead of when the tensor is collected. Reading the tensor afterwards is an
+   * error.
    * @example
    * const t = await new Tensor([1, 2]).realize();
    * t.dispose() // => undefined
@@ -240,7 +243,8 @@ export class Tensor extends TensorHandle {
   /**
    * A tensor whose buffer `fn` fills: it gets an array of the output's buffer, then those of `inputs`.
    * @example
-   * const twos = Tensor.customOp(([out]) => void out.copyin(new Uint8Array([2, 2])), [2], [], { dtype: "uint8" });
+   * const fill = ([out]) => void out.copyin(new Uint8Array([2, 2]));
+   * const twos = Tensor.customOp(fill, [2], [], { dtype: "uint8" });
    * await twos.tolist() // => [2, 2]
    */
   static customOp(
@@ -278,19 +282,22 @@ export class Tensor extends TensorHandle {
     return withRecording(false, fn);
   }
   /**
-   * A function of tensors whose gradient you write. `backward` gets the gradient of the result, the inputs and the
-   * result, and returns a gradient for each input. Only inputs have gradients, not what `forward` reads besides.
+   * A function of tensors whose gradient you write. `backward` gets the gradient of the result, the inputs
+   * and the result, and returns a gradient for each input. Only inputs have gradients, not what `forward`
+   * reads besides.
    * @example
-   * const [x, round] = [new Tensor([1.7, 2.2], { requiresGrad: true }), { forward: (x) => x.round(), backward: (g) => g }];
+   * const x = new Tensor([1.7, 2.2], { requiresGrad: true });
+   * const round = { forward: (x) => x.round(), backward: (g) => g };
    * await (Tensor.custom(round)(x).sum().backward(), x.grad).tolist() // => [1, 1]
    */
   static custom<A extends readonly Tensor[]>(op: CustomGradient<A>): (...inputs: A) => Tensor {
     return gradients.custom(op);
   }
   /**
-   * `fn(...inputs)`, whose steps are not kept for the gradient: `backward` computes them again. Saves memory for time.
-   * `fn` may use other tensors too (parameters), and runs twice: random numbers and `Tensor.training` are then what they
-   * were, other effects (the running statistics of a batch norm) happen twice.
+   * `fn(...inputs)`, whose steps are not kept for the gradient: `backward` computes them again. Saves memory
+   * for time. `fn` may use other tensors too (parameters), and runs twice: random numbers and
+   * `Tensor.training` are then what they were, other effects (the running statistics of a batch norm) happen
+   * twice.
    * @example
    * const x = new Tensor([1.5, 2], { requiresGrad: true });
    * await (Tensor.checkpoint((x) => x.square().sum(), x).backward(), x.grad).tolist() // => [3, 4]
@@ -302,8 +309,8 @@ export class Tensor extends TensorHandle {
     return gradients.checkpoint(fn, inputs);
   }
   /**
-   * Fills `.grad` of every leaf with `requiresGrad` that this tensor was made of. `gradient` is that of this tensor: 1 for
-   * a scalar. With `createGraph` the gradients can be differentiated again.
+   * Fills `.grad` of every leaf with `requiresGrad` that this tensor was made of. `gradient` is that of this
+   * tensor: 1 for a scalar. With `createGraph` the gradients can be differentiated again.
    * @example
    * const x = new Tensor([1.5, 2.5], { requiresGrad: true });
    * x.square().sum().backward();
@@ -325,7 +332,8 @@ export class Tensor extends TensorHandle {
     return creation.full(shape, value, options);
   }
   /**
-   * Zeros of float32, or of the dtype in the options: `Tensor.zeros(2, 3)`, `Tensor.zeros([2, 3], { dtype: "int32" })`.
+   * Zeros of float32, or of the dtype in the options: `Tensor.zeros(2, 3)`,
+   * `Tensor.zeros([2, 3], { dtype: "int32" })`.
    * @example
    * await Tensor.zeros(2, 3).tolist() // => [[0, 0, 0], [0, 0, 0]]
    */
@@ -474,8 +482,8 @@ export class Tensor extends TensorHandle {
   // ==== random: random numbers ====
 
   /**
-   * Starts the stream of random numbers anew; the same seed gives the same numbers, on every device. Without a call the
-   * seed is 0.
+   * Starts the stream of random numbers anew; the same seed gives the same numbers, on every device. Without
+   * a call the seed is 0.
    * @example
    * await (Tensor.manualSeed(1), Tensor.randint(0, 10, [4])).tolist() // => [0, 0, 4, 1]
    */
@@ -639,8 +647,8 @@ export class Tensor extends TensorHandle {
     return area("random").bernoulli(this, p);
   }
   /**
-   * Places drawn with the probabilities in this vector, or in each row of this matrix; they need not sum to 1. Without
-   * `replacement` no place comes twice, as long as enough are above 0.
+   * Places drawn with the probabilities in this vector, or in each row of this matrix; they need not sum to
+   * 1. Without `replacement` no place comes twice, as long as enough are above 0.
    * @example
    * await new Tensor([0, 3, 0]).multinomial(2, true).tolist() // => [1, 1]
    */
@@ -648,8 +656,8 @@ export class Tensor extends TensorHandle {
     return area("random").multinomial(this, numSamples, replacement);
   }
   /**
-   * In training (`Tensor.train`) sets elements to zero with probability `p` and scales the others by 1 / (1 - p), so
-   * that the mean stays; otherwise changes nothing.
+   * In training (`Tensor.train`) sets elements to zero with probability `p` and scales the others by 1 / (1 -
+   * p), so that the mean stays; otherwise changes nothing.
    * @example
    * await new Tensor([1, 2]).dropout(0.5).tolist() // => [1, 2]
    */
@@ -660,10 +668,11 @@ export class Tensor extends TensorHandle {
   // ==== movement: shapes, joins and parts; views cost no kernel ====
 
   /**
-   * The same values spread over devices: each gets a share along `dim`, or, without one, a copy of everything. Ops then
-   * run on every device with what it has. A sum along `dim` is added up between the devices, operands that are spread
-   * differently are copied as needed, and what is replicated meets what is sharded for free. `t.to("WASM")` and reading
-   * put the shares together again. Shares differ by at most one where the size does not come out even.
+   * The same values spread over devices: each gets a share along `dim`, or, without one, a copy of
+   * everything. Ops then run on every device with what it has. A sum along `dim` is added up between the
+   * devices, operands that are spread differently are copied as needed, and what is replicated meets what is
+   * sharded for free. `t.to("WASM")` and reading put the shares together again. Shares differ by at most one
+   * where the size does not come out even.
    * @example
    * const x = new Tensor([1, 2, 3, 4]).shard(["WASM:0", "WASM:1"], 0);
    * await x.mul(10).tolist() // => [10, 20, 30, 40]
@@ -674,8 +683,9 @@ export class Tensor extends TensorHandle {
     return area("shard").shard(this, devices, dim);
   }
   /**
-   * `shard` in place, for the weights of a model: `for (const p of nn.getParameters(model)) p.shard_(devices)`. Make the
-   * optimizer afterwards: its state lies where the parameters lie.
+   * `shard` in place, for the weights of a model:
+   * `for (const p of nn.getParameters(model)) p.shard_(devices)`. Make the optimizer afterwards: its state
+   * lies where the parameters lie.
    * @example
    * new Tensor([1, 2]).shard_(["WASM:0", "WASM:1"]).device // => "WASM,WASM:1"
    */
@@ -883,7 +893,8 @@ export class Tensor extends TensorHandle {
     return movement.ravel(this);
   }
   /**
-   * The tensor side by side with itself, so many times along each dim; more counts than dims add dims in front.
+   * The tensor side by side with itself, so many times along each dim; more counts than dims add dims in
+   * front.
    * @example
    * await new Tensor([1, 2]).repeat(2, 2).tolist() // => [[1, 2, 1, 2], [1, 2, 1, 2]]
    */
@@ -899,7 +910,8 @@ export class Tensor extends TensorHandle {
     return movement.tile(this, ...dims);
   }
   /**
-   * Shifts elements along dims; what leaves one end enters at the other. Without dims it shifts the flat tensor.
+   * Shifts elements along dims; what leaves one end enters at the other. Without dims it shifts the flat
+   * tensor.
    * @example
    * await new Tensor([1, 2, 3]).roll(1).tolist() // => [3, 1, 2]
    */
@@ -939,7 +951,8 @@ export class Tensor extends TensorHandle {
     return area("movement").unfold(this, dim, size, step);
   }
   /**
-   * The elements with equal places in two dims, as the last dim; `offset` picks a diagonal above (or below: negative).
+   * The elements with equal places in two dims, as the last dim; `offset` picks a diagonal above (or below:
+   * negative).
    * @example
    * await new Tensor([[1, 2], [3, 4]]).diagonal().tolist() // => [1, 4]
    */
@@ -979,8 +992,8 @@ export class Tensor extends TensorHandle {
     return movement.triu(this, diagonal);
   }
   /**
-   * Elements before and after each dim: `value`, or by `mode` the mirror image, the edge, or the other end. Amounts are
-   * a pair (or null) for each dim, or flat as in torch, last dim first; negative ones cut off.
+   * Elements before and after each dim: `value`, or by `mode` the mirror image, the edge, or the other end.
+   * Amounts are a pair (or null) for each dim, or flat as in torch, last dim first; negative ones cut off.
    * @example
    * await new Tensor([1, 2, 3]).pad([1, 1], "reflect").tolist() // => [2, 1, 2, 3, 2]
    */
@@ -1151,7 +1164,8 @@ export class Tensor extends TensorHandle {
     return indexing.gather(this, dim, index);
   }
   /**
-   * `gather` where the index and this tensor broadcast and negative places count from the end; without a dim both are flat.
+   * `gather` where the index and this tensor broadcast and negative places count from the end; without a dim
+   * both are flat.
    * @example
    * await new Tensor([[1, 2], [3, 4]]).takeAlongDim(new Tensor([[1]]), 1).tolist() // => [[2], [4]]
    */
@@ -1167,7 +1181,8 @@ export class Tensor extends TensorHandle {
     return indexing.indexSelect(this, dim, index);
   }
   /**
-   * The elements that an index names in the flat tensor, in the shape of the index; negative ones count from the end.
+   * The elements that an index names in the flat tensor, in the shape of the index; negative ones count from
+   * the end.
    * @example
    * await new Tensor([[1, 2], [3, 4]]).take(new Tensor([0, -1])).tolist() // => [1, 4]
    */
@@ -1191,8 +1206,8 @@ export class Tensor extends TensorHandle {
     return indexing.maskedFill(this, mask, value);
   }
   /**
-   * The elements where the mask is true, in a row. How many there are is known only when the mask has been computed, so
-   * this one is async.
+   * The elements where the mask is true, in a row. How many there are is known only when the mask has been
+   * computed, so this one is async.
    * @example
    * await (await new Tensor([1, 2, 3]).maskedSelect(new Tensor([true, false, true]))).tolist() // => [1, 3]
    */
@@ -1208,8 +1223,9 @@ export class Tensor extends TensorHandle {
     return indexing.nonzero(this);
   }
   /**
-   * `x[...]` of Python: numbers, `[start, end, step]`, null for a new dim, "..." for the dims in between, and integer
-   * tensors, which broadcast. Without tensors it is a view and costs nothing. Masks have to be counted: `getAsync`.
+   * `x[...]` of Python: numbers, `[start, end, step]`, null for a new dim, "..." for the dims in between, and
+   * integer tensors, which broadcast. Without tensors it is a view and costs nothing. Masks have to be
+   * counted: `getAsync`.
    * @example
    * await new Tensor([[1, 2, 3], [4, 5, 6]]).get("...", [null, null, -2]).tolist() // => [[3, 1], [6, 4]]
    */
@@ -1233,8 +1249,8 @@ export class Tensor extends TensorHandle {
     return indexing.oneHot(this, numClasses);
   }
   /**
-   * Where each value would be inserted to keep this sorted tensor (along its last dim) sorted: before equal elements,
-   * or after them with `right`.
+   * Where each value would be inserted to keep this sorted tensor (along its last dim) sorted: before equal
+   * elements, or after them with `right`.
    * @example
    * await new Tensor([1, 3, 5]).searchsorted(new Tensor([3, 4])).tolist() // => [1, 2]
    */
@@ -1250,8 +1266,9 @@ export class Tensor extends TensorHandle {
     return area("scatter").bucketize(this, boundaries, options);
   }
   /**
-   * A copy in which `src[i][j]` (or one value) stands at `[index[i][j]][j]` for dim 0, and so on; where several go to
-   * one place the last one stays. `reduce` "add" or "multiply" combines them with what is there.
+   * A copy in which `src[i][j]` (or one value) stands at `[index[i][j]][j]` for dim 0, and so on; where
+   * several go to one place the last one stays. `reduce` "add" or "multiply" combines them with what is
+   * there.
    * @example
    * await new Tensor([0, 0, 0]).scatter(0, new Tensor([2, 0]), new Tensor([5, 6])).tolist() // => [6, 0, 5]
    */
@@ -1272,8 +1289,8 @@ export class Tensor extends TensorHandle {
     return area("scatter").scatterAdd(this, dim, index, src);
   }
   /**
-   * A copy in which each place holds the sum, prod, mean, amax or amin of the sources that go there, and of what was
-   * there before unless `includeSelf` is false.
+   * A copy in which each place holds the sum, prod, mean, amax or amin of the sources that go there, and of
+   * what was there before unless `includeSelf` is false.
    * @example
    * await new Tensor([1, 1]).scatterReduce(0, new Tensor([0, 0]), new Tensor([2, 3]), "prod").tolist() // => [6, 1]
    */
@@ -1287,7 +1304,8 @@ export class Tensor extends TensorHandle {
     return area("scatter").scatterReduce(this, dim, index, src, reduce, options);
   }
   /**
-   * A copy with the slices of `source`, times `alpha`, added to those that a vector of places names along `dim`.
+   * A copy with the slices of `source`, times `alpha`, added to those that a vector of places names along
+   * `dim`.
    * @example
    * await new Tensor([1, 1, 1]).indexAdd(0, new Tensor([2, 2]), new Tensor([5, 6])).tolist() // => [1, 1, 12]
    */
@@ -1311,8 +1329,8 @@ export class Tensor extends TensorHandle {
     return area("scatter").indexFill(this, dim, index, value);
   }
   /**
-   * A copy with `values` at the places that index tensors name, one tensor a dim (null takes a dim whole), as in
-   * `x[i, j] = values`; with `accumulate` they are added. A bool mask may stand alone.
+   * A copy with `values` at the places that index tensors name, one tensor a dim (null takes a dim whole), as
+   * in `x[i, j] = values`; with `accumulate` they are added. A bool mask may stand alone.
    * @example
    * await new Tensor([1, 1, 1]).indexPut([new Tensor([0, 0])], new Tensor([5, 6]), { accumulate: true }).tolist() // => [12, 1, 1]
    */
@@ -1336,8 +1354,8 @@ export class Tensor extends TensorHandle {
     return area("scatter").maskedScatter(this, mask, source);
   }
   /**
-   * Writes into this tensor: `x.setitem([0, [1, 3]], value)` is `x[0, 1:3] = value` of Python, with the indices that
-   * `get` takes, and a bool mask where it stands alone. The value broadcasts.
+   * Writes into this tensor: `x.setitem([0, [1, 3]], value)` is `x[0, 1:3] = value` of Python, with the
+   * indices that `get` takes, and a bool mask where it stands alone. The value broadcasts.
    * @example
    * await new Tensor([1, 2, 3]).setitem([[1, null]], 0).tolist() // => [1, 0, 0]
    */
@@ -1345,8 +1363,8 @@ export class Tensor extends TensorHandle {
     return area("scatter").setitem(this, index, value);
   }
   /**
-   * Each element several times in a row, along `dim` or in the flat tensor. With a tensor of counts the size of the
-   * result must be given, since it is not known before they are computed.
+   * Each element several times in a row, along `dim` or in the flat tensor. With a tensor of counts the size
+   * of the result must be given, since it is not known before they are computed.
    * @example
    * await new Tensor([1, 2]).repeatInterleave([1, 3]).tolist() // => [1, 2, 2, 2]
    */
@@ -1393,8 +1411,8 @@ export class Tensor extends TensorHandle {
     return math.mul(this, x);
   }
   /**
-   * `this / x`; integers give floats. With `roundingMode` the quotient is cut towards zero ("trunc") or down ("floor"),
-   * and integers stay integers; an integer divided by 0 gives 0.
+   * `this / x`; integers give floats. With `roundingMode` the quotient is cut towards zero ("trunc") or down
+   * ("floor"), and integers stay integers; an integer divided by 0 gives 0.
    * @example
    * await new Tensor([7, -7]).div(2, { roundingMode: "floor" }).tolist() // => [3, -4]
    */
@@ -1714,7 +1732,8 @@ export class Tensor extends TensorHandle {
     return math.rsub(this, x, options);
   }
   /**
-   * The nearest integer, halves to the even one; `decimals` digits after the point stay (negative: before it).
+   * The nearest integer, halves to the even one; `decimals` digits after the point stay (negative: before
+   * it).
    * @example
    * await new Tensor([0.5, 1.5, -2.7]).round().tolist() // => [0, 2, -3]
    */
@@ -1778,7 +1797,8 @@ export class Tensor extends TensorHandle {
     return area("special").lerp(this, end, weight);
   }
   /**
-   * NaN and infinities replaced: by `nan`, and by the largest and smallest finite number unless told otherwise.
+   * NaN and infinities replaced: by `nan`, and by the largest and smallest finite number unless told
+   * otherwise.
    * @example
    * await new Tensor([NaN, Infinity, 1.5]).nanToNum(0, 9).tolist() // => [0, 9, 1.5]
    */
@@ -1842,7 +1862,8 @@ export class Tensor extends TensorHandle {
     return area("special").isclose(this, x, options);
   }
   /**
-   * Whether all elements are near each other, as a 0-d bool tensor: lazy as everything else, `item()` reads it.
+   * Whether all elements are near each other, as a 0-d bool tensor: lazy as everything else, `item()` reads
+   * it.
    * @example
    * await new Tensor([1, 2]).allclose(new Tensor([1.000001, 2])).item() // => true
    */
@@ -1850,7 +1871,8 @@ export class Tensor extends TensorHandle {
     return area("special").allclose(this, x, closeness);
   }
   /**
-   * Whether shapes and all elements are equal, as a 0-d bool tensor: lazy as everything else, `item()` reads it.
+   * Whether shapes and all elements are equal, as a 0-d bool tensor: lazy as everything else, `item()` reads
+   * it.
    * @example
    * await new Tensor([1, 2]).equal(new Tensor([1, 2])).item() // => true
    */
@@ -1914,7 +1936,8 @@ export class Tensor extends TensorHandle {
     return math.fill(this, value);
   }
   /**
-   * This to the power of `x`. Integers stay integers (and wrap); an integer to a negative power is 0 unless it is ±1.
+   * This to the power of `x`. Integers stay integers (and wrap); an integer to a negative power is 0 unless
+   * it is ±1.
    * @example
    * await new Tensor([2, 3]).pow(3).tolist() // => [8, 27]
    */
@@ -2253,8 +2276,8 @@ export class Tensor extends TensorHandle {
     return reduce.sum(this, dim, keepdim, options);
   }
   /**
-   * The largest element along `dim` (argmax tells where, maxWithIndices gives both); NaN wins. Of equal ones along one
-   * dim the first gets the gradient; over all or several dims they share it, as in amax.
+   * The largest element along `dim` (argmax tells where, maxWithIndices gives both); NaN wins. Of equal ones
+   * along one dim the first gets the gradient; over all or several dims they share it, as in amax.
    * @example
    * await new Tensor([[1, 5], [7, 3]]).max(1).tolist() // => [5, 7]
    */
@@ -2262,8 +2285,8 @@ export class Tensor extends TensorHandle {
     return reduce.max(this, dim, keepdim);
   }
   /**
-   * The smallest element along `dim` (argmin tells where, minWithIndices gives both); NaN wins. Of equal ones along one
-   * dim the first gets the gradient; over all or several dims they share it, as in amin.
+   * The smallest element along `dim` (argmin tells where, minWithIndices gives both); NaN wins. Of equal ones
+   * along one dim the first gets the gradient; over all or several dims they share it, as in amin.
    * @example
    * await new Tensor([[1, 5], [7, 3]]).min(1).tolist() // => [1, 3]
    */
@@ -2327,8 +2350,8 @@ export class Tensor extends TensorHandle {
     return area("order").countNonzero(this, dim);
   }
   /**
-   * Where the largest element along `dim` is: the first of equal ones, NaN before all. Without `dim` the place in the
-   * flattened tensor.
+   * Where the largest element along `dim` is: the first of equal ones, NaN before all. Without `dim` the
+   * place in the flattened tensor.
    * @example
    * await new Tensor([[1, 5], [7, 3]]).argmax(1).tolist() // => [1, 0]
    */
@@ -2368,8 +2391,8 @@ export class Tensor extends TensorHandle {
     return area("order").aminmax(this, dim, keepdim);
   }
   /**
-   * `[values, indices]` of the largest elements along `dim`: torch's max with a dim. The first of equal ones is named,
-   * and gets the gradient.
+   * `[values, indices]` of the largest elements along `dim`: torch's max with a dim. The first of equal ones
+   * is named, and gets the gradient.
    * @example
    * await Promise.all(new Tensor([[1, 5], [7, 3]]).maxWithIndices(1).map((t) => t.tolist())) // => [[5, 7], [1, 0]]
    */
@@ -2377,8 +2400,8 @@ export class Tensor extends TensorHandle {
     return reduce.maxWithIndices(this, dim, keepdim);
   }
   /**
-   * `[values, indices]` of the smallest elements along `dim`: torch's min with a dim. The first of equal ones is named,
-   * and gets the gradient.
+   * `[values, indices]` of the smallest elements along `dim`: torch's min with a dim. The first of equal ones
+   * is named, and gets the gradient.
    * @example
    * await Promise.all(new Tensor([[1, 5], [7, 3]]).minWithIndices(1).map((t) => t.tolist())) // => [[1, 3], [0, 1]]
    */
@@ -2426,7 +2449,8 @@ export class Tensor extends TensorHandle {
     return area("order").stdMean(this, dim, keepdim, correction);
   }
   /**
-   * (sum of |x|^ord)^(1/ord) over `dim`; 0 counts what is not 0, ±Infinity takes the largest or smallest size.
+   * (sum of |x|^ord)^(1/ord) over `dim`; 0 counts what is not 0, ±Infinity takes the largest or smallest
+   * size.
    * @example
    * await new Tensor([3, -4]).vectorNorm().item() // => 5
    */
@@ -2442,7 +2466,8 @@ export class Tensor extends TensorHandle {
     return area("order").dist(this, x, p);
   }
   /**
-   * The differences between neighbours along `dim`, `n` times over; `prepend` and `append` are put at the ends first.
+   * The differences between neighbours along `dim`, `n` times over; `prepend` and `append` are put at the
+   * ends first.
    * @example
    * await new Tensor([1, 4, 9]).diff().tolist() // => [3, 5]
    */
@@ -2514,7 +2539,8 @@ export class Tensor extends TensorHandle {
     return area("order").msort(this);
   }
   /**
-   * `[values, indices]` of the most frequent element along `dim`: the smallest of several, at the last place it has.
+   * `[values, indices]` of the most frequent element along `dim`: the smallest of several, at the last place
+   * it has.
    * @example
    * await new Tensor([3, 1, 3, 1, 2]).mode()[0].item() // => 1
    */
@@ -2546,8 +2572,8 @@ export class Tensor extends TensorHandle {
     return area("order").kthvalue(this, k, dim, keepdim);
   }
   /**
-   * The median: the lower one of two. NaN where there is a NaN. Without `dim` that of all elements; with `dim`
-   * `[values, indices]`.
+   * The median: the lower one of two. NaN where there is a NaN. Without `dim` that of all elements; with
+   * `dim` `[values, indices]`.
    * @example
    * await new Tensor([3, 1, 2, 4]).median().item() // => 2
    */
@@ -2709,7 +2735,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").addr(this, vec1, vec2, scales);
   }
   /**
-   * Products summed over pairs of dims: the last `dims` of this with the first of the other, or `[dimsOfThis, dimsOfOther]`.
+   * Products summed over pairs of dims: the last `dims` of this with the first of the other, or
+   * `[dimsOfThis, dimsOfOther]`.
    * @example
    * await new Tensor([[1, 2], [3, 4]]).tensordot(new Tensor([[1, 0], [0, 1]]), 2).item() // => 5
    */
@@ -2741,7 +2768,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").trace(this);
   }
   /**
-   * This matrix and others multiplied in the order that takes the fewest steps; the first and last may be vectors.
+   * This matrix and others multiplied in the order that takes the fewest steps; the first and last may be
+   * vectors.
    * @example
    * await new Tensor([[1, 2]]).chainMatmul(new Tensor([[1], [1]]), new Tensor([[5]])).tolist() // => [[15]]
    */
@@ -2757,8 +2785,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").multiDot(tensors);
   }
   /**
-   * Sums of products by Einstein's rule: letters name dims, equal letters go together, what is not behind `->` is
-   * summed; `...` stands for dims without a name, which broadcast.
+   * Sums of products by Einstein's rule: letters name dims, equal letters go together, what is not behind
+   * `->` is summed; `...` stands for dims without a name, which broadcast.
    * @example
    * await Tensor.einsum("ij,j->i", new Tensor([[1, 2], [3, 4]]), new Tensor([1, 1])).tolist() // => [3, 7]
    */
@@ -2766,8 +2794,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").einsum(formula, ...operands);
   }
   /**
-   * X with `this @ X = b` (or `X @ this = b`, with `left: false`); `b` is a vector or a matrix, or a batch of either. A
-   * singular matrix gives infinities and NaN.
+   * X with `this @ X = b` (or `X @ this = b`, with `left: false`); `b` is a vector or a matrix, or a batch of
+   * either. A singular matrix gives infinities and NaN.
    * @example
    * await new Tensor([[2, 0], [0, 4]]).solve(new Tensor([2, 8])).tolist() // => [1, 2]
    */
@@ -2807,8 +2835,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").det(this);
   }
   /**
-   * The sign of the determinant of each matrix, and the logarithm of its absolute value: for determinants that a float
-   * cannot hold. That of a singular matrix is 0 and -Infinity.
+   * The sign of the determinant of each matrix, and the logarithm of its absolute value: for determinants
+   * that a float cannot hold. That of a singular matrix is 0 and -Infinity.
    * @example
    * await new Tensor([[-1, 0], [0, 1]]).slogdet()[0].item() // => -1
    */
@@ -2824,8 +2852,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").logdet(this);
   }
   /**
-   * X with `this @ X = b` (or `X @ this = b`, with `left: false`), where only the upper (or lower) triangle of this
-   * matrix is looked at; with `unitriangular` its diagonal counts as ones.
+   * X with `this @ X = b` (or `X @ this = b`, with `left: false`), where only the upper (or lower) triangle
+   * of this matrix is looked at; with `unitriangular` its diagonal counts as ones.
    * @example
    * await new Tensor([[1, 0], [1, 2]]).solveTriangular(new Tensor([[1], [5]]), { upper: false }).tolist() // => [[1], [2]]
    */
@@ -2833,8 +2861,9 @@ export class Tensor extends TensorHandle {
     return area("linalg").solveTriangular(this, b, options);
   }
   /**
-   * The lower triangle L with L @ Lᵀ = this, or with `upper` its transpose; the matrix must be symmetric and positive
-   * definite, and only one triangle of it is looked at. If it is not positive definite there are NaN in the result.
+   * The lower triangle L with L @ Lᵀ = this, or with `upper` its transpose; the matrix must be symmetric and
+   * positive definite, and only one triangle of it is looked at. If it is not positive definite there are NaN
+   * in the result.
    * @example
    * await new Tensor([[4, 2], [2, 5]]).cholesky().tolist() // => [[2, 0], [1, 2]]
    */
@@ -2842,8 +2871,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").cholesky(this, options);
   }
   /**
-   * Orthogonal Q and upper triangular R with Q @ R = this. "reduced" gives min(m, n) columns of Q, "complete" all m
-   * (without a gradient where m > n), "r" an empty Q. The signs are LAPACK's.
+   * Orthogonal Q and upper triangular R with Q @ R = this. "reduced" gives min(m, n) columns of Q, "complete"
+   * all m (without a gradient where m > n), "r" an empty Q. The signs are LAPACK's.
    * @example
    * await new Tensor([[0, 2], [1, 0]]).qr()[1].tolist() // => [[-1, 0], [0, -2]]
    */
@@ -2851,9 +2880,9 @@ export class Tensor extends TensorHandle {
     return area("linalg").qr(this, mode);
   }
   /**
-   * U, S and Vᵀ with U @ diag(S) @ Vᵀ = this: orthogonal factors and singular values, largest first. With `fullMatrices`
-   * U and V are square; their gradient is that of the first min(m, n) columns. Columns of U and V are unique up to a
-   * common sign only.
+   * U, S and Vᵀ with U @ diag(S) @ Vᵀ = this: orthogonal factors and singular values, largest first. With
+   * `fullMatrices` U and V are square; their gradient is that of the first min(m, n) columns. Columns of U
+   * and V are unique up to a common sign only.
    * @example
    * await new Tensor([[3, 0], [0, -4]]).svd()[1].tolist() // => [4, 3]
    */
@@ -2869,8 +2898,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").svdvals(this);
   }
   /**
-   * Eigenvalues, smallest first, and eigenvectors (as columns) of symmetric matrices, of which only one triangle is looked
-   * at. Vectors are unique up to a sign only.
+   * Eigenvalues, smallest first, and eigenvectors (as columns) of symmetric matrices, of which only one
+   * triangle is looked at. Vectors are unique up to a sign only.
    * @example
    * await new Tensor([[2, 0], [0, 1]]).eigh()[0].tolist() // => [1, 2]
    */
@@ -2886,8 +2915,9 @@ export class Tensor extends TensorHandle {
     return area("linalg").eigvalsh(this, UPLO);
   }
   /**
-   * The norm of the matrices in two dims: "fro" (all elements as a vector), "nuc" (the sum of the singular values), ±2 (the
-   * largest or smallest of them), ±1 and ±Infinity (the largest or smallest sum of a column or row).
+   * The norm of the matrices in two dims: "fro" (all elements as a vector), "nuc" (the sum of the singular
+   * values), ±2 (the largest or smallest of them), ±1 and ±Infinity (the largest or smallest sum of a column
+   * or row).
    * @example
    * await new Tensor([[1, 2], [3, 4]]).matrixNorm(1).item() // => 6
    */
@@ -2895,8 +2925,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").matrixNorm(this, ord, dim, keepdim);
   }
   /**
-   * torch.linalg.norm: without `ord` the 2-norm of all elements (or along `dim`), with `ord` that of a vector or of a
-   * matrix, by the number of dims. `norm` is the older one, which takes a matrix for a vector.
+   * torch.linalg.norm: without `ord` the 2-norm of all elements (or along `dim`), with `ord` that of a vector
+   * or of a matrix, by the number of dims. `norm` is the older one, which takes a matrix for a vector.
    * @example
    * await new Tensor([[1, 2], [3, 4]]).linalgNorm(Infinity).item() // => 7
    */
@@ -2909,8 +2939,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").linalgNorm(this, ord, dim, keepdim, options);
   }
   /**
-   * torch.norm: the vector norm of order `p` of all elements or along `dim`; "fro" is 2, "nuc" the sum of the singular
-   * values of matrices.
+   * torch.norm: the vector norm of order `p` of all elements or along `dim`; "fro" is 2, "nuc" the sum of the
+   * singular values of matrices.
    * @example
    * await new Tensor([[3, 0], [0, 4]]).norm("nuc").item() // => 7
    */
@@ -2923,8 +2953,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").norm(this, p, dim, keepdim, typed);
   }
   /**
-   * How many singular values are above the cutoff: `atol`, or `rtol` times the largest (the default is the rounding
-   * error of the type).
+   * How many singular values are above the cutoff: `atol`, or `rtol` times the largest (the default is the
+   * rounding error of the type).
    * @example
    * await new Tensor([[1, 2], [2, 4]]).matrixRank().item() // => 1
    */
@@ -2940,8 +2970,8 @@ export class Tensor extends TensorHandle {
     return area("linalg").pinv(this, cutoff);
   }
   /**
-   * The X for which `this @ X` is as near to `b` as it gets, the smallest if there are several; with the squares that are
-   * left (empty unless there are more rows than columns), the rank and the singular values.
+   * The X for which `this @ X` is as near to `b` as it gets, the smallest if there are several; with the
+   * squares that are left (empty unless there are more rows than columns), the rank and the singular values.
    * @example
    * await new Tensor([[1, 0], [0, 2], [0, 0]]).lstsq(new Tensor([[1], [2], [3]])).solution.tolist() // => [[1], [1]]
    */
@@ -3204,8 +3234,8 @@ export class Tensor extends TensorHandle {
     return area("conv").upsampleBilinear(this, options);
   }
   /**
-   * The windows of images as columns: [n, c, h, w] becomes [n, c * kernel, places]. torch.nn.functional.unfold; the
-   * method `unfold` is torch.Tensor's.
+   * The windows of images as columns: [n, c, h, w] becomes [n, c * kernel, places].
+   * torch.nn.functional.unfold; the method `unfold` is torch.Tensor's.
    *
    * @example
    * await new Tensor([[[[1, 2], [3, 4]]]]).imUnfold([1, 2]).tolist() // => [[[1, 3], [2, 4]]]
@@ -3214,7 +3244,8 @@ export class Tensor extends TensorHandle {
     return area("conv").imUnfold(this, kernelSize, options);
   }
   /**
-   * The sum of the windows in columns, each at its place: [n, c * kernel, places] becomes [n, c, ...outputSize].
+   * The sum of the windows in columns, each at its place: [n, c * kernel, places] becomes
+   * [n, c, ...outputSize].
    *
    * @example
    * await new Tensor([[[1, 3], [2, 4]]]).imFold([2, 2], [1, 2]).tolist() // => [[[[1, 2], [3, 4]]]]
@@ -3334,7 +3365,8 @@ export class Tensor extends TensorHandle {
     return area("losses").pairwiseDistance(this, x2, options);
   }
   /**
-   * The p-norm of the difference of each row here and each row of `x2`: [..., m, k] and [..., n, k] give [..., m, n].
+   * The p-norm of the difference of each row here and each row of `x2`: [..., m, k] and [..., n, k] give
+   * [..., m, n].
    *
    * @example
    * await new Tensor([[0, 0], [3, 4]]).cdist(new Tensor([[0, 0]])).tolist() // => [[0], [5]]
@@ -3343,7 +3375,8 @@ export class Tensor extends TensorHandle {
     return area("losses").cdist(this, x2, p);
   }
   /**
-   * The cross entropy between logits (classes along dim 1) and class numbers, or a probability for each class.
+   * The cross entropy between logits (classes along dim 1) and class numbers, or a probability for each
+   * class.
    *
    * @example
    * await new Tensor([[0, 0]]).crossEntropy(new Tensor([1])).exp().item() // => 2
@@ -3397,7 +3430,8 @@ export class Tensor extends TensorHandle {
     return area("losses").binaryCrossEntropyWithLogits(this, target, options);
   }
   /**
-   * The Kullback-Leibler divergence of log-probabilities from a target of probabilities (or of their logarithms).
+   * The Kullback-Leibler divergence of log-probabilities from a target of probabilities (or of their
+   * logarithms).
    *
    * @example
    * await new Tensor([-1, -2]).klDiv(new Tensor([0, 1]), { reduction: "sum" }).item() // => 2
@@ -3487,7 +3521,8 @@ export class Tensor extends TensorHandle {
     return area("losses").softMarginLoss(this, target, options);
   }
   /**
-   * The negative log-likelihood of counts under a Poisson distribution; this tensor is (the logarithm of) its mean.
+   * The negative log-likelihood of counts under a Poisson distribution; this tensor is (the logarithm of) its
+   * mean.
    *
    * @example
    * await new Tensor([0]).poissonNllLoss(new Tensor([3])).item() // => 1
@@ -3496,7 +3531,8 @@ export class Tensor extends TensorHandle {
     return area("losses").poissonNllLoss(this, target, options);
   }
   /**
-   * The negative log-likelihood of the target under normal distributions with this mean and the given variance.
+   * The negative log-likelihood of the target under normal distributions with this mean and the given
+   * variance.
    *
    * @example
    * await new Tensor([1]).gaussianNllLoss(new Tensor([3]), new Tensor([1])).item() // => 2
@@ -3505,7 +3541,8 @@ export class Tensor extends TensorHandle {
     return area("losses").gaussianNllLoss(this, target, variance, options);
   }
   /**
-   * How far the other classes come within `margin` of the right one, to the power of `p`, over the number of classes.
+   * How far the other classes come within `margin` of the right one, to the power of `p`, over the number of
+   * classes.
    *
    * @example
    * await new Tensor([[1, 2, 0]]).multiMarginLoss(new Tensor([1])).item() // => 0
@@ -3514,8 +3551,8 @@ export class Tensor extends TensorHandle {
     return area("losses").multiMarginLoss(this, target, options);
   }
   /**
-   * How far each class that is no target comes within 1 of each that is. The targets of a row are class numbers up to
-   * the first -1.
+   * How far each class that is not a target comes within 1 of each that is. The targets of a row are class
+   * numbers up to the first -1.
    *
    * @example
    * await new Tensor([[1, 2, 0.5]]).multilabelMarginLoss(new Tensor([[1, -1, 0]])).item() // => 0
@@ -3608,7 +3645,8 @@ export class Tensor extends TensorHandle {
     return area("neural").mish(this);
   }
   /**
-   * x times the share of the normal distribution below it; "tanh" is the approximation of the first transformers.
+   * x times the share of the normal distribution below it; "tanh" is the approximation of the first
+   * transformers.
    * @example
    * await new Tensor([0, 10]).gelu().tolist() // => [0, 10]
    */
@@ -3769,9 +3807,9 @@ export class Tensor extends TensorHandle {
     return area("neural").linear(this, weight, bias);
   }
   /**
-   * Normalises each channel (dim 1): in training by its mean and variance in this batch, otherwise by the running ones.
-   * Training also assigns the moved running statistics, which are computed when those are realised: realise them with
-   * the step that made them.
+   * Normalises each channel (dim 1): in training by its mean and variance in this batch, otherwise by the
+   * running ones. Training also assigns the moved running statistics, which are computed when those are
+   * realised: realise them with the step that made them.
    *
    * @example
    * await new Tensor([[3], [5]]).batchNorm(new Tensor([1]), new Tensor([4]), { eps: 0 }).tolist() // => [[1], [2]]
@@ -3820,8 +3858,8 @@ export class Tensor extends TensorHandle {
     return area("neural").instanceNorm(this, options);
   }
   /**
-   * softmax(q k^T scale + mask) v, this tensor being the queries: [..., L, E], keys [..., S, E] and values [..., S, V]
-   * give [..., L, V]. A query that may see no key gives 0.
+   * softmax(q k^T scale + mask) v, this tensor being the queries: [..., L, E], keys [..., S, E] and values
+   * [..., S, V] give [..., L, V]. A query that may see no key gives 0.
    *
    * @example
    * await new Tensor([[0]]).scaledDotProductAttention(new Tensor([[1], [1]]), new Tensor([[2], [4]])).tolist() // => [[3]]

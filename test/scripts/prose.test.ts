@@ -32,6 +32,7 @@ describe("width", () => {
     ["a regular expression", `const a = /[/]\\/\\/ ${long}/;\n`],
     ["one word that cannot be wrapped", `// ${"w".repeat(120)}\n`],
     ["an address", `// see https://example.org/${"w".repeat(100)} for more\n`],
+    ["an example with its result", `/**\n * @example\n * f(${long}) // => 1\n */\n`],
     ["a comment of 110 columns", `// ${"w".repeat(50)} ${"w".repeat(56)}\n`],
   ])("%s is not", (_, text) => {
     expect(prose({ "bench/a.ts": text })).toEqual([]);

@@ -1,5 +1,6 @@
-// Elementwise math: arithmetic, comparison, bits, choice and the primitive functions, with broadcasting and promotion
-// as in torch. What is made of these is in the layers after reduce (elementary, special, functions).
+// Elementwise math: arithmetic, comparison, bits, choice and the primitive functions, with broadcasting and
+// promotion as in torch. What is made of these is in the layers after reduce (elementary, special,
+// functions).
 
 import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError, DTypeError } from "../../errors.ts";
@@ -81,8 +82,8 @@ export function floatAlu(self: Tensor, op: AluOp): Tensor {
   return alu(cast(self, toFloat(self.dtype)), op);
 }
 /**
- * A function of each element, integers as floats. Half-width floats compute in float32: the steps of a formula would
- * lose their few digits. The derivative may use the result.
+ * A function of each element, integers as floats. Half-width floats compute in float32: the steps of a
+ * formula would lose their few digits. The derivative may use the result.
  */
 export function unary(
   self: Tensor,

@@ -1,5 +1,6 @@
-// Functions of whole numbers (gcd, lcm), of the bits of floats (nextafter, frexp, ldexp), and the special functions that
-// are sums of simpler ones: multivariate gamma and the modified Bessel functions. Half-width floats compute in float32.
+// Functions of whole numbers (gcd, lcm), of the bits of floats (nextafter, frexp, ldexp), and the special
+// functions that are sums of simpler ones: multivariate gamma and the modified Bessel functions. Half-width
+// floats compute in float32.
 
 import { bounds, type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError, DTypeError } from "../../errors.ts";

@@ -28,7 +28,10 @@ const WRAPS: ReadonlySet<string> = new Set([
   ...["Tensor", "full", "fullLike", "fill"],
 ]);
 
-/** A plain number as an operand of type `type`; one that the type cannot hold would silently be another number. */
+/**
+ * A plain number as an operand of type `type`; one that the type cannot hold would silently be another
+ * number.
+ */
 export function operandValue(method: string, x: Element, type: DType): Value {
   const value = toValue(x);
   if (!type.isInt) return value;

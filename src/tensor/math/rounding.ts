@@ -1,4 +1,5 @@
-// Signs, rounding, bounds, tests, logic, and tensors made like another one: what needs no function but comparison.
+// Signs, rounding, bounds, tests, logic, and tensors made like another one: what needs no function but
+// comparison.
 
 import { bounds, type DType, type DTypeLike, dtypes, toDType } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";

@@ -1,5 +1,6 @@
-// Inverse and special functions, each a polynomial on a short interval and the identities that lead there. The tables
-// are fitted (Chebyshev, 40 digits) to the precision of float32 and float64; half-width floats compute in float32.
+// Inverse and special functions, each a polynomial on a short interval and the identities that lead there.
+// The tables are fitted (Chebyshev, 40 digits) to the precision of float32 and float64; half-width floats
+// compute in float32.
 
 import type { DType } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
@@ -83,7 +84,9 @@ const STIRLING = [-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12
 const DIGAMMA = [691 / 32760, -1 / 132, 1 / 240, -1 / 252, 1 / 120, -1 / 12];
 /** From here on Stirling's series is exact enough; below, gamma(x + 1) = x gamma(x) leads here. */
 const STIRLING_FROM = 8;
-/** Half of the Bernoulli numbers B(2), B(4), …; what else belongs before the powers is multiplied on the way. */
+/**
+ * Half of the Bernoulli numbers B(2), B(4), …; what else belongs before the powers is multiplied on the way.
+ */
 const BERNOULLI = [1 / 12, -1 / 60, 1 / 84, -1 / 60, 5 / 132, -691 / 5460, 7 / 12];
 const ZETA_TERMS = 9;
 
