@@ -71,7 +71,7 @@ function upToOf(self: Tensor, otherwise: number): Tensor {
   const x = expand(unsqueeze(self, -2), full);
   return where(seen, x, wrap(x.lazydata.const(otherwise)));
 }
-/** Scans with a reduce op; no gradient but through `composed`. */
+/** Scans with a reduce op. A gradient flows where `reduce` records one. */
 function reduceScan(
   self: Tensor,
   op: ReduceOp,
