@@ -52,14 +52,14 @@ type QueueItem = ScheduleItem | CopyItem | SyncItem | WaitItem;
 const isItem = (x: QueueItem): x is ScheduleItem => !("kind" in x);
 const isKernel = (x: QueueItem): boolean => isItem(x) && x.ast[0]?.op === "STORE";
 
-/** A schedule spread over one queue a device; `run()` executes it. */
+/** A schedule spread over one queue for each device; `run()` executes it. */
 export class CommandQueue {
   readonly q = new Map<string, QueueItem[]>();
   /** source buffer -> devices whose queued copies still read it */
   readonly #copiers = new Map<Buffer, Set<string>>();
   /** when each item was queued, over all devices */
   readonly #order = new Map<QueueItem, number>();
-  /** devices whose kernels were looked at ahead of their turn */
+  /** devices whose kernels have been compiled ahead of their use */
   readonly #compiled = new Set<string>();
 
   constructor(schedule: readonly ScheduleItem[]) {
@@ -104,7 +104,7 @@ export class CommandQueue {
     this.#copiers.set(src, (this.#copiers.get(src) ?? new Set()).add(out.device));
   }
 
-  /** A sync at the end of the device's queue; the one that is there already serves. */
+  /** A sync at the end of the device's queue; one that is there already is used again. */
   #addSync(device: string): SyncItem {
     const queue = this.#queue(device);
     const last = queue.at(-1);
@@ -191,8 +191,8 @@ export class CommandQueue {
   }
 
   /**
-   * The active device whose first item came first in the schedule; one that would
-   * sync only if all others would too.
+   * The active device whose first item came first in the schedule. A device that would sync is taken only if
+   * all others would sync, too.
    */
   #next(active: ReadonlySet<string>): string | undefined {
     let best: { device: string; syncs: boolean; at: number } | undefined;
@@ -207,7 +207,7 @@ export class CommandQueue {
     return best?.device;
   }
 
-  /** One line a device: what waits in its queue. */
+  /** One line for each device: what waits in its queue. */
   toString(): string {
     return [...this.q].map(([device, items]) => `${device}: ${items.map(showItem).join(" ")}`).join("\n");
   }
@@ -222,9 +222,9 @@ export function showItem(x: QueueItem): string {
 }
 
 /**
- * What comes after the sync on the devices that wait for it comes after all that is queued here. Where all of
- * them can wait for this device's signals, a point on its timeline is enough and the
- * host goes on; else the host stops.
+ * The devices that wait for the sync continue after everything that is queued here. Where all of them can
+ * wait for this device's signals, a point on its timeline is enough and the host continues; otherwise the
+ * host waits.
  */
 function* synchronize({ device, waiting }: SyncItem): Step<unknown> {
   const start = timestamp();

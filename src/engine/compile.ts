@@ -26,7 +26,7 @@ import { Progress } from "./progress.ts";
 const compiled = new Map<string, CompiledRunner>();
 /** A program whose shapes never repeat must not keep every kernel it ever had: the oldest goes. */
 const MAX_KERNELS = 4096;
-/** Those that wait for their turn must not push each other out. */
+/** Kernels compiled ahead must not push each other out of the cache. */
 const MAX_AHEAD = MAX_KERNELS / 2;
 
 /** Forgets all compiled kernels, so that the next run compiles again (for measuring). */
@@ -84,9 +84,9 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
 }
 
 /**
- * Starts all kernels of these items that are new, where the device compiles beside the host, and waits for
- * them together. A kernel that fails is left out: it is compiled again when its turn
- * comes, and says then what is wrong.
+ * Compiles all new kernels of these items at once, on devices that compile beside the host, and waits for
+ * them together. A kernel that fails is left out: it is compiled again when it is needed, and then the error
+ * is thrown.
  */
 export function* compileAhead(device: Compiled, items: readonly ScheduleItem[]): Step<void> {
   // a search measures: nothing else may run

@@ -33,12 +33,12 @@ function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
 let last: Promise<unknown> = Promise.resolve();
 let running = 0;
 
-/** A collection that has begun already may miss what was dropped just now: more than one attempt. */
+/** Attempts: a garbage collection that has already begun may miss what was dropped just now. */
 const ATTEMPTS = 4;
 
 /**
- * One after another, each starting only when the one before has ended, well or badly. `again`: the work may
- * be started anew, so where memory ran out it gets another chance after what nobody holds was collected.
+ * Runs works one after another; each starts when the one before has ended, even if that failed. `again`: the
+ * work may be repeated, so where memory runs out it is tried again after a garbage collection.
  */
 export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
   running++;

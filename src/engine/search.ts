@@ -16,7 +16,7 @@ import { kindOf } from "../runtime/registry.ts";
 import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import { evaluate, type Variable } from "../shape/symbolic.ts";
 
-/** Longer lists of UOps take longer to compile than they could win. */
+/** Longer lists of UOps take longer to compile than a search could gain. */
 const MAX_UOPS = 4000;
 /** The runs of one candidate; the fastest counts. */
 const RUNS = 4;
@@ -28,7 +28,7 @@ interface Candidate {
   readonly seconds: number;
 }
 
-/** The kernel with the fastest list that `width` many alternatives at a time lead to. */
+/** The kernel with the fastest list of a beam search that keeps the `width` best lists of each round. */
 export function* searchKernel(
   ast: readonly LazyOp[],
   device: Compiled,
@@ -44,7 +44,8 @@ export function* searchKernel(
     if (kernel !== undefined) return kernel;
   }
   const buffers = scratch(ast, device.name);
-  // memory that nobody wrote to may be one page of zeros in many places, and reads faster than any other
+  // memory that was never written may be one page of zeros, mapped many times, which reads faster than other
+  // memory
   for (const b of buffers) yield* settle(b.copyin(new Uint8Array(b.nbytes)));
   const found = yield* new Search(ast, device, renderer, inPlace, buffers).run(width);
   yield* settle(remember(key, JSON.stringify(found.opts)));
@@ -122,7 +123,7 @@ class Search {
   }
 
   /**
-   * Compiles and times a list; nothing comes of one that does not fit or that made the same kernel before.
+   * Compiles and times a list. The result is empty for a list that does not fit or gives a known kernel.
    */
   *#measure(opts: readonly OptOp[], others: readonly Candidate[]): Step<Candidate[]> {
     const kernel = fitting(this.#ast, opts, this.#renderer);
@@ -156,7 +157,7 @@ class Search {
   }
 }
 
-/** Buffers as large as the kernel touches them, for nothing but running it. */
+/** Buffers of the sizes that the kernel needs, to time it. */
 function scratch(ast: readonly LazyOp[], device: string): Buffer[] {
   const made = new Map<number, Buffer>();
   for (const u of toposort(ast, (x) => x.srcs)) {

@@ -53,13 +53,13 @@ export interface Helped {
   readonly helper: string;
 }
 
-/** What is known of a kernel when it is spelt. */
+/** What is known of a kernel once its body is written. */
 export type LaunchFacts = Pick<
   KernelText,
   "threads" | "dynamicShared" | "multiplies" | "copies" | "accumulators"
 >;
 
-/** All that differs between the languages, as data. */
+/** Everything that differs between the languages, as data. */
 export interface CStyleLanguage extends Words {
   readonly kernelPrefix: string;
   readonly bufferPrefix: string;
@@ -103,15 +103,15 @@ export interface CStyleLanguage extends Words {
   readonly fused: boolean;
   /** signed integers wrap (under `flags`) */
   readonly wrapsSigned: boolean;
-  /** what the compiler must be told for the text to mean what ops.ts says */
+  /** the flags with which a compiler computes what ops.ts says */
   readonly flags: readonly string[];
   readonly preamble: (facts: BodyFacts) => readonly string[];
 }
 
-/** The array that all of a kernel's shared memory is in, where its size is the launch's to say. */
+/** The array with all shared memory of a kernel, where the launch gives its size. */
 const SHARED_MEMORY = "shared_memory";
 
-/** What a kernel takes of shared memory, each array at a multiple of 16. */
+/** The shared memory of a kernel; each array starts at a multiple of 16 bytes. */
 const sharedBytes = (uops: Iterable<UOp>): number => {
   let bytes = 0;
   for (const u of uops) {
@@ -127,7 +127,7 @@ class KernelText extends KernelWriter {
   readonly scalars = new Set<DType>();
   readonly vectors = new Set<DType>();
   readonly language: CStyleLanguage;
-  /** what follows runs for a part of a loop, from begin to end */
+  /** the rest of the body runs a part of a loop, from begin to end */
   part = false;
   /** of a workgroup */
   threads = 1;

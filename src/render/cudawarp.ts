@@ -1,7 +1,7 @@
-// What the warps of an NVIDIA GPU (Ampere and later) do together, as functions of CUDA C++ around the
-// instructions that the language has no words for: copies from global to shared memory that nobody waits for,
-// matrices read from shared memory, and products of matrices; and how many of their groups should be at work
-// side by side. languages.ts has the rest of the language.
+// What the threads of a warp of an NVIDIA GPU (Ampere and later) do together, as functions of CUDA C++ around
+// PTX instructions: asynchronous copies from global to shared memory, reading matrices from shared memory,
+// and products of matrices. Also, how many workgroups should share a multiprocessor. languages.ts has the
+// rest of the language.
 
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
@@ -17,7 +17,7 @@ const list = (from: number, n: number): string =>
 const device = (type: string): string => `static __device__ __forceinline__ ${type}`;
 const SHARED = "(unsigned)__cvta_generic_to_shared";
 
-/** 16 bytes pass the first cache by, fewer go through it. */
+/** Copies of 16 bytes bypass the first cache, smaller ones go through it. */
 function copy(to: string, from: string, bytes: number): Helped {
   const name = `copy${bytes}`;
   const instruction = `cp.async.${bytes === 16 ? "cg" : "ca"}.shared.global [%0], [%1], ${bytes};`;
@@ -87,10 +87,10 @@ export const cudaWarp: WarpWords = {
 /** Registers of a multiprocessor. */
 const REGISTERS = 65536;
 /**
- * How many workgroups should share a multiprocessor, if that is not for the compiler to say. One with WMMA
- * and much shared memory gains more from prefetched operands than from others beside it. Where sums
- * fill an eighth of the registers or more, two have room with as much again for operands, which a few
- * registers beyond that would undo.
+ * How many workgroups should share a multiprocessor; empty: the compiler decides. With WMMA and much shared
+ * memory, one workgroup that prefetches its operands is faster than several. Where accumulators fill an
+ * eighth of the registers or more, two workgroups fit, with as much again for operands. The bound keeps the
+ * compiler from taking a few registers more, after which only one would fit.
  */
 function groupsOf({ threads, dynamicShared, multiplies, copies, accumulators }: LaunchFacts): number[] {
   if (multiplies) return dynamicShared > 0 ? [1] : [];

@@ -126,7 +126,7 @@ export const ClangLanguage: CStyleLanguage = {
   bitcastHelper: noHelper,
   hasVectors: true,
   fused: false,
-  // -fwrapv would make an index of what might wrap: the compiler could no longer count addresses up
+  // without -fwrapv clang knows that an index does not wrap, and counts addresses up instead
   wrapsSigned: false,
   // two buffers of different types may be one memory
   flags: ["-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing"],

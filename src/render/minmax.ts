@@ -1,6 +1,5 @@
-// A choice between two values by comparing just these two is their maximum or minimum, and vectors have an
-// instruction for that. In goes an ALU, out come its operands in the order of those instructions. Renderers
-// spell it.
+// `a < b ? b : a` is a maximum, `b < a ? b : a` a minimum, and processors have vector instructions for both.
+// In goes an ALU, out come its operands in the order of those instructions. Renderers spell them.
 
 import type { Alu, Expr } from "../uop/node.ts";
 

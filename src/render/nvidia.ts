@@ -42,8 +42,8 @@ export type Queried = Pick<Gpu, "computeUnits"> &
   Partial<Pick<Gpu, "threadsPerUnit" | "registersPerUnit" | "sharedPerUnit" | "workgroupsPerUnit">>;
 
 /**
- * A warp multiplies 16 bits from Ampere (80) on and 8 bits from Ada (89) on; asynchronous copies came with
- * Ampere.
+ * Ampere (80) and later multiply matrices of 16-bit elements and copy asynchronously; Ada (89) and later
+ * multiply matrices of 8-bit elements.
  */
 export function nvidiaGpu(capability: number, queried: Queried): Gpu {
   const [, found = VOLTA] = GENERATIONS.findLast(([from]) => capability >= from) ?? [];

@@ -26,7 +26,9 @@ export interface Words {
 
 // ---- literals ----
 
-/** A double as Python's repr prints it: the shortest digits, an exponent below 1e-4 and from 1e16 on. */
+/**
+ * A double as Python's repr prints it: the shortest digits, an exponent below 1e-4, and for 1e16 and larger.
+ */
 export function pythonFloat(x: number): string {
   const [digits, power] = Math.abs(x).toExponential().split("e") as [string, string];
   const exponent = Number(power);

@@ -1,5 +1,5 @@
 // The contract of a device: an allocator, a renderer and a compiler, and a way to run what was compiled. What
-// a device can do it states in plain required fields; nobody asks for its name or its class. The registry
+// a device can do it states in plain required fields; no code asks for its name or its class. The registry
 // (registry.ts) finds and opens it by name. Who writes a device reads this file, and registers the device
 // with a line in devices/node.ts or browser.ts.
 //
@@ -78,7 +78,7 @@ export interface Allocator<H = Handle> {
   /** Freed memory may be kept and handed out again for the same size (cache.ts). */
   readonly recycles: boolean;
   /**
-   * Dropped tensors may hold so many bytes before the collector is pushed, which
+   * Dropped tensors may hold this many bytes before a collection is asked for, which
    * takes milliseconds (buffer.ts).
    */
   readonly slack: number;

@@ -41,7 +41,7 @@ interface Pending {
 
 /** The trace stops here: a viewer would not open more. */
 const MAX_SPANS = 1_000_000;
-/** Submissions before those that are done are looked for. */
+/** Finished submissions are looked for when there are this many. */
 const LOOK = 256;
 
 export class Profiler {

@@ -1,6 +1,5 @@
-// `Device`: finds devices by name, opens them on first use, keeps them. Which devices there are is said by
-// whoever registers them: engine/devices.ts those of this build. Modules are loaded lazily; those that
-// load at once open synchronously.
+// `Device`: finds devices by name, opens them on first use, keeps them. engine/devices.ts registers those of
+// this build. Modules are loaded lazily; those that load at once open synchronously.
 
 import { env } from "../env.ts";
 import { DeviceError } from "../errors.ts";

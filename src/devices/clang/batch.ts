@@ -75,7 +75,7 @@ class Order {
 
 /** By key: two devices may want the same kernel. */
 const orders = new Map<string, Order>();
-/** Those that nobody has begun. */
+/** Orders that have not been started. */
 let waiting: Order[] = [];
 
 /**
@@ -94,7 +94,7 @@ export function compileTogether(
     order = new Order(job);
     orders.set(job.key, order);
     waiting.push(order);
-    // whoever asks goes on asking until it has to wait
+    // a caller places all its orders before it waits
     if (waiting.length === 1) queueMicrotask(compileWaiting);
   }
   return order.code;
@@ -202,7 +202,7 @@ class KernelBatch {
     writeFileSync(join(this.folder, name), text);
   }
 
-  /** Hands out what is there; when all is `over`, what is not there will not come. */
+  /** Hands out what is finished. `over`: all compilers have ended, so the rest has failed. */
   collect(over: boolean): void {
     for (const i of this.#left) {
       const isThere = existsSync(join(this.folder, `${i}.ok`));

@@ -1,6 +1,6 @@
-// What comes before what in a captured run of kernels and copies: whoever touched the same bytes before,
-// where one of the two writes; and of large kernels the one before. Takes items and slots, gives for each
-// item the earlier ones that it follows, without those that follow from others.
+// What comes before what in a captured run of kernels and copies: an item follows an earlier one
+// that touched the same bytes, where one of the two writes; and a large kernel follows the one before it. In:
+// items and slots. Out: for each item the earlier ones that it follows, without those that others imply.
 
 import { getOrMake } from "../../helpers.ts";
 import type { GraphItem, GraphSlot } from "../../runtime/device.ts";

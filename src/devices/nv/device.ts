@@ -85,7 +85,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   #inFlight: InFlight[] = [];
   /** the point of the timeline at which something was last given to the copy channel */
   #copied = { value: 0, era: 0 };
-  /** so many before those that are done are looked for */
+  /** finished ones are looked for when there are this many */
   #look = 64;
   /** why it takes no more work */
   #failure: DeviceError | undefined;
@@ -344,7 +344,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     try {
       this.gpu.restart();
       this.#inFlight = [];
-      // what nobody will signal any more
+      // signals that will not come any more
       this.setSignal(this.timelineSignal, this.timelineValue - 1);
       for (const mark of Object.values(this.#marks)) this.setSignal(mark, this.#marked);
       this.#setUp();

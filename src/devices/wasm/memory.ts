@@ -1,6 +1,6 @@
 // The one memory of all WASM devices of this process: shared between threads where the host allows it, else
-// an ordinary one. Hands out blocks and grows as needed. Which block may be used again
-// when is for the callers to know.
+// an ordinary one. Hands out blocks and grows as needed. The callers know when a block may be
+// used again.
 
 import { AddressSpace } from "../../runtime/addressspace.ts";
 import { CONTROL_BYTES, LAYOUT } from "./layout.ts";

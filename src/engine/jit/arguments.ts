@@ -1,6 +1,6 @@
 // The arguments of one call of a jitted function: the tensors in them in order, the sizes that are bound to a
-// value, and all the rest, which has to stay the same. Here they are taken apart, and
-// compared with those of another call.
+// value, and the rest, which has to stay the same. This file takes them apart and compares them with those of
+// another call.
 
 import type { DType } from "../../dtype.ts";
 import { JitError, StaleError } from "../../errors.ts";
@@ -88,7 +88,7 @@ export class Arguments {
     }) as unknown[];
   }
 
-  /** A call sees what there was when it was made, not what was assigned while it waited for its turn. */
+  /** A call sees what there was when it was made, not what was assigned while it waited. */
   requireUnchanged(others: () => readonly object[] = () => []): void {
     if (CacheCollector.assigns === this.#made) return;
     const changed = (x: object): boolean => CacheCollector.changedSince(this.#made, x);

@@ -44,7 +44,7 @@ export function giveBack(placeholders: readonly Placeholder[], tensors: readonly
   });
 }
 
-/** The tensor's memory holds a new value: whoever looks at the old one must hear of it. */
+/** The tensor's memory holds a new value: reading the old value becomes an error. */
 export function renew(t: TensorLike): void {
   const { parts, assembler } = t.lazydata;
   const made = parts.map(({ base, st }) => {
@@ -101,8 +101,8 @@ const basesOf = (t: TensorLike): LazyBuffer[] => t.lazydata.parts.map((p) => p.b
 const GONE = "was disposed of; reset() the jit";
 
 /**
- * Memory that is written must not be that of anything else in the call: an input's,
- * or that of a tensor from before.
+ * Memory that is written must not belong to anything else in the call: neither to an input nor to a tensor
+ * from before.
  */
 export function requireApart(captured: Captured, given: Arguments): void {
   const refuse = (writes: string, shared: string | undefined): never => {

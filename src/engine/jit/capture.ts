@@ -71,7 +71,7 @@ export type Part =
 
 type TensorClass = new (lb: LazyBuffer) => TensorLike;
 
-/** A tensor from before that the function assigns to, and its memory: one buffer a device. */
+/** A tensor from before that the function assigns to, and its memory: one buffer for each device. */
 interface AssignedMemory {
   readonly tensor: TensorLike;
   readonly buffers: readonly Buffer[];
@@ -136,7 +136,7 @@ export type Returned =
 const memoryOf = (r: Returned): (Buffer | undefined)[] =>
   r.kind === "host" ? [r.read.buffer] : r.tensor.lazydata.parts.map((p) => p.base.realized);
 
-/** Makes of a trace what can be replayed, and of each returned leaf where it comes from. */
+/** Turns a trace into what can be replayed, and finds where each returned leaf comes from. */
 export function capture(
   trace: Trace,
   inputs: readonly Placeholder[],
@@ -321,8 +321,8 @@ const STALE =
   "return it from the function";
 
 /**
- * What the function left behind in variables and fields is not what an eager call would have left: none of it
- * can be read. The memory of what only the items see is given back; it lives in the arenas from now on.
+ * Tensors that the function left in variables and fields are not what an eager call would have left: reading
+ * them is an error. The memory of values that only the items see is given back; they live in the arenas now.
  */
 export function seal(trace: Trace, inputs: readonly Placeholder[], kept: ReadonlySet<Buffer>): void {
   const made = trace.items.flatMap(({ item }) => item.lazies.filter((lb) => lb.id >= trace.firstNode));

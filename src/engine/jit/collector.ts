@@ -154,7 +154,7 @@ class Collector {
     const inPlace = before.parts.every((p, i) => p.base.successor === now[i]?.base);
     const known = trace.assigned.get(tensor);
     if (known !== undefined) known.inPlace &&= inPlace;
-    // a tensor that the function made itself is nobody's business
+    // a tensor that the function made itself needs no record
     else if (before.parts.some((p) => p.base.id < trace.firstNode))
       trace.assigned.set(tensor, { tensor, inPlace, line: callerLine() });
   }
@@ -202,8 +202,8 @@ class Collector {
   }
 
   /**
-   * Looks at what is about to be computed: a value that the call before built of
-   * what it read must not flow on.
+   * Checks what is about to be computed: a value that the previous call built from host reads must not be
+   * used.
    */
   look(outs: readonly LazyBuffer[]): void {
     const earlier = this.#trace?.earlier;
@@ -230,7 +230,7 @@ export const carried = (what: string): string =>
 /** What may be asked of an array without learning a value; a promise asks for `then`. */
 const FACTS = new Set<string | symbol>(["then", "length", "byteLength", "constructor", Symbol.toStringTag]);
 
-/** Something to hand on, which complains when its elements are looked at. Node prints what is behind it. */
+/** A stand-in for an array: passing it on is allowed, reading an element throws. Node prints the array. */
 function guard<T extends object>(what: string, array: T): T {
   const refuse = (): never => {
     throw new JitError(

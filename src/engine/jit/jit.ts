@@ -1,8 +1,8 @@
 // TinyJit. Call 0 of a jitted function runs it. Call 1 runs it and captures what is executed. Later calls
 // execute the captured items again, without the function: inputs are swapped by position, results get memory
 // of their own, values of Variables and random numbers are those of the call. What a replay would get wrong
-// is refused. How a call is recorded: collector.ts; what is refused: invariants.ts;
-// what is kept: capture.ts; how it runs: replay.ts.
+// is refused. collector.ts records a call, invariants.ts refuses, capture.ts says what is kept, replay.ts
+// runs it.
 
 import { env } from "../../env.ts";
 import { JitError } from "../../errors.ts";
@@ -80,7 +80,7 @@ interface Ready extends Earlier {
 
 type Fn = (...args: never[]) => unknown;
 
-/** An instance is the function that it is given: it can be called. */
+/** An instance can be called like the function that it was made of. */
 class Callable {
   constructor(fn: object) {
     // biome-ignore lint/correctness/noConstructorReturn: this is how an instance becomes callable
@@ -109,7 +109,7 @@ class Jit extends Callable {
   get cnt(): number {
     return this.#calls;
   }
-  /** What is executed from the third call on: runners, in order. Empty until something was captured. */
+  /** What the third and later calls execute: runners, in order. Empty until something was captured. */
   get jitCache(): Captured["items"] {
     return this.#ready?.captured.items ?? [];
   }

@@ -1,7 +1,7 @@
 // Where the values of a captured step lie, and in which order its items run. In: the items as they were
-// executed. Out: the order that needs the least memory, and for what only the items see a place in one arena
-// a device: values that live at different times share it, and a result may take the very place of an
-// operand that nobody reads any more.
+// executed. Out: the order that needs the least memory, and a place in an arena for each value that only the
+// items see. Each device has one arena. Values that live at different times share memory, and a result may
+// take the place of an operand that is not read any more.
 
 import { dtypes } from "../../dtype.ts";
 import { getOrMake } from "../../helpers.ts";
@@ -58,9 +58,8 @@ export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buff
 }
 
 /**
- * The order of a replay. Copies of host data go first and copies to the host go last where nothing speaks
- * against it: they would cut the run of kernels between them in two. Between them the order is the
- * one that needs the least memory.
+ * The order of a replay. Where possible, copies of host data go first and copies to the host go last, so that
+ * they do not split a run of kernels. In between, the order is the one that needs the least memory.
  */
 export function arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): TraceItem[] {
   const items = trace.items.filter((x) => x.isNew);
@@ -109,8 +108,8 @@ interface ItemRange {
 }
 
 /**
- * A result goes where an operand of its size was that is read for the last
- * time, and only at the same element.
+ * A result takes the place of an operand of its size that is read here for the last time, and only at the
+ * element that is written.
  */
 function liveRanges(
   items: readonly TraceItem[],
@@ -141,8 +140,8 @@ function liveRanges(
 }
 
 /**
- * Operands that a kernel of one output reads at the very element it writes. Where
- * threads share an element: none.
+ * The operands that a kernel of one output reads only at the element that it writes; none where threads share
+ * an element.
  */
 function operandsInPlace({ runner, item: { ast, outputs, inputs } }: TraceItem): Buffer[] {
   if (runner instanceof CompiledRunner && runner.kernel.repeats) return [];

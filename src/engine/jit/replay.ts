@@ -20,7 +20,7 @@ export class Replay {
   readonly #handles: Handle[];
   /** slots that change with every run */
   readonly #changing: readonly number[];
-  /** what the graphs do, which nobody counts while they run */
+  /** what the graphs do: it is not counted while they run */
   readonly #counts = { kernels: 0, copies: 0, ops: 0, bytes: 0 };
 
   constructor(captured: Captured) {

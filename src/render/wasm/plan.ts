@@ -1,6 +1,6 @@
 // Where each value of a kernel lives: on the wasm stack at its only use, or in locals. In goes the linear
-// list, out comes a Plan by position. A value moves to its use only within one block, past no store that its
-// load could see and past no assignment of an accumulator it reads. Emitting code is left to wasm.ts.
+// list, out comes an EmitPlan by position. A value moves to its use only within one block, past no store that
+// its load could see and past no assignment of an accumulator it reads. Emitting code is left to wasm.ts.
 
 import type { Value } from "../../dtype.ts";
 import { Pointer } from "../../dtype.ts";

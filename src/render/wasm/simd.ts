@@ -43,8 +43,8 @@ const boolEqual: SimdSpelling = (f) => {
 };
 
 /**
- * a < b ? b : a gives a where b is not a number: all ones make it none. The instruction that does it all
- * takes twice as long.
+ * `a < b ? b : a` gives a where b is NaN; OR with a mask of all ones makes that lane NaN. f32x4.max, which
+ * does all of it, takes twice as long.
  */
 const largest: SimdSpelling = (f) => {
   const b = f.local(V128);

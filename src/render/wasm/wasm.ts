@@ -107,15 +107,15 @@ class WasmEmitter implements AluContext {
       this.f.op(OP["i32.add"]);
       this.f.set(at);
       this.#params.set(u, at);
-      // vectors start where they may
+      // arrays start where vectors may start
       offset += Math.ceil((u.elements * u.dtype.base.itemsize) / 64) * 64;
     }
     this.usesScratch = offset > 0;
     for (const u of graph.uops) this.#hold(u);
   }
   /**
-   * Vectors that do not change come from globals, into locals at the start: engines write a constant out at
-   * each use, in several instructions, and a value that might be any they keep in a register.
+   * Constant vectors are globals, loaded into locals at the start. An engine makes a constant anew at each
+   * use, in several instructions, but keeps a value that it does not know in a register.
    */
   #hold(u: UOp): void {
     if (u.op === "DEFINE_ACC" || u.op === "VECTORIZE") return;
@@ -123,7 +123,7 @@ class WasmEmitter implements AluContext {
       if (s.op !== "CONST" || !isV128(s.dtype)) continue;
       const words = inAllLanes(s.dtype, s.value);
       const key = words.join();
-      // nothing is quicker than making a zero
+      // a zero is made in one instruction
       if (words[0] === 0 || this.#vectors.has(key)) continue;
       const local = this.f.local(V128);
       this.f.globalGet((this.usesScratch ? 1 : 0) + this.#vectors.size);

@@ -1,5 +1,5 @@
 // The structures of NVIDIA's kernel driver by name: the table in ioctls.ts on C structures in memory
-// (linux/struct.ts). What the fields mean is for the callers.
+// (linux/struct.ts). The callers know what the fields mean.
 
 import { CStruct, type FieldValues } from "../../linux/struct.ts";
 import type { NativeMemory } from "../../linux/syscalls.ts";
