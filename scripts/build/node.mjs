@@ -52,6 +52,7 @@ export async function buildNode({ root, out, bundled, entries }) {
     target: "node20",
     external: ["koffi"],
     minifyWhitespace: true, // names stay, for stack traces
+    lineLimit: 160, // Node prints the line that threw
     minifySyntax: true,
   };
   const namesOf = async (source) => {

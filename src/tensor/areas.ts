@@ -30,10 +30,16 @@ export function loadWith(load: () => void): void {
 }
 export function area<K extends keyof Areas>(name: K): Areas[K] {
   if (loaded[name] === undefined) loadAll?.();
-  const found = loaded[name];
-  if (found !== undefined) return found;
-  throw new ArgumentError(
-    `Tensor: this method is in an area that the page has not loaded; add: import "gradloom/${name}" ` +
-      '(or "gradloom/all" for every area)',
-  );
+  return loaded[name] ?? missing(name);
+}
+
+/** In the place of an area that is not there: says which of its functions was wanted. */
+function missing<K extends keyof Areas>(name: K): Areas[K] {
+  const get = (_: object, method: string | symbol): never => {
+    throw new ArgumentError(
+      `${String(method)}: this method of Tensor is in an area that the page has not loaded; ` +
+        `add: import "gradloom/${name}" (or "gradloom/all" for every area)`,
+    );
+  };
+  return new Proxy({}, { get }) as Areas[K];
 }
