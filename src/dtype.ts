@@ -295,7 +295,7 @@ export function numberToBfloat16(x: number): number {
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
 }
 
-/** A float of 8 bits or fewer: a sign, an exponent with this bias, and so many bits of a mantissa. */
+/** A float of 8 bits or fewer: a sign, an exponent with this bias, and a mantissa of this many bits. */
 export interface SmallFloat {
   readonly bias: number;
   readonly mantissa: number;

@@ -1,6 +1,7 @@
-// Weights that were quantised in blocks: so many elements of a narrow type share a scale, and perhaps a zero
-// point. In go the packed elements (or the bytes they lie in) and the scales, out comes a float32 tensor,
-// lazily: a kernel that reads it unpacks and scales as it loads, and nothing is written in between.
+// Weights that were quantised in blocks: the elements of a block have a narrow type and share a scale, and
+// perhaps a zero point. In go the packed elements (or the bytes they lie in) and the scales, out comes a
+// float32 tensor, lazily: a kernel that reads it unpacks and scales as it loads, and nothing is written in
+// between.
 
 import { type DTypeLike, toDType } from "../dtype.ts";
 import { DTypeError, ShapeError } from "../errors.ts";

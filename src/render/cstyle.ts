@@ -139,7 +139,8 @@ class KernelText extends KernelWriter {
   /** bytes of shared memory so far */
   shared = 0;
   /**
-   * shared memory is one array of so many bytes, which the launch has to give; 0: the text declares all of it
+   * shared memory is one array of this many bytes, which the launch has to give; 0: the text declares all of
+   * it
    */
   readonly dynamicShared: number;
   readonly #unsigned: ReadonlySet<UOp>;

@@ -42,7 +42,7 @@ export class KernelArguments {
     this.#words[2 * i] = address >>> 0;
     this.#words[2 * i + 1] = Math.floor(address / 2 ** 32);
   }
-  /** The i-th variable, after so many buffers. */
+  /** The i-th variable of a kernel with this many buffers. */
   setVal(buffers: number, i: number, value: number): void {
     this.#vals[2 * buffers + i] = value;
   }

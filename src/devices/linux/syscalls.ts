@@ -35,7 +35,7 @@ export interface LinuxKernel {
 }
 
 /**
- * The request of an ioctl that reads and writes a structure of so many bytes:
+ * The request of an ioctl that reads and writes a structure of this many bytes:
  * `_IOWR(type, number, size)` of C.
  */
 export const iowr = (type: string, number: number, nbytes: number): number =>

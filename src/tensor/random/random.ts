@@ -53,7 +53,7 @@ import { draw, type Pair, state, threefry, WORD } from "./threefry.ts";
 export const mode = { training: false };
 CacheCollector.watch("Tensor.training", () => mode.training);
 
-/** Bits behind the point of a number in [1, 2): so many random bits fit without rounding up. */
+/** Bits behind the point of a number in [1, 2): this many random bits fit without rounding up. */
 const mantissaBits = (d: DType): number =>
   SMALL_FLOATS.get(d)?.mantissa ?? (d === dtypes.float16 ? 10 : d === dtypes.bfloat16 ? 7 : 23);
 

@@ -45,8 +45,8 @@ export function reduceProd(self: Tensor, axes: readonly number[]): Tensor {
   const { shape } = self.lazydata;
   return wrap(self.lazydata.r("PROD", axes), [self], (g) => {
     if (isRecording()) return [mul(expand(g, shape), othersOf(self, axes))];
-    // the product of the others: without zeros out / x; beside one zero only that
-    // one has any; beside two none has
+    // the product of all others is out / x where no element is zero; with one zero only the zero has a
+    // product of others that is not 0, with two or more no element has
     const zero = eq(self, 0);
     const rest = where(zero, 1, self);
     const product = reduceProd(rest, axes);

@@ -96,7 +96,7 @@ interface Scored {
   readonly score: number;
 }
 
-/** `least`: with fewer products there are no lists. */
+/** `least`: a sum of fewer products gets no lists. */
 export function convolutionLists(
   lowered: KernelGraph,
   target: Target,
