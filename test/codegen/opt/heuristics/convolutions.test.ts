@@ -154,8 +154,8 @@ describe("convolutions", () => {
     const { ast } = await lastItem(empty(2 ** 23, 64).dot(empty(64, 12)));
     const start = performance.now();
     toFastKernel(ast, CUDARenderer, false);
-    // 50 ms, and seconds where all that might divide the axis is tried
-    expect(performance.now() - start).toBeLessThan(2000);
+    // 50 ms on a quiet machine; minutes where all that might divide the axis is tried
+    expect(performance.now() - start).toBeLessThan(20_000);
   });
 
   test("what is read in the loop decides who are neighbours, not the bias after it", async () => {

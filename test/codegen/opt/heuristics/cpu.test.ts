@@ -208,7 +208,7 @@ describe("what it chooses", () => {
       expect(await x.add(1).sum().item()).toBe(8192);
     });
   });
-  test("less than a millisecond for a convolution", () => {
+  test("a few milliseconds at most for a convolution", () => {
     const ast = astOf(empty(128, 32, 24, 24).conv2d(empty(32, 32, 5, 5)));
     const lowered = lower(ast, [], WASMRenderer);
     const times = Array.from({ length: 40 }, () => {
@@ -216,7 +216,8 @@ describe("what it chooses", () => {
       chooseLists(lowered, WASMRenderer, false);
       return performance.now() - start;
     });
-    expect(Math.min(...times)).toBeLessThan(1);
+    // 0.2 to 0.7 ms on a quiet machine; `bench -- overhead` holds the figure
+    expect(Math.min(...times)).toBeLessThan(5);
   });
 });
 
