@@ -55,7 +55,8 @@ class CMemory extends HCQCompatAllocator<NativeBlock> {
   alloc(nbytes: number): NativeBlock {
     const { device } = this;
     device.reclaim();
-    let vaAddr: bigint | null = null;
+    // without a first value: Next's tracer of files evaluates what looks constant, and fails on null + PAGE
+    let vaAddr: bigint;
     try {
       vaAddr = this.#koffi.alloc("uint8_t", Math.max(1, nbytes));
     } catch (cause) {

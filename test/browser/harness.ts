@@ -9,7 +9,7 @@ import { build } from "esbuild";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll } from "vitest";
 
-const root = join(import.meta.dirname, "..", "..");
+export const root = join(import.meta.dirname, "..", "..");
 
 /**
  * Bundles `entry` (below the repository) as a browser would get it: file name ->
