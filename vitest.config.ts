@@ -20,8 +20,8 @@ export default defineConfig({
     pool: "forks", // a kernel that crashes the process must not take the other test files with it
     maxWorkers: 2,
     execArgv: ["--expose-gc"], // the tests of finalisers collect by hand
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     reporters: ["./test/reporter.ts"],
   },
 });
