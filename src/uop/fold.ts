@@ -2,7 +2,7 @@
 // 199+200 or x*1. Exact: a float rule must hold for NaN, infinities and -0 too. In the patterns `n` is an
 // exact number (an integer or a bool), `b` a bool, `c` a constant and `x`, `y` anything.
 
-import { bitcastValue, castValue, type Value, wrap } from "../dtype.ts";
+import { bitcastValue, castValue, scalarOf, type Value, wrap } from "../dtype.ts";
 import { type AluOp, opRecord } from "../ops.ts";
 import type { UOpArena } from "./arena.ts";
 import type { Alu, Const, Expr } from "./node.ts";
@@ -14,8 +14,8 @@ const isExact = (u: Expr): boolean => !u.dtype.isFloat;
 const isBool = (u: Expr): boolean => u.dtype.kind === "bool";
 const is = (value: number) => (u: Const) => Object.is(Number(u.value), value);
 const isZero = (u: Const): boolean => Number(u.value) === 0;
-/** The value of a constant as its type has it. */
-const constantValue = (u: Const): Value => wrap(u.dtype, u.value);
+/** The value of a constant as its type has it; in a vector, that of every lane. */
+const constantValue = (u: Const): Value => wrap(scalarOf(u.dtype), u.value);
 
 const [x, y] = [any("x"), any("y")];
 const n = any("n", isExact);
@@ -37,7 +37,7 @@ const regroup = (op: AluOp) =>
     `(n ${op} c1) ${op} c2`,
     either(op, either(op, n, constant("c1")), constant("c2")),
     ({ n: left, c1, c2 }, a) => {
-      const right = opRecord(op).evaluate(left.dtype, constantValue(c1), constantValue(c2));
+      const right = opRecord(op).evaluate(scalarOf(left.dtype), constantValue(c1), constantValue(c2));
       return a.alu(op, left, a.constant(left.dtype, right));
     },
   );

@@ -48,8 +48,9 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
     if (u.srcs.length !== opRecord(u.fn).arity) return false;
     const values = u.fn === "WHERE" ? u.srcs.slice(1) : u.srcs;
     const type = values[0]?.dtype;
-    const condition = u.fn !== "WHERE" || u.operands[0].dtype.kind === "bool";
-    if (!condition || !isValue(type)) return false;
+    if (!isValue(type)) return false;
+    // one condition for each lane
+    if (u.fn === "WHERE" && u.operands[0].dtype !== dtypes.bool.vec(type.count)) return false;
     return values.every((s) => s.dtype === type) && u.dtype === resultDType(u.fn, type);
   },
   CAST: (u) => u.srcs.length === 1 && u.dtype.count === u.operand.dtype.count,

@@ -294,3 +294,17 @@ describe("together", () => {
     }
   });
 });
+
+test("rules on vectors take the constants of their lanes", () => {
+  const a = new UOpArena();
+  for (const d of EXACT) {
+    const v = d.vec(4);
+    const x = a.load(a.global(d, 0, false), a.int(0), { lanes: 4 });
+    for (const op of ["ADD", "MUL"] as const) {
+      const folded = a.alu(op, a.alu(op, x, a.constant(v, 1)), a.constant(v, 1));
+      expect(folded.dtype, `${op} ${d}`).toBe(v);
+    }
+    const three = a.alu("ADD", a.alu("ADD", x, a.constant(v, 100)), a.constant(v, 100));
+    expect(three.op === "ALU" && three.operands[1]).toBe(a.constant(v, wrap(d, d.isBig ? 200n : 200)));
+  }
+});

@@ -88,6 +88,14 @@ const BAD: Readonly<Record<string, (l: List) => void>> = {
   "a choice by a number": (l) => l.put("ALU", int32, [l.n(1), l.n(1), l.n(2)], "WHERE"),
   "a choice between two types": (l) =>
     l.put("ALU", float32, [l.n(1, bool), l.n(1), l.n(2, float32)], "WHERE"),
+  "an op on vectors of two widths": (l) =>
+    l.put("ALU", float32.vec(4), [l.n(1, float32.vec(4)), l.n(1, float32.vec(8))], "SUB"),
+  "a result of another width": (l) =>
+    l.put("ALU", float32.vec(4), [l.n(1, float32.vec(8)), l.n(1, float32.vec(8))], "SUB"),
+  "a choice by fewer conditions than values": (l) =>
+    l.put("ALU", int32.vec(4), [l.n(1, bool.vec(2)), l.n(1, int32.vec(4)), l.n(2, int32.vec(4))], "WHERE"),
+  "a choice by one condition for many values": (l) =>
+    l.put("ALU", int32.vec(4), [l.n(1, bool), l.n(1, int32.vec(4)), l.n(2, int32.vec(4))], "WHERE"),
   "arithmetic on a pointer": (l) => l.put("ALU", PtrDType(float32), [l.buf(), l.n(1)], "ADD"),
 
   // memory

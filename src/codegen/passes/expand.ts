@@ -55,8 +55,9 @@ class Expander implements Expansion {
     return made;
   }
   vector(u: Expr, first: Lane, along: LaneAxis): Expr {
-    const mask = this.lanes.maskOf(u);
-    if (mask === undefined) return broadcast(u, along, this);
+    const mask = this.lanes.maskOf(u) ?? 0;
+    // not remembered by its lanes: one value can be broadcast along axes of different widths
+    if ((mask & along.mask) === 0) return broadcast(this.scalar(u, first), along, this);
     const known = this.#vectors.get(u)?.get(first & mask);
     if (known !== undefined) return known;
     const made = vector(u, first, along, this);

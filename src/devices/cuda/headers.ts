@@ -28,6 +28,11 @@ struct __align__(2) half {
 };
 ${BINARY.map((op) => `static __device__ inline half operator${op}(half a, half b) { return half::fromFloat((float)a ${op} (float)b); }`).join("\n")}
 ${COMPARE.map((op) => `static __device__ inline bool operator${op}(half a, half b) { return (float)a ${op} (float)b; }`).join("\n")}
+static __device__ inline half __shfl_xor_sync(unsigned mask, half x, int lane) {
+  half h;
+  h.bits = (unsigned short)__shfl_xor_sync(mask, (unsigned)x.bits, lane);
+  return h;
+}
 typedef half __half;
 `;
 

@@ -63,6 +63,11 @@ const HALF = 1 << 20;
 const [WARP_STEP, TPC_STEP, LOCAL_STEP] = [0x200, 0x8000, 0x20000];
 /** As many SMs as the field of the method can say. */
 const ALL_SMS = 0x1ff;
+/**
+ * Instructions are prefetched past the last one of a kernel. This much behind the last kernel of a chunk
+ * keeps that inside the chunk: the page after it may not be mapped.
+ */
+const BEHIND_CODE = 4096;
 
 const collected = new FinalizationRegistry<() => void>((release) => release());
 const nap = new Int32Array(new SharedArrayBuffer(4));
@@ -100,7 +105,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     this.renderer = compiler.renderer;
     this.#compiler = compiler;
     this.#signals = signals;
-    this.constants = new Pool(gpu, "visible", 1 << 21);
+    this.constants = new Pool(gpu, "visible", 1 << 21, BEHIND_CODE);
     this.#backends = { compute: new NVBackend(this, "compute"), copy: new NVBackend(this, "copy") };
     this.#marks = {
       compute: newSignal(signals, 0, `${name}.mark`),

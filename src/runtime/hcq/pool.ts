@@ -61,12 +61,15 @@ export class Pool {
   readonly #source: MemorySource;
   readonly #kind: MemoryKind;
   readonly #chunkBytes: number;
+  readonly #tail: number;
   readonly #chunks: Chunk[] = [];
 
-  constructor(source: MemorySource, kind: MemoryKind, chunkBytes: number) {
+  /** `tail`: bytes at the end of every chunk that are zero and belong to no block */
+  constructor(source: MemorySource, kind: MemoryKind, chunkBytes: number, tail = 0) {
     this.#source = source;
     this.#kind = kind;
     this.#chunkBytes = chunkBytes;
+    this.#tail = tail;
   }
 
   alloc(nbytes: number): PoolBlock {
@@ -75,8 +78,9 @@ export class Pool {
       const found = this.#take(chunk, size);
       if (found !== undefined) return found;
     }
-    const memory = this.#source.alloc(Math.max(this.#chunkBytes, size), this.#kind);
+    const memory = this.#source.alloc(Math.max(this.#chunkBytes, size + this.#tail), this.#kind);
     const words = this.#kind === "device" ? undefined : wordsOf(memory);
+    words?.fill(0, (memory.size - this.#tail) >>> 2);
     const chunk = { memory, space: new AddressSpace(0), words };
     this.#chunks.push(chunk);
     return this.#take(chunk, size) as PoolBlock;
@@ -84,7 +88,7 @@ export class Pool {
   #take(chunk: Chunk, size: number): PoolBlock | undefined {
     const { memory, space, words } = chunk;
     const { at } = space.alloc(size);
-    if (space.top <= memory.size) {
+    if (space.top <= memory.size - this.#tail) {
       const window = words?.subarray(at >>> 2, (at + size) >>> 2);
       return { va: memory.va + at, size, words: window, chunk };
     }

@@ -16,6 +16,19 @@ import { LATE, mockDevice } from "./register.ts";
 const launch = (n = 1) => ({ globalSize: [n], localSize: [1], vals: [] });
 
 describe("memory", () => {
+  test("4 KiB that are mapped lie behind every kernel: instructions are prefetched past its end", () => {
+    const { device, gpu } = mockDevice("MOCKNV:1");
+    const behind = 4096;
+    // what fills a chunk to its end, and what is larger than a chunk
+    const ends = [2 ** 20, 2 ** 20 - behind, 2 ** 19, 2 ** 20, 2 ** 20, 3 * 2 ** 20].map((size) => {
+      const kept = device.keep(device, size);
+      kept.words.fill(-1);
+      return kept.va + size;
+    });
+    const tails = ends.map((end) => gpu.bytes(end, behind, "the prefetch").subarray(0, behind));
+    // the last of its chunk has zeros behind it
+    expect(tails.filter((t) => t.every((x) => x === 0)).length).toBeGreaterThanOrEqual(2);
+  });
   test("zeros are zeros, also where something else was", async () => {
     const { device } = mockDevice("MOCKNV:1");
     for (const n of [1, 1000, 300_000, 1, 1000, 300_000]) {

@@ -50,6 +50,25 @@ describe("a pool", () => {
   });
 });
 
+test("a tail of zeros ends every chunk, also behind a block that is larger than a chunk", () => {
+  const memory = source();
+  const dirty = {
+    ...memory,
+    alloc(nbytes: number, kind: MemoryKind) {
+      const made = memory.alloc(nbytes, kind);
+      made.bytes?.fill(7);
+      return made;
+    },
+  };
+  const pool = new Pool(dirty, "visible", 4096, 1024);
+  for (const n of [2048, 1024, 256, 9000]) pool.alloc(n).words?.fill(-1);
+  const chunks = [...memory.live];
+  expect(chunks.map((m) => m.size)).toEqual([4096, 4096, 9216 + 1024]);
+  for (const { bytes, size } of chunks) {
+    expect(bytes?.subarray(size - 1024).every((x) => x === 0)).toBe(true);
+  }
+});
+
 describe("what is retired", () => {
   test("is freed after its mark, and one mark serves many", () => {
     let now = 0;

@@ -10,9 +10,9 @@ import type { Expansion } from "./expansion.ts";
 import type { Lane, LaneAxis, Lanes } from "./lanes.ts";
 import { reduction } from "./reduction.ts";
 
+/** `u` depends on the axis. */
 export function vector(u: Expr, first: Lane, along: LaneAxis, x: Expansion): Expr {
   const { arena, lanes } = x;
-  if (!lanes.depends(u, along)) return broadcast(x.scalar(u, first), along, x);
   if (u.op === "LOAD" && x.hasUnitStride(u, along)) return load(u, first, along, x);
   if (u.op === "REDUCE" && x.hasVectors(u)) return reduction(u, first, along, x);
   if ((u.op === "ALU" || u.op === "CAST" || u.op === "BITCAST") && x.hasVectors(u)) {
