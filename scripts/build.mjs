@@ -1,11 +1,12 @@
-// src/ -> dist/. dist/node is bundled for a short start (build/node.mjs). dist/browser has the modules as
-// they are, for the bundler of a page: it leaves out what the page does not use. dist/bundle is the same in
-// one piece, for a page without a bundler. `npm run build` lets tsc add dist/types afterwards. It fails where
-// a page would need a `node:` module.
+// src/ -> dist/. dist/node is bundled for a short start (build/node.mjs). dist/browser has the modules, for
+// the bundler of a page (build/browser.mjs). dist/bundle is the same in one piece, for a page without a
+// bundler. `npm run build` lets tsc add dist/types afterwards. It fails where a page would need a `node:`
+// module.
 
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { build } from "esbuild";
+import { buildBrowser } from "./build/browser.mjs";
 import { buildNode } from "./build/node.mjs";
 
 const root = join(import.meta.dirname, "..");
@@ -60,23 +61,7 @@ if (outside.length > 0) {
   throw new Error(`a page would import ${outside.map((i) => i.path).join(", ")}: it must import nothing`);
 }
 
-// the modules that the bundle is made of, a file each; they read like their source, so they have no maps
-const sources = Object.keys(bundle.metafile.inputs).filter((file) => file !== "src/bundle.ts");
-const modules = await build({
-  ...shared,
-  sourcemap: false,
-  entryPoints: sources,
-  outbase: "src",
-  outdir: "dist/browser",
-});
-const SPECIFIER = /(\bfrom\s*|\bimport\s*\(?\s*)"([.#][^"]*)"/g;
-for (const file of Object.keys(modules.metafile.outputs).filter((name) => name.endsWith(".js"))) {
-  const own = dirname(file.replace("dist/browser", "src"));
-  const rewritten = readFileSync(join(root, file), "utf8").replaceAll(SPECIFIER, (_, before, path) => {
-    const target = path.startsWith("#") ? relative(own, imports[path].browser.slice(2)) : path;
-    const name = target.startsWith(".") ? target : `./${target}`;
-    return `${before}"${name.replaceAll("\\", "/").replace(/\.ts$/, ".js")}"`;
-  });
-  writeFileSync(join(root, file), rewritten);
-}
-report("browser", modules.metafile);
+const modules = Object.entries(bundle.metafile.inputs)
+  .filter(([file]) => file !== "src/bundle.ts")
+  .map(([file, { imports }]) => [file, imports]);
+report("browser", await buildBrowser({ root, out: "dist/browser", shared, modules, imports }));

@@ -10,7 +10,7 @@ import { getOrMake } from "../helpers.ts";
 import type { HCQCompatAllocRes } from "./hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./hcq/device.ts";
 import type { Command, HWCommandQueue } from "./hcq/queue.ts";
-import { clock, setProfiler } from "./profiling.ts";
+import { clock } from "./profiling.ts";
 
 /** Something that took time on a track; microseconds since 1970. */
 export interface Span {
@@ -194,10 +194,6 @@ function apart(spans: readonly Span[]): Span[] {
       return lane === 0 ? s : { ...s, track: `${s.track} ${lane + 1}` };
     });
 }
-
-/** What PROFILE=1 has noted: `profiler.write("trace.json")` writes it before the process ends. */
-export const profiler = new Profiler();
-setProfiler(profiler);
 
 /** What a command is called in a trace, and what is known of it. */
 function describe({ name, args = {} }: Command): Pick<Span, "name" | "kind" | "args"> {

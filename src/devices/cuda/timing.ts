@@ -3,8 +3,8 @@
 // the profiler on the host's clock.
 
 import { env } from "../../env.ts";
-import { profiler, type Span } from "../../runtime/profile.ts";
-import { clock } from "../../runtime/profiling.ts";
+import type { Span } from "../../runtime/profile.ts";
+import { activeProfiler, clock, profiler } from "../../runtime/profiling.ts";
 import type { CudaContext } from "./context.ts";
 import { CUDA } from "./driver.ts";
 
@@ -103,7 +103,7 @@ export class Timing {
     if (fresh || this.#pending.length > 0) return;
     if (this.#origin === undefined) {
       this.#aside = this.#context.make("cuStreamCreate", NON_BLOCKING);
-      profiler.onCollect(() => this.collect());
+      activeProfiler()?.onCollect(() => this.collect());
     } else this.#free.push(this.#origin.event);
     let best = Infinity;
     for (let i = 0; i < TRIES; i++) {

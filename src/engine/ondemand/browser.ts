@@ -25,7 +25,7 @@ export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {
 export function showSource(renderer: Renderer, source: Source, kernel: Kernel): void {
   void load().then((loaded) => loaded.showSource(renderer, source, kernel));
 }
-/** For SPEC, DEBUG=7 and PROFILE: runtime/profile.ts makes itself known when it is loaded. */
+/** For SPEC, DEBUG=7 and PROFILE. */
 export function* loadDiagnostics(): Step<void> {
   const loaded = yield* settle(load());
   setDiagnostics(loaded.diagnostics);

@@ -1,6 +1,10 @@
 // What few programs need, in the built package of Node: node.ts itself, loaded on first use.
 
 import { rest } from "../../host/rest.ts";
+import { Profiler } from "../../runtime/profile.ts";
+import { useProfiler } from "../../runtime/profiling.ts";
+
+useProfiler(Profiler);
 
 const engine = (): typeof import("./node.ts") => rest<{ engine: typeof import("./node.ts") }>().engine;
 

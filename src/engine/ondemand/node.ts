@@ -6,12 +6,15 @@ import type { Kernel } from "../../codegen/kernel.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
 import type { Step } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import { Profiler } from "../../runtime/profile.ts";
+import { useProfiler } from "../../runtime/profiling.ts";
 import * as log from "../../viz/log.ts";
 import { readable } from "../source.ts";
 
 export * as diagnostics from "../../codegen/diagnostics/node.ts";
-export { profiler } from "../../runtime/profile.ts";
 export { searchKernel } from "../search.ts";
+
+useProfiler(Profiler);
 
 // biome-ignore lint/correctness/useYield: the page's form waits for an import
 export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {

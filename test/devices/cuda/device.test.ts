@@ -12,7 +12,7 @@ import { CHUNK } from "../../../src/devices/cuda/staging.ts";
 import { runSync } from "../../../src/helpers.ts";
 import { openKoffi } from "../../../src/host/koffi.ts";
 import { type GraphItem, HOST_SLACK } from "../../../src/runtime/device.ts";
-import { profiler } from "../../../src/runtime/profile.ts";
+import { profiler } from "../../../src/runtime/profiling.ts";
 import { runProgram } from "../../device/program.ts";
 import { collect } from "../../runtime/gc.ts";
 import { callsOf, fakeCuda, installFake } from "./setup.ts";

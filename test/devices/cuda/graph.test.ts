@@ -5,7 +5,7 @@ import { Device, Tensor, TinyJit, Variable, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
 import { orderOf } from "../../../src/devices/cuda/order.ts";
 import type { GraphItem, GraphSlot } from "../../../src/runtime/device.ts";
-import { profiler } from "../../../src/runtime/profile.ts";
+import { profiler } from "../../../src/runtime/profiling.ts";
 import { collect } from "../../runtime/gc.ts";
 import { Random } from "../../shape/random.ts";
 import { callsOf, installFake } from "./setup.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { loadCubin } from "../../../../src/devices/nv/commands/cubin.ts";
 import { NVProgram } from "../../../../src/devices/nv/commands/program.ts";
 import { withEnv } from "../../../../src/env.ts";
-import { profiler } from "../../../../src/runtime/profile.ts";
+import { profiler } from "../../../../src/runtime/profiling.ts";
 import { compile, ints, read, scale, scaleUops, storeUops } from "../kernels.ts";
 import { mockDevice } from "../register.ts";
 import { buildCubin } from "./elf.ts";
