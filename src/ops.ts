@@ -357,3 +357,7 @@ export const REDUCE: Record<ReduceOp, { readonly combine: AluOp; readonly identi
 /** The type of the result, given the types of the sources. */
 export const resultDType = (op: AluOp, last: DType): DType =>
   opRecord(op).result === "bool" ? dtypes.bool.vec(last.count) : last;
+
+const SPECIAL: ReadonlySet<Value> = new Set([0, 1, -1, Number.NaN, Infinity, -Infinity]);
+/** Whether a float constant is none of those that rules look for: x * 1 folds, x * 2.5 does not. */
+export const isOrdinary = (value: Value): value is number => typeof value === "number" && !SPECIAL.has(value);

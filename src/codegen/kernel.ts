@@ -22,6 +22,7 @@ import { decompose } from "./passes/decompose.ts";
 import { expand } from "./passes/expand.ts";
 import { pickOneHot } from "./passes/onehot.ts";
 import type { Target } from "./target.ts";
+import { type FloatConstants, settleConstants, withConstants } from "./template.ts";
 
 /** A pass that gives the new sink; the rest of the kernel stays. */
 const onSink = (
@@ -75,6 +76,8 @@ export const PASSES: readonly Pass[] = [...BEFORE_HEURISTICS, ...AFTER_HEURISTIC
 
 export interface Kernel {
   readonly name: string;
+  /** the name without the number that tells it from others of the same name */
+  readonly baseName: string;
   readonly uops: UOpGraph;
   readonly opts: readonly OptOp[];
   readonly globalSize: readonly Sint[];
@@ -88,6 +91,8 @@ export interface Kernel {
   readonly ops: number;
   /** the bytes of each buffer that are touched, counted once */
   readonly bytes: number;
+  /** which of its constants may be others: template.ts */
+  readonly floats: FloatConstants;
 }
 
 /** Lowers the AST of a ScheduleItem to the kernel that a renderer of this target can spell. */
@@ -105,6 +110,19 @@ export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: bo
     if (kernel !== undefined) return kernel;
   }
   return finish(ast, plain, { opts: [], target });
+}
+
+/** A lowered kernel, and the ordinary constants of its AST in the order of `astStructure`. */
+export interface Template {
+  readonly kernel: Kernel;
+  readonly constants: readonly number[];
+}
+/** The kernel of the same structure with these constants; undefined: it has to be lowered. */
+export function similarKernel({ kernel, constants }: Template, now: readonly number[]): Kernel | undefined {
+  const made = withConstants(kernel, constants, now);
+  if (made === undefined) return undefined;
+  if (env.SPEC) checkList(made.uops);
+  return { ...kernel, ...made, name: uniqueName(kernel.baseName) };
 }
 
 /** undefined: the list asks for what the kernel or the target does not have. The empty list always fits. */
@@ -137,9 +155,12 @@ function finish(ast: readonly LazyOp[], prepared: KernelGraph, context: PassCont
     ({ uops }) => String(uops),
   );
   const { uops, globalSize, localSize } = list;
+  const floats = settleConstants(graph.arena);
   if (env.SPEC) checkList(uops);
+  const baseName = kernelName(ast, graph);
   return {
-    name: kernelName(ast, graph),
+    name: uniqueName(baseName),
+    baseName,
     uops,
     opts,
     globalSize,
@@ -149,17 +170,21 @@ function finish(ast: readonly LazyOp[], prepared: KernelGraph, context: PassCont
     repeats: opts.some((o) => o.op === "PADTO"),
     ops: countOps(uops, [...globalSize, ...localSize], target.gpu?.warp ?? 1),
     bytes: countBytes(ast),
+    floats,
   };
 }
 
 const used = new Map<string, number>();
 
-/** r_4_2: a reduction with an output axis of 4 over 2 elements. The second kernel of a name is r_4_2n1. */
+/** r_4_2: a reduction with an output axis of 4 over 2 elements. */
 function kernelName(ast: readonly LazyOp[], { order, axes }: KernelGraph): string {
   const kind = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op)) ? "r" : "E";
   const all: readonly Axis[] = [...order, ...axes.filter((a) => a.kind === "reduce"), ...axes.filter(isLane)];
   const sizes = all.length === 0 ? ["1"] : all.map((a) => String(a.size));
-  const name = [kind, ...sizes].join("_").replaceAll(/[^A-Za-z0-9_]/g, "");
+  return [kind, ...sizes].join("_").replaceAll(/[^A-Za-z0-9_]/g, "");
+}
+/** The second kernel of a name is r_4_2n1. */
+export function uniqueName(name: string): string {
   const n = used.get(name) ?? 0;
   used.set(name, n + 1);
   return n === 0 ? name : `${name}n${n}`;

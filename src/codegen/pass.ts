@@ -42,6 +42,9 @@ export function withPassRecorder<T>(record: PassRecorder, fn: () => T): T {
   });
 }
 
+/** Whether someone watches the passes: then every kernel goes through them. */
+export const isObserved = (): boolean => recorder !== undefined || env.DEBUG >= 7;
+
 const spent = new Map<string, number>();
 /** Milliseconds that each pass has taken in this process, in the order of the pipeline. */
 export const passTimes = (): ReadonlyMap<string, number> => spent;
@@ -57,7 +60,7 @@ export function timed<T>(
   const made = run();
   const milliseconds = timestamp() - start;
   spent.set(name, (spent.get(name) ?? 0) + milliseconds);
-  if (recorder === undefined && env.DEBUG < 7) return made;
+  if (!isObserved()) return made;
   const record = { pass: name, milliseconds, isChanged: isChanged(made), text: () => textOf(made) };
   recorder?.(record);
   if (env.DEBUG >= 7) print(record);

@@ -2,8 +2,16 @@
 // second kernel of the same structure costs a look-up.
 
 import { loadDiagnostics, searchKernel, showSource } from "#engine/ondemand";
-import { fitting, type Kernel, toFastKernel, toKernel } from "../codegen/kernel.ts";
+import {
+  fitting,
+  type Kernel,
+  similarKernel,
+  type Template,
+  toFastKernel,
+  toKernel,
+} from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
+import { isObserved } from "../codegen/pass.ts";
 import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
@@ -118,20 +126,45 @@ function rendererOf({ name, renderer }: Compiled): Renderer {
   );
 }
 
-/** Lists of OptOps by what they depend on: layers, and steps of training, often differ in a constant only. */
-const lists = new WeakMap<Renderer, Map<string, readonly OptOp[]>>();
+/** What is known of kernels of one structure. */
+interface Structures {
+  readonly lists: Map<string, readonly OptOp[]>;
+  /** the kernel that was lowered last */
+  readonly templates: Map<string, Template>;
+}
+/** By what they depend on: layers, and steps of training, often differ in a constant only. */
+const structures = new WeakMap<Renderer, Structures>();
+/** A template holds the whole list of a kernel. */
+const MAX_TEMPLATES = 256;
+
+/** Sets an entry; the oldest goes where there would be more than `most`. */
+function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
+  if (map.size >= most) map.delete(map.keys().next().value as string);
+  map.set(key, value);
+}
 
 /** The kernel with the list that the heuristic chose for it, or for another of the same structure. */
 export function optimized(ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel {
   if (env.NOOPT) return toKernel(ast, [], renderer);
-  const mine = getOrMake(lists, renderer, () => new Map<string, readonly OptOp[]>());
-  const key = `${env.ALLOW_TF32}|${inPlace}|${astStructure(ast)}`;
-  const known = mine.get(key);
-  const again = known === undefined ? undefined : fitting(ast, known, renderer);
-  if (again !== undefined) return again;
-  const kernel = toFastKernel(ast, renderer, inPlace);
-  if (mine.size >= MAX_KERNELS) mine.delete(mine.keys().next().value as string);
-  mine.set(key, Object.freeze(kernel.opts));
+  const { lists, templates } = getOrMake(
+    structures,
+    renderer,
+    (): Structures => ({
+      lists: new Map(),
+      templates: new Map(),
+    }),
+  );
+  const structure = astStructure(ast);
+  const { constants } = structure;
+  const key = `${env.ALLOW_TF32}|${inPlace}|${structure.key}`;
+  const template = isObserved() ? undefined : templates.get(key);
+  const same = template && similarKernel(template, constants);
+  if (same !== undefined) return same;
+  const list = lists.get(key);
+  const again = list && fitting(ast, list, renderer);
+  const kernel = again ?? toFastKernel(ast, renderer, inPlace);
+  if (again === undefined) remember(lists, key, Object.freeze(kernel.opts), MAX_KERNELS);
+  if (kernel.floats.free.size > 0) remember(templates, key, { kernel, constants }, MAX_TEMPLATES);
   return kernel;
 }
 

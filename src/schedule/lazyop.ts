@@ -5,7 +5,7 @@
 import type { DType, Value } from "../dtype.ts";
 import { toposort } from "../helpers.ts";
 import type { CustomFn } from "../lazy/lazybuffer.ts";
-import { type AluOp, isReduceOp, type ReduceOp } from "../ops.ts";
+import { type AluOp, isOrdinary, isReduceOp, type ReduceOp } from "../ops.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
 
@@ -92,16 +92,25 @@ const showArg = (u: LazyOp): string => {
 /** Equal for equal kernels. Linear in the number of nodes, however much they are shared. */
 export const astKey = (ast: readonly LazyOp[]): string => keyWith(ast, showArg);
 
-/** Constants that constant folding may remove. */
-const SPECIAL: ReadonlySet<unknown> = new Set([0, 1, -1, Number.NaN, Infinity, -Infinity]);
-
-/** Equal for kernels that differ only in the values of float constants: the same OptOps suit all of them. */
-export const astStructure = (ast: readonly LazyOp[]): string =>
-  keyWith(ast, (u) =>
-    u.op === "CONST" && u.dtype.isFloat && !SPECIAL.has(u.arg.val)
-      ? `c:${u.dtype.name}${u.arg.st.key}`
-      : showArg(u),
-  );
+export interface AstStructure {
+  /** equal for kernels that differ only in the constants below: the same OptOps suit all of them */
+  readonly key: string;
+  /** the ordinary float constants, in order */
+  readonly constants: readonly number[];
+}
+export function astStructure(ast: readonly LazyOp[]): AstStructure {
+  const constants: number[] = [];
+  const key = keyWith(ast, (u) => {
+    if (!isParametric(u)) return showArg(u);
+    constants.push(u.arg.val);
+    return `c:${u.dtype.name}${u.arg.st.key}`;
+  });
+  return { key, constants };
+}
+type ParametricConst = LazyOp<"CONST"> & { readonly arg: { readonly val: number } };
+/** Whether a node is a constant in which kernels of one structure may differ. */
+export const isParametric = (u: LazyOp): u is ParametricConst =>
+  u.op === "CONST" && u.dtype.isFloat && isOrdinary(u.arg.val);
 
 /** Equal for kernels that differ only in which of their buffers are the same one. */
 export const astFormula = (ast: readonly LazyOp[]): string =>

@@ -1,7 +1,7 @@
 // The arena makes the nodes of one kernel: it interns them (equal structure is `===`), folds each by the FOLD
 // table as it is made, and hands out the ids of ranges. It dies with the kernel.
 
-import { type DType, dtypes, type Pointer, PtrDType, scalarOf, type Value, wrap } from "../dtype.ts";
+import { type DType, dtypes, Pointer, PtrDType, scalarOf, type Value, wrap } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { arraysEqual, getOrMake } from "../helpers.ts";
 import { type Algebra, type AluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
@@ -10,6 +10,7 @@ import { UOpMap, UOpSet } from "./map.ts";
 import type { TensorCore, Tile } from "./matrix.ts";
 import {
   type Axis,
+  type Const,
   type DefineGlobal,
   type DefineLocal,
   type DefineVar,
@@ -28,6 +29,7 @@ import {
   type UOpName,
   type UType,
 } from "./node.ts";
+import { Parameter } from "./parameter.ts";
 import { rewriteOne } from "./rewrite.ts";
 
 /** Nodes with identity or effects: two equal ones are still two. */
@@ -50,10 +52,14 @@ const UNIQUE: ReadonlySet<UOpName> = new Set([
 
 /** Equal for equal args of nodes without sources; a constant's value is its own key, but for -0. */
 function leafKey<K extends UOpName>(op: K, arg: UOpArgs[K]): Value | string {
+  if (arg instanceof Parameter) return arg.key;
   if (typeof arg === "number") return Object.is(arg, -0) ? "-0" : arg;
   if (typeof arg === "bigint") return arg;
   return `${op}|${typeof arg === "object" && "name" in arg ? arg.name : String(arg)}`;
 }
+
+const valueIn = (dtype: DType, value: Value): Value =>
+  dtype.isFloat ? Number(value) : wrap(scalarOf(dtype), value);
 
 /** What `make` returns: an expression may fold to another. */
 export type Made<K extends UOpName> = K extends Expr["op"] ? Expr : UOp<K>;
@@ -112,10 +118,7 @@ export class UOpArena implements Algebra<Expr> {
     for (let i = 0; i < srcs.length; i++) {
       if (newest === undefined || srcs[i]!.id > newest.id) newest = srcs[i]!;
     }
-    if (newest === undefined) {
-      const leaves = getOrMake(this.#leaves, dtype, () => new Map<Value | string, UOp>());
-      return getOrMake(leaves, leafKey(op, arg), (): UOp => makeUOp(op, dtype, srcs, arg));
-    }
+    if (newest === undefined) return this.#leaf(op, dtype, arg);
     const last = this.#lastUser.get(newest);
     for (let u = last; u !== undefined; u = this.#userBefore.get(u)) {
       if (u.op === op && u.arg === arg && u.dtype === dtype && arraysEqual(u.srcs, srcs)) {
@@ -129,6 +132,27 @@ export class UOpArena implements Algebra<Expr> {
     if (folded === undefined) return made;
     this.#folded.set(made, folded);
     return folded;
+  }
+  #leaf<K extends UOpName>(op: K, dtype: UType, arg: UOpArgs[K]): UOp {
+    const leaves = getOrMake(this.#leaves, dtype, () => new Map<Value | string, UOp>());
+    const key = leafKey(op, arg);
+    const known = leaves.get(key);
+    if (known === undefined) {
+      const made: UOp = makeUOp(op, dtype, [], arg);
+      leaves.set(key, made);
+      return made;
+    }
+    // a parameter that is the same node as another constant has its value for good
+    if (known.arg !== arg) for (const x of [known.arg, arg]) if (x instanceof Parameter) x.read();
+    return known;
+  }
+  /** The float constants that were made so far. */
+  floats(): Const[] {
+    return [...this.#leaves].flatMap(([dtype, leaves]) =>
+      dtype !== undefined && !(dtype instanceof Pointer) && dtype.isFloat
+        ? [...leaves.values()].filter((u) => u.op === "CONST")
+        : [],
+    );
   }
   /** The node with other sources, folded again. */
   withSrcs<U extends UOp>(u: U, srcs: readonly UOp[]): Made<U["op"]> {
@@ -152,8 +176,8 @@ export class UOpArena implements Algebra<Expr> {
    * A float keeps the digits it was given: listings and sources print 0.3333333333333333, and it is rounded
    * where it is used.
    */
-  constant(dtype: DType, value: Value): Expr {
-    return this.make("CONST", dtype, [], dtype.isFloat ? Number(value) : wrap(scalarOf(dtype), value));
+  constant(dtype: DType, value: Value | Parameter): Expr {
+    return this.make("CONST", dtype, [], value instanceof Parameter ? value : valueIn(dtype, value));
   }
   /** A whole number as an index. */
   int(n: number): Expr {
@@ -204,7 +228,7 @@ export class UOpArena implements Algebra<Expr> {
   gep(vector: Expr, lane: number): Expr {
     if (vector.op === "VECTORIZE" && vector.lanes[lane] !== undefined) return vector.lanes[lane];
     const type = scalarOf(vector.dtype);
-    return vector.op === "CONST" ? this.constant(type, vector.value) : this.make("GEP", type, [vector], lane);
+    return vector.op === "CONST" ? this.withType(vector, type, []) : this.make("GEP", type, [vector], lane);
   }
   /** A new loop from 0 to `end`; no other has its id. */
   range(axis: Omit<Axis, "id">, end: Expr = this.#sizeOf(axis)): Range {

@@ -12,8 +12,8 @@ import { RuleTable, rule } from "./rewrite.ts";
 const isScalar = (u: Expr): boolean => u.dtype.count === 1;
 const isExact = (u: Expr): boolean => !u.dtype.isFloat;
 const isBool = (u: Expr): boolean => u.dtype.kind === "bool";
-const is = (value: number) => (u: Const) => Object.is(Number(u.value), value);
-const isZero = (u: Const): boolean => Number(u.value) === 0;
+const is = (value: number) => (u: Const) => u.is(value);
+const isZero = (u: Const): boolean => u.is(0) || u.is(-0);
 /** The value of a constant as its type has it; in a vector, that of every lane. */
 const constantValue = (u: Const): Value => wrap(scalarOf(u.dtype), u.value);
 

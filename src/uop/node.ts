@@ -8,6 +8,7 @@ import type { AluOp, BinaryOp, ReduceOp, TernaryOp, UnaryOp } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import type { Axis } from "./axis.ts";
 import type { TensorCore, Tile } from "./matrix.ts";
+import { Parameter } from "./parameter.ts";
 
 /** What each op carries besides its sources. A missing entry fails the type check. */
 export interface UOpArgs {
@@ -20,7 +21,8 @@ export interface UOpArgs {
   DEFINE_VAR: Variable;
   /** dimension 0..2, name (gidx0, lidx0), size */
   SPECIAL: readonly [number, string, number];
-  CONST: Value;
+  /** a parameter while the kernel is lowered, a value in its list */
+  CONST: Value | Parameter;
   LOOP: undefined;
   ENDLOOP: undefined;
   IF: undefined;
@@ -99,7 +101,10 @@ export type Memory = DefineGlobal | DefineLocal | Stage | TileNode;
 // ---- expressions ----
 
 export interface Const extends Node<"CONST", DType> {
+  /** reading it binds a parameter to it: `is` and `sign` do not */
   readonly value: Value;
+  readonly sign: number;
+  is(value: number): boolean;
 }
 export interface DefineAcc extends Node<"DEFINE_ACC", DType> {
   readonly initial: Value;
@@ -459,7 +464,14 @@ class UOpNode {
     return this.op === "ASYNC" ? this.arg : (this as unknown as DefineLocal).arg[1];
   }
   get value() {
-    return this.op === "CONST" ? this.arg : this.srcs[this.op === "STORE" ? 2 : 1];
+    if (this.op !== "CONST") return this.srcs[this.op === "STORE" ? 2 : 1];
+    return this.arg instanceof Parameter ? this.arg.read() : this.arg;
+  }
+  get sign() {
+    return this.arg instanceof Parameter ? this.arg.sign : Math.sign(Number(this.arg));
+  }
+  is(value: number): boolean {
+    return this.arg instanceof Parameter ? this.arg.is(value) : Object.is(Number(this.arg), value);
   }
 }
 
@@ -475,6 +487,12 @@ export function makeUOp<K extends UOpName>(
   arg: UOpArgs[K],
 ): UOp<K> {
   return new UOpNode(nextId++, op, dtype, srcs, arg) as unknown as UOp<K>;
+}
+
+/** Puts the value of a parameter in its node: the kernel is lowered, and what was read of it is known. */
+export function settle(u: Const): void {
+  const node = u as { -readonly [K in keyof Const]: Const[K] };
+  if (node.arg instanceof Parameter) node.arg = node.arg.read();
 }
 
 /** A copy of a node with other sources, not interned. */

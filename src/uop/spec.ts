@@ -7,6 +7,7 @@ import { toposort } from "../helpers.ts";
 import { opRecord, resultDType } from "../ops.ts";
 import type { UOpGraph } from "./list.ts";
 import { GRAPH_ONLY, type UOp, type UOpName, type UType } from "./node.ts";
+import { Parameter } from "./parameter.ts";
 
 /** A malformed node may lack any of its sources. */
 type MaybeUOp = UOp | undefined;
@@ -34,7 +35,9 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
   DEFINE_ACC: (u) => isValue(u.dtype) && u.initial !== undefined,
   DEFINE_VAR: (u) => isIndex(u) && u.srcs.length === 0,
   SPECIAL: (u) => isIndex(u) && u.srcs.length === 0,
-  CONST: (u) => isValue(u.dtype) && typeof u.value === (u.dtype.isBig ? "bigint" : "number"),
+  CONST: (u) =>
+    isValue(u.dtype) &&
+    (u.arg instanceof Parameter ? u.dtype.isFloat : typeof u.arg === (u.dtype.isBig ? "bigint" : "number")),
   LOOP: isLoopIndex,
   ENDLOOP: (u) => u.srcs.length === 1 && u.loop?.op === "LOOP",
   IF: (u) => has(u.condition, dtypes.bool),

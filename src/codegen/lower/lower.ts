@@ -3,15 +3,16 @@
 // dims; views turn indexes into other indexes, reduces put fresh ranges in their place. linearize.ts decides
 // where loops open.
 
-import type { DType } from "../../dtype.ts";
+import type { DType, Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
 import { arraysEqual, getOrMake, toposort } from "../../helpers.ts";
 import { isAluOp, isReduceOp, REDUCE, type ReduceOp } from "../../ops.ts";
-import type { LazyOp } from "../../schedule/lazyop.ts";
+import { isParametric, type LazyOp } from "../../schedule/lazyop.ts";
 import { and, type Sint, sprod } from "../../shape/symbolic.ts";
 import { type Shape, stridesFor, unflatten } from "../../shape/view.ts";
 import { UOpArena } from "../../uop/arena.ts";
 import type { Axis, DefineGlobal, Expr, Range, Sink, Store } from "../../uop/node.ts";
+import { Parameter } from "../../uop/parameter.ts";
 import { findKeepable, type Keepable, type Producer } from "../opt/keep.ts";
 import { requireValid } from "../opt/list.ts";
 import { type OptOp, showOpts } from "../opt/opts.ts";
@@ -38,7 +39,8 @@ export interface KernelGraph {
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
-  return new Lowering(unpackTypes(ast, target), opts, target).run();
+  const unpacked = unpackTypes(ast, target);
+  return new Lowering(unpacked, opts, target, unpacked === ast).run();
 }
 
 /**
@@ -81,12 +83,15 @@ class Lowering {
   /** the loops of reductions, by the site where these are evaluated: equal loops are shared */
   readonly #sharedLoops = new Map<Site, Map<string, readonly AxisLoops[]>>();
   readonly #producers: Producer[] = [];
+  /** float constants by their value; undefined: the constants are not those of the AST as it came */
+  readonly #parameters: Map<number, Parameter> | undefined;
   readonly #ast: readonly LazyOp[];
   readonly #opts: readonly OptOp[];
   readonly #target: Target;
 
-  constructor(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target) {
+  constructor(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target, isParametric: boolean) {
     this.#ast = ast;
+    this.#parameters = isParametric ? new Map() : undefined;
     this.#opts = opts;
     this.#target = target;
     requireValid(opts, target);
@@ -148,7 +153,7 @@ class Lowering {
         return this.#load(op, site);
       case "CONST": {
         const { valid } = op.arg.st.expr(site.idx);
-        return this.#where(valid, a.constant(op.dtype, op.arg.val), op.dtype);
+        return this.#where(valid, a.constant(op.dtype, this.#value(op)), op.dtype);
       }
       case "ARANGE": {
         const { index, valid } = op.arg.expr(site.idx);
@@ -176,6 +181,12 @@ class Lowering {
         return made;
       }
     }
+  }
+
+  #value(op: LazyOp<"CONST">): Value | Parameter {
+    const { val } = op.arg;
+    if (this.#parameters === undefined || !isParametric(op)) return val;
+    return getOrMake(this.#parameters, op.arg.val, () => new Parameter(op.arg.val));
   }
 
   #load(op: LazyOp<"LOAD">, site: Site): Expr {

@@ -84,7 +84,7 @@ function isNotPositive(u: Expr, arena: UOpArena): boolean {
   if (arena.notPositive.has(u)) return true;
   if (u.op !== "ALU" || u.fn !== "MUL") return false;
   const [x, y] = u.operands;
-  return y.op === "CONST" && Number(y.value) > 0 && isNotPositive(x, arena);
+  return y.op === "CONST" && y.sign > 0 && isNotPositive(x, arena);
 }
 
 /** Float to integer as castValue says. */
@@ -110,7 +110,7 @@ const SATURATING_CASTS = new RuleTable([
 
 /** Positive for all inputs of the kernel. */
 const isPositive = (u: Expr): boolean =>
-  (u.op === "CONST" && Number(u.value) > 0) || (u.op === "DEFINE_VAR" && u.variable.min > 0);
+  (u.op === "CONST" && u.sign > 0) || (u.op === "DEFINE_VAR" && u.variable.min > 0);
 /** A divisor that may be 0 or -1, for which division traps or is undefined. */
 const unsafeDivisor = any("m", (u) => !u.dtype.isFloat && !isPositive(u));
 

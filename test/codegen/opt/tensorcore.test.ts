@@ -62,7 +62,8 @@ const indexesOf = (kernel: Kernel): ReadonlyMap<UOp, Value>[] =>
   range(32).map((item) => {
     const known = new Map<UOp, Value>();
     for (const u of kernel.uops) {
-      if (u.op === "CONST" || u.op === "DEFINE_ACC") known.set(u, u.arg);
+      if (u.op === "CONST") known.set(u, u.value);
+      else if (u.op === "DEFINE_ACC") known.set(u, u.initial);
       else if (u.op === "LOOP") known.set(u, 0);
       else if (u.op === "SPECIAL") known.set(u, u.arg[1] === "lidx0" ? item : 0);
       else if (u.op === "ALU" && u.srcs.every((s) => known.has(s))) {

@@ -33,7 +33,7 @@ export const broadcast = (value: Expr, along: LaneAxis, { arena, lanes }: Expans
 
 function join(first: Expr, others: readonly Expr[], arena: UOpArena): Expr {
   if (first.op === "CONST" && others.every((o) => o === first)) {
-    return arena.constant(first.dtype.vec(1 + others.length), first.value);
+    return arena.withType(first, first.dtype.vec(1 + others.length), []);
   }
   return arena.vectorize([first, ...others]);
 }
