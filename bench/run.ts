@@ -8,6 +8,7 @@ import { CPU_FLAGS, cpu } from "./cpu.ts";
 import { GPU_FLAGS, gpu } from "./gpu.ts";
 import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
+import { PAGE_FLAGS, page } from "./page.ts";
 import { size } from "./size.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
@@ -28,6 +29,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   jit: { run: jit, what: "what a captured step costs: time of the host, of the device, memory" },
   overhead: { run: overhead, what: "what the compiler costs" },
+  page: { run: page, what: "how a page fares in Chromium while it trains", flags: PAGE_FLAGS },
   size: { run: size, what: "what a page downloads, by esbuild and rollup" },
   train: { run: train, what: "steps of training" },
 };

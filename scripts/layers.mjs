@@ -5,7 +5,16 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 
-const LEAVES = ["env.ts", "errors.ts", "dtype.ts", "helpers.ts", "ops.ts", "transcendental.ts", "narrow.ts"];
+const LEAVES = [
+  "env.ts",
+  "errors.ts",
+  "dtype.ts",
+  "helpers.ts",
+  "ops.ts",
+  "pace.ts",
+  "transcendental.ts",
+  "narrow.ts",
+];
 
 // Every stage may import the leaves and itself. "x:type" allows `import type` from
 // x only, "x/file.ts" one file of it; "*" allows every stage.

@@ -3,6 +3,7 @@
 
 import { wantsColor } from "./env.ts";
 import { DeviceError } from "./errors.ts";
+import { isSpent, letTasksPass, PAUSE } from "./pace.ts";
 
 export const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0);
 export const prod = (xs: readonly number[]): number => xs.reduce((a, b) => a * b, 1);
@@ -136,12 +137,15 @@ export function* settle<T>(x: MaybePromise<T>): Step<T> {
   return isPromise(x) ? ((yield x) as T) : x;
 }
 
+/** Runs a Step. Where it could stop (PAUSE) a task passes if the page has waited long enough. */
 export async function runAsync<T>(step: Step<T>): Promise<T> {
   let state = step.next();
   while (!state.done) {
     let value: unknown;
     try {
-      value = await state.value;
+      if (state.value === PAUSE) {
+        if (isSpent()) await letTasksPass();
+      } else value = await state.value;
     } catch (e) {
       state = step.throw(e);
       continue;
@@ -158,6 +162,10 @@ export async function runAsync<T>(step: Step<T>): Promise<T> {
 export function runSync<T>(step: Step<T>, what: string): T {
   let state = step.next();
   while (!state.done) {
+    if (state.value === PAUSE) {
+      state = step.next();
+      continue;
+    }
     state.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
     const { why: known, waitSync } = state.value as { readonly why?: string; waitSync?: () => unknown };
     const reason = known ?? "a device here can only be waited for asynchronously";

@@ -5,6 +5,7 @@
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
 import { getOrMake, runAsync, runSync, type Step, settle, timestamp } from "../helpers.ts";
+import { PAUSE } from "../pace.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
 import { updateStats } from "../runtime/stats.ts";
@@ -171,6 +172,7 @@ export class CommandQueue {
           active.delete(device);
         }
       } else {
+        yield PAUSE;
         const item = isItem(si) ? si : si.item;
         yield* this.#prepare(item);
         yield* executeItem(item, progress);

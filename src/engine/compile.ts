@@ -16,6 +16,7 @@ import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
 import { chain, getOrMake, isPromise, type MaybePromise, type Step, settle, together } from "../helpers.ts";
+import { PAUSE } from "../pace.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
 import {
@@ -84,10 +85,12 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
   const device = yield* Device.opened(name);
   const renderer = rendererOf(device);
   if (env.SPEC || env.DEBUG >= 7) yield* loadDiagnostics();
+  yield PAUSE;
   const kernel =
     env.BEAM > 0 && !env.NOOPT
       ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)
       : optimized(ast, renderer, inPlace);
+  yield PAUSE;
   return yield* settle(compile(key, kernel, device));
 }
 

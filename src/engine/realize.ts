@@ -7,6 +7,7 @@ import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
@@ -16,11 +17,13 @@ import { CacheCollector } from "./jit/collector.ts";
 
 /** Computes what the graph needs. What is realised already costs nothing. */
 export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
+  yield PAUSE;
   CacheCollector.look(outs);
   if (env.GRAPH) yield* logGraph(outs);
   // how kernels are cut depends on what the device can do
   for (const name of new Set(outs.flatMap((o) => o.parts.map((p) => p.device)))) yield* Device.opened(name);
   const schedule = createSchedule(outs, CacheCollector.firstNode);
+  yield PAUSE;
   if (schedule.length > 0) yield* runScheduleSteps(schedule);
 }
 

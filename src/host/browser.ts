@@ -4,6 +4,7 @@
 import { env } from "../env.ts";
 import { DeviceError, FileError } from "../errors.ts";
 import type { MaybePromise } from "../helpers.ts";
+import { setSlice } from "../pace.ts";
 import type { AsyncScope, WorkerHandle } from "./contract.ts";
 
 export type { WorkerHandle };
@@ -86,6 +87,13 @@ export async function remember(key: string, text: string): Promise<void> {
 
 /** A page must not block its thread. */
 export const canBlock = false;
+
+/**
+ * How long the page may wait for its thread: with what is done between two looks at the clock it stays below
+ * a frame of 60 Hz for the most part.
+ */
+const SLICE_MS = 10;
+setSlice(SLICE_MS);
 
 export const availableThreads = (): number => globalThis.navigator?.hardwareConcurrency ?? 1;
 

@@ -60,6 +60,25 @@ describe.each([
 });
 
 describe.each([
+  ["eager", false],
+  ["jitted", true],
+])("a page that is not isolated, %s steps", (_, jitted) => {
+  test("gets its thread back between the parts of the work", async ({ skip }) => {
+    skip(executablePath === undefined, NO_CHROMIUM);
+    const page = await open({ isolated: false });
+    const steps = 6;
+    const { losses } = await page.evaluate(([j, n]) => gradloomWorkers.training(j, n), [
+      jitted,
+      steps,
+    ] as const);
+    const got = await page.evaluate(([j, n]) => gradloomWorkers.messages(j, n), [jitted, steps] as const);
+    expect(got.losses).toEqual(losses);
+    // a step has some ten kernels, each a part at least, and a replay stops between them too
+    expect(got.messages).toBeGreaterThan(10 * steps);
+  });
+});
+
+describe.each([
   ["not isolated", { isolated: false }, false],
   ["whose policy forbids workers", { policy: "worker-src 'self'" }, true],
 ])("a page %s", (_, options, shared) => {

@@ -3,6 +3,7 @@
 
 import { Device, nn, Tensor, TinyJit } from "gradloom";
 import "gradloom/losses";
+import { setSlice } from "../../src/pace.ts";
 
 interface Hardware {
   readonly memory: { readonly shared: boolean };
@@ -71,6 +72,21 @@ const page = {
       return later;
     });
     return { losses: [...losses, ...result], runs, ...times };
+  },
+  /** How often a message of the page came through while steps were trained, with a slice for each part. */
+  async messages(jitted: boolean, steps: number) {
+    const { port1, port2 } = new MessageChannel();
+    let messages = 0;
+    port1.onmessage = () => {
+      messages++;
+      port2.postMessage(0);
+    };
+    port2.postMessage(0);
+    setSlice(0);
+    const { losses } = await page.training(jitted, steps);
+    setSlice(10);
+    port1.close();
+    return { messages, losses };
   },
   /** Two devices, each with work of its own, and a copy between them. */
   async twoDevices() {

@@ -45,6 +45,10 @@ export class Executor {
   readonly #kernels = new Map<number, Loaded>();
   readonly #openNative: (() => NativeCalls) | undefined;
   #native: NativeCalls | undefined;
+  /** when this thread must be given back; a time of `performance.now()` */
+  #until = Infinity;
+  /** the word in which the ring keeps how far its kernel came */
+  #part = 0;
   #w = new Int32Array(0);
   #bytes = new Uint8Array(0);
   #times = new Float64Array(0);
@@ -104,8 +108,12 @@ export class Executor {
     Atomics.store(this.#w, this.#me + state, awake);
   }
 
-  /** Executes what can be executed now, anywhere; says whether there was anything. */
-  pump(): boolean {
+  /**
+   * Executes what can be executed now, anywhere, and stops after the command or part of a kernel in which
+   * `until` comes; says whether there was anything.
+   */
+  pump(until = Infinity): boolean {
+    this.#until = until;
     // a memory of one thread moves when it grows
     if (this.#w.length === 0) this.#seeAll();
     const w = this.#w;
@@ -139,10 +147,11 @@ export class Executor {
     if (w[ring + fault] !== 0) return false;
     if (Atomics.compareExchange(w, ring + lock, 0, this.#id + 1) !== 0) return false;
     w[this.#me + inRing] = number + 1;
+    this.#part = ring + this.#l.part;
     let busy = false;
     for (;;) {
       const first = Atomics.load(w, ring + head);
-      if (first === Atomics.load(w, ring + tail)) break;
+      if (first === Atomics.load(w, ring + tail) || (busy && this.#isLate())) break;
       // what was submitted may lie, or point, where the memory has grown since
       if (w.length < (w[this.#l.size] as number)) {
         this.#seeAll();
@@ -161,6 +170,10 @@ export class Executor {
     w[this.#me + inRing] = 0;
     Atomics.store(w, ring + lock, 0);
     return busy;
+  }
+
+  #isLate(): boolean {
+    return this.#until !== Infinity && performance.now() >= this.#until;
   }
 
   /** Executes words `from` to `words` of a stream; gives how far it came. */
@@ -185,6 +198,7 @@ export class Executor {
       }
       at += took;
       w[this.#me + progress] = ((w[this.#me + progress] as number) + 1) | 0;
+      if (this.#isLate()) return at;
     }
     return at;
   }
@@ -251,7 +265,9 @@ export class Executor {
     try {
       const kernel = this.#load(record);
       if (size < 0) this.#call(kernel, record, args, -1, 0);
-      else if (!this.#share(kernel, record, args, size)) return -1;
+      else if (this.#until !== Infinity || w[this.#part] !== 0) {
+        if (!this.#slice(kernel, record, args, size)) return 0;
+      } else if (!this.#share(kernel, record, args, size)) return -1;
     } catch (e) {
       return this.#fail(e);
     }
@@ -341,6 +357,33 @@ export class Executor {
     for (let i = 0; i < given; i++) args.push(w[at + i] as number);
     if (begin >= 0) args.push(begin, end);
     return fn(...args);
+  }
+
+  /**
+   * Alone, a part at a time, until the time is over: the ring keeps how far it came, for whoever goes on.
+   * Says whether all of it is done.
+   */
+  #slice(kernel: Loaded, record: number, args: number, size: number): boolean {
+    const w = this.#w;
+    let count = Math.ceil(size / 32);
+    let last = performance.now();
+    for (let begin = w[this.#part] as number; begin < size; ) {
+      const end = Math.min(size, begin + count);
+      this.#call(kernel, record, args, begin, end);
+      begin = end;
+      w[this.#part] = begin < size ? begin : 0;
+      w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
+      const now = performance.now();
+      if (begin < size && now >= this.#until) {
+        w[this.#me + this.#l.kernel] = 0;
+        return false;
+      }
+      // long enough to be worth a call, short enough to stop in time
+      if (now - last > 4) count = Math.max(1, count >> 1);
+      else if (now - last < 1) count *= 2;
+      last = now;
+    }
+    return true;
   }
 
   /** Puts a kernel up for everyone, works on it too, and leaves when all of it is done. */

@@ -6,6 +6,7 @@ import { canBlock } from "#host";
 import { env } from "../../env.ts";
 import { DeviceError, OutOfMemoryError } from "../../errors.ts";
 import { type MaybePromise, waitable } from "../../helpers.ts";
+import { addLeftover, nextTask, sliceEnd } from "../../pace.ts";
 import { disassemble, type Names } from "./disassemble.ts";
 import { Executor } from "./executor.ts";
 import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
@@ -60,6 +61,7 @@ export class Hardware {
     const { words } = this.memory;
     words[LAYOUT.executorCount] = 1;
     words[LAYOUT.threads] = 1;
+    if (!canBlock) addLeftover(() => this.#goOn());
   }
 
   // ---- memory
@@ -158,14 +160,31 @@ export class Hardware {
       }
     }
     this.pump();
+    if (workers.started && this.#isBehind) workers.wake();
     this.#settleFaults();
   }
 
-  /** The host executes what can be executed now. */
+  /** The host executes what can be executed now; in a page until its time is over. */
   pump(): void {
+    const until = sliceEnd();
     let heard: number;
     do heard = Atomics.load(this.memory.words, LAYOUT.bell);
-    while (this.host.pump() || Atomics.load(this.memory.words, LAYOUT.bell) !== heard);
+    while (
+      (this.host.pump(until) || Atomics.load(this.memory.words, LAYOUT.bell) !== heard) &&
+      (until === Infinity || performance.now() < until)
+    );
+  }
+  /** Does what was left when the time was over, where nobody else takes it; true: there is still more. */
+  #goOn(): boolean {
+    const isTaken = () => this.workers.usable && this.workers.active;
+    if (!this.#isBehind || isTaken()) return false;
+    const before = this.progress;
+    this.pump();
+    // what waits for a signal that has not come is not kept up
+    return this.#isBehind && !isTaken() && this.progress !== before;
+  }
+  get #isBehind(): boolean {
+    return this.#rings.some((ring) => !this.hasDone(ring, this.submitted(ring)));
   }
 
   // ---- waiting
@@ -205,9 +224,17 @@ export class Hardware {
     for (;;) {
       this.#settleFaults();
       if (wait.done()) return;
-      if (canBlock || !this.workers.usable || !this.workers.started) {
-        if (this.block(wait, watch, canBlock ? SLICE_MS : 0)) return;
+      if (canBlock) {
+        if (this.block(wait, watch, SLICE_MS)) return;
         await new Promise((resolve) => setTimeout(resolve, 0));
+        continue;
+      }
+      if (!this.workers.usable || !this.workers.started) {
+        this.pump();
+        this.#settleFaults();
+        if (wait.done()) return;
+        await nextTask();
+        this.#look(wait, watch);
         continue;
       }
       const { words } = this.memory;
@@ -252,6 +279,7 @@ export class Hardware {
     for (const ring of this.#rings) {
       words[ring.at + LAYOUT.fault] = 0;
       words[ring.at + LAYOUT.at] = 0;
+      words[ring.at + LAYOUT.part] = 0;
       Atomics.store(words, ring.at + LAYOUT.head, this.submitted(ring));
     }
     Atomics.store(words, LAYOUT.faults, 0);

@@ -97,6 +97,8 @@ export const LAYOUT = {
   /** the executor (number + 1) on which it failed */
   fault: 5,
   faultKernel: 6,
+  /** how much of the kernel at `at` was executed, of its global size */
+  part: 7,
   ringEntries: RING_ENTRIES,
 
   // fields of a signal, which starts on 16 bytes; the timestamp is a double at byte 8

@@ -4,6 +4,7 @@
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";
 import { type Step, settle } from "../../helpers.ts";
+import { PAUSE } from "../../pace.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import { GlobalCounters } from "../../runtime/counters.ts";
 import type { Handle } from "../../runtime/device.ts";
@@ -64,6 +65,7 @@ export class Replay {
 
   *#runStages(varVals: VarVals): Step<void> {
     for (const stage of this.stages) {
+      yield PAUSE;
       if (stage.kind === "graph") yield* stage.graph.run(this.#handles, varVals);
       else yield* this.#runItem(stage.item, varVals);
     }

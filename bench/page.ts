@@ -1,0 +1,83 @@
+// `npm run bench -- page`: how a page fares in Chromium while it trains, with and without cross-origin
+// isolation: its longest task in milliseconds of processor time (a busy machine does not change these much),
+// frames a second, and WebAssembly memory over many eager steps.
+
+import { type Browser, chromium, type Page } from "playwright-core";
+import { bundlePage, CHROMIUM_FLAGS, findChromium, NO_CHROMIUM, serve } from "../test/browser/server.ts";
+import type { BenchPage } from "./page/page.ts";
+import { type Report, type Row, summarize } from "./stats.ts";
+
+declare const gradloomBench: BenchPage; // exists inside the page only
+
+export const PAGE_FLAGS = { "--long": "2,000 eager steps instead of 200" };
+
+interface TraceEvent {
+  readonly name: string;
+  readonly ph: string;
+  readonly pid: number;
+  readonly tid: number;
+  /** processor time in microseconds */
+  readonly tdur?: number;
+  readonly args: { readonly name?: string };
+}
+
+/** The longest task of the page's main thread, in milliseconds of processor time. */
+function longestTask(trace: Buffer): number {
+  const { traceEvents } = JSON.parse(trace.toString()) as { traceEvents: TraceEvent[] };
+  const key = (e: TraceEvent): string => `${e.pid}:${e.tid}`;
+  const isMain = (e: TraceEvent) => e.name === "thread_name" && e.args.name === "CrRendererMain";
+  const mains = new Set(traceEvents.filter(isMain).map(key));
+  const tasks = traceEvents.filter((e) => e.ph === "X" && e.name.includes("RunTask") && mains.has(key(e)));
+  return tasks.reduce((most, e) => Math.max(most, (e.tdur ?? 0) / 1000), 0);
+}
+
+const WORKS: Readonly<Record<string, (page: Page) => Promise<{ seconds: number; frames: number }>>> = {
+  "the first two steps of a convnet": (page) => page.evaluate(() => gradloomBench.firstSteps(32)),
+  "10 eager steps of a convnet": (page) => page.evaluate(() => gradloomBench.steps("mnist", false, 10)),
+  "10 captured steps of a convnet": (page) => page.evaluate(() => gradloomBench.steps("mnist", true, 10)),
+  "200 eager steps of a small network": (page) => page.evaluate(() => gradloomBench.steps("mlp", false, 200)),
+  "1,000 captured steps of it": (page) => page.evaluate(() => gradloomBench.steps("mlp", true, 1000)),
+  "4 products of 1024 x 1024": (page) => page.evaluate(() => gradloomBench.product(1024, 4)),
+};
+
+async function rowsOf(browser: Browser, isolated: boolean, steps: number): Promise<Row[]> {
+  const { files } = await bundlePage("bench/page/page.ts");
+  const server = await serve(files, { isolated });
+  const page = await browser.newPage();
+  await page.goto(server.url, { waitUntil: "load" });
+  const where = isolated ? "isolated" : "not isolated";
+  const rows: Row[] = [];
+  for (const [what, run] of Object.entries(WORKS)) {
+    await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline"] });
+    const { seconds, frames } = await run(page);
+    const longest = longestTask(await browser.stopTracing());
+    rows.push({
+      what: `${what}, ${where}: longest task`,
+      ...summarize([longest]),
+      limit: 50,
+      unit: "ms of CPU",
+    });
+    rows.push({ what: `${what}, ${where}: frames`, ...summarize([frames / seconds]), unit: "1/s" });
+  }
+  const grown = await page.evaluate((n) => gradloomBench.memory([n / 10, n]), steps);
+  for (const { at, memory } of grown) {
+    const what = `memory after ${at} eager steps of a convnet, ${where}`;
+    rows.push({ what, ...summarize([memory / 2 ** 20]), unit: "MiB" });
+  }
+  await page.close();
+  await server.close();
+  return rows;
+}
+
+export async function page(flags: ReadonlySet<string>): Promise<Report> {
+  const executablePath = findChromium();
+  if (executablePath === undefined) return { title: "page", rows: [], skipped: [NO_CHROMIUM] };
+  const browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
+  try {
+    const steps = flags.has("--long") ? 2000 : 200;
+    const rows = [...(await rowsOf(browser, false, steps)), ...(await rowsOf(browser, true, steps))];
+    return { title: "page", rows, skipped: [] };
+  } finally {
+    await browser.close();
+  }
+}

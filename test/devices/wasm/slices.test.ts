@@ -1,0 +1,69 @@
+// Work that is stopped when the time is over: after a command, and within a kernel that takes a range.
+// Whoever goes on finds where it stopped, so that a kernel which adds to what is there adds once.
+
+import { Device, Tensor } from "gradloom";
+import { afterEach, expect, test } from "vitest";
+import type { Executor } from "../../../src/devices/wasm/executor.ts";
+import { setSlice } from "../../../src/pace.ts";
+import { device, ints, launch, ramp, scale } from "./kernels.ts";
+
+afterEach(() => setSlice(Infinity));
+const OVER = 0;
+
+/** Until the workers sleep: then small work is executed here. */
+async function atRest(name: string): Promise<void> {
+  await device(name).synchronize();
+  for (let i = 0; i < 1000 && device(name).hardware.workers.active; i++)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+}
+const calls = (host: Executor, done: () => boolean): number => {
+  let count = 0;
+  for (; !done() && count < 1000; count++) host.pump(OVER);
+  return count;
+};
+
+test("a command at a time", async () => {
+  const d = device("WASM:50");
+  await atRest("WASM:50");
+  const x = ints("WASM:50", [3]);
+  const program = scale(d, "twice", 2, 1);
+  setSlice(OVER); // each submission executes one command
+  for (let i = 0; i < 5; i++) launch(program, [x, x], { worth: false });
+  expect(d.isIdle).toBe(false);
+  // three commands each, of which the submissions have executed five
+  expect(calls(d.hardware.host, () => d.isIdle)).toBe(10);
+  expect(x.dataSync()[0]).toBe(3 * 32 + 31);
+});
+
+test("a part of a kernel at a time, each once", async () => {
+  const d = device("WASM:51");
+  await atRest("WASM:51");
+  const n = 64;
+  const x = ints("WASM:51", new Array<number>(n).fill(0));
+  const program = ramp(d, "ramp");
+  setSlice(OVER);
+  launch(program, [x], { size: n, worth: false });
+  launch(program, [x], { size: n, worth: false });
+  expect(calls(d.hardware.host, () => d.isIdle)).toBeGreaterThan(8);
+  const want = Array.from({ length: n }, (_, i) => 2 * (i + 1));
+  expect(Array.from(x.dataSync(), Number)).toEqual(want);
+});
+
+test("a wait finishes what was left", async () => {
+  const d = device("WASM:52");
+  await atRest("WASM:52");
+  const n = 64;
+  const x = ints("WASM:52", new Array<number>(n).fill(0));
+  setSlice(OVER);
+  for (let i = 0; i < 20; i++) launch(ramp(d, `ramp${i}`), [x], { size: n, worth: false });
+  expect(d.isIdle).toBe(false);
+  expect(Array.from(x.dataSync(), Number)).toEqual(Array.from({ length: n }, (_, i) => 20 * (i + 1)));
+});
+
+test("tensors come out the same", async () => {
+  await Device.open("WASM");
+  setSlice(OVER);
+  const t = await Tensor.zeros(300, 40).contiguous().realize();
+  for (let i = 0; i < 10; i++) await t.assign(t.add(1)).realize();
+  expect(await t.mul(Tensor.arange(40)).sum().item()).toBe(300 * 10 * 780);
+});
