@@ -17,8 +17,15 @@ import { buffersOf, elements, split, type Use } from "./split.ts";
 const MAX_STACKED = 3;
 /** At this many elements and more, a GPU needs enough rows to keep all its compute units busy. */
 const MANY_ELEMENTS = 2 ** 18;
-/** How many nodes are visited to decide whether a reduction can be fused back. */
+/**
+ * How many nodes are visited to decide one question: whether a reduction can be fused back, where its
+ * epilogue ends. Where more would have to be visited, the answer is to store, so that all questions together
+ * take time linear in the graph.
+ */
 const MAX_FOLLOWED = 1000;
+const MAX_EPILOGUE = 200;
+/** How often the reductions that can be fused back are tried together; then the doubtful ones are stored. */
+const MAX_ROUNDS = 8;
 
 export interface Fusion {
   /** the nodes that get memory */
@@ -38,14 +45,16 @@ export function fuse(
   graph.storeUnsafePads();
   // Try to fuse all candidates back at once. A reduction that ends up in two kernels, or is seen through
   // another view, is stored after all; then try the remaining ones again.
-  for (let fused = graph.fuseBackCandidates(); ; ) {
+  let fused = graph.fuseBackCandidates();
+  for (let round = 0; ; round++) {
     const realizes = graph.groupReduces(fused, graph.stacked(fused));
     const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
     if (kept.size === fused.size) {
       split(realizes, { ...graph, fused, maxBuffers });
+      graph.protectTargets(realizes);
       return { realizes, all: graph.all };
     }
-    fused = kept;
+    fused = round < MAX_ROUNDS ? kept : new Set();
   }
 }
 
@@ -66,7 +75,6 @@ class Graph {
     for (const b of bases) this.#stored.add(b);
     this.#collect(bases);
     for (const b of this.all) for (const s of b.srcs ?? []) this.#look(s);
-    for (const b of this.all) if (b.op === "ASSIGN") this.#protect(b);
   }
 
   /** Lists all nodes, sources first, and their users. Applies the rules for loads, forced nodes, copies. */
@@ -114,7 +122,7 @@ class Graph {
     else if (env.FUSE && !this.#stored.has(base)) {
       const below = this.#reducesBelow(base);
       // a base larger than a reduction below it is expanded already: softmax(x) before a matmul is stored
-      if (below.every((r) => elements(r.shape) === elements(base.shape))) this.#expanded.set(base, below);
+      if (below?.every((r) => elements(r.shape) === elements(base.shape))) this.#expanded.set(base, below);
       else this.#stored.add(base);
     } else this.#stored.add(base);
   }
@@ -128,36 +136,46 @@ class Graph {
     if (src === undefined || !src.dtype.isFloat || src.dtype.itemsize >= b.dtype.itemsize) return false;
     const target = Device.isOpen(b.device) ? Device.get(b.device).renderer : undefined;
     if (target?.gpu === undefined && target?.support(src.dtype) !== "native") return false;
-    if (this.#reducesBelow(b).length > 0 || this.#stored.has(b)) return false;
+    if (this.#reducesBelow(b)?.length !== 0 || this.#stored.has(b)) return false;
     if (src.base.realized === undefined) this.#stored.add(src.base);
     return true;
   }
 
-  /** The reductions whose elementwise epilogue ends in `node`, which has their reduced shape. */
-  #reducesBelow(node: LazyBuffer): LazyBuffer[] {
+  /**
+   * The reductions whose elementwise epilogue ends in `node`, which has their reduced shape; undefined if too
+   * many nodes lie between.
+   */
+  #reducesBelow(node: LazyBuffer): LazyBuffer[] | undefined {
     const found = new Set<LazyBuffer>();
     const seen = new Set<LazyBuffer>();
     const todo = [node];
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
       if (seen.has(b) || b.realized !== undefined || this.#stored.has(b)) continue;
       seen.add(b);
+      if (seen.size > MAX_EPILOGUE) return undefined;
       if (b.isReduce) found.add(b);
       else for (const s of b.srcs ?? []) todo.push(s.base);
     }
     return [...found];
   }
 
-  /** A kernel may read the buffer it assigns to only where it writes; otherwise the value is stored first. */
-  #protect(assign: LazyBuffer): void {
+  /**
+   * A kernel may read the buffer it assigns to only where it writes; otherwise the value is stored first. All
+   * that such a kernel computes goes through the value, so this comes last and splits nothing else.
+   */
+  protectTargets(stored: Set<LazyBuffer>): void {
+    for (const b of this.all) if (b.op === "ASSIGN") this.#protect(b, stored);
+  }
+  #protect(assign: LazyBuffer, stored: Set<LazyBuffer>): void {
     const [value, target] = assign.srcs as readonly [LazyBuffer, LazyBuffer];
     const visited = [new Set<LazyBuffer>(), new Set<LazyBuffer>()];
     const todo = [{ x: value, moved: false }];
     for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
       const { base, st } = at.x;
       const moved = at.moved || !(st.contiguous && sameShape(st.shape, target.shape));
-      if (base.realized !== undefined || this.#stored.has(base)) {
+      if (base.realized !== undefined || stored.has(base)) {
         if (!moved || base.buffer !== target.base.buffer) continue;
-        if (value.base.realized === undefined) this.#stored.add(value.base);
+        if (value.base.realized === undefined) stored.add(value.base);
         return;
       }
       const seen = visited[moved ? 1 : 0] as Set<LazyBuffer>;
@@ -167,20 +185,16 @@ class Graph {
     }
   }
 
-  /** Padding adds zeros: it may move below an op only if op(0) is 0. */
+  /** Padding adds zeros: it may move below ops only if op(0) is 0 for all of them. */
   storeUnsafePads(): void {
-    for (const p of this.#simplePads) if (!this.#padSafe(p)) this.#stored.add(p);
-  }
-  #padSafe(pad: LazyBuffer): boolean {
-    const seen = new Set<LazyBuffer>();
-    const todo = [pad];
-    for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-      if (seen.has(b) || b.realized !== undefined || (b !== pad && this.#stored.has(b))) continue;
-      seen.add(b);
-      if (b.op !== undefined && isAluOp(b.op) && !opRecord(b.op).padSafe) return false;
-      for (const s of b.srcs ?? []) todo.push(s.base);
+    if (this.#simplePads.size === 0) return;
+    const unsafe = new Set<LazyBuffer>();
+    for (const b of this.all) {
+      const own = b.op !== undefined && isAluOp(b.op) && !opRecord(b.op).padSafe;
+      if (!own && !b.srcs?.some((s) => unsafe.has(s.base))) continue;
+      if (this.#simplePads.has(b)) this.#stored.add(b);
+      if (!this.#stored.has(b)) unsafe.add(b);
     }
-    return true;
   }
 
   fuseBackCandidates(): Set<LazyBuffer> {
@@ -263,6 +277,7 @@ class Graph {
           todo.push(use.by);
         }
       }
+      if (seen.size > MAX_EPILOGUE) return undefined;
     }
     return root === undefined || taken.has(root) ? undefined : root;
   }
@@ -270,28 +285,31 @@ class Graph {
   /** The end of the chain of single elementwise users after `r`. It ends where another reduction joins. */
   #chase(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>, fused: ReadonlySet<LazyBuffer>): LazyBuffer {
     let at = r;
+    const budget = { left: MAX_EPILOGUE };
     while (!stored.has(at)) {
       const uses = this.uses.get(at) ?? [];
       const next = uses[0]?.by;
       if (next === undefined || next.isLoad || !uses.every((u) => u.by === next && this.#follows(u, r)))
         break;
-      if (this.#meetsReduce(next, at, stored, fused)) break;
+      if (this.#meetsReduce(next, at, stored, fused, budget)) break;
       at = next;
     }
     return at;
   }
+  /** `budget`: how many nodes may still be visited; beyond that a reduction is assumed. */
   #meetsReduce(
     node: LazyBuffer,
     except: LazyBuffer,
     stored: ReadonlySet<LazyBuffer>,
     fused: ReadonlySet<LazyBuffer>,
+    budget: { left: number },
   ): boolean {
     const seen = new Set([except]);
     const todo = (node.srcs ?? []).map((s) => s.base);
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
       if (seen.has(b) || b.realized !== undefined || stored.has(b)) continue;
       seen.add(b);
-      if (b.isReduce && !fused.has(b)) return true;
+      if ((b.isReduce && !fused.has(b)) || budget.left-- <= 0) return true;
       for (const s of b.srcs ?? []) todo.push(s.base);
     }
     return false;

@@ -3,7 +3,7 @@
 // allows. In: the graph and the stored nodes, to which it adds. group.ts decides which kernels become one.
 
 import { env } from "../env.ts";
-import { getOrMake, toposort } from "../helpers.ts";
+import { getOrMake } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, opCost } from "../ops.ts";
 import { Device } from "../runtime/registry.ts";
@@ -12,8 +12,12 @@ import type { Shape } from "../shape/view.ts";
 
 /** A longer chain of ops is stored on the way: compilers are slow on huge kernels and gain nothing. */
 export const MAX_FUSED_DEPTH = 400;
+/** What several kernels would each compute is stored if it takes more nodes than this. */
+export const MAX_REPEATED = 32;
 /** A node that one kernel would compute at more indexes than this is stored: views of views multiply. */
 const MAX_FUSED_VIEWS = 32;
+/** How many nodes are counted to find what it costs to compute a value again. */
+const MAX_COSTED = 100;
 /** This many operations take as long as moving one byte: typical for CPUs with vectors; GPUs do more. */
 const OPS_A_BYTE = 4;
 /** The limit when a device does not say how many buffers a kernel may have, or is not open yet. */
@@ -45,9 +49,55 @@ export const buffersOf = (device: string): number =>
 
 /** Adds to the stored nodes. */
 export function split(stored: Set<LazyBuffer>, graph: FusedGraph): void {
+  splitRepeated(stored, graph);
   splitCostly(stored, graph);
   splitDeep(stored, graph);
   splitWide(stored, graph);
+}
+
+// ---- shared by kernels ----
+
+/**
+ * Stores a value where the kernels that need it part, if each would compute more than MAX_REPEATED nodes for
+ * it. This keeps all kernels together linear in the graph: the state of a recurrent network would otherwise
+ * be computed from its first step in every later one.
+ */
+function splitRepeated(stored: Set<LazyBuffer>, { all, uses }: FusedGraph): void {
+  /** the stored node in whose kernel a node is computed; null: several kernels */
+  const kernels = new Map<LazyBuffer, LazyBuffer | null>();
+  for (let i = all.length - 1; i >= 0; i--) {
+    const b = all[i] as LazyBuffer;
+    if (stored.has(b) || b.isLoad) continue;
+    let kernel: LazyBuffer | null | undefined;
+    for (const { by } of uses.get(b) ?? []) {
+      const mine = stored.has(by) ? by : kernels.get(by);
+      if (kernel === undefined) kernel = mine;
+      else if (kernel !== mine) kernel = null;
+    }
+    kernels.set(b, kernel ?? null);
+  }
+  // a product of expanded operands is larger than both: the operands are stored instead
+  const grows = (b: LazyBuffer): boolean =>
+    b.sources.every((s) => s.isUnrealizedConst || elements(s.base.shape) < elements(b.shape));
+  for (const b of all) {
+    if (kernels.get(b) !== null || grows(b)) continue;
+    const users = uses.get(b) ?? [];
+    const [first] = users as [Use];
+    const parts = users.some((u) => u.by !== first.by) || grows(first.by);
+    if (parts && fusedNodes(b, stored, MAX_REPEATED) > MAX_REPEATED) stored.add(b);
+  }
+}
+
+/** How many nodes a kernel computes for `b`, itself included; counting ends beyond `most`. */
+function fusedNodes(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, most: number): number {
+  const seen = new Set([b]);
+  for (const x of seen) {
+    for (const { base } of x.srcs ?? []) {
+      if (base.realized === undefined && !base.isLoad && !stored.has(base)) seen.add(base);
+    }
+    if (seen.size > most) break;
+  }
+  return seen.size;
 }
 
 // ---- the cost rule ----
@@ -95,8 +145,7 @@ function splitCostly(stored: Set<LazyBuffer>, graph: FusedGraph): void {
     let evaluated = 0;
     for (const n of mine.values()) evaluated += n;
     const again = env.FUSE !== 0 && evaluated > elements(b.shape);
-    const work = again ? workOf(b, stored, evaluated) : undefined;
-    if (mine.size > MAX_FUSED_VIEWS || (work !== undefined && isBetterStored(work))) stored.add(b);
+    if (mine.size > MAX_FUSED_VIEWS || (again && isCostly(b, stored, evaluated))) stored.add(b);
     else evaluations.set(b, mine);
   }
 }
@@ -140,19 +189,29 @@ function evaluationsOf(
   return found;
 }
 
-/** The work to compute `b`; undefined if that includes a reduction, which stays in its own kernel. */
-function workOf(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: number): Work | undefined {
-  const isHere = (x: LazyBuffer): boolean => x === b || (x.realized === undefined && !stored.has(x));
-  const below = toposort([b], (x) => (isHere(x) ? x.sources.map((s) => s.base) : []));
-  if (below.some((x) => isHere(x) && x.isReduce)) return undefined;
+/**
+ * Whether `b`, computed at several places, is better stored. What includes a reduction stays in its own
+ * kernel. Of a value that takes many nodes, the first MAX_COSTED are counted.
+ */
+function isCostly(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: number): boolean {
+  const here = new Set([b]);
+  const size = elements(b.shape);
+  const read = new Set<LazyBuffer>();
   let ops = 0;
   let bytesRead = 0;
-  for (const x of below) {
-    const n = Math.min(elements(x.shape), elements(b.shape));
-    if (!isHere(x)) bytesRead += n * x.dtype.itemsize;
-    else if (x.op !== undefined && isAluOp(x.op)) ops += n * opCost(x.op);
+  for (const x of here) {
+    if (x.isReduce) return false;
+    if (x.op !== undefined && isAluOp(x.op)) ops += Math.min(elements(x.shape), size) * opCost(x.op);
+    for (const { base } of x.sources) {
+      if (base.realized === undefined && !stored.has(base)) here.add(base);
+      else if (!read.has(base)) {
+        read.add(base);
+        bytesRead += Math.min(elements(base.shape), size) * base.dtype.itemsize;
+      }
+    }
+    if (here.size > MAX_COSTED) break;
   }
-  return { ops, bytesRead, elements: elements(b.shape), itemsize: b.dtype.itemsize, evaluated };
+  return isBetterStored({ ops, bytesRead, elements: size, itemsize: b.dtype.itemsize, evaluated });
 }
 
 // ---- limits ----
@@ -169,28 +228,36 @@ function splitDeep(stored: Set<LazyBuffer>, { all }: FusedGraph): void {
 }
 
 /** Stores sources of a node whose kernel would have more buffers, with its result, than the device allows. */
-function splitWide(stored: Set<LazyBuffer>, { all, maxBuffers }: FusedGraph): void {
+function splitWide(stored: Set<LazyBuffer>, { all, uses, maxBuffers }: FusedGraph): void {
   const limits = new Map<string, number>();
-  const inputs = new Map<LazyBuffer, ReadonlySet<LazyBuffer>>();
-  const none: ReadonlySet<LazyBuffer> = new Set();
+  const inputs = new Map<LazyBuffer, Set<LazyBuffer>>();
+  /** how many inputs a node had before its user added to the set */
+  const counts = new Map<LazyBuffer, number>();
+  // the only user of a node may add to the node's set instead of copying it: a sum of many parts stays linear
+  const isOwn = (b: LazyBuffer): boolean => uses.get(b)?.length === 1;
   for (const b of all) {
-    let union = none;
+    let union: Set<LazyBuffer> | undefined;
+    let mayAdd = false;
     for (const { base } of b.srcs ?? []) {
       if (base.op === "CONST" || base.op === "ARANGE") continue;
-      const reads = (stored.has(base) ? undefined : inputs.get(base)) ?? new Set([base]);
-      union = reads.size > union.size ? join(reads, union) : join(union, reads);
+      const known = stored.has(base) ? undefined : inputs.get(base);
+      const reads = known ?? new Set([base]);
+      const mayAddToReads = known === undefined || isOwn(base);
+      if (union === undefined) [union, mayAdd] = [reads, mayAddToReads];
+      else if (reads.size > union.size && mayAddToReads) [union, mayAdd] = [addAll(reads, union), true];
+      else if ([...reads].some((x) => !union?.has(x)))
+        [union, mayAdd] = [addAll(mayAdd ? union : new Set(union), reads), true];
     }
-    if (union.size >= getOrMake(limits, b.device, () => maxBuffers(b.device))) {
+    if ((union?.size ?? 0) >= getOrMake(limits, b.device, () => maxBuffers(b.device))) {
       const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
-      for (const s of bases) if ((inputs.get(s)?.size ?? 0) > 1) stored.add(s);
+      for (const s of bases) if ((counts.get(s) ?? 0) > 1) stored.add(s);
       union = new Set(bases);
     }
-    inputs.set(b, union);
+    inputs.set(b, union ?? new Set());
+    counts.set(b, union?.size ?? 0);
   }
 }
-
-/** The union of `a` and `b`; `a` itself if `b` adds nothing. */
-function join<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
-  for (const x of b) if (!a.has(x)) return new Set([...a, ...b]);
-  return a;
+function addAll<T>(to: Set<T>, from: ReadonlySet<T>): Set<T> {
+  for (const x of from) to.add(x);
+  return to;
 }
