@@ -41,7 +41,7 @@ export const FAMILIES: readonly Family[] = [
     "tensor",
     "Tensors, values and gradients",
     "What a tensor is, how a value is asked for, how gradients flow.",
-    ["tensor/core", "tensor/tensor#tensor", "tensor/gradients"],
+    ["tensor/core", "tensor/tensor#tensor", "tensor/gradients", "tensor/scan"],
   ],
   [
     "creation",
@@ -297,6 +297,9 @@ function exported(path: string): (name: string) => boolean {
   const names = list?.split(",").map((n) => n.trim().replace(/^type /, ""));
   return (name) => names === undefined || names.includes(name);
 }
+/** What src/tensor exports by itself; the rest are methods of the class. */
+const EXPORTED = ["Tensor", "scan"];
+
 /**
  * What of a file is for users: in src/tensor the methods and the types that they
  * speak of, in src/nn what `nn` has.
@@ -310,7 +313,7 @@ export function publicEntries(source: string): Entry[] {
     .filter((e) => e.access === "public" && e.kind !== "set" && e.name !== "constructor")
     .filter((e) => e.kind !== "field" || e.doc !== undefined)
     .filter((e) =>
-      e.owner === undefined ? path.startsWith("nn/") || isType(e) || e.name === "Tensor" : true,
+      e.owner === undefined ? path.startsWith("nn/") || isType(e) || EXPORTED.includes(e.name) : true,
     )
     .filter((e) => shown(e.owner ?? e.name) || path.startsWith("tensor/"))
     .map((e) => {

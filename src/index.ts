@@ -39,6 +39,7 @@ export { createSchedule, type ScheduleItem } from "./schedule/schedule.ts";
 export { ShapeTracker } from "./shape/shapetracker.ts";
 export { type Sint, Variable } from "./shape/symbolic.ts";
 export { View } from "./shape/view.ts";
+export { type ScanOptions, scan } from "./tensor/scan.ts";
 export { type CustomGradient, Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";
 export type * from "./tensor/types.ts";
 export { UOpGraph } from "./uop/list.ts";

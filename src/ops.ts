@@ -338,6 +338,7 @@ export const LoadOps = {
   COPY: "COPY",
   CONTIGUOUS: "CONTIGUOUS",
   CUSTOM: "CUSTOM",
+  SCAN: "SCAN",
   ASSIGN: "ASSIGN",
 } as const;
 export const BufferOps = { LOAD: "LOAD", CONST: "CONST", STORE: "STORE", VIEW: "VIEW" } as const;

@@ -26,8 +26,15 @@ import { rebits } from "./rebits.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
 export type CustomFn = (buffers: readonly Buffer[]) => void;
-/** CONST: its value; CAST: the dtype; a reduction: its axes; CUSTOM: the function; otherwise undefined. */
-type LazyArg = Value | DType | readonly number[] | CustomFn | undefined;
+/** What computes several nodes together: each of them is a result. */
+export interface Together {
+  readonly results: readonly LazyBuffer[];
+}
+/**
+ * CONST: its value; CAST: the dtype; a reduction: its axes; CUSTOM: the function; SCAN: the loop; otherwise
+ * undefined.
+ */
+type LazyArg = Value | DType | readonly number[] | CustomFn | Together | undefined;
 
 let nextId = 0;
 /** How many nodes exist so far: a lower id means an older node. */

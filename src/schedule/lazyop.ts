@@ -8,6 +8,7 @@ import type { CustomFn } from "../lazy/lazybuffer.ts";
 import { type AluOp, isOrdinary, isReduceOp, type ReduceOp } from "../ops.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
+import type { LaunchList } from "./schedule.ts";
 
 /** `idx` is the position among the kernel's buffers: outputs first. */
 export class MemBuffer {
@@ -52,6 +53,8 @@ interface Args extends Record<AluOp, undefined>, Record<ReduceOp, readonly numbe
   COPY: undefined;
   EMPTY: undefined;
   CUSTOM: CustomFn;
+  /** a loop, until its launches take its place */
+  SCAN: LaunchList;
 }
 type LazyOpKind = keyof Args;
 

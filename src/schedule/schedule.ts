@@ -6,7 +6,7 @@ import type { DType, Value } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, StaleError, SymbolicError } from "../errors.ts";
 import { arraysEqual, getOrMake, toposort } from "../helpers.ts";
-import type { CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
+import type { CustomFn, LazyBuffer, Together } from "../lazy/lazybuffer.ts";
 import { type AluOp, isAluOp, isReduceOp, opRecord } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
@@ -30,6 +30,15 @@ export interface ScheduleItem {
    * hand
    */
   readonly reads?: readonly LazyBuffer[];
+  /** a launch that completes no node: the node that it is a part of */
+  readonly partOf?: LazyBuffer;
+}
+
+/** The argument of a SCAN: a loop, which knows its launches. */
+export interface LaunchList extends Together {
+  items(): ScheduleItem[];
+  /** the results are computed */
+  release(): void;
 }
 
 /** An item while it is being ordered. */
@@ -59,14 +68,16 @@ export function createSchedule(
     for (const b of fusion.all) requireFresh(b);
     const drafts = new Map<LazyBuffer, Draft>();
     for (const b of fusion.all) {
-      if (fusion.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, fusion.realizes));
+      if (fusion.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, fusion.realizes, drafts));
     }
     const roots = wanted.map((b) => drafts.get(b)).filter((d) => d !== undefined);
     const { sorted, before, torn } = order(roots, drafts);
     if (torn.length === 0) {
-      if (!env.FUSE) return sorted.map((d) => d.item);
-      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers }).flatMap((g) =>
-        splitReduction((g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes)).item),
+      if (!env.FUSE) return sorted.flatMap((d) => launchesOf(d.item) ?? d.item);
+      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers }).flatMap(
+        (g) =>
+          launchesOf((g[0] as Draft).item) ??
+          splitReduction((g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes)).item),
       );
     }
     // one kernel needs a value from before an assign and one from after it: store the old part separately
@@ -183,8 +194,13 @@ const joined = (group: readonly Draft[], realizes: ReadonlySet<LazyBuffer>): Dra
   ).draft();
 
 /** The item that computes one stored node. */
-function draft(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>): Draft {
+function draft(
+  out: LazyBuffer,
+  realizes: ReadonlySet<LazyBuffer>,
+  drafts: ReadonlyMap<LazyBuffer, Draft>,
+): Draft {
   const srcs = out.sources;
+  if (out.op === "SCAN") return loopDraft(out, drafts);
   if (out.op === "COPY" || out.op === "EMPTY" || out.op === "CUSTOM") {
     const arg = out.op === "CUSTOM" ? (out.arg as CustomFn) : undefined;
     const ast = [lazyOp(out.op, [], arg as never, out.dtype, out.shape)];
@@ -195,6 +211,27 @@ function draft(out: LazyBuffer, realizes: ReadonlySet<LazyBuffer>): Draft {
   }
   return new AstBuilder([out], realizes).draft();
 }
+
+/** The item of a loop, one for all its results. */
+function loopDraft(out: LazyBuffer, drafts: ReadonlyMap<LazyBuffer, Draft>): Draft {
+  const loop = out.arg as LaunchList;
+  const known = loop.results.find((r) => drafts.has(r));
+  if (known !== undefined) return drafts.get(known) as Draft;
+  const reads = out.sources;
+  for (const src of reads) requireFresh(src);
+  const item = {
+    ast: [lazyOp("SCAN", [], loop, out.dtype, out.shape)],
+    outputs: loop.results.map((r) => r.buffer),
+    inputs: reads.map((s) => s.buffer),
+    varVals: new Map(),
+    lazies: loop.results,
+    reads,
+  };
+  return { item, out };
+}
+/** What runs instead of a loop's item: its kernels, step by step. */
+const launchesOf = ({ ast }: ScheduleItem): readonly ScheduleItem[] | undefined =>
+  ast[0]?.op === "SCAN" ? ast[0].arg.items() : undefined;
 
 /** Builds the AST of one kernel. Views are pushed down to the loads as far as possible. */
 class AstBuilder {
@@ -328,6 +365,7 @@ export function itemDone(item: ScheduleItem): void {
       todo.push(...b.srcs);
     }
     if (target !== undefined) markOverwritten(target);
+    if (lb.op === "SCAN") (lb.arg as LaunchList).release();
   }
 }
 

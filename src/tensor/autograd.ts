@@ -10,14 +10,14 @@ import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
 
 /**
- * `out` is the tensor the record belongs to; the result has one entry a parent,
- * undefined where nothing flows.
+ * `out` is the tensor the record belongs to; the result has one entry for each parent, undefined where
+ * nothing flows. `found` has the gradients of all tensors that were made of it, for an op of several results.
  */
-export type Backward<T> = (gradient: T, out: T) => readonly (T | undefined)[];
+export type Backward<T> = (gradient: T, out: T, found: ReadonlyMap<T, T>) => readonly (T | undefined)[];
 
 export interface Context {
   readonly parents: readonly Tensor[];
-  run(gradient: Tensor, out: Tensor): readonly (Tensor | undefined)[];
+  run(gradient: Tensor, out: Tensor, found: ReadonlyMap<Tensor, Tensor>): readonly (Tensor | undefined)[];
 }
 
 let recording = true;
@@ -40,15 +40,15 @@ export function abandon(flow: Tensor, wanted: readonly (Tensor | undefined)[], b
   }
 }
 
-/** All that `root` was made of, sources first; what `stops` were made of does not count. */
-function ancestry(root: Tensor, stops: ReadonlySet<Tensor>): Tensor[] {
-  return toposort<Tensor>([root], (x) =>
+/** All that `roots` were made of, sources first; what `stops` were made of does not count. */
+function ancestry(roots: readonly Tensor[], stops: ReadonlySet<Tensor>): Tensor[] {
+  return toposort<Tensor>(roots, (x) =>
     stops.has(x) ? [] : ((x.context?.parents ?? []) as readonly Tensor[]),
   );
 }
 /** The leaves with `requiresGrad` that `root` was made of, not by way of `stops`. */
 export const leavesOf = (root: Tensor, stops: ReadonlySet<Tensor>): Tensor[] =>
-  ancestry(root, stops).filter((t) => t.context === undefined && t.requiresGrad && !stops.has(t));
+  ancestry([root], stops).filter((t) => t.context === undefined && t.requiresGrad && !stops.has(t));
 
 /** The gradient of every tensor below `root` that the gradient reaches; it does not pass `stops`. */
 export function gradients(
@@ -57,12 +57,21 @@ export function gradients(
   add: (a: Tensor, b: Tensor) => Tensor,
   stops: ReadonlySet<Tensor> = new Set(),
 ): Map<Tensor, Tensor> {
-  const found = new Map<Tensor, Tensor>([[root, seed]]);
-  for (const t of ancestry(root, stops).reverse()) {
+  return gradientsOf(new Map([[root, seed]]), add, stops);
+}
+
+/** The same for several roots, each with the gradient that flows into it. */
+export function gradientsOf(
+  seeds: ReadonlyMap<Tensor, Tensor>,
+  add: (a: Tensor, b: Tensor) => Tensor,
+  stops: ReadonlySet<Tensor>,
+): Map<Tensor, Tensor> {
+  const found = new Map(seeds);
+  for (const t of ancestry([...seeds.keys()], stops).reverse()) {
     const g = found.get(t);
     if (g === undefined || t.context === undefined || stops.has(t)) continue;
     const before = nodesMade();
-    const flows = t.context.run(g, t) as readonly (Tensor | undefined)[];
+    const flows = t.context.run(g, t, found) as readonly (Tensor | undefined)[];
     const wanted = flows.filter((_, i) => t.context?.parents[i]?.requiresGrad);
     for (const flow of flows) if (flow && !wanted.includes(flow)) abandon(flow, wanted, before);
     (t.context.parents as readonly Tensor[]).forEach((parent, i) => {

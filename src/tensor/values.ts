@@ -11,6 +11,7 @@ import { Device } from "../runtime/registry.ts";
 import { type Element, type NestedArray, TensorHandle } from "./core.ts";
 import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
+import { requireOwn } from "./tracing.ts";
 
 // ---- realize ----
 
@@ -106,6 +107,7 @@ const assigned = new WeakSet<Tensor>();
 
 export function assign(self: Tensor, x: Tensor): void {
   requireAssignable(self, x);
+  requireOwn("assign", self);
   const before = self.lazydata;
   self.lazydata = before.replacedBy(x.lazydata);
   CacheCollector.assign(self, before);

@@ -187,7 +187,8 @@ export class CudaGraph implements GraphRunner {
     if (!(program instanceof CudaProgram))
       throw new InternalError("a CUDA graph of another device's kernels");
     const addresses = args.map((s) => this.#addressOf(s, handles));
-    const values = vars.map((v) => varVals.get(v) as number);
+    // a variable that the call does not give counts the steps of a loop: the value is the launch's own
+    const values = vars.map((v) => varVals.get(v) ?? (item.varVals.get(v) as number));
     const node = builder.kernel(item, program, { addresses, values, varVals }, before);
     args.forEach((slot, i) => void this.#place(slot, node, (a) => node.args?.setBuffer(i, a)));
     if (vars.length > 0) this.#valued.push({ node, item, values });
@@ -243,8 +244,8 @@ export class CudaGraph implements GraphRunner {
 function revalue({ node, item, values }: Valued, varVals: ReadonlyMap<Variable, number>): boolean {
   let changed = false;
   for (let i = 0; i < values.length; i++) {
-    const value = varVals.get(item.vars[i] as Variable) as number;
-    if (values[i] === value) continue;
+    const value = varVals.get(item.vars[i] as Variable);
+    if (value === undefined || values[i] === value) continue;
     values[i] = value;
     node.args?.setVal(item.args.length, i, value);
     changed = true;

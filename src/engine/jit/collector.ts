@@ -137,7 +137,8 @@ class Collector {
   add(runner: Runner | undefined, item: ScheduleItem): void {
     const trace = this.#trace;
     if (trace === undefined) return;
-    const isNew = item.lazies.length === 0 || item.lazies.some((lb) => lb.id >= trace.firstNode);
+    const nodes = item.partOf === undefined ? item.lazies : [item.partOf];
+    const isNew = nodes.length === 0 || nodes.some((lb) => lb.id >= trace.firstNode);
     trace.items.push({ runner, item, isNew });
   }
 

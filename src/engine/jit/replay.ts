@@ -82,7 +82,7 @@ export class Replay {
     if (runner instanceof BufferXfer) {
       for (const b of buffers) yield* settle(Device.get(b.device).synchronize());
     }
-    const bound = own.size === 0 ? own : new Map([...own.keys()].map((v) => [v, varVals.get(v) as number]));
+    const bound = own.size === 0 ? own : new Map([...own].map(([v, n]) => [v, varVals.get(v) ?? n]));
     yield* runner.run(buffers, bound, env.DEBUG >= 2);
   }
 }

@@ -204,7 +204,9 @@ class Instance {
     const sized = kernel.globalSize.some((s) => typeof s !== "number");
     if (vars.length > 0) {
       this.#values.push((values) => {
-        for (let i = 0; i < vars.length; i++) kernargs.setVal(i, values.get(vars[i] as Variable) as number);
+        // a variable that the call does not give counts the steps of a loop: the value is the launch's own
+        for (let i = 0; i < vars.length; i++)
+          kernargs.setVal(i, values.get(vars[i] as Variable) ?? (vals[i] as number));
         if (sized) q.updateExec(index, sizes(values), kernel.localSize);
       });
     }

@@ -15,21 +15,57 @@ import type { Tensor } from "../tensor.ts";
 
 export const WORD = 2 ** 32;
 export const state = { key: [0, 0] as [number, number], drawn: 0 };
-/** How many values the draw behind a host buffer of key and counter takes. */
-const draws = new WeakMap<Buffer, number>();
+/** What is behind a host buffer of keys and counters. */
+interface DrawFacts {
+  /** the place in the stream, and how many values the draw takes */
+  readonly at: number;
+  readonly n: number;
+  /** where each row of four words starts, counted from `at`; a scan has a row for each step */
+  readonly rows: readonly number[];
+}
+const draws = new WeakMap<Buffer, DrawFacts>();
+/** the draws that are made while a scan traces its body */
+let noted: Buffer[] | undefined;
 
-/** Key and counter as the four words a kernel reads. */
-const words = (at: number): Uint8Array =>
-  new Uint8Array(Uint32Array.of(...state.key, at % WORD, Math.floor(at / WORD)).buffer);
+/** Key and counter as the four words a kernel reads, for each row. */
+const words = (at: number, rows: readonly number[]): Uint8Array =>
+  new Uint8Array(
+    Uint32Array.from(rows.flatMap((r) => [...state.key, (at + r) % WORD, Math.floor((at + r) / WORD)]))
+      .buffer,
+  );
 
 /** The next `n` values as a host buffer. */
 export function draw(n: number): Buffer {
   const at = state.drawn;
   state.drawn += n;
-  const buffer = new Buffer("EXT", 4, dtypes.uint32).allocate(words(at));
-  draws.set(buffer, n);
+  return bufferOf({ at, n, rows: [0] });
+}
+function bufferOf(facts: DrawFacts): Buffer {
+  const { at, rows } = facts;
+  const buffer = new Buffer("EXT", 4 * rows.length, dtypes.uint32).allocate(words(at, rows));
+  draws.set(buffer, facts);
+  noted?.push(buffer);
   CacheCollector.draw({ buffer, at, redraw: (from) => void redraw(buffer, from) });
   return buffer;
+}
+
+/** Runs `fn` and says which draws it made, and how many values they took. */
+export function noteDraws<T>(fn: () => T): { result: T; made: readonly Buffer[]; taken: number } {
+  const [before, from] = [noted, state.drawn];
+  const made: Buffer[] = [];
+  noted = made;
+  try {
+    return { result: fn(), made, taken: state.drawn - from };
+  } finally {
+    noted = before;
+  }
+}
+
+/** A draw for each of `length` steps that take `taken` values each; the first step is the draw itself. */
+export function drawSteps(first: Buffer, length: number, taken: number, reverse: boolean): Buffer {
+  const { at, n, rows } = draws.get(first) as DrawFacts;
+  const steps = range(length).map((i) => (reverse ? length - 1 - i : i) * taken);
+  return bufferOf({ at, n: n + taken * (length - 1), rows: steps.flatMap((s) => rows.map((r) => s + r)) });
 }
 
 /**
@@ -37,10 +73,10 @@ export function draw(n: number): Buffer {
  * `at` on, or those that come next.
  */
 export function redraw(buffer: Buffer, at?: number): boolean {
-  const n = draws.get(buffer);
-  if (n === undefined) return false;
-  void buffer.copyin(words(at ?? state.drawn));
-  if (at === undefined) state.drawn += n;
+  const facts = draws.get(buffer);
+  if (facts === undefined) return false;
+  void buffer.copyin(words(at ?? state.drawn, facts.rows));
+  if (at === undefined) state.drawn += facts.n;
   return true;
 }
 

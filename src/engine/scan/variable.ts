@@ -1,0 +1,16 @@
+// The variable that counts the steps of a loop. Each launch has a value of its own, which a capture keeps;
+// other variables get their values with every call.
+
+import { type Sint, Variable } from "../../shape/symbolic.ts";
+
+const variables = new WeakSet<Variable>();
+
+export const isLoopVariable = (v: Variable): boolean => variables.has(v);
+
+/** The variable of a loop inside of `depth` others; a plain 0 where there is only one step. */
+export function loopVariable(depth: number, length: number): Sint {
+  if (length === 1) return 0;
+  const v = Variable(`scan_step${depth}`, 0, length - 1);
+  variables.add(v);
+  return v;
+}
