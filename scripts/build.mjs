@@ -41,27 +41,39 @@ function report(name, { outputs }) {
 
 report("node", await buildNode({ root, out: "dist/node", bundled, entries }));
 
+/** All that a page can import, by path below `folder`. */
+const everything = (folder, end) => ({
+  contents: `
+    import "./tensor/ondemand/all.${end}";
+    import "./tensor/ondemand/sync.${end}";
+    export * from "./index.${end}";
+    export * as render from "./render/index.${end}";`,
+  resolveDir: join(root, folder),
+  sourcefile: "page.js",
+});
+const found = await build({
+  ...bundled,
+  ...page,
+  stdin: everything("src", "ts"),
+  outdir: "dist",
+  write: false,
+});
+const outside = Object.values(found.metafile.outputs).flatMap((o) => o.imports.filter((i) => i.external));
+if (outside.length > 0) {
+  throw new Error(`a page would import ${outside.map((i) => i.path).join(", ")}: it must import nothing`);
+}
+const modules = Object.entries(found.metafile.inputs)
+  .filter(([file]) => file.endsWith(".ts"))
+  .map(([file, { imports }]) => [file, imports]);
+report("browser", await buildBrowser({ root, out: "dist/browser", shared, modules, imports }));
+
 const bundle = await build({
   ...bundled,
   ...page,
   minify: true,
   sourcesContent: false, // the map names files and lines; with their text it would be most of the tarball
-  stdin: {
-    contents:
-      'import "./tensor/ondemand/all.ts"; export * from "./index.ts"; export * as render from "./render/index.ts";',
-    resolveDir: join(root, "src"),
-    sourcefile: "bundle.ts",
-  },
+  stdin: everything("dist/browser", "js"),
   entryNames: "gradloom",
   outdir: "dist/bundle",
 });
 report("bundle", bundle.metafile);
-const outside = Object.values(bundle.metafile.outputs).flatMap((o) => o.imports.filter((i) => i.external));
-if (outside.length > 0) {
-  throw new Error(`a page would import ${outside.map((i) => i.path).join(", ")}: it must import nothing`);
-}
-
-const modules = Object.entries(bundle.metafile.inputs)
-  .filter(([file]) => file !== "src/bundle.ts")
-  .map(([file, { imports }]) => [file, imports]);
-report("browser", await buildBrowser({ root, out: "dist/browser", shared, modules, imports }));

@@ -13,6 +13,7 @@ const LEAVES = [
   "ops.ts",
   "pace.ts",
   "transcendental.ts",
+  "deferred.ts",
   "narrow.ts",
 ];
 
@@ -87,10 +88,10 @@ function check(file, text) {
   });
 }
 
-/** What an import of ours means, as a path below src/; `#host` and its like stand for a folder. */
+/** What an import of ours means, as a path below src/; `#host` and its like stand for a folder or a leaf. */
 const targetOf = (file, path) =>
   path.startsWith("#")
-    ? `${path.slice(1)}/`
+    ? (LEAVES.find((leaf) => leaf === `${path.slice(1)}.ts`) ?? `${path.slice(1)}/`)
     : relative("/", resolve("/", dirname(file), path))
         .split(sep)
         .join("/");

@@ -136,7 +136,13 @@ export const FAMILIES: readonly Family[] = [
     "losses",
     "Losses and distances",
     "How far a prediction is from its target.",
-    ["tensor/tensor#losses", "tensor/losses/distance", "tensor/losses/loss", "tensor/losses/margin"],
+    [
+      "tensor/tensor#losses",
+      "tensor/losses/distance",
+      "tensor/losses/loss",
+      "tensor/losses/embedding",
+      "tensor/losses/margin",
+    ],
   ],
   [
     "neural",

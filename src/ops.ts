@@ -4,8 +4,8 @@
 // without a decomposition (RequiredOp). LazyBuffers, the schedule's LazyOps and the UOps all speak these
 // names.
 
+import { erf, erfOfNumber, exp2, log2, sin } from "#transcendental";
 import { bounds, type DType, dtypes, type Value, wrap } from "./dtype.ts";
-import { erf, erfOfNumber, exp2, log2, sin } from "./transcendental.ts";
 
 /**
  * The algebra in which decompositions and gradients are written: `T` is a UOp in codegen, a Tensor in
@@ -64,6 +64,8 @@ interface OpRecord {
   /** `d` is the type of the sources (of the last one for WHERE) */
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
   readonly decompose?: <T>(a: Algebra<T>, ...xs: T[]) => T;
+  /** a page loads the decomposition with the first kernel that has the op (deferred.ts) */
+  readonly isDeferred?: true;
   /** the gradients of the sources, given that of the result; undefined where none flows */
   readonly gradient: Gradient;
 }
@@ -123,6 +125,7 @@ const RECORDS = {
     padSafe: false,
     evaluate: float((x) => 2 ** x),
     decompose: exp2,
+    isDeferred: true,
     gradient: (a, g, out) => [a.alu("MUL", g, a.alu("MUL", out, a.constant(a.dtypeOf(g), Math.LN2)))],
   },
   LOG2: {
@@ -133,6 +136,7 @@ const RECORDS = {
     padSafe: false,
     evaluate: float(Math.log2),
     decompose: log2,
+    isDeferred: true,
     gradient: (a, g, _, x) => [a.alu("DIV", g, a.alu("MUL", x, a.constant(a.dtypeOf(g), Math.LN2)))],
   },
   SIN: {
@@ -142,6 +146,7 @@ const RECORDS = {
     library: "sin",
     evaluate: float(Math.sin),
     decompose: sin,
+    isDeferred: true,
     // the derivative is the cosine: the sine of what is left to a right angle
     gradient: (a, g, _, x) => [
       a.alu("MUL", g, a.alu("SIN", a.alu("SUB", a.constant(a.dtypeOf(g), Math.PI / 2), x))),
@@ -154,6 +159,7 @@ const RECORDS = {
     library: "erf",
     evaluate: float(erfOfNumber),
     decompose: erf,
+    isDeferred: true,
     gradient: (a, g, _, x) => {
       const constant = (c: number) => a.constant(a.dtypeOf(g), c);
       const power = a.alu("MUL", a.alu("MUL", x, x), constant(-Math.LOG2E));

@@ -1,13 +1,13 @@
 // A page that trains a small network: XOR.
 import { Tensor, TinyJit } from "gradloom";
 import "gradloom/losses";
-import { getParameters, Linear, optim } from "gradloom/nn";
+import { Adam, getParameters, Linear } from "gradloom/nn";
 
 const [first, second] = [new Linear(2, 16), new Linear(16, 2)];
 const forward = (x) => second.forward(first.forward(x).relu());
 const x = new Tensor([0, 0, 0, 1, 1, 0, 1, 1], { dtype: "float32" }).reshape(4, 2);
 const y = new Tensor([0, 1, 1, 0]);
-const optimizer = new optim.Adam(getParameters([first, second]), 0.05);
+const optimizer = new Adam(getParameters([first, second]), 0.05);
 const step = new TinyJit(() =>
   Tensor.train(() => {
     optimizer.zeroGrad();

@@ -1,13 +1,13 @@
 // What codegen must know about the machine a kernel runs on: its limits and what it lacks. A renderer is such
 // a target plus `render`. Plain required fields: a new target cannot forget to say something.
 
-import type { DType } from "../dtype.ts";
+import { type DType, Pointer } from "../dtype.ts";
 import { DTypeError } from "../errors.ts";
 import type { AluOp } from "../ops.ts";
 import type { UOpArena } from "../uop/arena.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
-import type { Sink, UOp } from "../uop/node.ts";
+import type { Sink, UOp, UType } from "../uop/node.ts";
 import type { Linearize } from "./linear/linearize.ts";
 import type { Heuristic } from "./opt/heuristics/index.ts";
 import type { OptRecord } from "./opt/record.ts";
@@ -176,6 +176,12 @@ export interface Target {
   readonly simd: Simd | undefined;
   /** undefined: nothing is known about its workgroups, if it has any */
   readonly gpu: Gpu | undefined;
+}
+
+/** How the target supports a narrow float, or a pointer to one; other types are its own. */
+export function narrowSupport(target: Target, d: UType): Support {
+  const base = d instanceof Pointer ? d.base : d;
+  return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
 }
 
 /** Whether products of this type are added to a sum by a fused multiply-add. */

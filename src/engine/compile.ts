@@ -1,7 +1,7 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The
 // second kernel of the same structure costs a look-up.
 
-import { loadDiagnostics, searchKernel, showSource } from "#engine/ondemand";
+import { loadDiagnostics, loadFor, searchKernel, showSource } from "#engine/ondemand";
 import {
   fitting,
   type Kernel,
@@ -85,6 +85,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
   const device = yield* Device.opened(name);
   const renderer = rendererOf(device);
   if (env.SPEC || env.DEBUG >= 7) yield* loadDiagnostics();
+  yield* loadFor(ast);
   yield PAUSE;
   const kernel =
     env.BEAM > 0 && !env.NOOPT

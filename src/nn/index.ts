@@ -1,5 +1,5 @@
-// The names of `nn`: layers, the state of a model and files of weights; optimisers as `nn.optim`, data as
-// `nn.datasets`.
+// The names of `nn`: layers, optimisers, the state of a model and files of weights; all of optimisers and
+// schedules as `nn.optim`, data as `nn.datasets`.
 
 export * from "./attention.ts";
 export * as datasets from "./datasets.ts";
@@ -25,6 +25,23 @@ export {
 export * from "./norms.ts";
 export * from "./npy.ts";
 export * as optim from "./optimizers.ts";
+// the same by themselves: a bundler keeps all of a namespace, and of these what a page uses
+export {
+  Adam,
+  AdamW,
+  CosineAnnealingLR,
+  clipGradNorm,
+  LAMB,
+  LARS,
+  LambdaLR,
+  LinearLR,
+  LRScheduler,
+  Muon,
+  OneCycleLR,
+  Optimizer,
+  SGD,
+  StepLR,
+} from "./optimizers.ts";
 export * from "./quantize.ts";
 export * from "./recurrent.ts";
 export * from "./safetensors.ts";

@@ -11,6 +11,7 @@ interface Areas {
   readonly neural: typeof import("./neural/ondemand.ts");
   readonly linalg: typeof import("./linalg/ondemand.ts");
   readonly losses: typeof import("./losses/index.ts");
+  readonly distances: typeof import("./losses/ondemand.ts");
   readonly movement: typeof import("./movement/rearrange.ts");
   readonly order: typeof import("./reduce/ondemand.ts");
   readonly random: typeof import("./random/distributions.ts");

@@ -3344,7 +3344,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[3, 4]]).normalize({ p: 1 }).mul(7).tolist() // => [[3, 4]]
    */
   normalize(options: NormalizeOptions = {}): Tensor {
-    return area("losses").normalize(this, options);
+    return area("distances").normalize(this, options);
   }
   /**
    * The cosine of the angle between vectors along `dim`.
@@ -3353,7 +3353,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[3, 4]]).cosineSimilarity(new Tensor([[4, 3]])).mul(25).round().tolist() // => [24]
    */
   cosineSimilarity(x2: Tensor, options: { dim?: number; eps?: number } = {}): Tensor {
-    return area("losses").cosineSimilarity(this, x2, options);
+    return area("distances").cosineSimilarity(this, x2, options);
   }
   /**
    * The p-norm of the differences of vectors along the last dim, each difference moved by `eps`.
@@ -3362,7 +3362,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 1]]).pairwiseDistance(new Tensor([[4, 5]]), { eps: 0 }).tolist() // => [5]
    */
   pairwiseDistance(x2: Tensor, options: PairwiseOptions = {}): Tensor {
-    return area("losses").pairwiseDistance(this, x2, options);
+    return area("distances").pairwiseDistance(this, x2, options);
   }
   /**
    * The p-norm of the difference of each row here and each row of `x2`: [..., m, k] and [..., n, k] give
@@ -3372,7 +3372,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[0, 0], [3, 4]]).cdist(new Tensor([[0, 0]])).tolist() // => [[0], [5]]
    */
   cdist(x2: Tensor, p = 2): Tensor {
-    return area("losses").cdist(this, x2, p);
+    return area("distances").cdist(this, x2, p);
   }
   /**
    * The cross entropy between logits (classes along dim 1) and class numbers, or a probability for each
@@ -3482,7 +3482,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0.5, 0.25]).hingeEmbeddingLoss(new Tensor([1, -1]), { reduction: "none" }).tolist() // => [0.5, 0.75]
    */
   hingeEmbeddingLoss(target: Tensor, options: MarginOptions = {}): Tensor {
-    return area("losses").hingeEmbeddingLoss(this, target, options);
+    return area("distances").hingeEmbeddingLoss(this, target, options);
   }
   /**
    * How far this tensor fails to be above `other` (target 1) or below it (target -1) by `margin`.
@@ -3491,7 +3491,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 3]).marginRankingLoss(new Tensor([2, 2]), new Tensor([1, 1])).item() // => 0.5
    */
   marginRankingLoss(other: Tensor, target: Tensor, options: MarginOptions = {}): Tensor {
-    return area("losses").marginRankingLoss(this, other, target, options);
+    return area("distances").marginRankingLoss(this, other, target, options);
   }
   /**
    * How far `positive` fails to be nearer than `negative` by `margin`.
@@ -3500,7 +3500,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[0, 0]]).tripletMarginLoss(new Tensor([[0, 0]]), new Tensor([[3, 4]])).item() // => 0
    */
   tripletMarginLoss(positive: Tensor, negative: Tensor, options: TripletOptions = {}): Tensor {
-    return area("losses").tripletMarginLoss(this, positive, negative, options);
+    return area("distances").tripletMarginLoss(this, positive, negative, options);
   }
   /**
    * 1 - the cosine where the target is 1, the cosine above `margin` where it is -1.
@@ -3509,7 +3509,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 0]]).cosineEmbeddingLoss(new Tensor([[0, 1]]), new Tensor([1])).item() // => 1
    */
   cosineEmbeddingLoss(other: Tensor, target: Tensor, options: MarginOptions = {}): Tensor {
-    return area("losses").cosineEmbeddingLoss(this, other, target, options);
+    return area("distances").cosineEmbeddingLoss(this, other, target, options);
   }
   /**
    * log(1 + exp(-target * x)), for targets 1 and -1.
@@ -3518,7 +3518,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0]).softMarginLoss(new Tensor([1])).exp().item() // => 2
    */
   softMarginLoss(target: Tensor, options: LossOptions = {}): Tensor {
-    return area("losses").softMarginLoss(this, target, options);
+    return area("distances").softMarginLoss(this, target, options);
   }
   /**
    * The negative log-likelihood of counts under a Poisson distribution; this tensor is (the logarithm of) its
@@ -3548,7 +3548,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2, 0]]).multiMarginLoss(new Tensor([1])).item() // => 0
    */
   multiMarginLoss(target: Tensor, options: MultiMarginOptions<Tensor> = {}): Tensor {
-    return area("losses").multiMarginLoss(this, target, options);
+    return area("distances").multiMarginLoss(this, target, options);
   }
   /**
    * How far each class that is not a target comes within 1 of each that is. The targets of a row are class
@@ -3558,7 +3558,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2, 0.5]]).multilabelMarginLoss(new Tensor([[1, -1, 0]])).item() // => 0
    */
   multilabelMarginLoss(target: Tensor, options: MarginOptions = {}): Tensor {
-    return area("losses").multilabelMarginLoss(this, target, options);
+    return area("distances").multilabelMarginLoss(this, target, options);
   }
   /**
    * The binary cross entropy of the logits of each class, averaged over the classes.
@@ -3567,7 +3567,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[0, 0]]).multilabelSoftMarginLoss(new Tensor([[1, 0]])).exp().item() // => 2
    */
   multilabelSoftMarginLoss(target: Tensor, options: WeightedLossOptions<Tensor> = {}): Tensor {
-    return area("losses").multilabelSoftMarginLoss(this, target, options);
+    return area("distances").multilabelSoftMarginLoss(this, target, options);
   }
 
   // ==== neural: activations, normalisation, attention ====

@@ -28,8 +28,17 @@ async function printed(text: string): Promise<string> {
         code.replaceAll(/(\.\/[\w-]+)\.js"/g, '$1.mjs"'),
       );
     }
-    const { stdout, stderr } = spawnSync(process.execPath, [join(out, "page.mjs")], { encoding: "utf8" });
-    return stdout + stderr;
+    // settings of this process, such as SPEC=1 in tests, would load more
+    const env = { ...process.env, SPEC: "0", DEBUG: "0" };
+    const { stdout, stderr } = spawnSync(process.execPath, [join(out, "page.mjs")], {
+      encoding: "utf8",
+      env,
+    });
+    // Node shows the line that threw: all of a minified file
+    return (stdout + stderr)
+      .split("\n")
+      .filter((line) => line.length < 1000)
+      .join("\n");
   } finally {
     rmSync(folder, { recursive: true });
     rmSync(out, { recursive: true });
@@ -58,3 +67,40 @@ test.each(["linalg", "all"])("with gradloom/%s it is there", { timeout: 120_000 
   const said = await printed(`import "gradloom/${area}"; import { Tensor } from "gradloom"; ${INVERSE};`);
   expect(said.trim()).toBe("[[0.5,0],[0,0.25]]");
 });
+
+test("gradloom/distances has what gradloom/losses has not", { timeout: 120_000 }, async () => {
+  const margin =
+    "const x = Tensor.ones(2); console.log(await x.l1Loss(x).item(), await x.softMarginLoss(x).item() < 1);";
+  const said = await printed(`import "gradloom/losses"; import { Tensor } from "gradloom"; ${margin}`);
+  expect(said).toContain('add: import "gradloom/distances"');
+  const both = `import "gradloom/losses"; import "gradloom/distances"; import { Tensor } from "gradloom"; ${margin}`;
+  expect((await printed(both)).trim()).toBe("0 true");
+});
+
+const CALLS = `
+  const x = new Tensor([0, 2], { dtype: "float32" });
+  const half = () => new Tensor([1.5, 65505], { dtype: "float16" }).mul(2);
+  const packed = () => new Tensor([1, 7], { dtype: "int4" }).add(1);`;
+
+test("what few kernels need loads with the first that is awaited", { timeout: 120_000 }, async () => {
+  const said = await printed(`
+    import "gradloom/special"; import { Tensor } from "gradloom"; ${CALLS}
+    console.log(String(await x.exp2().data()), String(await half().data()), String(await packed().data()));
+    console.log(String(x.add(1).exp2().dataSync()), await Tensor.full([1], 1).erf().item() > 0.84);`);
+  expect(said.trim().split("\n")).toEqual(["1,4 3,Infinity 2,-8", "2,8 true"]);
+});
+
+test.each([
+  ["x.exp2()", "EXP2"],
+  ["half()", "the arithmetic of float16"],
+])(
+  "a sync %s says what it waits for, or has it with gradloom/sync",
+  { timeout: 120_000 },
+  async (call, what) => {
+    const page = `import { Tensor } from "gradloom"; ${CALLS} console.log(String(${call}.dataSync()));`;
+    const said = await printed(page);
+    expect(said).toMatch(/DeviceError\]?: \w+Sync: a page loads /);
+    expect(said).toContain(`loads ${what} with the first kernel that is awaited; import "gradloom/sync"`);
+    expect((await printed(`import "gradloom/sync"; ${page}`)).trim()).toMatch(/^(1,4|3,Infinity)$/);
+  },
+);

@@ -3,6 +3,7 @@
 // dims; views turn indexes into other indexes, reduces put fresh ranges in their place. linearize.ts decides
 // where loops open.
 
+import { unpackTypes } from "#codegen/narrow";
 import type { DType, Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
 import { arraysEqual, getOrMake, toposort } from "../../helpers.ts";
@@ -22,7 +23,6 @@ import { requireSupport, type Target } from "../target.ts";
 import { type AxisLoops, AxisSplitter } from "./axes.ts";
 import { Indexes } from "./indexes.ts";
 import { mergeDims } from "./merge.ts";
-import { unpackTypes } from "./unpack.ts";
 
 export interface KernelGraph {
   readonly sink: Sink;
@@ -39,8 +39,8 @@ export interface KernelGraph {
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
-  const unpacked = unpackTypes(ast, target);
-  return new Lowering(unpacked, opts, target, unpacked === ast).run();
+  const isPacked = toposort(ast, (u) => u.srcs).some((u) => u.dtype.isPacked);
+  return new Lowering(isPacked ? unpackTypes(ast, target) : ast, opts, target, !isPacked).run();
 }
 
 /**

@@ -6,7 +6,7 @@
 
 import { type DType, dtypes, wrap } from "../../dtype.ts";
 import { DTypeError } from "../../errors.ts";
-import { getOrMake, range, toposort } from "../../helpers.ts";
+import { getOrMake, range } from "../../helpers.ts";
 import { fitPacked, packElements, reinterpretPacked, unpackElement, wideOf } from "../../narrow.ts";
 import { type Algebra, type AluOp, isAluOp, isReduceOp, opRecord, resultDType } from "../../ops.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "../../schedule/lazyop.ts";
@@ -22,10 +22,9 @@ const { int32, uint8, uint32 } = dtypes;
  */
 const known = new WeakMap<LazyOp, Map<DType, readonly LazyOp[]>>();
 
-/** The same kernel without packed types; the same array where it has none. */
+/** The same kernel without packed types. */
 export function unpackTypes(ast: readonly LazyOp[], target: Target): readonly LazyOp[] {
-  const [first] = ast;
-  if (first === undefined || !toposort(ast, (u) => u.srcs).some((u) => u.dtype.isPacked)) return ast;
+  const first = ast[0] as LazyOp;
   const word = target.support(uint8) === "none" ? uint32 : uint8;
   const kernels = getOrMake(known, first, () => new Map<DType, readonly LazyOp[]>());
   return getOrMake(kernels, word, () => {

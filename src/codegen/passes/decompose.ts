@@ -2,6 +2,7 @@
 // casts and divisions that would trap or be undefined are guarded. Narrow floats are emulate.ts's part.
 // Between lower and linearize.
 
+import { emulate } from "#codegen/narrow";
 import { bounds, floatToIntVia } from "../../dtype.ts";
 import { DTypeError } from "../../errors.ts";
 import { getOrMake } from "../../helpers.ts";
@@ -10,11 +11,11 @@ import type { UOpArena } from "../../uop/arena.ts";
 import type { Alu, Expr, Sink, UOp } from "../../uop/node.ts";
 import { alu, any, anyAlu, node } from "../../uop/pattern.ts";
 import { graphRewrite, RuleTable, rewriteEach, rule } from "../../uop/rewrite.ts";
-import type { Target } from "../target.ts";
-import { emulate } from "./emulate.ts";
+import { narrowSupport, type Target } from "../target.ts";
 
 export function decompose(sink: Sink, target: Target, arena: UOpArena): Sink {
-  let root = emulate(sink, target, arena);
+  const isNarrow = (u: UOp): boolean => narrowSupport(target, u.dtype) !== "native";
+  let root = arena.nodes(sink).some(isNarrow) ? emulate(sink, target, arena) : sink;
   const isMissing = (u: UOp): boolean => u.op === "ALU" && !target.has(u.fn, u.operandType);
   if (arena.nodes(root).some(isMissing)) root = graphRewrite(root, missingOps(target), arena);
   if (!target.saturatingCast) root = rewriteEach(root, SATURATING_CASTS, arena);

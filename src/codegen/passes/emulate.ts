@@ -9,20 +9,13 @@ import type { UOpArena } from "../../uop/arena.ts";
 import { type Expr, isExpr, type Memory, type Sink, type UOp, type UType } from "../../uop/node.ts";
 import { alu, any, anyAlu, anything, node, op, type Pattern, reduce, when } from "../../uop/pattern.ts";
 import { RuleTable, rule, translate } from "../../uop/rewrite.ts";
-import type { Support, Target } from "../target.ts";
+import { narrowSupport, type Support, type Target } from "../target.ts";
 
 const { float32, uint8, uint16, uint32 } = dtypes;
 
-export function emulate(sink: Sink, target: Target, arena: UOpArena): Sink {
-  const isNative = (u: UOp): boolean => supportOf(target, u.dtype) === "native";
-  return arena.nodes(sink).every(isNative) ? sink : translate(sink, narrowFloats(target), arena);
-}
-
-/** How the target supports a type, or what a pointer points to; only narrow floats matter here. */
-function supportOf(target: Target, d: UType): Support {
-  const base = d instanceof Pointer ? d.base : d;
-  return base?.isFloat && base.count === 1 && base.itemsize < 4 ? target.support(base) : "native";
-}
+/** The same kernel without floats that the target does not compute with. */
+export const emulate = (sink: Sink, target: Target, arena: UOpArena): Sink =>
+  translate(sink, narrowFloats(target), arena);
 
 const [c, x, y, z] = [any("c"), any("x"), any("y"), any("z")];
 const tables = new WeakMap<Target, RuleTable>();
@@ -31,7 +24,7 @@ const tables = new WeakMap<Target, RuleTable>();
 function narrowFloats(target: Target): RuleTable {
   const known = tables.get(target);
   if (known !== undefined) return known;
-  const how = (d: UType): Support => supportOf(target, d);
+  const how = (d: UType): Support => narrowSupport(target, d);
   const isNarrow = (u: { readonly dtype: UType }): boolean => how(u.dtype) !== "native";
   const narrow = <C, R extends Expr>(p: Pattern<C, R>): Pattern<C, R> => when(p, isNarrow);
   const isInBits = (u: UOp): u is Memory => u.dtype instanceof Pointer && how(u.dtype) === "bits";

@@ -1,15 +1,41 @@
 // What few programs need, loaded on first use, in one piece: the search of BEAM, the source that DEBUG=4
-// shows, the graph that GRAPH=1 writes, the checks of SPEC=1, the trace of PROFILE=1. A sync call in a page
-// cannot wait for it, and says so.
+// shows, the graph that GRAPH=1 writes, the checks of SPEC=1, the trace of PROFILE=1. Two parts of codegen
+// that only some kernels need are pieces of their own. A sync call in a page cannot wait for them, and says
+// so.
 
 import { setDiagnostics } from "../../codegen/diagnostics/browser.ts";
 import type { Kernel } from "../../codegen/kernel.ts";
+import { hasNarrow, setNarrow } from "../../codegen/narrow/browser.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
-import { type Step, settle } from "../../helpers.ts";
+import { hasFunctions, setFunctions } from "../../deferred.ts";
+import { type Step, settle, toposort } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import { isAluOp, opRecord } from "../../ops.ts";
+import type { LazyOp } from "../../schedule/lazyop.ts";
 import type * as all from "./node.ts";
 
-const load = (): Promise<typeof all> => import("./node.ts");
+const SYNC = 'import "gradloom/sync"';
+/** Code that is on its way; a sync call is refused with the reason. */
+const loading = <T>(code: Promise<T>, why: string): Promise<T> => Object.assign(code, { why });
+
+/** What the kernel needs and few others do. */
+export function* loadFor(ast: readonly LazyOp[]): Step<void> {
+  const ops = toposort(ast, (u) => u.srcs);
+  const narrow = ops.find(({ dtype }) => dtype.isPacked || (dtype.isFloat && dtype.bits < 32));
+  if (narrow !== undefined && !hasNarrow()) {
+    const code = import("../../codegen/narrow/node.ts");
+    setNarrow(yield* settle(loading(code, notYet(`the arithmetic of ${narrow.dtype.name}`, SYNC))));
+  }
+  const fn = ops.find(({ op }) => isAluOp(op) && opRecord(op).isDeferred);
+  if (fn !== undefined && !hasFunctions()) {
+    setFunctions(yield* settle(loading(import("../../transcendental.ts"), notYet(fn.op, SYNC))));
+  }
+}
+const notYet = (what: string, instead = "await a value first"): string =>
+  `a page loads ${what} with the first kernel that is awaited; ${instead}`;
+
+const load = (): Promise<typeof all> =>
+  loading(import("./node.ts"), notYet("what SPEC, BEAM, DEBUG and PROFILE need"));
 
 export function* searchKernel(
   ...args: Parameters<typeof all.searchKernel>

@@ -3,6 +3,7 @@
 import { rest } from "../../host/rest.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
+import type { LazyOp } from "../../schedule/lazyop.ts";
 
 useProfiler(Profiler);
 
@@ -14,3 +15,4 @@ export const logGraph: ReturnType<typeof engine>["logGraph"] = (outs) => engine(
 export const showSource: ReturnType<typeof engine>["showSource"] = (...args) => engine().showSource(...args);
 /** They come with codegen. */
 export function* loadDiagnostics(): Generator<never, void> {}
+export function* loadFor(_ast: readonly LazyOp[]): Generator<never, void> {}

@@ -8,6 +8,7 @@ import type { Step } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
+import type { LazyOp } from "../../schedule/lazyop.ts";
 import * as log from "../../viz/log.ts";
 import { readable } from "../source.ts";
 
@@ -22,6 +23,7 @@ export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {
 }
 /** They are there. */
 export function* loadDiagnostics(): Step<void> {}
+export function* loadFor(_ast: readonly LazyOp[]): Step<void> {}
 export function showSource(renderer: Renderer, source: Source, kernel: Kernel): void {
   console.log(readable(renderer, source, kernel));
 }

@@ -2,34 +2,16 @@
 // is 0, though the functions have a corner there, as in torch.
 
 import { ArgumentError, ShapeError } from "../../errors.ts";
-import { range } from "../../helpers.ts";
-import { cast, detach, type Element, wrap } from "../core.ts";
-import {
-  add,
-  div,
-  eq,
-  maximum,
-  mul,
-  ne,
-  neg,
-  operands,
-  sqrt,
-  square,
-  sub,
-  toFloat,
-  where,
-} from "../math/arithmetic.ts";
+import { cast, detach, wrap } from "../core.ts";
+import { add, div, eq, maximum, mul, ne, sqrt, square, sub, toFloat, where } from "../math/arithmetic.ts";
 import { pow } from "../math/elementary.ts";
-import { axesOf, expand, reduceSum, requireTensors, reshape, unsqueeze } from "../movement/views.ts";
+import { axesOf, expand, reduceSum, requireTensors, unsqueeze } from "../movement/views.ts";
 import { dimsOf, drop } from "../reduce/reduce.ts";
 import { amax, amin } from "../reduce/totals.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
+import { magnitude, together } from "./common.ts";
 
-/** The magnitude; the slope at 0 is 0. */
-export function magnitude(self: Tensor): Tensor {
-  return maximum(self, neg(self));
-}
 /** `this` to a power, for what is never negative; the slope at 0 is 0. */
 function power(self: Tensor, e: number): Tensor {
   const x = detach(self);
@@ -50,11 +32,6 @@ function lengthOf(self: Tensor, p: number, axes: readonly number[]): Tensor {
   }
   return power(reduceSum(power(magnitude(self), p), axes), 1 / p);
 }
-/** Two tensors as floats of one type and one shape. */
-export function together(self: Tensor, method: string, x: Tensor): [Tensor, Tensor] {
-  return operands(self, method, [x], toFloat) as [Tensor, Tensor];
-}
-
 export function normalize(self: Tensor, { p = 2, dim = 1, eps = 1e-12 }: NormalizeOptions = {}): Tensor {
   const x = cast(self, toFloat(self.dtype));
   const axes = typeof dim === "number" ? dimsOf(self, "normalize", dim) : axesOf(self, "normalize", dim);
@@ -99,18 +76,6 @@ export function cdist(self: Tensor, x2: Tensor, p = 2): Tensor {
   // rows of no elements are all at distance 0, for every p
   const far = a.shape[last] === 0 ? reduceSum(apart, [last]) : lengthOf(apart, p, [last]);
   return drop(far, [last], false);
-}
-
-/** The number `x` where a tensor is wanted. */
-export function scalar(self: Tensor, x: Element): Tensor {
-  return wrap(self.lazydata.const(typeof x === "boolean" ? Number(x) : x));
-}
-/** [1, …, n, …, 1]: a vector laid along `axis` of `ndim` dims. */
-export function along(self: Tensor, axis: number, ndim: number): Tensor {
-  return reshape(
-    self,
-    range(ndim).map((i) => (i === axis ? self.size : 1)),
-  );
 }
 
 export interface NormalizeOptions {

@@ -1,5 +1,3 @@
-// Losses and distances. The functions of the area, as the class Tensor calls them.
+// Losses. The functions of the area, as the class Tensor calls them; ondemand.ts has those that fewer use.
 
-export * from "./distance.ts";
 export * from "./loss.ts";
-export * from "./margin.ts";

@@ -21,7 +21,6 @@ import {
   mul,
   ne,
   neg,
-  sqrt,
   square,
   sub,
   toFloat,
@@ -33,7 +32,7 @@ import { logSoftmax, softmax } from "../neural/softmax.ts";
 import { drop, mean, sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
-import { along, magnitude, pairwiseDistance, scalar, together } from "./distance.ts";
+import { along, magnitude, scalar, together } from "./common.ts";
 
 export type Reduction = "mean" | "sum" | "none";
 export interface LossOptions {
@@ -243,7 +242,7 @@ export function binaryCrossEntropy(
 }
 
 /** log(sigmoid(x)) that neither overflows nor has a corner at 0. */
-function logSigmoid(self: Tensor): Tensor {
+export function logSigmoid(self: Tensor): Tensor {
   const x = detach(self);
   const value = sub(minimum(x, 0), log1p(exp(neg(magnitude(x)))));
   return wrap(value.lazydata, [self], (g) => [mul(g, sigmoid(neg(self)))]);
@@ -324,64 +323,6 @@ export function huberLoss(
   const far = magnitude(sub(x, t));
   const loss = where(le(far, delta), mul(square(far), 0.5), mul(sub(far, 0.5 * delta), delta));
   return reduced(loss, "huberLoss", reduction);
-}
-
-// ---- rankings ----
-
-/** What is below 0 becomes 0. */
-function hinge(self: Tensor): Tensor {
-  return where(lt(self, 0), 0, self);
-}
-export function hingeEmbeddingLoss(
-  self: Tensor,
-  target: Tensor,
-  { margin = 1, reduction }: MarginOptions = {},
-): Tensor {
-  requireTensors("hingeEmbeddingLoss", { target });
-  const apart = where(ne(target, 1), hinge(add(neg(self), margin)), 0);
-  return reduced(add(apart, where(ne(target, -1), self, 0)), "hingeEmbeddingLoss", reduction);
-}
-export function marginRankingLoss(
-  self: Tensor,
-  other: Tensor,
-  target: Tensor,
-  { margin = 0, reduction }: MarginOptions = {},
-): Tensor {
-  requireTensors("marginRankingLoss", { other, target });
-  const loss = hinge(add(mul(neg(target), sub(self, other)), margin));
-  return reduced(cast(loss, toFloat(loss.dtype)), "marginRankingLoss", reduction);
-}
-export function tripletMarginLoss(
-  self: Tensor,
-  positive: Tensor,
-  negative: Tensor,
-  options: TripletOptions = {},
-): Tensor {
-  requireTensors("tripletMarginLoss", { positive, negative });
-  const { margin = 1, p = 2, eps = 1e-6, swap = false, reduction } = options;
-  const near = pairwiseDistance(self, positive, { p, eps });
-  const far = pairwiseDistance(self, negative, { p, eps });
-  const other = swap ? minimum(far, pairwiseDistance(positive, negative, { p, eps })) : far;
-  return reduced(hinge(add(sub(near, other), margin)), "tripletMarginLoss", reduction);
-}
-export function cosineEmbeddingLoss(
-  self: Tensor,
-  other: Tensor,
-  target: Tensor,
-  { margin = 0, reduction }: MarginOptions = {},
-): Tensor {
-  requireTensors("cosineEmbeddingLoss", { other, target });
-  const [a, b] = together(self, "cosineEmbeddingLoss", other);
-  const squares = (x: Tensor): Tensor => add(sum(square(x), -1), 1e-12);
-  const cosine = div(sum(mul(a, b), -1), sqrt(mul(squares(a), squares(b))));
-  const apart = hinge(sub(cosine, margin));
-  const loss = where(eq(target, 1), add(neg(cosine), 1), where(eq(target, -1), apart, 0));
-  return reduced(loss, "cosineEmbeddingLoss", reduction);
-}
-export function softMarginLoss(self: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor {
-  requireTensors("softMarginLoss", { target });
-  const [x, t] = together(self, "softMarginLoss", target);
-  return reduced(neg(logSigmoid(mul(x, t))), "softMarginLoss", reduction);
 }
 
 // ---- likelihoods ----

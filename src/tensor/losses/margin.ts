@@ -28,7 +28,7 @@ import { cumsum } from "../reduce/scan.ts";
 import { any } from "../reduce/totals.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
-import { together } from "./distance.ts";
+import { together } from "./common.ts";
 import { type MarginOptions, reduced, type WeightedLossOptions } from "./loss.ts";
 
 export interface MultiMarginOptions<T> extends MarginOptions {

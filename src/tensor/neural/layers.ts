@@ -8,7 +8,7 @@ import { withRecording } from "../autograd.ts";
 import { numbersOf } from "../conv/resample.ts";
 import { cast, detach, wrap } from "../core.ts";
 import { dot } from "../linalg/products.ts";
-import { along } from "../losses/distance.ts";
+import { along } from "../losses/common.ts";
 import { wide } from "../losses/loss.ts";
 import { add, eq, lt, mul, square, sub, where } from "../math/arithmetic.ts";
 import { rsqrt } from "../math/elementary.ts";

@@ -3,6 +3,7 @@
 import "./conv.ts";
 import "./neural.ts";
 import "./linalg.ts";
+import "./distances.ts";
 import "./losses.ts";
 import "./movement.ts";
 import "./order.ts";

@@ -1,4 +1,4 @@
-// gradloom/losses: the methods of Tensor for losses and distances.
+// gradloom/losses: the methods of Tensor for losses.
 
 import { install } from "../areas.ts";
 import * as functions from "../losses/index.ts";

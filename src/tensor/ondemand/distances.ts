@@ -1,0 +1,6 @@
+// gradloom/distances: the methods of Tensor for distances, and losses made of margins, triplets and angles.
+
+import { install } from "../areas.ts";
+import * as functions from "../losses/ondemand.ts";
+
+install("distances", functions);
