@@ -37,6 +37,10 @@ const pressureOn = (device: Compiled) => getOrMake(pressures, device, () => ({ b
 const FEW = 1000;
 const many = { buffers: 0, floor: FEW };
 
+/** Bytes by which memory seems to grow in each task while the collector is pushed, and in all. */
+const BALLAST = 128 << 20;
+const MAX_BALLAST = 4 * 2 ** 30;
+
 /** Room for `size` elements on a device. */
 export class Buffer {
   readonly device: string;
@@ -160,9 +164,8 @@ export class Buffer {
 
 /**
  * The engine hears little of device memory: a Buffer object is small whatever it holds. So when much more was
- * allocated than freed since the last look, allocate and drop a large untouched ArrayBuffer, which does
- * count, and let one task pass: collected Buffers then reach their finaliser. In a
- * synchronous loop no finaliser can run.
+ * allocated than freed since the last look, the collector is pushed, and collected Buffers reach their
+ * finaliser in the tasks that pass meanwhile. In a synchronous loop no finaliser can run.
  */
 export async function relievePressure(): Promise<void> {
   if (!isPressed()) return;
@@ -189,22 +192,43 @@ function isPressed(): boolean {
 
 const nextTask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
-/** What was dropped before the collector was pushed, to see when it is through. */
-const dropped = new FinalizationRegistry<{ seen: boolean }>((last) => {
-  last.seen = true;
+/** Tells when a collection is through. */
+const canaries = new FinalizationRegistry<{ isGone: boolean }>((canary) => {
+  canary.isGone = true;
 });
+/**
+ * Something that nobody holds. A new object would not do: V8 frees young ones in small collections, which
+ * leave the old ones alone. Its symbols are old from the start; where a registry takes none, the patience
+ * ends the wait.
+ */
+function dropCanary(): { readonly isGone: boolean } {
+  const canary = { isGone: false };
+  try {
+    canaries.register(Symbol() as unknown as object, canary);
+  } catch {}
+  return canary;
+}
+/** Untouched memory, which costs nothing but counts; fewer bytes where there is no room for as many. */
+function ballast(bytes: number): ArrayBuffer | undefined {
+  try {
+    return new ArrayBuffer(bytes);
+  } catch {
+    return undefined;
+  }
+}
 
 /**
- * Until it is enough, or there is nothing left. A collection is begun and ended
- * over several tasks, up to a dozen.
+ * Until it is enough, or there is nothing left. What counts is memory that is held: the engine frees what was
+ * dropped at once in a small collection. It begins a full one when that has grown by enough, the more the
+ * more there is already, and ends it over several tasks.
  */
 async function pushCollector(isEnough: () => boolean, patience = 16): Promise<void> {
   // one that has begun already may miss what was dropped meanwhile
-  for (let turn = 0; turn < 2 && !isEnough(); turn++) {
-    const last = { seen: false };
-    dropped.register({}, last);
-    for (let i = 0; i < patience && !isEnough() && !last.seen; i++) {
-      new ArrayBuffer(128 << 20);
+  for (let round = 0; round < 2 && !isEnough(); round++) {
+    const canary = dropCanary();
+    const held: unknown[] = [];
+    for (let i = 0; i < patience && !isEnough() && !canary.isGone; i++) {
+      if (held.length < MAX_BALLAST / BALLAST) held.push(ballast(BALLAST));
       await nextTask();
     }
   }
