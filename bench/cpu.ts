@@ -59,7 +59,7 @@ const child = (file: string, node: string = process.execPath): string[] => [
 const NODE_PACKAGE = `node-${process.platform === "win32" ? "win" : process.platform}-${process.arch}`;
 
 /** gradloom on both devices, with one thread and with two. */
-const ours = (node: string, suffix: string, needs?: string): EngineSpec[] =>
+export const ours = (node: string, suffix: string, needs?: string): EngineSpec[] =>
   ["WASM", "CLANG"].flatMap((DEV) =>
     [1, 2].map((n) => ({
       name: `${DEV} ${n} t${suffix}`,
@@ -98,7 +98,7 @@ const engines = (limits: string | undefined, nodes: string): EngineSpec[] => [
 ];
 
 /** A process that answers each line with a line of JSON. */
-class Engine {
+export class Engine {
   readonly name: string;
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #lines: Interface;

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BEAM_FLAGS, beam } from "./beam.ts";
+import { BUSY_FLAGS, busy } from "./busy.ts";
 import { CPU_FLAGS, cpu } from "./cpu.ts";
 import { DEEP_FLAGS, deep } from "./deep.ts";
 import { GPU_FLAGS, gpu } from "./gpu.ts";
@@ -22,6 +23,7 @@ interface Benchmark {
 }
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   beam: { run: beam, what: "the heuristic's kernels beside what BEAM=4 finds", flags: BEAM_FLAGS },
+  busy: { run: busy, what: "one thread and two beside another busy process", flags: BUSY_FLAGS },
   cpu: { run: cpu, what: "kernels and models beside peers and the machine's limits", flags: CPU_FLAGS },
   deep: { run: deep, what: "deep and wide graphs, and small eager steps", flags: DEEP_FLAGS },
   gpu: {

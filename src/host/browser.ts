@@ -99,22 +99,37 @@ export const availableThreads = (): number => globalThis.navigator?.hardwareConc
 
 /**
  * Runs `source`, which defines `start(data)`, in a new thread. `onEnd` hears why it is gone. The text comes
- * as a blob: a page whose Content-Security-Policy has no `worker-src blob:` refuses it.
+ * as a blob: a page whose Content-Security-Policy has no `worker-src blob:` refuses it. No event says that a
+ * worker was terminated, so each holds a lock for all its life, and whoever gets it after it knows.
  */
 export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
-  const text = `${source}onmessage = ({ data }) => start(data);\n`;
+  const name = `gradloom-${crypto.randomUUID()}`;
+  const text = `${source}onmessage = ({ data }) => {
+    if (navigator.locks === undefined) start(data);
+    else navigator.locks.request(${JSON.stringify(name)}, () => {
+      postMessage("locked");
+      start(data);
+    });
+  };\n`;
   const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
   const worker = new Worker(url);
+  let isGone = false;
+  const end = (why: string): void => {
+    isGone = true;
+    onEnd(why);
+  };
   worker.onerror = (event) => {
     event.preventDefault();
-    onEnd(event.message ?? "it could not be started");
+    end(event.message ?? "it could not be started");
   };
+  worker.onmessage = () => void navigator.locks.request(name, () => end("terminated"));
   worker.postMessage(data);
   return {
     terminate() {
       worker.terminate();
-      onEnd("terminated");
+      end("terminated");
     },
+    isGone: () => isGone,
   };
 }
 

@@ -7,6 +7,8 @@ import type { MaybePromise } from "../helpers.ts";
 /** A worker thread, seen from where it was started. */
 export interface WorkerHandle {
   terminate(): void;
+  /** It has ended, as far as can be told without the event loop; `onEnd` may still be called. */
+  isGone(): boolean;
 }
 
 /**

@@ -111,9 +111,14 @@ export const availableThreads = (): number => builtin.os.availableParallelism();
  */
 export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
   const text = `${source}const Native = ${Native};
-    const { data, koffi, folder } = require("node:worker_threads").workerData;
+    const { data, koffi, folder, thread } = require("node:worker_threads").workerData;
+    try {
+      thread[0] = Number(require("node:fs").readlinkSync("/proc/thread-self").split("/").at(-1));
+    } catch {}
     start(data, () => new Native({ koffi: require(koffi), fs: require("node:fs"), folder }));\n`;
-  const workerData = { data, koffi: koffiPath(), folder: builtin.os.tmpdir() };
+  // its number for the system, 0 where it cannot be known
+  const thread = new Int32Array(new SharedArrayBuffer(4));
+  const workerData = { data, koffi: koffiPath(), folder: builtin.os.tmpdir(), thread };
   // a loader that this process was started with (TypeScript, tests) would cost each worker a start of its own
   const worker = new builtin.threads.Worker(text, {
     eval: true,
@@ -123,10 +128,28 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
     name: "gradloom",
   });
   worker.unref();
+  let ended = false;
+  let terminatedAt = Infinity;
   worker.on("error", (e) => onEnd(e.message));
-  worker.on("exit", (code) => onEnd(`exit code ${code}`));
-  return { terminate: () => void worker.terminate() };
+  worker.on("exit", (code) => {
+    ended = true;
+    onEnd(`exit code ${code}`);
+  });
+  return {
+    terminate() {
+      terminatedAt = timestamp();
+      void worker.terminate();
+    },
+    isGone() {
+      if (ended) return true;
+      const [number] = thread;
+      if (number !== 0) return !builtin.fs.existsSync(`/proc/self/task/${number}`);
+      return timestamp() - terminatedAt > END_MS;
+    },
+  };
 }
+/** A thread that was ended and cannot be looked for is taken for gone after this long. */
+const END_MS = 2000;
 
 /** Where a worker finds koffi, which it loads when it first meets native code. */
 function koffiPath(): string {

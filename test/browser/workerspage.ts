@@ -4,9 +4,11 @@
 import { Device, nn, Tensor, TinyJit } from "gradloom";
 import "gradloom/losses";
 import { setSlice } from "../../src/pace.ts";
+import { device, forever, ints, launch } from "../devices/wasm/kernels.ts";
 
 interface Hardware {
   readonly memory: { readonly shared: boolean };
+  readonly computing: boolean;
   readonly workers: { readonly present: boolean; readonly ids: readonly number[] };
 }
 const hardware = (): Hardware => (Device.get("WASM") as unknown as { hardware: Hardware }).hardware;
@@ -30,7 +32,27 @@ async function timed<T>(run: () => Promise<T>) {
   return { result, ms, ticks, longest };
 }
 
+/** The workers of the page, the dead ones too: no event of a worker says that it was terminated. */
+const made: Worker[] = [];
+globalThis.Worker = class extends Worker {
+  constructor(...args: ConstructorParameters<typeof Worker>) {
+    super(...args);
+    made.push(this);
+  }
+};
+
 const page = {
+  /** Ends all workers while one is in a kernel; what who waits heard, and a product afterwards. */
+  async killed() {
+    await page.products(64, 1);
+    while (!hardware().workers.present) await new Promise((resolve) => setTimeout(resolve, 5));
+    const d = device("WASM");
+    launch(forever(d, "endless"), [ints("WASM", [0])]);
+    while (!hardware().computing) await new Promise((resolve) => setTimeout(resolve, 1));
+    const heard = Promise.resolve(d.synchronize()).then(String, String);
+    for (const worker of made.splice(0)) worker.terminate();
+    return { heard: await heard, after: await page.products(640, 1), fresh: made.length };
+  },
   /** Products of large matrices; how often a timer fired meanwhile, and the longest it had to wait. */
   async products(n: number, rounds: number) {
     const a = await Tensor.full([n, n], 0.5).contiguous().realize();

@@ -3,13 +3,23 @@
 // class's own text is sent to the workers: it must not use anything from outside but what it is given
 // and what every JavaScript has.
 
+import type { Governor } from "./governor.ts";
 import type { RingLayout } from "./layout.ts";
 
 type KernelFn = (...args: number[]) => unknown;
 interface Loaded {
   readonly generation: number;
+  /** what is called, or why it could not be made */
   readonly fn: unknown;
   readonly native: boolean;
+}
+/** What a kernel is made of. */
+interface KernelCode {
+  readonly record: number;
+  readonly generation: number;
+  readonly native: boolean;
+  readonly code: Uint8Array<ArrayBuffer>;
+  readonly name: string;
 }
 /** How native code is called, where there is any (host/native.ts). */
 interface NativeCalls {
@@ -41,6 +51,7 @@ export class Executor {
   /** the first word of this executor's record */
   readonly #me: number;
   readonly #canBlock: boolean;
+  readonly #governor: Governor;
   readonly #handlers: readonly Handler[];
   readonly #kernels = new Map<number, Loaded>();
   readonly #openNative: (() => NativeCalls) | undefined;
@@ -49,6 +60,7 @@ export class Executor {
   #until = Infinity;
   /** the word in which the ring keeps how far its kernel came */
   #part = 0;
+  #whileLate: (() => void) | undefined;
   #w = new Int32Array(0);
   #bytes = new Uint8Array(0);
   #times = new Float64Array(0);
@@ -58,8 +70,10 @@ export class Executor {
     layout: RingLayout,
     id: number,
     canBlock: boolean,
+    governor: Governor,
     openNative?: () => NativeCalls,
   ) {
+    this.#governor = governor;
     this.#openNative = openNative;
     this.#memory = memory;
     this.#l = layout;
@@ -125,7 +139,7 @@ export class Executor {
     for (let i = 0; i < count && Atomics.load(w, halt) === 0; i++) {
       // neighbours start at different rings, so that they do not all try the same one
       const n = (i + this.#id) % count;
-      if (this.#runRing(rings + n * ringWords, n)) busy = true;
+      if (this.#runRing(rings + n * ringWords)) busy = true;
     }
     return busy;
   }
@@ -140,13 +154,12 @@ export class Executor {
     } while (this.#w.length < (this.#w[this.#l.size] as number));
   }
 
-  #runRing(ring: number, number: number): boolean {
+  #runRing(ring: number): boolean {
     let w = this.#w;
-    const { lock, head, tail, at, entries, ringEntries, fault, inRing } = this.#l;
+    const { lock, head, tail, at, entries, ringEntries, fault } = this.#l;
     if (Atomics.load(w, ring + head) === Atomics.load(w, ring + tail)) return false;
     if (w[ring + fault] !== 0) return false;
     if (Atomics.compareExchange(w, ring + lock, 0, this.#id + 1) !== 0) return false;
-    w[this.#me + inRing] = number + 1;
     this.#part = ring + this.#l.part;
     let busy = false;
     for (;;) {
@@ -167,7 +180,6 @@ export class Executor {
       if (done < words) break;
       Atomics.store(w, ring + head, (first + 1) | 0);
     }
-    w[this.#me + inRing] = 0;
     Atomics.store(w, ring + lock, 0);
     return busy;
   }
@@ -305,6 +317,10 @@ export class Executor {
   useNative(native: NativeCalls): void {
     this.#native = native;
   }
+  /** Called now and then while a helper keeps this thread waiting. */
+  whileLate(look: () => void): void {
+    this.#whileLate = look;
+  }
   /** A kernel that this thread has already. */
   adopt(record: number, generation: number, fn: unknown): void {
     this.#kernels.set(record, { generation, fn, native: this.#field(record, this.#l.native) !== 0 });
@@ -314,23 +330,38 @@ export class Executor {
     return this.#w[(record >>> 2) + field] as number;
   }
 
-  /** Compiles a kernel on first use; the engine shares the machine code of equal bytes between threads. */
-  #load(record: number): Loaded {
+  #known(record: number): Loaded | undefined {
     const known = this.#kernels.get(record);
-    const generation = this.#field(record, this.#l.generation);
-    if (known !== undefined && known.generation === generation) return known;
-    const { code, codeBytes, name, nameBytes } = this.#l;
+    return known?.generation === this.#field(record, this.#l.generation) ? known : undefined;
+  }
+  #load(record: number): Loaded {
+    const loaded = this.#known(record) ?? this.#instantiate(this.#copyCode(record));
+    if (loaded.fn instanceof Error) throw loaded.fn;
+    return loaded;
+  }
+  /** A copy stays right when the record gets another kernel. */
+  #copyCode(record: number): KernelCode {
+    const { generation, native, code, codeBytes, name, nameBytes } = this.#l;
     const slice = (at: number, n: number): Uint8Array<ArrayBuffer> => {
       const start = this.#field(record, at) >>> 0;
       return this.#bytes.slice(start, start + this.#field(record, n)) as Uint8Array<ArrayBuffer>;
     };
-    const native = this.#field(record, this.#l.native) !== 0;
+    return {
+      record,
+      generation: this.#field(record, generation),
+      native: this.#field(record, native) !== 0,
+      code: slice(code, codeBytes),
+      name: new TextDecoder().decode(slice(name, nameBytes)),
+    };
+  }
+  /** Compiles a kernel on first use; the engine shares the machine code of equal bytes between threads. */
+  #instantiate({ record, generation, native, code, name }: KernelCode): Loaded {
     let fn: unknown;
-    if (native) fn = this.#natives().load(slice(code, codeBytes));
-    else {
-      const module = new WebAssembly.Module(slice(code, codeBytes));
-      const { exports } = new WebAssembly.Instance(module, this.imports);
-      fn = exports[new TextDecoder().decode(slice(name, nameBytes))];
+    try {
+      if (native) fn = this.#natives().load(code);
+      else fn = new WebAssembly.Instance(new WebAssembly.Module(code), this.imports).exports[name];
+    } catch (e) {
+      fn = e instanceof Error ? e : new Error(String(e)); // whoever needs the kernel says so
     }
     const loaded = { generation, fn, native };
     this.#kernels.set(record, loaded);
@@ -389,36 +420,68 @@ export class Executor {
   /** Puts a kernel up for everyone, works on it too, and leaves when all of it is done. */
   #share(kernel: Loaded, record: number, args: number, size: number): boolean {
     const w = this.#w;
-    const { threads, executorCount, jobOpen, jobKernel, jobArgs, jobSize, jobChunk, jobNext, jobFault } =
-      this.#l;
-    const most = Math.min(Atomics.load(w, threads), Atomics.load(w, executorCount), size);
-    if (most <= 1) {
+    const { threads, executorCount, jobOpen, jobKernel, jobArgs, jobSize, jobChunk, jobNext } = this.#l;
+    const { jobFault, jobSeats } = this.#l;
+    // a page's thread must not wait for others
+    const most = this.#canBlock ? Math.min(Atomics.load(w, threads), Atomics.load(w, executorCount)) : 1;
+    const width = Math.min(this.#governor.width(w, most), size);
+    if (width <= 1) {
       this.#call(kernel, record, args, 0, size);
       return true;
     }
     const me = this.#me;
+    this.#awaitHelpers(); // those of a job whose owner died, and which this executor replaces
+    const chunk = Math.ceil(size / (width * this.#l.partsEach));
     w[me + jobKernel] = record;
     w[me + jobArgs] = args;
     w[me + jobSize] = size;
-    // four parts for each: who starts late or is held up leaves the rest to others
-    w[me + jobChunk] = Math.ceil(size / (most * 4));
+    w[me + jobChunk] = chunk;
     w[me + jobFault] = 0;
     Atomics.store(w, me + jobNext, 0);
+    Atomics.store(w, me + jobSeats, width - 1);
     Atomics.store(w, me + jobOpen, 1);
     this.#ring();
+    const start = performance.now();
+    let mine = 0;
     try {
-      this.#parts(me, kernel);
+      mine = this.#parts(me, kernel);
     } catch (e) {
       this.#fail(e);
       Atomics.store(w, me + jobFault, this.#id + 1);
     }
-    for (let spins = 0; Atomics.compareExchange(w, me + jobOpen, 1, 0) !== 1; spins++) {
-      const inside = Atomics.load(w, me + jobOpen);
-      if (spins > 1000 && inside > 1 && this.#canBlock) Atomics.wait(w, me + jobOpen, inside, 100);
-    }
+    const closed = performance.now();
+    Atomics.store(w, me + jobOpen, 0);
+    this.#awaitHelpers();
     const failed = Atomics.load(w, me + jobFault);
     if (failed !== 0 && failed !== this.#id + 1) this.#copyText(failed - 1);
+    const helpers = width - 1 - Math.max(0, Atomics.load(w, me + jobSeats));
+    const times = { own: closed - start, waited: performance.now() - closed };
+    this.#governor.count(w, { helpers, parts: Math.ceil(size / chunk), mine, ...times });
     return failed === 0;
+  }
+
+  /** Until no helper is inside the job of this executor: looks for a while, then sleeps. */
+  #awaitHelpers(): void {
+    const w = this.#w;
+    const { jobLeft, jobAwaited } = this.#l;
+    for (let looks = 0; this.#hasHelpers(); looks++) {
+      if (looks < this.#l.looks) continue;
+      const left = Atomics.load(w, this.#me + jobLeft);
+      Atomics.store(w, this.#me + jobAwaited, 1);
+      if (this.#hasHelpers() && Atomics.wait(w, this.#me + jobLeft, left, 50) === "timed-out") {
+        this.#whileLate?.();
+      }
+      Atomics.store(w, this.#me + jobAwaited, 0);
+    }
+  }
+  #hasHelpers(): boolean {
+    const w = this.#w;
+    const { executors, executorWords, executorCount, helping } = this.#l;
+    const count = Atomics.load(w, executorCount);
+    for (let e = 0; e < count; e++) {
+      if (Atomics.load(w, executors + e * executorWords + helping) === this.#id + 1) return true;
+    }
+    return false;
   }
   /** What went wrong at a helper is reported by the one who asked for help. */
   #copyText(from: number): void {
@@ -427,7 +490,8 @@ export class Executor {
     this.#bytes.copyWithin(texts * 4 + this.#id * textBytes, start, start + textBytes);
   }
 
-  #parts(job: number, kernel: Loaded): void {
+  /** Takes parts until there are none; says how many. */
+  #parts(job: number, kernel: Loaded): number {
     const w = this.#w;
     const { jobKernel, jobArgs, jobSize, jobChunk, jobNext } = this.#l;
     const record = w[job + jobKernel] as number;
@@ -436,9 +500,9 @@ export class Executor {
       w[job + jobSize] as number,
       w[job + jobChunk] as number,
     ];
-    for (;;) {
+    for (let taken = 0; ; taken++) {
       const begin = Atomics.add(w, job + jobNext, chunk);
-      if (begin >= size) return;
+      if (begin >= size) return taken;
       this.#call(kernel, record, args, begin, Math.min(size, begin + chunk));
       w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
     }
@@ -446,30 +510,38 @@ export class Executor {
 
   /** Takes parts of a kernel that another executor put up. */
   #help(other: number): boolean {
-    let w = this.#w;
-    const { executors, executorWords, jobOpen, jobKernel, jobFault, jobNext, jobSize, helping } = this.#l;
+    const w = this.#w;
+    const { executors, executorWords, jobOpen, jobKernel, jobFault, jobNext, jobSize, jobSeats } = this.#l;
+    const { helping, jobLeft, jobAwaited } = this.#l;
     const job = executors + other * executorWords;
-    const inside = Atomics.load(w, job + jobOpen);
-    if (inside === 0 || Atomics.load(w, job + jobNext) >= (w[job + jobSize] as number)) return false;
-    if (Atomics.compareExchange(w, job + jobOpen, inside, inside + 1) !== inside) return false;
-    w[this.#me + helping] = other + 1;
+    if (Atomics.load(w, job + jobOpen) === 0 || Atomics.load(w, job + jobSeats) <= 0) return false;
+    if (Atomics.load(w, job + jobNext) >= (w[job + jobSize] as number)) return false;
+    Atomics.store(w, this.#me + helping, other + 1);
+    let helped = false;
+    let copied: KernelCode | undefined;
     try {
-      if (w.length < (w[this.#l.size] as number)) {
-        this.#seeAll();
-        w = this.#w;
+      if (Atomics.load(w, job + jobOpen) !== 0) {
+        if (w.length < (w[this.#l.size] as number)) this.#seeAll();
+        const record = w[job + jobKernel] as number;
+        const kernel = this.#known(record);
+        if (kernel?.fn instanceof Error) throw kernel.fn;
+        if (kernel === undefined) copied = this.#copyCode(record);
+        else if (Atomics.sub(w, job + jobSeats, 1) > 0) {
+          w[this.#me + this.#l.kernel] = record;
+          helped = this.#parts(job, kernel) > 0;
+        }
       }
-      const record = w[job + jobKernel] as number;
-      w[this.#me + this.#l.kernel] = record;
-      const kernel = this.#load(record);
-      this.#parts(job, kernel);
     } catch (e) {
       this.#fail(e);
       Atomics.store(w, job + jobFault, this.#id + 1);
     }
     w[this.#me + this.#l.kernel] = 0;
-    w[this.#me + helping] = 0;
-    Atomics.sub(w, job + jobOpen, 1);
-    Atomics.notify(w, job + jobOpen);
+    Atomics.store(w, this.#me + helping, 0);
+    Atomics.add(w, job + jobLeft, 1);
+    if (Atomics.load(w, job + jobAwaited) !== 0) Atomics.notify(w, job + jobLeft);
+    if (copied === undefined) return helped;
+    // nobody waits while this thread compiles; it comes back when it has the kernel
+    this.#instantiate(copied);
     return true;
   }
 }

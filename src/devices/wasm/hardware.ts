@@ -9,6 +9,7 @@ import { type MaybePromise, waitable } from "../../helpers.ts";
 import { addLeftover, nextTask, sliceEnd } from "../../pace.ts";
 import { disassemble, type Names } from "./disassemble.ts";
 import { Executor } from "./executor.ts";
+import { Governor } from "./governor.ts";
 import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
 import { canShare, WasmMemory } from "./memory.ts";
 import { Workers } from "./workers.ts";
@@ -42,6 +43,8 @@ const SLICE_MS = 50;
 const LOOK_MS = 250;
 /** How long workers may take to come up. */
 const START_MS = 10_000;
+/** How long an executor may take to come out of its kernel when all work is given up; a page cannot wait. */
+const LEAVE_MS = canBlock ? 10_000 : 50;
 /** A kernel that runs is a good reason to see no progress, for a while. */
 const PATIENCE = 10;
 
@@ -56,8 +59,9 @@ export class Hardware {
 
   constructor(shared = canShare()) {
     this.memory = new WasmMemory(shared);
-    this.host = new Executor(this.memory.memory, LAYOUT, 0, canBlock);
+    this.host = new Executor(this.memory.memory, LAYOUT, 0, canBlock && shared, new Governor(LAYOUT));
     this.workers = new Workers(this.memory, (id, why) => this.#lost(id, why));
+    this.host.whileLate(() => this.workers.reap());
     const { words } = this.memory;
     words[LAYOUT.executorCount] = 1;
     words[LAYOUT.threads] = 1;
@@ -199,7 +203,12 @@ export class Hardware {
     if (wait.done()) return;
     const watch = new Watch(this, wait.timeoutMs);
     if (canBlock && this.block(wait, watch, SLICE_MS)) return;
-    return waitable(this.#await(wait, watch), () => void this.block(wait, watch));
+    // who waits in the sync way hears of a failure; the promise must not hear of it first
+    const sync = { isTaken: false };
+    return waitable(this.#await(wait, watch, sync), () => {
+      sync.isTaken = true;
+      this.block(wait, watch);
+    });
   }
 
   /** Executes and sleeps until it is done, or false after `limitMs`. */
@@ -215,13 +224,15 @@ export class Hardware {
       for (let i = 0; i < 2000 && Atomics.load(words, LAYOUT.bell) === heard; i++);
       if (wait.done()) return true;
       if (canBlock && this.memory.shared) this.host.sleep(heard, wait.signal === 0 ? 1 : SLICE_MS);
+      if (Atomics.load(words, LAYOUT.bell) === heard) this.workers.reap();
       this.#look(wait, watch);
       if (performance.now() > until) return false;
     }
   }
 
-  async #await(wait: WaitTarget, watch: Watch): Promise<void> {
-    for (;;) {
+  async #await(wait: WaitTarget, watch: Watch, sync: { readonly isTaken: boolean }): Promise<void> {
+    await undefined;
+    while (!sync.isTaken) {
       this.#settleFaults();
       if (wait.done()) return;
       if (canBlock) {
@@ -270,9 +281,8 @@ export class Hardware {
    */
   #giveUp(reason?: string): DeviceError {
     const { words } = this.memory;
-    const ringAt = (field: number) => this.#rings.map((r) => Atomics.load(words, r.at + field));
     Atomics.store(words, LAYOUT.halt, 1);
-    while (ringAt(LAYOUT.lock).some((lock) => lock !== 0));
+    this.#awaitRings();
     const failed = this.#rings.filter((r) => words[r.at + LAYOUT.fault] !== 0).map((r) => this.#faultOf(r));
     const error = new DeviceError(reason ?? failed.join("; "));
     const affected = [...this.tenants].filter((t) => t.hasWork);
@@ -287,6 +297,24 @@ export class Hardware {
     Atomics.store(words, LAYOUT.halt, 0);
     Atomics.add(words, LAYOUT.bell, 1);
     return error;
+  }
+  /** Until no executor is in a ring or helps. One that does not come out of its kernel in time is ended. */
+  #awaitRings(): void {
+    const { words } = this.memory;
+    const until = performance.now() + LEAVE_MS;
+    for (;;) {
+      const inside = new Set(this.#rings.map((r) => Atomics.load(words, r.at + LAYOUT.lock) - 1));
+      for (const id of this.workers.ids) {
+        const at = LAYOUT.executors + id * LAYOUT.executorWords + LAYOUT.helping;
+        if (Atomics.load(words, at) !== 0) inside.add(id);
+      }
+      inside.delete(-1);
+      if (inside.size === 0) return;
+      const isLate = performance.now() > until;
+      for (const id of inside) if (isLate) this.workers.terminate(id);
+      this.workers.reap();
+      if (canBlock && this.memory.shared) Atomics.wait(words, LAYOUT.halt, 1, 1);
+    }
   }
   #faultOf(ring: Ring): string {
     const { words } = this.memory;
@@ -308,23 +336,22 @@ export class Hardware {
       .bytes(LAYOUT.texts * 4 + id * LAYOUT.textBytes, LAYOUT.textBytes)
       .fill(0)
       .set(text);
-    const helping = words[me + LAYOUT.helping] as number;
+    const helping = Atomics.exchange(words, me + LAYOUT.helping, 0);
     if (helping !== 0) {
       const job = LAYOUT.executors + (helping - 1) * LAYOUT.executorWords;
       Atomics.store(words, job + LAYOUT.jobFault, id + 1);
-      Atomics.sub(words, job + LAYOUT.jobOpen, 1);
-      Atomics.notify(words, job + LAYOUT.jobOpen);
+      Atomics.add(words, job + LAYOUT.jobLeft, 1);
+      Atomics.notify(words, job + LAYOUT.jobLeft);
     }
-    // it was inside its own kernel too
-    if (Atomics.load(words, me + LAYOUT.jobOpen) > 0) Atomics.sub(words, me + LAYOUT.jobOpen, 1);
-    const ring = this.#rings[(words[me + LAYOUT.inRing] as number) - 1];
-    if (ring !== undefined) {
+    Atomics.store(words, me + LAYOUT.jobOpen, 0);
+    for (const ring of this.#rings) {
+      if (Atomics.load(words, ring.at + LAYOUT.lock) !== id + 1) continue;
       words[ring.at + LAYOUT.faultKernel] = words[me + LAYOUT.kernel] as number;
       words[ring.at + LAYOUT.fault] = id + 1;
-      Atomics.store(words, ring.at + LAYOUT.lock, 0);
       Atomics.add(words, LAYOUT.faults, 1);
+      Atomics.store(words, ring.at + LAYOUT.lock, 0);
     }
-    for (const field of ["state", "inRing", "kernel", "helping"] as const) words[me + LAYOUT[field]] = 0;
+    for (const field of ["state", "kernel"] as const) words[me + LAYOUT[field]] = 0;
     for (const bell of [LAYOUT.bell, LAYOUT.hostBell]) {
       Atomics.add(words, bell, 1);
       Atomics.notify(words, bell);

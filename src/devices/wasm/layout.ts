@@ -63,19 +63,30 @@ export const LAYOUT = {
   threads: HEADER + 7,
   /** how large the memory is, in words: whoever sees less looks again */
   size: HEADER + 8,
+  // what sharing kernels has gained or lost lately (executor.ts, #settle)
+  /** threads that are left out, since their parts were finished too late; 0 on a machine that is ours */
+  spared: HEADER + 9,
+  /** microseconds that sharing has saved, or lost where it is below 0 */
+  balance: HEADER + 10,
+  /** milliseconds between two tries to use one thread more */
+  pause: HEADER + 11,
+  /** when the next try is due, in milliseconds of the clock, modulo 2^32 */
+  retryAt: HEADER + 12,
 
   executors: EXECUTORS,
   executorWords: EXECUTOR_WORDS,
   /** fields of an executor */
   state: 0,
-  /** the ring it is in, as its number + 1 */
-  inRing: 1,
   kernel: 2,
   progress: 3,
-  /** the executor whose kernel it helps with, as its number + 1 */
+  /**
+   * The executor whose kernel it helps with, as its number + 1. The helper writes it before it looks whether
+   * the job is open; the owner closes the job before it looks who is inside. So each sees the other, and who
+   * dies in between is known by this word alone.
+   */
   helping: 4,
   // a kernel that this executor shares with others; on a cache line of its own
-  /** 0 closed, else 1 + helpers inside */
+  /** 1: helpers may come in; 0: closed */
   jobOpen: 16,
   jobKernel: 17,
   jobArgs: 18,
@@ -84,10 +95,16 @@ export const LAYOUT = {
   jobNext: 21,
   /** the executor (number + 1) on which a part of it failed */
   jobFault: 22,
+  /** how many helpers may still come in */
+  jobSeats: 23,
+  /** rises when a helper leaves; the owner sleeps on it */
+  jobLeft: 24,
+  /** 1: the owner sleeps, or is about to */
+  jobAwaited: 25,
 
   rings: RINGS,
   ringWords: RING_WORDS,
-  /** fields of a ring */
+  /** fields of a ring; the lock holds the executor that is in it, as its number + 1 */
   lock: 0,
   head: 1,
   tail: 2,
@@ -123,6 +140,18 @@ export const LAYOUT = {
   /** what each executor has for the arrays of the kernel that it runs */
   scratch: SCRATCH,
   scratchBytes: SCRATCH_BYTES,
+
+  /** parts of a shared kernel for each thread: who starts late or is held up leaves the rest to others */
+  partsEach: 4,
+  /** looks of an owner for helpers that are still inside before it sleeps: some 20 µs */
+  looks: 1000,
+  /** microseconds of the balance: what earlier gains may pay for, and the loss that leaves a thread out */
+  credit: 4000,
+  debt: 300,
+  /** a loss of fewer milliseconds is not counted */
+  noise: 0.02,
+  shortestPause: 4,
+  longestPause: 1024,
 
   /** what `state` says */
   absent: 0,

@@ -4,10 +4,11 @@
 import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#host";
 import { env } from "../../env.ts";
 import { Executor } from "./executor.ts";
+import { Governor } from "./governor.ts";
 import { LAYOUT, MAX_EXECUTORS } from "./layout.ts";
 import type { WasmMemory } from "./memory.ts";
 
-/** Turns of watching the bell before an idle worker sleeps: some 50 µs, the price of being woken. */
+/** Iterations of watching the bell before an idle worker sleeps: some 50 µs, the price of being woken. */
 const SPINS = 10_000;
 /** Workers that may die before no more are started. */
 const MAX_LOSSES = 16;
@@ -21,9 +22,9 @@ export const wantedThreads = (): number =>
  * names is not there, so it is made.
  */
 const workerSource = (): string =>
-  `const __name = (f) => f;\nconst Executor = ${Executor};\n` +
+  `const __name = (f) => f;\nconst Executor = ${Executor};\nconst Governor = ${Governor};\n` +
   "const start = ({ memory, layout, id, spins }, native) =>\n" +
-  "  new Executor(memory, layout, id, true, native).loop(spins);\n";
+  "  new Executor(memory, layout, id, true, new Governor(layout), native).loop(spins);\n";
 
 export class Workers {
   readonly #memory: WasmMemory;
@@ -84,10 +85,11 @@ export class Workers {
   #start(id: number): void {
     try {
       const data = { memory: this.#memory.memory, layout: LAYOUT, id, spins: SPINS };
-      this.#handles.set(
-        id,
-        spawnWorker(workerSource(), data, (why) => this.#lost(id, why)),
-      );
+      // the end of one may be heard of when another has its number
+      const handle = spawnWorker(workerSource(), data, (why) => {
+        if (this.#handles.get(id) === handle) this.#lost(id, why);
+      });
+      this.#handles.set(id, handle);
       const { words } = this.#memory;
       Atomics.store(words, LAYOUT.executorCount, Math.max(id + 1, Atomics.load(words, LAYOUT.executorCount)));
     } catch (e) {
@@ -100,8 +102,16 @@ export class Workers {
   terminate(id: number): void {
     this.#handles.get(id)?.terminate();
   }
+  /** Looks for those that are gone: a thread that blocks hears of nothing. */
+  reap(): void {
+    for (const id of this.ids) if (this.isGone(id)) this.#lost(id, "it was ended");
+  }
+  /** Its thread is there no more, whether or not that was noticed. */
+  isGone(id: number): boolean {
+    return this.#handles.get(id)?.isGone() ?? true;
+  }
   #lost(id: number, why: string): void {
-    if (!this.#handles.delete(id)) return;
+    this.#handles.delete(id);
     // one that never came up will not the next time: a page's policy forbids
     // it, or its text does not run here
     const { words } = this.#memory;
@@ -111,7 +121,7 @@ export class Workers {
   /** The workers did not come up in time: go on without them. */
   giveUp(): void {
     this.#losses = MAX_LOSSES;
-    for (const handle of this.#handles.values()) handle.terminate();
+    for (const handle of [...this.#handles.values()]) handle.terminate();
   }
 }
 

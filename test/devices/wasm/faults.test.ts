@@ -108,7 +108,7 @@ describe("a worker that dies", () => {
     const waiting = Promise.resolve(d.waitSignal(d.timelineSignal, d.timelineValue - 1));
     for (const id of workers.ids) workers.terminate(id);
     await expect(waiting).rejects.toThrow(
-      /WASM:46 compute: kernel endless failed on worker \d+: the worker is gone \(exit code 1\)/,
+      /WASM:46 compute: kernel endless failed on worker \d+: the worker is gone \((exit code 1|it was ended)\)/,
     );
     await works(name);
     const y = ints(name, [0]);
@@ -126,6 +126,78 @@ describe("a worker that dies", () => {
     for (const id of workers.ids) workers.terminate(id);
     for (let i = 0; i < 200 && workers.started; i++) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(workers.started).toBe(false);
+    await works(name);
+    await wake(name);
+  });
+});
+
+/** Where a word of an executor stands. */
+const wordOf = (id: number, field: number): number => LAYOUT.executors + id * LAYOUT.executorWords + field;
+
+describe("a worker that dies while this thread blocks, and hears of nothing", () => {
+  test("in the middle of a kernel", async () => {
+    const name = "WASM:51";
+    const d = device(name);
+    await wake(name);
+    const { workers } = d.hardware;
+    const x = ints(name, [7]);
+    launch(forever(d, "endless2"), [x]);
+    await inKernel(name);
+    for (const id of workers.ids) workers.terminate(id);
+    expect(() => x.dataSync()).toThrow(
+      /WASM:51 compute: kernel endless2 failed on worker \d+: the worker is gone/,
+    );
+    expect(x.dataSync()[0]).toBe(7);
+    await works(name);
+    await wake(name); // a fresh one
+  });
+
+  test("while this thread waits for its part of a kernel", async () => {
+    const name = "WASM:52";
+    const d = device(name);
+    await wake(name);
+    const { workers, memory } = d.hardware;
+    const [id] = workers.ids as [number];
+    for (let i = 0; i < 1000 && workers.active; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+    workers.terminate(id);
+    const clock = new Int32Array(new SharedArrayBuffer(4));
+    for (let i = 0; i < 1000 && !workers.isGone(id); i++) Atomics.wait(clock, 0, 0, 5); // no event is heard
+    expect([workers.isGone(id), workers.ids.includes(id)]).toEqual([true, true]);
+    const program = ramp(d, "left");
+    const generation = memory.words[(program.at >>> 2) + LAYOUT.generation] as number;
+    let parts = 0;
+    // while this thread computes its part, the worker comes to help and dies
+    d.hardware.host.adopt(program.at, generation, () => {
+      if (parts++ === 0) Atomics.store(memory.words, wordOf(id, LAYOUT.helping), 1);
+    });
+    memory.words[LAYOUT.threads] = 2;
+    memory.words[LAYOUT.pause] = 0; // what was lost before does not count
+    const x = ints(name, [0]);
+    const run = () => launch(program, [x], { size: 64, worth: false });
+    expect(run).toThrow(/WASM:52 compute: kernel left failed on the host's thread: the worker is gone/);
+    expect(parts).toBeGreaterThan(1);
+    await works(name);
+    await wake(name);
+  });
+
+  test("between two commands of a queue", async () => {
+    const name = "WASM:53";
+    const d = device(name);
+    await wake(name);
+    const { workers, memory } = d.hardware;
+    const [id] = workers.ids as [number];
+    for (let i = 0; i < 1000 && workers.active; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+    const x = ints(name, [3]);
+    // it has taken the lock of a ring and not done anything yet
+    const rings = Atomics.load(memory.words, LAYOUT.ringCount);
+    const lock = LAYOUT.rings + (rings - 2) * LAYOUT.ringWords + LAYOUT.lock; // of this device's kernels
+    Atomics.store(memory.words, lock, id + 1);
+    workers.terminate(id);
+    expect(() => {
+      launch(scale(d, "after2", 2, 0), [x, x], { worth: false });
+      x.dataSync();
+    }).toThrow(/WASM:53 compute: a command failed on worker \d+: the worker is gone/);
+    expect(x.dataSync()[0]).toBe(3);
     await works(name);
     await wake(name);
   });

@@ -1,0 +1,126 @@
+// How many threads share a kernel: all while it pays, fewer while helpers keep the owner waiting, and all
+// again some time later. The clock is the test's own.
+
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Governor } from "../../../src/devices/wasm/governor.ts";
+import { LAYOUT } from "../../../src/devices/wasm/layout.ts";
+import { device, heldUp, ints, launch } from "./kernels.ts";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A governor over words of its own. */
+function fresh() {
+  const words = new Int32Array(LAYOUT.executors);
+  const governor = new Governor(LAYOUT);
+  return {
+    width: (most: number) => governor.width(words, most),
+    /** a kernel of 8 parts, half of them done by the owner in 4 ms */
+    count: (waited: number, helpers = 1) =>
+      governor.count(words, { helpers, parts: 8, mine: 4, own: 4, waited }),
+    governor,
+    words,
+  };
+}
+const pass = (ms: number) => vi.setSystemTime(Date.now() + ms);
+
+describe("the width of a shared kernel", () => {
+  test("is all threads while sharing saves time", () => {
+    const { width, count } = fresh();
+    for (let i = 0; i < 1000; i++) {
+      expect(width(2)).toBe(2);
+      count(i % 4); // waiting for less than the helper's four parts took
+    }
+  });
+
+  test("falls at a loss, and comes back after a pause that doubles with each failure", () => {
+    const { width, count } = fresh();
+    const pauses: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      count(20);
+      expect(width(2)).toBe(1);
+      let waited = 0;
+      while (width(2) === 1) {
+        pass(1);
+        waited++;
+      }
+      pauses.push(waited);
+    }
+    expect(pauses).toEqual([4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024, 1024]);
+  });
+
+  test("forgets losses in as many pauses without any as there were", () => {
+    const { width, count, words } = fresh();
+    for (let i = 0; i < 3; i++) {
+      count(20);
+      pass(1024);
+      expect(width(2)).toBe(2);
+    }
+    for (let i = 0; i < 10; i++) {
+      pass(1024);
+      expect(width(2)).toBe(2);
+    }
+    expect(words[LAYOUT.pause]).toBe(0);
+  });
+
+  test("gains pay for a loss, but not for many", () => {
+    const { width, count } = fresh();
+    for (let i = 0; i < 100; i++) count(0);
+    count(8); // four milliseconds more than without the helper
+    expect(width(2)).toBe(2);
+    count(8);
+    expect(width(2)).toBe(1);
+  });
+
+  test("falls by one of many, and half of those left out are tried at a time", () => {
+    const { width, count } = fresh();
+    for (let i = 0; i < 8; i++) count(30, 15);
+    expect(width(16)).toBe(8);
+    for (const expected of [12, 14, 15, 16]) {
+      pass(1024);
+      expect(width(16)).toBe(expected);
+    }
+  });
+
+  test("neither helpers that end at different times count as a loss, nor a job that nobody came to", () => {
+    const { width, governor, words } = fresh();
+    for (let i = 0; i < 1000; i++) {
+      governor.count(words, { helpers: 15, parts: 64, mine: 4, own: 4, waited: 1 });
+      governor.count(words, { helpers: 0, parts: 8, mine: 8, own: 8, waited: 0.5 });
+    }
+    expect(width(16)).toBe(16);
+  });
+
+  test("the clock may wrap around", () => {
+    const { width, count } = fresh();
+    vi.setSystemTime(2 ** 31 * 797 - 2); // Date.now() | 0 turns negative in two milliseconds
+    count(20);
+    pass(3);
+    expect(width(2)).toBe(1);
+    pass(1);
+    expect(width(2)).toBe(2);
+  });
+});
+
+test("a helper that the system holds up is soon left out of most kernels", async () => {
+  vi.useRealTimers();
+  const d = device("WASM:59");
+  const { words } = d.hardware.memory;
+  const { threads } = LAYOUT;
+  const x = ints("WASM:59", [0, 0]);
+  launch(heldUp(d, "warm", 1), [x], { size: 64 }); // starts the workers
+  await d.synchronize();
+  const before = words[threads] as number;
+  words[threads] = 2;
+  try {
+    const program = heldUp(d, "held", 4_000_000); // a part takes a worker some milliseconds, the host none
+    for (let i = 0; i < 300; i++) {
+      launch(program, [x], { size: 64, worth: false });
+      await d.synchronize();
+    }
+    // without the governor, up to one a kernel
+    expect(x.dataSync()[1]).toBeLessThan(100);
+  } finally {
+    words[threads] = before;
+  }
+});
