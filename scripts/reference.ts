@@ -161,7 +161,7 @@ export const FAMILIES: readonly Family[] = [
     "layers",
     "nn: layers",
     "Classes with parameters; all of them are in `nn`.",
-    ["nn/layers", "nn/norms", "nn/recurrent", "nn/attention"],
+    ["nn/layers", "nn/norms", "nn/recurrent", "nn/rnn", "nn/attention"],
   ],
   [
     "optim",

@@ -43,6 +43,7 @@ export {
   StepLR,
 } from "./optimizers.ts";
 export * from "./quantize.ts";
-export * from "./recurrent.ts";
+export { GRUCell, LSTMCell, RNNCell } from "./recurrent.ts";
+export * from "./rnn.ts";
 export * from "./safetensors.ts";
 export * from "./state.ts";

@@ -59,11 +59,14 @@ export class LSTMCell extends Cell {
   }
   forward(x: Tensor, state?: readonly [Tensor, Tensor]): [h: Tensor, c: Tensor] {
     const [h, c] = [this.stateFor(x, state?.[0]), this.stateFor(x, state?.[1])];
-    const gates = this.fromInput(x).add(this.fromHidden(h)).chunk(4, -1);
-    const [i, f, g, o] = gates as [Tensor, Tensor, Tensor, Tensor];
-    const next = f.sigmoid().mul(c).add(i.sigmoid().mul(g.tanh()));
-    return [o.sigmoid().mul(next.tanh()), next];
+    return lstmGates(this.fromInput(x).add(this.fromHidden(h)), c);
   }
+}
+/** The next (h, c), of the sums of all gates and c. */
+export function lstmGates(gates: Tensor, c: Tensor): [h: Tensor, c: Tensor] {
+  const [i, f, g, o] = gates.chunk(4, -1) as [Tensor, Tensor, Tensor, Tensor];
+  const next = f.sigmoid().mul(c).add(i.sigmoid().mul(g.tanh()));
+  return [o.sigmoid().mul(next.tanh()), next];
 }
 
 /**
@@ -77,10 +80,36 @@ export class GRUCell extends Cell {
   }
   forward(x: Tensor, hidden?: Tensor): Tensor {
     const h = this.stateFor(x, hidden);
-    const [ir, iz, inew] = this.fromInput(x).chunk(3, -1) as [Tensor, Tensor, Tensor];
-    const [hr, hz, hnew] = this.fromHidden(h).chunk(3, -1) as [Tensor, Tensor, Tensor];
-    const z = iz.add(hz).sigmoid();
-    const candidate = inew.add(ir.add(hr).sigmoid().mul(hnew)).tanh();
-    return candidate.add(z.mul(h.sub(candidate)));
+    return gruGates(this.fromInput(x), this.fromHidden(h), h);
+  }
+}
+/** The next h, of the sums of all gates from the input and from h, which differ in the candidate. */
+export function gruGates(fromInput: Tensor, fromHidden: Tensor, h: Tensor): Tensor {
+  const [ir, iz, inew] = fromInput.chunk(3, -1) as [Tensor, Tensor, Tensor];
+  const [hr, hz, hnew] = fromHidden.chunk(3, -1) as [Tensor, Tensor, Tensor];
+  const z = iz.add(hz).sigmoid();
+  const candidate = inew.add(ir.add(hr).sigmoid().mul(hnew)).tanh();
+  return candidate.add(z.mul(h.sub(candidate)));
+}
+
+/**
+ * A recurrent unit: takes an input and h, returns the next h: tanh or relu of the sum of both times weights.
+ * @example
+ * new nn.RNNCell(3, 4).forward(Tensor.ones(2, 3)).shape // => [2, 4]
+ */
+export class RNNCell extends Cell {
+  readonly nonlinearity: "tanh" | "relu";
+  constructor(
+    inputSize: number,
+    hiddenSize: number,
+    options: BiasOptions & { readonly nonlinearity?: "tanh" | "relu" } = {},
+  ) {
+    super(inputSize, hiddenSize, 1, options);
+    this.nonlinearity = options.nonlinearity ?? "tanh";
+  }
+  forward(x: Tensor, hidden?: Tensor): Tensor {
+    return this.fromInput(x)
+      .add(this.fromHidden(this.stateFor(x, hidden)))
+      [this.nonlinearity]();
   }
 }
