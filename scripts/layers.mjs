@@ -27,7 +27,7 @@ const MAY_IMPORT = {
   schedule: ["shape", "lazy", "runtime"],
   uop: ["shape"],
   // the AST is what schedule hands over, and codegen rewrites it
-  codegen: ["shape", "schedule:type", "schedule/lazyop.ts", "uop"],
+  codegen: ["shape", "schedule:type", "schedule/lazyop.ts", "uop", "host/rest.ts"],
   render: ["uop", "codegen"],
   host: [],
   runtime: ["shape", "uop:type", "codegen:type", "render:type", "host"],

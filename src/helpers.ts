@@ -189,7 +189,14 @@ function resume<T>(step: Step<T>, wait: () => unknown): IteratorResult<PromiseLi
   return step.next(value);
 }
 
-let now: () => number = () => performance.now();
+/** Node loads its `performance` when it is first used, which a start can do without. */
+const { process } = globalThis as { process?: { hrtime?: () => [seconds: number, nanoseconds: number] } };
+function milliseconds(): number {
+  if (process?.hrtime === undefined) return performance.now();
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1e3 + nanoseconds / 1e6;
+}
+let now = milliseconds;
 /** Milliseconds. Tests may replace the clock, so that printed tables are stable. */
 export const timestamp = (): number => now();
 export const setClock = (clock: () => number): void => {

@@ -1,8 +1,8 @@
 // dist/node. Two things make a start short: one file (the core) has all that a first result on WASM takes,
 // since each further file costs a millisecond; and what many programs never use is in a file that loads later
-// (rest.cjs): the areas of Tensor, nn, BEAM, viz. A sync method may be what needs it, so it is CommonJS: only
-// `require` is sync. In: the entry points of the package, [file below dist/node, source], and the folder to
-// write to. Out: esbuild's report.
+// (rest.cjs): the areas of Tensor, nn, the jit, packed and narrow types, BEAM, viz. A sync method may be what
+// needs it, so it is CommonJS: only `require` is sync. In: the entry points of the package, [file below
+// dist/node, source], and the folder to write to. Out: esbuild's report.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -12,10 +12,15 @@ const CORE = 'export * from "./index.ts";';
 const REST = `
   import "./tensor/ondemand/all.ts";
   export * as nn from "./nn/index.ts";
-  export * as engine from "./engine/ondemand/node.ts";`;
+  export * as narrow from "./codegen/narrow/node.ts";
+  export * as engine from "./engine/ondemand/node.ts";
+  export { TinyJit } from "./engine/jit/jit.ts";`;
 const RENDER = 'export * from "./render/index.ts";';
-/** The line of src/index.ts that would put nn into the core, and what takes its place. */
-const NN = ['export * as nn from "./nn/index.ts";', 'export { nn } from "./nn/built.ts";'];
+/** Lines of src/index.ts that would put more into the core, and what takes their place. */
+const LATER_NAMES = [
+  ['export * as nn from "./nn/index.ts";', 'export { nn } from "./nn/built.ts";'],
+  ['export { TinyJit } from "./engine/jit/jit.ts";', 'export { TinyJit } from "./engine/jit/built.ts";'],
+];
 /** What loads on its own: entry points besides the core, and the devices. */
 const LATER = /^(?:rest|render)$|[\\/]devices[\\/]\w+\.ts$/;
 
@@ -34,9 +39,12 @@ const oneCore = (root) => ({
       return { contents: withCore(path, texts[path]), resolveDir };
     });
     build.onLoad({ filter: /[\\/]src[\\/]index\.ts$/ }, ({ path }) => {
-      const text = readFileSync(path, "utf8");
-      if (!text.includes(NN[0])) throw new Error(`src/index.ts has no line ${NN[0]}`);
-      return { contents: text.replace(...NN), loader: "ts" };
+      let contents = readFileSync(path, "utf8");
+      for (const [line, instead] of LATER_NAMES) {
+        if (!contents.includes(line)) throw new Error(`src/index.ts has no line ${line}`);
+        contents = contents.replace(line, instead);
+      }
+      return { contents, loader: "ts" };
     });
     build.onLoad({ filter: LATER }, ({ path }) => {
       return { contents: withCore(path, readFileSync(path, "utf8")), loader: "ts" };
@@ -102,8 +110,9 @@ async function writeRest(root, out, options, core) {
   for (const file of ["rest.js", "rest.js.map"]) rmSync(join(root, out, file));
   const text = readFileSync(join(root, core), "utf8");
   const map = text.lastIndexOf("//# sourceMappingURL");
+  // in a REPL there is a `require`, too, which looks elsewhere: the file beside this one comes first
   const load = `import*as $core from"${given}";import{createRequire as $createRequire}from"node:module";
-function loadRest(){return(typeof require==="function"?require("./rest.cjs"):$createRequire(import.meta.url)("./rest.cjs"))($core)}
+function loadRest(){let load;try{load=$createRequire(import.meta.url)("./rest.cjs")}catch{load=require("./rest.cjs")}return load($core)}
 `;
   writeFileSync(join(root, core), text.slice(0, map) + load + text.slice(map));
 }

@@ -14,6 +14,16 @@ interface WasmBlock extends HCQCompatAllocRes {
   readonly vaAddr: number;
 }
 
+let relaxed: boolean | undefined;
+/** Whether the engine has it; a program without vectors of floats never asks, so that it starts sooner. */
+function relaxedSimd(): boolean {
+  if (relaxed === undefined) {
+    enableRelaxedSimd();
+    relaxed = hasRelaxedSimd();
+  }
+  return relaxed;
+}
+
 export class WasmDevice extends RingDevice {
   readonly nativeMemory = false;
   readonly allocator: WasmAllocator;
@@ -21,9 +31,14 @@ export class WasmDevice extends RingDevice {
 
   constructor(name: string) {
     super(name);
-    enableRelaxedSimd();
     this.allocator = new WasmAllocator(this);
-    this.renderer = wasmRenderer({ shared: this.hardware.memory.shared, relaxed: hasRelaxedSimd() });
+    const { shared } = this.hardware.memory;
+    this.renderer = wasmRenderer({
+      shared,
+      get relaxed() {
+        return relaxedSimd();
+      },
+    });
   }
 
   compile(name: string, { code }: Source): RingProgram {

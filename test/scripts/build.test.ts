@@ -63,6 +63,43 @@ test("sync methods, nn and the areas work in Node", () => {
   expect(run("program.mjs", PROGRAM)).toBe("4 true true");
 }, 30_000);
 
+test("the jit loads when it is first used, as a class, a function and a decorator", () => {
+  const text = `
+import { Tensor, TinyJit } from "./node/index.js";
+const [made, called] = [new TinyJit((x) => x.add(1)), TinyJit((x) => x.add(2))];
+const method = TinyJit(async function (x) { return x.add(this.by); }, { kind: "method", static: false, name: "f" });
+const x = new Tensor([1]);
+for (let i = 0; i < 3; i++) await Promise.all([await made(x), await called(x)]);
+console.log(await (await made(x)).item(), called.sync(x).itemSync(), made.cnt, made instanceof TinyJit);
+console.log(await (await method.call({ by: 3 }, x)).item());`;
+  expect(run("jit.mjs", text)).toBe("2 3 4 true\n4");
+}, 30_000);
+
+test("packed and narrow types, and the checks of SPEC=1, load when a kernel needs them", () => {
+  const text = `
+process.env.SPEC = "1";
+const { Tensor } = await import("./node/index.js");
+const [half, packed] = ["float16", "int4"].map((dtype) => new Tensor([1, 7], { dtype }).add(1).dataSync());
+console.log(String(half), String(packed));`;
+  expect(run("narrow.mjs", text)).toBe("2,8 2,-8");
+}, 30_000);
+
+test("what loads later is found where a require of others is in the way", () => {
+  const text = 'import("./node/index.js").then(({ nn }) => console.log(typeof nn.Linear))';
+  const found = execFileSync(process.execPath, ["-e", text], { cwd: folder, encoding: "utf8" });
+  expect(found.trim()).toBe("function");
+}, 30_000);
+
+test("a first result takes none of Node's modules that are slow to load", () => {
+  const text = `
+import { Tensor } from "./node/index.js";
+const value = await new Tensor([1, 2]).dot(new Tensor([3, 4])).item();
+const loaded = ["v8", "stream", "perf_hooks", "worker_threads"].filter((m) =>
+  process.moduleLoadList.includes("NativeModule " + m));
+console.log(value, loaded.join());`; // in this order: console.log itself loads some
+  expect(run("first.mjs", text)).toBe("11");
+}, 30_000);
+
 test("DEBUG=4 shows the source, which loads later", () => {
   const text =
     'process.env.DEBUG = "4"; const { Tensor } = await import("./node/index.js"); new Tensor([1, 2]).add(1).dataSync();';

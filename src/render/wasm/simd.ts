@@ -95,14 +95,14 @@ export function shiftOf(u: Alu): number | undefined {
 }
 
 /** What expand.ts may make vectors of: the node is still on scalars. */
-export const simd = (relaxed: boolean): Simd => ({
+export const simd = (engine: { readonly relaxed: boolean }): Simd => ({
   widths: [WIDTH],
   // they share 16 registers with their operands; engines leave more than eight in memory
   accumulators: 8,
   registers: 16,
   ...COMMON_PORTS,
   nesting: 2,
-  fuses: (d) => relaxed && d.isFloat && isV128(d),
+  fuses: (d) => d.isFloat && isV128(d) && engine.relaxed,
   memory: (buffer) => buffer.dtype instanceof Pointer && fitsLane(buffer.dtype.base),
   has(u) {
     const to = valueType(u);

@@ -52,7 +52,7 @@ import {
 interface WasmOptions {
   /** the memory is a SharedArrayBuffer: workers run kernels on it */
   readonly shared: boolean;
-  /** the engine has relaxed SIMD: a product is added in one instruction */
+  /** the engine has relaxed SIMD: a product is added in one instruction; asked for the first float vector */
   readonly relaxed: boolean;
 }
 
@@ -457,7 +457,7 @@ const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
 
 export type WasmRenderer = Renderer<Uint8Array<ArrayBuffer>>;
 
-export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => ({
+export const wasmRenderer = (options: WasmOptions): WasmRenderer => ({
   name: "WASM",
   grid: undefined,
   hasThreads: true,
@@ -471,13 +471,13 @@ export const wasmRenderer = ({ shared, relaxed }: WasmOptions): WasmRenderer => 
   optOps: CPU_OPS,
   heuristic: cpuLists,
   core: COMMON_CORE,
-  simd: simd(relaxed),
+  simd: simd(options),
   gpu: undefined,
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize < 4 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
   render(name, uops) {
     const e = new WasmEmitter(uops);
-    const memory = { ...PAGES, shared };
+    const memory = { ...PAGES, shared: options.shared };
     const code = assemble({
       memory,
       scratch: e.usesScratch,

@@ -1,0 +1,12 @@
+// `TinyJit` of the built package in Node: what jit.ts exports, whose code loads when it is first used.
+
+import { rest } from "../../host/rest.ts";
+
+type Maker = typeof import("./jit.ts").TinyJit;
+const loaded = (): Maker => rest<{ TinyJit: Maker }>().TinyJit;
+
+export const TinyJit = new Proxy(function TinyJit() {}, {
+  construct: (_, args, target) => Reflect.construct(loaded(), args, target === TinyJit ? loaded() : target),
+  apply: (_, self, args) => Reflect.apply(loaded() as unknown as () => unknown, self, args),
+  get: (_, key) => Reflect.get(loaded(), key),
+}) as unknown as Maker;
