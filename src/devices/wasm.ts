@@ -3,7 +3,7 @@
 
 import { enableRelaxedSimd } from "#host";
 import type { Renderer, Source } from "../codegen/target.ts";
-import { CompileError, InternalError, OutOfMemoryError } from "../errors.ts";
+import { CompileError, DeviceError, InternalError, OutOfMemoryError } from "../errors.ts";
 import { hasRelaxedSimd, wasmRenderer } from "../render/wasm/wasm.ts";
 import { GlobalCounters } from "../runtime/counters.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
@@ -50,6 +50,7 @@ export class WasmDevice extends RingDevice {
       return new RingProgram(this, name, code, { fn, native: false, words: fn.length });
     } catch (cause) {
       if (!(cause instanceof WebAssembly.CompileError || cause instanceof WebAssembly.LinkError)) throw cause;
+      requireWebAssembly(this.name);
       const what = `internal: WebAssembly refused kernel ${name}: ${cause.message}`;
       throw new CompileError(what, { cause });
     }
@@ -97,4 +98,26 @@ class WasmAllocator extends HCQCompatAllocator<WasmBlock> {
   }
 }
 
-export const open = (name: string): WasmDevice => new WasmDevice(name);
+/** A module without contents. */
+const EMPTY_MODULE = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
+
+/** Throws if this page may compile nothing at all, and says what it lacks. */
+function requireWebAssembly(name: string): void {
+  if (typeof WebAssembly === "undefined") {
+    throw new DeviceError(`${name}: there is no WebAssembly here; use another device, such as JS`);
+  }
+  try {
+    new WebAssembly.Module(Uint8Array.from(EMPTY_MODULE));
+  } catch (cause) {
+    throw new DeviceError(
+      `${name}: the Content-Security-Policy of this page forbids WebAssembly (${(cause as Error).message}); ` +
+        "add 'wasm-unsafe-eval' to its script-src directive",
+      { cause },
+    );
+  }
+}
+
+export function open(name: string): WasmDevice {
+  if (typeof WebAssembly === "undefined") requireWebAssembly(name);
+  return new WasmDevice(name);
+}

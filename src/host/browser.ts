@@ -5,6 +5,7 @@ import { env } from "../env.ts";
 import { DeviceError, FileError } from "../errors.ts";
 import type { MaybePromise } from "../helpers.ts";
 import { setSlice } from "../pace.ts";
+import { addressOf, unreachable } from "./address.ts";
 import type { AsyncScope, WorkerHandle } from "./contract.ts";
 
 export type { WorkerHandle };
@@ -42,9 +43,13 @@ export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>)
 export async function readBytes(path: string, start = 0, end?: number): Promise<Uint8Array<ArrayBuffer>> {
   const whole = start === 0 && end === undefined;
   const last = end === undefined ? "" : end - 1;
-  const reply = await fetch(path, whole ? {} : { headers: { Range: `bytes=${start}-${last}` } });
-  if (!reply.ok) throw new FileError(`cannot read ${path}: the server answered ${reply.status}`);
-  const bytes = new Uint8Array(await reply.arrayBuffer());
+  const span = whole ? {} : { headers: { Range: `bytes=${start}-${last}` } };
+  const unread = (cause: unknown): never => {
+    throw unreachable(path, cause);
+  };
+  const reply = await fetch(path, span).catch(unread);
+  if (!reply.ok) throw new FileError(`cannot fetch ${addressOf(path)}: the server answered ${reply.status}`);
+  const bytes = new Uint8Array(await reply.arrayBuffer().catch(unread));
   return whole || reply.status === 206 ? bytes : bytes.slice(start, end);
 }
 
@@ -97,12 +102,28 @@ setSlice(SLICE_MS);
 
 export const availableThreads = (): number => globalThis.navigator?.hardwareConcurrency ?? 1;
 
+let isWatched = false;
+/** No error says why a worker did not come up; an event does, where it is the policy of the page. */
+function watchPolicy(): void {
+  if (isWatched) return;
+  isWatched = true;
+  globalThis.addEventListener?.("securitypolicyviolation", (event) => {
+    const { effectiveDirective, blockedURI } = event as SecurityPolicyViolationEvent;
+    if (effectiveDirective !== "worker-src" || !blockedURI.startsWith("blob")) return;
+    console.warn(
+      "gradloom: the Content-Security-Policy of this page forbids workers made of blobs, so kernels run on " +
+        "the thread of the page; add `worker-src blob:` to it",
+    );
+  });
+}
+
 /**
  * Runs `source`, which defines `start(data)`, in a new thread. `onEnd` hears why it is gone. The text comes
  * as a blob: a page whose Content-Security-Policy has no `worker-src blob:` refuses it. No event says that a
  * worker was terminated, so each holds a lock for all its life, and whoever gets it after it knows.
  */
 export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
+  watchPolicy();
   const name = `gradloom-${crypto.randomUUID()}`;
   const text = `${source}onmessage = ({ data }) => {
     if (navigator.locks === undefined) start(data);

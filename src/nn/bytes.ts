@@ -7,6 +7,7 @@ import { type DType, dtypes } from "../dtype.ts";
 import { realize } from "../engine/realize.ts";
 import { ArgumentError, FileError } from "../errors.ts";
 import { runAsync } from "../helpers.ts";
+import { addressOf, unreachable } from "../host/address.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
@@ -105,7 +106,7 @@ async function openAddress(url: string): Promise<ByteSource> {
   const reply = await get(url, [0, FIRST]);
   const total = reply.headers.get("Content-Range")?.match(/^bytes 0-\d+\/(\d+)$/)?.[1];
   if (reply.status === 206 && total !== undefined) {
-    return new RangeSource(url, new Uint8Array(await reply.arrayBuffer()), Number(total));
+    return new RangeSource(url, new Uint8Array(await received(url, reply.arrayBuffer())), Number(total));
   }
   if (reply.status === 206 || reply.body === null) {
     throw new FileError(`${url}: the server answered ${reply.status} without saying which part it sends`);
@@ -116,15 +117,16 @@ async function openAddress(url: string): Promise<ByteSource> {
 async function get(url: string, span: ByteSpan): Promise<Response> {
   // "identity": ranges count the bytes as they are stored
   const headers = { Range: `bytes=${span[0]}-${span[1] - 1}`, "Accept-Encoding": "identity" };
-  let reply: Response;
-  try {
-    reply = await fetch(url, { headers });
-  } catch (cause) {
-    throw new FileError(`cannot fetch ${url}: ${(cause as Error).message}`, { cause });
-  }
+  const reply = await received(url, fetch(url, { headers }));
   if (reply.ok) return reply;
-  throw new FileError(`cannot fetch ${url}: the server answered ${reply.status} ${reply.statusText}`);
+  const answer = `${reply.status} ${reply.statusText}`.trim();
+  throw new FileError(`cannot fetch ${addressOf(url)}: the server answered ${answer}`);
 }
+/** What comes over the network; where it breaks off the error names the address. */
+const received = <T>(url: string, coming: Promise<T>): Promise<T> =>
+  coming.catch((cause: unknown) => {
+    throw unreachable(url, cause);
+  });
 
 class RangeSource implements ByteSource {
   readonly name: string;
@@ -141,7 +143,7 @@ class RangeSource implements ByteSource {
     const stop = Math.min(end, this.size);
     if (stop <= this.#first.byteLength) return this.#first.subarray(start, stop);
     const reply = await get(this.name, [start, stop]);
-    const bytes = new Uint8Array(await reply.arrayBuffer());
+    const bytes = new Uint8Array(await received(this.name, reply.arrayBuffer()));
     if (reply.status === 206) return bytes.subarray(0, stop - start);
     throw new FileError(`${this.name}: the server sent a range before and the whole file now`);
   }
@@ -190,7 +192,7 @@ class StreamSource implements ByteSource {
   }
   async #fill(end: number): Promise<Uint8Array> {
     while (this.#length < end && !this.#ended) {
-      const { value, done } = await this.#reader.read();
+      const { value, done } = await received(this.name, this.#reader.read());
       this.#ended = done;
       if (value !== undefined) this.#length += this.#chunks.push(value) && value.byteLength;
     }

@@ -120,6 +120,7 @@ const page = {
       .matmul(Tensor.full([128, 128], 1, { device: "WASM:1" }));
     return Number(await y.to("WASM").sum().item());
   },
+  load: async (address: string) => Object.keys(await nn.safeLoad(address)).join(" "),
   sync(n: number) {
     const a = Tensor.full([n, n], 1).contiguous().realizeSync();
     return Number(a.matmul(a).sum().itemSync());
