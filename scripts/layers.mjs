@@ -14,6 +14,7 @@ const LEAVES = [
   "pace.ts",
   "transcendental.ts",
   "deferred.ts",
+  "functions.ts",
   "narrow.ts",
 ];
 

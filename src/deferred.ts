@@ -1,25 +1,33 @@
-// The functions of transcendental.ts, in a page: engine/ondemand loads them before the first kernel that has
-// one, and puts them here. `#transcendental` is this file in a page, and transcendental.ts itself elsewhere.
+// The functions of functions.ts, in a page, where each file of them is a piece that loads before the first
+// kernel that has one of its ops: the op's record names the piece (`piece` in ops.ts), engine/ondemand loads
+// it and puts it here. `#functions` is this file in a page, and functions.ts elsewhere. To add a file: a line
+// in Pieces, one for each function here, one in LOADERS of engine/ondemand, two in engine/ondemand/sync.ts.
 
 import { ArgumentError } from "./errors.ts";
 
-type Functions = typeof import("./transcendental.ts");
-let loaded: Functions | undefined;
-
-export function setFunctions(functions: Functions): void {
-  loaded = functions;
+export interface Pieces {
+  readonly transcendental: typeof import("./transcendental.ts");
 }
-export const hasFunctions = (): boolean => loaded !== undefined;
+export type Piece = keyof Pieces;
+const loaded: { -readonly [K in Piece]?: Pieces[K] } = {};
 
-function functions(): Functions {
-  if (loaded !== undefined) return loaded;
+export function setPiece<K extends Piece>(name: K, functions: Pieces[K]): void {
+  loaded[name] = functions;
+}
+export const hasPiece = (name: Piece): boolean => loaded[name] !== undefined;
+
+function piece<K extends Piece>(name: K): Pieces[K] {
+  const functions = loaded[name];
+  if (functions !== undefined) return functions;
   throw new ArgumentError(
-    "kernel: a page loads exp2, log2, sin and erf with the first kernel that is awaited; compute a value of such a " +
-      'function with await first, or import "gradloom/sync"',
+    `kernel: a page loads ${name} functions with the first kernel that is awaited; compute a value of such a function ` +
+      'with await first, or import "gradloom/sync"',
   );
 }
-export const exp2: Functions["exp2"] = (a, x) => functions().exp2(a, x);
-export const log2: Functions["log2"] = (a, x) => functions().log2(a, x);
-export const sin: Functions["sin"] = (a, x) => functions().sin(a, x);
-export const erf: Functions["erf"] = (a, x) => functions().erf(a, x);
-export const erfOfNumber: Functions["erfOfNumber"] = (x) => functions().erfOfNumber(x);
+
+type Transcendental = Pieces["transcendental"];
+export const exp2: Transcendental["exp2"] = (a, x) => piece("transcendental").exp2(a, x);
+export const log2: Transcendental["log2"] = (a, x) => piece("transcendental").log2(a, x);
+export const sin: Transcendental["sin"] = (a, x) => piece("transcendental").sin(a, x);
+export const erf: Transcendental["erf"] = (a, x) => piece("transcendental").erf(a, x);
+export const erfOfNumber: Transcendental["erfOfNumber"] = (x) => piece("transcendental").erfOfNumber(x);

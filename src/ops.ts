@@ -4,7 +4,8 @@
 // without a decomposition (RequiredOp). LazyBuffers, the schedule's LazyOps and the UOps all speak these
 // names.
 
-import { erf, erfOfNumber, exp2, log2, sin } from "#transcendental";
+import { erf, erfOfNumber, exp2, log2, sin } from "#functions";
+import type { Piece } from "./deferred.ts";
 import { bounds, type DType, dtypes, type Value, wrap } from "./dtype.ts";
 
 /**
@@ -64,8 +65,8 @@ interface OpRecord {
   /** `d` is the type of the sources (of the last one for WHERE) */
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
   readonly decompose?: <T>(a: Algebra<T>, ...xs: T[]) => T;
-  /** a page loads the decomposition with the first kernel that has the op (deferred.ts) */
-  readonly isDeferred?: true;
+  /** a page loads this piece, with the decomposition, before the first kernel of the op (deferred.ts) */
+  readonly piece?: Piece;
   /** the gradients of the sources, given that of the result; undefined where none flows */
   readonly gradient: Gradient;
 }
@@ -125,7 +126,7 @@ const RECORDS = {
     padSafe: false,
     evaluate: float((x) => 2 ** x),
     decompose: exp2,
-    isDeferred: true,
+    piece: "transcendental",
     gradient: (a, g, out) => [a.alu("MUL", g, a.alu("MUL", out, a.constant(a.dtypeOf(g), Math.LN2)))],
   },
   LOG2: {
@@ -136,7 +137,7 @@ const RECORDS = {
     padSafe: false,
     evaluate: float(Math.log2),
     decompose: log2,
-    isDeferred: true,
+    piece: "transcendental",
     gradient: (a, g, _, x) => [a.alu("DIV", g, a.alu("MUL", x, a.constant(a.dtypeOf(g), Math.LN2)))],
   },
   SIN: {
@@ -146,7 +147,7 @@ const RECORDS = {
     library: "sin",
     evaluate: float(Math.sin),
     decompose: sin,
-    isDeferred: true,
+    piece: "transcendental",
     // the derivative is the cosine: the sine of what is left to a right angle
     gradient: (a, g, _, x) => [
       a.alu("MUL", g, a.alu("SIN", a.alu("SUB", a.constant(a.dtypeOf(g), Math.PI / 2), x))),
@@ -159,7 +160,7 @@ const RECORDS = {
     library: "erf",
     evaluate: float(erfOfNumber),
     decompose: erf,
-    isDeferred: true,
+    piece: "transcendental",
     gradient: (a, g, _, x) => {
       const constant = (c: number) => a.constant(a.dtypeOf(g), c);
       const power = a.alu("MUL", a.alu("MUL", x, x), constant(-Math.LOG2E));

@@ -7,7 +7,7 @@ import { setDiagnostics } from "../../codegen/diagnostics/browser.ts";
 import type { Kernel } from "../../codegen/kernel.ts";
 import { hasNarrow, setNarrow } from "../../codegen/narrow/browser.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
-import { hasFunctions, setFunctions } from "../../deferred.ts";
+import { hasPiece, type Piece, type Pieces, setPiece } from "../../deferred.ts";
 import { type Step, settle, toposort } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../../ops.ts";
@@ -26,11 +26,15 @@ export function* loadFor(ast: readonly LazyOp[]): Step<void> {
     const code = import("../../codegen/narrow/node.ts");
     setNarrow(yield* settle(loading(code, notYet(`the arithmetic of ${narrow.dtype.name}`, SYNC))));
   }
-  const fn = ops.find(({ op }) => isAluOp(op) && opRecord(op).isDeferred);
-  if (fn !== undefined && !hasFunctions()) {
-    setFunctions(yield* settle(loading(import("../../transcendental.ts"), notYet(fn.op, SYNC))));
+  for (const { op } of ops) {
+    const piece = isAluOp(op) ? opRecord(op).piece : undefined;
+    if (piece === undefined || hasPiece(piece)) continue;
+    setPiece(piece, yield* settle(loading(LOADERS[piece](), notYet(op, SYNC))));
   }
 }
+const LOADERS: { readonly [K in Piece]: () => Promise<Pieces[K]> } = {
+  transcendental: () => import("../../transcendental.ts"),
+};
 const notYet = (what: string, instead = "await a value first"): string =>
   `a page loads ${what} with the first kernel that is awaited; ${instead}`;
 

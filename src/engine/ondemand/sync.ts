@@ -2,10 +2,10 @@
 
 import { setNarrow } from "../../codegen/narrow/browser.ts";
 import * as narrow from "../../codegen/narrow/node.ts";
-import { setFunctions } from "../../deferred.ts";
-import * as functions from "../../transcendental.ts";
+import { setPiece } from "../../deferred.ts";
+import * as transcendental from "../../transcendental.ts";
 
 export function loadNow(): void {
   setNarrow(narrow);
-  setFunctions(functions);
+  setPiece("transcendental", transcendental);
 }
