@@ -38,8 +38,14 @@ const MAX_KERNELS = 4096;
 /** Kernels compiled ahead must not push each other out of the cache. */
 const MAX_AHEAD = MAX_KERNELS / 2;
 
+/** The runner that an AST had last, and for what: a schedule that is known has the same ASTs again. */
+let recent = new WeakMap<readonly LazyOp[], { readonly use: string; readonly runner: CompiledRunner }>();
+
 /** Forgets all compiled kernels, so that the next run compiles again (for measuring). */
-export const clearKernelCache = (): void => compiled.clear();
+export function clearKernelCache(): void {
+  compiled.clear();
+  recent = new WeakMap();
+}
 
 /** What executes this item; undefined for EMPTY, which only wants memory. */
 export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
@@ -74,12 +80,30 @@ function canTransfer(to: string, from: string): boolean {
   return dest.allocator.canTransfer && Device.isOpen(from) && Device.get(from).space === dest.space;
 }
 
-/** What a kernel depends on besides its device. */
-const keyOf = (name: string, ast: readonly LazyOp[], inPlace: boolean): string =>
-  `${name}|${env.NOOPT}|${env.BEAM}|${env.ALLOW_TF32}|${inPlace ? "in place|" : ""}${astKey(ast)}`;
+/** What a kernel depends on besides its AST. */
+const useOf = (name: string, inPlace: boolean): string =>
+  `${name}|${env.NOOPT}|${env.BEAM}|${env.ALLOW_TF32}|${inPlace ? "in place|" : ""}`;
+
+/** The runner of an AST that was looked up before for the same use. */
+function recentRunner(ast: readonly LazyOp[], use: string): CompiledRunner | undefined {
+  const last = recent.get(ast);
+  return last?.use === use ? last.runner : undefined;
+}
 
 export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
-  const key = keyOf(name, ast, inPlace);
+  const use = useOf(name, inPlace);
+  const last = recentRunner(ast, use);
+  if (last !== undefined) return last;
+  const runner = yield* lookedUp(use + astKey(ast), name, ast, inPlace);
+  recent.set(ast, { use, runner });
+  return runner;
+}
+function* lookedUp(
+  key: string,
+  name: string,
+  ast: readonly LazyOp[],
+  inPlace: boolean,
+): Step<CompiledRunner> {
   const known = compiled.get(key);
   if (known !== undefined) return known;
   const device = yield* Device.opened(name);
@@ -107,7 +131,9 @@ export function* compileAhead(device: Compiled, items: readonly ScheduleItem[]):
   for (const si of items) {
     if (si.ast[0]?.op !== "STORE" || si.outputs.some((b) => b.size === 0)) continue;
     const inPlace = writesWhatItReads(si);
-    const key = keyOf(device.name, si.ast, inPlace);
+    const use = useOf(device.name, inPlace);
+    if (recentRunner(si.ast, use) !== undefined) continue;
+    const key = use + astKey(si.ast);
     if (compiled.has(key) || started.has(key) || started.size >= MAX_AHEAD) continue;
     try {
       started.set(key, compile(key, optimized(si.ast, rendererOf(device), inPlace), device));

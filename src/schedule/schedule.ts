@@ -11,9 +11,10 @@ import { type AluOp, isAluOp, isReduceOp, opRecord } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
-import { type Fusion, fuse } from "./fuse.ts";
+import { fuse } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
+import { keepSchedule, knownSchedule, type Structure, structureOf } from "./reuse.ts";
 import { buffersOf } from "./split.ts";
 import { splitReduction } from "./splitreduce.ts";
 
@@ -58,9 +59,31 @@ export function createSchedule(
 ): ScheduleItem[] {
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
-    const fusion = fuse(wanted, maxBuffers);
+    const structure = maxBuffers === buffersOf ? structureOf(wanted, since) : undefined;
+    if (structure === undefined) return newSchedule(wanted, since, maxBuffers).items;
     // an assign destroys the old value: pending nodes that read it are computed first
-    const late = lateReaders(fusion);
+    const late = isReadElsewhere(structure) ? lateReaders(structure.nodes) : [];
+    if (late.length > 0) {
+      wanted = [...late, ...wanted];
+      continue;
+    }
+    const known = knownSchedule(structure);
+    if (known !== undefined) return known;
+    const { items, isWhole } = newSchedule(wanted, since, maxBuffers);
+    if (isWhole) keepSchedule(structure, items);
+    return items;
+  }
+}
+
+/** `isWhole`: nothing had to be computed besides what was asked for. */
+function newSchedule(
+  asked: readonly LazyBuffer[],
+  since: number,
+  maxBuffers: (device: string) => number,
+): { items: ScheduleItem[]; isWhole: boolean } {
+  for (let wanted = asked; ; ) {
+    const fusion = fuse(wanted, maxBuffers);
+    const late = lateReaders(fusion.all);
     if (late.length > 0) {
       wanted = [...late, ...wanted];
       continue;
@@ -73,12 +96,15 @@ export function createSchedule(
     const roots = wanted.map((b) => drafts.get(b)).filter((d) => d !== undefined);
     const { sorted, before, torn } = order(roots, drafts);
     if (torn.length === 0) {
-      if (!env.FUSE) return sorted.flatMap((d) => launchesOf(d.item) ?? d.item);
-      return groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers }).flatMap(
+      const isWhole = wanted === asked;
+      if (!env.FUSE) return { items: sorted.flatMap((d) => launchesOf(d.item) ?? d.item), isWhole };
+      const groups = groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers });
+      const items = groups.flatMap(
         (g) =>
           launchesOf((g[0] as Draft).item) ??
           splitReduction((g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes)).item),
       );
+      return { items, isWhole };
     }
     // one kernel needs a value from before an assign and one from after it: store the old part separately
     const all = new Set(fusion.all);
@@ -111,13 +137,40 @@ export function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
   return [...found];
 }
 
-function lateReaders(fusion: Fusion): LazyBuffer[] {
-  const assigns = fusion.all.filter((b) => b.op === "ASSIGN");
+/** How many nodes outside of a graph are visited to see that nobody will ask for them. */
+const MAX_ELSEWHERE = 1000;
+
+/**
+ * Whether the graph assigns, and a node outside of it, which somebody may still ask for, reads one of its
+ * values: it may have to be computed first. A quick answer, on the safe side: most nodes have no reader
+ * outside, and what was computed on the way to something else, and all that reads it, is garbage.
+ */
+function isReadElsewhere({ assigns, nodes, users, places }: Structure): boolean {
+  if (assigns.length === 0) return false;
+  const targets = new Set(assigns.map((b) => b.assigned));
+  const seen = new Set<LazyBuffer>();
+  const todo: LazyBuffer[] = [];
+  nodes.forEach((b, i) => {
+    if (b.srcs === undefined && !targets.has(b)) return;
+    if (b.readersKept > (users[i] as number)) todo.push(...b.pendingReaders());
+  });
+  for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
+    if (places.has(b) || seen.has(b) || b.stale !== undefined) continue;
+    if (!b.consumed || seen.size > MAX_ELSEWHERE) return true;
+    seen.add(b);
+    todo.push(...b.pendingReaders());
+  }
+  return false;
+}
+
+/** The pending nodes outside of a graph that must be computed before the assigns in it. */
+function lateReaders(graph: readonly LazyBuffer[]): LazyBuffer[] {
+  const assigns = graph.filter((b) => b.op === "ASSIGN" && b.srcs !== undefined);
   if (assigns.length === 0) return [];
   return endsOn(
     assigns.map((b) => b.assigned),
     assigns,
-    new Set(fusion.all),
+    new Set(graph),
   );
 }
 

@@ -1,0 +1,232 @@
+// Schedules of graphs of equal structure are made once. In: the nodes to compute. Out: the graph as a flat
+// list (`structureOf`), and for a list that is known the items of its schedule, bound to the buffers of this
+// graph. Exact: the list holds all that a schedule depends on (ops, arguments, constants, shapes, views,
+// types, devices, which buffers are the same memory, the age of nodes, the settings), and lists are compared
+// element by element.
+
+import { env } from "../env.ts";
+import { getOrMake } from "../helpers.ts";
+import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { Buffer } from "../runtime/buffer.ts";
+import type { Compiled } from "../runtime/device.ts";
+import { Device } from "../runtime/registry.ts";
+import type { ShapeTracker } from "../shape/shapetracker.ts";
+import type { ScheduleItem } from "./schedule.ts";
+
+/** A graph as a list, and its nodes in the order of the list. */
+export interface Structure {
+  readonly list: readonly unknown[];
+  readonly hash: number;
+  /** sources before users, realised ones included */
+  readonly nodes: readonly LazyBuffer[];
+  /** for each node, how many nodes of the graph read it */
+  readonly users: readonly number[];
+  readonly assigns: readonly LazyBuffer[];
+  readonly places: ReadonlyMap<LazyBuffer, number>;
+}
+
+/** What of an item stays the same; buffers and nodes are given by position. */
+interface ItemTemplate {
+  readonly item: ScheduleItem;
+  readonly outputs: readonly number[];
+  readonly inputs: readonly number[];
+  readonly lazies: readonly number[];
+  readonly reads: readonly number[];
+}
+interface Template {
+  readonly list: readonly unknown[];
+  readonly items: readonly ItemTemplate[];
+  /** buffers between the halves of split reductions: new ones for each run; at positions -1, -2, … */
+  readonly own: readonly Buffer[];
+}
+
+/** What all templates together may have: elements of lists, which also bounds their kernels. */
+const MAX_ELEMENTS = 1 << 21;
+const templates = new Map<number, Template>();
+let elements = 0;
+let limit = MAX_ELEMENTS;
+
+/** Forgets all schedules (for measuring); `most`: how many elements are kept from now on. */
+export function clearSchedules(most: number = MAX_ELEMENTS): void {
+  templates.clear();
+  elements = 0;
+  limit = most;
+}
+
+const deviceIds = new WeakMap<Compiled, number>();
+let devices = 0;
+/** A number for the opened device: another one may be opened under the same name. */
+const idOf = (name: string): number =>
+  Device.isOpen(name) ? getOrMake(deviceIds, Device.get(name), () => ++devices) : 0;
+
+/** undefined: something in the graph must be looked at every time. */
+export function structureOf(wanted: readonly LazyBuffer[], since: number): Structure | undefined {
+  const walk = new Walk(since);
+  for (const root of wanted) if (!walk.visit(root)) return undefined;
+  return walk.finish(wanted);
+}
+
+class Walk {
+  readonly #since: number;
+  readonly #list: unknown[] = [env.FUSE];
+  readonly #nodes: LazyBuffer[] = [];
+  readonly #users: number[] = [];
+  readonly #assigns: LazyBuffer[] = [];
+  readonly #places = new Map<LazyBuffer, number>();
+  readonly #buffers = new Map<Buffer, number>();
+  readonly #devices = new Set<string>();
+
+  constructor(since: number) {
+    this.#since = since;
+  }
+
+  /** Adds a node after its sources; false where the structure does not say everything. */
+  visit(root: LazyBuffer): boolean {
+    const path: LazyBuffer[] = [root];
+    const done: number[] = [0];
+    const places = this.#places;
+    while (path.length > 0) {
+      const b = path[path.length - 1] as LazyBuffer;
+      const srcs = b.srcs;
+      const at = done[done.length - 1] as number;
+      const next = srcs?.[at];
+      if (next !== undefined && !places.has(b)) {
+        done[done.length - 1] = at + 1;
+        const base = next._base ?? next;
+        if (!places.has(base)) {
+          path.push(base);
+          done.push(0);
+        }
+        continue;
+      }
+      path.pop();
+      done.pop();
+      if (places.has(b)) continue;
+      if (b.stale !== undefined || b.op === "CUSTOM" || b.op === "SCAN") return false;
+      this.#add(b);
+    }
+    return true;
+  }
+
+  #add(b: LazyBuffer): void {
+    const list = this.#list;
+    this.#places.set(b, this.#nodes.length);
+    this.#nodes.push(b);
+    this.#users.push(0);
+    this.#devices.add(b.device);
+    list.push(b.op, b.dtype, b.device, (b.forcedRealize ? 1 : 0) + (b.id < this.#since ? 2 : 0));
+    this.#addView(b.st);
+    if (b.srcs === undefined || b.op === "EMPTY") this.#addBuffer(b.buffer);
+    if (b.srcs === undefined) return;
+    if (b.op === "ASSIGN") this.#assigns.push(b);
+    if (b.op === "CONST") list.push(b.arg);
+    else if (b.isReduce) for (const axis of b.arg as readonly number[]) list.push(axis);
+    const { srcs } = b;
+    list.push(srcs.length);
+    for (let i = 0; i < srcs.length; i++) {
+      const s = srcs[i] as LazyBuffer;
+      const base = s._base ?? s;
+      const place = this.#places.get(base) as number;
+      list.push(place);
+      if (s !== base) this.#addView(s.st);
+      let again = false;
+      for (let k = 0; k < i; k++) again ||= srcs[k]?.base === base;
+      if (!again) (this.#users[place] as number)++;
+    }
+  }
+
+  /** Which memory: the same buffer, or another part of the same memory. */
+  #addBuffer(buffer: Buffer): void {
+    const place = (b: Buffer): number => getOrMake(this.#buffers, b, () => this.#buffers.size + 1);
+    this.#list.push(place(buffer), buffer.base === undefined ? 0 : place(buffer.base), buffer.size);
+  }
+
+  /** Symbolic sizes are interned, with the values that are bound: equal ones are the same object. */
+  #addView({ views }: ShapeTracker): void {
+    const list = this.#list;
+    list.push(views.length);
+    for (const v of views) {
+      list.push(v.contiguous ? -1 : -2, v.shape.length);
+      for (const d of v.shape) list.push(d);
+      if (v.contiguous) continue;
+      for (const s of v.strides) list.push(s);
+      list.push(v.offset, v.mask === undefined);
+      if (v.mask !== undefined) for (const [lo, hi] of v.mask) list.push(lo, hi);
+    }
+  }
+
+  finish(wanted: readonly LazyBuffer[]): Structure {
+    const list = this.#list;
+    for (const b of wanted) list.push(this.#places.get(b));
+    for (const name of this.#devices) list.push(idOf(name));
+    let hash = list.length;
+    for (const x of list) if (typeof x === "number") hash = Math.imul(hash ^ x, 0x9e3779b1) ^ (hash >>> 15);
+    return {
+      list,
+      hash,
+      nodes: this.#nodes,
+      users: this.#users,
+      assigns: this.#assigns,
+      places: this.#places,
+    };
+  }
+}
+
+function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
+  return true;
+}
+
+/** The schedule of a graph of this structure, bound to the buffers of this one; undefined: there is none. */
+export function knownSchedule({ list, hash, nodes }: Structure): ScheduleItem[] | undefined {
+  const found = templates.get(hash);
+  if (found === undefined || !isSame(found.list, list)) return undefined;
+  // the one used last goes last
+  templates.delete(hash);
+  templates.set(hash, found);
+  const own = found.own.map((b) => new Buffer(b.device, b.size, b.dtype));
+  const node = (i: number): LazyBuffer => nodes[i] as LazyBuffer;
+  const buffer = (i: number): Buffer => (i < 0 ? (own[-1 - i] as Buffer) : node(i).buffer);
+  return found.items.map(({ item, outputs, inputs, lazies, reads }) => ({
+    ast: item.ast,
+    outputs: outputs.map(buffer),
+    inputs: inputs.map(buffer),
+    varVals: item.varVals,
+    lazies: lazies.map(node),
+    reads: reads.map(node),
+  }));
+}
+
+/** Keeps the schedule of this structure; the one that was not used for longest goes. */
+export function keepSchedule({ list, hash, places }: Structure, items: readonly ScheduleItem[]): void {
+  if (list.length > limit / 2) return;
+  const where = new Map<Buffer, number>();
+  const own: Buffer[] = [];
+  const place = (lb: LazyBuffer): number => places.get(lb) as number;
+  for (const { lazies, reads = [] } of items) {
+    for (const lb of lazies) where.set(lb.buffer, place(lb));
+    for (const lb of reads) where.set(lb.buffer, place(lb));
+  }
+  const buffer = (b: Buffer): number => getOrMake(where, b, () => -own.push(b));
+  const made = items.map(
+    (item): ItemTemplate => ({
+      item: { ...item, outputs: [], inputs: [], lazies: [], reads: [] },
+      outputs: item.outputs.map(buffer),
+      inputs: item.inputs.map(buffer),
+      lazies: item.lazies.map(place),
+      reads: (item.reads ?? []).map(place),
+    }),
+  );
+  const before = templates.get(hash);
+  if (before !== undefined) elements -= before.list.length;
+  templates.delete(hash);
+  const described = own.map((b) => new Buffer(b.device, b.size, b.dtype));
+  templates.set(hash, { list, items: made, own: described });
+  elements += list.length;
+  for (const [old, template] of templates) {
+    if (elements <= limit) break;
+    templates.delete(old);
+    elements -= template.list.length;
+  }
+}
