@@ -10,6 +10,7 @@ const LEAVES = [
   "errors.ts",
   "dtype.ts",
   "helpers.ts",
+  "names.ts",
   "ops.ts",
   "pace.ts",
   "transcendental.ts",

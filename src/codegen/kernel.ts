@@ -175,13 +175,18 @@ function finish(ast: readonly LazyOp[], prepared: KernelGraph, context: PassCont
 }
 
 const used = new Map<string, number>();
+const LONGEST_NAME = 200;
 
 /** r_4_2: a reduction with an output axis of 4 over 2 elements. */
 function kernelName(ast: readonly LazyOp[], { order, axes }: KernelGraph): string {
   const kind = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op)) ? "r" : "E";
   const all: readonly Axis[] = [...order, ...axes.filter((a) => a.kind === "reduce"), ...axes.filter(isLane)];
   const sizes = all.length === 0 ? ["1"] : all.map((a) => String(a.size));
-  return [kind, ...sizes].join("_").replaceAll(/[^A-Za-z0-9_]/g, "");
+  // kernels of different sizes may get one name: the number that follows tells them apart
+  return [kind, ...sizes]
+    .join("_")
+    .replaceAll(/[^A-Za-z0-9_]/g, "")
+    .slice(0, LONGEST_NAME);
 }
 /** The second kernel of a name is r_4_2n1. */
 export function uniqueName(name: string): string {

@@ -6,7 +6,7 @@
 import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { env } from "../env.ts";
 import { DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
-import { inspect } from "../helpers.ts";
+import { inspect, type MaybePromise } from "../helpers.ts";
 import {
   type AluOp,
   isLoadOp,
@@ -25,7 +25,7 @@ import type { Interval, Shape } from "../shape/view.ts";
 import { rebits } from "./rebits.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
-export type CustomFn = (buffers: readonly Buffer[]) => void;
+export type CustomFn = (buffers: readonly Buffer[]) => MaybePromise<void>;
 /** What computes several nodes together: each of them is a result. */
 export interface Together {
   readonly results: readonly LazyBuffer[];

@@ -5,6 +5,7 @@
 import { type Source, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
+import { identifier, kernelIdentifier, ownIdentifier } from "../names.ts";
 import type { NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
@@ -279,14 +280,15 @@ class KernelText extends KernelWriter {
 const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = {
   DEFINE_GLOBAL: (k, u) => {
     k.buffers.push(u);
-    k.set(u, u.name);
+    k.set(u, k.parameter(ownIdentifier(u.name)));
   },
   DEFINE_VAR: (k, u) => {
     k.variables.push(u);
-    k.set(u, u.variable.name);
+    k.set(u, k.parameter(identifier(u.variable.name)));
   },
   DEFINE_LOCAL: (k, u) => {
-    const { name, elements } = u;
+    const { elements } = u;
+    const name = k.parameter(ownIdentifier(u.name));
     const { smemAlign, smemPrefix, typeName } = k.language;
     const { base } = u.dtype;
     if (k.dynamicShared > 0)
@@ -300,7 +302,8 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
     k.set(u, k.declare(u, "acc", k.constant(u.dtype, u.initial)));
   },
   SPECIAL: (k, u) => {
-    const { dimension, name, size } = u;
+    const { dimension, size } = u;
+    const name = ownIdentifier(u.name);
     k.set(u, name);
     if (name.startsWith("l")) k.threads *= size;
     const code = k.language.codeForWorkitem?.[name.startsWith("g") ? "g" : "l"];
@@ -403,9 +406,9 @@ function parameters(k: KernelText): string {
     .toSorted((a, b) => a.position - b.position)
     .map((u) => {
       const constant = u.isWritten ? "" : "const ";
-      return `${constant}${bufferPrefix}${typeName(u.dtype.base)}* ${u.name}`;
+      return `${constant}${bufferPrefix}${typeName(u.dtype.base)}* ${k.text(u)}`;
     });
-  const variables = k.variables.map((u) => `${argIntPrefix} ${u.variable.name}`);
+  const variables = k.variables.map((u) => `${argIntPrefix} ${k.text(u)}`);
   const part = k.part ? ["const int begin", "const int end"] : [];
   return [...buffers, ...variables, ...part, ...extraArgs].join(", ");
 }
@@ -427,7 +430,7 @@ export function renderCStyle(
   const body = k.lines.join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
   const bounds = k.threads > 1 ? language.launchBounds(k) : "";
-  const head = `${language.kernelPrefix}void ${bounds}${name}(${parameters(k)}) {`;
+  const head = `${language.kernelPrefix}void ${bounds}${kernelIdentifier(name)}(${parameters(k)}) {`;
   return sourceOf(`${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`, {
     buffers: k.buffers.length,
     vals: k.variables.length,

@@ -9,6 +9,7 @@ import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
 import { COMMON_CORE, type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
+import { identifier, kernelIdentifier, ownIdentifier } from "../names.ts";
 import type { AluOp, NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { Alu, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
@@ -204,15 +205,16 @@ const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   DEFINE_GLOBAL: (k, u) => {
     k.buffers.push(u);
-    k.set(u, u.name);
+    k.set(u, k.parameter(ownIdentifier(u.name)));
   },
   DEFINE_VAR: (k, u) => {
     k.variables.push(u);
-    k.set(u, `vars.${u.variable.name}`);
+    k.set(u, `vars.${k.parameter(identifier(u.variable.name))}`);
   },
   DEFINE_LOCAL: (k, u) => {
-    k.locals.push(`var<workgroup> ${u.name}: array<${typeName(u.dtype.base)}, ${u.elements}>;`);
-    k.set(u, u.name);
+    const name = k.parameter(ownIdentifier(u.name));
+    k.locals.push(`var<workgroup> ${name}: array<${typeName(u.dtype.base)}, ${u.elements}>;`);
+    k.set(u, name);
   },
   DEFINE_ACC: (k, u) => {
     const name = k.fresh("acc");
@@ -220,7 +222,8 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
     k.set(u, name);
   },
   SPECIAL: (k, u) => {
-    const { dimension, name, size } = u;
+    const { dimension, size } = u;
+    const name = ownIdentifier(u.name);
     const isGroup = name.startsWith("g");
     if (!isGroup) k.local[dimension] = size;
     k.line(`let ${name} = i32(${isGroup ? "gid" : "lid"}.${"xyz"[dimension]}); /* ${size} */`);
@@ -303,14 +306,14 @@ function bindings(k: WGSLText): string[] {
   const buffers = k.buffers
     .toSorted((a, b) => a.position - b.position)
     .map((u) => {
-      const { position, name } = u;
+      const { position } = u;
       const word = u.isWritten ? "atomic<u32>" : "u32";
       const type = isPacked(u) ? word : typeName(u.dtype.base);
       const access = u.isWritten ? "read_write" : "read";
-      return `@group(0) @binding(${position}) var<storage, ${access}> ${name}: array<${type}>;`;
+      return `@group(0) @binding(${position}) var<storage, ${access}> ${k.text(u)}: array<${type}>;`;
     });
   if (k.variables.length === 0) return buffers;
-  const members = k.variables.map((u) => `${u.variable.name}: i32`).join(", ");
+  const members = k.variables.map((u) => `${k.text(u).slice("vars.".length)}: i32`).join(", ");
   const position = Math.max(-1, ...k.buffers.map((u) => u.position)) + 1;
   return [
     ...buffers,
@@ -335,7 +338,7 @@ function renderWGSL(name: string, uops: UOpGraph | readonly UOp[]): Source<strin
     ...bindings(k),
     ...k.locals,
     ...helperTexts(k.helpers),
-    `@compute @workgroup_size(${k.local.join(", ")}) fn ${name}(${args}) {`,
+    `@compute @workgroup_size(${k.local.join(", ")}) fn ${kernelIdentifier(name)}(${args}) {`,
     ...k.lines,
     "}",
   ];

@@ -32,6 +32,7 @@ export abstract class KernelWriter {
   readonly lines: string[] = [];
   readonly helpers = new Set<string>();
   readonly #texts = new Map<UOp, string>();
+  readonly #parameters = new Set<string>();
   readonly #counts = new Map<Prefix, number>();
   readonly #inlined: ReadonlySet<UOp>;
   #depth = 1;
@@ -56,6 +57,13 @@ export abstract class KernelWriter {
     const n = this.#counts.get(prefix) ?? 0;
     this.#counts.set(prefix, n + 1);
     return `${prefix}${n}`;
+  }
+  /** A name for a parameter of the kernel, which no other one has. */
+  parameter(identifier: string): string {
+    let name = identifier;
+    for (let n = 1; this.#parameters.has(name); n++) name = `${identifier}_${n}`;
+    this.#parameters.add(name);
+    return name;
   }
   set(u: UOp, text: string): void {
     this.#texts.set(u, text);

@@ -4,7 +4,8 @@
 
 import { env } from "../env.ts";
 import { InternalError, ShapeError, SymbolicError } from "../errors.ts";
-import { runSync, type Step, settle, timestamp } from "../helpers.ts";
+import { isPromise, type MaybePromise, runSync, type Step, settle, timestamp } from "../helpers.ts";
+import { printable } from "../names.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";
 import type { Compiled, Program } from "./device.ts";
@@ -155,18 +156,19 @@ export class BufferRead extends BufferCopy {
 
 /** A user's function on buffers, as a node of the graph. */
 export class CustomOp extends Runner {
-  readonly fn: (buffers: readonly Buffer[]) => void;
-  constructor(fn: (buffers: readonly Buffer[]) => void) {
+  readonly fn: (buffers: readonly Buffer[]) => MaybePromise<void>;
+  constructor(fn: (buffers: readonly Buffer[]) => MaybePromise<void>) {
     super();
     this.fn = fn;
   }
   get name(): string {
-    return this.fn.name || "custom";
+    return printable(this.fn.name) || "custom";
   }
-  // biome-ignore lint/correctness/useYield: a Step that never has to wait
   *run(buffers: readonly Buffer[], _: VarVals, wait: boolean): Step<void> {
     const start = timestamp();
-    this.fn(buffers);
+    const result: unknown = this.fn(buffers);
+    // an async function: what follows needs its results, and hears of its failure
+    if (isPromise(result)) yield Object.assign(result, { why: `the custom op ${this.name} is async` });
     const seconds = wait ? (timestamp() - start) / 1000 : undefined;
     const device = buffers[0]?.device ?? "?";
     updateStats({ kind: "kernel", device, name: this.name, args: buffers.length, ops: 0, bytes: 0, seconds });

@@ -3,6 +3,7 @@
 // coefficients). `expression.ts` has the nodes, `arithmetic.ts` simplifies while it builds them, `intern.ts`
 // has the table that makes structural equality `===`.
 import { SymbolicError } from "../errors.ts";
+import { isPrintable, printable } from "../names.ts";
 import { add, and, idiv, lt, mod, mul, sub } from "./arithmetic.ts";
 import {
   All,
@@ -32,6 +33,11 @@ export function Variable(name: string, min: number, max: Sint): Variable {
   if (!Number.isSafeInteger(min) || !Number.isSafeInteger(top) || min > top || name === "") {
     throw new SymbolicError(
       `Variable: ${JSON.stringify(name)} from ${min} to ${max} is not a range; give a name and safe integers min <= max`,
+    );
+  }
+  if (!isPrintable(name)) {
+    throw new SymbolicError(
+      `Variable: ${printable(JSON.stringify(name))} is not a name; use at most 200 characters, none of which moves a cursor`,
     );
   }
   return intern(new Var(name, min, top, typeof max === "number" ? undefined : max));

@@ -2,7 +2,7 @@
 // middle of async ones, reads that fail among others, functions that throw. The program goes on after each.
 
 import { execFileSync } from "node:child_process";
-import { Device, DeviceError, runSchedule, Tensor } from "gradloom";
+import { type Buffer, Device, DeviceError, runSchedule, Tensor, TinyJit } from "gradloom";
 import { afterEach, describe, expect, test } from "vitest";
 import { itemsOf } from "../schedule/count.ts";
 
@@ -27,7 +27,7 @@ describe("a setting that names no device", () => {
     });
   test("DEV=NOPE: the error comes with the first tensor that is computed, and can be caught", () => {
     const code = `
-      import { Device, Tensor } from ${JSON.stringify(src)};
+      import { type Buffer, Device, Tensor } from ${JSON.stringify(src)};
       try { await new Tensor([1, 2]).add(1).data(); } catch (e) { console.log(e.name + ": " + e.message); }
       Device.DEFAULT = "js";
       console.log((await new Tensor([1, 2]).add(1).tolist()).join());`;
@@ -131,5 +131,74 @@ describe("a function of the user that throws", () => {
     expect(() => user.dataSync()).toThrow(RangeError);
     broken = false;
     expect(await user.tolist()).toEqual([8, 9]);
+  });
+});
+
+describe("a custom op that is async", () => {
+  const later = <T>(value: T): Promise<T> => new Promise((resolve) => setTimeout(resolve, 5, value));
+
+  test("is waited for", async () => {
+    const op = Tensor.customOp(
+      async ([out]) => void (await out?.copyin(await later(new Uint8Array([3, 4])))),
+      [2],
+      [],
+      { dtype: "uint8" },
+    );
+    expect(await op.add(1).tolist()).toEqual([4, 5]);
+  });
+
+  test("rejects where it throws, at once or later; the next try calls it again", async () => {
+    for (const fail of [
+      async () => Promise.reject(new RangeError("no data")),
+      async () => {
+        await later(0);
+        throw new RangeError("no data");
+      },
+    ]) {
+      let calls = 0;
+      const counted = () => {
+        calls++;
+        return fail();
+      };
+      const op = Tensor.customOp(counted, [2], [], { dtype: "uint8" }).add(1);
+      await expect(op.tolist()).rejects.toThrow(new RangeError("no data"));
+      await expect(op.tolist()).rejects.toThrow(new RangeError("no data"));
+      expect(calls).toBe(2);
+    }
+  });
+
+  test("is refused by sync calls, which say why", () => {
+    const fetchIt = async (): Promise<void> => {};
+    expect(() => Tensor.customOp(fetchIt, [2], [], { dtype: "uint8" }).tolistSync()).toThrow(
+      /the custom op fetchIt is async, or use the async form/,
+    );
+  });
+
+  test("in a captured step, too", async () => {
+    let fails = false;
+    const step = new TinyJit((x: Tensor) =>
+      Tensor.customOp(
+        async ([out, given]) => {
+          await later(0);
+          if (fails) throw new RangeError("no data");
+          await out?.copyin((given as Buffer).asBuffer().map((v) => v * 2));
+        },
+        [2],
+        [x],
+        { dtype: "uint8" },
+      ).realize(),
+    );
+    for (const [i, want] of [
+      [1, 2],
+      [2, 4],
+      [3, 6],
+      [4, 8],
+    ] as const) {
+      const x = await new Tensor([i, i], { dtype: "uint8" }).contiguous().realize();
+      expect(await (await step(x)).tolist()).toEqual([want, want]);
+    }
+    fails = true;
+    const x = await new Tensor([1, 1], { dtype: "uint8" }).contiguous().realize();
+    await expect(step(x)).rejects.toThrow("no data");
   });
 });
