@@ -1,13 +1,20 @@
 // What took long to make and will be asked for again by another process: bytes under a key, one file each, in
-// the folder that the setting CACHE names. A file is whole or not there. Losing it costs time and nothing
-// else, so a folder that cannot be written does not make a program fail: the process
-// says so once and keeps nothing.
+// the folder that the setting CACHE names. What is kept here is run as code: so the folder must belong to the
+// user alone, and each file carries a checksum. A file is whole or not there, also with many processes at
+// once. Losing it costs time and nothing else, so a folder that cannot be used does not make a program fail:
+// the process says so once and keeps nothing.
 
 import { env } from "../env.ts";
 import { builtin } from "./builtin.ts";
 
-/** More files than this and the older half goes. */
+/** More than this in a folder, and the oldest go until half is left. */
 const MAX_FILES = 8192;
+const MAX_BYTES = 512 * 2 ** 20;
+/** A folder is looked through at the first file that a process keeps there, and after each of this many. */
+const LOOK_EVERY = 256;
+/** A draft this old was left by a process that died; what was read this long ago counts as used now. */
+const HOUR_MS = 3_600_000;
+const SUM_BYTES = 32;
 
 /** undefined: nothing is kept. */
 function folderOf(kind: string): string | undefined {
@@ -22,38 +29,104 @@ function folderOf(kind: string): string | undefined {
 export const keyOf = (...parts: readonly string[]): string =>
   builtin.crypto.createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 40);
 
-/** Folders that were looked through for too many files, and those that cannot be used. */
-const counted = new Set<string>();
+/** The key counts: a file under another's name is damaged, too. */
+const checksum = (key: string, bytes: Uint8Array): Uint8Array =>
+  builtin.crypto.createHash("sha256").update(key).update("\0").update(bytes).digest();
+
+/** How many files this process has kept in each folder, and the folders that cannot be used. */
+const written = new Map<string, number>();
 const unusable = new Set<string>();
 
-/** What was kept under the key. */
+/** What was kept under the key; a file that is damaged is removed. */
 export function kept(kind: string, key: string): Uint8Array | undefined {
   const folder = folderOf(kind);
+  if (folder === undefined || unusable.has(folder)) return undefined;
+  const { fs, path } = builtin;
+  const file = path.join(folder, key);
+  let whole: Uint8Array;
+  let age: number;
   try {
-    return folder === undefined ? undefined : builtin.fs.readFileSync(builtin.path.join(folder, key));
+    if (!isOwn(folder)) return undefined;
+    whole = fs.readFileSync(file);
+    age = Date.now() - fs.statSync(file).mtimeMs;
   } catch {
     return undefined;
   }
+  const bytes = whole.subarray(SUM_BYTES);
+  if (!sameBytes(whole.subarray(0, SUM_BYTES), checksum(key, bytes))) {
+    fs.rmSync(file, { force: true });
+    return undefined;
+  }
+  if (age > HOUR_MS) touch(file);
+  return bytes;
+}
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.byteLength === b.byteLength && a.every((x, i) => x === b[i]);
+function touch(file: string): void {
+  try {
+    const now = new Date();
+    builtin.fs.utimesSync(file, now, now);
+  } catch {} // another process has removed it
 }
 
 export function keep(kind: string, key: string, bytes: Uint8Array): void {
   const folder = folderOf(kind);
   if (folder === undefined || unusable.has(folder)) return;
-  const file = builtin.path.join(folder, key);
   try {
     makeFolder(builtin.path.resolve(folder));
-    if (!counted.has(folder)) prune(folder);
-    counted.add(folder);
-    const draft = `${file}.${process.pid}`;
-    builtin.fs.writeFileSync(draft, bytes);
-    builtin.fs.renameSync(draft, file);
+    if (!isOwn(folder)) return;
+    const count = written.get(folder) ?? 0;
+    written.set(folder, count + 1);
+    if (count % LOOK_EVERY === 0) prune(folder);
+    write(builtin.path.join(folder, key), checksum(key, bytes), bytes);
   } catch (e) {
-    unusable.add(folder);
-    console.warn(
-      `gradloom: ${folder} cannot keep what was compiled (${(e as Error).message}), so every process compiles anew; ` +
+    refuse(
+      folder,
+      `cannot keep what was compiled (${(e as Error).message}), so every process compiles anew; ` +
         "set CACHE to a folder that can be written, or to 0",
     );
   }
+}
+
+/** The draft has a name that no other process or thread has; it is on the disk before it is the file. */
+function write(file: string, ...parts: readonly Uint8Array[]): void {
+  const { fs } = builtin;
+  const draft = `${file}.${process.pid}.${builtin.crypto.randomUUID()}.part`;
+  try {
+    const handle = fs.openSync(draft, "wx", 0o600);
+    try {
+      for (const part of parts)
+        for (let done = 0; done < part.byteLength; ) done += fs.writeSync(handle, part, done);
+      fs.fsyncSync(handle);
+    } finally {
+      fs.closeSync(handle);
+    }
+    fs.renameSync(draft, file);
+  } catch (e) {
+    fs.rmSync(draft, { force: true });
+    throw e;
+  }
+}
+
+/** Where files have owners: the folder, and the one that holds all of them, are this user's alone. */
+function isOwn(folder: string): boolean {
+  const user = process.getuid?.();
+  if (user === undefined) return true;
+  for (const each of [folder, builtin.path.dirname(folder)]) {
+    const { uid, mode } = builtin.fs.statSync(each);
+    if (uid === user && (mode & 0o022) === 0) continue;
+    const why =
+      uid === user
+        ? `others may write to it (mode ${(mode & 0o777).toString(8)}); run: chmod go-w ${JSON.stringify(each)}`
+        : `it belongs to user ${uid}, not to user ${user}; set CACHE to a folder of your own, or to 0`;
+    refuse(folder, `is not used, since what lies there is run as code: ${each}: ${why}`);
+    return false;
+  }
+  return true;
+}
+function refuse(folder: string, why: string): void {
+  unusable.add(folder);
+  console.warn(`gradloom: ${folder} ${why}`);
 }
 
 /** Node's own recursive mkdir tries forever where a file system has folders but takes none, such as /proc. */
@@ -78,14 +151,25 @@ export function cached(kind: string, key: string, make: () => Uint8Array): Uint8
   return bytes;
 }
 
+/** The oldest go where there is too much, and drafts that nobody will finish. */
 function prune(folder: string): void {
-  const names = builtin.fs.readdirSync(folder);
-  if (names.length <= MAX_FILES) return;
-  const files = names.map((name) => ({
-    name,
-    at: builtin.fs.statSync(builtin.path.join(folder, name)).mtimeMs,
-  }));
-  for (const { name } of files.sort((a, b) => a.at - b.at).slice(0, names.length >> 1)) {
-    builtin.fs.rmSync(builtin.path.join(folder, name), { force: true });
+  const { fs, path } = builtin;
+  const found = fs.readdirSync(folder).flatMap((name) => {
+    // another process may clean at the same time
+    const facts = fs.statSync(path.join(folder, name), { throwIfNoEntry: false });
+    return facts?.isFile() ? [{ name, at: facts.mtimeMs, size: facts.size }] : [];
+  });
+  const old = (f: { name: string; at: number }) => f.name.endsWith(".part") && f.at < Date.now() - HOUR_MS;
+  const files = found.filter((f) => !old(f)).sort((a, b) => a.at - b.at);
+  const doomed = found.filter(old);
+  let [count, bytes] = [files.length, files.reduce((sum, f) => sum + f.size, 0)];
+  if (count > MAX_FILES || bytes > MAX_BYTES) {
+    for (const file of files) {
+      if (count <= MAX_FILES / 2 && bytes <= MAX_BYTES / 2) break;
+      doomed.push(file);
+      count--;
+      bytes -= file.size;
+    }
   }
+  for (const { name } of doomed) fs.rmSync(path.join(folder, name), { force: true });
 }

@@ -2,13 +2,24 @@
 // where the folder cannot be used.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { withEnv } from "gradloom";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { cached, keyOf } from "../../src/host/diskcache.ts";
+import { cached, keep, keyOf } from "../../src/host/diskcache.ts";
 
 const root = join(import.meta.dirname, "../..");
 let folder = "";
@@ -82,6 +93,140 @@ test("where no folder can ever be made, BEAM searches and the program ends", { t
   });
   expect(run.stdout, run.stderr).toBe("4096\n9216\n");
   expect(run.stderr.match(/cannot keep/g)).toEqual(["cannot keep"]);
+});
+/** An unusual folder is told of once, and neither read nor written. */
+function refused(cache: string, why: RegExp): void {
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+  withEnv({ CACHE: cache }, () => {
+    expect([...cached("kind", "k", () => bytes)]).toEqual([1, 2, 3]);
+    expect(() => cached("kind", "k", never)).toThrow("made again");
+  });
+  expect(warn.mock.calls.map(String)).toEqual([expect.stringMatching(why)]);
+  warn.mockRestore();
+}
+const POSIX = process.getuid !== undefined;
+
+test("a folder that others may write to is not used", ({ skip }) => {
+  skip(!POSIX, "files have no owners here");
+  for (const [name, mode] of [
+    ["group", 0o770],
+    ["all", 0o707],
+  ] as const) {
+    const cache = join(folder, name);
+    withEnv({ CACHE: cache }, () => cached("kind", "k", () => Uint8Array.of(9))); // what somebody put there
+    chmodSync(cache, mode);
+    refused(cache, /is not used, since what lies there is run as code: .*others may write.*chmod go-w/);
+    expect(readdirSync(join(cache, "kind"))).toEqual(["k"]);
+  }
+  const inner = join(folder, "inner");
+  mkdirSync(join(inner, "kind"), { recursive: true });
+  chmodSync(join(inner, "kind"), 0o777);
+  refused(inner, /inner\/kind: others may write to it \(mode 777\)/);
+});
+test("a folder of another user is not used", ({ skip }) => {
+  skip(!POSIX, "files have no owners here");
+  const cache = join(folder, "theirs");
+  mkdirSync(join(cache, "kind"), { recursive: true, mode: 0o700 });
+  const real = process.getuid as () => number;
+  const user = vi.spyOn(process, "getuid").mockReturnValue(real() + 1);
+  refused(cache, /it belongs to user \d+, not to user \d+; set CACHE to a folder of your own, or to 0/);
+  user.mockRestore();
+});
+test("a damaged file is made again", () => {
+  const cache = join(folder, "damaged");
+  const file = join(cache, "kind", "k");
+  withEnv({ CACHE: cache }, () => {
+    cached("kind", "k", () => bytes);
+    cached("kind", "other", () => Uint8Array.of(4, 5, 6));
+    const whole = readFileSync(file);
+    const damages: Uint8Array[] = [
+      new Uint8Array(0),
+      whole.subarray(0, 20),
+      whole.subarray(0, -1),
+      Buffer.concat([whole, whole]),
+      readFileSync(join(cache, "kind", "other")), // whole, but of another key
+      bytes, // what earlier versions kept
+    ];
+    for (let i = 0; i < whole.length; i++) damages.push(whole.map((x, j) => (i === j ? x ^ 1 : x)));
+    for (const damage of damages) {
+      writeFileSync(file, damage);
+      expect([...cached("kind", "k", () => bytes)]).toEqual([1, 2, 3]);
+      expect([...cached("kind", "k", never)]).toEqual([1, 2, 3]);
+    }
+  });
+});
+test("processes and threads that keep the same keys at once leave whole files and no drafts", () => {
+  const cache = join(folder, "many");
+  const program = join(folder, "many.mts");
+  writeFileSync(
+    program,
+    `import { cached } from ${JSON.stringify(join(root, "src/host/diskcache.ts"))};
+     import { spawn } from "node:child_process";
+     const bytesOf = (i) => new Uint8Array(1000 + i).fill(i);
+     if (process.argv[2] === undefined) {
+       const all = [1, 2, 3].map(() => spawn(process.execPath, [...process.execArgv, process.argv[1], "x"], { stdio: "inherit" }));
+       const codes = await Promise.all(all.map((c) => new Promise((done) => c.on("close", done))));
+       process.exit(codes.some((c) => c !== 0) ? 1 : 0);
+     }
+     for (let round = 0; round < 4; round++)
+       for (let i = 0; i < 25; i++) {
+         const got = cached("kind", "k" + i, () => bytesOf(i));
+         if (got.length !== 1000 + i || got.some((x) => x !== i)) process.exit(3);
+       }`,
+  );
+  const env = { ...process.env, CACHE: cache };
+  const run = spawnSync(process.execPath, ["--import", "tsx", program], {
+    cwd: root,
+    env,
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  expect([run.status, run.stderr]).toEqual([0, ""]);
+  expect(readdirSync(join(cache, "kind")).sort()).toEqual(
+    Array.from({ length: 25 }, (_, i) => `k${i}`).sort(),
+  );
+});
+test("a file is on the disk before it has its name, and its draft has a name of its own", () => {
+  const calls: string[] = [];
+  const fs = createRequire(import.meta.url)("node:fs") as typeof import("node:fs");
+  const spies = (["openSync", "fsyncSync", "renameSync"] as const).map((name) => {
+    const real = fs[name] as (...args: unknown[]) => unknown;
+    return vi.spyOn(fs, name).mockImplementation(((...args: unknown[]) => {
+      calls.push(name === "openSync" ? `${name} ${args[0]} ${args[1]}` : name);
+      return real(...args);
+    }) as never);
+  });
+  withEnv({ CACHE: join(folder, "order") }, () => {
+    for (const key of ["k", "k"]) keep("kind", key, bytes);
+  });
+  for (const spy of spies) spy.mockRestore();
+  expect(calls.map((c) => c.split(" ")[0])).toEqual(
+    Array(2).fill(["openSync", "fsyncSync", "renameSync"]).flat(),
+  );
+  const drafts = calls.filter((c) => c.startsWith("openSync"));
+  expect(new Set(drafts).size).toBe(2);
+  for (const draft of drafts)
+    expect(draft).toMatch(new RegExp(`k\\.${process.pid}\\.[-0-9a-f]{36}\\.part wx$`));
+});
+test("drafts that a dead process left go, those of others stay", () => {
+  const kind = join(folder, "drafts", "kind");
+  mkdirSync(kind, { recursive: true });
+  for (const name of ["old.1.a.part", "new.2.b.part"]) writeFileSync(join(kind, name), "");
+  utimesSync(join(kind, "old.1.a.part"), 1, 1);
+  withEnv({ CACHE: join(folder, "drafts") }, () => cached("kind", "last", () => bytes));
+  expect(readdirSync(kind).sort()).toEqual(["last", "new.2.b.part"]);
+});
+test("too many bytes: the oldest go until half is left", () => {
+  const kind = join(folder, "large", "kind");
+  mkdirSync(kind, { recursive: true });
+  for (let i = 0; i < 6; i++) {
+    const file = join(kind, `f${i}`);
+    writeFileSync(file, "");
+    truncateSync(file, 100 * 2 ** 20); // holes, which take no room
+    utimesSync(file, 1000 + i, 1000 + i);
+  }
+  withEnv({ CACHE: join(folder, "large") }, () => cached("kind", "last", () => bytes));
+  expect(readdirSync(kind).sort()).toEqual(["f4", "f5", "last"]);
 });
 test("too many files: the older half goes", () => {
   const crowded = join(folder, "b", "kind");
