@@ -5,8 +5,8 @@
 
 import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
-import { parseOpts } from "../codegen/opt/list.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
+import { parseOpts } from "../codegen/opt/stored.ts";
 import type { Renderer, Target } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { getOrMake, range, type Step, settle, timestamp, toposort } from "../helpers.ts";

@@ -512,3 +512,6 @@ export function valueType(u: UOp): DType {
 
 /** Whether a node is a value: pointers and effects are not. */
 export const isExpr = (u: UOp): u is Expr => u.dtype !== undefined && !(u.dtype instanceof Pointer);
+
+/** A term of a sum that can be added to it in one step, by a fused multiply-add. */
+export const isProduct = (u: UOp): u is Alu<"MUL"> => u.op === "ALU" && u.fn === "MUL";

@@ -4,7 +4,16 @@
 
 import { toposort } from "../../helpers.ts";
 import type { UOpArena } from "../../uop/arena.ts";
-import type { Alu, Axis, Expr, Load, Range, Reduce, Sink, UOp } from "../../uop/node.ts";
+import {
+  type Axis,
+  type Expr,
+  isProduct,
+  type Load,
+  type Range,
+  type Reduce,
+  type Sink,
+  type UOp,
+} from "../../uop/node.ts";
 
 /** One of the two values that are multiplied. */
 export interface Factor {
@@ -20,9 +29,6 @@ export interface Contraction {
   /** the loops that are summed over, the outermost first */
   readonly ranges: readonly Range[];
 }
-
-/** A term of a sum that can be added to it in one step, by a fused multiply-add. */
-export const isProduct = (u: UOp): u is Alu<"MUL"> => u.op === "ALU" && u.fn === "MUL";
 
 const asFactor = (value: Expr): Factor => ({ value, source: value.op === "CAST" ? value.operand : value });
 

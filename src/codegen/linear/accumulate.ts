@@ -1,16 +1,13 @@
 // What one iteration of a reduction does to its accumulators: which terms its body adds up, which of them are
-// products that are added in one instruction, and in which order products of matrices are read and
-// multiplied. linearize calls this inside the innermost loop; it places the operands.
+// products that are added in one instruction. linearize calls this inside the innermost loop; it places the
+// operands.
 
 import { scalarOf } from "../../dtype.ts";
-import { range } from "../../helpers.ts";
 import { REDUCE } from "../../ops.ts";
 import type { UOpArena } from "../../uop/arena.ts";
-import { type DefineAcc, type Expr, makeUOp, type Reduce, type UOp } from "../../uop/node.ts";
-import { isProduct } from "../analysis/contraction.ts";
+import { type DefineAcc, type Expr, isProduct, makeUOp, type Reduce, type UOp } from "../../uop/node.ts";
 import { fusesProducts, type Target } from "../target.ts";
 import type { Emitter } from "./emitter.ts";
-import type { SoftwarePipeline } from "./pipeline.ts";
 
 /** What this needs from the linearizer. */
 export interface Placer {
@@ -53,7 +50,7 @@ function addends(u: Expr, placer: Placer): Expr[] {
   return u.operands.flatMap((s) => addends(s, placer));
 }
 
-function addTerm({ fn, dtype }: Reduce, term: Expr, sum: Expr, placer: Placer): Expr {
+export function addTerm({ fn, dtype }: Reduce, term: Expr, sum: Expr, placer: Placer): Expr {
   const { arena, emit, target } = placer;
   if (term.op === "WMMA") {
     const operands = [placer.place(term.a), placer.place(term.b)];
@@ -65,41 +62,4 @@ function addTerm({ fn, dtype }: Reduce, term: Expr, sum: Expr, placer: Placer): 
     return emit.push(arena.alu("MULACC", placer.place(x), placer.place(y), sum));
   }
   return emit.push(arena.alu(REDUCE[fn].combine, placer.place(term), sum));
-}
-
-/**
- * Products of matrices are emitted one unrolled step at a time. The operands of the next step are read before
- * this one is multiplied, and in the last step those of the next iteration: reads overlap with products.
- * undefined: there are no such products.
- */
-export function matrixProducts(
-  all: readonly Accumulation[],
-  placer: Placer,
-  pipeline: SoftwarePipeline | undefined,
-  assign: Assign,
-): UOp[] | undefined {
-  if (placer.target.gpu === undefined) return undefined;
-  const work = all.map((a) => ({ ...a, terms: termsOf(a.reduce, placer), sum: a.accumulator as Expr }));
-  if (!work.some(({ terms }) => terms.some((t) => t.op === "WMMA"))) return undefined;
-  const lanes = Math.max(...work.map((w) => w.terms.length));
-  const read = (lane: number): void => {
-    for (const { terms } of work) {
-      const t = terms[lane];
-      if (t?.op !== "WMMA") continue;
-      placer.place(t.a);
-      placer.place(t.b);
-    }
-  };
-  read(0);
-  for (const lane of range(lanes)) {
-    read(lane + 1);
-    if (lane === 0) pipeline?.copyAhead();
-    if (lane === lanes - 1) pipeline?.readNext();
-    for (const s of work) {
-      const t = s.terms[lane];
-      if (t !== undefined) s.sum = addTerm(s.reduce, t, s.sum, placer);
-    }
-  }
-  pipeline?.finish();
-  return work.map(({ accumulator, sum }) => assign(accumulator, sum));
 }

@@ -1,17 +1,16 @@
-// The grid of a kernel where the target has workgroups: which axes share one of its dimensions, which threads
-// are neighbours in a warp, and in which order workgroups traverse a large product. In go the axes that
-// linearize found not to be loops; it opens the dimensions and binds axes to them.
+// The grid of a kernel where the target has workgroups: which threads are neighbours in a warp, and in which
+// order workgroups traverse a large product. In go the axes that linearize found not to be loops; it opens
+// the dimensions (dimensions.ts) and binds axes to them.
 
 import { dtypes } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";
-import { type Sint, smax } from "../../shape/symbolic.ts";
+import type { Sint } from "../../shape/symbolic.ts";
 import type { UOpGraph } from "../../uop/list.ts";
 import type { Axis, Expr, Range } from "../../uop/node.ts";
 import { strideOf } from "../analysis/strides.ts";
 
 /** Rows of workgroups in a strip, and the waves of workgroups from which strips pay. */
 const [STRIP, MANY_WAVES] = [8, 4];
-const DIMS = 3;
 
 /** A load or store: its index, and how often a thread does it. */
 export interface AccessCount {
@@ -36,18 +35,6 @@ export function nearestLast(
     .map((axis) => ({ axis, distance: distance(axis) }))
     .sort((a, b) => b.distance - a.distance)
     .map(({ axis }) => axis);
-}
-
-/**
- * The axes of each dimension, innermost first: one axis each, the remaining axes in the last dimension, or
- * all axes in one where a limit is exceeded.
- */
-export function dimsOf(axes: readonly Axis[], limits: readonly number[]): (readonly Axis[])[] {
-  const inner = axes.toReversed();
-  const apart = inner.slice(0, DIMS - 1).map((a) => [a]);
-  const dims = inner.length < DIMS ? apart : [...apart, inner.slice(DIMS - 1)];
-  const fits = dims.every((d, i) => d.reduce((n, a) => n * smax(a.size), 1) <= (limits[i] ?? Infinity));
-  return fits || inner.length === 0 ? dims : [inner];
 }
 
 /**

@@ -24,10 +24,11 @@ import { isReduce } from "../analysis/loops.ts";
 import { showOpts } from "../opt/opts.ts";
 import { coalesce } from "../passes/coalesce.ts";
 import type { Grid } from "../target.ts";
-import { type Accumulation, type Assign, matrixProducts, termsOf } from "./accumulate.ts";
+import { type Accumulation, type Assign, termsOf } from "./accumulate.ts";
 import { AsyncCopies } from "./asynccopy.ts";
 import { type AccessCount, inStrips, nearestLast } from "./grid.ts";
 import { type Arrangement, keyOf, type Linear, Linearizer, type Owners } from "./linearize.ts";
+import { matrixProducts } from "./matrixproducts.ts";
 import { inStage, readsFrom, SoftwarePipeline } from "./pipeline.ts";
 import { combineThreads, type ThreadAxis } from "./workgroup.ts";
 

@@ -33,8 +33,8 @@ import type { KernelGraph } from "../lower/lower.ts";
 import type { OptOp } from "../opt/opts.ts";
 import type { Target } from "../target.ts";
 import { type Accumulation, type Assign, accumulate } from "./accumulate.ts";
+import { dimsOf } from "./dimensions.ts";
 import { Emitter } from "./emitter.ts";
-import { dimsOf } from "./grid.ts";
 
 export interface Linear {
   readonly uops: UOpGraph;

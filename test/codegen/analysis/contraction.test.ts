@@ -5,14 +5,13 @@ import { describe, expect, test } from "vitest";
 import {
   axesBelow,
   contractionOf,
-  isProduct,
   loadsOf,
   onlyContraction,
   rowsAndColumns,
 } from "../../../src/codegen/analysis/contraction.ts";
 import { dtypes } from "../../../src/dtype.ts";
 import { UOpArena } from "../../../src/uop/arena.ts";
-import type { Expr, Range } from "../../../src/uop/node.ts";
+import { type Expr, isProduct, type Range } from "../../../src/uop/node.ts";
 
 const { float16, float32 } = dtypes;
 

@@ -2,8 +2,8 @@
 // searched again.
 
 import { expect, test } from "vitest";
-import { parseOpts } from "../../../src/codegen/opt/list.ts";
 import type { OptOp } from "../../../src/codegen/opt/opts.ts";
+import { parseOpts } from "../../../src/codegen/opt/stored.ts";
 import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
 import { gpuTarget, opt } from "../kernels.ts";
 

@@ -4,8 +4,7 @@
 // best tile of an axis.
 
 import { getOrMake, prod } from "../../../helpers.ts";
-import type { Load, Store } from "../../../uop/node.ts";
-import { isProduct } from "../../analysis/contraction.ts";
+import { isProduct, type Load, type Store } from "../../../uop/node.ts";
 import type { AccessPattern, LoopBody, LoopNest } from "../../analysis/loopnest.ts";
 import { isCollapsible, strideOf } from "../../analysis/strides.ts";
 import { lineBytes } from "../arrays.ts";
