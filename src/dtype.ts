@@ -532,18 +532,20 @@ function packArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<Arr
   return out;
 }
 
-const FROM_TYPED: readonly (readonly [unknown, DType])[] = [
-  [Int8Array, int8],
-  [Uint8Array, uint8],
-  [Uint8ClampedArray, uint8],
-  [Int16Array, int16],
-  [Uint16Array, uint16],
-  [Int32Array, int32],
-  [Uint32Array, uint32],
-  [BigInt64Array, int64],
-  [BigUint64Array, uint64],
-  [Float32Array, float32],
-  [Float64Array, float64],
-];
+/** By the name that every typed array says, also one of another frame. */
+const FROM_TYPED: Readonly<Record<string, DType>> = {
+  Int8Array: int8,
+  Uint8Array: uint8,
+  Uint8ClampedArray: uint8,
+  Int16Array: int16,
+  Uint16Array: uint16,
+  Int32Array: int32,
+  Uint32Array: uint32,
+  BigInt64Array: int64,
+  BigUint64Array: uint64,
+  Float16Array: float16,
+  Float32Array: float32,
+  Float64Array: float64,
+};
 export const dtypeOfTyped = (a: ArrayBufferView): DType | undefined =>
-  FROM_TYPED.find(([t]) => a.constructor === t)?.[1];
+  FROM_TYPED[(a as unknown as TypedArray)[Symbol.toStringTag]];

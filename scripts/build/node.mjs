@@ -21,8 +21,8 @@ const LATER_NAMES = [
   ['export * as nn from "./nn/index.ts";', 'export { nn } from "./nn/built.ts";'],
   ['export { TinyJit } from "./engine/jit/jit.ts";', 'export { TinyJit } from "./engine/jit/built.ts";'],
 ];
-/** What loads on its own: entry points besides the core, and the devices. */
-const LATER = /^(?:rest|render)$|[\\/]devices[\\/]\w+\.ts$/;
+/** What loads on its own: entry points besides the core, the devices, the reading of pictures. */
+const LATER = /^(?:rest|render)$|[\\/]devices[\\/]\w+\.ts$|[\\/]creation[\\/]pixels\.ts$/;
 
 /**
  * esbuild makes a chunk for each set of entry points that reach the same modules. If all of them import the

@@ -21,6 +21,7 @@ import { type Element, type NestedArray, setMaker, TensorHandle } from "./core.t
 import type { SizeArgs, TensorOptions } from "./creation/creation.ts";
 import { fromData, type TensorData } from "./creation/hostdata.ts";
 import * as creation from "./creation/index.ts";
+import type { TensorSource } from "./creation/pixels.ts";
 import type { BackwardOptions, CustomGradient } from "./gradients.ts";
 import * as gradients from "./gradients.ts";
 import type { EmbeddingOptions, Index, SearchOptions } from "./indexing/getitem.ts";
@@ -239,6 +240,18 @@ export class Tensor extends TensorHandle {
    */
   static fromFile(path: string, shape: Shape, dtype: DTypeLike = dtypes.uint8): Tensor {
     return creation.fromFile(path, shape, dtype);
+  }
+  /**
+   * A tensor of anything that holds values, also what has to be read or decoded first. A canvas, an
+   * ImageBitmap, an element with an image or a video, a VideoFrame and a Blob or File of a picture
+   * (`image/png` or the like) give their pixels: uint8 of shape [height, width, 4]. Any other Blob, File or
+   * Response is bytes: elements of `dtype`, uint8 by default.
+   * @example
+   * const blob = new Blob([new Float32Array([1.5, 2])]);
+   * await (await Tensor.from(blob, { dtype: "float32" })).tolist() // => [1.5, 2]
+   */
+  static async from(source: TensorData | TensorSource, options: TensorOptions = {}): Promise<Tensor> {
+    return new Tensor(await creation.fromSource(source, options), options);
   }
   /**
    * A tensor whose buffer `fn` fills: it gets an array of the output's buffer, then those of `inputs`.

@@ -6,6 +6,7 @@ export type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "./conv/pool.ts"
 export type { InterpolateMode, InterpolateOptions } from "./conv/resample.ts";
 export type { Element, NestedArray } from "./core.ts";
 export type { Like, SizeArgs } from "./creation/creation.ts";
+export type { TensorSource } from "./creation/pixels.ts";
 export type { BackwardOptions } from "./gradients.ts";
 export type { EmbeddingOptions, Index, SearchOptions, Slice } from "./indexing/getitem.ts";
 export type { ScatterReduce, ScatterReduceOptions } from "./indexing/scatter.ts";

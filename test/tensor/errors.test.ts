@@ -302,11 +302,12 @@ const CASES: readonly Case[] = [
     /^Tensor: the data is object, expected a number.*typed array/,
   ],
   ["undefined", () => new Tensor(any(undefined)), ArgumentError, /^Tensor: the data is undefined/],
+  ["a Map", () => new Tensor(any(new Map())), ArgumentError, /^Tensor: the data is object/],
   [
-    "a bare ArrayBuffer",
-    () => new Tensor(any(new ArrayBuffer(8))),
-    ArgumentError,
-    /^Tensor: the data is object/,
+    "bytes that are not whole elements",
+    () => new Tensor(new ArrayBuffer(6), { dtype: "float32" }),
+    ShapeError,
+    /^Tensor: 6 bytes are not a whole number of float32/,
   ],
   [
     "a string as operand",

@@ -85,7 +85,7 @@ const ZERO: Readonly<Record<string, (x: Tensor) => Tensor>> = {
 };
 /** Made of nothing that a gradient could come from, or drawn at random. */
 const SOURCES = words(`
-  Tensor.arange Tensor.empty Tensor.emptyLike Tensor.eye Tensor.fromFile Tensor.full Tensor.fullLike
+  Tensor.arange Tensor.empty Tensor.emptyLike Tensor.eye Tensor.from Tensor.fromFile Tensor.full Tensor.fullLike
   Tensor.glorotUniform Tensor.kaimingNormal Tensor.kaimingUniform Tensor.linspace Tensor.logspace Tensor.normal
   Tensor.ones Tensor.onesLike Tensor.rand Tensor.randLike Tensor.randint Tensor.randn Tensor.randnLike Tensor.randperm
   Tensor.scaledUniform Tensor.tri Tensor.uniform Tensor.zeros Tensor.zerosLike bernoulli emptyLike fullLike onesLike

@@ -21,9 +21,24 @@ import { contiguous, type Element, make, type NestedArray, TensorHandle } from "
 import { operandValue } from "../math/promotion.ts";
 import type { Tensor } from "../tensor.ts";
 import { checkShape, commonType, empty, type TensorOptions } from "./creation.ts";
+import type { TensorSource } from "./pixels.ts";
 
-/** A number, nested arrays of numbers, a typed array, or nested arrays of typed arrays. */
-export type TensorData = Element | NestedArray | ArrayBufferView | readonly TensorRows[];
+/**
+ * A number, nested arrays of numbers, a typed array, nested arrays of typed arrays, an ArrayBuffer, ImageData.
+ */
+export type TensorData =
+  | Element
+  | NestedArray
+  | ArrayBufferView
+  | readonly TensorRows[]
+  | ArrayBufferLike
+  | ImagePixels;
+/** Rows of pixels of four values: ImageData. */
+interface ImagePixels {
+  readonly width: number;
+  readonly height: number;
+  readonly data: ArrayBufferView;
+}
 /** Rows that are typed arrays: `[new Float32Array([1, 2]), new Float32Array([3, 4])]`. */
 type TensorRows = NestedArray | ArrayBufferView | readonly TensorRows[];
 
@@ -61,9 +76,7 @@ export function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
       "Tensor: the data is a Tensor already; use t.detach() for another name of it, t.clone() for a copy, t.cast or t.to",
     );
   }
-  const { shape, dtype, bytes } = ArrayBuffer.isView(data)
-    ? fromTyped(data, wanted)
-    : fromNested(data, wanted);
+  const { shape, dtype, bytes } = hostData(data, wanted);
   const buffer = new Buffer("EXT", sprod(shape) as number, dtype).allocate(bytes);
   return copyTo(LazyBuffer.fromBuffer(buffer, shape), device);
 }
@@ -72,6 +85,40 @@ interface HostData {
   readonly shape: readonly number[];
   readonly dtype: DType;
   readonly bytes: Uint8Array;
+}
+
+function hostData(data: Exclude<TensorData, Element>, wanted: DType | undefined): HostData {
+  if (ArrayBuffer.isView(data)) return fromTyped(data, wanted);
+  if (isImage(data)) return { ...fromTyped(data.data, wanted), shape: [data.height, data.width, 4] };
+  return isBytes(data) ? fromBytes(data, wanted ?? dtypes.uint8) : fromNested(data as TensorRows, wanted);
+}
+const isImage = (x: unknown): x is ImagePixels => ArrayBuffer.isView((x as Partial<ImagePixels>)?.data);
+const isBytes = (x: unknown): x is ArrayBufferLike =>
+  /ArrayBuffer\]$/.test(Object.prototype.toString.call(x));
+
+/** Bytes are elements of the type already: nothing is converted. */
+function fromBytes(buffer: ArrayBufferLike, dtype: DType): HostData {
+  const count = Math.floor((buffer.byteLength * 8) / dtype.bits);
+  if (dtype.bytesFor(count) === buffer.byteLength) {
+    return { shape: [count], dtype, bytes: new Uint8Array(buffer).slice() };
+  }
+  throw new ShapeError(
+    `Tensor: ${buffer.byteLength} bytes are not a whole number of ${dtype.name}; give another dtype, or a part: slice()`,
+  );
+}
+
+/** Data as it is; anything else is read by pixels.ts first. */
+export async function fromSource(
+  source: TensorData | TensorSource,
+  options: TensorOptions,
+): Promise<LazyBuffer> {
+  const isData = typeof source !== "object" || Array.isArray(source) || ArrayBuffer.isView(source);
+  if (isData || isImage(source) || isBytes(source)) return fromData(source as TensorData, options);
+  const { read } = await import("./pixels.ts");
+  const found = await read(source);
+  if (typeof found === "string") throw new ArgumentError(`Tensor.from: ${found}`);
+  if (!("shape" in found)) return fromData(found, options);
+  return fromData(found.data, options).reshape(found.shape);
 }
 
 /** Copied, because the caller may change the array before the graph runs. */
@@ -134,7 +181,8 @@ function fromNested(data: TensorRows, wanted: DType | undefined): HostData {
           : typeof x;
       throw new ArgumentError(
         `Tensor: ${path(depth)} is ${got}, ` +
-          "expected a number, bigint or boolean, a nested array of them, or a typed array",
+          "expected a number, bigint or boolean, a nested array of them, or a typed array; " +
+          "await Tensor.from(…) takes pictures, canvases, videos, Blobs and Files",
       );
     }
   };
