@@ -11,6 +11,7 @@ import { GPU_FLAGS, gpu } from "./gpu.ts";
 import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
 import { PAGE_FLAGS, page } from "./page.ts";
+import { rnn } from "./rnn.ts";
 import { size } from "./size.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
@@ -34,6 +35,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   jit: { run: jit, what: "what a captured step costs: time of the host, of the device, memory" },
   overhead: { run: overhead, what: "what the compiler costs" },
   page: { run: page, what: "how a page fares in Chromium while it trains", flags: PAGE_FLAGS },
+  rnn: { run: rnn, what: "a training step of an LSTM: first, eager, jitted" },
   size: { run: size, what: "what a page downloads, by esbuild and rollup" },
   train: { run: train, what: "steps of training" },
 };

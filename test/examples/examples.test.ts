@@ -32,6 +32,15 @@ test("examples/chars.ts, small: the loss falls, and it writes as many letters as
   expect(sample.length).toBe(24);
 });
 
+test("examples/lstm.ts, small: the loss falls, and it writes three sentences", () => {
+  const run = example("lstm.ts", { STEPS: "12", BATCH: "8", HIDDEN: "16" });
+  expect(run.status, run.stderr).toBe(0);
+  const losses = [...run.stdout.matchAll(/loss ([\d.]+)/g)].map(([, loss]) => Number(loss));
+  expect(losses.length).toBe(2);
+  expect(losses[1]!).toBeLessThan(0.95 * losses[0]!);
+  expect(run.stdout.trimEnd().split("\n").length).toBe(6);
+});
+
 test("examples/beautiful_mnist_multi.ts, small: two devices have the losses of one", {
   timeout: 120_000,
 }, () => {
