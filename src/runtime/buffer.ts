@@ -1,7 +1,7 @@
 // A Buffer is room for `size` elements on a device: described first, allocated later, freed when the last
 // user is collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
 
-import { type DType, decodeArray, type TypedArray } from "../dtype.ts";
+import { canonicalBytes, type DType, decodeArray, type TypedArray } from "../dtype.ts";
 import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
 import { getOrMake, type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
 import { allocOn, freeOn } from "./cache.ts";
@@ -128,7 +128,7 @@ export class Buffer {
     if (src.byteLength !== this.nbytes) {
       throw new InternalError(`copyin of ${src.byteLength} bytes into ${this} of ${this.nbytes}`);
     }
-    return Device.get(this.device).allocator.copyin(this.handle, src);
+    return Device.get(this.device).allocator.copyin(this.handle, canonicalBytes(this.dtype, src));
   }
 
   /**
@@ -139,10 +139,14 @@ export class Buffer {
     const device = Device.get(this.device);
     yield* settle(device.synchronize());
     const window = device.allocator.view(this.handle, this.nbytes);
-    if (window !== undefined) return zeroCopy ? window : window.slice();
+    if (window !== undefined) return this.#canonical(zeroCopy ? window : window.slice());
     const bytes = new Uint8Array(this.nbytes);
     yield* settle(device.allocator.copyout(bytes, this.handle));
-    return bytes;
+    return this.#canonical(bytes);
+  }
+  /** What a kernel wrote is canonical; a file or an array of the user may hold any bytes. */
+  #canonical(bytes: Uint8Array): Uint8Array {
+    return Device.computes(this.device) ? bytes : canonicalBytes(this.dtype, bytes);
   }
 
   /** A copy of the contents as a typed array. */

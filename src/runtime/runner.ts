@@ -2,6 +2,7 @@
 // function. `run` is the work as a Step; `exec` is the same as a synchronous call. engine/compile.ts decides
 // which runner an item needs.
 
+import { canonicalBytes } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, ShapeError, SymbolicError } from "../errors.ts";
 import { isPromise, type MaybePromise, runSync, type Step, settle, timestamp } from "../helpers.ts";
@@ -128,6 +129,8 @@ export class BufferCopy extends Runner {
     for (const device of [to, from]) yield* settle(device.synchronize());
     const window = to.allocator.view(dest.handle, dest.nbytes) as Uint8Array;
     yield* settle(from.allocator.copyout(window, src.handle));
+    const canonical = canonicalBytes(dest.dtype, window);
+    if (canonical !== window) window.set(canonical);
   }
 }
 

@@ -4,7 +4,7 @@
 // where loops open.
 
 import { unpackTypes } from "#codegen/narrow";
-import type { DType, Value } from "../../dtype.ts";
+import { type DType, dtypes, type Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
 import { arraysEqual, getOrMake, toposort } from "../../helpers.ts";
 import { isAluOp, isReduceOp, REDUCE, type ReduceOp } from "../../ops.ts";
@@ -167,8 +167,12 @@ class Lowering {
       }
       case "CAST":
         return a.cast(this.#lower(op.srcs[0], site), op.dtype);
-      case "BITCAST":
-        return a.bitcast(this.#lower(op.srcs[0], site), op.dtype);
+      case "BITCAST": {
+        const operand = this.#lower(op.srcs[0], site);
+        if (op.dtype !== dtypes.bool || operand.dtype === dtypes.bool) return a.bitcast(operand, op.dtype);
+        // a bool has two values, whatever the byte is
+        return a.alu("CMPNE", a.bitcast(operand, dtypes.uint8), a.constant(dtypes.uint8, 0));
+      }
       case "SUM":
       case "REDUCE_MAX":
       case "PROD":
