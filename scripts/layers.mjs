@@ -16,6 +16,8 @@ const LEAVES = [
   "transcendental.ts",
   "deferred.ts",
   "functions.ts",
+  "trigonometry.ts",
+  "power.ts",
   "narrow.ts",
 ];
 

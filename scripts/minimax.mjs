@@ -186,6 +186,44 @@ const cosineOfTurns = (count) => ({
   count,
 });
 
+/** 3 atanh(s)/s = 3 + z + z^2 p(z), z = s^2: the logarithm of pow */
+const powLog = (count) => ({
+  g: (z) => {
+    const s = sqrt(z);
+    return div(div(3n * div(atanh(s), s) - 3n * ONE - z, z), z);
+  },
+  weight: (z) => mul(z, z) / 3n,
+  a: ONE / 10000n,
+  b: mul(edge, edge) + ONE / 10000n,
+  count,
+});
+/** e^w = 1 + w + w^2 p(w) for |w| <= ln 2 / 2: the exponential of pow */
+const powExp = (count) => ({
+  g: (w) => div(div(exp(w) - ONE - w, w), w),
+  weight: (w) => mul(w, w),
+  a: -LN2 / 2n - ONE / 1000n,
+  b: LN2 / 2n + ONE / 1000n,
+  count,
+});
+/** The bits of 2/pi in words of 64, after 32 zeros. */
+function inverseHalfPi(words) {
+  const bits = BigInt(64 * words - 32);
+  const wide = bits + 64n;
+  const one = 1n << wide;
+  const arctan = (n) => {
+    let [term, sum] = [one / n, 0n];
+    for (let k = 1n; term !== 0n; k += 2n) {
+      sum += k % 4n === 1n ? term / k : -(term / k);
+      term /= n * n;
+    }
+    return sum;
+  };
+  const pi = 4n * (4n * arctan(5n) - arctan(239n));
+  const value = (((2n * one) << wide) / pi) >> 64n;
+  const word = (i) => (value >> BigInt(64 * (words - 1 - i))) & ((1n << 64n) - 1n);
+  console.log(`2/pi: ${Array.from({ length: words }, (_, i) => `0x${word(i).toString(16)}n`).join(", ")}`);
+}
+
 /** The logarithm to base 2, by way of a number in [1, 2]. */
 const logarithm2 = (y) => {
   const e = BigInt(y.toString(2).length) - BITS - 1n;
@@ -265,3 +303,12 @@ report("erf float64, far", erfFar(19, 6n * ONE), double);
 console.log(`1/ln 2 - 1: ${toDouble(div(ONE, LN2) - ONE)}, 2/pi: ${toDouble(div(2n * ONE, PI))}`);
 parts("pi/2 in parts", PI / 2n, 27, 5, true);
 raster("1/(2 pi) in parts", div(ONE, 2n * PI), 2, 28, 6);
+report("pow float32, logarithm", powLog(3), Math.fround);
+report("pow float64, logarithm", powLog(8), double);
+report("pow float32, exponential", powExp(5), Math.fround);
+report("pow float64, exponential", powExp(11), double);
+for (const bits of [12, 26]) {
+  parts(`2/(3 ln 2) in parts of ${bits} bits`, div(2n * ONE, 3n * LN2), bits, 2, true);
+  parts(`ln 2 in parts of ${bits} bits`, LN2, bits, 2, true);
+}
+inverseHalfPi(19);

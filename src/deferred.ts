@@ -7,6 +7,8 @@ import { ArgumentError } from "./errors.ts";
 
 export interface Pieces {
   readonly transcendental: typeof import("./transcendental.ts");
+  readonly trigonometry: typeof import("./trigonometry.ts");
+  readonly power: typeof import("./power.ts");
 }
 export type Piece = keyof Pieces;
 const loaded: { -readonly [K in Piece]?: Pieces[K] } = {};
@@ -28,6 +30,9 @@ function piece<K extends Piece>(name: K): Pieces[K] {
 type Transcendental = Pieces["transcendental"];
 export const exp2: Transcendental["exp2"] = (a, x) => piece("transcendental").exp2(a, x);
 export const log2: Transcendental["log2"] = (a, x) => piece("transcendental").log2(a, x);
-export const sin: Transcendental["sin"] = (a, x) => piece("transcendental").sin(a, x);
 export const erf: Transcendental["erf"] = (a, x) => piece("transcendental").erf(a, x);
 export const erfOfNumber: Transcendental["erfOfNumber"] = (x) => piece("transcendental").erfOfNumber(x);
+type Trigonometry = Pieces["trigonometry"];
+export const sin: Trigonometry["sin"] = (a, x) => piece("trigonometry").sin(a, x);
+export const cos: Trigonometry["cos"] = (a, x) => piece("trigonometry").cos(a, x);
+export const pow: Pieces["power"]["pow"] = (a, x, y) => piece("power").pow(a, x, y);

@@ -491,7 +491,7 @@ export function decodeArray(
   return Float32Array.from(new Uint16Array(raw.buffer, raw.byteOffset, n), widen);
 }
 
-/** Bytes that are stored as type `d` as every device takes them: a bool that is not 0 is 1. Copied if changed. */
+/** Bytes of type `d` as every device takes them: a bool that is not 0 is 1. They are copied if changed. */
 export function canonicalBytes(d: DType, bytes: Uint8Array): Uint8Array {
   return d === bool && bytes.some((x) => x > 1) ? bytes.map((x) => (x === 0 ? 0 : 1)) : bytes;
 }

@@ -4,7 +4,7 @@
 // without a decomposition (RequiredOp). LazyBuffers, the schedule's LazyOps and the UOps all speak these
 // names.
 
-import { erf, erfOfNumber, exp2, log2, sin } from "#functions";
+import { cos, erf, erfOfNumber, exp2, log2, pow, sin } from "#functions";
 import type { Piece } from "./deferred.ts";
 import { bounds, type DType, dtypes, type Value, wrap } from "./dtype.ts";
 
@@ -24,12 +24,13 @@ export interface Algebra<T> {
   isNotPositive?(x: T): boolean;
 }
 
-export type UnaryOp = "NEG" | "EXP2" | "LOG2" | "SIN" | "ERF" | "SQRT" | "RECIP" | "TRUNC";
+export type UnaryOp = "NEG" | "EXP2" | "LOG2" | "SIN" | "COS" | "ERF" | "SQRT" | "RECIP" | "TRUNC";
 export type BinaryOp =
   | "ADD"
   | "SUB"
   | "MUL"
   | "DIV"
+  | "POW"
   | "IDIV"
   | "MOD"
   | "MAX"
@@ -100,6 +101,8 @@ const mod = (d: DType, a: Value, b: Value): Value => {
   if (d.isFloat) return wrap(d, (a as N) % (b as N));
   return b === 0 ? 0 : wrap(d, (a as N) % (b as N) || 0);
 };
+/** JavaScript has NaN for 1^NaN and (-1)^Infinity, IEEE 754 has 1. */
+const power = (a: N, b: N): N => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b);
 /** NaN wins, as in torch; which zero wins is not specified. */
 const max = (_: DType, a: Value, b: Value): Value => (Number.isNaN(a) || a > b ? a : b);
 
@@ -147,11 +150,19 @@ const RECORDS = {
     library: "sin",
     evaluate: float(Math.sin),
     decompose: sin,
-    piece: "transcendental",
-    // the derivative is the cosine: the sine of what is left to a right angle
-    gradient: (a, g, _, x) => [
-      a.alu("MUL", g, a.alu("SIN", a.alu("SUB", a.constant(a.dtypeOf(g), Math.PI / 2), x))),
-    ],
+    piece: "trigonometry",
+    gradient: (a, g, _, x) => [a.alu("MUL", g, a.alu("COS", x))],
+  },
+  COS: {
+    ...unary,
+    on: "floats",
+    cost: 60,
+    library: "cos",
+    padSafe: false,
+    evaluate: float(Math.cos),
+    decompose: cos,
+    piece: "trigonometry",
+    gradient: (a, g, _, x) => [a.alu("NEG", a.alu("MUL", g, a.alu("SIN", x)))],
   },
   ERF: {
     ...unary,
@@ -207,6 +218,30 @@ const RECORDS = {
     padSafe: false,
     evaluate: (d, a, b) => wrap(d, (a as N) / (b as N)),
     gradient: (a, g, out, _, y) => [a.alu("DIV", g, y), a.alu("NEG", a.alu("DIV", a.alu("MUL", g, out), y))],
+  },
+  POW: {
+    ...binary,
+    on: "floats",
+    cost: 80,
+    library: "pow",
+    padSafe: false,
+    evaluate: (d, a, b) => wrap(d, power(a as N, b as N)),
+    decompose: pow,
+    piece: "power",
+    // x^y = x^(y-1) x; for x = 0 and y >= 0 its slope along y is 0, and the logarithm must not reach it
+    gradient: (a, g, out, x, y) => {
+      const d = a.dtypeOf(g);
+      const constant = (c: number) => a.constant(d, c);
+      const is = (v: typeof x, c: number) => a.alu("CMPEQ", v, constant(c));
+      const less = a.alu("POW", x, a.alu("SUB", y, constant(1)));
+      const slope = a.alu("WHERE", is(y, 0), constant(0), a.alu("MUL", y, less));
+      const isFlat = a.alu("CMPLT", a.alu("CMPLT", y, constant(0)), is(x, 0));
+      const log = a.alu("MUL", a.alu("LOG2", a.alu("WHERE", isFlat, constant(1), x)), constant(Math.LN2));
+      return [
+        a.alu("MUL", g, slope),
+        a.alu("WHERE", isFlat, constant(0), a.alu("MUL", g, a.alu("MUL", out, log))),
+      ];
+    },
   },
   /** the smallest integer divided by -1 is too large by one */
   IDIV: { ...binary, on: "integers", cost: 10, leavesRange: true, evaluate: idiv, gradient: flat },

@@ -1,13 +1,13 @@
-// exp2, log2, sin and erf as sums, products and bit tricks, for targets that have no such instruction. In
-// goes a float32 or float64 value of any Algebra, out comes the expression: branch-free, ops of the OPS table
-// only. Right to 1.5 ulp (sin: float32 everywhere, float64 up to 2^26; beyond, it stays within [-1, 1]). The
-// coefficients come from `scripts/minimax.mjs` (Remez exchange on BigInt); tests measure the result.
+// exp2, log2 and erf as sums, products and bit tricks, for targets that have no such instruction. In goes a
+// float32 or float64 value of any Algebra, out comes the expression: branch-free, ops of the OPS table only.
+// Right to 1.5 ulp. The coefficients come from `scripts/minimax.mjs` (Remez exchange on BigInt); tests
+// measure the result. trigonometry.ts and power.ts have the other functions.
 
 import { type DType, dtypes } from "./dtype.ts";
 import type { Algebra, AluOp } from "./ops.ts";
 
 /** What the functions must know of a float format: its bits, and the tables that reach its precision. */
-interface Format {
+export interface Format {
   readonly int: DType;
   readonly mantissa: number;
   readonly bias: number;
@@ -60,7 +60,7 @@ const FLOAT32: Format = {
   erfEnd: 4,
 };
 
-const FLOAT64: Format = {
+export const FLOAT64: Format = {
   int: dtypes.int64,
   mantissa: 52,
   bias: 1023,
@@ -109,37 +109,8 @@ const FLOAT64: Format = {
 /** 1/ln 2 - 1: the whole part of the factor is added for itself, without an error. */
 const LOG2E_MINUS_ONE = 0.4426950408889634;
 
-// sin of float32 counts in turns. 1/(2 pi) in parts of 28 bits, whose products with a float32 are exact in
-// float64; the last part has 53, as its product is small in any case.
-const INVERSE_TURN = [
-  0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19, 6.3170650472507054e-27,
-  4.170716914254881e-35, 2.897178338357036e-44,
-];
-/** Adding it rounds to a quarter; the low two bits of the sum are the quadrant. */
-const QUARTERS = 1.5 * 2 ** 50;
-/** sin(2 pi r) = r p(r^2) for |r| <= 1/8: degree 3, relative error 2^-28.2 */
-const SIN_TURNS = [6.283185287334506, -41.341661852969814, 81.59238911954546, -75.39370774347844];
-/** cos(2 pi r) = 1 + z p(z), z = r^2, for |r| <= 1/8: degree 3, error 2^-34.1 */
-const COS_TURNS = [-19.739208690859734, 64.93932517153682, -85.44357470336466, 59.2396220151341];
-
-/** pi/2 in parts of 27 bits, the last of 53: times an integer of 26 bits, all but the last are exact. */
-const HALF_PI = [
-  1.570796325802803, 9.920935739593517e-10, 5.721188709663575e-18, 1.6446256892965207e-26,
-  4.3359050650618903e-35,
-];
-/** sin(r) = r + r z p(z), z = r^2, for |r| <= pi/4: degree 5, relative error 2^-58.0, 2^-56.9 rounded */
-const SIN64 = [
-  -0.16666666666666632, 0.008333333333322337, -0.00019841269829742666, 0.0000027557313668365693,
-  -2.5050754288626455e-8, 1.5896566280380951e-10,
-];
-/** cos(r) = 1 - z/2 + z^2 p(z) for |r| <= pi/4: degree 5, error 2^-64.2, 2^-59.6 rounded */
-const COS64 = [
-  0.0416666666666666, -0.0013888888888874019, 0.000024801587289413378, -2.755731433158793e-7,
-  2.087572034293189e-9, -1.1359490688944376e-11,
-];
-
 /** The notation of the formulas below: ops that take plain numbers as constants of the type. */
-function notation<T>(a: Algebra<T>, d: DType) {
+export function notation<T>(a: Algebra<T>, d: DType) {
   const is = (x: T | number): x is number => typeof x === "number";
   const float = (x: T | number): T => (is(x) ? a.constant(d, x) : x);
   const op = (name: AluOp) => (x: T | number, y: T | number) => a.alu(name, float(x), float(y));
@@ -161,11 +132,11 @@ function notation<T>(a: Algebra<T>, d: DType) {
       float(c.slice(0, -1).reduceRight<T | number>((sum, k) => mulAdd(sum, x, k), c.at(-1) ?? 0)),
   };
 }
-type Notation<T> = ReturnType<typeof notation<T>>;
+export type Notation<T> = ReturnType<typeof notation<T>>;
 
-const formatOf = (d: DType): Format => (d.itemsize === 8 ? FLOAT64 : FLOAT32);
+export const formatOf = (d: DType): Format => (d.itemsize === 8 ? FLOAT64 : FLOAT32);
 /** A constant of the integer type that is as wide as the float. */
-const integers =
+export const integers =
   <T>(a: Algebra<T>, d: DType) =>
   (x: number | bigint): T =>
     a.constant(d, d.isBig ? BigInt(x) : x);
@@ -265,60 +236,4 @@ export function erfOfNumber(x: number): number {
   const size = Math.abs(x);
   if (size < 1) return x + x * horner(x * x, erfNear);
   return Math.sign(x) * (1 - 2 ** horner(Math.min(size, erfEnd) - 1, erfFar));
-}
-
-/** sin(x), through the nearest quarter of a turn; the zeros keep their sign, infinities give NaN. */
-export function sin<T>(a: Algebra<T>, x: T): T {
-  const d = a.dtypeOf(x);
-  const wide = a.cast(x, dtypes.float64);
-  const n = notation(a, dtypes.float64);
-  const y = d.itemsize === 8 ? sinOfRadians(a, n, wide) : a.cast(sinOfTurns(a, n, wide), d);
-  return a.alu("WHERE", a.alu("CMPEQ", x, a.constant(d, 0)), x, y);
-}
-
-/**
- * A float32 times each part of 1/(2 pi) is exact, and so is dropping its whole turns. The sum of what remains
- * tells the quadrant; it is taken away before the parts are added again, so that nothing is lost near zeros
- * of the sine, for every float32 up to the largest.
- */
-function sinOfTurns<T>(a: Algebra<T>, { add, sub, mul, polynomial }: Notation<T>, x: T): T {
-  const fractions = INVERSE_TURN.map((part) => {
-    const turns = mul(x, part);
-    return sub(turns, a.alu("TRUNC", turns));
-  });
-  const shifted = add(
-    fractions.reduce((sum, f) => add(sum, f)),
-    QUARTERS,
-  );
-  const quarters = sub(shifted, QUARTERS);
-  const [first, ...rest] = fractions as [T, ...T[]];
-  const r = rest.reduce((sum, f) => add(sum, f), sub(first, quarters));
-  const z = mul(r, r);
-  const sine = mul(r, polynomial(z, SIN_TURNS));
-  const cosine = add(mul(z, polynomial(z, COS_TURNS)), 1);
-  return quadrant(a, shifted, sine, cosine);
-}
-
-/** Takes n pi/2 away part by part; up to n = 2^26 only the last steps round, and they round what is left. */
-function sinOfRadians<T>(a: Algebra<T>, n: Notation<T>, x: T): T {
-  const { add, sub, mul, less, where, polynomial } = n;
-  const limit = Math.PI / 4 + 1e-3;
-  const shifted = add(mul(x, 2 / Math.PI), FLOAT64.magic);
-  const count = sub(shifted, FLOAT64.magic);
-  const rest = HALF_PI.reduce<T>((r, part) => sub(r, mul(count, part)), x);
-  const upper = where(less(limit, rest), limit, rest); // beyond 2^50 nothing is left of x; stay in range
-  const r = where(less(upper, -limit), -limit, upper);
-  const z = mul(r, r);
-  const sine = add(r, mul(mul(r, z), polynomial(z, SIN64)));
-  const cosine = sub(1, sub(mul(z, 0.5), mul(mul(z, z), polynomial(z, COS64))));
-  return quadrant(a, shifted, sine, cosine);
-}
-
-/** The low two bits of `shifted` say which of sin, cos, -sin, -cos it is. */
-function quadrant<T>(a: Algebra<T>, shifted: T, sine: T, cosine: T): T {
-  const int = integers(a, dtypes.int64);
-  const bits = a.bitcast(shifted, dtypes.int64);
-  const bit = (k: number) => a.alu("CMPNE", a.alu("AND", bits, int(k)), int(0));
-  const value = a.alu("WHERE", bit(1), cosine, sine);
-  return a.alu("WHERE", bit(2), a.alu("NEG", value), value);
 }

@@ -70,6 +70,16 @@ const MEANING: Readonly<Record<AluOp, readonly Row[]>> = {
     [float32, [0], 0], [float32, [-0], -0], [float32, [Infinity], NaN], [float32, [NaN], NaN],
     [float32, [1], 0.8414709568023682], [float64, [1], 0.8414709848078965], [float16, [1], 0.84130859375],
   ],
+  COS: [
+    [float32, [0], 1], [float32, [-0], 1], [float32, [Infinity], NaN], [float32, [NaN], NaN],
+    [float32, [1], 0.5403022766113281], [float64, [1], 0.5403023058681398], [float16, [1], 0.54052734375],
+  ],
+  POW: [
+    [float32, [10, 3], 1000], [float32, [3, 5], 243], [float32, [-2, 3], -8], [float32, [-2, 0.5], NaN],
+    [float32, [NaN, 0], 1], [float32, [1, NaN], 1], [float32, [-1, Infinity], 1], [float32, [0, -1], Infinity],
+    [float32, [-0, -3], -Infinity], [float32, [-0, 3], -0], [float32, [-Infinity, 0.5], Infinity],
+    [float32, [2, 128], Infinity], [float64, [10, 22], 1e22], [float16, [2, 0.5], 1.4140625],
+  ],
   SQRT: [
     [float32, [4], 2], [float32, [-0], -0], [float32, [-1], NaN], [float32, [Infinity], Infinity],
     [float32, [2], 1.4142135381698608], [float64, [2], Math.SQRT2], [bfloat16, [2], 1.4140625],

@@ -70,7 +70,7 @@ const overloaded =
   };
 
 /** Of the functions that ops.ts could do without, those that C and the languages after it have. */
-const FUNCTIONS: ReadonlySet<string> = new Set(["exp2", "log2", "sin", "erf"]);
+const FUNCTIONS: ReadonlySet<string> = new Set(["exp2", "log2", "sin", "cos", "erf", "pow"]);
 
 const XYZW = "xyzw";
 const HEX = "0123456789abcdef";
@@ -142,7 +142,7 @@ export const ClangLanguage: CStyleLanguage = {
 /** The precise namespace keeps its accuracy whatever the host says about fast math. */
 const metalWords: Words = {
   typeName: typeNames({ ...GPU_TYPES, bool: "bool" }),
-  functions: new Set(["exp2", "log2", "sin"]),
+  functions: new Set(["exp2", "log2", "sin", "cos"]),
   call: overloaded("precise::"),
   infinity: "INFINITY",
   nan: "NAN",
@@ -300,7 +300,7 @@ const hipDeclarations = (body: string): string[] => {
       const t = hipTypes(
         dtypes.all.find((d) => d.isFloat && f.endsWith(`f${BITS[d.name]}`)) ?? dtypes.float32,
       );
-      const args = f.includes("fmod") ? `${t}, ${t}` : t;
+      const args = f.includes("fmod") || f.includes("pow") ? `${t}, ${t}` : t;
       return `extern "C" __attribute__((device)) __attribute__((const)) ${t} ${f}(${args});`;
     });
 };
@@ -409,7 +409,8 @@ const renderer = (
 ): Renderer<string> => ({
   ...limits,
   support: (d) => lacks[scalarOf(d).name] ?? (SMALL_FLOATS.has(scalarOf(d)) ? "bits" : "native"),
-  has: (op) => language.codeForOp[op] !== undefined,
+  // CUDA's powf is 4 ulp off
+  has: (op, d) => language.codeForOp[op] !== undefined && (op !== "POW" || scalarOf(d) === dtypes.float64),
   saturatingCast: false,
   safeDivision: false,
   hasThreads: false,

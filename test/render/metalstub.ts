@@ -21,7 +21,7 @@ enum class mem_flags { mem_none, mem_device, mem_threadgroup };
 void threadgroup_barrier(mem_flags);
 template <class T, class F> T as_type(F x) { static_assert(sizeof(T) == sizeof(F), "as_type"); return T(); }
 namespace precise {
-${["exp2", "log2", "sin", "sqrt", "trunc"].map((f) => `float ${f}(float);`).join("\n")}
+${["exp2", "log2", "sin", "cos", "sqrt", "trunc"].map((f) => `float ${f}(float);`).join("\n")}
 float fmod(float, float);
 }
 }

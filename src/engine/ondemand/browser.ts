@@ -29,11 +29,16 @@ export function* loadFor(ast: readonly LazyOp[]): Step<void> {
   for (const { op } of ops) {
     const piece = isAluOp(op) ? opRecord(op).piece : undefined;
     if (piece === undefined || hasPiece(piece)) continue;
-    setPiece(piece, yield* settle(loading(LOADERS[piece](), notYet(op, SYNC))));
+    yield* loadPiece(piece, op);
   }
+}
+function* loadPiece<K extends Piece>(piece: K, op: string): Step<void> {
+  setPiece(piece, yield* settle(loading(LOADERS[piece](), notYet(op, SYNC))));
 }
 const LOADERS: { readonly [K in Piece]: () => Promise<Pieces[K]> } = {
   transcendental: () => import("../../transcendental.ts"),
+  trigonometry: () => import("../../trigonometry.ts"),
+  power: () => import("../../power.ts"),
 };
 const notYet = (what: string, instead = "await a value first"): string =>
   `a page loads ${what} with the first kernel that is awaited; ${instead}`;

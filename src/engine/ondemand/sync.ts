@@ -3,9 +3,13 @@
 import { setNarrow } from "../../codegen/narrow/browser.ts";
 import * as narrow from "../../codegen/narrow/node.ts";
 import { setPiece } from "../../deferred.ts";
+import * as power from "../../power.ts";
 import * as transcendental from "../../transcendental.ts";
+import * as trigonometry from "../../trigonometry.ts";
 
 export function loadNow(): void {
   setNarrow(narrow);
   setPiece("transcendental", transcendental);
+  setPiece("trigonometry", trigonometry);
+  setPiece("power", power);
 }

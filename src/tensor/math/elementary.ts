@@ -16,7 +16,6 @@ import {
   div,
   eq,
   exp,
-  exp2,
   ge,
   log,
   log2,
@@ -29,19 +28,11 @@ import {
   reciprocal,
   sqrt,
   sub,
-  trunc,
   unary,
   where,
   zero,
 } from "./arithmetic.ts";
-import { abs, copysign, rsub, signbit } from "./rounding.ts";
-
-/** pi in three parts; multiples of the first two up to 2^12 are exact in float32. */
-const PI_PARTS = (() => {
-  const first = 201 / 64;
-  const second = Math.floor((Math.PI - first) * 2 ** 22) / 2 ** 22;
-  return [first, second, Math.PI - first - second + 1.2246467991473532e-16] as const;
-})();
+import { abs, copysign, rsub } from "./rounding.ts";
 
 // ---- powers ----
 
@@ -61,7 +52,7 @@ export function pow(self: Tensor, x: Tensor | Element): Tensor {
     self,
     "pow",
     x,
-    (a, b) => (a.dtype.isFloat ? power(a, b) : powInt(a, b)),
+    (a, b) => (a.dtype.isFloat ? alu(a, "POW", b) : powInt(a, b)),
     (g, out, a, b) => {
       const flat = bitwiseAnd(eq(a, 0), ge(b, 0));
       return [
@@ -76,7 +67,8 @@ export function pow(self: Tensor, x: Tensor | Element): Tensor {
 function powFloat(self: Tensor, n: number): Tensor | undefined {
   if (n === 0.5) return sqrt(self);
   if (n === -0.5) return rsqrt(self);
-  if (!Number.isInteger(n) || Math.abs(n) > 8) return undefined;
+  // more factors round more often than the power itself
+  if (!Number.isInteger(n) || n > 3 || n < -2) return undefined;
   const value = (x: Tensor) => (n < 0 ? reciprocal(powTimes(x, -n)) : powTimes(x, n));
   if (n === 0) return wrap(self.lazydata.const(1), [self], (g) => [zero(g)]);
   return unary(self, value, (x) => mul(pow(x, n - 1), n));
@@ -106,17 +98,6 @@ function powInt(self: Tensor, exponent: Tensor): Tensor {
   const minus = where(odd, neg(one), one);
   const below = where(eq(self, 1), one, where(eq(self, -1), minus, 0));
   return where(lt(exponent, 0), below, out);
-}
-/** |x|^y = 2^(y log2|x|), then the rules of IEEE 754 for signs, zeros, infinities and NaN. */
-function power(self: Tensor, y: Tensor): Tensor {
-  const log = log2(abs(self));
-  const size = exp2(where(eq(log, 0), 0, mul(log, y)));
-  const half = mul(y, 0.5);
-  const whole = eq(trunc(y), y);
-  const odd = bitwiseAnd(whole, ne(trunc(half), half));
-  const signed = where(bitwiseAnd(odd, signbit(self)), neg(size), size);
-  const root = bitwiseAnd(bitwiseAnd(lt(self, 0), ne(self, -Infinity)), logicalNot(whole));
-  return where(eq(y, 0), 1, where(root, NaN, signed));
 }
 export function rsqrt(self: Tensor): Tensor {
   return unary(
@@ -181,17 +162,7 @@ export function sin(self: Tensor): Tensor {
 export function cos(self: Tensor): Tensor {
   return unary(
     self,
-    (x) => {
-      // around the nearest zero it is a sine, up to the sign; where pi times the number of zeros is no longer
-      // exact, half of x still is, and cos x = 1 - 2 sin²(x/2)
-      const size = abs(x);
-      const near = lt(size, 1e4);
-      const whole = trunc(mul(size, 1 / Math.PI));
-      const rest = PI_PARTS.reduce<Tensor>((r, part) => sub(r, mul(add(whole, 0.5), part)), size);
-      const s = alu(where(near, rest, mul(size, 0.5)), "SIN");
-      const even = eq(trunc(mul(whole, 0.5)), mul(whole, 0.5));
-      return where(near, where(even, neg(s), s), add(mul(mul(s, s), -2), 1));
-    },
+    (x) => alu(x, "COS"),
     (x) => neg(sin(x)),
   );
 }

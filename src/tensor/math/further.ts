@@ -195,12 +195,19 @@ export function sinc(self: Tensor): Tensor {
     (x, out) => where(eq(x, 0), 0, div(sub(cos(mul(x, Math.PI)), out), where(eq(x, 0), 1, x))),
   );
 }
+/**
+ * exp(x)/2 where exp(x) may itself be too large: a short number is taken away, which is exact, and comes back
+ * as a factor.
+ */
+function halfExp(self: Tensor): Tensor {
+  return mul(exp(sub(self, 0.75)), Math.exp(0.75) / 2);
+}
 export function sinh(self: Tensor): Tensor {
   return unary(
     self,
     (x) => {
       const size = abs(x);
-      const e = exp(sub(size, Math.LN2)); // half of exp(|x|), which may itself be too large
+      const e = halfExp(size);
       const t = expm1(minimum(size, 1));
       const far = sub(e, mul(reciprocal(e), 0.25));
       return copysign(where(lt(size, 1), mul(add(t, div(t, add(t, 1))), 0.5), far), x);
@@ -212,7 +219,7 @@ export function cosh(self: Tensor): Tensor {
   return unary(
     self,
     (x) => {
-      const e = exp(sub(abs(x), Math.LN2));
+      const e = halfExp(abs(x));
       return add(e, mul(reciprocal(e), 0.25));
     },
     (x) => sinh(x),

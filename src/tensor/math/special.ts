@@ -17,6 +17,7 @@ import {
   exp,
   floatAlu,
   floor,
+  ge,
   gt,
   le,
   log,
@@ -28,10 +29,11 @@ import {
   sqrt,
   sub,
   toFloat,
+  trunc,
   unary,
   where,
 } from "./arithmetic.ts";
-import { cos, log1p, pow, rsqrt, sin } from "./elementary.ts";
+import { log1p, pow, rsqrt, sin, tan } from "./elementary.ts";
 import { abs, clamp, clampMin, copysign, isinf, isnan, rsub, signbit } from "./rounding.ts";
 
 /** Coefficients, the highest power first: the short table for float32, the long one for float64. */
@@ -52,36 +54,42 @@ const ATAN: Table = {
     0.19999999999995516, -0.3333333333333333,
   ],
 };
-/** erf(x) / x, in powers of x², for |x| <= 1 */
-const ERF: Table = {
-  float: [
-    7.875875062685488e-5, -0.000801686428716587, 0.005189087423433974, -0.026854212010626412,
-    0.11283594715160218, -0.37612626666720334, 1.1283791658483509,
-  ],
-  double: [
-    -7.795898827002142e-10, 1.3720064546777686e-8, -1.6208483801871705e-7, 1.6447424703317362e-6,
-    -1.492473690741966e-5, 0.00012055294904839707, -0.0008548325975389692, 0.0052239776071164225,
-    -0.02686617064323777, 0.11283791670945006, -0.37612638903183543, 1.1283791670955126,
-  ],
-};
-/** (1 + 2x) exp(x²) erfc(x), in powers of (x - 3) / (x + 3), for x >= 1 */
+/** (1 + 2x) exp(x²) erfc(x), in powers of (x - 3) / (x + 3), for 1/2 <= x <= 40 */
 const ERFC: Table = {
   float: [
-    -0.0005743200396567314, 0.0016405168232373197, 0.00248686801102043, -0.02365512911575393,
-    0.06830205016097596, -0.11929336715396092, 0.12964674973668613, -0.04756110620558166,
-    -0.13562115777522538, 1.2530080462658038,
+    9.21826413856806e-5, -9.914401440963848e-5, -0.0007556511922870674, 0.0018861607022214036,
+    0.002520361381219389, -0.023770214315005977, 0.06830971848527632, -0.11927362983576345,
+    0.12964502077756435, -0.047562300609449215, -0.13562110290557086, 1.2530080583671983,
   ],
   double: [
-    -4.5208333288285474e-8, 2.115929384975672e-7, -1.4246656445980218e-7, -7.144635045014524e-7,
-    4.1123629164943177e-7, 3.4993072631789114e-6, -7.621531541204555e-7, -2.0100988544062937e-5,
-    4.9572087634044365e-6, 0.00012509816480231348, -0.00010516084577817783, -0.0007798320216520182,
-    0.0018886904367867551, 0.002529391793674156, -0.023770514921554377, 0.06830802734490181,
-    -0.11927366341526775, 0.1296451587027457, -0.04756229435345069, -0.13562110612458111, 1.2530080582697296,
+    3.2426769617272833e-9, -7.531971210746747e-9, -1.9954967857107238e-8, 4.349785549572964e-8,
+    1.1038619183923341e-7, -1.459038753541448e-7, -6.229384784441649e-7, 3.6088785632652273e-7,
+    3.47537162068554e-6, -7.336613585855525e-7, -2.0101494986679123e-5, 4.950192312980331e-6,
+    0.00012509954944183994, -0.00010515994586297337, -0.000779832300316483, 0.001888690377486069,
+    0.002529391818681446, -0.023770514919932314, 0.06830802734383506, -0.11927366341526444,
+    0.12964515870276447, -0.04756229435345132, -0.1356211061245812, 1.2530080582697296,
+  ],
+};
+/** lgamma(x) / ((x - 1) (x - 2)), in powers of x - 7/4, for 1 <= x <= 5/2 */
+const LGAMMA: Table = {
+  float: [
+    -0.00013137136312623703, 0.0002472649271537457, -0.00024608071143144265, 0.0004756890851138261,
+    -0.001071938004853465, 0.00211673454626988, -0.004224653558921576, 0.008773498868755262,
+    -0.01905403319419853, 0.044520587661721574, -0.11948158603354132, 0.45013931100646254,
+  ],
+  double: [
+    -5.050714808661966e-8, 9.144106990609312e-8, 1.9408383672524748e-8, -3.4381662017505075e-8,
+    -2.3939519853796226e-7, 4.3604880559504324e-7, -5.121813372193198e-7, 9.413402508972964e-7,
+    -1.9070077391346246e-6, 3.5170259813991915e-6, -6.434712499814777e-6, 1.1945779538106305e-5,
+    -2.2281936888702126e-5, 4.170629201769082e-5, -7.846166989037809e-5, 0.00014851663458538238,
+    -0.0002831906300475141, 0.0005448970031583696, -0.001060566074922861, 0.002095533879203263,
+    -0.00422619412592886, 0.008776370425278818, -0.019053957830247405, 0.044520447198509394,
+    -0.11948158662524275, 0.4501393121092563,
   ],
 };
 /** Stirling's series for log gamma, in powers of 1/x², and its derivative for digamma (Bernoulli numbers). */
-const STIRLING = [-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12];
-const DIGAMMA = [691 / 32760, -1 / 132, 1 / 240, -1 / 252, 1 / 120, -1 / 12];
+const STIRLING = [-3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12];
+const DIGAMMA = [3617 / 8160, -1 / 12, 691 / 32760, -1 / 132, 1 / 240, -1 / 252, 1 / 120, -1 / 12];
 /** From here on Stirling's series is exact enough; below, gamma(x + 1) = x gamma(x) leads here. */
 const STIRLING_FROM = 8;
 /**
@@ -188,14 +196,25 @@ export function atanh(self: Tensor): Tensor {
 
 // ---- the error function ----
 
-/** erfc of what is not below 1. */
+/**
+ * exp(-x²) for x up to 40. The square of x cut to a few bits is exact; what is left of x² is small, and
+ * its exponential a short series.
+ */
+function expOfMinusSquare(self: Tensor): Tensor {
+  const scale = self.dtype.itemsize === 8 ? 2 ** 20 : 2 ** 6;
+  const short = mul(trunc(mul(self, scale)), 1 / scale);
+  const rest = mul(sub(short, self), add(short, self));
+  // rest (1 + rest/2 (1 + …))
+  let series = add(mul(rest, 1 / 8), 1);
+  for (let k = 7; k > 1; k--) series = add(mul(series, mul(rest, 1 / k)), 1);
+  const near = exp(neg(mul(short, short)));
+  return add(near, mul(near, mul(rest, series)));
+}
+/** erfc from 1/2 to 40. */
 function erfcTail(self: Tensor): Tensor {
   const w = div(sub(self, 3), add(self, 3));
   const scaled = polynomial(w, forType(self.dtype, ERFC));
-  return div(mul(scaled, exp(neg(mul(self, self)))), add(mul(self, 2), 1));
-}
-function erfNear(self: Tensor): Tensor {
-  return mul(self, polynomial(mul(self, self), forType(self.dtype, ERF)));
+  return div(mul(scaled, expOfMinusSquare(self)), add(mul(self, 2), 1));
 }
 export function erf(self: Tensor): Tensor {
   return floatAlu(self, "ERF");
@@ -205,9 +224,10 @@ export function erfc(self: Tensor): Tensor {
     self,
     (x) => {
       const size = abs(x);
-      const tail = erfcTail(clamp(size, 1, 40));
+      const tail = erfcTail(clamp(size, 0.5, 40));
       const far = where(lt(x, 0), rsub(tail, 2), tail);
-      return where(gt(size, 1), far, rsub(erfNear(x), 1));
+      // nearer to 0 the difference keeps its digits
+      return where(gt(size, 0.5), far, rsub(erf(x), 1));
     },
     (x) => mul(exp(neg(mul(x, x))), -2 / Math.sqrt(Math.PI)),
   );
@@ -243,27 +263,50 @@ export function lgamma(self: Tensor): Tensor {
   return unary(
     self,
     (x) => {
-      // gamma(x) gamma(1 - x) = pi / sin(pi x)
-      const reflected = lt(x, 0.5);
-      const y = where(reflected, rsub(x, 1), x);
-      const logarithm = lgammaUp(y);
-      const sine = sin(mul(sub(x, floor(x)), Math.PI));
-      const mirror = rsub(add(log(sine), logarithm), Math.log(Math.PI));
+      // gamma(x) gamma(-x) = -pi / (x sin(pi x))
+      const size = abs(x);
+      const above = lgammaUp(size);
+      const sine = sin(mul(abs(sub(x, nearest(x))), Math.PI));
+      const mirror = sub(rsub(log(mul(size, sine)), Math.log(Math.PI)), above);
+      // so near to 0 that only the pole counts, and the product above may underflow
+      const tiny = lt(size, x.dtype.itemsize === 8 ? 1e-17 : 1e-9);
       const pole = bitwiseAnd(le(x, 0), eq(floor(x), x));
-      return where(bitwiseOr(pole, isinf(x)), Infinity, where(reflected, mirror, logarithm));
+      const value = where(tiny, neg(log(size)), where(lt(x, 0), mirror, above));
+      return where(bitwiseOr(pole, isinf(x)), Infinity, value);
     },
     (x) => digamma(x),
   );
 }
+/** The nearest integer, or one of the two. */
+function nearest(self: Tensor): Tensor {
+  return floor(add(self, 0.5));
+}
+/**
+ * lgamma of what is above 0. Its zeros are factors of the polynomial, so that digits are kept around them;
+ * gamma(x + 1) = x gamma(x) leads there from both sides, and Stirling's series counts far away.
+ */
 function lgammaUp(self: Tensor): Tensor {
-  const low = lt(self, STIRLING_FROM);
-  let product = self as Tensor;
-  for (let k = 1; k < STIRLING_FROM; k++) product = mul(product, add(self, k));
-  const z = where(low, add(self, STIRLING_FROM), self);
+  const below = lt(self, 1);
+  let part = self;
+  let product: Tensor = wrap(self.lazydata.const(1));
+  for (let k = 2.5; k < STIRLING_FROM; k++) {
+    const down = ge(part, 2.5);
+    part = where(down, sub(part, 1), part);
+    product = where(down, mul(product, part), product);
+  }
+  const first = where(below, self, sub(part, 1));
+  const table = polynomial(sub(first, 0.75), forType(self.dtype, LGAMMA));
+  const near = mul(mul(first, sub(first, 1)), table);
+  const factor = log(where(below, self, product));
+  const low = where(below, sub(near, factor), add(near, factor));
+
+  const high = lt(self, STIRLING_FROM);
+  const z = where(high, STIRLING_FROM, self);
   const r = reciprocal(z);
   const series = add(mul(polynomial(mul(r, r), STIRLING), r), 0.5 * Math.log(2 * Math.PI));
-  const big = add(sub(mul(sub(z, 0.5), log(z)), z), series);
-  return where(low, sub(big, log(where(low, product, 1))), big);
+  // (z - 1/2) log z - z, with the larger terms together
+  const big = add(mul(z, sub(log(z), 1)), sub(series, mul(log(z), 0.5)));
+  return where(high, low, big);
 }
 export function digamma(self: Tensor): Tensor {
   return unary(
@@ -272,8 +315,8 @@ export function digamma(self: Tensor): Tensor {
       const reflected = lt(x, 0.5);
       const y = where(reflected, rsub(x, 1), x);
       const up = digammaUp(y);
-      const angle = mul(sub(x, floor(x)), Math.PI);
-      const mirror = sub(up, mul(div(cos(angle), sin(angle)), Math.PI));
+      const angle = mul(sub(x, nearest(x)), Math.PI);
+      const mirror = sub(up, mul(reciprocal(tan(angle)), Math.PI));
       const pole = bitwiseAnd(lt(x, 0), eq(floor(x), x));
       const value = where(pole, NaN, where(reflected, mirror, up));
       return where(eq(x, 0), neg(reciprocal(x)), value);
