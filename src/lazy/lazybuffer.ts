@@ -157,9 +157,10 @@ export class LazyBuffer {
     return shape.length === 0 ? scalar : scalar.reshape(shape.map(() => 1)).expand(shape);
   }
 
-  /** 0, 1, … n-1, as int32. */
+  /** 0, 1, … n-1, as int32, or as int64 where that is too short. */
   static arange(device: string, n: Sint): LazyBuffer {
-    return LazyBuffer.loadop("ARANGE", [n], dtypes.int32, device);
+    const dtype = smax(n) > 2 ** 31 ? dtypes.int64 : dtypes.int32;
+    return LazyBuffer.loadop("ARANGE", [n], dtype, device);
   }
 
   /** This node's elements, seen through `st`. */

@@ -320,7 +320,9 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   CONST: (k, u) => k.set(u, k.constant(u.dtype, u.value)),
   LOOP: (k, u) => {
     const i = k.fresh("ridx");
-    k.open(`for (int ${i} = ${k.text(u.start)}; ${i} < ${k.text(u.end)}; ${i}++) {`);
+    k.open(
+      `for (${k.language.typeName(u.dtype)} ${i} = ${k.text(u.start)}; ${i} < ${k.text(u.end)}; ${i}++) {`,
+    );
     k.set(u, i);
   },
   ENDLOOP: (k) => k.close(),

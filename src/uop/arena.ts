@@ -230,10 +230,10 @@ export class UOpArena implements Algebra<Expr> {
     const type = scalarOf(vector.dtype);
     return vector.op === "CONST" ? this.withType(vector, type, []) : this.make("GEP", type, [vector], lane);
   }
-  /** A new loop from 0 to `end`; no other has its id. */
+  /** A new loop from 0 to `end`, in its type; no other has its id. */
   range(axis: Omit<Axis, "id">, end: Expr = this.#sizeOf(axis)): Range {
     const numbered: Axis = { id: this.#ranges++, ...axis };
-    return this.make("RANGE", dtypes.int32, [this.int(0), end], numbered) as Range;
+    return this.make("RANGE", end.dtype, [this.constant(end.dtype, 0), end], numbered) as Range;
   }
   #sizeOf({ size }: Omit<Axis, "id">): Expr {
     if (typeof size === "number") return this.int(size);

@@ -25,8 +25,11 @@ const isElement = (d: UType, memory: MaybeUOp): boolean => {
   const of = element(memory);
   return isValue(d) && of !== undefined && (d === of || d === of.vec(d.count));
 };
-const isLoopIndex = (u: UOp<"LOOP" | "RANGE">): boolean =>
-  isIndex(u) && u.srcs.length === 2 && isIndex(u.start) && isIndex(u.end);
+/** int32, or int64 for loops of more iterations. */
+const isLoopIndex = (u: UOp<"LOOP" | "RANGE">): boolean => {
+  const type = u.dtype === dtypes.int64 ? dtypes.int64 : dtypes.int32;
+  return has(u, type) && u.srcs.length === 2 && has(u.start, type) && has(u.end, type);
+};
 
 /** Exhaustive: a new op must say what it looks like. */
 const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {

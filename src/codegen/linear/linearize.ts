@@ -292,7 +292,7 @@ export class Linearizer {
 
   protected openLoop(range: Range): Loop {
     const ends = [this.place(range.start), this.place(range.end)];
-    const loop = this.list.add("LOOP", dtypes.int32, ends) as Loop;
+    const loop = this.list.add("LOOP", range.dtype, ends) as Loop;
     this.#scopes.push([]);
     this.know(range, loop);
     this.open.add(range.axis.id);

@@ -95,7 +95,7 @@ export class AxisSplitter {
     const guard = (end: Sint): void => {
       const variable = Variable(`b${of}`, 0, sub(end, 1));
       const index = this.#indexes.toExpr(at);
-      inBounds = this.#arena.alu("CMPLT", index, this.#indexes.toExpr(end));
+      inBounds = this.#arena.alu("CMPLT", ...this.#indexes.alike(index, this.#indexes.toExpr(end)));
       this.#indexes.bind(variable, index, inBounds);
       users.push(variable);
       at = variable;
@@ -135,8 +135,10 @@ export class AxisSplitter {
   }
   /** The first of `lanes` elements in an iteration, never so far that the last of them is beyond `size`. */
   #overlapped(iteration: Sint, lanes: number, size: number, of: number): Variable {
-    const last = this.#arena.int(size - lanes);
-    const first = this.#indexes.toExpr(mul(iteration, lanes));
+    const [first, last] = this.#indexes.alike(
+      this.#indexes.toExpr(mul(iteration, lanes)),
+      this.#indexes.toExpr(size - lanes),
+    );
     const fits = this.#arena.alu("CMPLT", first, last);
     const variable = Variable(`b${of}`, 0, size - lanes);
     this.#indexes.bind(variable, this.#arena.alu("WHERE", fits, first, last));

@@ -76,7 +76,7 @@ function heightOf(root: LazyOp): number {
 
 class Lowering {
   readonly #arena = new UOpArena();
-  readonly #indexes = new Indexes(this.#arena);
+  readonly #indexes: Indexes;
   readonly #splitter: AxisSplitter;
   readonly #sites: Site[] = [];
   readonly #reduceLoops = new Map<LazyOp, readonly AxisLoops[]>();
@@ -94,6 +94,7 @@ class Lowering {
     this.#parameters = isParametric ? new Map() : undefined;
     this.#opts = opts;
     this.#target = target;
+    this.#indexes = new Indexes(this.#arena, target);
     requireValid(opts, target);
     const tiles = matrixSides(ast, opts, target);
     this.#splitter = new AxisSplitter(this.#arena, this.#indexes, { opts, target, tiles });
@@ -139,7 +140,7 @@ class Lowering {
     const value = this.#lower(store.srcs[0], site);
     const { index } = store.arg.st.expr(site.idx);
     const gate = this.#indexes.inBounds(index);
-    return this.#arena.store(this.#buffer(store), this.#indexes.toExpr(index), value, gate);
+    return this.#arena.store(this.#buffer(store), this.#indexes.toAddress(index), value, gate);
   }
 
   #lower(op: LazyOp, site: Site): Expr {
@@ -157,7 +158,9 @@ class Lowering {
       }
       case "ARANGE": {
         const { index, valid } = op.arg.expr(site.idx);
-        return this.#where(valid, this.#indexes.toExpr(index), op.dtype);
+        const isShort = op.dtype === dtypes.int32;
+        const number = isShort ? this.#indexes.toAddress(index) : this.#indexes.toExpr(index);
+        return this.#where(valid, a.cast(number, op.dtype), op.dtype);
       }
       case "VIEW": {
         const [src] = op.srcs;
@@ -198,7 +201,7 @@ class Lowering {
     const needed = and(site.gate, valid);
     const zero = this.#arena.constant(op.dtype, 0);
     if (needed === 0) return zero;
-    const [buffer, at] = [this.#buffer(op), this.#indexes.toExpr(index)];
+    const [buffer, at] = [this.#buffer(op), this.#indexes.toAddress(index)];
     const inBounds = this.#indexes.inBounds(index);
     if (needed === 1 && inBounds === undefined) return this.#arena.load(buffer, at);
     const wanted = this.#indexes.toExpr(needed);

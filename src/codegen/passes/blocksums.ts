@@ -84,10 +84,11 @@ function divide(range: Range, most: number, a: UOpArena): { blocks: Range; part:
   while (size !== undefined && block > most / 8 && size % block !== 0) block--;
   const isFull = size !== undefined && size % block === 0;
   if (!isFull) block = most;
-  const count = a.alu("IDIV", a.alu("ADD", end, a.int(block - 1)), a.int(block));
+  const int = (n: number): Expr => a.constant(end.dtype, n);
+  const count = a.alu("IDIV", a.alu("ADD", end, int(block - 1)), int(block));
   const blocks = a.range({ size: idiv(add(range.axis.size, block - 1), block), kind: "reduce", of }, count);
   const part = a.range({ size: block, kind: "reduce", of });
-  const index = a.alu("ADD", a.alu("MUL", blocks, a.int(block)), part);
+  const index = a.alu("ADD", a.alu("MUL", blocks, int(block)), a.cast(part, end.dtype));
   const isInRange = isFull ? a.constant(dtypes.bool, 1) : a.alu("CMPLT", index, end);
   return { blocks, part, split: { range, index, isInRange } };
 }

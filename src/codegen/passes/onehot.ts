@@ -22,7 +22,7 @@ const ONE_HOT = new RuleTable([
         if (choice === undefined) continue;
         const { range, index } = choice;
         const inRange = isInRange(index, range.end, a);
-        const at = new Map([[range, a.cast(index, dtypes.int32)]]);
+        const at = new Map([[range, a.cast(index, range.dtype)]]);
         const atIndex = (x: Expr): Expr => substitute(x, at, a, { where: inRange });
         const others = conditions.filter((other) => other !== c).map(atIndex);
         const term = a.alu("WHERE", a.and([inRange, ...others]), atIndex(f), zero);
@@ -41,10 +41,12 @@ export const pickOneHot = (sink: Sink, arena: UOpArena): Sink => rewriteEach(sin
 
 /** 0 <= index < end, in the type of the index. */
 function isInRange(index: Expr, end: Expr, a: UOpArena): Expr {
-  const zero = a.constant(index.dtype, 0);
-  const size = a.cast(end, index.dtype);
-  const negative = a.alu("CMPLT", index, zero);
-  return a.alu("AND", a.alu("CMPLT", index, size), a.alu("XOR", negative, a.constant(dtypes.bool, 1)));
+  // an index of fewer bits than the range takes the type of the range
+  const at = index.dtype.itemsize < end.dtype.itemsize ? a.cast(index, end.dtype) : index;
+  const zero = a.constant(at.dtype, 0);
+  const size = a.cast(end, at.dtype);
+  const negative = a.alu("CMPLT", at, zero);
+  return a.alu("AND", a.alu("CMPLT", at, size), a.alu("XOR", negative, a.constant(dtypes.bool, 1)));
 }
 
 /** The conditions that an AND joins. */

@@ -85,7 +85,8 @@ const INSTRUCTIONS: { readonly [K in UOpName]: InstructionMaker<K> } = {
   ENDLOOP: ({ loop }, { cell }) => {
     const [start, end] = [cell(loop), cell(loop.end)];
     return (cells, pc) => {
-      const next = integer(cells[start]) + 1;
+      const now = cells[start];
+      const next = typeof now === "bigint" ? now + 1n : integer(now) + 1;
       cells[start] = next;
       return next < integer(cells[end]) ? start + 1 : pc + 1;
     };

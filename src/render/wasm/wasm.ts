@@ -406,7 +406,7 @@ const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
     if (!surelyRuns(u)) {
       e.f.get(i);
       e.push(u.end, 0);
-      e.f.op(OP["i32.lt_s"]);
+      e.f.op(OP[u.dtype.isBig ? "i64.lt_s" : "i32.lt_s"]);
       e.f.if();
     }
     e.f.loop();
@@ -414,12 +414,14 @@ const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
   ENDLOOP: (e, u) => {
     const { loop } = u;
     const i = e.place(loop);
+    const { isBig } = loop.dtype;
     e.f.get(i);
-    e.f.i32(1);
-    e.f.op(OP["i32.add"]);
+    if (isBig) e.f.i64(1n);
+    else e.f.i32(1);
+    e.f.op(OP[isBig ? "i64.add" : "i32.add"]);
     e.f.tee(i);
     e.push(loop.end, 0);
-    e.f.op(OP["i32.lt_s"]);
+    e.f.op(OP[isBig ? "i64.lt_s" : "i32.lt_s"]);
     e.f.brIf(0);
     e.f.end();
     if (!surelyRuns(loop)) e.f.end();
