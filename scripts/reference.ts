@@ -47,7 +47,12 @@ export const FAMILIES: readonly Family[] = [
     "creation",
     "Creation",
     "Tensors out of nothing. All take `{ dtype, device, requiresGrad }` at the end.",
-    ["tensor/tensor#creation", "tensor/creation/creation", "tensor/creation/hostdata"],
+    [
+      "tensor/tensor#creation",
+      "tensor/creation/creation",
+      "tensor/creation/hostdata",
+      "tensor/creation/pixels",
+    ],
   ],
   [
     "random",

@@ -24,7 +24,8 @@ import { checkShape, commonType, empty, type TensorOptions } from "./creation.ts
 import type { TensorSource } from "./pixels.ts";
 
 /**
- * A number, nested arrays of numbers, a typed array, nested arrays of typed arrays, an ArrayBuffer, ImageData.
+ * A number, nested arrays of numbers, a typed array, nested arrays of typed arrays, an ArrayBuffer,
+ * ImageData.
  */
 export type TensorData =
   | Element

@@ -1,6 +1,6 @@
-// What `Tensor.from` takes besides data: whatever a page can draw (a canvas, an ImageBitmap, an element with an
-// image or a video, a VideoFrame), and Blobs and Files. Out: pixels, rows of red, green, blue and alpha, or
-// bytes; or in words why there are none. Loaded on first use, so it imports nothing.
+// What `Tensor.from` takes besides data: whatever a page can draw (a canvas, an ImageBitmap, an element with
+// an image or a video, a VideoFrame), and Blobs and Files. Out: pixels, rows of red, green, blue and alpha,
+// or bytes; or in words why there are none. Loaded on first use, so it imports nothing.
 
 /** A canvas, an ImageBitmap, an element with an image or a video. */
 interface Drawable {
