@@ -34,7 +34,7 @@ test("every file of an area belongs to the page of its name", () => {
   const areas = readdirSync("src/tensor", { withFileTypes: true }).filter(
     (e) => e.isDirectory() && e.name !== "ondemand",
   );
-  const helpers = ["common", "index", "ondemand", "promotion", "threefry"];
+  const helpers = ["common", "index", "ondemand", "promotion", "selection", "threefry"];
   for (const { name } of areas) {
     const own = readdirSync(`src/tensor/${name}`).map((f) => f.replace(".ts", ""));
     const listed = FAMILIES.find(([page]) => page === name)?.[3] ?? [];

@@ -7,8 +7,7 @@ import type { Shape } from "../../shape/view.ts";
 import { cast, counting, detach } from "../core.ts";
 import { checkShape, leaf, type TensorOptions } from "../creation/creation.ts";
 import { add, div, gt, log, lt, mul, neg, where } from "../math/arithmetic.ts";
-import { narrow } from "../movement/join.ts";
-import { argsort } from "../reduce/order.ts";
+import { argsort, topk } from "../reduce/order.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import {
@@ -80,5 +79,5 @@ export function multinomial(self: Tensor, numSamples = 1, replacement = false): 
 function raced(self: Tensor, numSamples: number): Tensor {
   const waits = neg(log(add(neg(uniformLike(atOf(self, {}), self.lazydata.shape, self.dtype)), 1)));
   const arrivals = where(gt(self, 0), div(waits, self), Infinity);
-  return cast(narrow(argsort(arrivals, -1), -1, 0, numSamples), dtypes.int32);
+  return topk(arrivals, numSamples, -1, false)[1];
 }

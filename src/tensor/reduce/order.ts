@@ -1,7 +1,8 @@
 // Order: sort, argsort, topk, kthvalue, median, quantile. NaN counts as the largest; equal elements keep
 // their order. Elements become integers that compare alike; short rows are ranked by counting smaller ones,
-// long rows go through a bitonic network. The places are found first, without a gradient; the values are then
-// loaded from there, and that is differentiable.
+// long rows go through a bitonic network. For the first few of a row, selection.ts looks only at the blocks
+// that can have one. The places are found first, without a gradient; the values are then loaded from there,
+// and that is differentiable.
 
 import { bounds, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -32,7 +33,7 @@ import {
 } from "../math/arithmetic.ts";
 import { lerp } from "../math/further.ts";
 import { bitsOf, isnan, round, rsub } from "../math/rounding.ts";
-import { movedim, pad } from "../movement/arrange.ts";
+import { movedim } from "../movement/arrange.ts";
 import { cat } from "../movement/join.ts";
 import {
   axisOf,
@@ -48,6 +49,7 @@ import {
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { drop, max, min, requireElements, sum, turned } from "./reduce.ts";
+import { atRanks, firstPlaces, lengthened, ranks, selectsCheaply, takeLast } from "./selection.ts";
 import { part } from "./totals.ts";
 
 /** Rows of this many elements, or this many comparisons in all, are ranked by counting: three kernels. */
@@ -61,14 +63,6 @@ export interface QuantileOptions {
 
 // ---- places ----
 
-/** The elements of the last dim that `index` names, along its last dim: an indexed load. */
-function takeLast(self: Tensor, index: Tensor): Tensor {
-  const [n, m] = [self.shape.at(-1) as number, index.shape.at(-1) as number];
-  const full = [...self.shape.slice(0, -1), m, n];
-  const chosen = eq(expand(unsqueeze(index, -1), full), expand(counting(self, n), full));
-  const values = expand(unsqueeze(self, -2), full);
-  return reshape(reduceSum(where(chosen, values, zero(values)), [full.length - 1]), full.slice(0, -1));
-}
 /** The inverse of `takeLast`: the elements added up at the places of the last dim, which gets size `n`. */
 export function placeLast(self: Tensor, index: Tensor, n: number): Tensor {
   const full = [...self.shape.slice(0, -1), n, self.shape.at(-1) as number];
@@ -96,22 +90,7 @@ function placesOf(self: Tensor, descending: boolean, positions: Tensor): Tensor 
   const n = self.shape.at(-1) as number;
   const keys = keysOf(self, descending);
   if (n > COUNT_ROW && self.size * n > COUNT_ALL) return takeLast(network(keys), positions);
-  const rank = ranks(keys);
-  const full = [...self.shape.slice(0, -1), positions.shape.at(-1) as number, n];
-  const here = eq(expand(unsqueeze(rank, -2), full), expand(unsqueeze(positions, -1), full));
-  return reshape(
-    reduceSum(where(here, expand(counting(self, n), full), 0), [full.length - 1]),
-    full.slice(0, -1),
-  );
-}
-/** How many elements of the row come before each one. */
-function ranks(self: Tensor): Tensor {
-  const n = self.shape.at(-1) as number;
-  const full = [...self.shape, n];
-  const [own, other] = [expand(unsqueeze(self, -1), full), expand(unsqueeze(self, -2), full)];
-  const [i, j] = [expand(unsqueeze(counting(self, n), -1), full), expand(counting(self, n), full)];
-  const before = bitwiseOr(lt(other, own), bitwiseAnd(eq(other, own), lt(j, i)));
-  return reshape(reduceSum(cast(before, dtypes.int32), [full.length - 1]), self.shape);
+  return atRanks(ranks(keys), positions, counting(self, n));
 }
 /** The places of all elements in order, by log²n/2 rounds in which each element meets one other. */
 function network(self: Tensor): Tensor {
@@ -119,8 +98,7 @@ function network(self: Tensor): Tensor {
   const size = 2 ** Math.ceil(Math.log2(n));
   const front = self.shape.slice(0, -1);
   const whole = [...front, size];
-  const added = range(self.ndim).map((i): [number, number] => [0, i === self.ndim - 1 ? size - n : 0]);
-  let keys = contiguous(pad(self, added, Number(bounds(self.dtype)[1])));
+  let keys = contiguous(lengthened(self, size));
   let places = contiguous(expand(counting(self, size), whole));
   const meet = (shape: readonly number[], turn: number) => {
     const full = [...front, ...shape];
@@ -173,6 +151,13 @@ export function alongLast<R extends readonly Tensor[]>(
   const results = f(last ? self : transpose(self, at, -1));
   return (last ? results : results.map((t) => transpose(t, at, -1))) as { [K in keyof R]: Tensor };
 }
+/** The places of the first `count` elements of each row in order. */
+function firstOf(self: Tensor, descending: boolean, count: number): Tensor {
+  const n = self.shape.at(-1) as number;
+  const front = self.shape.slice(0, -1);
+  if (selectsCheaply(self.size / n, n, count)) return firstPlaces(keysOf(self, descending), count);
+  return placesOf(self, descending, expand(counting(self, count), [...front, count]));
+}
 /** Values and places of the first `count` elements in order. */
 function orderedOf(
   self: Tensor,
@@ -190,7 +175,7 @@ function orderedOf(
       );
       return [none, fullLike(none, 0, { dtype: dtypes.int32 })];
     }
-    const places = placesOf(x, descending, expand(counting(self, shape.at(-1) as number), shape));
+    const places = firstOf(x, descending, shape.at(-1) as number);
     return [takeLast(x, places), places];
   });
 }
