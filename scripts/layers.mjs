@@ -11,6 +11,7 @@ const LEAVES = [
   "dtype.ts",
   "helpers.ts",
   "names.ts",
+  "printable.ts",
   "ops.ts",
   "pace.ts",
   "transcendental.ts",

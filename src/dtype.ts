@@ -34,6 +34,7 @@ type ArrayType = {
  * `int.vec(4)`, which is not `int4`.
  */
 export class DType {
+  static readonly name: string = "DType";
   readonly name: string;
   readonly alias: string;
   readonly kind: Kind;

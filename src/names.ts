@@ -1,8 +1,9 @@
-// The one place where a name that a user chose becomes part of a text that is compiled or shown. In goes the
-// name of a Variable, a kernel or a function; out comes an identifier of every language that is rendered, or
-// a text without control characters. A name must never be able to end the word in which it stands.
+// The one place where a name that a user chose becomes part of a text that is compiled. In goes the name of a
+// Variable, a kernel or a function; out comes an identifier of every language that is rendered. A name must
+// never be able to end the word in which it stands. printable.ts has what becomes part of a text for people.
 
 import { ArgumentError } from "./errors.ts";
+import { printable } from "./printable.ts";
 
 const PLAIN = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 const words = (text: string): string[] => text.trim().split(/\s+/);
@@ -62,15 +63,3 @@ export function kernelIdentifier(name: string): string {
       "and no digit first",
   );
 }
-
-/** Characters that move a cursor, end a line or change the direction of a text. */
-const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
-const LONGEST = 200;
-
-/** A name for people, in one line of a terminal, a log or a page. */
-export function printable(name: string): string {
-  const clean = name.slice(0, LONGEST + 1).replaceAll(CONTROL, "\ufffd");
-  return clean.length > LONGEST ? `${clean.slice(0, LONGEST)}…` : clean;
-}
-/** The name is one that `printable` would not change. */
-export const isPrintable = (name: string): boolean => printable(name) === name;

@@ -30,7 +30,8 @@ import {
 } from "gradloom/render";
 import { describe, expect, test, vi } from "vitest";
 import { findCompiler } from "../src/devices/clang/compiler.ts";
-import { identifier, isPrintable, kernelIdentifier, printable } from "../src/names.ts";
+import { identifier, kernelIdentifier } from "../src/names.ts";
+import { isPrintable, printable } from "../src/printable.ts";
 
 const HOSTILE = [
   'n); system("touch /tmp/x"); int m = (1',

@@ -58,6 +58,7 @@ export interface AxisSplit {
 
 /** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
+  static readonly name: string = "LazyBuffer";
   readonly id = nextId++;
   readonly device: string;
   readonly st: ShapeTracker;

@@ -35,6 +35,7 @@ const no = (what: string): InternalError =>
 
 /** A node on several devices: a shard or a full replica on each. */
 export class MultiLazyBuffer extends LazyBuffer {
+  static override readonly name: string = "MultiLazyBuffer";
   readonly #parts: readonly LazyBuffer[];
   /** the interval of each device; undefined if replicated */
   readonly sharding: Sharding | undefined;

@@ -218,6 +218,7 @@ abstract class Conv<O extends ConvLayerOptions> {
  * new nn.Conv1d(3, 8, 5).forward(Tensor.ones(2, 3, 10)).shape // => [2, 8, 6]
  */
 export class Conv1d extends Conv<ConvLayerOptions> {
+  static override readonly name: string = "Conv1d";
   constructor(inChannels: number, outChannels: number, kernelSize: PerDim, options: ConvLayerOptions = {}) {
     super(1, inChannels, outChannels, kernelSize, options, false);
   }
@@ -231,6 +232,7 @@ export class Conv1d extends Conv<ConvLayerOptions> {
  * new nn.Conv2d(1, 8, 3, { padding: 1 }).forward(Tensor.ones(2, 1, 6, 6)).shape // => [2, 8, 6, 6]
  */
 export class Conv2d extends Conv<ConvLayerOptions> {
+  static override readonly name: string = "Conv2d";
   constructor(inChannels: number, outChannels: number, kernelSize: PerDim, options: ConvLayerOptions = {}) {
     super(2, inChannels, outChannels, kernelSize, options, false);
   }
@@ -244,6 +246,7 @@ export class Conv2d extends Conv<ConvLayerOptions> {
  * new nn.Conv3d(1, 2, 3).forward(Tensor.ones(1, 1, 4, 4, 4)).shape // => [1, 2, 2, 2, 2]
  */
 export class Conv3d extends Conv<ConvLayerOptions> {
+  static override readonly name: string = "Conv3d";
   constructor(inChannels: number, outChannels: number, kernelSize: PerDim, options: ConvLayerOptions = {}) {
     super(3, inChannels, outChannels, kernelSize, options, false);
   }
@@ -257,6 +260,7 @@ export class Conv3d extends Conv<ConvLayerOptions> {
  * new nn.ConvTranspose1d(3, 2, 4, { stride: 2 }).forward(Tensor.ones(1, 3, 5)).shape // => [1, 2, 12]
  */
 export class ConvTranspose1d extends Conv<ConvTransposeLayerOptions> {
+  static override readonly name: string = "ConvTranspose1d";
   constructor(
     inChannels: number,
     outChannels: number,
@@ -275,6 +279,7 @@ export class ConvTranspose1d extends Conv<ConvTransposeLayerOptions> {
  * new nn.ConvTranspose2d(3, 2, 2, { stride: 2 }).forward(Tensor.ones(1, 3, 4, 4)).shape // => [1, 2, 8, 8]
  */
 export class ConvTranspose2d extends Conv<ConvTransposeLayerOptions> {
+  static override readonly name: string = "ConvTranspose2d";
   constructor(
     inChannels: number,
     outChannels: number,
@@ -293,6 +298,7 @@ export class ConvTranspose2d extends Conv<ConvTransposeLayerOptions> {
  * new nn.ConvTranspose3d(1, 1, 2).forward(Tensor.ones(1, 1, 2, 2, 2)).shape // => [1, 1, 3, 3, 3]
  */
 export class ConvTranspose3d extends Conv<ConvTransposeLayerOptions> {
+  static override readonly name: string = "ConvTranspose3d";
   constructor(
     inChannels: number,
     outChannels: number,

@@ -104,6 +104,7 @@ abstract class ChannelNorm {
  * new nn.BatchNorm(4).forward(Tensor.ones(2, 4, 3)).shape // => [2, 4, 3]
  */
 export class BatchNorm extends ChannelNorm {
+  static override readonly name: string = "BatchNorm";
   protected readonly dims: readonly number[] = [2, 3, 4, 5];
 
   constructor(numFeatures: number, options: BatchNormOptions = {}) {
@@ -125,6 +126,7 @@ export class BatchNorm extends ChannelNorm {
  * new nn.BatchNorm1d(3).forward(Tensor.ones(2, 3)).shape // => [2, 3]
  */
 export class BatchNorm1d extends BatchNorm {
+  static override readonly name: string = "BatchNorm1d";
   protected override readonly dims = [2, 3];
 }
 /**
@@ -133,6 +135,7 @@ export class BatchNorm1d extends BatchNorm {
  * new nn.BatchNorm2d(3).forward(Tensor.ones(2, 3, 4, 4)).shape // => [2, 3, 4, 4]
  */
 export class BatchNorm2d extends BatchNorm {
+  static override readonly name: string = "BatchNorm2d";
   protected override readonly dims = [4];
 }
 /**
@@ -141,6 +144,7 @@ export class BatchNorm2d extends BatchNorm {
  * new nn.BatchNorm3d(3).forward(Tensor.ones(2, 3, 2, 2, 2)).shape // => [2, 3, 2, 2, 2]
  */
 export class BatchNorm3d extends BatchNorm {
+  static override readonly name: string = "BatchNorm3d";
   protected override readonly dims = [5];
 }
 
@@ -177,6 +181,7 @@ abstract class InstanceNorm extends ChannelNorm {
  * await new nn.InstanceNorm1d(1, { eps: 0 }).forward(new Tensor([[[1, 3]]])).tolist() // => [[[-1, 1]]]
  */
 export class InstanceNorm1d extends InstanceNorm {
+  static override readonly name: string = "InstanceNorm1d";
   protected readonly dims = 3;
 }
 /**
@@ -185,6 +190,7 @@ export class InstanceNorm1d extends InstanceNorm {
  * new nn.InstanceNorm2d(3).forward(Tensor.ones(2, 3, 4, 4)).shape // => [2, 3, 4, 4]
  */
 export class InstanceNorm2d extends InstanceNorm {
+  static override readonly name: string = "InstanceNorm2d";
   protected readonly dims = 4;
 }
 /**
@@ -193,6 +199,7 @@ export class InstanceNorm2d extends InstanceNorm {
  * new nn.InstanceNorm3d(3).forward(Tensor.ones(2, 3, 2, 2, 2)).shape // => [2, 3, 2, 2, 2]
  */
 export class InstanceNorm3d extends InstanceNorm {
+  static override readonly name: string = "InstanceNorm3d";
   protected readonly dims = 5;
 }
 

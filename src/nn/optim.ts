@@ -294,6 +294,7 @@ export interface SGDOptions extends CommonOptions {
  * new nn.optim.SGD([Tensor.ones(2, { requiresGrad: true })], { lr: 0.1, momentum: 0.9 }).lr // => 0.1
  */
 export class SGD extends Optimizer<SGDOptions> {
+  static override readonly name: string = "SGD";
   constructor(params: Params<SGDOptions>, options: Partial<SGDOptions> = {}) {
     super(params, { lr: 1e-3, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, ...options });
   }
@@ -378,6 +379,7 @@ const ADAM = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad
  * new nn.optim.Adam([Tensor.ones(2, { requiresGrad: true })]).lr // => 0.001
  */
 export class Adam extends Moments<AmsgradOptions> {
+  static override readonly name: string = "Adam";
   constructor(params: Params<AmsgradOptions>, options: Partial<AmsgradOptions> = {}) {
     super(params, { ...ADAM, ...options });
   }
@@ -394,6 +396,7 @@ export class Adam extends Moments<AmsgradOptions> {
  * new nn.optim.AdamW([Tensor.ones(2, { requiresGrad: true })], { lr: 3e-4 }).lr // => 0.0003
  */
 export class AdamW extends Moments<AmsgradOptions> {
+  static override readonly name: string = "AdamW";
   constructor(params: Params<AmsgradOptions>, options: Partial<AmsgradOptions> = {}) {
     super(params, { ...ADAM, weightDecay: 0.01, ...options });
   }

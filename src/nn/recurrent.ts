@@ -54,6 +54,7 @@ abstract class Cell {
  * new nn.LSTMCell(3, 4).forward(Tensor.ones(2, 3))[0].shape // => [2, 4]
  */
 export class LSTMCell extends Cell {
+  static override readonly name: string = "LSTMCell";
   constructor(inputSize: number, hiddenSize: number, options: BiasOptions = {}) {
     super(inputSize, hiddenSize, 4, options);
   }
@@ -75,6 +76,7 @@ export function lstmGates(gates: Tensor, c: Tensor): [h: Tensor, c: Tensor] {
  * new nn.GRUCell(3, 4).forward(Tensor.ones(2, 3)).shape // => [2, 4]
  */
 export class GRUCell extends Cell {
+  static override readonly name: string = "GRUCell";
   constructor(inputSize: number, hiddenSize: number, options: BiasOptions = {}) {
     super(inputSize, hiddenSize, 3, options);
   }
@@ -98,6 +100,7 @@ export function gruGates(fromInput: Tensor, fromHidden: Tensor, h: Tensor): Tens
  * new nn.RNNCell(3, 4).forward(Tensor.ones(2, 3)).shape // => [2, 4]
  */
 export class RNNCell extends Cell {
+  static override readonly name: string = "RNNCell";
   readonly nonlinearity: "tanh" | "relu";
   constructor(
     inputSize: number,

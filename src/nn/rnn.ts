@@ -240,6 +240,7 @@ const sum = (a: Tensor | undefined, b: Tensor | undefined): Tensor | undefined =
  * [output.shape, h.shape] // => [[5, 2, 4], [2, 2, 4]]
  */
 export class RNN extends Recurrent {
+  static override readonly name: string = "RNN";
   readonly nonlinearity: "tanh" | "relu";
   constructor(inputSize: number, hiddenSize: number, options: RNNOptions = {}) {
     super(inputSize, hiddenSize, options, { gates: 1 });
@@ -271,6 +272,7 @@ export class RNN extends Recurrent {
  * [output.shape, h.shape, c.shape] // => [[5, 2, 8], [2, 2, 4], [2, 2, 4]]
  */
 export class LSTM extends Recurrent {
+  static override readonly name: string = "LSTM";
   readonly projSize: number;
   constructor(inputSize: number, hiddenSize: number, options: LSTMOptions = {}) {
     const { projSize = 0 } = options;
@@ -306,6 +308,7 @@ export class LSTM extends Recurrent {
  * await output.select(0, 1).abs().sum(-1).ne(0).tolist() // => [true, true, false, false, false]
  */
 export class GRU extends Recurrent {
+  static override readonly name: string = "GRU";
   constructor(inputSize: number, hiddenSize: number, options: RecurrentOptions = {}) {
     super(inputSize, hiddenSize, options, { gates: 3 });
   }

@@ -36,6 +36,7 @@ export interface LARSOptions extends CommonOptions {
  * new nn.optim.LARS([Tensor.ones(2, { requiresGrad: true })], { lr: 1 }).lr // => 1
  */
 export class LARS extends Optimizer<LARSOptions> {
+  static override readonly name: string = "LARS";
   constructor(params: Params<LARSOptions>, options: Partial<LARSOptions> = {}) {
     const rest = { weightDecay: 1e-4, nesterov: false, trustCoefficient: 0.001, eps: 1e-8 };
     super(params, { lr: 1e-3, momentum: 0.9, ...rest, ...options });
@@ -72,6 +73,7 @@ export class LARS extends Optimizer<LARSOptions> {
  * new nn.optim.LAMB([Tensor.ones(2, { requiresGrad: true })]).lr // => 0.001
  */
 export class LAMB extends Moments<AdamOptions> {
+  static override readonly name: string = "LAMB";
   constructor(params: Params<AdamOptions>, options: Partial<AdamOptions> = {}) {
     super(params, { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-6, weightDecay: 0, ...options });
   }
@@ -106,6 +108,7 @@ export interface MuonOptions extends CommonOptions {
  * new nn.optim.Muon([Tensor.ones(2, 2, { requiresGrad: true })], { lr: 0.02 }).lr // => 0.02
  */
 export class Muon extends Optimizer<MuonOptions> {
+  static override readonly name: string = "Muon";
   constructor(params: Params<MuonOptions>, options: Partial<MuonOptions> = {}) {
     const iteration = { nsSteps: 5, nsCoefficients: [3.4445, -4.775, 2.0315] as const, eps: 1e-7 };
     super(params, { lr: 1e-3, momentum: 0.95, nesterov: true, weightDecay: 0.1, ...iteration, ...options });

@@ -43,6 +43,7 @@ const MAX_BALLAST = 4 * 2 ** 30;
 
 /** Room for `size` elements on a device. */
 export class Buffer {
+  static readonly name: string = "Buffer";
   readonly device: string;
   readonly size: number;
   readonly dtype: DType;

@@ -6,7 +6,7 @@ import { canonicalBytes } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, ShapeError, SymbolicError } from "../errors.ts";
 import { isPromise, type MaybePromise, runSync, type Step, settle, timestamp } from "../helpers.ts";
-import { printable } from "../names.ts";
+import { printable } from "../printable.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";
 import type { Compiled, Program } from "./device.ts";

@@ -50,6 +50,7 @@ function checkShape(op: string, shape: Shape): void {
 
 /** Maps each element of a tensor to its place in the buffer, after any chain of movement ops. */
 export class ShapeTracker {
+  static readonly name: string = "ShapeTracker";
   /** views[0] indexes the buffer; each later view indexes the elements of the previous one. */
   readonly views: readonly View[];
   readonly shape: Shape;

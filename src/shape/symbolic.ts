@@ -3,7 +3,7 @@
 // coefficients). `expression.ts` has the nodes, `arithmetic.ts` simplifies while it builds them, `intern.ts`
 // has the table that makes structural equality `===`.
 import { SymbolicError } from "../errors.ts";
-import { isPrintable, printable } from "../names.ts";
+import { isPrintable, printable } from "../printable.ts";
 import { add, and, idiv, lt, mod, mul, sub } from "./arithmetic.ts";
 import {
   All,

@@ -82,6 +82,7 @@ function intersect(a: Interval, b: Interval): Interval | undefined {
 
 /** One view of a flat buffer: shape, strides, offset, mask. */
 export class View {
+  static readonly name: string = "View";
   readonly shape: Shape;
   readonly strides: readonly Sint[];
   readonly offset: Sint;

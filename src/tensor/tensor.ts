@@ -79,6 +79,7 @@ export type { CustomGradient, TensorData, TensorOptions };
  * await c.item(); // 11
  */
 export class Tensor extends TensorHandle {
+  static override readonly name: string = "Tensor";
   constructor(data: TensorData | LazyBuffer, options: TensorOptions = {}) {
     super(data instanceof LazyBuffer ? data : fromData(data, options));
     this.requiresGrad = options.requiresGrad ?? false;

@@ -100,6 +100,16 @@ console.log(value, loaded.join());`; // in this order: console.log itself loads 
   expect(run("first.mjs", text)).toBe("11");
 }, 30_000);
 
+test("classes have their own names, whatever the bundler calls them", () => {
+  const text = `
+import * as all from "./node/index.js";
+const classes = { ...all, ...all.nn, ...all.nn.optim };
+const wrong = Object.entries(classes).filter(([name, x]) =>
+  typeof x === "function" && /^class\\b/.test(String(x)) && x.name !== name);
+console.log(wrong.map(([name, x]) => name + " is " + x.name).join(), all.TinyJit.name, all.ShapeError.name);`;
+  expect(run("names.mjs", text)).toBe("TinyJit ShapeError");
+}, 30_000);
+
 test("DEBUG=4 shows the source, which loads later", () => {
   const text =
     'process.env.DEBUG = "4"; const { Tensor } = await import("./node/index.js"); new Tensor([1, 2]).add(1).dataSync();';

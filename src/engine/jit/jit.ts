@@ -89,6 +89,7 @@ class Callable {
 }
 
 class Jit extends Callable {
+  static override readonly name: string = "TinyJit";
   readonly #fn: (...args: unknown[]) => unknown;
   #calls = 0;
   #earlier: Earlier | undefined;
