@@ -291,6 +291,12 @@ function partOf(
   const { base, st } = part;
   const buffer = base.realized;
   if (buffer === undefined) return { kind: "constant", value: part };
+  if (base.newest !== base) {
+    throw new JitError(
+      `TinyJit: a result of shape [${part.shape}] is a view of memory that the function assigns to after making it: ` +
+        "it would show the new values; return .clone() of it, made before the assign",
+    );
+  }
   const view = { base: base.st, st };
   const index = inputs.flatMap((i) => i.aliases).indexOf(buffer);
   if (index >= 0) return { kind: "input", index, view };

@@ -5,13 +5,14 @@ import { bounds, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
 import type { Interval } from "../../shape/view.ts";
-import { detach, wrap } from "../core.ts";
+import { cast, detach, wrap } from "../core.ts";
 import {
   add,
   div,
   eq,
   fmod,
   idiv,
+  isNarrow,
   lt,
   maximum,
   minimum,
@@ -284,11 +285,12 @@ function outputSizeOf(self: Tensor, method: string, n: number, size: OutputSize)
 }
 function adaptiveAvgPool(self: Tensor, method: string, n: number, outputSize: OutputSize): Tensor {
   return flat(self, method, n, (x) => {
-    let y = x;
+    // half-width floats would round after each dim
+    let y = isNarrow(x.dtype) ? cast(x, dtypes.float32) : x;
     outputSizeOf(x, method, n, outputSize).forEach((to, i) => {
       y = resizeArea(y, x.ndim - n + i, to);
     });
-    return y;
+    return x.dtype.isFloat ? cast(y, x.dtype) : y;
   });
 }
 export function adaptiveAvgPool1d(self: Tensor, outputSize: OutputSize): Tensor {

@@ -1,7 +1,7 @@
 // Products that fewer programs use (gradloom/linalg): einsum, tensordot, kron, chains of matrices, and the
 // forms that add to a product. All are views, one elementwise product and one sum, as in products.ts.
 
-import { dtypes } from "../../dtype.ts";
+import { dtypes, promote, sumDType } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
 import { cast } from "../core.ts";
@@ -175,8 +175,12 @@ export function einsum(
   formula: string,
   ...operands: readonly Tensor[] | readonly [readonly Tensor[]]
 ): Tensor {
-  const list = (Array.isArray(operands[0]) ? operands[0] : operands) as readonly Tensor[];
-  const { inputs, output } = parseEinsum(formula, list);
+  const given = (Array.isArray(operands[0]) ? operands[0] : operands) as readonly Tensor[];
+  const { inputs, output } = parseEinsum(formula, given);
+  // one type for all; small integers and bools multiply in the type that they add up in, as in matmul
+  const common = given.map((t) => t.dtype).reduce(promote);
+  const type = inputs.flat().some((l) => !output.includes(l)) ? sumDType(common) : common;
+  const list = given.map((t) => cast(t, type));
   let [at, labels] = traced(list[0] as Tensor, inputs[0] as string[]);
   for (const i of range(list.length)) {
     // as soon as no later operand needs a dim it is summed

@@ -45,7 +45,11 @@ export function pow(self: Tensor, x: Tensor | Element): Tensor {
       );
     }
     const type = operands(self, "pow", [x])[0]?.dtype as DType;
-    const fixed = type.isFloat ? powFloat(cast(self, type), n) : type.isInt ? powTimes(self, n) : undefined;
+    const fixed = type.isFloat
+      ? powFloat(cast(self, type), n)
+      : type.isInt
+        ? powTimes(cast(self, type), n)
+        : undefined;
     if (fixed !== undefined) return fixed;
   }
   return binary(

@@ -756,6 +756,32 @@ describe("other ways", () => {
     expect(() => TinyJit(method, context("getter", false))).toThrow(/@TinyJit: f is a getter/);
     expect(() => TinyJit(method, context("method", true))).toThrow(/@TinyJit: f is a static method/);
   });
+  test("a result that is a view of what the function overwrites", async () => {
+    const f = new TinyJit((x: Tensor, y: Tensor) => {
+      const before = x.flip(0);
+      x.assign(y);
+      return [before, y.add(1)];
+    });
+    const [first] = (await f(x2(1, 2), x2(3, 4))) as Tensor[];
+    await expect(first?.tolist()).rejects.toThrow(StaleError);
+    for (let i = 0; i < 2; i++) {
+      await expect(f(x2(1, 2), x2(3, 4))).rejects.toThrow(
+        /a result of shape \[2\] is a view of memory that the function assigns to .* return \.clone\(\) of it/,
+      );
+    }
+    const copies = new TinyJit((x: Tensor, y: Tensor) => {
+      const before = x.flip(0).clone();
+      x.assign(y);
+      return [before, x.flip(0)];
+    });
+    for (let i = 0; i < 4; i++) {
+      const [old, fresh] = (await copies(x2(i, 2), x2(i, 4))) as [Tensor, Tensor];
+      expect([await old.tolist(), await fresh.tolist()]).toEqual([
+        [2, i],
+        [4, i],
+      ]);
+    }
+  });
   test("a refused capture is refused again, and works once the cause is gone", async () => {
     let scale = 1;
     let moving = true;

@@ -83,6 +83,19 @@ describe("products", () => {
     await near(Tensor.einsum("bA,Ac -> cb", x.select(0, 0), y), x.select(0, 0).matmul(y).T, 10);
     await gradcheck((p, q) => Tensor.einsum("ij,jii->j", p, q), [f64(2, 3), f64(3, 2, 2)]);
   });
+  test("einsum: operands of several types, and small integers, which multiply as wide as they add up", async () => {
+    const [a, b] = [
+      [126, 7],
+      [3, -128],
+    ].map((x) => new Tensor(x, { dtype: "int8" })) as [Tensor, Tensor];
+    expect(await Tensor.einsum("i,i->", a, b).item()).toBe(-518);
+    expect(await Tensor.einsum("i,j,ij->", a, b, Tensor.ones([2, 2], { dtype: "int8" })).item()).toBe(
+      133 * -125,
+    );
+    expect(Tensor.einsum("i,j->ij", a, b).dtype.name).toBe("int8");
+    expect(Tensor.einsum("i,i->", a.half(), b.float()).dtype.name).toBe("float32");
+    expect(Tensor.einsum("i,i->", a.half(), b.bfloat16()).dtype.name).toBe("float32");
+  });
   test("gradients of products", async () => {
     await gradcheck((x, y, z) => x.addmm(y, z, { alpha: 0.5, beta: 2 }), [f64(3), f64(2, 2), f64(2, 3)]);
     await gradcheck((x, y) => x.kron(y), [f64(2, 2), f64(1, 2)]);

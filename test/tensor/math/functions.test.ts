@@ -144,6 +144,10 @@ describe("functions of two", () => {
         expect.fail(`${name}(${x}, ${y}): the sign of zero`);
     });
   };
+  test("a bool to the power of a whole number is an integer, as torch promotes it", async () => {
+    const p = new Tensor([true, false]).pow(2);
+    expect([p.dtype.name, await p.tolist()]).toEqual(["int32", [1, 0]]);
+  });
   deviceTest("pow obeys IEEE 754 for zeros, infinities, NaN and negative bases", async (device) => {
     // ECMAScript has NaN for ±1 to the power of ±Infinity and of 1 to NaN; IEEE 754, C and torch have 1
     const pow = (a: number, b: number) => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b);
