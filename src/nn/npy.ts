@@ -5,6 +5,7 @@ import { writeBytes } from "#host";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError, FileError } from "../errors.ts";
 import { prod } from "../helpers.ts";
+import { printable } from "../printable.ts";
 import { Device } from "../runtime/registry.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type ByteSource, bytesOf, concat, openSource, type Readable, tensorOn } from "./bytes.ts";
@@ -13,6 +14,8 @@ import { readDirectory, readMember, writeZip } from "./zip.ts";
 
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 const MAX_HEADER = 1 << 16;
+/** as in NumPy */
+const MAX_DIMS = 64;
 
 const CODES: Readonly<Record<string, DType>> = {
   b1: dtypes.bool,
@@ -101,21 +104,25 @@ async function readHeader(source: ByteSource) {
   const raw = await source.read(at, at + n);
   if (raw.byteLength < n) refuse(`its header claims ${n} bytes, it ends after ${raw.byteLength}`);
   const text = new TextDecoder().decode(raw).trim();
-  const field = (name: string, pattern: string): string =>
-    text.match(new RegExp(`^\\{.*['"]${name}['"]\\s*:\\s*${pattern}.*\\}$`, "s"))?.[1] ??
-    refuse(`its header has no ${name}: ${text.slice(0, 200)}`);
+  const field = (name: string, pattern: string): string => {
+    const [found, again] = [...text.matchAll(new RegExp(`['"]${name}['"]\\s*:\\s*${pattern}`, "g"))];
+    const isDict = text.startsWith("{") && text.endsWith("}");
+    if (found === undefined || !isDict) return refuse(`its header has no ${name}: ${printable(text)}`);
+    return again === undefined ? (found[1] as string) : refuse(`its header has two entries ${name}`);
+  };
   const descr = field("descr", "('[^']*'|\"[^\"]*\"|\\[)");
   const [, order, code] = descr.match(/^.([<>|=])?(\w+).$/) ?? [];
   const dtype = code !== undefined && Object.hasOwn(CODES, code) ? CODES[code] : undefined;
   if (dtype === undefined) {
     return refuse(
-      `its dtype is ${descr === "[" ? "a structure" : descr}; expected one of ${Object.keys(CODES).join(", ")}`,
+      `its dtype is ${descr === "[" ? "a structure" : printable(descr)}; expected one of ${Object.keys(CODES).join(", ")}`,
     );
   }
   const sizes = field("shape", "\\(([\\d\\s,]*)\\)")
     .split(",")
     .map((s) => s.trim());
   const shape = sizes.filter((s) => s !== "").map(Number);
+  if (shape.length > MAX_DIMS) refuse(`its shape has ${shape.length} dims, the limit is ${MAX_DIMS}`);
   const columns = field("fortran_order", "(True|False)") === "True" && shape.length > 1;
   return { dtype, swapped: order === ">" && dtype.itemsize > 1, columns, shape, start: at + n };
 }
@@ -154,21 +161,26 @@ async function arrayBytes(method: string, t: Tensor): Promise<Uint8Array> {
   return concat([head, text, await bytesOf(t)]);
 }
 
+export interface NpzLoadOptions extends NpyOptions {
+  /** archives that hold more are refused; default: 1 GiB, or 100 times the file's size if that is more */
+  readonly maxBytes?: number;
+}
+
 /**
  * The arrays of a .npz archive by name, given as a path, a URL or bytes. All are read and checked now.
  * @example
  * await (await nn.npzLoad(await nn.npzSave({ x: new Tensor([1, 2]) }))).x.tolist() // => [1, 2]
  */
-export async function npzLoad(source: Readable, options: NpyOptions = {}): Promise<StateDict> {
+export async function npzLoad(source: Readable, options: NpzLoadOptions = {}): Promise<StateDict> {
   const opened = await openSource(source);
   // the directory is at the end, so a stream is read completely first
   const archive =
     opened.size === undefined ? await openSource(await opened.read(0, Infinity), opened.name) : opened;
   try {
     const found: [string, Tensor][] = [];
-    for (const entry of await readDirectory(archive)) {
+    for (const entry of await readDirectory(archive, options.maxBytes)) {
       if (entry.name.endsWith("/")) continue;
-      const name = `${archive.name}: ${entry.name}`;
+      const name = `${archive.name}: ${printable(entry.name)}`;
       const array = await openSource(await readMember(archive, entry), name);
       found.push([entry.name.replace(/\.npy$/, ""), await readArray(array, options.device)]);
     }

@@ -6,6 +6,7 @@ import { writeBytes } from "#host";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError, FileError } from "../errors.ts";
 import { prod } from "../helpers.ts";
+import { printable } from "../printable.ts";
 import { Device } from "../runtime/registry.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type ByteSource, bytesOf, concat, openSource, type Readable, tensorOn } from "./bytes.ts";
@@ -13,6 +14,9 @@ import type { StateDict } from "./state.ts";
 
 /** Longer headers are refused unread, as in the reference implementation. */
 export const MAX_HEADER = 100_000_000;
+/** Longer names, and shapes of more dims, are not those of tensors. */
+const MAX_NAME = 4096;
+const MAX_DIMS = 64;
 const METADATA = "__metadata__";
 
 const DTYPES: Readonly<Record<string, DType>> = {
@@ -142,11 +146,11 @@ function parseHeader(bytes: Uint8Array, refuse: Refuse) {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     parsed = JSON.parse(text);
   } catch (e) {
-    refuse(`its header is not JSON: ${(e as Error).message}`);
+    refuse(`its header is not JSON: ${printable((e as Error).message)}`);
   }
   if (!text.startsWith("{") || !isRecord(parsed)) return refuse("its header is not a JSON object");
   const twice = duplicateKey(text);
-  if (twice !== undefined) refuse(`its header names ${JSON.stringify(twice)} twice`);
+  if (twice !== undefined) refuse(`its header names ${quoted(twice)} twice`);
   const { [METADATA]: metadata = {}, ...rest } = parsed;
   if (!isRecord(metadata) || Object.values(metadata).some((v) => typeof v !== "string")) {
     refuse(`${METADATA} is not a map of strings`);
@@ -158,7 +162,7 @@ function parseHeader(bytes: Uint8Array, refuse: Refuse) {
   for (const [name, { offsets }] of [...entries].sort(([, a], [, b]) => order(a, b))) {
     if (offsets[0] !== end) {
       const what = offsets[0] < end ? "overlaps the tensor before it" : "leaves a hole before it";
-      refuse(`${JSON.stringify(name)} at [${offsets}] ${what}, which ends at ${end}`);
+      refuse(`${quoted(name)} at [${offsets}] ${what}, which ends at ${end}`);
     }
     end = offsets[1];
   }
@@ -166,6 +170,9 @@ function parseHeader(bytes: Uint8Array, refuse: Refuse) {
   return { metadata: metadata as Record<string, string>, tensors, end };
 }
 
+/** A value of the header for messages, cut short. */
+const quoted = (x: unknown): string =>
+  typeof x === "string" ? JSON.stringify(printable(x)) : printable(JSON.stringify(x) ?? "undefined");
 const order = (a: SafeEntry, b: SafeEntry): number =>
   a.offsets[0] - b.offsets[0] || a.offsets[1] - b.offsets[1];
 const isRecord = (x: unknown): x is Record<string, unknown> =>
@@ -173,20 +180,22 @@ const isRecord = (x: unknown): x is Record<string, unknown> =>
 const isSize = (x: unknown): x is number => Number.isSafeInteger(x) && (x as number) >= 0;
 
 function checkEntry(name: string, entry: unknown, refuse: Refuse): SafeEntry {
-  const who = JSON.stringify(name);
+  const who = quoted(name);
+  if (name.length > MAX_NAME)
+    return refuse(`a name has ${name.length} characters, the limit is ${MAX_NAME}: ${who}`);
   if (!isRecord(entry)) return refuse(`${who} is not an object`);
   const { dtype: type, shape, data_offsets: offsets } = entry;
   const dtype = typeof type === "string" && Object.hasOwn(DTYPES, type) ? DTYPES[type] : undefined;
   if (dtype === undefined) {
-    return refuse(
-      `${who} has dtype ${JSON.stringify(type)}, expected one of ${Object.keys(DTYPES).join(", ")}`,
-    );
+    return refuse(`${who} has dtype ${quoted(type)}, expected one of ${Object.keys(DTYPES).join(", ")}`);
   }
   if (!Array.isArray(shape) || !shape.every(isSize))
     return refuse(`${who} has a shape that is not a list of integers >= 0`);
+  if (shape.length > MAX_DIMS)
+    return refuse(`${who} has a shape of ${shape.length} dims, the limit is ${MAX_DIMS}`);
   const [start, end] = Array.isArray(offsets) && offsets.length === 2 ? (offsets as unknown[]) : [];
   if (!isSize(start) || !isSize(end) || start > end) {
-    return refuse(`${who} has data_offsets ${JSON.stringify(offsets)?.slice(0, 80)}, expected [start, end]`);
+    return refuse(`${who} has data_offsets ${quoted(offsets)}, expected [start, end]`);
   }
   // sizes whose product is not a safe integer are invalid, even if another size is zero
   const elements = shape.reduce((n, s) => n * Math.max(s, 1), 1);
@@ -205,20 +214,32 @@ function checkEntry(name: string, entry: unknown, refuse: Refuse): SafeEntry {
  */
 function duplicateKey(text: string): string | undefined {
   const open: (Set<string> | undefined)[] = [];
-  const token = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}[\]]/g;
-  for (let m = token.exec(text); m !== null; m = token.exec(text)) {
-    const [found, isKey] = m;
-    if (found === "{") open.push(new Set());
-    else if (found === "[") open.push(undefined);
-    else if (found === "}" || found === "]") open.pop();
-    else if (isKey !== undefined) {
-      const key = JSON.parse(found.slice(0, -isKey.length)) as string;
-      const keys = open.at(-1);
-      if (keys?.has(key)) return key;
-      keys?.add(key);
+  for (let at = 0; at < text.length; at++) {
+    const c = text[at];
+    if (c === "{") open.push(new Set());
+    else if (c === "[") open.push(undefined);
+    else if (c === "}" || c === "]") open.pop();
+    if (c !== '"') continue;
+    const end = endOfString(text, at);
+    let next = end + 1;
+    while (/\s/.test(text[next] ?? "")) next++;
+    const keys = text[next] === ":" ? open.at(-1) : undefined;
+    if (keys !== undefined) {
+      const key = JSON.parse(text.slice(at, end + 1)) as string;
+      if (keys.has(key)) return key;
+      keys.add(key);
     }
+    at = end;
   }
   return undefined;
+}
+/** Where the string that begins at `at` has its last quote; a pattern runs out of stack on a long one. */
+function endOfString(text: string, at: number): number {
+  for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text[end - 1 - slashes] === "\\") slashes++;
+    if (slashes % 2 === 0) return end;
+  }
 }
 
 /**

@@ -3,6 +3,7 @@
 // checksum match the directory.
 
 import { ArgumentError, FileError } from "../errors.ts";
+import { printable } from "../printable.ts";
 import { type ByteSource, concat } from "./bytes.ts";
 
 const LOCAL = 0x04034b50;
@@ -13,8 +14,14 @@ const LOCATOR64 = 0x07064b50;
 const FULL = 0xffffffff;
 /** the best ratio that deflate can reach: a larger claim is false */
 const MAX_RATIO = 1032;
+/** Archives that hold more than this, and more than so many times their own size, are refused. */
+const LEAST_LIMIT = 2 ** 30;
+const USUAL_RATIO = 100;
 /** the longest comment after the end record has 65,535 bytes */
 const MAX_TAIL = 22 + 0xffff;
+
+/** the first memory for what is decompressed */
+const GROWTH = 1 << 20;
 
 interface ZipEntry {
   readonly name: string;
@@ -24,6 +31,8 @@ interface ZipEntry {
   readonly size: number;
   /** where its local header is */
   readonly at: number;
+  /** where the next member, or the directory, begins */
+  readonly end: number;
 }
 
 const viewOf = (b: Uint8Array): DataView => new DataView(b.buffer, b.byteOffset, b.byteLength);
@@ -33,8 +42,11 @@ function refuse(source: ByteSource, why: string): never {
   throw new FileError(`zip: ${source.name} is refused: ${why}`);
 }
 
-/** The members that the directory lists. */
-export async function readDirectory(source: ByteSource): Promise<ZipEntry[]> {
+/**
+ * The members that the directory lists. Each has bytes of its own: an archive whose members overlap can hold
+ * any amount of data in few bytes, and so can one of members that are nearly empty.
+ */
+export async function readDirectory(source: ByteSource, maxBytes?: number): Promise<ZipEntry[]> {
   const { count, size, start } = await findDirectory(source, source.size ?? 0);
   const bytes = await source.read(start, start + size);
   const v = viewOf(bytes);
@@ -51,12 +63,54 @@ export async function readDirectory(source: ByteSource): Promise<ZipEntry[]> {
     if (next > bytes.byteLength) refuse(source, "its directory is cut off");
     const name = new TextDecoder().decode(bytes.subarray(at + 46, at + 46 + n));
     const encrypted = v.getUint16(at + 8, true) & 1;
-    if (encrypted) refuse(source, `${name} is encrypted`);
+    if (encrypted) refuse(source, `${shown(name)} is encrypted`);
     const wide = wideSizes(v, at, bytes.subarray(at + 46 + n, at + 46 + n + extra));
-    entries.push({ name, method: v.getUint16(at + 10, true), crc: v.getUint32(at + 16, true), ...wide });
+    const [method, crc] = [v.getUint16(at + 10, true), v.getUint32(at + 16, true)];
+    entries.push({ name, method, crc, ...wide, end: start });
     at = next;
   }
-  return entries;
+  return checkMembers(source, entries, maxBytes);
+}
+
+/** A name for messages: members may be called anything. */
+const shown = (name: string): string => printable(name);
+
+/** What a member says of itself can be true. */
+function checkClaims(source: ByteSource, { name: raw, method, packed, size, at }: ZipEntry): void {
+  const name = shown(raw);
+  const total = source.size ?? 0;
+  if (at + 30 + packed > total) refuse(source, `${name} claims ${packed} bytes, beyond the end of the file`);
+  if (method !== 0 && method !== 8)
+    refuse(source, `${name} is compressed by method ${method}, expected 0 or 8`);
+  if (method === 0 ? size !== packed : size > packed * MAX_RATIO) {
+    refuse(source, `${name} claims ${size} bytes out of ${packed}`);
+  }
+}
+
+function checkMembers(source: ByteSource, entries: readonly ZipEntry[], maxBytes?: number): ZipEntry[] {
+  const byPlace = entries.toSorted((a, b) => a.at - b.at);
+  const ends = new Map(byPlace.map((entry, i) => [entry, byPlace[i + 1]?.at ?? entry.end]));
+  const names = new Set<string>();
+  const most = maxBytes ?? Math.max(LEAST_LIMIT, USUAL_RATIO * (source.size ?? 0));
+  let total = 0;
+  return entries.map((entry) => {
+    const { name, at, packed, size } = entry;
+    const end = ends.get(entry) as number;
+    checkClaims(source, entry);
+    if (names.has(name)) refuse(source, `it has two members ${shown(name)}`);
+    names.add(name);
+    if (!(at + 30 + packed <= end)) {
+      refuse(source, `${shown(name)} of ${packed} bytes at ${at} overlaps what begins at ${end}`);
+    }
+    total += size;
+    if (!(total <= most)) {
+      refuse(
+        source,
+        `with ${shown(name)} it would take ${total} bytes of memory, the limit is ${most}; raise maxBytes if you trust it`,
+      );
+    }
+    return { ...entry, end };
+  });
 }
 
 async function findDirectory(source: ByteSource, size: number) {
@@ -106,17 +160,13 @@ function wideSizes(v: DataView, at: number, extra: Uint8Array) {
 
 /** The bytes of one member. */
 export async function readMember(source: ByteSource, entry: ZipEntry): Promise<Uint8Array> {
-  const { name, method, packed, size, at } = entry;
-  const total = source.size ?? 0;
-  if (at + 30 + packed > total) refuse(source, `${name} claims ${packed} bytes, beyond the end of the file`);
-  if (method !== 0 && method !== 8)
-    refuse(source, `${name} is compressed by method ${method}, expected 0 or 8`);
-  if (method === 0 ? size !== packed : size > packed * MAX_RATIO) {
-    refuse(source, `${name} claims ${size} bytes out of ${packed}`);
-  }
+  const { method, packed, size, at, end } = entry;
+  const name = shown(entry.name);
   const v = viewOf(await source.read(at, at + 30));
   if (v.getUint32(0, true) !== LOCAL) refuse(source, `${name} is not where the directory says`);
   const start = at + 30 + v.getUint16(26, true) + v.getUint16(28, true);
+  if (start + packed > end)
+    refuse(source, `${name} of ${packed} bytes at ${start} overlaps what begins at ${end}`);
   const raw = await source.read(start, start + packed);
   if (raw.byteLength < packed) refuse(source, `${name} is cut off`);
   const bytes = method === 0 ? raw : await inflate(raw, "deflate-raw", size, `${source.name}: ${name}`);
@@ -131,11 +181,19 @@ export async function inflate(
   size: number,
   name: string,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const out = new Uint8Array(size);
+  if (size > bytes.byteLength * MAX_RATIO)
+    throw new FileError(`${name} claims ${size} bytes out of ${bytes.byteLength}, more than deflate can`);
+  // memory grows with what is there, not with what is claimed
+  let out = new Uint8Array(Math.min(size, GROWTH));
   let at = 0;
   try {
     for await (const chunk of through(bytes, new DecompressionStream(format))) {
       if (at + chunk.byteLength > size) throw new FileError(`it holds more than the ${size} bytes it claims`);
+      if (at + chunk.byteLength > out.byteLength) {
+        const larger = new Uint8Array(Math.min(size, Math.max(2 * out.byteLength, at + chunk.byteLength)));
+        larger.set(out.subarray(0, at));
+        out = larger;
+      }
       out.set(chunk, at);
       at += chunk.byteLength;
     }

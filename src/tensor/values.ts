@@ -44,9 +44,11 @@ export function dataSync(self: Tensor): TypedArray {
   return decoded(self, host, runSync(host.buffer.read(true), "dataSync"));
 }
 export async function tolist(self: Tensor): Promise<NestedArray> {
+  requireNestable(self);
   return nest(await data(self), self.dtype, self.shape);
 }
 export function tolistSync(self: Tensor): NestedArray {
+  requireNestable(self);
   return nest(dataSync(self), self.dtype, self.shape);
 }
 export async function item(self: Tensor): Promise<Element> {
@@ -83,6 +85,17 @@ function requireOne(self: Tensor): void {
     `item: shape ${showShape(self.shape)} has ${self.size} elements, item() reads exactly one; use data() or tolist()`,
   );
 }
+/** A tensor without elements may still have any number of rows. */
+function requireNestable(self: Tensor): void {
+  if (self.size > 0) return;
+  const rows = self.shape.slice(0, self.shape.indexOf(0)).reduce((n, s) => n * s, 1);
+  if (rows <= MAX_EMPTY) return;
+  throw new ShapeError(
+    `tolist: shape ${showShape(self.shape)} has no elements, but ${rows} empty lists, at most ${MAX_EMPTY} are made; ` +
+      "use data(), which is empty",
+  );
+}
+const MAX_EMPTY = 1e6;
 const element = (dtype: DType, x: Value): Element => (dtype.kind === "bool" ? x !== 0 : x);
 
 function nest(
