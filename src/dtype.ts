@@ -53,6 +53,11 @@ export class DType {
    */
   readonly storage: ArrayType;
   readonly count: number;
+  // fields, since they are asked for at every node of a kernel
+  readonly isFloat: boolean;
+  readonly isInt: boolean;
+  /** 64-bit integers travel as bigint. */
+  readonly isBig: boolean;
   readonly #lanes = new Map<number, DType>();
 
   constructor(name: string, alias: string, kind: Kind, bits: number, storage: ArrayType, count = 1) {
@@ -64,18 +69,11 @@ export class DType {
     this.isPacked = bits < 8 * count;
     this.storage = storage;
     this.count = count;
+    this.isFloat = kind === "float";
+    this.isInt = kind === "int" || kind === "uint";
+    this.isBig = this.isInt && bits === 64 * count;
   }
 
-  get isFloat(): boolean {
-    return this.kind === "float";
-  }
-  get isInt(): boolean {
-    return this.kind === "int" || this.kind === "uint";
-  }
-  /** 64-bit integers travel as bigint. */
-  get isBig(): boolean {
-    return this.isInt && this.bits === 64 * this.count;
-  }
   /** The bytes of a buffer of `n` elements: a last byte that is only partly used counts whole. */
   bytesFor(n: number): number {
     return Math.ceil((n * this.bits) / 8);
@@ -107,7 +105,7 @@ export class DType {
 
 const scalars = new Map<DType, DType>();
 /** The type of one lane. */
-export const scalarOf = (d: DType): DType => scalars.get(d) ?? d;
+export const scalarOf = (d: DType): DType => (d.count === 1 ? d : (scalars.get(d) ?? d));
 
 /** A pointer to elements in global or (`local`) workgroup memory. Interned by `PtrDType`. */
 export class Pointer {

@@ -7,7 +7,12 @@ import { isSpent, letTasksPass, PAUSE } from "./pace.ts";
 
 export const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0);
 export const prod = (xs: readonly number[]): number => xs.reduce((a, b) => a * b, 1);
-export const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+/** 0, 1, …, n - 1. A loop: Array.from takes several times as long. */
+export function range(n: number): number[] {
+  const numbers: number[] = [];
+  for (let i = 0; i < n; i++) numbers.push(i);
+  return numbers;
+}
 export function arraysEqual<T>(a: readonly T[], b: readonly T[]): boolean {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;

@@ -4,9 +4,8 @@
 import { checkGraph, checkList, showGraph } from "#codegen/diagnostics";
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
-import { toposort } from "../helpers.ts";
 import { isReduceOp } from "../ops.ts";
-import type { LazyOp } from "../schedule/lazyop.ts";
+import { astNodes, type LazyOp } from "../schedule/lazyop.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Axis, isLane } from "../uop/axis.ts";
 import type { UOpGraph } from "../uop/list.ts";
@@ -40,8 +39,9 @@ const onSink = (
 const optOp = (op: OptOpName, name: string): Pass => ({
   name,
   run: (graph, { opts, target }) => {
-    const record = recordOf(target, op);
     const named = opts.filter((o) => o.op === op);
+    if (named.length === 0) return graph;
+    const record = recordOf(target, op);
     return named.reduce((g, o, index) => record?.transform?.(g, o, { opts, target, index }) ?? g, graph);
   },
 });
@@ -179,7 +179,7 @@ const LONGEST_NAME = 200;
 
 /** r_4_2: a reduction with an output axis of 4 over 2 elements. */
 function kernelName(ast: readonly LazyOp[], { order, axes }: KernelGraph): string {
-  const kind = toposort(ast, (u) => u.srcs).some((u) => isReduceOp(u.op)) ? "r" : "E";
+  const kind = astNodes(ast).some((u) => isReduceOp(u.op)) ? "r" : "E";
   const all: readonly Axis[] = [...order, ...axes.filter((a) => a.kind === "reduce"), ...axes.filter(isLane)];
   const sizes = all.length === 0 ? ["1"] : all.map((a) => String(a.size));
   // kernels of different sizes may get one name: the number that follows tells them apart

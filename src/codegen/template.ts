@@ -20,11 +20,12 @@ export interface FloatConstants {
 export function settleConstants(arena: UOpArena): FloatConstants {
   const free = new Map<UOp, number>();
   const taken = new Set<number>();
-  for (const u of arena.floats()) {
+  const all = arena.floats();
+  for (const u of all) {
     if (u.arg instanceof Parameter && u.arg.isFree) free.set(u, u.arg.key);
     else taken.add(Number(u.value));
   }
-  for (const u of arena.floats()) settle(u);
+  for (const u of all) settle(u);
   return { free, taken };
 }
 

@@ -3,7 +3,7 @@
 // known.
 
 import type { DType, Value } from "../dtype.ts";
-import { toposort } from "../helpers.ts";
+import { getOrMake, toposort } from "../helpers.ts";
 import type { CustomFn } from "../lazy/lazybuffer.ts";
 import { type AluOp, isOrdinary, isReduceOp, type ReduceOp } from "../ops.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
@@ -127,16 +127,23 @@ export const astSkeleton = (ast: readonly LazyOp[]): string => keyWith(ast, (u) 
 function keyWith(ast: readonly LazyOp[], show: (u: LazyOp) => string): string {
   const at = new Map<LazyOp, number>();
   let key = "";
-  for (const u of toposort(ast, (x) => x.srcs)) {
+  for (const u of astNodes(ast)) {
     at.set(u, at.size);
-    key += `${u.op}(${u.srcs.map((s) => at.get(s)).join()}|${show(u)})`;
+    key += `${u.op}(`;
+    for (let i = 0; i < u.srcs.length; i++) key += i === 0 ? at.get(u.srcs[i]!) : `,${at.get(u.srcs[i]!)}`;
+    key += `|${show(u)})`;
   }
   return key;
 }
 
+const sorted = new WeakMap<readonly LazyOp[], readonly LazyOp[]>();
+/** All nodes of a kernel, sources first. Its keys, its name and lowering ask: it is sorted once. */
+export const astNodes = (ast: readonly LazyOp[]): readonly LazyOp[] =>
+  getOrMake(sorted, ast, () => toposort(ast, (u) => u.srcs));
+
 /** The constants of a kernel, in order. */
 export const constantsIn = (ast: readonly LazyOp[]): Value[] =>
-  toposort(ast, (x) => x.srcs).flatMap((u) => (u.op === "CONST" ? [u.arg.val] : []));
+  astNodes(ast).flatMap((u) => (u.op === "CONST" ? [u.arg.val] : []));
 
 const isMoving = (u: LazyOp): boolean => u.op === "VIEW" || isReduceOp(u.op);
 const below = (us: readonly LazyOp[]): ReadonlySet<LazyOp> =>

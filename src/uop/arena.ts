@@ -6,7 +6,7 @@ import { InternalError } from "../errors.ts";
 import { arraysEqual, getOrMake } from "../helpers.ts";
 import { type Algebra, type AluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
 import { FOLD } from "./fold.ts";
-import { UOpMap, UOpSet } from "./map.ts";
+import { UOpSet } from "./map.ts";
 import type { TensorCore, Tile } from "./matrix.ts";
 import {
   type Axis,
@@ -70,18 +70,19 @@ export class UOpArena implements Algebra<Expr> {
   readonly #leaves = new Map<UType, Map<Value | string, UOp>>();
   /**
    * intern chains: for each node, the latest user whose newest source it is, then earlier ones. A new node is
-   * looked up among the users of its newest source, which has the fewest
+   * looked up among the users of its newest source, which has the fewest. By id, from `first` on, as a UOpMap
+   * has them; without its calls, because every node that is made comes here
    */
-  readonly #lastUser = new UOpMap<UOp>({ first: this.first, size: 0 });
-  readonly #userBefore = new UOpMap<UOp>({ first: this.first, size: 0 });
+  readonly #lastUser: (UOp | undefined)[] = [];
+  readonly #userBefore: (UOp | undefined)[] = [];
   /**
    * values that are 0, negative or NaN: lower.ts marks x - max(x), and the decomposition of exp2
    * (decompose.ts) leaves out a clamp for them. A mark and not a rule, since only the AST shows that the
    * maximum is over the row of x
    */
-  readonly notPositive = new WeakSet<UOp>();
+  readonly notPositive = new UOpSet({ first: this.first, size: 0 });
   /** what nodes fold to, for those that fold */
-  readonly #folded = new UOpMap<UOp>({ first: this.first, size: 0 });
+  readonly #folded: (UOp | undefined)[] = [];
   readonly #sorted = new Map<UOp, readonly UOp[]>();
   #ranges = 0;
 
@@ -119,18 +120,19 @@ export class UOpArena implements Algebra<Expr> {
       if (newest === undefined || srcs[i]!.id > newest.id) newest = srcs[i]!;
     }
     if (newest === undefined) return this.#leaf(op, dtype, arg);
-    const last = this.#lastUser.get(newest);
-    for (let u = last; u !== undefined; u = this.#userBefore.get(u)) {
+    const { first } = this;
+    const last = this.#lastUser[newest.id - first];
+    for (let u = last; u !== undefined; u = this.#userBefore[u.id - first]) {
       if (u.op === op && u.arg === arg && u.dtype === dtype && arraysEqual(u.srcs, srcs)) {
-        return this.#folded.get(u) ?? u;
+        return this.#folded[u.id - first] ?? u;
       }
     }
     const made: UOp = makeUOp(op, dtype, srcs, arg);
-    this.#lastUser.set(newest, made);
-    if (last !== undefined) this.#userBefore.set(made, last);
+    this.#lastUser[newest.id - first] = made;
+    if (last !== undefined) this.#userBefore[made.id - first] = last;
     const folded = rewriteOne(made, FOLD, this);
     if (folded === undefined) return made;
-    this.#folded.set(made, folded);
+    this.#folded[made.id - first] = folded;
     return folded;
   }
   #leaf<K extends UOpName>(op: K, dtype: UType, arg: UOpArgs[K]): UOp {
@@ -148,11 +150,12 @@ export class UOpArena implements Algebra<Expr> {
   }
   /** The float constants that were made so far. */
   floats(): Const[] {
-    return [...this.#leaves].flatMap(([dtype, leaves]) =>
-      dtype !== undefined && !(dtype instanceof Pointer) && dtype.isFloat
-        ? [...leaves.values()].filter((u) => u.op === "CONST")
-        : [],
-    );
+    const found: Const[] = [];
+    for (const [dtype, leaves] of this.#leaves) {
+      if (dtype === undefined || dtype instanceof Pointer || !dtype.isFloat) continue;
+      for (const u of leaves.values()) if (u.op === "CONST") found.push(u);
+    }
+    return found;
   }
   /** The node with other sources, folded again. */
   withSrcs<U extends UOp>(u: U, srcs: readonly UOp[]): Made<U["op"]> {

@@ -35,6 +35,7 @@ export function rule<C, R>(
 
 const isConst = (x: UOp | Pattern): boolean => x.op === "CONST";
 
+const NO_RULES: readonly Rule[] = [];
 /**
  * Rules by their root: its op or function, with or without a constant source. A node meets those that can
  * match.
@@ -51,11 +52,9 @@ export class RuleTable {
     const roots = rules.flatMap((r) => r.pattern.op ?? []);
     this.#roots = roots.length === rules.length ? new Set(roots) : undefined;
   }
-  /** Whether any rule could match. Every made node is offered, and most tables have nothing for most ops. */
-  concerns(u: UOp): boolean {
-    return this.#roots === undefined || this.#roots.has(u.op);
-  }
+  /** The rules that could match. Every made node is offered, and most tables have nothing for most ops. */
   for(u: UOp): readonly Rule[] {
+    if (this.#roots !== undefined && !this.#roots.has(u.op)) return NO_RULES;
     let hasConst = false;
     for (let i = 0; i < u.srcs.length; i++) if (u.srcs[i]!.op === "CONST") hasConst = true;
     const known = hasConst ? this.#withConst : this.#plain;
@@ -74,7 +73,6 @@ export class RuleTable {
 
 /** The replacement by the first rule that applies, or undefined. */
 export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena, now?: Now): UOp | undefined {
-  if (!table.concerns(u)) return undefined;
   const rules = table.for(u);
   for (let i = 0; i < rules.length; i++) {
     const r = rules[i]!;
@@ -124,7 +122,9 @@ export function mapGraph<U extends UOp>(
   // most passes change few nodes, or none
   let changed: UOpMap<UOp> | undefined;
   const now = (u: UOp): UOp => changed?.get(u) ?? u;
-  for (const u of arena.nodes(root)) {
+  const nodes = arena.nodes(root);
+  for (let i = 0; i < nodes.length; i++) {
+    const u = nodes[i]!;
     const srcs = changed === undefined ? undefined : changedSrcs(u, now);
     const rebuilt = srcs === undefined ? u : arena.withSrcs(u, srcs);
     const next = change(rebuilt, arena) ?? rebuilt;

@@ -1,8 +1,7 @@
 // What a kernel costs: its arithmetic, all loops counted, and the bytes it touches. DEBUG=2 and the profiler
 // show both.
 
-import { toposort } from "../../helpers.ts";
-import type { LazyOp } from "../../schedule/lazyop.ts";
+import { astNodes, type LazyOp } from "../../schedule/lazyop.ts";
 import { type Sint, smax } from "../../shape/symbolic.ts";
 import type { UOpGraph } from "../../uop/list.ts";
 import type { UOp } from "../../uop/node.ts";
@@ -45,7 +44,7 @@ export function countOps(uops: UOpGraph, grid: readonly Sint[], warp: number): n
 /** The bytes of each buffer that are touched, counted once. */
 export function countBytes(ast: readonly LazyOp[]): number {
   const touched = new Map<number, number>();
-  for (const u of toposort(ast, (x) => x.srcs)) {
+  for (const u of astNodes(ast)) {
     if (u.op !== "LOAD" && u.op !== "STORE") continue;
     const elements = Math.min(u.arg.st.realSize(), smax(u.arg.st.size));
     touched.set(u.arg.idx, Math.max(touched.get(u.arg.idx) ?? 0, u.arg.dtype.bytesFor(elements)));

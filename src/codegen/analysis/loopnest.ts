@@ -65,27 +65,31 @@ export class LoopNest {
     const inner = toposort<UOp>(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
     const axes = new Set(roots.flatMap((r) => [...this.free(r)]));
     for (const r of reduce?.ranges ?? []) axes.add(r.axis.id);
+    const alus = inner.filter(isFloatAlu);
     return {
       reduce,
       axes,
       memory: inner.filter((u) => u.op === "LOAD" || u.op === "STORE"),
-      alus: inner.filter(isFloatAlu),
-      weight: this.#weight(reduce, roots),
+      alus,
+      weight: this.#weight(reduce, roots, alus),
       iterations: [...axes].reduce((n, id) => n * this.size(id), 1),
     };
   }
-  /** The cost of an iteration. What an earlier loop keeps is counted there. */
-  #weight(reduce: Reduce | undefined, roots: readonly (Store | Expr)[]): number {
+  /** The cost of an iteration, in which `all` is computed. What an earlier loop keeps is counted there. */
+  #weight(reduce: Reduce | undefined, roots: readonly (Store | Expr)[], all: readonly Alu[]): number {
+    const alus = this.keepable.length === 0 ? all : this.#notKept(roots);
+    // vectors have no instruction for a maximum that keeps NaN
+    const combine = reduce?.fn === "REDUCE_MAX" && reduce.dtype.isFloat ? 2 : 0;
+    return alus.reduce((n, u) => n + opCost(u.fn), combine);
+  }
+  #notKept(roots: readonly (Store | Expr)[]): readonly Alu[] {
     const kept = new Set<UOp | undefined>(
       this.keepable.flatMap((s) => s.consumers.map((p) => p.done.get(s.value))),
     );
     const isHere = (u: UOp): boolean => u.op !== "REDUCE" && !kept.has(u);
-    const alus = toposort<UOp>(roots, (u) => (isHere(u) ? u.srcs : []))
+    return toposort<UOp>(roots, (u) => (isHere(u) ? u.srcs : []))
       .filter(isFloatAlu)
       .filter(isHere);
-    // vectors have no instruction for a maximum that keeps NaN
-    const combine = reduce?.fn === "REDUCE_MAX" && reduce.dtype.isFloat ? 2 : 0;
-    return alus.reduce((n, u) => n + opCost(u.fn), combine);
   }
 
   axis(id: number): Axis {

@@ -36,16 +36,19 @@ function maximum(u: Expr): number {
 /** The free axes of every node below the root; `ranges` gets the range of each axis. */
 export function freeAxes(root: UOp, arena: UOpArena, ranges: Map<number, Range>): UOpMap<AxisIds> {
   const free = new UOpMap<AxisIds>(arena);
-  const filled = new Map<UOp, Stage>();
+  let filled: Map<UOp, Stage> | undefined;
   const known = (s: UOp): AxisIds => free.get(s) ?? NO_AXES;
-  for (const u of arena.nodes(root)) {
+  const nodes = arena.nodes(root);
+  for (let i = 0; i < nodes.length; i++) {
+    const u = nodes[i]!;
     const axes = freeAxesOf(u, known);
     if (u.op === "RANGE") ranges.set(u.axis.id, u);
     else if (u.op === "STAGE") {
       // an array that is filled twice is set to zero first: the STAGE of the zeros belongs in the loops of
       // the second
-      const before = filled.get(u.array);
+      const before = filled?.get(u.array);
       if (before !== undefined) free.set(before, union(free.get(before) ?? NO_AXES, axes));
+      filled ??= new Map();
       filled.set(u.array, u);
     }
     free.set(u, axes);

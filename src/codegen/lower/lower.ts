@@ -8,7 +8,7 @@ import { type DType, dtypes, type Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
 import { arraysEqual, getOrMake, toposort } from "../../helpers.ts";
 import { isAluOp, isReduceOp, REDUCE, type ReduceOp } from "../../ops.ts";
-import { isParametric, type LazyOp } from "../../schedule/lazyop.ts";
+import { astNodes, isParametric, type LazyOp } from "../../schedule/lazyop.ts";
 import { and, type Sint, sprod } from "../../shape/symbolic.ts";
 import { type Shape, stridesFor, unflatten } from "../../shape/view.ts";
 import { UOpArena } from "../../uop/arena.ts";
@@ -39,7 +39,7 @@ export interface KernelGraph {
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
-  const isPacked = toposort(ast, (u) => u.srcs).some((u) => u.dtype.isPacked);
+  const isPacked = astNodes(ast).some((u) => u.dtype.isPacked);
   return new Lowering(isPacked ? unpackTypes(ast, target) : ast, opts, target, !isPacked).run();
 }
 

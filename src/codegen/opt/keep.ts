@@ -46,10 +46,12 @@ export function findKeepable(producers: readonly Producer[], sites: readonly Sit
     const consumers = sites.filter(
       (p) => p !== producer.site && isSameButFor(producer.dims, p.idx, producer.site.idx),
     );
+    if (consumers.length === 0) return [];
     const shared = [...producer.site.done.keys()].filter((op) =>
       consumers.some((p) => p.done.has(op) && p.done.get(op) !== producer.site.done.get(op)),
     );
     const costly = shared.filter((op) => costOf(op) > KEEP_COST);
+    if (costly.length === 0) return [];
     // a value that another of them is computed from need not be kept
     const parts = new Set(
       toposort(

@@ -9,7 +9,7 @@ import { alu, any, constant, reduce } from "../../uop/pattern.ts";
 import { RuleTable, rewriteEach, rule } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
 
-const isZero = (c: Const): boolean => Number(c.value) === 0;
+const isZero = (c: Const): boolean => c.is(0) || c.is(-0);
 
 const ONE_HOT = new RuleTable([
   rule(

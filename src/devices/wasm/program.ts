@@ -10,6 +10,7 @@ import { KERNEL_RECORD_BYTES, LAYOUT } from "./layout.ts";
 /** The stream of an eager launch is shorter than this. */
 const STREAM_BYTES = 256;
 
+const utf8 = new TextEncoder();
 let generations = 0;
 
 /** A kernel as the host's own executor calls it. */
@@ -34,7 +35,7 @@ export class RingProgram extends HCQProgram<HCQCompatAllocRes> {
     this.device = device;
     this.#native = native;
     this.at = device.keepRecord(this);
-    const label = new TextEncoder().encode(name);
+    const label = utf8.encode(name);
     const text = device.keep(this, code.byteLength + label.byteLength);
     const { memory, names, host } = device.hardware;
     const bytes = memory.bytes(text, code.byteLength + label.byteLength);
@@ -42,16 +43,15 @@ export class RingProgram extends HCQProgram<HCQCompatAllocRes> {
     bytes.set(label, code.byteLength);
     const generation = ++generations;
     const record = this.at >>> 2;
-    const fields = {
-      generation,
-      code: text,
-      codeBytes: code.byteLength,
-      args: words,
-      native: native ? 1 : 0,
-    };
-    const named = { name: text + code.byteLength, nameBytes: label.byteLength, buffers: 0 };
-    for (const [field, value] of Object.entries({ ...fields, ...named }))
-      memory.words[record + LAYOUT[field as keyof typeof fields]] = value;
+    const all = memory.words;
+    all[record + LAYOUT.generation] = generation;
+    all[record + LAYOUT.code] = text;
+    all[record + LAYOUT.codeBytes] = code.byteLength;
+    all[record + LAYOUT.name] = text + code.byteLength;
+    all[record + LAYOUT.nameBytes] = label.byteLength;
+    all[record + LAYOUT.args] = words;
+    all[record + LAYOUT.buffers] = 0;
+    all[record + LAYOUT.native] = native ? 1 : 0;
     names.kernels.set(this.at, name);
     host.adopt(this.at, generation, fn);
   }

@@ -61,9 +61,9 @@ const REPRS: Record<ScalarName, Repr> = {
 
 export const hasRepr = (d: DType): boolean => Object.hasOwn(REPRS, d.name);
 export function reprOf(d: DType): Repr {
-  if (!hasRepr(d))
-    throw new InternalError(`WASM: ${d.name} reached the renderer; codegen spells it out in integers`);
-  return REPRS[d.name as ScalarName];
+  const known: Repr | undefined = REPRS[d.name as ScalarName];
+  if (known !== undefined) return known;
+  throw new InternalError(`WASM: ${d.name} reached the renderer; codegen spells it out in integers`);
 }
 
 export function emitConst(f: FunctionBuilder, d: DType, value: Value): void {

@@ -126,8 +126,7 @@ class ByteWriter {
     this.raw(scratchBytes);
   }
   name(text: string): void {
-    const codes = Array.from(text, (c) => c.charCodeAt(0));
-    const bytes = codes.every((c) => c < 128) ? codes : utf8.encode(text);
+    const bytes = utf8.encode(text);
     this.uleb(bytes.length);
     this.raw(bytes);
   }
@@ -242,7 +241,7 @@ export class FunctionBuilder {
   }
 
   /** The entry of the code section: size, locals in runs of one type, code, end. */
-  writeTo(out: ByteWriter): void {
+  entry(): Bytes[] {
     const runs = new ByteWriter();
     let n = 0;
     for (let i = 0; i < this.#locals.length; n++) {
@@ -253,13 +252,9 @@ export class FunctionBuilder {
       runs.byte(type);
       i = j;
     }
-    const head = new ByteWriter();
-    head.uleb(n);
-    out.uleb(head.length + runs.length + this.code.length + 1);
-    out.raw(head.bytes);
-    out.raw(runs.bytes);
-    out.raw(this.code.bytes);
-    out.byte(OP.end);
+    const count = new ByteWriter();
+    count.uleb(n);
+    return sized([count.bytes, runs.bytes, this.code.bytes, [OP.end]]);
   }
 }
 
@@ -279,14 +274,11 @@ const SECTION = { type: 1, import: 2, function: 3, global: 6, export: 7, code: 1
 
 /** The module as bytes: one imported memory, maybe a number, the functions, their vectors, the exports. */
 export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
-  const out = new ByteWriter();
-  out.raw(HEADER);
-  const section = (id: number, fill: (w: ByteWriter) => void) => {
+  const parts: Bytes[] = [HEADER];
+  const section = (id: number, fill: (w: ByteWriter) => void, ...more: readonly Bytes[]) => {
     const payload = new ByteWriter();
     fill(payload);
-    out.byte(id);
-    out.uleb(payload.length);
-    out.raw(payload.bytes);
+    parts.push([id], ...sized([payload.bytes, ...more]));
   };
 
   section(SECTION.type, (w) => {
@@ -339,11 +331,28 @@ export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
       w.uleb(i);
     });
   });
-  section(SECTION.code, (w) => {
-    w.uleb(spec.functions.length);
-    for (const f of spec.functions) f.writeTo(w);
-  });
-  return new Uint8Array(out.bytes);
+  const entries = spec.functions.flatMap((f) => f.entry());
+  section(SECTION.code, (w) => w.uleb(spec.functions.length), ...entries);
+  return joined(parts);
+}
+
+type Bytes = ArrayLike<number>;
+const lengthOf = (parts: readonly Bytes[]): number => parts.reduce((n, p) => n + p.length, 0);
+/** Parts after their size in bytes. */
+function sized(parts: readonly Bytes[]): Bytes[] {
+  const size = new ByteWriter();
+  size.uleb(lengthOf(parts));
+  return [size.bytes, ...parts];
+}
+/** Parts in a row. Code is long: it is copied once, here. */
+function joined(parts: readonly Bytes[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(lengthOf(parts));
+  let at = 0;
+  for (const p of parts) {
+    all.set(p, at);
+    at += p.length;
+  }
+  return all;
 }
 
 const HEADER = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];

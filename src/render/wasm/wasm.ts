@@ -9,8 +9,9 @@ import { cpuLists } from "../../codegen/opt/heuristics/cpu.ts";
 import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
 import { type DType, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
+import { getOrMake } from "../../helpers.ts";
 import type { UOpGraph } from "../../uop/list.ts";
-import { type Loop, type UOp, type UOpName, valueType } from "../../uop/node.ts";
+import { type Const, type Loop, type UOp, type UOpName, valueType } from "../../uop/node.ts";
 import { minMaxOf } from "../minmax.ts";
 import {
   type AluContext,
@@ -70,6 +71,12 @@ export const SCRATCH_BYTES = 1 << 18;
 
 const PAGES = { min: 1, max: 65536 } as const;
 
+/** A constant vector in a local, and its bits. */
+interface HeldVector {
+  readonly local: number;
+  readonly words: Uint32Array;
+}
+
 /** Writes one kernel. Values are asked for by lane; a scalar gives its one value to every lane. */
 class WasmEmitter implements AluContext {
   readonly f: FunctionBuilder;
@@ -83,7 +90,9 @@ class WasmEmitter implements AluContext {
   readonly #begin: number;
   readonly #scratch = new Map<ValType, number>();
   /** by their bits: the local of a vector that does not change, and what is in it */
-  readonly #vectors = new Map<string, { local: number; words: Uint32Array }>();
+  readonly #vectors = new Map<string, HeldVector>();
+  /** the same by the constant; undefined: it is not held */
+  readonly #held = new Map<Const, HeldVector | undefined>();
   readonly #helpers: WasmHelper[] = [];
 
   constructor(graph: UOpGraph) {
@@ -120,16 +129,19 @@ class WasmEmitter implements AluContext {
   #hold(u: UOp): void {
     if (u.op === "DEFINE_ACC" || u.op === "VECTORIZE") return;
     for (const s of u.srcs) {
-      if (s.op !== "CONST" || !isV128(s.dtype)) continue;
-      const words = inAllLanes(s.dtype, s.value);
-      const key = words.join();
-      // a zero is made in one instruction
-      if (words[0] === 0 || this.#vectors.has(key)) continue;
+      if (s.op === "CONST" && isV128(s.dtype) && !this.#held.has(s)) this.#held.set(s, this.#vector(s));
+    }
+  }
+  #vector({ dtype, value }: Const): HeldVector | undefined {
+    const words = inAllLanes(dtype, value);
+    // a zero is made in one instruction
+    if (words[0] === 0) return undefined;
+    return getOrMake(this.#vectors, words.join(), () => {
       const local = this.f.local(V128);
       this.f.globalGet((this.usesScratch ? 1 : 0) + this.#vectors.size);
       this.f.set(local);
-      this.#vectors.set(key, { local, words });
-    }
+      return { local, words };
+    });
   }
   get vectors(): Uint32Array[] {
     return [...this.#vectors.values()].map((v) => v.words);
@@ -183,8 +195,8 @@ class WasmEmitter implements AluContext {
 
   /** Pushes one lane of a value. */
   push(u: UOp, lane: number): void {
-    const param = this.#params.get(u);
-    if (u.op === "CONST") this.constant(u.dtype, u.value);
+    const param = u.op === "CONST" ? undefined : this.#params.get(u);
+    if (u.op === "CONST") this.#constant(u);
     else if (param !== undefined) this.f.get(param);
     else if (this.isInline(u)) (VALUE[u.op] as Emit<UOpName>)(this, u, lane);
     else this.f.get(this.place(u) + (countOf(u) > 1 ? lane : 0));
@@ -211,9 +223,14 @@ class WasmEmitter implements AluContext {
     this.f.end();
     this.f.end();
   }
+  #constant(u: Const): void {
+    const held = this.#held.get(u);
+    if (held === undefined) this.constant(u.dtype, u.value);
+    else this.f.get(held.local);
+  }
   constant(d: DType, value: Value): void {
     const words = isV128(d) ? inAllLanes(d, value) : undefined;
-    const held = this.#vectors.get(String(words));
+    const held = words && this.#vectors.get(words.join());
     if (words === undefined) emitConst(this.f, scalarOf(d), value);
     else if (held === undefined) this.f.v128(words);
     else this.f.get(held.local);
