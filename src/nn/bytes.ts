@@ -14,9 +14,15 @@ import { Device } from "../runtime/registry.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /**
- * A path (in a page: a URL), a URL, or the bytes themselves, which must not change while they are in use.
+ * A path (in a page: a URL), a URL, a Blob or File, or the bytes themselves, which must not change while they
+ * are in use.
  */
-export type Readable = string | URL | ArrayBuffer | ArrayBufferView;
+export type Readable = string | URL | ArrayBuffer | ArrayBufferView | BlobPart;
+/** The part of a Blob that is used. */
+interface BlobPart {
+  readonly size: number;
+  slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> };
+}
 type ByteSpan = readonly [start: number, end: number];
 /** The bytes from `start` as the memory of `size` elements. */
 type Held = (start: number, size: number, dtype: DType) => Buffer;
@@ -45,7 +51,8 @@ export async function openSource(source: Readable, name = "the array"): Promise<
     return new ArraySource(new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name);
   }
   if (source instanceof ArrayBuffer) return new ArraySource(new Uint8Array(source), name);
-  throw new ArgumentError(`load: got ${typeof source}, expected a path, a URL or bytes`);
+  if (typeof Blob !== "undefined" && source instanceof Blob) return new BlobSource(source);
+  throw new ArgumentError(`load: got ${typeof source}, expected a path, a URL, a Blob or bytes`);
 }
 
 const inArray =
@@ -128,25 +135,12 @@ const received = <T>(url: string, coming: Promise<T>): Promise<T> =>
     throw unreachable(url, cause);
   });
 
-class RangeSource implements ByteSource {
-  readonly name: string;
-  readonly size: number;
+/** A source of which any part can be read. */
+abstract class PartialSource implements ByteSource {
+  abstract readonly name: string;
+  abstract readonly size: number;
   readonly device = "EXT";
-  readonly #first: Uint8Array;
-
-  constructor(url: string, first: Uint8Array, size: number) {
-    this.name = url;
-    this.size = size;
-    this.#first = first;
-  }
-  async read(start: number, end: number): Promise<Uint8Array> {
-    const stop = Math.min(end, this.size);
-    if (stop <= this.#first.byteLength) return this.#first.subarray(start, stop);
-    const reply = await get(this.name, [start, stop]);
-    const bytes = new Uint8Array(await received(this.name, reply.arrayBuffer()));
-    if (reply.status === 206) return bytes.subarray(0, stop - start);
-    throw new FileError(`${this.name}: the server sent a range before and the whole file now`);
-  }
+  abstract read(start: number, end: number): Promise<Uint8Array>;
   async hold(spans: readonly ByteSpan[]): Promise<Held> {
     const parts: { start: number; end: number; held: Held }[] = [];
     for (const [start, end] of joined(spans)) {
@@ -161,6 +155,47 @@ class RangeSource implements ByteSource {
     };
   }
   async close(): Promise<void> {}
+}
+
+class RangeSource extends PartialSource {
+  readonly name: string;
+  readonly size: number;
+  readonly #first: Uint8Array;
+
+  constructor(url: string, first: Uint8Array, size: number) {
+    super();
+    this.name = url;
+    this.size = size;
+    this.#first = first;
+  }
+  async read(start: number, end: number): Promise<Uint8Array> {
+    const stop = Math.min(end, this.size);
+    if (stop <= this.#first.byteLength) return this.#first.subarray(start, stop);
+    const reply = await get(this.name, [start, stop]);
+    const bytes = new Uint8Array(await received(this.name, reply.arrayBuffer()));
+    if (reply.status === 206) return bytes.subarray(0, stop - start);
+    throw new FileError(`${this.name}: the server sent a range before and the whole file now`);
+  }
+}
+
+class BlobSource extends PartialSource {
+  readonly name: string;
+  readonly size: number;
+  readonly #blob: BlobPart;
+
+  constructor(blob: BlobPart) {
+    super();
+    this.name = (blob as { readonly name?: string }).name ?? "the Blob";
+    this.size = blob.size;
+    this.#blob = blob;
+  }
+  async read(start: number, end: number): Promise<Uint8Array> {
+    try {
+      return new Uint8Array(await this.#blob.slice(start, Math.min(end, this.size)).arrayBuffer());
+    } catch (cause) {
+      throw new FileError(`cannot read ${this.name}: ${(cause as Error).message}`, { cause });
+    }
+  }
 }
 
 /** Spans that touch are fetched together. */

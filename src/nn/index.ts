@@ -47,3 +47,4 @@ export { GRUCell, LSTMCell, RNNCell } from "./recurrent.ts";
 export * from "./rnn.ts";
 export * from "./safetensors.ts";
 export * from "./state.ts";
+export * from "./weights.ts";

@@ -38,6 +38,24 @@ export async function bundlePage(entry: string, { minify = false }: { minify?: b
   return { files, externals };
 }
 
+/** A program as one minified file, in any format. */
+export async function bundleText(text: string, format: "iife" | "cjs" | "esm"): Promise<string> {
+  const { outputFiles, warnings } = await build({
+    absWorkingDir: root,
+    stdin: { contents: text, resolveDir: root },
+    bundle: true,
+    minify: true,
+    format,
+    platform: "browser",
+    conditions: ["browser"],
+    target: "es2022",
+    write: false,
+    logLevel: "silent",
+  });
+  if (warnings.length > 0) throw new Error(warnings.map((w) => w.text).join("\n"));
+  return outputFiles[0]?.text as string;
+}
+
 export interface ServeOptions {
   /** the page may share memory */
   readonly isolated?: boolean;
