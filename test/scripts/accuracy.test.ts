@@ -28,6 +28,9 @@ const LIMITS: Readonly<Record<string, number>> = {
   "erfc float64": 4,
 };
 
+/** Every kernel of CLANG takes a compiler: those that call the C library, and some that are made of them. */
+const ON_CLANG = new Set(["exp2", "log2", "sin", "cos", "erf", "pow", "sinh", "erfc", "lgamma"]);
+
 test("the page has every function and type, within the limits", () => {
   const names = Object.keys(reference).flatMap((n) => [`${n} float32`, `${n} float64`]);
   expect([...BOUNDS.keys()]).toEqual(names);
@@ -42,6 +45,7 @@ test.for(["WASM", "CLANG", "JS"])("%s stays below the bounds", async (device, { 
   );
   if (missing !== undefined) return skip(missing);
   for (const [name, types] of Object.entries(reference)) {
+    if (device === "CLANG" && !ON_CLANG.has(name)) continue;
     for (const type of ["float32", "float64"] as const) {
       const { ulp, at } = await measure(name, dtypes[type], types[type], device);
       expect(ulp, `${name} of ${type} at ${at}`).toBeLessThanOrEqual(BOUNDS.get(`${name} ${type}`) ?? 0);

@@ -11,7 +11,7 @@ import type { UOpArena } from "../../uop/arena.ts";
 import type { Alu, Expr, Sink, UOp } from "../../uop/node.ts";
 import { alu, any, anyAlu, node } from "../../uop/pattern.ts";
 import { graphRewrite, RuleTable, rewriteEach, rule } from "../../uop/rewrite.ts";
-import { narrowSupport, type Target } from "../target.ts";
+import { narrowSupport, requireSupport, type Target } from "../target.ts";
 
 export function decompose(sink: Sink, target: Target, arena: UOpArena): Sink {
   const isNarrow = (u: UOp): boolean => narrowSupport(target, u.dtype) !== "native";
@@ -69,7 +69,10 @@ class Functions {
         return made;
       },
       constant: (dtype, value) => arena.constant(dtype, value),
-      cast: (x, dtype) => arena.cast(x, dtype),
+      cast: (x, dtype) => {
+        requireSupport(this.#target, dtype, "sin, cos: the reduction of angles");
+        return arena.cast(x, dtype);
+      },
       bitcast: (x, dtype) => arena.bitcast(x, dtype),
       dtypeOf: (x) => arena.dtypeOf(x),
       fuses: (dtype) => simd?.fuses(dtype.vec(width)) === true,

@@ -92,10 +92,14 @@ export function train<R>(fn: () => R, on = true): R {
 export function randomWords(self: Tensor, n: number): Pair<Tensor> {
   const words = wrap(copyTo(LazyBuffer.fromBuffer(draw(n), [4]), self.device));
   const word = (i: number): Tensor => expand(shrink(words, [[i, i + 1]]), n);
-  const at = bitcast(counting(self, n), dtypes.uint32);
+  const numbers = counting(self, n);
+  const { isBig } = numbers.dtype;
+  const at = isBig ? cast(numbers, dtypes.uint32) : bitcast(numbers, dtypes.uint32);
   const low = add(word(2), at);
   const carry = cast(lt(low, at), dtypes.uint32);
-  return threefry([word(0), word(1)], [low, add(word(3), carry)]);
+  const high = add(word(3), carry);
+  const wide = isBig ? add(high, cast(rshift(numbers, 32), dtypes.uint32)) : high;
+  return threefry([word(0), word(1)], [low, wide]);
 }
 /** Evenly distributed in [0, 1), out of words: the bits become the fraction of a number in [1, 2). */
 function unitOf([x, y]: Pair<Tensor>, dtype: DType): Tensor {

@@ -44,6 +44,15 @@ describe("views of 2^31 elements and more", () => {
     expect(await read(wide.get(index))).toEqual([1.5, 2.5, 3.5, 3.5]);
     expect(await read(wide.shrink([[1e9 - 1, 1e9 + 1]]))).toEqual([1.5, 2.5]);
   });
+  deviceTest("random numbers are those of a shorter tensor, and go on", async (device) => {
+    const drawn = (n: number) => {
+      Tensor.manualSeed(5);
+      return Tensor.rand([n], { device });
+    };
+    const first = await read(drawn(8));
+    expect(await read(drawn(END + 4).shrink([[0, 8]]))).toEqual(first);
+    expect(new Set(await read(drawn(END + 4).shrink([[END - 4, END + 4]]))).size).toBe(8);
+  });
   deviceTest("oneHot", async (device) => {
     const hot = new Tensor(BigInt64Array.of(3999999998n, 5n), { device }).oneHot(4e9);
     const ends = (from: number) =>

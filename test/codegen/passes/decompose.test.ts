@@ -121,3 +121,16 @@ test("an op that the target lacks is made of others; one that cannot be is refus
     /ADD: LACKING cannot do it on float32; cast the operands first/,
   );
 });
+
+test("angles are reduced in float64; a target without it is refused by name", () => {
+  const lacks: Partial<Target> = {
+    name: "SMALL",
+    has: (op) => op !== "SIN" && op !== "COS",
+    support: (d) => (d === dtypes.float64 ? "none" : "native"),
+  };
+  for (const op of ["SIN", "COS"] as const) {
+    const a = new UOpArena();
+    const x = a.load(a.global(float32, 1, false), a.int(0));
+    expect(() => decomposed(a, a.alu(op, x), lacks)).toThrow(/SMALL has no float64; .* use another device/);
+  }
+});
