@@ -1,7 +1,7 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The
 // second kernel of the same structure costs a look-up.
 
-import { loadDiagnostics, loadFor, searchKernel, showSource } from "#engine/ondemand";
+import { isTuned, loadDiagnostics, loadFor, searchKernel, showSource } from "#engine/ondemand";
 import {
   fitting,
   type Kernel,
@@ -82,7 +82,7 @@ function canTransfer(to: string, from: string): boolean {
 
 /** What a kernel depends on besides its AST. */
 const useOf = (name: string, inPlace: boolean): string =>
-  `${name}|${env.NOOPT}|${env.BEAM}|${env.ALLOW_TF32}|${inPlace ? "in place|" : ""}`;
+  `${name}|${isTuned()}|${env.NOOPT}|${env.BEAM}|${env.ALLOW_TF32}|${inPlace ? "in place|" : ""}`;
 
 /** The runner of an AST that was looked up before for the same use. */
 function recentRunner(ast: readonly LazyOp[], use: string): CompiledRunner | undefined {
@@ -91,10 +91,12 @@ function recentRunner(ast: readonly LazyOp[], use: string): CompiledRunner | und
 }
 
 export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boolean): Step<CompiledRunner> {
-  const use = useOf(name, inPlace);
-  const last = recentRunner(ast, use);
+  const last = recentRunner(ast, useOf(name, inPlace));
   if (last !== undefined) return last;
-  const runner = yield* lookedUp(use + astKey(ast), name, ast, inPlace);
+  const key = astKey(ast);
+  if (!isTuned() || !compiled.has(useOf(name, inPlace) + key)) yield* loadFor(ast);
+  const use = useOf(name, inPlace); // it may depend on what was loaded
+  const runner = yield* lookedUp(use + key, name, ast, inPlace);
   recent.set(ast, { use, runner });
   return runner;
 }
@@ -109,7 +111,6 @@ function* lookedUp(
   const device = yield* Device.opened(name);
   const renderer = rendererOf(device);
   if (env.SPEC || env.DEBUG >= 7) yield* loadDiagnostics();
-  yield* loadFor(ast);
   yield PAUSE;
   const kernel =
     env.BEAM > 0 && !env.NOOPT
@@ -186,7 +187,7 @@ export function optimized(ast: readonly LazyOp[], renderer: Renderer, inPlace: b
   );
   const structure = astStructure(ast);
   const { constants } = structure;
-  const key = `${env.ALLOW_TF32}|${inPlace}|${structure.key}`;
+  const key = `${isTuned()}|${env.ALLOW_TF32}|${inPlace}|${structure.key}`;
   const template = isObserved() ? undefined : templates.get(key);
   const same = template && similarKernel(template, constants);
   if (same !== undefined) return same;

@@ -115,3 +115,18 @@ test("errors name the class of a layer or an optimiser, whatever the minifier ca
   const names = ["Adam", "Conv2d", "LSTMCell"].map((name) => `ArgumentError ArgumentError: ${name}:`);
   expect((await printed(page)).trim().split("\n")).toEqual(names);
 });
+
+test("what makes kernels fast loads with the first large one that is awaited", {
+  timeout: 120_000,
+}, async () => {
+  const said = await printed(`
+    import { Tensor, withEnv } from "gradloom";
+    const kernel = (n) => new Tensor(new Float32Array(n)).add(1);
+    withEnv({ DEBUG: 2 }, () => { kernel(8192).dataSync(); });
+    await withEnv({ DEBUG: 2 }, () => kernel(16).data());
+    await withEnv({ DEBUG: 2 }, () => kernel(8192).data());`);
+  // the sizes of loops: OptOps split them
+  const [sync, small, large] = said.match(/\bE_[0-9_]+/g) ?? [];
+  expect([sync, small]).toEqual(["E_8192", "E_16"]);
+  expect(large).toMatch(/^E_\d+_\d+/);
+});

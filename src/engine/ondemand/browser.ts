@@ -1,26 +1,40 @@
 // What few programs need, loaded on first use, in one piece: the search of BEAM, the source that DEBUG=4
-// shows, the graph that GRAPH=1 writes, the checks of SPEC=1, the trace of PROFILE=1. Two parts of codegen
-// that only some kernels need are pieces of their own. A sync call in a page cannot wait for them, and says
-// so.
+// shows, the graph that GRAPH=1 writes, the checks of SPEC=1, the trace of PROFILE=1. Parts of codegen that
+// only some kernels need are pieces of their own. A sync call in a page cannot wait for them, and says so; of
+// what only makes kernels fast it goes without.
 
 import { setDiagnostics } from "../../codegen/diagnostics/browser.ts";
 import type { Kernel } from "../../codegen/kernel.ts";
 import { hasNarrow, setNarrow } from "../../codegen/narrow/browser.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
+import { hasTuning, setTuning } from "../../codegen/tuning/browser.ts";
 import { hasPiece, type Piece, type Pieces, setPiece } from "../../deferred.ts";
-import { type Step, settle, toposort } from "../../helpers.ts";
+import { env } from "../../env.ts";
+import { type Step, settle, toposort, waitable } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../../ops.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
+import { smax, sprod } from "../../shape/symbolic.ts";
 import type * as all from "./node.ts";
 
 const SYNC = 'import "gradloom/sync"';
 /** Code that is on its way; a sync call is refused with the reason. */
 const loading = <T>(code: Promise<T>, why: string): Promise<T> => Object.assign(code, { why });
 
+/** A kernel of fewer elements is as fast without OptOps. */
+const LARGE = 4096;
+const isLarge = ({ shape }: LazyOp): boolean => !(smax(sprod(shape)) < LARGE);
+
+/** Kernels that were compiled before this changed are compiled again. */
+export const isTuned = hasTuning;
+
 /** What the kernel needs and few others do. */
 export function* loadFor(ast: readonly LazyOp[]): Step<void> {
   const ops = toposort(ast, (u) => u.srcs);
+  if (!hasTuning() && (env.BEAM > 0 || ops.some(isLarge))) {
+    const code = import("../../codegen/tuning/node.ts").then(setTuning);
+    yield* settle(waitable(code, () => {})); // a sync call goes on without
+  }
   const narrow = ops.find(({ dtype }) => dtype.isPacked || (dtype.isFloat && dtype.bits < 32));
   if (narrow !== undefined && !hasNarrow()) {
     const code = import("../../codegen/narrow/node.ts");

@@ -2,12 +2,15 @@
 
 import { setNarrow } from "../../codegen/narrow/browser.ts";
 import * as narrow from "../../codegen/narrow/node.ts";
+import { setTuning } from "../../codegen/tuning/browser.ts";
+import * as tuning from "../../codegen/tuning/node.ts";
 import { setPiece } from "../../deferred.ts";
 import * as power from "../../power.ts";
 import * as transcendental from "../../transcendental.ts";
 import * as trigonometry from "../../trigonometry.ts";
 
 export function loadNow(): void {
+  setTuning(tuning);
   setNarrow(narrow);
   setPiece("transcendental", transcendental);
   setPiece("trigonometry", trigonometry);

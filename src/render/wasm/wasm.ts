@@ -4,8 +4,7 @@
 // (DEFINE_LOCAL) also imports `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
-import { CPU_OPS } from "../../codegen/opt/cpuops.ts";
-import { cpuLists } from "../../codegen/opt/heuristics/cpu.ts";
+import { CPU_OPS, cpuLists } from "#codegen/tuning";
 import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
 import { type DType, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";

@@ -1,0 +1,20 @@
+// What makes large kernels fast, in a page: engine/ondemand loads it before the first kernel of more than a
+// few thousand elements, and puts it here. Smaller ones are done before it would pay: they have no OptOps,
+// and neither has a kernel that a sync call compiles before it is loaded.
+
+import type { Heuristic } from "../opt/heuristics/index.ts";
+import type { OptRecord } from "../opt/record.ts";
+
+type Tuning = typeof import("./node.ts");
+let loaded: Tuning | undefined;
+
+/** Empty until it is loaded. */
+export const CPU_OPS: OptRecord[] = [];
+
+export function setTuning(tuning: Tuning): void {
+  if (loaded === undefined) CPU_OPS.push(...tuning.CPU_OPS);
+  loaded = tuning;
+}
+export const hasTuning = (): boolean => loaded !== undefined;
+
+export const cpuLists: Heuristic = (...args) => loaded?.cpuLists(...args) ?? [];
