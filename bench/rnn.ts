@@ -12,8 +12,10 @@ const PROCESSES = 2;
 const STEPS = 20;
 const DEVICES = ["WASM", "CLANG"] as const;
 
-/** Milliseconds and kernels of each step: without and with a jit. */
+/** Milliseconds and kernels of each step: without and with a jit; and the time of all cores in it. */
 interface Run {
+  readonly eagerCpu: readonly number[];
+  readonly jittedCpu: readonly number[];
   readonly eager: readonly number[];
   readonly jitted: readonly number[];
   readonly kernels: number;
@@ -54,15 +56,27 @@ function rowsOf(device: string, runs: readonly Run[]): Row[] {
   const later = summarize(runs.flatMap((r) => r.eager.slice(1)));
   // call 0 runs the function, call 1 captures it
   const jitted = summarize(runs.flatMap((r) => r.jitted.slice(2)));
+  const cpu = (samples: readonly number[]): string =>
+    `${summarize(samples).median.toFixed(0)} ms of all cores`;
   return [
     {
       what: `${what}: the first step of a process`,
       ...first,
       limit: 2000,
-      note: `${kinds} different kernels`,
+      note: `${kinds} different kernels, ${cpu(runs.map((r) => r.eagerCpu[0] as number))}`,
     },
-    { what: `${what}: a step, eager`, ...later, limit: 150, note: `${kernels} kernels` },
-    { what: `${what}: a step, jitted`, ...jitted, limit: 20 },
+    {
+      what: `${what}: a step, eager`,
+      ...later,
+      limit: 150,
+      note: `${kernels} kernels, ${cpu(runs.flatMap((r) => r.eagerCpu.slice(1)))}`,
+    },
+    {
+      what: `${what}: a step, jitted`,
+      ...jitted,
+      limit: 20,
+      note: cpu(runs.flatMap((r) => r.jittedCpu.slice(2))),
+    },
   ];
 }
 
@@ -82,24 +96,26 @@ async function measure(steps: number): Promise<Run> {
     await optimizer.step(loss);
     return loss;
   };
-  const timed = async (run: typeof step): Promise<number> => {
-    const start = performance.now();
+  const timed = async (run: typeof step, ms: number[], cpu: number[]): Promise<void> => {
+    const [start, used] = [performance.now(), process.cpuUsage()];
     const loss = Number(await (await run(x, y)).item());
+    const { user, system } = process.cpuUsage(used);
     if (!Number.isFinite(loss)) throw new Error(`the loss is ${loss}`);
-    return performance.now() - start;
+    ms.push(performance.now() - start);
+    cpu.push((user + system) / 1000);
   };
   const names = new Set<string>();
-  const eager: number[] = [];
+  const [eager, eagerCpu]: [number[], number[]] = [[], []];
   for (let i = 0; i < steps; i++) {
     GlobalCounters.reset();
-    eager.push(await timed(step));
+    await timed(step, eager, eagerCpu);
   }
   const kernels = GlobalCounters.kernelCount;
   const jit = new TinyJit(step);
-  const jitted: number[] = [];
-  for (let i = 0; i < steps; i++) jitted.push(await timed(jit));
+  const [jitted, jittedCpu]: [number[], number[]] = [[], []];
+  for (let i = 0; i < steps; i++) await timed(jit, jitted, jittedCpu);
   for (const { runner } of jit.jitCache) names.add(runner.name);
-  return { eager, jitted, kernels, kinds: names.size };
+  return { eager, eagerCpu, jitted, jittedCpu, kernels, kinds: names.size };
 }
 
 if (process.argv[1] === import.meta.filename) {

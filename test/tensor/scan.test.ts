@@ -12,6 +12,7 @@ import {
   Tensor,
   TinyJit,
   Variable,
+  withEnv,
 } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { deviceTest } from "../device/harness.ts";
@@ -88,7 +89,7 @@ function distance(got: unknown, want: unknown): number {
 
 describe("values and gradients of the unrolled loop", () => {
   deviceTest("forward and backward, in both directions, saved or computed again", async (device) => {
-    for (const options of [{}, { reverse: true }, { checkpoint: true }]) {
+    for (const options of [{}, { reverse: true, checkpoint: true }]) {
       const given = inputs(device);
       const got = await values(trained(scan as Loop, given, options));
       const want = await values(trained(unrolled, given, options));
@@ -163,6 +164,45 @@ describe("values and gradients of the unrolled loop", () => {
         expect(await ys.tolist()).toEqual(await wantYs.tolist());
       }
     }
+  });
+  test("every type of carry", async () => {
+    for (const dtype of ["float16", "bfloat16", "float64", "int64", "uint8"] as const) {
+      const x = new Tensor([
+        [1, 0],
+        [1, 1],
+        [0, 1],
+      ]).cast(dtype);
+      const [s, ys] = scan((s: Tensor, r: Tensor) => [s.add(s).add(r), s], Tensor.zeros([2], { dtype }), x);
+      expect([flat(await s.tolist()), flat(await ys.tolist())]).toEqual([
+        [6, 3],
+        [0, 0, 1, 0, 3, 1],
+      ]);
+    }
+  });
+  test("without fusion, and without optimisation", async () => {
+    const run = () => values(trained(scan as Loop, inputs("WASM", 3)));
+    const want = await run();
+    for (const settings of [{ FUSE: 0 }, { NOOPT: 1 }])
+      expect(distance(await withEnv(settings, run), want)).toBeLessThan(1e-5);
+  });
+  test("an assign to what the body reads waits for the scan", async () => {
+    const w = await new Tensor([2.5, 3]).contiguous().realize();
+    const [s] = scan(
+      (s: Tensor, x: Tensor) => [s.mul(w).add(x), undefined],
+      Tensor.ones(2),
+      new Tensor([
+        [1, 1],
+        [2, 2],
+      ]),
+    );
+    const [t] = scan(
+      (s: Tensor, x: Tensor) => [s.mul(w).add(x), undefined],
+      Tensor.ones(2),
+      new Tensor([[0, 0]]),
+    );
+    w.assign(w.add(t));
+    expect(await w.tolist()).toEqual([5, 6]);
+    expect(await s.tolist()).toEqual([10.75, 14]);
   });
   test("carries that are passed on, swapped or constant", async () => {
     const [a, b, c] = [new Tensor([1, 2]), new Tensor([3, 4]), new Tensor([5, 6])];
@@ -311,25 +351,26 @@ describe("kernels", () => {
     expect([b.compiled, c.compiled]).toEqual([a.compiled, a.compiled]);
     expect(c.launched - b.launched).toBe(20 * (b.launched - a.launched));
   });
-  test("a second scan of the same shapes compiles nothing", async () => {
+  test("a second scan of the same shapes compiles nothing, nor do the loops of one of another length", async () => {
     clearKernelCache();
-    const compiled = async (): Promise<number> => {
-      const given = inputs();
-      await Tensor.realize(...Object.values(given));
-      const device = Device.get("WASM");
+    const device = await Device.open("WASM");
+    const compiled = async (length: number): Promise<number> => {
+      const { w, h, x } = inputs("WASM", length);
+      await Tensor.realize(w, h, x);
       const { compile } = device;
       let count = 0;
       device.compile = (...args: Parameters<typeof compile>) => {
         count++;
         return compile.apply(device, args);
       };
-      await values(trained(scan as Loop, given));
+      const [last] = scan((s: Tensor, r: Tensor) => [s.matmul(w).add(r.sum()).tanh(), undefined], h, x);
+      last.sum().backward();
+      await values([w.grad as unknown as Tensor, h.grad as unknown as Tensor]);
       device.compile = compile;
       return count;
     };
-    const first = await compiled();
-    expect(first).toBeGreaterThan(3);
-    expect(await compiled()).toBe(0);
+    expect(await compiled(5)).toBeGreaterThan(3);
+    expect([await compiled(5), await compiled(7)]).toEqual([0, 0]);
   });
 });
 

@@ -4,13 +4,13 @@
 // has several results. Each is a SCAN node; they share one Loop and are computed together.
 
 import { ArgumentError, InternalError } from "../../errors.ts";
-import { range, toposort } from "../../helpers.ts";
+import { getOrMake, range, toposort } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import { type LazyOp, MemBuffer } from "../../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../../schedule/schedule.ts";
 import { ShapeTracker } from "../../shape/shapetracker.ts";
-import { add, type Sint, type Variable } from "../../shape/symbolic.ts";
+import { add, type Sint, smax, type Variable } from "../../shape/symbolic.ts";
 import type { Interval, Shape } from "../../shape/view.ts";
 import { placeholder, Sources, Template } from "./template.ts";
 import { loopVariable } from "./variable.ts";
@@ -165,6 +165,11 @@ function rowOf(stack: ShapeTracker, at: Sint, shape: Shape): ShapeTracker {
   return stack.shrink(cut).reshape(shape);
 }
 
+/** Stacks of more elements are not indexed beyond their end, not even in theory. */
+const MAX_ROUNDED = 2 ** 28;
+/** More kernels of one body with rows of different stacks are not remembered. */
+const MAX_REWRITTEN = 64;
+
 /** Builds a loop, and returns its results as they are seen. */
 export function makeLoop(spec: LoopSpec): LoopResults {
   return new LoopBuilder(spec).build();
@@ -184,7 +189,9 @@ class LoopBuilder {
 
   constructor(spec: LoopSpec) {
     this.#spec = spec;
-    this.#step = loopVariable(spec.depth, spec.length);
+    const row = Math.max(...[...spec.outs, ...spec.carries.map((c) => c.next)].map((x) => smax(x.size)));
+    const largest = Math.max(row * (spec.length + 1), ...spec.rows.map(({ stack }) => smax(stack.base.size)));
+    this.#step = loopVariable(spec.depth, spec.length, largest > MAX_ROUNDED);
   }
 
   build(): LoopResults {
@@ -356,24 +363,34 @@ function planOf({ inits, stored, places }: Body): Plan {
   return { first, body };
 }
 
+/**
+ * Kernels with rows, by the kernel without them and the rows. A body of the same structure has the kernels of
+ * the first one (schedule/reuse.ts), so that these have their compiled programs again.
+ */
+const rewritten = new WeakMap<readonly LazyOp[], Map<string, readonly LazyOp[]>>();
+
 /** The kernel with loads and stores at rows of stacked buffers. */
 function inRows(item: ScheduleItem, places: ReadonlyMap<Buffer, Place>): BodyItem {
   const { outputs, inputs, varVals } = item;
-  const buffers = [...outputs, ...inputs];
-  const done = new Map<LazyOp, LazyOp>();
-  for (const u of toposort<LazyOp>(item.ast, (x) => x.srcs)) done.set(u, moved(u, done, buffers, places));
-  return { ast: item.ast.map((u) => done.get(u) as LazyOp), outputs, inputs, varVals };
+  const rows = [...outputs, ...inputs].map((b) => places.get(b)?.row);
+  const known = getOrMake(rewritten, item.ast, () => new Map<string, readonly LazyOp[]>());
+  if (known.size >= MAX_REWRITTEN) known.clear();
+  const ast = getOrMake(known, rows.map((r) => r?.key ?? "").join("|"), () => {
+    const done = new Map<LazyOp, LazyOp>();
+    for (const u of toposort<LazyOp>(item.ast, (x) => x.srcs)) done.set(u, moved(u, done, rows));
+    return item.ast.map((u) => done.get(u) as LazyOp);
+  });
+  return { ast, outputs, inputs, varVals };
 }
 function moved(
   u: LazyOp,
   done: ReadonlyMap<LazyOp, LazyOp>,
-  buffers: readonly Buffer[],
-  places: ReadonlyMap<Buffer, Place>,
+  rows: readonly (ShapeTracker | undefined)[],
 ): LazyOp {
   const srcs = u.srcs.map((s) => done.get(s) as LazyOp);
   const changed = srcs.some((s, i) => s !== u.srcs[i]);
   if (u.op === "LOAD" || u.op === "STORE") {
-    const row = places.get(buffers[u.arg.idx] as Buffer)?.row;
+    const row = rows[u.arg.idx];
     if (row !== undefined) {
       const st = row.add(u.arg.st).simplify();
       return { ...u, srcs, arg: new MemBuffer(u.arg.idx, u.arg.dtype, st) } as LazyOp;

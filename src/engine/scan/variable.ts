@@ -7,10 +7,14 @@ const variables = new WeakSet<Variable>();
 
 export const isLoopVariable = (v: Variable): boolean => variables.has(v);
 
-/** The variable of a loop inside of `depth` others; a plain 0 where there is only one step. */
-export function loopVariable(depth: number, length: number): Sint {
+/**
+ * The variable of a loop inside of `depth` others; a plain 0 where there is only one step. Kernels depend on
+ * its range, so that loops share theirs if it is that of the next power of 2; `exact` is for stacks so large
+ * that such an index would not fit.
+ */
+export function loopVariable(depth: number, length: number, exact: boolean): Sint {
   if (length === 1) return 0;
-  const v = Variable(`scan_step${depth}`, 0, length - 1);
+  const v = Variable(`scan_step${depth}`, 0, exact ? length - 1 : 2 ** Math.ceil(Math.log2(length)) - 1);
   variables.add(v);
   return v;
 }
