@@ -1,0 +1,26 @@
+import { createSchedule, Tensor } from "gradloom";
+import { expect, test } from "vitest";
+import { optimized } from "../../src/engine/compile.ts";
+import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
+import { astKey, astNodes, astStructure, type LazyOp } from "../../src/schedule/lazyop.ts";
+
+const astOf = (t: Tensor): readonly LazyOp[] => createSchedule([t.lazydata]).at(-1)?.ast ?? [];
+const input = (...shape: number[]): Tensor => Tensor.empty(shape, { device: "JS" });
+
+test("the nodes of a kernel are sorted once, sources first", () => {
+  const ast = astOf(input(16, 8).mul(2.5).softmax(1));
+  const nodes = astNodes(ast);
+  astKey(ast);
+  optimized(ast, WASMRenderer, false);
+  expect(astNodes(ast)).toBe(nodes);
+  expect(new Set(nodes).size).toBe(nodes.length);
+  for (const [i, u] of nodes.entries()) for (const s of u.srcs) expect(nodes.indexOf(s)).toBeLessThan(i);
+});
+
+test("a structure has the constants that its key leaves out, in order", () => {
+  const x = input(4, 6);
+  const of = (a: number, b: number) => astStructure(astOf(x.mul(a).add(1).sub(b)));
+  expect(of(2.5, 7.25).key).toBe(of(0.1, 3.5).key);
+  expect(of(2.5, 7.25).constants).toEqual([2.5, 7.25]);
+  expect(astKey(astOf(x.mul(2.5)))).not.toBe(astKey(astOf(x.mul(3.5))));
+});
