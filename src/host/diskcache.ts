@@ -29,6 +29,9 @@ function folderOf(kind: string): string | undefined {
 export const keyOf = (...parts: readonly string[]): string =>
   builtin.crypto.createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 40);
 
+/** Earlier versions kept bare bytes under the key itself: they must not meet files with a checksum. */
+const nameOf = (key: string): string => `${key}.sum`;
+
 /** The key counts: a file under another's name is damaged, too. */
 const checksum = (key: string, bytes: Uint8Array): Uint8Array =>
   builtin.crypto.createHash("sha256").update(key).update("\0").update(bytes).digest();
@@ -42,7 +45,7 @@ export function kept(kind: string, key: string): Uint8Array | undefined {
   const folder = folderOf(kind);
   if (folder === undefined || unusable.has(folder)) return undefined;
   const { fs, path } = builtin;
-  const file = path.join(folder, key);
+  const file = path.join(folder, nameOf(key));
   let whole: Uint8Array;
   let age: number;
   try {
@@ -78,7 +81,7 @@ export function keep(kind: string, key: string, bytes: Uint8Array): void {
     const count = written.get(folder) ?? 0;
     written.set(folder, count + 1);
     if (count % LOOK_EVERY === 0) prune(folder);
-    write(builtin.path.join(folder, key), checksum(key, bytes), bytes);
+    write(builtin.path.join(folder, nameOf(key)), checksum(key, bytes), bytes);
   } catch (e) {
     refuse(
       folder,

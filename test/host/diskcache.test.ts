@@ -40,7 +40,7 @@ test("what was made is found again, under its key only", () => {
     expect(() => cached("kind", keyOf("y"), never)).toThrow("made again");
     expect(() => cached("other", keyOf("x"), never)).toThrow("made again");
   });
-  expect(readdirSync(join(folder, "a", "kind"))).toEqual([keyOf("x")]);
+  expect(readdirSync(join(folder, "a", "kind"))).toEqual([`${keyOf("x")}.sum`]);
 });
 test("CACHE=0 keeps nothing", () => {
   withEnv({ CACHE: "0" }, () => {
@@ -116,7 +116,7 @@ test("a folder that others may write to is not used", ({ skip }) => {
     withEnv({ CACHE: cache }, () => cached("kind", "k", () => Uint8Array.of(9))); // what somebody put there
     chmodSync(cache, mode);
     refused(cache, /is not used, since what lies there is run as code: .*others may write.*chmod go-w/);
-    expect(readdirSync(join(cache, "kind"))).toEqual(["k"]);
+    expect(readdirSync(join(cache, "kind"))).toEqual(["k.sum"]);
   }
   const inner = join(folder, "inner");
   mkdirSync(join(inner, "kind"), { recursive: true });
@@ -134,7 +134,7 @@ test("a folder of another user is not used", ({ skip }) => {
 });
 test("a damaged file is made again", () => {
   const cache = join(folder, "damaged");
-  const file = join(cache, "kind", "k");
+  const file = join(cache, "kind", "k.sum");
   withEnv({ CACHE: cache }, () => {
     cached("kind", "k", () => bytes);
     cached("kind", "other", () => Uint8Array.of(4, 5, 6));
@@ -144,7 +144,7 @@ test("a damaged file is made again", () => {
       whole.subarray(0, 20),
       whole.subarray(0, -1),
       Buffer.concat([whole, whole]),
-      readFileSync(join(cache, "kind", "other")), // whole, but of another key
+      readFileSync(join(cache, "kind", "other.sum")), // whole, but of another key
       bytes, // what earlier versions kept
     ];
     for (let i = 0; i < whole.length; i++) damages.push(whole.map((x, j) => (i === j ? x ^ 1 : x)));
@@ -183,7 +183,7 @@ test("processes and threads that keep the same keys at once leave whole files an
   });
   expect([run.status, run.stderr]).toEqual([0, ""]);
   expect(readdirSync(join(cache, "kind")).sort()).toEqual(
-    Array.from({ length: 25 }, (_, i) => `k${i}`).sort(),
+    Array.from({ length: 25 }, (_, i) => `k${i}.sum`).sort(),
   );
 });
 test("a file is on the disk before it has its name, and its draft has a name of its own", () => {
@@ -206,7 +206,7 @@ test("a file is on the disk before it has its name, and its draft has a name of 
   const drafts = calls.filter((c) => c.startsWith("openSync"));
   expect(new Set(drafts).size).toBe(2);
   for (const draft of drafts)
-    expect(draft).toMatch(new RegExp(`k\\.${process.pid}\\.[-0-9a-f]{36}\\.part wx$`));
+    expect(draft).toMatch(new RegExp(`k\\.sum\\.${process.pid}\\.[-0-9a-f]{36}\\.part wx$`));
 });
 test("drafts that a dead process left go, those of others stay", () => {
   const kind = join(folder, "drafts", "kind");
@@ -214,7 +214,7 @@ test("drafts that a dead process left go, those of others stay", () => {
   for (const name of ["old.1.a.part", "new.2.b.part"]) writeFileSync(join(kind, name), "");
   utimesSync(join(kind, "old.1.a.part"), 1, 1);
   withEnv({ CACHE: join(folder, "drafts") }, () => cached("kind", "last", () => bytes));
-  expect(readdirSync(kind).sort()).toEqual(["last", "new.2.b.part"]);
+  expect(readdirSync(kind).sort()).toEqual(["last.sum", "new.2.b.part"]);
 });
 test("too many bytes: the oldest go until half is left", () => {
   const kind = join(folder, "large", "kind");
@@ -226,7 +226,7 @@ test("too many bytes: the oldest go until half is left", () => {
     utimesSync(file, 1000 + i, 1000 + i);
   }
   withEnv({ CACHE: join(folder, "large") }, () => cached("kind", "last", () => bytes));
-  expect(readdirSync(kind).sort()).toEqual(["f4", "f5", "last"]);
+  expect(readdirSync(kind).sort()).toEqual(["f4", "f5", "last.sum"]);
 });
 test("too many files: the older half goes", () => {
   const crowded = join(folder, "b", "kind");
@@ -237,5 +237,5 @@ test("too many files: the older half goes", () => {
   const left = readdirSync(crowded);
   expect(left.length).toBeLessThan(4300);
   expect(left).not.toContain("f8000");
-  expect(left).toContain("last");
+  expect(left).toContain("last.sum");
 });
