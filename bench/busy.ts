@@ -13,6 +13,8 @@ const LIMIT = 1.15;
 const WARM_MS = 1500;
 /** Each sample covers many slices of the scheduler. */
 const ROUND_MS = 700;
+/** Until the runtime has noticed the other load. */
+const SETTLE_MS = 300;
 const ROUNDS = 5;
 const LOADS = ["quiet", "busy"] as const;
 
@@ -64,6 +66,7 @@ async function measure(name: WorkloadName, specs: ReturnType<typeof ours>, round
         const load = kind === "busy" ? await startLoad() : undefined;
         try {
           for (const engine of round % 2 === 0 ? engines : engines.toReversed()) {
+            await engine.ask(`run ${SETTLE_MS}`);
             const samples = await engine.ask<[wall: number, cpu: number][]>(`run ${ROUND_MS}`);
             // the mean, not the median: one run that waits long counts
             const mean = samples.reduce((sum, [wall]) => sum + wall, 0) / samples.length;

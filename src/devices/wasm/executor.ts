@@ -12,6 +12,8 @@ interface Loaded {
   /** what is called, or why it could not be made */
   readonly fn: unknown;
   readonly native: boolean;
+  /** milliseconds for each of its indexes where no thread helps; 0: not known */
+  alone: number;
 }
 /** What a kernel is made of. */
 interface KernelCode {
@@ -61,6 +63,9 @@ export class Executor {
   /** the word in which the ring keeps how far its kernel came */
   #part = 0;
   #whileLate: (() => void) | undefined;
+  /** milliseconds of the parts that this thread took of its last shared kernel */
+  readonly #durations = new Float64Array(16);
+  #timed = 0;
   #w = new Int32Array(0);
   #bytes = new Uint8Array(0);
   #times = new Float64Array(0);
@@ -323,7 +328,8 @@ export class Executor {
   }
   /** A kernel that this thread has already. */
   adopt(record: number, generation: number, fn: unknown): void {
-    this.#kernels.set(record, { generation, fn, native: this.#field(record, this.#l.native) !== 0 });
+    const native = this.#field(record, this.#l.native) !== 0;
+    this.#kernels.set(record, { generation, fn, native, alone: 0 });
   }
   #field(record: number, field: number): number {
     if (this.#w.length <= record >>> 2) this.#seeAll();
@@ -363,7 +369,7 @@ export class Executor {
     } catch (e) {
       fn = e instanceof Error ? e : new Error(String(e)); // whoever needs the kernel says so
     }
-    const loaded = { generation, fn, native };
+    const loaded = { generation, fn, native, alone: 0 };
     this.#kernels.set(record, loaded);
     return loaded;
   }
@@ -426,7 +432,11 @@ export class Executor {
     const most = this.#canBlock ? Math.min(Atomics.load(w, threads), Atomics.load(w, executorCount)) : 1;
     const width = Math.min(this.#governor.width(w, most), size);
     if (width <= 1) {
+      const before = performance.now();
       this.#call(kernel, record, args, 0, size);
+      const each = (performance.now() - before) / size;
+      // the least counts, which nothing disturbed; it may be of another time, so it rises slowly
+      kernel.alone = kernel.alone === 0 ? each : Math.min(each, kernel.alone * 1.01);
       return true;
     }
     const me = this.#me;
@@ -455,7 +465,10 @@ export class Executor {
     const failed = Atomics.load(w, me + jobFault);
     if (failed !== 0 && failed !== this.#id + 1) this.#copyText(failed - 1);
     const helpers = width - 1 - Math.max(0, Atomics.load(w, me + jobSeats));
-    const times = { own: closed - start, waited: performance.now() - closed };
+    // two threads that share a memory may each take longer for a part than one alone
+    const alone = helpers === 1 && kernel.alone > 0 ? kernel.alone * chunk : Infinity;
+    const part = Math.min(this.#usualPart(), alone);
+    const times = { part, own: closed - start, waited: performance.now() - closed };
     this.#governor.count(w, { helpers, parts: Math.ceil(size / chunk), mine, ...times });
     return failed === 0;
   }
@@ -483,6 +496,11 @@ export class Executor {
     }
     return false;
   }
+  /** The time of a part that was not interrupted: the lower median of those that this thread took last. */
+  #usualPart(): number {
+    const sorted = this.#durations.subarray(0, this.#timed).slice().sort();
+    return sorted[(this.#timed - 1) >> 1] ?? 0;
+  }
   /** What went wrong at a helper is reported by the one who asked for help. */
   #copyText(from: number): void {
     const { texts, textBytes } = this.#l;
@@ -500,10 +518,15 @@ export class Executor {
       w[job + jobSize] as number,
       w[job + jobChunk] as number,
     ];
+    this.#timed = 0;
+    let last = performance.now();
     for (let taken = 0; ; taken++) {
       const begin = Atomics.add(w, job + jobNext, chunk);
       if (begin >= size) return taken;
       this.#call(kernel, record, args, begin, Math.min(size, begin + chunk));
+      const now = performance.now();
+      if (this.#timed < this.#durations.length) this.#durations[this.#timed++] = now - last;
+      last = now;
       w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
     }
   }

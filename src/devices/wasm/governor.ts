@@ -5,6 +5,16 @@
 
 import type { RingLayout } from "./layout.ts";
 
+/** What the owner of a kernel knows when all of it is done. */
+interface SharedJob {
+  readonly helpers: number;
+  readonly parts: number;
+  readonly mine: number;
+  readonly part: number;
+  readonly own: number;
+  readonly waited: number;
+}
+
 export class Governor {
   readonly #l: RingLayout;
   constructor(layout: RingLayout) {
@@ -17,25 +27,29 @@ export class Governor {
     if (most <= 1 || Atomics.load(w, pause) === 0) return most;
     const now = Date.now() | 0;
     if (((now - Atomics.load(w, retryAt)) | 0) >= 0) {
-      // a try with half of those that are left out; or all are in use, and nothing was lost during a pause
+      // a try with half of those that are left out; or all are in use, and nothing was lost for long
       const left = Atomics.load(w, spared);
       if (left > 0) Atomics.store(w, spared, left >> 1);
       else Atomics.store(w, pause, Atomics.load(w, pause) >> 1);
-      Atomics.store(w, retryAt, (now + Atomics.load(w, pause)) | 0);
+      // losses that come now and then are not forgotten in between
+      const next = Atomics.load(w, pause) * (Atomics.load(w, spared) > 0 ? 1 : 8);
+      Atomics.store(w, retryAt, (now + next) | 0);
     }
     return Math.max(1, most - Atomics.load(w, spared));
   }
 
   /**
-   * Counts a shared kernel, all times in milliseconds: its owner did `mine` of the `parts` in `own`, and then
-   * waited for the last of `helpers`. With one helper less, the others would have done its parts; several
-   * helpers never end at the same time, so that up to one part of waiting is not its fault.
+   * Counts a shared kernel, all times in milliseconds: its owner did `mine` of the `parts` in `own`, where a
+   * part that nothing disturbs takes it `part`, and then waited for the last of `helpers`. With one helper
+   * less, the others would have done its parts; several helpers never end at the same time, so that up to one
+   * part of waiting is not its fault. What the owner took longer than its parts need is lost, too: alone it
+   * would have had the core to which its helper moved the other program.
    */
-  count(w: Int32Array, job: { helpers: number; parts: number; mine: number; own: number; waited: number }) {
-    const { helpers, parts, mine, own, waited } = job;
+  count(w: Int32Array, job: SharedJob): void {
+    const { helpers, parts, mine, part, own, waited } = job;
     if (helpers <= 0 || mine === 0) return;
-    const fewer = (parts - mine) / helpers ** 2 + 1 - 1 / helpers;
-    this.#settle(w, (fewer * own) / mine - waited);
+    const gain = part * ((parts - mine) / helpers ** 2 + 1 - 1 / helpers);
+    this.#settle(w, gain - waited - (own - mine * part));
   }
 
   /** The pause doubles with each failure. */

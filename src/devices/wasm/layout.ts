@@ -151,7 +151,7 @@ export const LAYOUT = {
   /** a loss of fewer milliseconds is not counted */
   noise: 0.02,
   shortestPause: 4,
-  longestPause: 1024,
+  longestPause: 256,
 
   /** what `state` says */
   absent: 0,

@@ -17,7 +17,7 @@ function fresh() {
     width: (most: number) => governor.width(words, most),
     /** a kernel of 8 parts, half of them done by the owner in 4 ms */
     count: (waited: number, helpers = 1) =>
-      governor.count(words, { helpers, parts: 8, mine: 4, own: 4, waited }),
+      governor.count(words, { helpers, parts: 8, mine: 4, part: 1, own: 4, waited }),
     governor,
     words,
   };
@@ -46,10 +46,10 @@ describe("the width of a shared kernel", () => {
       }
       pauses.push(waited);
     }
-    expect(pauses).toEqual([4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024, 1024]);
+    expect(pauses).toEqual([4, 8, 16, 32, 64, 128, 256, 256, 256, 256, 256, 256]);
   });
 
-  test("forgets losses in as many pauses without any as there were", () => {
+  test("forgets losses when there were none for eight times as long as the pause, again and again", () => {
     const { width, count, words } = fresh();
     for (let i = 0; i < 3; i++) {
       count(20);
@@ -57,7 +57,7 @@ describe("the width of a shared kernel", () => {
       expect(width(2)).toBe(2);
     }
     for (let i = 0; i < 10; i++) {
-      pass(1024);
+      pass(8 * 1024);
       expect(width(2)).toBe(2);
     }
     expect(words[LAYOUT.pause]).toBe(0);
@@ -69,6 +69,13 @@ describe("the width of a shared kernel", () => {
     count(8); // four milliseconds more than without the helper
     expect(width(2)).toBe(2);
     count(8);
+    expect(width(2)).toBe(1);
+  });
+
+  test("an owner that was interrupted has lost, too", () => {
+    const { width, governor, words } = fresh();
+    for (let i = 0; i < 3; i++)
+      governor.count(words, { helpers: 1, parts: 8, mine: 2, part: 1, own: 12, waited: 0 });
     expect(width(2)).toBe(1);
   });
 
@@ -85,8 +92,8 @@ describe("the width of a shared kernel", () => {
   test("neither helpers that end at different times count as a loss, nor a job that nobody came to", () => {
     const { width, governor, words } = fresh();
     for (let i = 0; i < 1000; i++) {
-      governor.count(words, { helpers: 15, parts: 64, mine: 4, own: 4, waited: 1 });
-      governor.count(words, { helpers: 0, parts: 8, mine: 8, own: 8, waited: 0.5 });
+      governor.count(words, { helpers: 15, parts: 64, mine: 4, part: 1, own: 4.1, waited: 1 });
+      governor.count(words, { helpers: 0, parts: 8, mine: 8, part: 1, own: 8, waited: 0.5 });
     }
     expect(width(16)).toBe(16);
   });
