@@ -1,8 +1,12 @@
 // Slices of time: how often a task passes while a Step runs, by a clock that only the test moves.
 
+import { Tensor } from "gradloom";
+import { ClangRenderer } from "gradloom/render";
 import { afterEach, describe, expect, test } from "vitest";
+import { fastKernelSteps, PASSES } from "../src/codegen/kernel.ts";
 import { runAsync, runSync, type Step } from "../src/helpers.ts";
 import { addLeftover, isSpent, nextTask, PAUSE, setSlice } from "../src/pace.ts";
+import { createSchedule } from "../src/schedule/schedule.ts";
 
 let time = 0;
 const clock = (): number => time;
@@ -66,4 +70,20 @@ describe("what a device left", () => {
 
 test("tasks that are waited for together each come", async () => {
   await Promise.all([nextTask(), nextTask(), nextTask()]);
+});
+
+test("a kernel is compiled in parts: it could stop after every pass", async () => {
+  const y = Tensor.rand(64, 64).matmul(Tensor.rand(64, 64)).softmax(1);
+  const items = createSchedule([y.lazydata]).filter((si) => si.ast[0]?.op === "STORE");
+  for (const { ast } of items) {
+    const step = fastKernelSteps(ast, ClangRenderer, false);
+    let stops = 0;
+    let state = step.next();
+    for (; !state.done; state = step.next()) {
+      expect(state.value).toBe(PAUSE);
+      stops++;
+    }
+    expect(stops).toBeGreaterThanOrEqual(PASSES.length);
+    expect(String(state.value.uops)).not.toBe("");
+  }
 });

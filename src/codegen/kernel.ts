@@ -4,7 +4,9 @@
 import { checkGraph, checkList, showGraph } from "#codegen/diagnostics";
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
+import { runSync, type Step } from "../helpers.ts";
 import { isReduceOp } from "../ops.ts";
+import { PAUSE } from "../pace.ts";
 import { astNodes, type LazyOp } from "../schedule/lazyop.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
 import { type Axis, isLane } from "../uop/axis.ts";
@@ -15,7 +17,7 @@ import { type KernelGraph, lower } from "./lower/lower.ts";
 import { chooseLists } from "./opt/heuristics/index.ts";
 import type { OptOp, OptOpName } from "./opt/opts.ts";
 import { recordOf } from "./opt/record.ts";
-import { type Pass, type PassContext, runPasses, timed } from "./pass.ts";
+import { type Pass, type PassContext, passSteps, timed } from "./pass.ts";
 import { blockSums } from "./passes/blocksums.ts";
 import { decompose } from "./passes/decompose.ts";
 import { expand } from "./passes/expand.ts";
@@ -96,20 +98,28 @@ export interface Kernel {
 }
 
 /** Lowers the AST of a ScheduleItem to the kernel that a renderer of this target can spell. */
-export function toKernel(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel {
-  return finish(ast, prepare(ast, opts, target), { opts, target });
+export const toKernel = (ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel =>
+  runSync(kernelSteps(ast, opts, target), "toKernel");
+/** The same, and it could stop between passes. */
+export function* kernelSteps(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Step<Kernel> {
+  const prepared = yield* prepareSteps(ast, opts, target);
+  return yield* finishSteps(ast, prepared, { opts, target });
 }
 
 /** The same with the OptOps that the heuristic chooses. `inPlace`: one of its inputs is its output. */
-export function toFastKernel(ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel {
-  const plain = prepare(ast, [], target);
+export const toFastKernel = (ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel =>
+  runSync(fastKernelSteps(ast, target, inPlace), "toFastKernel");
+/** The same, and it could stop between passes. */
+export function* fastKernelSteps(ast: readonly LazyOp[], target: Target, inPlace: boolean): Step<Kernel> {
+  const plain = yield* prepareSteps(ast, [], target);
   for (const opts of chooseLists(plain, target, inPlace)) {
+    yield PAUSE;
     // THREAD only concerns linearize: the graph is the same
-    if (opts.every((o) => o.op === "THREAD")) return finish(ast, plain, { opts, target });
-    const kernel = fitting(ast, opts, target);
+    if (opts.every((o) => o.op === "THREAD")) return yield* finishSteps(ast, plain, { opts, target });
+    const kernel = yield* fittingSteps(ast, opts, target);
     if (kernel !== undefined) return kernel;
   }
-  return finish(ast, plain, { opts: [], target });
+  return yield* finishSteps(ast, plain, { opts: [], target });
 }
 
 /** A lowered kernel, and the ordinary constants of its AST in the order of `astStructure`. */
@@ -126,9 +136,16 @@ export function similarKernel({ kernel, constants }: Template, now: readonly num
 }
 
 /** undefined: the list asks for what the kernel or the target does not have. The empty list always fits. */
-export function fitting(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel | undefined {
+export const fitting = (ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel | undefined =>
+  runSync(fittingSteps(ast, opts, target), "fitting");
+/** The same, and it could stop between passes. */
+export function* fittingSteps(
+  ast: readonly LazyOp[],
+  opts: readonly OptOp[],
+  target: Target,
+): Step<Kernel | undefined> {
   try {
-    return toKernel(ast, opts, target);
+    return yield* kernelSteps(ast, opts, target);
   } catch (e) {
     if (e instanceof ArgumentError) return undefined;
     throw e;
@@ -136,19 +153,22 @@ export function fitting(ast: readonly LazyOp[], opts: readonly OptOp[], target: 
 }
 
 /** The graph of the kernel with the axes that OptOps name, before anything is written out. */
-export function prepare(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
+export const prepare = (ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph =>
+  runSync(prepareSteps(ast, opts, target), "prepare");
+function* prepareSteps(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Step<KernelGraph> {
   const lowered = timed(
     "lower",
     () => lower(ast, opts, target),
     ({ sink }) => showGraph(sink),
   );
   if (env.SPEC) checkGraph(lowered.sink, "lower");
-  return runPasses(lowered, BEFORE_HEURISTICS, { opts, target });
+  yield PAUSE;
+  return yield* passSteps(lowered, BEFORE_HEURISTICS, { opts, target });
 }
 
-function finish(ast: readonly LazyOp[], prepared: KernelGraph, context: PassContext): Kernel {
+function* finishSteps(ast: readonly LazyOp[], prepared: KernelGraph, context: PassContext): Step<Kernel> {
   const { opts, target } = context;
-  const graph = runPasses(prepared, AFTER_HEURISTICS, context);
+  const graph = yield* passSteps(prepared, AFTER_HEURISTICS, context);
   const list = timed(
     "linearize",
     () => linearize(graph, opts, target),

@@ -3,7 +3,8 @@
 
 import { checkGraph, showGraph } from "#codegen/diagnostics";
 import { env } from "../env.ts";
-import { restoring, timestamp } from "../helpers.ts";
+import { restoring, type Step, timestamp } from "../helpers.ts";
+import { PAUSE } from "../pace.ts";
 import type { KernelGraph } from "./lower/lower.ts";
 import type { OptOp } from "./opt/opts.ts";
 import type { Target } from "./target.ts";
@@ -71,9 +72,14 @@ function print({ pass, milliseconds, isChanged, text }: PassRecord): void {
   console.log(isChanged ? `---- ${pass}, ${took}\n${text()}` : `---- ${pass}, ${took}: nothing to do`);
 }
 
-/** The graph after these passes. */
-export function runPasses(graph: KernelGraph, passes: readonly Pass[], context: PassContext): KernelGraph {
-  return passes.reduce((before, { name, run }) => {
+/** The graph after these passes; it could stop after each of them. */
+export function* passSteps(
+  graph: KernelGraph,
+  passes: readonly Pass[],
+  context: PassContext,
+): Step<KernelGraph> {
+  let before = graph;
+  for (const { name, run } of passes) {
     const after = timed(
       name,
       () => run(before, context),
@@ -81,6 +87,8 @@ export function runPasses(graph: KernelGraph, passes: readonly Pass[], context: 
       (made) => made.sink !== before.sink,
     );
     if (env.SPEC && after.sink !== before.sink) checkGraph(after.sink, name);
-    return after;
-  }, graph);
+    before = after;
+    yield PAUSE;
+  }
+  return before;
 }

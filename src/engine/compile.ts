@@ -3,19 +3,28 @@
 
 import { isTuned, loadDiagnostics, loadFor, searchKernel, showSource } from "#engine/ondemand";
 import {
-  fitting,
+  fastKernelSteps,
+  fittingSteps,
   type Kernel,
+  kernelSteps,
   similarKernel,
   type Template,
-  toFastKernel,
-  toKernel,
 } from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
 import { isObserved } from "../codegen/pass.ts";
 import type { Renderer } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
-import { chain, getOrMake, isPromise, type MaybePromise, type Step, settle, together } from "../helpers.ts";
+import {
+  chain,
+  getOrMake,
+  isPromise,
+  type MaybePromise,
+  runSync,
+  type Step,
+  settle,
+  together,
+} from "../helpers.ts";
 import { PAUSE } from "../pace.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
@@ -115,7 +124,7 @@ function* lookedUp(
   const kernel =
     env.BEAM > 0 && !env.NOOPT
       ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)
-      : optimized(ast, renderer, inPlace);
+      : yield* optimizedSteps(ast, renderer, inPlace);
   yield PAUSE;
   return yield* settle(compile(key, kernel, device));
 }
@@ -175,8 +184,11 @@ function remember<V>(map: Map<string, V>, key: string, value: V, most: number): 
 }
 
 /** The kernel with the list that the heuristic chose for it, or for another of the same structure. */
-export function optimized(ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel {
-  if (env.NOOPT) return toKernel(ast, [], renderer);
+export const optimized = (ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel =>
+  runSync(optimizedSteps(ast, renderer, inPlace), "compile");
+/** The same, and it could stop between passes. */
+function* optimizedSteps(ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Step<Kernel> {
+  if (env.NOOPT) return yield* kernelSteps(ast, [], renderer);
   const { lists, templates } = getOrMake(
     structures,
     renderer,
@@ -192,8 +204,8 @@ export function optimized(ast: readonly LazyOp[], renderer: Renderer, inPlace: b
   const same = template && similarKernel(template, constants);
   if (same !== undefined) return same;
   const list = lists.get(key);
-  const again = list && fitting(ast, list, renderer);
-  const kernel = again ?? toFastKernel(ast, renderer, inPlace);
+  const again = list && (yield* fittingSteps(ast, list, renderer));
+  const kernel = again ?? (yield* fastKernelSteps(ast, renderer, inPlace));
   if (again === undefined) remember(lists, key, Object.freeze(kernel.opts), MAX_KERNELS);
   if (kernel.floats.free.size > 0) remember(templates, key, { kernel, constants }, MAX_TEMPLATES);
   return kernel;

@@ -4,9 +4,10 @@
 import { expect, test, vi } from "vitest";
 import { PASSES, toKernel } from "../../src/codegen/kernel.ts";
 import { lower } from "../../src/codegen/lower/lower.ts";
-import { type PassRecord, passTimes, runPasses, withPassRecorder } from "../../src/codegen/pass.ts";
+import { type PassRecord, passSteps, passTimes, withPassRecorder } from "../../src/codegen/pass.ts";
 import { dtypes } from "../../src/dtype.ts";
 import { withEnv } from "../../src/env.ts";
+import { runSync } from "../../src/helpers.ts";
 import { ClangRenderer } from "../../src/render/languages.ts";
 import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
@@ -51,7 +52,7 @@ test("SPEC=1 names the pass that broke the graph", async () => {
     name: "a bad pass",
     run: () => ({ ...graph, sink: makeUOp("SINK", undefined, [graph.arena.int(1)], undefined) }),
   };
-  const run = () => runPasses(graph, [broken], { opts: [], target: ClangRenderer });
+  const run = () => runSync(passSteps(graph, [broken], { opts: [], target: ClangRenderer }), "passes");
   expect(() => withEnv({ SPEC: 1 }, run)).toThrow(/a bad pass made a malformed SINK/);
   expect(() => withEnv({ SPEC: 0 }, run)).not.toThrow();
 });
