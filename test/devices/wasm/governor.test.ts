@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Governor } from "../../../src/devices/wasm/governor.ts";
 import { LAYOUT } from "../../../src/devices/wasm/layout.ts";
-import { device, heldUp, ints, launch } from "./kernels.ts";
+import { device, ints, launch, ramp } from "./kernels.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => void vi.useRealTimers());
@@ -109,25 +109,46 @@ describe("the width of a shared kernel", () => {
   });
 });
 
-test("a helper that the system holds up is soon left out of most kernels", async () => {
-  vi.useRealTimers();
+test("a helper that the system holds up is left out of the next kernel, and comes back after a pause", () => {
   const d = device("WASM:59");
-  const { words } = d.hardware.memory;
-  const { threads } = LAYOUT;
-  const x = ints("WASM:59", [0, 0]);
-  launch(heldUp(d, "warm", 1), [x], { size: 64 }); // starts the workers
-  await d.synchronize();
-  const before = words[threads] as number;
-  words[threads] = 2;
+  const { host, memory, workers } = d.hardware;
+  const { words } = memory;
+  const [owner, helper] = [0, 1].map((id) => LAYOUT.executors + id * LAYOUT.executorWords) as [
+    number,
+    number,
+  ];
+  const program = ramp(d, "late");
+  const generation = words[(program.at >>> 2) + LAYOUT.generation] as number;
+  let parts: number[][] = [];
+  // the only helper is made here: it comes while this thread does its first part, and stays until it is late
+  host.adopt(program.at, generation, (_: number, begin: number, end: number) => {
+    if (parts.push([begin, end]) > 1 || end === 64) return;
+    Atomics.sub(words, owner + LAYOUT.jobSeats, 1);
+    Atomics.store(words, helper + LAYOUT.helping, 1);
+  });
+  let waits = 0;
+  host.whileLate(() => {
+    waits++;
+    Atomics.store(words, helper + LAYOUT.helping, 0);
+  });
+  const partsOfNext = (): number => {
+    parts = [];
+    launch(program, [ints("WASM:59", [0])], { size: 64, worth: false });
+    expect(parts.reduce((sum, [begin, end]) => sum + (end as number) - (begin as number), 0)).toBe(64);
+    return parts.length;
+  };
+  words[LAYOUT.executorCount] = 2;
+  words[LAYOUT.threads] = 2;
   try {
-    const program = heldUp(d, "held", 4_000_000); // a part takes a worker some milliseconds, the host none
-    for (let i = 0; i < 300; i++) {
-      launch(program, [x], { size: 64, worth: false });
-      await d.synchronize();
-    }
-    // without the governor, up to one a kernel
-    expect(x.dataSync()[1]).toBeLessThan(100);
+    expect([partsOfNext(), waits]).toEqual([8, 1]);
+    expect([partsOfNext(), partsOfNext(), waits]).toEqual([1, 1, 1]);
+    pass(4);
+    expect([partsOfNext(), waits]).toEqual([8, 2]);
+    pass(7);
+    expect([partsOfNext(), waits]).toEqual([1, 2]);
   } finally {
-    words[threads] = before;
+    words[LAYOUT.executorCount] = 1;
+    words[LAYOUT.threads] = 1;
+    host.whileLate(() => workers.reap());
   }
 });

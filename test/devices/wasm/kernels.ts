@@ -3,14 +3,13 @@
 
 import { Buffer, Device, dtypes, type HCQCompatAllocRes } from "gradloom";
 import { sourceOf } from "../../../src/codegen/target.ts";
-import { LAYOUT } from "../../../src/devices/wasm/layout.ts";
 import type { RingProgram } from "../../../src/devices/wasm/program.ts";
 import type { WasmDevice } from "../../../src/devices/wasm.ts";
 import { assemble, FunctionBuilder, I32, OP } from "../../../src/render/wasm/assembler.ts";
 
 export const device = (name: string): WasmDevice => Device.get(name) as WasmDevice;
 
-/** A kernel with this number of i32 arguments; global 0 is where its thread has its scratch memory. */
+/** A kernel with this number of i32 arguments. */
 export function kernel(
   dev: WasmDevice,
   name: string,
@@ -22,9 +21,7 @@ export function kernel(
   const { shared } = dev.hardware.memory;
   return dev.compile(
     name,
-    sourceOf(
-      assemble({ memory: { min: 1, max: 65536, shared }, scratch: true, functions: [f], exports: [name] }),
-    ),
+    sourceOf(assemble({ memory: { min: 1, max: 65536, shared }, functions: [f], exports: [name] })),
   );
 }
 
@@ -102,32 +99,6 @@ export const ramp = (dev: WasmDevice, name: string): RingProgram =>
       f.op(OP["i32.add"]);
       f.memory(OP["i32.store"], 2, 0);
     });
-  });
-
-/**
- * A part takes a worker `n` iterations, and the host none: as if the system did not run the worker. dst[1]
- * counts the parts of workers, where there is one.
- */
-export const heldUp = (dev: WasmDevice, name: string, n: number): RingProgram =>
-  kernel(dev, name, 3, (f) => {
-    const [from, to] = [f.local(I32), f.local(I32)];
-    f.i32(n);
-    f.set(to);
-    const add = (offset: number) => {
-      f.get(0);
-      f.get(0);
-      f.memory(OP["i32.load"], 2, offset);
-      f.i32(1);
-      f.op(OP["i32.add"]);
-      f.memory(OP["i32.store"], 2, offset);
-    };
-    f.globalGet(0);
-    f.i32(LAYOUT.scratch * 4);
-    f.op(OP["i32.ne"]);
-    f.if();
-    add(4);
-    repeat(f, from, to, () => add(0));
-    f.end();
   });
 
 /** Fails. */
