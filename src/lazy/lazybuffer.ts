@@ -82,7 +82,8 @@ export class LazyBuffer {
   successor: LazyBuffer | undefined;
   #buffer: Buffer | undefined;
   #weak: WeakRef<LazyBuffer> | undefined;
-  #readers: Set<WeakRef<LazyBuffer>> | undefined;
+  /** a single reader, which is what most nodes have, needs no set */
+  #readers: Set<WeakRef<LazyBuffer>> | WeakRef<LazyBuffer> | undefined;
   #sweepAt = 32;
 
   protected constructor(
@@ -103,7 +104,7 @@ export class LazyBuffer {
     this.isReduce = op !== undefined && isReduceOp(op);
     this.isLoad = op !== undefined && isLoadOp(op);
     this.srcs = srcs;
-    for (const s of srcs ?? []) s.base.#addReader(this);
+    if (srcs !== undefined) for (const s of srcs) s.base.#addReader(this);
   }
 
   // ---- making nodes ----
@@ -241,8 +242,9 @@ export class LazyBuffer {
 
   /** The unrealised nodes that read this one directly and are still referenced. */
   pendingReaders(): LazyBuffer[] {
+    const readers = this.#readers;
     const live: LazyBuffer[] = [];
-    for (const r of this.#readers ?? []) {
+    for (const r of readers instanceof Set ? readers : readers === undefined ? [] : [readers]) {
       const lb = r.deref();
       if (lb?.srcs !== undefined) live.push(lb);
     }
@@ -250,17 +252,21 @@ export class LazyBuffer {
   }
   /** The number of recorded readers, including those that were collected but not removed yet. */
   get readersKept(): number {
-    return this.#readers?.size ?? 0;
+    const readers = this.#readers;
+    return readers instanceof Set ? readers.size : readers === undefined ? 0 : 1;
   }
   #addReader(reader: LazyBuffer): void {
-    this.#readers ??= new Set();
-    // a long-lived weight gains readers at every step: remove the collected ones from time to time
-    if (this.#readers.size >= this.#sweepAt) {
-      for (const r of this.#readers) if (r.deref()?.srcs === undefined) this.#readers.delete(r);
-      this.#sweepAt = Math.max(32, this.#readers.size * 2);
-    }
     reader.#weak ??= new WeakRef(reader);
-    this.#readers.add(reader.#weak);
+    const [mine, readers] = [reader.#weak, this.#readers];
+    if (readers === undefined) this.#readers = mine;
+    else if (readers instanceof Set) {
+      // a long-lived weight gains readers at every step: remove the collected ones from time to time
+      if (readers.size >= this.#sweepAt) {
+        for (const r of readers) if (r.deref()?.srcs === undefined) readers.delete(r);
+        this.#sweepAt = Math.max(32, readers.size * 2);
+      }
+      readers.add(mine);
+    } else if (readers !== mine) this.#readers = new Set([readers, mine]);
   }
 
   // ---- ops ----
@@ -295,7 +301,8 @@ export class LazyBuffer {
         );
       }
     }
-    return LazyBuffer.make(this.device, this.shape, resultDType(op, first), op, undefined, srcs);
+    const st = srcs.find((s) => s.st.contiguous)?.st ?? ShapeTracker.fromShape(this.shape);
+    return new LazyBuffer(this.device, st, resultDType(op, first), undefined, op, undefined, srcs);
   }
 
   /** Reduces over `axes`, which stay as dims of size 1. */
@@ -359,7 +366,8 @@ export class LazyBuffer {
         castValue(dtype, wrap(this.dtype, this.base.arg as Value), this.dtype),
       );
     }
-    return LazyBuffer.make(this.device, this.shape, dtype, "CAST", dtype, [this]);
+    const st = this.st.contiguous ? this.st : ShapeTracker.fromShape(this.shape);
+    return new LazyBuffer(this.device, st, dtype, undefined, "CAST", dtype, [this]);
   }
   /** The same bits as another type. Packed types may have another number of elements, along the last dim. */
   bitcast(dtype: DType): LazyBuffer {

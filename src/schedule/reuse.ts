@@ -113,9 +113,13 @@ class Walk {
     this.#places.set(b, this.#nodes.length);
     this.#nodes.push(b);
     this.#users.push(0);
-    this.#devices.add(b.device);
-    list.push(b.op, b.dtype, b.device, (b.forcedRealize ? 1 : 0) + (b.id < this.#since ? 2 : 0));
-    this.#addView(b.st);
+    const flags = (b.forcedRealize ? 1 : 0) + (b.id < this.#since ? 2 : 0);
+    // an op on sources is where they are, and has their shape, as its kind and axes say
+    if (b.srcs === undefined || b.isLoad) {
+      list.push(b.op, b.dtype, b.device, flags, b.srcs === undefined);
+      this.#devices.add(b.device);
+      this.#addView(b.st);
+    } else list.push(b.op, b.dtype, flags);
     if (b.srcs === undefined || b.op === "EMPTY") this.#addBuffer(b.buffer);
     if (b.srcs === undefined) return;
     if (b.op === "ASSIGN") this.#assigns.push(b);

@@ -6,7 +6,8 @@
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
-import { cast, contiguous, wrap } from "../core.ts";
+import { withRecording } from "../autograd.ts";
+import { cast, contiguous, detach, wrap } from "../core.ts";
 import { placesAlong } from "../creation/creation.ts";
 import {
   add,
@@ -31,6 +32,7 @@ import { cat, narrow } from "../movement/join.ts";
 import { diagonal } from "../movement/rearrange.ts";
 import { expand, flip, reshape, transpose, unsqueeze } from "../movement/views.ts";
 import { max, sum } from "../reduce/reduce.ts";
+import { scan } from "../scan.ts";
 import type { Tensor } from "../tensor.ts";
 import { matmul } from "./products.ts";
 import { asFloat, identities, matrixSizes, solveTriangular, squareSize, stacked } from "./solve.ts";
@@ -192,10 +194,10 @@ function jacobi(self: Tensor): [Tensor, Tensor, Tensor] {
   const [batch, rows, n] = self.shape as [number, number, number];
   const largest = contiguous(max(abs(self), [1, 2], true));
   const scale = contiguous(where(eq(largest, 0), 1, largest));
-  let state = contiguous(cat(div(self, expand(scale, self.shape)), identities(self, n), 1));
+  const start = contiguous(cat(div(self, expand(scale, self.shape)), identities(self, n), 1));
   // convergence is quadratic: each sweep of the last ones doubles the digits
   const sweeps = n < 2 ? 0 : 2 * Math.ceil(((self.dtype === dtypes.float64 ? 8 : 6) + Math.log2(n)) / 2);
-  for (const round of range(sweeps * n)) state = rotated(state, rows, round % 2);
+  const state = repeated(start, (sweeps * n) / 2, (x) => rotated(rotated(x, rows, 0), rows, 1));
   const upper = narrow(state, 1, 0, rows);
   const lengths = contiguous(sqrt(sum(square(upper), 1, true)));
   const shape = [batch, n, n];
@@ -218,6 +220,13 @@ function jacobi(self: Tensor): [Tensor, Tensor, Tensor] {
   const u = contiguous(where(lt(main, 0), neg(q), q));
   const s = contiguous(reshape(mul(sorted(lengths), scale), batch, n));
   return [u, s, sorted(narrow(state, 1, rows, n))];
+}
+/** `step` this many times, without a gradient: a loop whose body is traced once, where one device has all. */
+function repeated(self: Tensor, length: number, step: (x: Tensor) => Tensor): Tensor {
+  if (length === 0) return self;
+  if (self.lazydata.parts.length > 1) return range(length).reduce((x) => step(x), self);
+  const body = (x: Tensor) => [step(x), undefined] as const;
+  return withRecording(false, () => scan(body, detach(self), undefined, { length })[0]);
 }
 /**
  * One round: columns first, first + 1; first + 2, first + 3; … become

@@ -2,7 +2,9 @@
 
 import { bounds, type DType, dtypes, promote, resultType, type Value } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
+import { arraysEqual } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
+import type { Shape } from "../../shape/view.ts";
 import { type Element, TensorHandle } from "../core.ts";
 import { describe, showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
@@ -52,8 +54,22 @@ export const commonType = (method: string, xs: readonly (Tensor | Element)[]): D
     }),
   );
 
+/** The shape that all tensors have; undefined: they have several. */
+function onlyShape(xs: readonly (Tensor | Element)[]): Shape | undefined {
+  let shape: Shape | undefined;
+  for (const x of xs) {
+    if (!(x instanceof TensorHandle)) continue;
+    const own = x.lazydata.shape;
+    if (shape === undefined) shape = own;
+    else if (own !== shape && !arraysEqual<Sint>(own, shape)) return undefined;
+  }
+  return shape;
+}
+
 /** The shape that all tensors broadcast to, dims aligned at the end. */
-export function broadcastShape(method: string, xs: readonly (Tensor | Element)[]): Sint[] {
+export function broadcastShape(method: string, xs: readonly (Tensor | Element)[]): Shape {
+  const same = onlyShape(xs);
+  if (same !== undefined) return same;
   const shapes = xs.flatMap((x) => (x instanceof TensorHandle ? [x.lazydata.shape] : []));
   const ndim = Math.max(...shapes.map((s) => s.length));
   const out: Sint[] = [];

@@ -3,6 +3,7 @@
 
 import { ArgumentError, dtypes, GlobalCounters, ShapeError, Tensor } from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";
+import { nodesMade } from "../../../src/lazy/lazybuffer.ts";
 import { deviceTest } from "../../device/harness.ts";
 import { kernels, ready } from "../../schedule/count.ts";
 import { f64, gradcheck, near, numbers, rows, T, weighed } from "../gradcheck.ts";
@@ -102,6 +103,20 @@ describe("singular values and eigenvalues", () => {
       await expectSvd(f64(m, n));
     await expectSvd(f64(2, 3, 4, 3));
     await expectSvd(f64(24, 20));
+  });
+  test("svd of a larger matrix is a loop, and a graph of few nodes", () => {
+    const made = (n: number): number => {
+      const first = nodesMade();
+      Tensor.ones(n, n).svdvals();
+      return nodesMade() - first;
+    };
+    // rounds grow as n log n; only the reflections, n of them, are nodes
+    expect(made(32)).toBeLessThan(5 * made(8));
+  });
+  test("svd of what several devices hold", async () => {
+    const a = f64(4, 3);
+    const [u, s, vh] = a.shard(["WASM", "WASM:1"]).svd(false);
+    await near(u.mul(s.unsqueeze(-2)).dot(vh).to("WASM"), a, 8);
   });
   test("svd of what is hard: zero, rank one, equal values, great and small numbers", async () => {
     await expectSvd(Tensor.zeros([3, 3], { dtype: "float64" }));
