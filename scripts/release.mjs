@@ -5,13 +5,14 @@
 // sign: anywhere else it refuses.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { checkChangelog } from "./release/changelog.mjs";
-import { checkFiles, checkText } from "./release/contents.mjs";
+import { checkFiles, checkManifest, checkText } from "./release/contents.mjs";
 import { checkForge } from "./release/forge.mjs";
 import { checkInstalled } from "./release/install.mjs";
+import { packedManifest } from "./release/manifest.mjs";
 
 const root = join(import.meta.dirname, "..");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -39,6 +40,19 @@ function checkTree() {
   return changed.length === 0 ? [] : [`the tree is not clean: ${changed.slice(0, 5).join(", ")}`];
 }
 
+/** Packs a copy of what ships, with the package.json that ships; gives npm's report. */
+function pack(packed, folder) {
+  // --ignore-scripts: `prepare` would build once more
+  const [{ files }] = JSON.parse(npm(["pack", "--json", "--dry-run", "--ignore-scripts"]));
+  const stage = join(folder, "stage");
+  for (const { path } of files) {
+    mkdirSync(join(stage, dirname(path)), { recursive: true });
+    cpSync(join(root, path), join(stage, path));
+  }
+  writeFileSync(join(stage, "package.json"), `${JSON.stringify(packed, undefined, 2)}\n`);
+  return npm(["pack", "--json", "--ignore-scripts", "--pack-destination", folder], stage);
+}
+
 let failed = 0;
 /** Runs one check and prints its complaints; `hint` only mentions them in a dry run. */
 async function step(name, check, hint = false) {
@@ -56,13 +70,13 @@ try {
   const changelog = readFileSync(join(root, "CHANGELOG.md"), "utf8");
   await step("version and changelog agree", () => checkChangelog(changelog, manifest.version, publishing));
   npm(["run", "build"]);
-  // --ignore-scripts: `prepare` would build once more
-  const packed = npm(["pack", "--json", "--ignore-scripts", "--pack-destination", folder]);
-  const [{ filename, files, size }] = JSON.parse(packed);
+  const packed = packedManifest(manifest);
+  const [{ filename, files, size }] = JSON.parse(pack(packed, folder));
   const tarball = join(folder, filename);
   console.log(`     ${filename}: ${files.length} files, ${(size / 1e6).toFixed(2)} MB packed`);
   await step("the tarball holds what it should", () => [
     ...checkFiles(files, manifest, size),
+    ...checkManifest(packed, files),
     ...files.flatMap(({ path }) => checkText(path, readFileSync(join(root, path), "utf8"), root)),
   ]);
   await step("publint and are-the-types-wrong agree", async () => {

@@ -47,6 +47,9 @@ export type AluOp = UnaryOp | BinaryOp | TernaryOp;
 
 type Gradient = <T>(a: Algebra<T>, g: T, out: T, ...xs: T[]) => readonly (T | undefined)[];
 
+/** By this name in the records: their types, which are exported, then name no file of `#functions`. */
+type Decompose = <T>(a: Algebra<T>, ...xs: T[]) => T;
+
 interface OpRecord {
   readonly group: "UnaryOps" | "BinaryOps" | "TernaryOps";
   readonly arity: 1 | 2 | 3;
@@ -65,7 +68,7 @@ interface OpRecord {
   readonly leavesRange?: true;
   /** `d` is the type of the sources (of the last one for WHERE) */
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
-  readonly decompose?: <T>(a: Algebra<T>, ...xs: T[]) => T;
+  readonly decompose?: Decompose;
   /** a page loads this piece, with the decomposition, before the first kernel of the op (deferred.ts) */
   readonly piece?: Piece;
   /** the gradients of the sources, given that of the result; undefined where none flows */
@@ -128,7 +131,7 @@ const RECORDS = {
     library: "exp2",
     padSafe: false,
     evaluate: float((x) => 2 ** x),
-    decompose: exp2,
+    decompose: exp2 as Decompose,
     piece: "transcendental",
     gradient: (a, g, out) => [a.alu("MUL", g, a.alu("MUL", out, a.constant(a.dtypeOf(g), Math.LN2)))],
   },
@@ -139,7 +142,7 @@ const RECORDS = {
     library: "log2",
     padSafe: false,
     evaluate: float(Math.log2),
-    decompose: log2,
+    decompose: log2 as Decompose,
     piece: "transcendental",
     gradient: (a, g, _, x) => [a.alu("DIV", g, a.alu("MUL", x, a.constant(a.dtypeOf(g), Math.LN2)))],
   },
@@ -149,7 +152,7 @@ const RECORDS = {
     cost: 60,
     library: "sin",
     evaluate: float(Math.sin),
-    decompose: sin,
+    decompose: sin as Decompose,
     piece: "trigonometry",
     gradient: (a, g, _, x) => [a.alu("MUL", g, a.alu("COS", x))],
   },
@@ -160,7 +163,7 @@ const RECORDS = {
     library: "cos",
     padSafe: false,
     evaluate: float(Math.cos),
-    decompose: cos,
+    decompose: cos as Decompose,
     piece: "trigonometry",
     gradient: (a, g, _, x) => [a.alu("NEG", a.alu("MUL", g, a.alu("SIN", x)))],
   },
@@ -170,7 +173,7 @@ const RECORDS = {
     cost: 44,
     library: "erf",
     evaluate: float(erfOfNumber),
-    decompose: erf,
+    decompose: erf as Decompose,
     piece: "transcendental",
     gradient: (a, g, _, x) => {
       const constant = (c: number) => a.constant(a.dtypeOf(g), c);
@@ -226,7 +229,7 @@ const RECORDS = {
     library: "pow",
     padSafe: false,
     evaluate: (d, a, b) => wrap(d, power(a as N, b as N)),
-    decompose: pow,
+    decompose: pow as Decompose,
     piece: "power",
     // x^y = x^(y-1) x; for x = 0 and y >= 0 its slope along y is 0, and the logarithm must not reach it
     gradient: (a, g, out, x, y) => {

@@ -20,8 +20,10 @@ interface Manifest {
 const contents = (await load("contents.mjs")) as {
   BUDGET: number;
   checkFiles(files: readonly { path: string }[], manifest: Manifest, size: number): string[];
+  checkManifest(packed: object, files: readonly { path: string }[]): string[];
   checkText(path: string, text: string, folder: string): string[];
 };
+const { packedManifest } = (await load("manifest.mjs")) as { packedManifest(manifest: object): object };
 const changelog = (await load("changelog.mjs")) as {
   checkChangelog(text: string, version: string, publishing?: boolean): string[];
 };
@@ -91,6 +93,27 @@ describe("the tarball", () => {
       ]);
     },
   );
+  test("package.json names what ships, and runs nothing where it is installed", () => {
+    const paths = [...good, "dist/browser/tensor/ondemand/all.js"];
+    const wrong = {
+      imports: { "#host": { browser: "./src/host/browser.ts", default: "./dist/node/index.js" } },
+      scripts: { prepare: "npm run build", test: "vitest" },
+      sideEffects: ["./src/tensor/ondemand/*.ts", "./dist/browser/tensor/ondemand/*.js"],
+    };
+    expect(contents.checkManifest(wrong, files(paths))).toEqual([
+      "package.json: imports names ./src/host/browser.ts, which does not ship",
+      "package.json: the script prepare would run where the package is installed",
+      "package.json: sideEffects names ./src/tensor/ondemand/*.ts, which does not ship",
+    ]);
+    const packed = packedManifest({ ...own, ...wrong });
+    expect(contents.checkManifest(packed, files(paths))).toEqual([]);
+    expect(packed).toMatchObject({ name: "gradloom", sideEffects: ["./dist/browser/tensor/ondemand/*.js"] });
+    expect(Object.keys(packed)).toEqual(
+      expect.arrayContaining(["exports", "files", "engines", "type", "license"]),
+    );
+    for (const field of ["imports", "scripts", "devDependencies", "overrides"])
+      expect(packed).not.toHaveProperty(field);
+  });
   test("the size has a budget", () => {
     const size = contents.BUDGET + 1;
     expect(contents.checkFiles(files(good), manifest, size)).toEqual([

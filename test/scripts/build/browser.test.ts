@@ -52,6 +52,13 @@ test("imports name files that are there", () => {
   }
 });
 
+test("declarations import nothing by the package's own short names, which a user does not have", () => {
+  const types = join(root, "dist/types");
+  const files = readdirSync(types, { recursive: true, encoding: "utf8" }).filter((f) => f.endsWith(".d.ts"));
+  expect(files.length).toBeGreaterThan(200);
+  for (const file of files) expect(readFileSync(join(types, file), "utf8"), file).not.toMatch(/["']#\w/);
+});
+
 test("what a page loads from the start is its own file and one chunk", { timeout: 60_000 }, async () => {
   const files = await esbuildPage(join(root, "bench/size/dot.js"));
   const imported = new Set(["page.js"]);
