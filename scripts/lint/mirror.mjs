@@ -14,6 +14,7 @@ const EXTRAS = {
   docs: "README, guide, reference and tour say what is true",
   examples: "the programs of examples/",
   golden: "stored kernels and queues",
+  oracle: "random programs whose values numpy computed",
   scripts: "the programs of scripts/",
   standalone: "the suite without a test runner, for a machine without npm",
   "debug.test.ts": "what DEBUG prints, from every stage",
