@@ -1,4 +1,4 @@
-// docs/reference/accuracy.md is true: at the points of the kept reference no function is further off than its
+// docs/accuracy.md is true: at the points of the kept reference no function is further off than its
 // bound, on any device that computes on the host.
 
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { measure, type Reference } from "../../scripts/accuracy/measure.ts";
 
 const url = (path: string): URL => new URL(`../../${path}`, import.meta.url);
 const reference = JSON.parse(readFileSync(url("scripts/accuracy/reference.json"), "utf8")) as Reference;
-const page = readFileSync(url("docs/reference/accuracy.md"), "utf8");
+const page = readFileSync(url("docs/accuracy.md"), "utf8");
 /** By function and type. */
 const BOUNDS = new Map(
   [...page.matchAll(/^\| `(\w+)` *\| (float\d\d) *\| ([\d.]+) /gm)].map((m) => [

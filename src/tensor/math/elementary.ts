@@ -1,7 +1,7 @@
 // Powers, exponentials, logarithms, sine and cosine. The rarer ones are in further.ts, the inverse and the
 // special functions in special.ts, activations in neural/.
 
-import type { DType } from "../../dtype.ts";
+import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Element } from "../core.ts";
@@ -71,8 +71,9 @@ export function pow(self: Tensor, x: Tensor | Element): Tensor {
 function powFloat(self: Tensor, n: number): Tensor | undefined {
   if (n === 0.5) return sqrt(self);
   if (n === -0.5) return rsqrt(self);
-  // more factors round more often than the power itself
-  if (!Number.isInteger(n) || n > 3 || n < -2) return undefined;
+  // more factors round more often than the power itself: 1 ulp for float32, 2 for float64
+  const most = self.dtype === dtypes.float64 ? 4 : 3;
+  if (!Number.isInteger(n) || n > most || n < 1 - most) return undefined;
   const value = (x: Tensor) => (n < 0 ? reciprocal(powTimes(x, -n)) : powTimes(x, n));
   if (n === 0) return wrap(self.lazydata.const(1), [self], (g) => [zero(g)]);
   return unary(self, value, (x) => mul(pow(x, n - 1), n));
