@@ -247,7 +247,7 @@ describe("names", () => {
     expect(isReduceOp("SUM") && isReduceOp("REDUCE_MAX")).toBe(true);
     expect(isReduceOp("MAX")).toBe(false);
     expect(isLoadOp("COPY") && !isLoadOp("ADD")).toBe(true);
-    expect(Object.keys(LoadOps)).toHaveLength(7);
+    expect(Object.keys(LoadOps)).toHaveLength(8);
   });
   test("reduces start from what changes nothing", () => {
     for (const d of dtypes.all) {
