@@ -27,7 +27,7 @@ describe("a setting that names no device", () => {
     });
   test("DEV=NOPE: the error comes with the first tensor that is computed, and can be caught", () => {
     const code = `
-      import { type Buffer, Device, Tensor } from ${JSON.stringify(src)};
+      import { Device, Tensor } from ${JSON.stringify(src)};
       try { await new Tensor([1, 2]).add(1).data(); } catch (e) { console.log(e.name + ": " + e.message); }
       Device.DEFAULT = "js";
       console.log((await new Tensor([1, 2]).add(1).tolist()).join());`;
