@@ -182,7 +182,9 @@ function withBounds(x: Arr, plain: Arr, runs: readonly Arr[]): Expected {
   }
   const finite = x.v.map(Number).filter(Number.isFinite).map(Math.abs);
   const largest = Math.max(0, ...finite);
-  const floor = plain === x ? 2 * tiny(x.d) : DIFFERENCE_ERROR * Math.max(1, largest);
+  // a derivative such as 1 - tanh(x)^2 is the difference of numbers around 1
+  const floor =
+    plain === x ? 2 * tiny(x.d) : Math.max(DIFFERENCE_ERROR, 32 * unit(x.d)) * Math.max(1, largest);
   const bound = x.v.map((e, i) => {
     const off = Math.max(0, ...runs.map((r) => difference(Number(r.v[i]), Number(plain.v[i]))));
     if (off === 0 && plain === x) return 0;
