@@ -1,15 +1,16 @@
 // BEAM: a search gives a kernel that computes the same, keeps what it found, and
 // believes no list that does not fit.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { clearKernelCache, createSchedule, Device, Tensor, withEnv } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { prepare } from "../../src/codegen/kernel.ts";
 import type { Renderer } from "../../src/codegen/target.ts";
 import { searchKernel } from "../../src/engine/search.ts";
 import { runAsync } from "../../src/helpers.ts";
+import { keep, kept } from "../../src/host/diskcache.ts";
 import { nvidiaGpu } from "../../src/render/nvidia.ts";
 
 let folder: string;
@@ -28,7 +29,10 @@ const product = async (): Promise<number[]> => {
   const y = await new Tensor(numbers(40 * 12, 5)).reshape(40, 12).realize();
   return Array.from(await x.matmul(y).data(), Number);
 };
-const lists = (): string[] => readdirSync(join(folder, "opts")).map((f) => join(folder, "opts", f));
+/** The keys of the lists that are kept, and the text of one. */
+const lists = (): string[] => readdirSync(join(folder, "opts")).map((f) => basename(f, ".sum"));
+const textOf = (key: string): string =>
+  new TextDecoder().decode(withEnv({ CACHE: folder }, () => kept("opts", key)));
 
 describe("BEAM", () => {
   test("measures lists, and the kernel it takes computes what the plain one does", async () => {
@@ -39,7 +43,7 @@ describe("BEAM", () => {
     expect(compile.mock.calls.length).toBeGreaterThan(10);
     compile.mockRestore();
     expect(lists()).toHaveLength(1);
-    for (const f of lists()) expect(Array.isArray(JSON.parse(readFileSync(f, "utf8")))).toBe(true);
+    for (const key of lists()) expect(Array.isArray(JSON.parse(textOf(key)))).toBe(true);
   });
   test("takes what an earlier process found without measuring again", async () => {
     await withEnv({ BEAM: 1, CACHE: folder }, product);
@@ -79,10 +83,11 @@ describe("BEAM", () => {
   ])("searches anew where it finds %s", async (_, text) => {
     const want = await withEnv({ NOOPT: 1 }, product);
     await withEnv({ BEAM: 1, CACHE: folder }, product);
-    for (const f of lists()) writeFileSync(f, text);
+    const bytes = new TextEncoder().encode(text);
+    for (const key of lists()) withEnv({ CACHE: folder }, () => keep("opts", key, bytes));
     clearKernelCache();
     expect(await withEnv({ BEAM: 1, CACHE: folder }, product)).toEqual(want);
-    for (const f of lists()) expect(readFileSync(f, "utf8")).not.toBe(text);
+    for (const key of lists()) expect(textOf(key)).not.toBe(text);
   });
   test("stops when time is up, with the best list so far", async () => {
     const compiled = async (seconds: number): Promise<number> => {

@@ -82,7 +82,8 @@ test("what compiles for WASM does not import what only GPUs need", () => {
     );
     for (const [, path = ""] of imports) visit(join(dirname(file), path));
   };
-  for (const file of ["src/codegen/kernel.ts", "src/render/wasm/wasm.ts"]) visit(file);
+  const files = ["src/codegen/kernel.ts", "src/codegen/tuning/node.ts", "src/render/wasm/wasm.ts"];
+  for (const file of files) visit(file);
   expect([...seen]).toContain("src/codegen/opt/upcast.ts");
   const gpu =
     /opt\/(tensorcore|shared|grouptop|mma|gpuops|registry|heuristics\/(gpu|products|convolutions))\.ts$/;
