@@ -83,13 +83,13 @@ function stepRows(file: string): Row[] {
   const note = `${first.cpu[0]?.toFixed(0)} ms of the processor`;
   return [
     { what: "LSTM of 40 steps: first training step", ...summarize(first.ms), limit: 2000, note },
-    warm("LSTM, eager", "LSTM of 40 steps: later steps, eager", 8, 3, 150),
+    warm("LSTM, eager", "LSTM of 40 steps: later steps, eager", 40, 20, 150),
     warm("LSTM, jitted", "LSTM of 40 steps: later steps, jitted", 20, 5, 20),
     warm("flips", "3,000 times s.add(s.flip(0)).mul(0.5)", 3000, 0, 1000),
-    warm("dqn", "DQN step, eager", 200, 50, 1.5),
-    warm("eager", "an elementwise op of a known kernel, host time", 20, 5, 0.015),
-    warm("topk", "topk(50) of 32,000", 30, 5, 2),
-    warm("multinomial", "multinomial of 32,000", 30, 5, 2),
-    warm("svd", "svd of 64 x 64", 8, 3, 50),
+    warm("dqn", "DQN step, eager", 2000, 1000, 1.5),
+    warm("eager", "an elementwise op of a known kernel, host time", 60, 30, 0.015),
+    warm("topk", "topk(50) of 32,000", 400, 200, 2),
+    warm("multinomial", "multinomial of 32,000", 400, 200, 2),
+    warm("svd", "svd of 64 x 64", 40, 20, 50),
   ];
 }
