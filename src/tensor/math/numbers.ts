@@ -130,7 +130,8 @@ function gcdOf(self: Tensor, method: string, x: Tensor | Element): [divisor: Ten
     const done = eq(b, 0);
     [a, b] = [where(done, a, b), where(done, b, fmod(a, b))];
   }
-  return [a, one, two];
+  // the smallest integer has no positive one beside it, and passes its sign on
+  return [abs(a), one, two];
 }
 export function lcm(self: Tensor, x: Tensor | Element): Tensor {
   const [divisor, a, b] = gcdOf(self, "lcm", x);
