@@ -6,10 +6,9 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { GRAPHS } from "./deep/graphs.ts";
 import type { Measured } from "./deep/samples.ts";
-import { log } from "./processes.ts";
+import { bundle, log } from "./processes.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
 
 const SIZES = [3_000, 12_000, 50_000] as const;
@@ -22,17 +21,7 @@ export async function deep(flags: ReadonlySet<string>): Promise<Report> {
   const dir = mkdtempSync(join(tmpdir(), "gradloom-bench-"));
   try {
     const file = join(dir, "samples.mjs");
-    await build({
-      absWorkingDir: join(import.meta.dirname, ".."),
-      entryPoints: ["bench/deep/samples.ts"],
-      bundle: true,
-      format: "esm",
-      platform: "node",
-      target: "node20",
-      external: ["koffi"],
-      logLevel: "warning",
-      outfile: file,
-    });
+    await bundle("deep/samples.ts", file);
     const sizes = SIZES.slice(0, flags.has("--small") ? 2 : undefined);
     const graphs = flags.has("--steps") ? [] : Object.keys(GRAPHS).map((name) => graphRow(file, name, sizes));
     return { title: "deep", rows: [...stepRows(file), ...graphs], skipped: [] };

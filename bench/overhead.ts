@@ -8,13 +8,10 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
 import type { Samples } from "./pipeline.ts";
-import { buildIfStale, isInstalled, log, type Program, SKIP, timeToPrint } from "./processes.ts";
+import { buildIfStale, bundle, isInstalled, log, type Program, SKIP, timeToPrint } from "./processes.ts";
 import { startRows } from "./starts.ts";
 import { type Report, type Row, summarize } from "./stats.ts";
-
-const root = join(import.meta.dirname, "..");
 
 export async function overhead(): Promise<Report> {
   buildIfStale();
@@ -73,17 +70,7 @@ async function pipelineRows(): Promise<Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "gradloom-bench-"));
   try {
     const outfile = join(dir, "pipeline.mjs");
-    await build({
-      absWorkingDir: root,
-      entryPoints: ["bench/pipeline.ts"],
-      bundle: true,
-      format: "esm",
-      platform: "node",
-      target: "node20",
-      external: ["koffi"],
-      logLevel: "warning",
-      outfile,
-    });
+    await bundle("pipeline.ts", outfile);
     const run = (part: string, rounds: number, processes: number): Samples[] => {
       log(`${part}: ${rounds} rounds in each of ${processes} processes`);
       return Array.from({ length: processes }, () => samplesOf(outfile, part, rounds));

@@ -4,6 +4,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { build } from "esbuild";
 
 const root = join(import.meta.dirname, "..");
 export const log = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -24,6 +25,20 @@ export function buildIfStale(): void {
   });
   if (status !== 0) throw new Error(`npm run build failed:\n${stderr}`);
 }
+
+/** A program of bench/ with all of src/ in one file, so that starting it measures no loader. */
+export const bundle = (program: string, outfile: string): Promise<unknown> =>
+  build({
+    absWorkingDir: root,
+    entryPoints: [join("bench", program)],
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    external: ["koffi"],
+    logLevel: "warning",
+    outfile,
+  });
 
 /** Whether the package of bench/package.json is installed. */
 export const isInstalled = (name: string): boolean => existsSync(join(root, "bench/node_modules", name));

@@ -14,6 +14,7 @@ import {
 } from "./language.ts";
 import { type Arr, isArr } from "./reference/array.ts";
 import { interpret } from "./reference/interpreter.ts";
+import { castScalar } from "./reference/types.ts";
 
 /** Whether a program fails; one that is not a program at all does not. */
 export type Fails = (p: Program) => Promise<boolean>;
@@ -97,7 +98,9 @@ function cutAt(p: Program, k: number, nodes: readonly Arr[]): Program | undefine
   // the new input comes after the others, and every node between moves up by one
   const n = p.in.length;
   const to = (i: number): number => (i < n ? i : i === first ? n : i < first ? i + 1 : i);
-  const input: Input = [value.d, value.s, value.v.map(toJson)];
+  // the reference computes in float64: an input is a number that the type has
+  const stored = value.v.map((x) => castScalar(value.d, x, value.d));
+  const input: Input = [value.d, value.s, stored.map(toJson)];
   const ops = p.ops.toSpliced(k, 1).map((call) => renumbered(call, to));
   return tidy({ ...p, in: [...p.in, input], ops, out: p.out.map(to) });
 }

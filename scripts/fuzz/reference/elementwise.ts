@@ -136,8 +136,13 @@ export function mapFloat(
   });
 }
 export const fn = (name: string, x: Arr): Arr => {
-  const { f, ulps, scale } = FUNCTIONS[name] as (typeof FUNCTIONS)[string];
-  return mapFloat(x, f, ulps, scale);
+  const { f, ulps, scale, flushed } = FUNCTIONS[name] as (typeof FUNCTIONS)[string];
+  const y = mapFloat(x, f, ulps, scale);
+  const normal = 2 ** (TYPES[y.d].low ?? 0);
+  // asked only where bounds are made: the value itself is known
+  const inner = flushed === undefined || !noise.on ? [] : x.v.map((e) => Math.abs(flushed(Number(e))));
+  if (inner.some((e) => e > 0 && e < normal)) throw new Unsuitable(`${name}: a subnormal number on its way`);
+  return y;
 };
 /** A whole number from each float; integers stay. */
 const steps =

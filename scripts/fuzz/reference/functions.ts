@@ -5,6 +5,8 @@ interface Function1 {
   readonly f: (x: number) => number;
   readonly ulps: number;
   readonly scale?: (x: number, y: number) => number;
+  /** a value on its way for which a device may have 0 where it is subnormal: 1 / (1 + exp(-x)) overflows */
+  readonly flushed?: (x: number) => number;
 }
 const of = (f: (x: number) => number, ulps = 4, scale?: Function1["scale"]): Function1 =>
   scale === undefined ? { f, ulps } : { f, ulps, scale };
@@ -57,8 +59,8 @@ export const FUNCTIONS: Readonly<Record<string, Function1>> = {
   atanh: of(Math.atanh, 8),
   erf: of(erf, 8),
   erfc: of(erfc, 8, atLeastOne),
-  sigmoid: of(sigmoid, 8),
-  silu: of((x) => x * sigmoid(x), 8),
+  sigmoid: { f: sigmoid, ulps: 8, flushed: sigmoid },
+  silu: { f: (x) => x * sigmoid(x), ulps: 8, flushed: sigmoid },
   gelu: of((x) => 0.5 * x * (1 + erf(x / Math.SQRT2)), 8, larger),
   mish: of((x) => x * Math.tanh(softplus(x)), 16, larger),
   logsigmoid: of((x) => -softplus(-x), 8),

@@ -16,10 +16,16 @@ const total = (d: TypeName, terms: readonly Scalar[]): Scalar =>
         d,
         terms.reduce<bigint>((a, b) => a + BigInt(b), 0n),
       );
-/** A product on its way into a sum: narrow floats multiply in float32. */
+/**
+ * A product on its way into a sum: narrow floats multiply in float32. With more than two factors, the
+ * product of the first two may be stored in the type, and so be rounded where the whole would not be.
+ */
 const times = (d: TypeName, factors: readonly Scalar[]): Scalar =>
   isFloat(d)
-    ? (factors as number[]).reduce((a, b) => fl(d === "float64" ? d : "float32", a * b), 1)
+    ? (factors as number[]).reduce(
+        (a, b, k) => (k < 2 ? fl(d === "float64" ? d : "float32", a * b) : fl(d, a * b, 2)),
+        1,
+      )
     : factors.reduce<bigint>((a, b) => a * BigInt(b), 1n);
 
 export function einsum(formula: string, xs: readonly Arr[]): Arr {
