@@ -78,6 +78,8 @@ export class LazyBuffer {
   consumed = false;
   /** set when a tensor on this memory was assigned a value with other memory */
   left = false;
+  /** set when a realize that stores this node has been asked for: an assign may count on its memory */
+  promised = false;
   /** the assign to this node, if any, which owns the memory from then on */
   successor: LazyBuffer | undefined;
   #buffer: Buffer | undefined;
@@ -230,7 +232,7 @@ export class LazyBuffer {
   }
   /** Whether there is memory that an assign would write to. */
   get hasMemory(): boolean {
-    return this.base.realized !== undefined || this.base.op === "ASSIGN";
+    return this.base.realized !== undefined || this.base.op === "ASSIGN" || this.base.promised;
   }
 
   /** Called by the engine once the node's value is in its buffer, or is certain to get there. */

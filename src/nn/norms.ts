@@ -14,6 +14,11 @@ export interface BatchNormOptions extends LayerOptions {
   readonly eps?: number;
   /** the weight of a new batch in the running statistics; null: the plain average of all batches */
   readonly momentum?: number | null;
+  /**
+   * whether the n-th batch weighs at least 1/n, so that the initial 0 and 1 of the running statistics never
+   * count: for short runs. Without it, as in torch, 20 batches leave 12 % of them. Default: false
+   */
+  readonly warmUp?: boolean;
   /** whether to learn a scale and a shift */
   readonly affine?: boolean;
   readonly trackRunningStats?: boolean;
@@ -36,12 +41,14 @@ abstract class ChannelNorm {
   readonly numFeatures: number;
   readonly eps: number;
   readonly momentum: number | null;
+  readonly warmUp: boolean;
 
   constructor(numFeatures: number, options: BatchNormOptions) {
     positive(this.constructor.name, { numFeatures });
     this.numFeatures = numFeatures;
     this.eps = options.eps ?? 1e-5;
     this.momentum = options.momentum === undefined ? 0.1 : options.momentum;
+    this.warmUp = options.warmUp ?? false;
     if (options.affine) {
       this.weight = filled([numFeatures], 1, options);
       this.bias = filled([numFeatures], 0, options);
@@ -79,17 +86,18 @@ abstract class ChannelNorm {
    * later.
    */
   protected track(run: (mean: Tensor | null, variance: Tensor | null, momentum: number) => Tensor): Tensor {
-    const { running, momentum } = this;
+    const { running, momentum, warmUp } = this;
     if (running === undefined || !Tensor.training) return run(null, null, 0);
     const { mean, variance, count } = running;
     Tensor.noGrad(() => count.assign(count.add(1n)));
     leaveUpdate(mean, variance, count);
-    if (momentum !== null) return run(mean, variance, momentum);
+    if (momentum !== null && !warmUp) return run(mean, variance, momentum);
     const batch = [mean, variance].map((t) => t.zerosLike()) as [Tensor, Tensor];
     const y = run(...batch, 1);
     Tensor.noGrad(() => {
       for (const [i, t] of [mean, variance].entries()) {
-        const part = count.expand(t.shape).cast(t.dtype).reciprocal();
+        const average = count.expand(t.shape).cast(t.dtype).reciprocal();
+        const part = momentum === null ? average : average.maximum(momentum);
         t.assign(t.add((batch[i] as Tensor).sub(t).mul(part)));
       }
     });

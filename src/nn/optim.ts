@@ -150,20 +150,19 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
   /**
    * Updates every parameter that has a gradient and realises everything now: the updates, pending updates of
    * layers (running statistics), and the tensors `also`. A loss that is printed costs nothing extra that way.
+   * The parameters have their new values from this call on, also where it is not awaited; `await` waits until
+   * they are computed.
    */
   async step(...also: readonly Tensor[]): Promise<void> {
     const active = this.#active();
-    // before the first step the state has no memory: assign needs some to write to
-    const fresh = active.flatMap(({ param, state }) => [param, ...Object.values(state)]);
-    const bare = fresh.filter((t) => !t.lazydata.hasMemory);
-    if (bare.length > 0) await Tensor.realize(...bare);
+    const first = allocated(active.flatMap(({ param, state }) => [param, ...Object.values(state)]));
     Tensor.noGrad(() => {
       this.prepare(active);
       for (const u of active) this.update(u);
     });
     const own = active.flatMap(({ param, state }) => [param, param.grad as Tensor, ...Object.values(state)]);
     const scalars = this.#groups.flatMap((g) => [...g.tensors]);
-    await Tensor.realize(...new Set([...own, ...scalars, ...takeUpdates(), ...also]));
+    await Promise.all([first, Tensor.realize(...new Set([...own, ...scalars, ...takeUpdates(), ...also]))]);
   }
 
   /** The tensors to keep for a parameter: names and initial values. */
@@ -241,6 +240,21 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
 
 const isGroups = <O extends CommonOptions>(params: Params<O>): params is readonly Group<O>[] =>
   !(params[0] instanceof Tensor);
+
+/**
+ * Before the first step parameters and state have no memory, and assign needs some to write to. They are
+ * computed before anything that is asked for later, so that assigns need not wait for it.
+ */
+function allocated(tensors: readonly Tensor[]): Promise<void> | undefined {
+  const bare = tensors.filter((t) => !t.lazydata.hasMemory);
+  if (bare.length === 0) return undefined;
+  const done = Tensor.realize(...bare);
+  for (const { lazydata } of bare) {
+    if (lazydata.isUnrealizedConst) continue;
+    for (const part of lazydata.parts) if (part.isWhole) part.base.promised = true;
+  }
+  return done;
+}
 
 const copyOf = (t: Tensor): Tensor => new Tensor(t.lazydata.duplicate());
 

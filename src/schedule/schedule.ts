@@ -125,13 +125,14 @@ function requireFresh(b: LazyBuffer): void {
   if (b.stale !== undefined) throw new StaleError(b.stale);
 }
 
-/** These nodes and all unrealised nodes that depend on them. */
-export function buildOn(nodes: readonly LazyBuffer[]): LazyBuffer[] {
+/** These nodes and all unrealised nodes that depend on them, by ways that do not pass `stored`. */
+export function buildOn(nodes: readonly LazyBuffer[], stored?: ReadonlySet<LazyBuffer>): LazyBuffer[] {
   const found = new Set<LazyBuffer>();
   const todo = [...nodes];
   for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
     if (found.has(b)) continue;
     found.add(b);
+    if (stored?.has(b)) continue;
     for (const r of b.pendingReaders()) todo.push(r);
   }
   return [...found];
@@ -187,7 +188,12 @@ function endsOn(
   assigns: readonly LazyBuffer[],
   planned: ReadonlySet<LazyBuffer>,
 ): LazyBuffer[] {
-  const near = buildOn(old.flatMap((b) => b.pendingReaders()));
+  // what reads the result of an assign reads memory: steps of training that wait behind this one do not count
+  const stored = new Set(assigns);
+  const near = buildOn(
+    old.flatMap((b) => b.pendingReaders()),
+    stored,
+  );
   if (near.length === 0) return [];
   // one bit per assign: which old values and which new ones a node depends on
   const news = new Map(assigns.map((b, i) => [b, 1n << BigInt(i)]));
@@ -203,7 +209,7 @@ function endsOn(
     }
     if (b.stale !== undefined) stale.add(b);
     if ((o & ~n) !== 0n && !stale.has(b)) threatened.add(b);
-    if (o !== 0n) olds.set(b, (olds.get(b) ?? 0n) | o);
+    if (o !== 0n && !stored.has(b)) olds.set(b, (olds.get(b) ?? 0n) | o);
     if (n !== 0n) news.set(b, (news.get(b) ?? 0n) | n);
   }
   return [...threatened].filter((b) => {

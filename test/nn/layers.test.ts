@@ -214,6 +214,19 @@ describe("norms", () => {
       both[0].map((c, i) => (mean(c) + mean(both[1][i] as number[])) / 2),
     );
   });
+  test("warmUp: the average of the batches, until their number makes momentum the larger weight", async () => {
+    const bn = new nn.BatchNorm1d(3, { momentum: 0.4, warmUp: true });
+    const seen = [x, rows(numbers(10)(12), 3), rows(numbers(11)(12), 3)];
+    for (const batch of seen) Tensor.train(() => bn.forward(new Tensor(batch)));
+    const [a, b, c] = seen.map((batch) => transpose(batch)) as [number[][], number[][], number[][]];
+    const moved = (f: (column: number[]) => number): number[] =>
+      a.map((column, i) => 0.3 * (f(column) + f(b[i] as number[])) + 0.4 * f(c[i] as number[]));
+    await expectClose(bn.runningMean as Tensor, moved(mean));
+    await expectClose(
+      bn.runningVar as Tensor,
+      moved((column) => (variance(column) * 4) / 3),
+    );
+  });
   test("without statistics it always takes the batch's; without a scale it has none", async () => {
     const bn = new nn.BatchNorm1d(3, { trackRunningStats: false, affine: false });
     expect(nn.getStateDict(bn)).toEqual({});

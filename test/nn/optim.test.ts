@@ -1,7 +1,7 @@
 // Optimisers against plain-array versions of torch's formulas, step by step; parameter groups, schedules that
 // compile nothing, memory that stays, and bad options.
 
-import { Device, GlobalCounters, nn, Tensor } from "gradloom";
+import { Device, GlobalCounters, nn, Tensor, TinyJit } from "gradloom";
 import { describe, expect, test, vi } from "vitest";
 import { expectClose, matmul, numbers, rows, transpose } from "./close.ts";
 
@@ -498,5 +498,68 @@ describe("bad options", () => {
   test("a parameter twice", () => {
     const twice = p();
     expect(() => new optim.SGD([{ params: [twice] }, { params: [twice] }])).toThrow(/is given twice/);
+  });
+});
+
+describe("a step that is not awaited", () => {
+  const step = (model: nn.Linear, opt: nn.optim.Optimizer, x: Tensor): Promise<void> => {
+    const loss = model.forward(x).square().mean();
+    opt.zeroGrad();
+    loss.backward();
+    return opt.step(loss);
+  };
+  /** Weights after some steps, and the number of kernels. */
+  async function trained(awaited: boolean, make: (params: Tensor[]) => nn.optim.Optimizer) {
+    Tensor.manualSeed(5);
+    const model = new nn.Linear(3, 2);
+    const opt = make(nn.getParameters(model));
+    const x = await new Tensor(
+      [
+        [1, 2, 3],
+        [4, 5, 7],
+      ],
+      { dtype: "float32" },
+    ).realize();
+    GlobalCounters.reset();
+    for (let i = 0; i < 6; i++) {
+      const done = step(model, opt, x);
+      if (awaited) await done;
+    }
+    const weight = await model.weight.tolist();
+    return { weight, kernels: GlobalCounters.kernelCount };
+  }
+  test.each([
+    ["Adam", (p: Tensor[]) => new optim.Adam(p, { lr: 0.1 })],
+    ["SGD", (p: Tensor[]) => new optim.SGD(p, { lr: 0.01, momentum: 0.9 })],
+    ["LAMB", (p: Tensor[]) => new optim.LAMB(p, { lr: 0.1 })],
+  ] as const)("%s trains as one that is, with the same kernels", async (_, make) => {
+    expect(await trained(false, make)).toEqual(await trained(true, make));
+  });
+  test("inside a jit", async () => {
+    const weights = async (awaited: boolean) => {
+      Tensor.manualSeed(6);
+      const model = new nn.Linear(3, 2);
+      const opt = new optim.Adam(nn.getParameters(model), { lr: 0.1 });
+      const x = await new Tensor([[1, 2, 3]], { dtype: "float32" }).realize();
+      const jitted = new TinyJit(async () => {
+        const done = step(model, opt, x);
+        if (awaited) await done;
+      });
+      for (let i = 0; i < 5; i++) await jitted();
+      return model.weight.tolist();
+    };
+    expect(await weights(false)).toEqual(await weights(true));
+  });
+  test("updates memory in place from the first step on", async () => {
+    const w = Tensor.uniform([4], 0, 1, { requiresGrad: true });
+    const opt = new optim.SGD([w], { lr: 0.1 });
+    w.square().sum().backward();
+    const done = opt.step();
+    const { buffer } = w.lazydata.base;
+    await done;
+    opt.zeroGrad();
+    w.square().sum().backward();
+    await opt.step();
+    expect(w.lazydata.base.buffer).toBe(buffer);
   });
 });
