@@ -169,10 +169,22 @@ export const FAMILIES: readonly Family[] = [
     ["nn/layers", "nn/norms", "nn/recurrent", "nn/rnn", "nn/attention"],
   ],
   [
+    "modules",
+    "nn: activations, pooling, losses",
+    "What Tensor has as methods, as classes with torch's names: for `nn.Sequential` and fields of a model.",
+    ["nn/activations", "nn/pooling", "nn/losses"],
+  ],
+  [
+    "init",
+    "nn.init: initial values",
+    "Functions that write new values into a parameter, as in torch.nn.init.",
+    ["nn/init"],
+  ],
+  [
     "optim",
     "nn.optim: optimisers and schedules",
     "How parameters change.",
-    ["nn/optim", "nn/trust", "nn/schedules"],
+    ["nn/optim", "nn/adaptive", "nn/trust", "nn/schedules"],
   ],
   [
     "state",

@@ -1,8 +1,10 @@
-// The names of `nn`: layers, optimisers, the state of a model and files of weights; all of optimisers and
-// schedules as `nn.optim`, data as `nn.datasets`.
+// The names of `nn`: layers, losses, optimisers, the state of a model and files of weights; all of optimisers
+// and schedules as `nn.optim`, initial values as `nn.init`, data as `nn.datasets`.
 
+export * from "./activations.ts";
 export * from "./attention.ts";
 export * as datasets from "./datasets.ts";
+export * as init from "./init.ts";
 export {
   type BiasOptions,
   Conv1d,
@@ -22,11 +24,14 @@ export {
   parameter,
   Sequential,
 } from "./layers.ts";
+export * from "./losses.ts";
 export * from "./norms.ts";
 export * from "./npy.ts";
 export * as optim from "./optimizers.ts";
 // the same by themselves: a bundler keeps all of a namespace, and of these what a page uses
 export {
+  Adadelta,
+  Adagrad,
   Adam,
   AdamW,
   CosineAnnealingLR,
@@ -37,11 +42,14 @@ export {
   LinearLR,
   LRScheduler,
   Muon,
+  NAdam,
   OneCycleLR,
   Optimizer,
+  RMSprop,
   SGD,
   StepLR,
 } from "./optimizers.ts";
+export * from "./pooling.ts";
 export * from "./quantize.ts";
 export { GRUCell, LSTMCell, RNNCell } from "./recurrent.ts";
 export * from "./rnn.ts";

@@ -199,7 +199,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
   protected advance(
     active: readonly Update<O>[],
     name: string,
-    next: (old: Tensor, options: O) => Tensor,
+    next: (old: Tensor, options: O, state: State) => Tensor,
   ): void {
     const states = new Set(active.map((u) => u.state));
     const idle = new Set(this.state.filter((s) => !states.has(s)).map((s) => s[name]));
@@ -208,7 +208,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
       const old = state[name] as Tensor;
       state[name] = getOrMake(made, old, () => {
         const own = idle.has(old) ? copyOf(old) : old;
-        return own.assign(next(own, options));
+        return own.assign(next(own, options, state));
       });
     }
   }

@@ -1,5 +1,6 @@
 // The names of `nn.optim`.
 
+export * from "./adaptive.ts";
 export {
   Adam,
   type AdamOptions,

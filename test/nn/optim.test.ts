@@ -117,6 +117,69 @@ function muon(width: number, { momentum = 0.95, nesterov = true, weightDecay = 0
   };
 }
 
+function rmsprop({
+  alpha = 0.99,
+  eps = 1e-8,
+  weightDecay = 0,
+  momentum = 0,
+  centered = false,
+} = {}): Reference {
+  let [square, mean, buffer]: [Vec, Vec, Vec] = [[], [], []];
+  return (p, g0, lr) => {
+    const g = add(g0, p, weightDecay);
+    square = g.map((x, i) => alpha * (square[i] ?? 0) + (1 - alpha) * x * x);
+    mean = g.map((x, i) => alpha * (mean[i] ?? 0) + (1 - alpha) * x);
+    const size = zip(square, mean, (x, y) => Math.sqrt(centered ? x - y * y : x) + eps);
+    const d = zip(g, size, (x, y) => x / y);
+    buffer = d.map((x, i) => momentum * (buffer[i] ?? 0) + x);
+    return add(p, buffer, -lr);
+  };
+}
+function adagrad({ lrDecay = 0, weightDecay = 0, first = 0, eps = 1e-10 } = {}): Reference {
+  let [sum, t]: [Vec, number] = [[], 0];
+  return (p, g0, lr) => {
+    const g = add(g0, p, weightDecay);
+    sum = g.map((x, i) => (sum[i] ?? first) + x * x);
+    const rate = lr / (1 + t++ * lrDecay);
+    return add(
+      p,
+      zip(g, sum, (x, y) => x / (Math.sqrt(y) + eps)),
+      -rate,
+    );
+  };
+}
+function adadelta({ rho = 0.9, eps = 1e-6, weightDecay = 0 } = {}): Reference {
+  let [square, moved]: [Vec, Vec] = [[], []];
+  return (p, g0, lr) => {
+    const g = add(g0, p, weightDecay);
+    square = g.map((x, i) => rho * (square[i] ?? 0) + (1 - rho) * x * x);
+    const d = g.map(
+      (x, i) => (Math.sqrt((moved[i] ?? 0) + eps) / Math.sqrt((square[i] as number) + eps)) * x,
+    );
+    moved = d.map((x, i) => rho * (moved[i] ?? 0) + (1 - rho) * x * x);
+    return add(p, d, -lr);
+  };
+}
+function nadam({ betas = [0.9, 0.999], weightDecay = 0, momentumDecay = 4e-3, decoupled = false } = {}) {
+  const [b1, b2] = betas as [number, number];
+  let [m, v, t, product]: [Vec, Vec, number, number] = [[], [], 0, 1];
+  const mu = (step: number): number => b1 * (1 - 0.5 * 0.96 ** (step * momentumDecay));
+  return (p: Vec, g0: Vec, lr: number): number[] => {
+    t++;
+    const g = decoupled ? g0 : add(g0, p, weightDecay);
+    product *= mu(t);
+    m = g.map((x, i) => b1 * (m[i] ?? 0) + (1 - b1) * x);
+    v = g.map((x, i) => b2 * (v[i] ?? 0) + (1 - b2) * x * x);
+    const now = (1 - mu(t)) / (1 - product);
+    const later = mu(t + 1) / (1 - product * mu(t + 1));
+    return p.map((x, i) => {
+      const size = Math.sqrt((v[i] as number) / (1 - b2 ** t)) + 1e-8;
+      const kept = decoupled ? x * (1 - lr * weightDecay) : x;
+      return kept - (lr * (now * (g[i] as number) + later * (m[i] as number))) / size;
+    });
+  };
+}
+
 /** Six steps with arbitrary gradients; the rate is halved on the way. */
 async function follow(
   make: (p: Tensor) => nn.optim.Optimizer,
@@ -176,6 +239,50 @@ describe("as torch does it", () => {
       "AdamW with amsgrad",
       (p) => new optim.AdamW([p], { lr, amsgrad: true, betas: [0.9, 0.3] }),
       adam({ amsgrad: true, betas: [0.9, 0.3], weightDecay: 0.01, decoupled: true }),
+    ],
+    ["RMSprop", (p) => new optim.RMSprop([p], { lr }), rmsprop()],
+    [
+      "RMSprop, centered, with momentum and weight decay",
+      (p) =>
+        new optim.RMSprop([p], {
+          lr,
+          alpha: 0.9,
+          momentum: 0.8,
+          weightDecay: 0.1,
+          centered: true,
+          eps: 1e-4,
+        }),
+      rmsprop({ alpha: 0.9, momentum: 0.8, weightDecay: 0.1, centered: true, eps: 1e-4 }),
+    ],
+    ["Adagrad", (p) => new optim.Adagrad([p], { lr }), adagrad()],
+    [
+      "Adagrad with decays and a first sum",
+      (p) =>
+        new optim.Adagrad([p], {
+          lr,
+          lrDecay: 0.3,
+          weightDecay: 0.1,
+          initialAccumulatorValue: 0.5,
+          eps: 1e-3,
+        }),
+      adagrad({ lrDecay: 0.3, weightDecay: 0.1, first: 0.5, eps: 1e-3 }),
+    ],
+    ["Adadelta", (p) => new optim.Adadelta([p]), adadelta()],
+    [
+      "Adadelta with weight decay",
+      (p) => new optim.Adadelta([p], { lr: 0.5, rho: 0.8, weightDecay: 0.1, eps: 1e-3 }),
+      adadelta({ rho: 0.8, weightDecay: 0.1, eps: 1e-3 }),
+    ],
+    ["NAdam", (p) => new optim.NAdam([p], { lr }), nadam()],
+    [
+      "NAdam with weight decay",
+      (p) => new optim.NAdam([p], { lr, weightDecay: 0.1, betas: [0.8, 0.95], momentumDecay: 0.5 }),
+      nadam({ weightDecay: 0.1, betas: [0.8, 0.95], momentumDecay: 0.5 }),
+    ],
+    [
+      "NAdam with decoupled weight decay",
+      (p) => new optim.NAdam([p], { lr, weightDecay: 0.1, decoupledWeightDecay: true }),
+      nadam({ weightDecay: 0.1, decoupled: true }),
     ],
     ["LAMB", (p) => new optim.LAMB([p], { lr }), lamb()],
     [
@@ -277,6 +384,37 @@ describe("groups and gradients", () => {
       await expectClose(b, pb);
     }
   });
+  test("NAdam and Adagrad count the steps of each parameter", async () => {
+    const cases: [(ps: Tensor[]) => nn.optim.Optimizer, () => Reference][] = [
+      [(ps) => new optim.NAdam(ps, { lr: 0.1 }), nadam],
+      [(ps) => new optim.Adagrad(ps, { lr: 0.1, lrDecay: 1 }), () => adagrad({ lrDecay: 1 })],
+    ];
+    for (const [make, reference] of cases) {
+      const ps = [param(1, 2), param(1, 2)];
+      const opt = make(ps);
+      const refs = [reference(), reference()];
+      const values: Vec[] = [
+        [1, 2],
+        [1, 2],
+      ];
+      for (const used of [[0, 1], [0], [1], [0, 1]]) {
+        opt.zeroGrad();
+        for (const i of used) (ps[i] as Tensor).grad = param(0.5, -1).detach();
+        await opt.step();
+        for (const i of used) values[i] = (refs[i] as Reference)(values[i] as Vec, [0.5, -1], 0.1);
+        for (const i of [0, 1]) await expectClose(ps[i] as Tensor, values[i] as Vec);
+      }
+    }
+  });
+  test("RMSprop, centered: a constant gradient gives no NaN", async () => {
+    const p = param(1);
+    const opt = new optim.RMSprop([p], { lr: 0.01, alpha: 0.5, centered: true, eps: 1e-3 });
+    for (let i = 0; i < 60; i++) {
+      p.grad = param(0.3).detach();
+      await opt.step();
+    }
+    expect(await p.item()).toBeLessThan(1);
+  });
   test("gradients add up until zeroGrad", async () => {
     const p = param(1);
     const opt = new optim.SGD([p], { lr: 0.1 });
@@ -343,7 +481,7 @@ describe("memory, kernels, compilation", () => {
     await opt.step();
   };
 
-  test.each(["SGD", "Adam", "AdamW", "LAMB", "LARS"] as const)(
+  test.each(["SGD", "Adam", "AdamW", "LAMB", "LARS", "RMSprop", "Adagrad", "Adadelta", "NAdam"] as const)(
     "%s writes to the same memory",
     async (name) => {
       const p = param(1, 2, 3);
