@@ -10,6 +10,7 @@ import { COMMON_CORE, type Renderer, type Support, type Target } from "../codege
 import { type DType, dtypes, SMALL_FLOATS, scalarOf } from "../dtype.ts";
 import { isLibraryFunction } from "../ops.ts";
 import { type BodyFacts, type CStyleLanguage, renderCStyle } from "./cstyle.ts";
+import { negateHelpers, withNegations } from "./cudanegate.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
 import { isFused, nvidiaGpu, type Queried } from "./nvidia.ts";
 import { cstyleOps, type Words } from "./spelling.ts";
@@ -199,7 +200,8 @@ const cudaWords: Words = {
   suffix: LL,
 };
 
-const cudaOps = cstyleOps(cudaWords);
+const plainOps = cstyleOps(cudaWords);
+const cudaOps = { ...plainOps, ...withNegations(plainOps, cudaWords.typeName) };
 
 /** CUDA has vectors up to four lanes, and none of half or bool: the others are structs. */
 const cudaVector = (d: DType): string => {
@@ -256,9 +258,10 @@ export const CUDALanguage: CStyleLanguage = {
   fused: false,
   wrapsSigned: false,
   flags: ["--fmad=false"],
-  preamble: ({ scalars, vectors }) => [
+  preamble: ({ scalars, vectors, body }) => [
     ...(scalars.has(dtypes.float16) ? ["#include <cuda_fp16.h>"] : []),
     ...(scalars.has(dtypes.bfloat16) ? [CUDA_BFLOAT16] : []),
+    ...negateHelpers(body),
     ...[...vectors].filter((d) => !isBuiltinInCUDA(d)).map(cudaVector),
   ],
 };

@@ -353,3 +353,34 @@ describe("dot and matmul", () => {
     expect(tensor(device, float32, [], [0, 3]).dot(tensor(device, float32, [1, 2, 3])).shape).toEqual([0]);
   });
 });
+
+describe("negations", () => {
+  // NVIDIA's assembler lost signs here
+  deviceTest(
+    "the largest and smallest of negated integers, and what is compared and cast",
+    async (device) => {
+      const cases = dtypes.all
+        .filter((d) => d.kind === "int")
+        .flatMap((d) => {
+          const low = -(2n ** BigInt(d.itemsize * 8 - 1));
+          const list = [0n, 1n, 0n, 3n, -7n, 9n, low, 1n, low + 1n, 0n, low, low];
+          const xs = list.map((x) => castValue(d, x, dtypes.int64));
+          const t = tensor(device, d, xs, [4, 3]);
+          const want = list.map((x) => (x === low ? low : -x));
+          return [t.neg(), t.mul(-1)].map((n) => ({
+            d,
+            want,
+            results: [n.max(1), n.min(1), n.ge(0), n.cast(dtypes.int64)],
+          }));
+        });
+      await Tensor.realize(...cases.flatMap((c) => c.results));
+      for (const { d, want, results } of cases) {
+        const got = await Promise.all(results.map(async (r) => (await read(r)).map(BigInt)));
+        const best = (beats: (a: bigint, b: bigint) => boolean): bigint[] =>
+          [0, 3, 6, 9].map((i) => want.slice(i, i + 3).reduce((a, b) => (beats(a, b) ? a : b)));
+        const [most, least] = [best((a, b) => a > b), best((a, b) => a < b)];
+        expect(got, d.name).toEqual([most, least, want.map((x) => BigInt(x >= 0n)), want]);
+      }
+    },
+  );
+});

@@ -354,6 +354,32 @@ describe("structure", () => {
     expect(text).toContain("((int)((unsigned int)(val0)+(unsigned int)(1))<val0)");
     expect(uopsToCStyle(HIPLanguage, "k", g)).toContain("((val0+1)<val0)");
   });
+  test("CUDA negates integers by their complement where it shows; indices stay plain", () => {
+    const negations = (d: DType): string => {
+      const g = new UOpGraph();
+      const data0 = g.add("DEFINE_GLOBAL", PtrDType(dtypes.bool), [], [0, "data0", true]);
+      const data1 = g.add("DEFINE_GLOBAL", PtrDType(d), [], [1, "data1", false]);
+      const number = (t: DType, n: number): UOp => g.add("CONST", t, [], n);
+      const gidx = g.add("SPECIAL", int, [], [0, "gidx0", 64]);
+      const back = g.add("ALU", int, [gidx, number(int, -1)], "MUL");
+      const x = g.add("LOAD", d, [data1, g.add("ALU", int, [back, number(int, 63)], "ADD")]);
+      const all = [
+        g.add("ALU", d, [x], "NEG"),
+        g.add("ALU", d, [x, number(d, -1)], "MUL"),
+        g.add("ALU", d, [number(d, 0), x], "SUB"),
+      ];
+      for (const n of all)
+        g.add("STORE", undefined, [data0, gidx, g.add("ALU", dtypes.bool, [n, x], "CMPLT")]);
+      return uopsToCStyle(CUDALanguage, "k", g);
+    };
+    for (const d of [dtypes.int8, dtypes.int16, int]) {
+      const text = negations(d);
+      expect(text.match(/negated\((\(unsigned int\)\()?val0\)/g), text).toHaveLength(3);
+      expect(text).toContain("static __device__ inline int negated(int x)");
+      expect(text).toContain("data1[(gidx0*-1)+63]");
+    }
+    expect(negations(dtypes.int64)).not.toContain("negated");
+  });
 });
 
 test("renderers: limits and types", () => {

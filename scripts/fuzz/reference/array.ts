@@ -114,7 +114,11 @@ export function flatOf(s: readonly number[], at: readonly number[]): number {
   for (let i = 0; i < s.length; i++) flat = flat * (s[i] as number) + (at[i] as number);
   return flat;
 }
-export const element = (x: Arr, at: readonly number[]): Scalar => x.v[flatOf(x.s, at)] as Scalar;
+export function element(x: Arr, at: readonly number[]): Scalar {
+  const e = x.v[flatOf(x.s, at)];
+  if (e === undefined) throw new Unsuitable(`no element at [${at}] of [${x.s}]`);
+  return e;
+}
 export const zeroOf = (d: TypeName): Scalar => (isBig(d) ? 0n : 0);
 
 /** A new array of shape `s`, each element taken from where `from` says, or `otherwise`. */

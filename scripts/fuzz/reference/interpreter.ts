@@ -30,6 +30,14 @@ export interface Expected extends Arr {
 
 export const inputsOf = (p: Program): Arr[] => p.in.map(([d, s, v]) => array(d, s, v.map(fromJson)));
 
+/** A write changes its receiver under all its names: `assign` and `setitem` return the receiver itself. */
+function write(nodes: Arr[], receiver: number, value: Arr): void {
+  const target = nodes[receiver];
+  nodes.forEach((n, i) => {
+    if (n === target) nodes[i] = value;
+  });
+  nodes.push(value);
+}
 /** Performs a call on the nodes so far; nodes are added, or replaced by `assign` and `setitem`. */
 export function perform(nodes: Arr[], [method, receiver, ...args]: Call): void {
   if (method === "realize") return;
@@ -39,8 +47,7 @@ export function perform(nodes: Arr[], [method, receiver, ...args]: Call): void {
     const target = nodes[receiver] as Arr;
     if (!isArr(value) || value.d !== target.d || value.s.join() !== target.s.join())
       throw new Unsuitable("assign");
-    nodes[receiver] = value;
-    nodes.push(value);
+    write(nodes, receiver, { ...value });
     return;
   }
   const op = METHODS[method];
@@ -50,8 +57,9 @@ export function perform(nodes: Arr[], [method, receiver, ...args]: Call): void {
     receiver >= 0
       ? op(nodes[receiver] as Arr, ...values)
       : op(values[1] as Arr, values[0], ...values.slice(2));
-  if (method === "setitem") nodes[receiver] = made as Arr;
-  nodes.push(...(Array.isArray(made) ? (made as Arr[]) : [made as Arr]));
+  if (method === "setitem") write(nodes, receiver, made as Arr);
+  // an object of its own for each node, also for the result of a method that has nothing to do
+  else nodes.push(...[made].flat().map((x) => ({ ...(x as Arr) })));
 }
 /** All nodes, for these inputs. */
 export function interpret(p: Program, inputs: readonly Arr[] = inputsOf(p)): Arr[] {
@@ -109,13 +117,13 @@ function derivative(f: (by: number) => number): number {
   const [a, b, c] = [STEP, STEP / 2, STEP / 4].map((h) => central(once, h)) as [number, number, number];
   const [ab, bc] = [(4 * b - a) / 3, (4 * c - b) / 3];
   const best = (16 * bc - ab) / 15;
-  const h = STEP / 4;
-  const sides = [(once(h) - once(0)) / h, (once(0) - once(-h)) / h] as const;
+  // how far the slopes of the two sides are apart: half as far for half the step, unless there is a corner
+  const bend = (h: number): number => Math.abs(once(h) + once(-h) - 2 * once(0)) / h;
   const size = Math.max(1, Math.abs(best));
   if (
     !Number.isFinite(best) ||
     Math.abs(best - bc) > 1e-8 * size ||
-    Math.abs(sides[0] - sides[1]) > 0.2 * size
+    bend(STEP / 4) > 0.7 * bend(STEP / 2) + 1e-9 * size
   )
     throw new Unsuitable("not differentiable here, or too curved");
   return best;

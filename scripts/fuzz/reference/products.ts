@@ -267,14 +267,7 @@ const maxPool =
   };
 /** The sum over n. A device may divide before it adds. */
 const average = (d: TypeName, v: readonly Scalar[], n: number): number =>
-  fl(
-    d,
-    sumUp(
-      d,
-      v.map((e) => Number(e) / n),
-    ),
-    2,
-  );
+  fl(d, sumUp(d === "float64" ? d : "float32", v.map(Number)) / n, 2);
 const adaptiveAvg =
   (dims: number): Op =>
   (x, size) => {

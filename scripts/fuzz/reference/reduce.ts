@@ -54,7 +54,10 @@ const total = (d: TypeName, v: readonly Scalar[]): Scalar =>
       );
 const product = (d: TypeName, v: readonly Scalar[]): Scalar =>
   isFloat(d)
-    ? (v as number[]).reduce((a, b) => fl(d === "float64" ? d : "float32", a * b), 1)
+    ? fl(
+        d,
+        (v as number[]).reduce((a, b) => fl(d === "float64" ? d : "float32", a * b), 1),
+      )
     : wrapInt(
         d,
         v.reduce<bigint>((a, b) => a * BigInt(b), 1n),
