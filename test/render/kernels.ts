@@ -216,7 +216,8 @@ export function castCase(from: DType, targets: readonly DType[], xs: readonly Va
 export function overflowCase(d: DType): Case {
   const xs = edges(d);
   const [one, four] = [num(d, 1), num(d, 4)];
-  const outs = [dtypes.bool, d, d, dtypes.float64, d];
+  const [least, most] = bounds(d);
+  const outs = [dtypes.bool, d, d, dtypes.float64, d, d, d];
   const uops = loopKernel(xs.length, outs, [d], (g, [x]) => {
     const alu = (op: AluOp, ...srcs: UOp[]) =>
       g.add("ALU", resultDType(op, srcs.at(-1)?.dtype as DType), srcs, op);
@@ -228,6 +229,8 @@ export function overflowCase(d: DType): Case {
       alu("SHR", alu("SHL", a, c1), c1),
       g.add("CAST", dtypes.float64, [alu("NEG", a)]),
       alu("MAX", alu("SUB", a, c1), a),
+      alu("ADD", a, g.add("CONST", d, [], least)),
+      alu("AND", alu("ADD", alu("MAX", a, c1), alu("MAX", a, c4)), g.add("CONST", d, [], most)),
     ];
   });
   const run = (op: AluOp, ...args: Value[]): Value => opRecord(op).evaluate(d, ...args);
@@ -237,6 +240,8 @@ export function overflowCase(d: DType): Case {
     xs.map((x) => run("SHR", run("SHL", x, one), one)),
     xs.map((x) => castValue(dtypes.float64, run("NEG", x), d)),
     xs.map((x) => run("MAX", run("SUB", x, one), x)),
+    xs.map((x) => run("ADD", x, least)),
+    xs.map((x) => run("AND", run("ADD", run("MAX", x, one), run("MAX", x, four)), most)),
   ];
   const outputs = values.map((v, i): Output => {
     return { what: `overflow ${i} of ${d.name}`, dtype: outs[i] as DType, values: v, ulp: 0 };

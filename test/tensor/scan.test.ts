@@ -157,6 +157,10 @@ describe("values and gradients of the unrolled loop", () => {
         ]),
         Tensor.ones(3, 2).mul(xs.sum()),
         Tensor.full([3, 2], 2.5),
+        Tensor.full([3, 2], 2.5).pad([
+          [2, 1],
+          [0, 0],
+        ]),
       ]) {
         const [s, ys] = sum(seen);
         const [[want], wantYs] = loop(seen);
@@ -468,7 +472,8 @@ describe("random numbers", () => {
 });
 
 describe("nested", () => {
-  test("a scan in a scan, with gradients and random numbers", async () => {
+  // 3 steps inside: not a power of 2
+  test.each([2, 3])("a scan in a scan of %i steps, with gradients and random numbers", async (steps) => {
     const run = async (nested: boolean): Promise<unknown[]> => {
       Tensor.manualSeed(4);
       const w = nn.parameter(
@@ -477,7 +482,11 @@ describe("nested", () => {
           [-0.3, 0.2],
         ]),
       );
-      const x = nn.parameter(Tensor.arange(12).reshape(3, 2, 2).div(10));
+      const x = nn.parameter(
+        Tensor.arange(6 * steps)
+          .reshape(3, steps, 2)
+          .div(10),
+      );
       const inner: Body = ([h], r) => {
         const next = (h as Tensor).matmul(w).add(r).tanh();
         return [[next], next.mul(Tensor.rand(2))];

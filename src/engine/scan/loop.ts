@@ -191,7 +191,8 @@ class LoopBuilder {
     this.#spec = spec;
     const row = Math.max(...[...spec.outs, ...spec.carries.map((c) => c.next)].map((x) => smax(x.size)));
     const largest = Math.max(row * (spec.length + 1), ...spec.rows.map(({ stack }) => smax(stack.base.size)));
-    this.#step = loopVariable(spec.depth, spec.length, largest > MAX_ROUNDED);
+    // a loop around this one sees its rows, which then must end where the stack does
+    this.#step = loopVariable(spec.depth, spec.length, spec.depth > 0 || largest > MAX_ROUNDED);
   }
 
   build(): LoopResults {
@@ -284,9 +285,10 @@ class LoopBuilder {
     if (stack.isUnrealizedConst && stack.st.views.every((v) => v.mask === undefined))
       return LazyBuffer.constant(stack.device, place.shape, stack.dtype, stack.base.arg as number);
     const made = placeholder(place.device, place.st, place.dtype);
-    if (stack.isUnrealizedConst) throw new InternalError("a padded constant as a stack");
-    const index = this.#sources.indexOf(stack.base);
-    this.#bind(made, { kind: "source", index, row: rowOf(stack.st, this.#step, place.shape) });
+    // rows of a padded constant differ, so that it is stored as any other stack
+    const { base, st } = stack.isUnrealizedConst ? stack.duplicate() : stack;
+    const index = this.#sources.indexOf(base);
+    this.#bind(made, { kind: "source", index, row: rowOf(st, this.#step, place.shape) });
     return made;
   }
 
