@@ -189,8 +189,8 @@ export const FAMILIES: readonly Family[] = [
   [
     "state",
     "nn: state, files and datasets",
-    "Parameters by name, safetensors, NumPy files, quantised weights, and data to learn from.",
-    ["nn/state", "nn/safetensors", "nn/npy", "nn/weights", "nn/quantize", "nn/datasets"],
+    "Parameters by name, checkpoints, safetensors, NumPy files, quantised weights, and data to learn from.",
+    ["nn/state", "nn/checkpoint", "nn/safetensors", "nn/npy", "nn/weights", "nn/quantize", "nn/datasets"],
   ],
 ];
 

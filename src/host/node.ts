@@ -67,6 +67,8 @@ export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>)
         for (let done = 0; done < part.byteLength; )
           done += (await file.write(part, done, part.byteLength - done)).bytesWritten;
       }
+      // without this a crash of the machine could leave the new name with no data
+      await file.sync();
     } finally {
       await file.close();
     }

@@ -3,6 +3,7 @@
 
 export * from "./activations.ts";
 export * from "./attention.ts";
+export * from "./checkpoint.ts";
 export * as datasets from "./datasets.ts";
 export * as init from "./init.ts";
 export {

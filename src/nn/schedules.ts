@@ -18,7 +18,7 @@ export type RateRule = (step: number, base: number) => number;
 export class LRScheduler {
   readonly #groups: readonly { lr: number }[];
   readonly #rule: RateRule;
-  readonly #bases: readonly number[];
+  #bases: readonly number[];
   #step = 0;
 
   constructor(optimizer: Scheduled, rule: RateRule, lastStep = 0) {
@@ -34,6 +34,20 @@ export class LRScheduler {
   /** The current rate of the first group. */
   get lr(): number {
     return this.#groups[0]?.lr ?? NaN;
+  }
+  /** What `nn.save` keeps. */
+  stateDict(): { readonly lastStep: number; readonly bases: readonly number[] } {
+    return { lastStep: this.#step, bases: [...this.#bases] };
+  }
+  /** Goes on from a saved step, with the saved base rates. */
+  loadStateDict(state: { readonly lastStep: number; readonly bases: readonly number[] }): void {
+    if (state.bases.length !== this.#bases.length) {
+      throw new ArgumentError(
+        `LRScheduler: the state has rates of ${state.bases.length} groups, the optimizer has ${this.#bases.length}`,
+      );
+    }
+    this.#bases = [...state.bases];
+    this.step(state.lastStep);
   }
   /** Call it after each step of the optimiser. */
   step(to = this.#step + 1): void {
