@@ -10,6 +10,7 @@ import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { showAst } from "../schedule/lazyop.ts";
+import { beginRun } from "../schedule/repeat.ts";
 import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
 import { CommandQueue } from "./commandqueue.ts";
 import { Device } from "./devices.ts";
@@ -30,6 +31,7 @@ export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
 function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
   if (env.PROFILE) yield* loadDiagnostics();
   if (env.DEBUG >= 3) for (const si of schedule) for (const ast of si.ast) console.log(showAst(ast));
+  beginRun();
   yield* new CommandQueue(schedule).execute();
 }
 

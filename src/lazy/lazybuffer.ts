@@ -76,6 +76,9 @@ export class LazyBuffer {
   stale: string | undefined;
   /** set when a kernel has computed this node without storing it: probably nobody will ask for it */
   consumed = false;
+  /** the last run whose kernels computed this consumed node, and how many did so after the first */
+  lastRun = 0;
+  repeats = 0;
   /** set when a tensor on this memory was assigned a value with other memory */
   left = false;
   /** set when a realize that stores this node has been asked for: an assign may count on its memory */

@@ -14,6 +14,7 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
 import { fuse } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
+import { markConsumed, repeatedIn } from "./repeat.ts";
 import { keepSchedule, knownSchedule, type Structure, structureOf } from "./reuse.ts";
 import { buffersOf } from "./split.ts";
 import { splitReduction } from "./splitreduce.ts";
@@ -67,6 +68,11 @@ export function createSchedule(
       wanted = [...late, ...wanted];
       continue;
     }
+    const kept = repeatedIn(structure.nodes).filter((b) => !wanted.includes(b));
+    if (kept.length > 0) {
+      wanted = [...kept, ...wanted];
+      continue;
+    }
     const known = knownSchedule(structure);
     if (known !== undefined) return known;
     const { items, isWhole } = newSchedule(wanted, since, maxBuffers);
@@ -84,8 +90,9 @@ function newSchedule(
   for (let wanted = asked; ; ) {
     const fusion = fuse(wanted, maxBuffers);
     const late = lateReaders(fusion.all);
-    if (late.length > 0) {
-      wanted = [...late, ...wanted];
+    const kept = repeatedIn(fusion.all).filter((b) => !wanted.includes(b));
+    if (late.length > 0 || kept.length > 0) {
+      wanted = [...late, ...kept, ...wanted];
       continue;
     }
     for (const b of fusion.all) requireFresh(b);
@@ -416,13 +423,9 @@ class AstBuilder {
 export function itemDone(item: ScheduleItem): void {
   for (const lb of item.lazies) {
     const target = lb.op === "ASSIGN" ? lb.assigned : undefined;
-    const todo = [...lb.sources];
+    const { sources } = lb;
     lb.markRealized();
-    for (let b = todo.pop()?.base; b !== undefined; b = todo.pop()?.base) {
-      if (b.srcs === undefined || b.consumed) continue;
-      b.consumed = true;
-      todo.push(...b.srcs);
-    }
+    markConsumed(sources);
     if (target !== undefined) markOverwritten(target);
     if (lb.op === "SCAN") (lb.arg as LaunchList).release();
   }
