@@ -46,6 +46,8 @@ export const SETTINGS = {
   CUDA_PATH: "",
   /** where compiled kernels and results of BEAM are kept; empty: .cache/gradloom at home; 0: nowhere */
   CACHE: "",
+  /** 0: keep no code of the package itself in CACHE, which makes the start of the next process shorter */
+  CODECACHE: 1,
   /** 0: no progress bar while compiling or searching takes long */
   PROGRESS: 1,
   /** set: never print colours */
@@ -62,9 +64,13 @@ type Globals = {
 };
 const host = globalThis as Globals;
 
-function read(name: EnvName): string | number {
+/** A variable of the environment that is not ours. */
+export const foreignVariable = (name: string): string | undefined => host.process?.env?.[name];
+
+/** A setting as the environment has it, for what runs before the package is loaded. */
+export function setting(name: EnvName): string | number {
   const fallback = SETTINGS[name];
-  const raw = host.GRADLOOM_ENV?.[name] ?? host.process?.env?.[name];
+  const raw = host.GRADLOOM_ENV?.[name] ?? foreignVariable(name);
   if (raw === undefined) return fallback;
   // Vite and vitest set DEV to 1 or nothing for their own purposes; that is not a device
   if (name === "DEV" && !/^[a-z]/i.test(String(raw))) return fallback;
@@ -78,7 +84,10 @@ function read(name: EnvName): string | number {
   return fallback;
 }
 
-const values = Object.fromEntries((Object.keys(SETTINGS) as EnvName[]).map((k) => [k, read(k)]));
+const readAll = (): Record<string, string | number> =>
+  Object.fromEntries((Object.keys(SETTINGS) as EnvName[]).map((k) => [k, setting(k)]));
+/** Marked so that a bundle with `setting` alone leaves it out: it would warn a second time. */
+const values = /* @__PURE__ */ readAll();
 
 /** The settings as they are now: `env.DEBUG`. */
 export const env = values as unknown as Env;

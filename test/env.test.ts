@@ -21,7 +21,9 @@ const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf
 
 describe("the table", () => {
   test.each(NAMES)("%s is used", (name) => {
-    const users = sources.filter(({ text }) => new RegExp(`\\benv\\.${name}\\b`).test(text));
+    const users = sources.filter(({ text }) =>
+      new RegExp(`\\benv\\.${name}\\b|\\bsetting\\("${name}"\\)`).test(text),
+    );
     expect(users.map((u) => u.path)).not.toEqual([]);
   });
 

@@ -1,11 +1,14 @@
 // dist/node. Two things make a start short: one file (the core) has all that a first result on WASM takes,
-// since each further file costs a millisecond; and what many programs never use is in a file that loads later
-// (rest.cjs): the areas of Tensor, nn, the jit, packed and narrow types, BEAM, viz. A sync method may be what
-// needs it, so it is CommonJS: only `require` is sync. In: the entry points of the package, [file below
-// dist/node, source], and the folder to write to. Out: esbuild's report.
+// since each further file costs a millisecond, and V8's code for it can be kept (src/host/start.ts); and what
+// many programs never use is in a file that loads later (rest): the areas of Tensor, nn, the jit, packed and
+// narrow types, BEAM, viz. Both are CommonJS, functions of what they are given: a sync method may be what
+// needs the rest, and only `require` is sync. In: the entry points of the package, [file below dist/node,
+// source], and the folder to write to. Out: esbuild's report.
 
+import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { Script } from "node:vm";
 import { build } from "esbuild";
 
 const CORE = 'export * from "./index.ts";';
@@ -78,7 +81,11 @@ export async function buildNode({ root, out, bundled, entries }) {
   });
   const { imports } = node.metafile.outputs[`${out}/index.js`];
   const core = imports.find(({ kind }) => kind === "import-statement").path;
-  await writeRest(root, out, options, core);
+  const rest = await writeRest(root, out, options, core);
+  const dynamic = node.metafile.outputs[core].imports.filter(({ kind }) => kind === "dynamic-import");
+  const later = [...new Set(dynamic.map(({ path }) => basename(path)))];
+  await writeStart(root, dirname(core), options, { core: writeCore(root, core, later), rest, later });
+  writeIndex(join(root, out, "index.js"));
   // esbuild wrote index and render; nn is what the core exports, and the areas come by themselves
   mkdirSync(join(root, out, "areas"), { recursive: true });
   const nn = `import { nn } from "./index.js";\nexport const { ${nnNames.join(", ")} } = nn;\n`;
@@ -88,31 +95,121 @@ export async function buildNode({ root, out, bundled, entries }) {
   return node.metafile;
 }
 
-/**
- * rest.js becomes rest.cjs: a function that is given the core's exports. `loadRest` in the core calls it. The
- * bundler of a user finds a `require` that it can follow; a module in Node has none, and makes one.
- */
+/** Writes a part under a name that says what is in it: V8's code is kept by this name. */
+function writePart(folder, name, text, map) {
+  // src/host/start.ts reads a byte as a character
+  if (/[^\0-\x7f]/.test(text)) throw new Error(`the ${name} has characters other than ASCII`);
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 10);
+  const file = `${name}-${hash}.cjs`;
+  writeFileSync(join(folder, file), `${text}//# sourceMappingURL=${file}.map\n`);
+  writeFileSync(join(folder, `${file}.map`), JSON.stringify({ ...map, file }));
+  return file;
+}
+
+/** A file of esbuild's without its last line, and its map. */
+function readOutput(path) {
+  const text = readFileSync(path, "utf8");
+  const map = JSON.parse(readFileSync(`${path}.map`, "utf8"));
+  for (const file of [path, `${path}.map`]) rmSync(file);
+  return [text.slice(0, text.lastIndexOf("//# sourceMappingURL")), map];
+}
+
+/** rest.js becomes a function that is given the core's exports. */
 async function writeRest(root, out, options, core) {
-  const given = `./${basename(core)}`;
+  const folder = join(root, dirname(core));
+  const outfile = join(folder, "rest.cjs");
   const { metafile } = await build({
     ...options,
     entryPoints: [join(root, out, "rest.js")],
     splitting: false,
     format: "cjs",
-    external: [given, `./chunks/${basename(core)}`],
-    banner: { js: "module.exports=(core)=>((require,module)=>{" },
-    footer: { js: "return module.exports})(()=>core,{});" },
-    outfile: join(root, dirname(core), "rest.cjs"),
+    external: [`./${basename(core)}`, `./chunks/${basename(core)}`],
+    // in parentheses V8 compiles it at once, and does not look through it first
+    banner: { js: "module.exports=(function(core){return((require,module)=>{" },
+    footer: { js: "return module.exports})(()=>core,{})});" },
+    outfile,
   });
   const [{ imports }] = Object.values(metafile.outputs).filter(({ entryPoint }) => entryPoint !== undefined);
   const others = imports.filter(({ path }) => !path.endsWith(basename(core)));
-  if (others.length > 0) throw new Error(`rest.cjs imports ${others.map(({ path }) => path).join(", ")}`);
+  if (others.length > 0) throw new Error(`the rest imports ${others.map(({ path }) => path).join(", ")}`);
   for (const file of ["rest.js", "rest.js.map"]) rmSync(join(root, out, file));
-  const text = readFileSync(join(root, core), "utf8");
-  const map = text.lastIndexOf("//# sourceMappingURL");
-  // in a REPL there is a `require`, too, which looks elsewhere: the file beside this one comes first
-  const load = `import*as $core from"${given}";import{createRequire as $createRequire}from"node:module";
-function loadRest(){let load;try{load=$createRequire(import.meta.url)("./rest.cjs")}catch{load=require("./rest.cjs")}return load($core)}
-`;
-  writeFileSync(join(root, core), text.slice(0, map) + load + text.slice(map));
+  return writePart(folder, "rest", ...readOutput(outfile));
+}
+
+/**
+ * The core's chunk becomes a function that returns its exports. Its place takes a module that exports them
+ * one by one, for the chunks that import them. They are values: nothing exports a variable that changes.
+ */
+function writeCore(root, core, later) {
+  const [chunk, map] = readOutput(join(root, core));
+  const [list, names] = /export\{([^}]*)\};\s*$/.exec(chunk);
+  let text = chunk
+    .slice(0, -list.length)
+    .replaceAll('import{createRequire}from"node:module";', "const{createRequire}=$given;")
+    .replaceAll("import.meta.url", "$given.url");
+  // as long as before: the map stays true
+  for (const file of later) text = text.replaceAll(`import("./${file}")`, `$later("./${file}")`);
+  const pairs = names.split(",").map((name) => name.trim().split(" as "));
+  const exported = pairs.map(([own, as = own]) => (own === as ? own : `${as}:${own}`));
+  const before = 'module.exports=(function($given){"use strict";const $later=$given.later;\n';
+  const after = `return{${exported}}});\n`;
+  new Script(before + text + after); // throws where a word of modules is left
+  const outside = pairs.map(([own, as = own]) => as);
+  writeFileSync(join(root, core), `import{core}from"#start";\nexport const{${outside}}=core;\n`);
+  const shifted = { ...map, mappings: `;${map.mappings}` }; // `before` is a line
+  return writePart(join(root, dirname(core)), "core", before + text + after, shifted);
+}
+
+/** The entry takes the public names from the core itself: the module of all names is a file more to load. */
+function writeIndex(path) {
+  const [text] = readOutput(path);
+  const [, names] = /^import\{([^}]*)\}from/.exec(text);
+  const pairs = names.split(",").map((name) => name.trim().split(" as "));
+  const taken = pairs.map(([own, as = own]) => (own === as ? own : `${own}:${as}`));
+  writeFileSync(path, `import{core}from"#start";\nexport const{${taken}}=core;\n`);
+}
+
+/**
+ * `#start` in package.json: start.js makes the core in Node (src/host/start.ts); bundled.js does it in the
+ * bundle of a user, whose bundler follows its imports.
+ */
+async function writeStart(root, folder, options, { core, rest, later }) {
+  const imports = later.map((file) => `"./${file}":()=>import("./${file}")`);
+  const given = (rest) => `{url,createRequire,codes,later:(path)=>later[path](),rest:${rest}}`;
+  const common = `const codes=[],later={${imports}};`;
+  const { outputFiles } = await build({
+    ...options,
+    stdin: {
+      contents: `
+        import { createRequire } from "node:module";
+        import { loadPart } from "./src/host/start.ts";
+        const url = import.meta.url ?? (typeof __filename === "string" ? __filename : undefined);
+        ${common}
+        const load = (name, bundled, flags) => {
+          const { make, code } = loadPart(name, url, bundled, flags);
+          if (code !== undefined) codes.push(code);
+          return make;
+        };
+        const makeRest = (flags) => load("./${rest}", () => $require("./${rest}"), flags)(core);
+        export const core = load("./${core}", () => $require("./${core}"))(${given("makeRest")});`,
+      resolveDir: root,
+      sourcefile: "start.js",
+    },
+    external: ["./*.cjs", "./*.js"],
+    minifyIdentifiers: true,
+    splitting: false,
+    sourcemap: false,
+    write: false,
+    outdir: folder,
+  });
+  // esbuild would hide a `require`, which a bundler without the condition "module" follows
+  writeFileSync(join(root, folder, "start.js"), outputFiles[0].text.replaceAll("$require(", "require("));
+  writeFileSync(
+    join(root, folder, "bundled.js"),
+    `import{createRequire}from"node:module";
+import make from"./${core}";import makeRest from"./${rest}";
+const url=import.meta.url??(typeof __filename=="string"?__filename:undefined);${common}
+export const core=make(${given("()=>makeRest(core)")});
+`,
+  );
 }

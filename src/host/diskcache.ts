@@ -5,7 +5,8 @@
 // the process says so once and keeps nothing.
 
 import { env } from "../env.ts";
-import { builtin } from "./builtin.ts";
+import { builtin, load } from "./builtin.ts";
+import { folderOf as folderIn, whyUnsafe } from "./folder.ts";
 
 /** More than this in a folder, and the oldest go until half is left. */
 const MAX_FILES = 8192;
@@ -17,13 +18,7 @@ const HOUR_MS = 3_600_000;
 const SUM_BYTES = 32;
 
 /** undefined: nothing is kept. */
-function folderOf(kind: string): string | undefined {
-  if (env.CACHE === "0") return undefined;
-  return builtin.path.join(
-    env.CACHE === "" ? builtin.path.join(builtin.os.homedir(), ".cache", "gradloom") : env.CACHE,
-    kind,
-  );
-}
+const folderOf = (kind: string): string | undefined => folderIn(load, kind, env.CACHE);
 
 /** A name for everything that the bytes depend on. */
 export const keyOf = (...parts: readonly string[]): string =>
@@ -92,7 +87,7 @@ export function keep(kind: string, key: string, bytes: Uint8Array): void {
 }
 
 /** The draft has a name that no other process or thread has; it is on the disk before it is the file. */
-function write(file: string, ...parts: readonly Uint8Array[]): void {
+export function write(file: string, ...parts: readonly Uint8Array[]): void {
   const { fs } = builtin;
   const draft = `${file}.${process.pid}.${builtin.crypto.randomUUID()}.part`;
   try {
@@ -111,21 +106,11 @@ function write(file: string, ...parts: readonly Uint8Array[]): void {
   }
 }
 
-/** Where files have owners: the folder, and the one that holds all of them, are this user's alone. */
+/** Whether the folder is this user's alone; if not, the process says why. */
 function isOwn(folder: string): boolean {
-  const user = process.getuid?.();
-  if (user === undefined) return true;
-  for (const each of [folder, builtin.path.dirname(folder)]) {
-    const { uid, mode } = builtin.fs.statSync(each);
-    if (uid === user && (mode & 0o022) === 0) continue;
-    const why =
-      uid === user
-        ? `others may write to it (mode ${(mode & 0o777).toString(8)}); run: chmod go-w ${JSON.stringify(each)}`
-        : `it belongs to user ${uid}, not to user ${user}; set CACHE to a folder of your own, or to 0`;
-    refuse(folder, `is not used, since what lies there is run as code: ${each}: ${why}`);
-    return false;
-  }
-  return true;
+  const why = whyUnsafe(load, folder);
+  if (why !== undefined) refuse(folder, `is not used, since what lies there is run as code: ${why}`);
+  return why === undefined;
 }
 function refuse(folder: string, why: string): void {
   unusable.add(folder);
@@ -133,7 +118,7 @@ function refuse(folder: string, why: string): void {
 }
 
 /** Node's own recursive mkdir tries forever where a file system has folders but takes none, such as /proc. */
-function makeFolder(folder: string): void {
+export function makeFolder(folder: string): void {
   if (builtin.fs.existsSync(folder)) return;
   makeFolder(builtin.path.dirname(folder));
   try {
@@ -155,7 +140,7 @@ export function cached(kind: string, key: string, make: () => Uint8Array): Uint8
 }
 
 /** The oldest go where there is too much, and drafts that nobody will finish. */
-function prune(folder: string): void {
+export function prune(folder: string, maxBytes = MAX_BYTES): void {
   const { fs, path } = builtin;
   const found = fs.readdirSync(folder).flatMap((name) => {
     // another process may clean at the same time
@@ -166,9 +151,9 @@ function prune(folder: string): void {
   const files = found.filter((f) => !old(f)).sort((a, b) => a.at - b.at);
   const doomed = found.filter(old);
   let [count, bytes] = [files.length, files.reduce((sum, f) => sum + f.size, 0)];
-  if (count > MAX_FILES || bytes > MAX_BYTES) {
+  if (count > MAX_FILES || bytes > maxBytes) {
     for (const file of files) {
-      if (count <= MAX_FILES / 2 && bytes <= MAX_BYTES / 2) break;
+      if (count <= MAX_FILES / 2 && bytes <= maxBytes / 2) break;
       doomed.push(file);
       count--;
       bytes -= file.size;

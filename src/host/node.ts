@@ -10,6 +10,7 @@ import type { AsyncScope, WorkerHandle } from "./contract.ts";
 import { keep, kept, keyOf } from "./diskcache.ts";
 import { Native } from "./native.ts";
 
+export { enableRelaxedSimd } from "./v8flags.ts";
 export type { WorkerHandle };
 
 // ---- files ----
@@ -160,14 +161,6 @@ function koffiPath(): string {
   } catch {
     return "koffi";
   }
-}
-
-/**
- * Node 20 has relaxed SIMD behind a flag, which may be set as long as no module was compiled that uses it.
- */
-export function enableRelaxedSimd(): void {
-  if (Number.parseInt(process.versions.node, 10) < 22)
-    builtin.v8.setFlagsFromString("--experimental-wasm-relaxed-simd");
 }
 
 // ---- hooks ----

@@ -1,39 +1,19 @@
-// dist/node as scripts/build/node.mjs makes it, in a folder of its own: a start loads two files, what loads
-// later is there for sync methods, and it survives the bundler of a user.
+// dist/node as scripts/build/node.mjs makes it: a start loads three files, what loads later is there for sync
+// methods, and it survives the bundler of a user.
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Built, buildPackage } from "./built.ts";
 
-const root = join(import.meta.dirname, "..", "..");
-const folder = mkdtempSync(join(tmpdir(), "gradloom-build-"));
-const out = relative(root, join(folder, "node"));
-
-interface Metafile {
-  outputs: Record<string, { imports: { path: string; kind: string; external?: boolean }[] }>;
-}
-let made: Metafile;
-
+let built: Built;
 beforeAll(async () => {
-  const url = pathToFileURL(join(root, "scripts/build/node.mjs")).href;
-  const { buildNode } = (await import(url)) as { buildNode(options: object): Promise<Metafile> };
-  const esm = { absWorkingDir: root, format: "esm", target: "es2022", logLevel: "warning" };
-  const bundled = {
-    ...esm,
-    sourcemap: true,
-    metafile: true,
-    bundle: true,
-    splitting: true,
-    chunkNames: "chunks/[name]-[hash]",
-  };
-  const entries = ["index", "nn", "render", "areas/conv"].map((file) => [file, ""]);
-  made = await buildNode({ root, out, bundled, entries });
+  built = await buildPackage();
 }, 60_000);
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => built.remove());
+const run: Built["run"] = (...args) => built.run(...args);
 
 const PROGRAM = `
 import { Tensor, nn } from "./node/index.js";
@@ -42,21 +22,19 @@ import "./node/areas/conv.js";
 const image = Tensor.ones(1, 1, 2, 2);
 console.log(image.conv2d(image).itemSync(), nn.Linear === Linear, Object.keys(nn).includes("optim"));
 `;
-const run = (name: string, text?: string): string => {
-  const file = join(folder, name);
-  if (text !== undefined) writeFileSync(file, text);
-  return execFileSync(process.execPath, [file], { encoding: "utf8" }).trim();
-};
-
-test("a start loads two files, without what loads later", () => {
-  const files = new Set([`${out}/index.js`]);
-  for (const file of files) {
-    const { imports } = made.outputs[file] ?? { imports: [] };
-    for (const i of imports) if (i.kind === "import-statement" && i.external !== true) files.add(i.path);
-  }
-  expect(files.size).toBe(2);
-  const bytes = [...files].reduce((sum, file) => sum + statSync(join(root, file)).size, 0);
-  expect(bytes).toBeLessThan(620_000);
+test("a start loads three files, without what loads later", () => {
+  const chunks = join(built.folder, "node/chunks");
+  const textOf = (file: string): string => readFileSync(join(chunks, file), "utf8");
+  const importsOf = (file: string): string[] =>
+    [...textOf(file).matchAll(/\bfrom"([^"]+)"/g)].map(([, path = ""]) => path);
+  expect(importsOf("../index.js")).toEqual(["#start"]);
+  expect(importsOf("start.js").filter((path) => !path.startsWith("node:"))).toEqual([]);
+  const core = readdirSync(chunks).filter((file) => /^core-\w+\.cjs$/.test(file));
+  expect(core.length).toBe(1);
+  expect(textOf("start.js")).toContain(`"./${core}"`);
+  const bytes = ["../index.js", "start.js", ...core].map((file) => textOf(file).length);
+  expect(bytes.reduce((a, b) => a + b)).toBeLessThan(620_000);
+  expect(textOf("start.js").length).toBeLessThan(6000); // V8 compiles it in every process
 });
 
 test("sync methods, nn and the areas work in Node", () => {
@@ -86,7 +64,7 @@ console.log(String(half), String(packed));`;
 
 test("what loads later is found where a require of others is in the way", () => {
   const text = 'import("./node/index.js").then(({ nn }) => console.log(typeof nn.Linear))';
-  const found = execFileSync(process.execPath, ["-e", text], { cwd: folder, encoding: "utf8" });
+  const found = execFileSync(process.execPath, ["-e", text], { cwd: built.folder, encoding: "utf8" });
   expect(found.trim()).toBe("function");
 }, 30_000);
 
@@ -116,15 +94,63 @@ test("DEBUG=4 shows the source, which loads later", () => {
   expect(run("debug.mjs", text)).toMatch(/in C:\nvoid /);
 }, 30_000);
 
-test("a bundle of a user has it all", async () => {
-  writeFileSync(join(folder, "program.mjs"), PROGRAM);
-  await build({
-    entryPoints: [join(folder, "program.mjs")],
-    bundle: true,
+// a bundler takes the condition "module" if it is told no others; without it, it follows a `require`
+test.each([
+  ["esm", "mjs", undefined],
+  ["cjs", "cjs", undefined],
+  ["esm", "mjs", ["other"]],
+] as const)(
+  "a bundle of a user has it all: %s, %s, conditions %s",
+  async (format, ending, conditions) => {
+    writeFileSync(join(built.folder, "program.mjs"), PROGRAM);
+    const outfile = join(built.folder, "elsewhere", `bundle-${conditions?.[0]}.${ending}`);
+    await build({
+      entryPoints: [join(built.folder, "program.mjs")],
+      bundle: true,
+      platform: "node",
+      format,
+      external: ["koffi"],
+      ...(conditions === undefined ? {} : { conditions: [...conditions] }),
+      logOverride: { "empty-import-meta": "silent" },
+      outfile,
+    });
+    expect(run(relative(built.folder, outfile))).toBe("4 true true");
+  },
+  30_000,
+);
+
+test("rolldown's bundle has it all, devices too", async () => {
+  const program = `${PROGRAM}console.log((await new Tensor([1, 2]).to("NULL").add(1).realize()).device);`;
+  writeFileSync(join(built.folder, "rolled.mjs"), program);
+  const { rolldown } = await import("rolldown");
+  const bundle = await rolldown({
+    input: join(built.folder, "rolled.mjs"),
     platform: "node",
-    format: "esm",
     external: ["koffi"],
-    outfile: join(folder, "elsewhere", "bundle.mjs"),
+    logLevel: "silent",
   });
-  expect(run(join("elsewhere", "bundle.mjs"))).toBe("4 true true");
+  await bundle.write({ dir: join(built.folder, "rolled"), format: "esm", entryFileNames: "[name].mjs" });
+  expect(run(join("rolled", "rolled.mjs"))).toBe("4 true true\nNULL");
+}, 30_000);
+
+test("require() loads it, where Node can require modules", ({ skip }) => {
+  skip(!("require_module" in process.features), "this Node requires CommonJS alone");
+  const text =
+    'console.log(require("./node/index.js").dtypes.float32.name, require("./node/nn.js").Linear.name);';
+  expect(run("required.cjs", text)).toBe("float32 Linear");
+}, 30_000);
+
+test("places in a stack are those of the sources, if Node is asked for them", () => {
+  const text = `
+import { Tensor } from "./node/index.js";
+try { new Tensor([1, 2]).reshape(3); } catch (e) { console.log(e.stack); }`;
+  const plain = run("stack.mjs", text);
+  expect(plain).toMatch(/^ShapeError: reshape: /);
+  expect(plain).toMatch(/at _?LazyBuffer\.reshape \(.*core-\w+\.cjs:\d+:\d+\)/);
+  const mapped = run("stack.mjs", text, {}, ["--enable-source-maps"]);
+  expect(mapped).toMatch(/at _?LazyBuffer\.reshape \(.*src[\\/]lazy[\\/]lazybuffer\.ts:\d+:\d+\)/);
+  // the map is true to the file, with and without the code that was kept
+  const place = /core-\w+\.cjs:(\d+):(\d+)/.exec(plain)?.slice(1);
+  const unkept = run("stack.mjs", text, { CODECACHE: "0" });
+  expect(/core-\w+\.cjs:(\d+):(\d+)/.exec(unkept)?.slice(1)).toEqual(place);
 }, 30_000);

@@ -113,6 +113,10 @@ describe("the tarball", () => {
     );
     for (const field of ["imports", "scripts", "devDependencies", "overrides"])
       expect(packed).not.toHaveProperty(field);
+    const start = { "#start": { module: "./dist/node/a.js", default: "./dist/node/b.js" } };
+    expect(packedManifest({ ...own, imports: { ...wrong.imports, ...start } })).toMatchObject({
+      imports: start,
+    });
   });
   test("the size has a budget", () => {
     const size = contents.BUDGET + 1;

@@ -1,11 +1,16 @@
 // What few programs need, in the built package of Node: node.ts itself, loaded on first use.
 
-import { rest } from "../../host/rest.ts";
+import { atExit } from "#host";
+import { keepCode } from "../../host/codecache.ts";
+import { codes, rest } from "../../host/rest.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
 
 useProfiler(Profiler);
+
+let kernels = 0;
+atExit(() => keepCode(codes(), kernels));
 
 const engine = (): typeof import("./node.ts") => rest<{ engine: typeof import("./node.ts") }>().engine;
 
@@ -16,4 +21,8 @@ export const showSource: ReturnType<typeof engine>["showSource"] = (...args) => 
 /** They come with codegen. */
 export function* loadDiagnostics(): Generator<never, void> {}
 export const isTuned = (): boolean => true;
-export function* loadFor(_ast: readonly LazyOp[]): Generator<never, void> {}
+/** Nothing to load. It is called for each kernel that is compiled, which says how much code V8 has made. */
+export function loadFor(_ast: readonly LazyOp[]): Generator<never, void> {
+  kernels++;
+  return loadDiagnostics();
+}
