@@ -154,7 +154,32 @@ export const GRAPHS: Readonly<Record<string, Build>> = {
       [w],
     );
   },
-  "LSTM, backward": (n) => lstmGradients(Math.ceil(n / 100)),
+  "leaves, summed": (n) => [list(n / 2, () => ready(16)).reduce((a, b) => a.add(b))],
+  "host data, joined": (n) => [Tensor.stack(list(n / 4, (i) => new Tensor([i, 1])))],
+  "views that merge": (n) => [
+    repeat(n / 2, ready(16), (s) => s.reshape(4, 4).permute([1, 0]).reshape(16).add(1)),
+  ],
+  "views that do not merge": (n) => [
+    repeat(n / 3, ready(30), (s, i) => {
+      const turned = s.reshape(i % 2 === 0 ? [3, 10] : [2, 15]).permute([1, 0]);
+      return turned.flip(0).reshape(30);
+    }).add(1),
+  ],
+  "rows of a matrix": (n) => {
+    const x = ready(n >> 1, 4);
+    return list(n >> 1, (i) => x.select(0, i).mul(2));
+  },
+  "residual network, backward": (n) => {
+    const weights = list(n / 16, () => weight(8, 8));
+    const block = (x: Tensor, i: number) => x.add(x.dot(weights[i] as Tensor).relu());
+    return gradients(repeat(weights.length, ready(4, 8), block), weights);
+  },
+  "assigns to one tensor": (n) => {
+    const w = ready(16);
+    for (let i = 0; i < n / 5; i++) w.assign(w.mul(0.9).add(1));
+    return [w];
+  },
+  "LSTM, backward": (n) => lstmGradients(Math.ceil(n / 346)),
   "training step": (n) => {
     const weights = list(n / 16, () => weight(8, 8));
     gradients(

@@ -50,6 +50,9 @@ const PARTS = [64, 32, 48, 16, 40, 24, 20, 12, 10, 8] as const;
 const MIN_MANY_PARTS = 1 << 24;
 const MANY_PARTS = [1024, 960, 768, 512, 640, 384, 256, ...PARTS] as const;
 
+/** Where this many views cannot be merged, the elements are stored: an index is a formula of all of them. */
+const MAX_VIEWS = 16;
+
 /** A split reduction: the axis that is split, and into how many parts. */
 export interface AxisSplit {
   readonly axis: number;
@@ -477,7 +480,9 @@ export class LazyBuffer {
     ) {
       return this.base;
     }
-    return new LazyBuffer(this.device, st, this.dtype, this.base);
+    if (st.views.length < MAX_VIEWS) return new LazyBuffer(this.device, st, this.dtype, this.base);
+    const made = new LazyBuffer(this.device, st.simplify(), this.dtype, this.base);
+    return made.st.views.length < MAX_VIEWS || made.onlyHolds ? made : made.duplicate();
   }
   reshape(shape: Shape): LazyBuffer {
     return this.#view(this.st.reshape(shape));

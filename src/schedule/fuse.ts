@@ -24,6 +24,8 @@ const MANY_ELEMENTS = 2 ** 18;
  */
 const MAX_FOLLOWED = 1000;
 const MAX_EPILOGUE = 200;
+/** The same for how many reductions are found below a node that is expanded. */
+const MAX_BELOW = 8;
 /** How often the reductions that can be fused back are tried together; then the doubtful ones are stored. */
 const MAX_ROUNDS = 8;
 
@@ -152,7 +154,7 @@ class Graph {
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
       if (seen.has(b) || b.realized !== undefined || this.#stored.has(b)) continue;
       seen.add(b);
-      if (seen.size > MAX_EPILOGUE) return undefined;
+      if (seen.size > MAX_EPILOGUE || found.size > MAX_BELOW) return undefined;
       if (b.isReduce) found.add(b);
       else for (const s of b.srcs ?? []) todo.push(s.base);
     }

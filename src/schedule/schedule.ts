@@ -306,8 +306,10 @@ class AstBuilder {
   readonly #inputs: Buffer[] = [];
   readonly #reads = new Set<LazyBuffer>();
   readonly #varVals = new Map<Variable, number>();
-  /** for each node, the views through which it is seen so far, mostly one */
-  readonly #memo = new Map<LazyBuffer, { readonly st: ShapeTracker; readonly op: LazyOp }[]>();
+  /** for each node, the first view through which it is seen; most nodes are seen through one */
+  readonly #memo = new Map<LazyBuffer, { readonly st: ShapeTracker; readonly op: LazyOp }>();
+  /** and all others, by their keys */
+  readonly #others = new Map<LazyBuffer, Map<string, LazyOp>>();
 
   constructor(outs: readonly LazyBuffer[], realizes: ReadonlySet<LazyBuffer>) {
     this.#outs = outs;
@@ -335,12 +337,15 @@ class AstBuilder {
   #see(lb: LazyBuffer, st: ShapeTracker): LazyOp {
     const { base } = lb;
     const through = lb === base ? st : lb.st.add(st).simplify();
-    const seen = getOrMake(this.#memo, base, () => []);
-    const known = seen.find(({ st: x }) => x === through || x.key === through.key);
-    if (known !== undefined) return known.op;
-    const op = this.#make(base, through);
-    seen.push({ st: through, op });
-    return op;
+    const first = this.#memo.get(base);
+    if (first === undefined) {
+      const op = this.#make(base, through);
+      this.#memo.set(base, { st: through, op });
+      return op;
+    }
+    if (first.st === through || first.st.key === through.key) return first.op;
+    const others = getOrMake(this.#others, base, () => new Map<string, LazyOp>());
+    return getOrMake(others, through.key, () => this.#make(base, through));
   }
   #make(base: LazyBuffer, st: ShapeTracker): LazyOp {
     if (base.op === "CONST") return this.#constant(base.dtype, base.arg as Value, st);

@@ -48,6 +48,9 @@ function checkShape(op: string, shape: Shape): void {
   }
 }
 
+/** So many more views in a stack are tried to be merged. */
+const MANY_VIEWS = 8;
+
 /** Maps each element of a tensor to its place in the buffer, after any chain of movement ops. */
 export class ShapeTracker {
   static readonly name: string = "ShapeTracker";
@@ -106,7 +109,9 @@ export class ShapeTracker {
   #withLast(view: View | undefined, otherwise: () => View): ShapeTracker {
     if (view === this.#last) return this;
     const views = this.views.slice(0, view === undefined ? undefined : -1);
-    return new ShapeTracker([...views, view ?? otherwise()]);
+    const made = new ShapeTracker([...views, view ?? otherwise()]);
+    // a long stack is merged on the way, so that a chain of movements is linear
+    return view === undefined && made.views.length % MANY_VIEWS === 0 ? made.simplify() : made;
   }
 
   #replaceLast(view: View): ShapeTracker {

@@ -3,8 +3,8 @@
 // before sources. Gradients are tensors themselves: lazy, and differentiable where asked.
 
 import { ShapeError } from "../errors.ts";
-import { restoring, toposort } from "../helpers.ts";
-import { nodesMade } from "../lazy/lazybuffer.ts";
+import { arraysEqual, restoring, toposort } from "../helpers.ts";
+import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
 
 import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
@@ -32,12 +32,19 @@ export function withRecording<T>(on: boolean, fn: () => T): T {
   });
 }
 
+/** The nodes that these gradients are, or are views of. */
+const basesOf = (flows: Iterable<Tensor | undefined>): Set<LazyBuffer> =>
+  new Set([...flows].flatMap((f) => f?.lazydata.parts.map((part) => part.base) ?? []));
+
 /** A flow to a parent that wants none is garbage: an assign to what it reads must not compute it first. */
-export function abandon(flow: Tensor, wanted: readonly (Tensor | undefined)[], before: number): void {
-  for (const { base } of flow.lazydata.parts) {
-    const free = wanted.every((w) => w?.lazydata.parts.every((part) => part.base !== base) ?? true);
-    if (base.id >= before && free) base.consumed = true;
-  }
+export function abandon(
+  unwanted: readonly Tensor[],
+  wanted: Iterable<Tensor | undefined>,
+  before: number,
+): void {
+  if (unwanted.length === 0) return;
+  const kept = basesOf(wanted);
+  for (const base of basesOf(unwanted)) if (base.id >= before && !kept.has(base)) base.consumed = true;
 }
 
 /** All that `roots` were made of, sources first; what `stops` were made of does not count. */
@@ -72,12 +79,14 @@ export function gradientsOf(
     if (g === undefined || t.context === undefined || stops.has(t)) continue;
     const before = nodesMade();
     const flows = t.context.run(g, t, found) as readonly (Tensor | undefined)[];
-    const wanted = flows.filter((_, i) => t.context?.parents[i]?.requiresGrad);
-    for (const flow of flows) if (flow && !wanted.includes(flow)) abandon(flow, wanted, before);
-    (t.context.parents as readonly Tensor[]).forEach((parent, i) => {
+    const parents = t.context.parents as readonly Tensor[];
+    const wanted = new Set(flows.filter((_, i) => parents[i]?.requiresGrad));
+    const unwanted = flows.filter((flow) => flow !== undefined && !wanted.has(flow)) as Tensor[];
+    abandon(unwanted, wanted, before);
+    parents.forEach((parent, i) => {
       const flow = flows[i];
       if (flow === undefined || !parent.requiresGrad) return;
-      if (showShape(flow.shape) !== showShape(parent.shape)) {
+      if (!arraysEqual(flow.lazydata.shape, parent.lazydata.shape)) {
         throw new ShapeError(
           `backward: a gradient has shape ${showShape(flow.shape)}, the tensor it belongs to ${showShape(parent.shape)}; ` +
             "a custom backward must return gradients in the shapes of its inputs",

@@ -67,7 +67,7 @@ export function checkpoint<A extends readonly Tensor[]>(
     const again = withRandom(random, () => withRecording(true, () => train(() => fn(...inputs), training)));
     const found = gradients(again, g, (a, b) => add(a, b), stops);
     const flows = parents.map((p) => found.get(p));
-    abandon(again, flows, before); // its value is known already
+    abandon([again], flows, before); // its value is known already
     return flows;
   });
 }
