@@ -91,6 +91,8 @@ export function sumUp(d: TypeName, terms: readonly number[]): number {
   }
   if (dyadic && size * 4096 * 2 * unit(wide) < 1) return fl(d, total);
   for (const t of terms) total += draw() * ulps * noiseUnit(wide) * Math.abs(t);
+  // many equal terms round the same way
+  total += draw() * (Math.sqrt(terms.length) / 8) * noiseUnit(wide) * size;
   return fl(d, total);
 }
 

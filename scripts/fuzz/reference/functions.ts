@@ -80,4 +80,6 @@ export const FUNCTIONS: Readonly<Record<string, Function1>> = {
 /** Functions with a parameter. */
 export const leakyRelu = (x: number, slope: number): number => (x > 0 ? x : x * slope);
 export const elu = (x: number, alpha: number): number => (x > 0 ? x : alpha * Math.expm1(x));
-export const softplusOf = (x: number, beta: number): number => softplus(x * beta) / beta;
+/** Above 20 it is x itself, as torch has it. */
+export const softplusOf = (x: number, beta: number): number =>
+  x * beta > 20 ? x : softplus(x * beta) / beta;

@@ -5,14 +5,13 @@ import { bounds, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
 import type { Interval } from "../../shape/view.ts";
-import { cast, detach, wrap } from "../core.ts";
+import { detach, wrap } from "../core.ts";
 import {
   add,
   div,
   eq,
   fmod,
   idiv,
-  isNarrow,
   lt,
   maximum,
   minimum,
@@ -284,14 +283,7 @@ function outputSizeOf(self: Tensor, method: string, n: number, size: OutputSize)
   );
 }
 function adaptiveAvgPool(self: Tensor, method: string, n: number, outputSize: OutputSize): Tensor {
-  return flat(self, method, n, (x) => {
-    // half-width floats would round after each dim
-    let y = isNarrow(x.dtype) ? cast(x, dtypes.float32) : x;
-    outputSizeOf(x, method, n, outputSize).forEach((to, i) => {
-      y = resizeArea(y, x.ndim - n + i, to);
-    });
-    return x.dtype.isFloat ? cast(y, x.dtype) : y;
-  });
+  return flat(self, method, n, (x) => resizeArea(x, outputSizeOf(x, method, n, outputSize)));
 }
 export function adaptiveAvgPool1d(self: Tensor, outputSize: OutputSize): Tensor {
   return adaptiveAvgPool(self, "adaptiveAvgPool1d", 1, outputSize);
@@ -310,7 +302,7 @@ function adaptiveMaxPool(self: Tensor, method: string, n: number, outputSize: Ou
     const sizes = x.shape.slice(lead);
     const whole = sizes.map((s, i) => s / at(out, i));
     if (whole.every(Number.isInteger)) return maxPool(x, method, n, whole, {});
-    const spans = sizes.map((s, i) => spansOf(x, s, at(out, i)));
+    const spans = sizes.map((s, i) => spansOf(s, at(out, i)));
     const kernel = spans.map((s) => s.count);
     let seen = x;
     spans.forEach(({ count, index, end }, i) => {

@@ -20,14 +20,13 @@ import {
   minimum,
   mul,
   neg,
-  reciprocal,
   sub,
   toFloat,
   where,
 } from "../math/arithmetic.ts";
 import { squeeze } from "../movement/arrange.ts";
 import { expand, reduceSum, reshape } from "../movement/views.ts";
-import { mean, sum } from "../reduce/reduce.ts";
+import { sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import type { PerDim } from "./conv.ts";
@@ -118,7 +117,7 @@ function tapsOf(self: Tensor, dim: number, to: number, taps: Taps<Tensor>): Tens
 }
 
 /** The elements that output number n of `to` covers: those from floor(n i / to) to ceil((n + 1) i / to). */
-export function spansOf(self: Tensor, from: number, to: number): Spans<Tensor> {
+export function spansOf(from: number, to: number): Spans<Tensor> {
   const lengths = range(to).map((n) => Math.ceil(((n + 1) * from) / to) - Math.floor((n * from) / to));
   const start = (out: Tensor): Tensor => idiv(mul(out, from), to);
   const end = (out: Tensor): Tensor => idiv(add(mul(add(out, 1), from), to - 1), to);
@@ -127,10 +126,6 @@ export function spansOf(self: Tensor, from: number, to: number): Spans<Tensor> {
     index: (out, tap) => add(start(out), tap),
     start,
     end,
-    weight: (out, tap) => {
-      const length = sub(end(out), start(out));
-      return where(lt(tap, length), reciprocal(real(self, length)), 0);
-    },
   };
 }
 
@@ -154,8 +149,14 @@ export function interpolate(self: Tensor, options: InterpolateOptions = {}): Ten
       `interpolate: antialias is for bilinear and bicubic; leave it out for "${mode}" (area takes means too)`,
     );
   }
+  const all = resizes(self, n, options);
+  if (mode === "area")
+    return resizeArea(
+      self,
+      all.map((r) => r.to),
+    );
   let x: Tensor = self;
-  resizes(self, n, options).forEach((r, i) => {
+  all.forEach((r, i) => {
     x = resize(x, 2 + i, mode, r);
   });
   return x;
@@ -195,7 +196,6 @@ function resizes(self: Tensor, n: number, options: InterpolateOptions): Resize[]
 
 function resize(self: Tensor, dim: number, mode: InterpolateMode, r: Resize): Tensor {
   const { from, to, scale } = r;
-  if (mode === "area") return resizeArea(self, dim, to);
   if (mode === "nearest" || mode === "nearest-exact") {
     if (from === to && scale === 1) return self;
     // a whole number of copies is a view
@@ -219,13 +219,37 @@ function copies(self: Tensor, dim: number, times: number): Tensor {
   ]);
 }
 
-/** Means over spans, as adaptive average pooling. */
-export function resizeArea(self: Tensor, dim: number, to: number): Tensor {
+/**
+ * Means over spans of the last dims, as adaptive average pooling. All sums come first: where their terms
+ * cancel, the mean is 0.
+ */
+export function resizeArea(self: Tensor, sizes: readonly number[]): Tensor {
+  const lead = self.ndim - sizes.length;
+  // half-width floats would round after each dim
+  let x = cast(self, isNarrow(self.dtype) ? dtypes.float32 : toFloat(self.dtype));
+  for (const [i, to] of sizes.entries()) x = spanSums(x, lead + i, to);
+  for (const [i, to] of sizes.entries())
+    x = div(x, spanLengths(x, lead + i, self.shape[lead + i] as number, to));
+  return self.dtype.isFloat ? cast(x, self.dtype) : x;
+}
+function spanSums(self: Tensor, dim: number, to: number): Tensor {
   const from = self.shape[dim] as number;
   if (from === to) return self;
-  if (from % to !== 0) return resample(self, dim, to, spansOf(self, from, to));
   const { shape } = self.lazydata;
-  return mean(reshape(self, [...shape.slice(0, dim), to, from / to, ...shape.slice(dim + 1)]), dim + 1);
+  if (from % to === 0)
+    return sum(reshape(self, [...shape.slice(0, dim), to, from / to, ...shape.slice(dim + 1)]), dim + 1);
+  const { count, index, end } = spansOf(from, to);
+  const inside = (out: Tensor, tap: Tensor): Tensor => {
+    const i = index(out, tap);
+    return where(lt(i, end(out)), i, -1);
+  };
+  return resample(self, dim, to, { count, index: inside });
+}
+function spanLengths(self: Tensor, dim: number, from: number, to: number): Tensor | number {
+  if (from % to === 0) return from / to;
+  const { start, end } = spansOf(from, to);
+  const out = numbersOf(self, dim);
+  return real(self, sub(end(out), start(out)));
 }
 
 /**

@@ -322,6 +322,31 @@ describe("pooling", () => {
     const [y, at] = x.adaptiveMaxPool1dWithIndices(3);
     expect([await y.tolist(), await at.tolist()]).toEqual([[[5, 8, 8]], [[1, 3, 3]]]);
   });
+  it("means over spans are 0 where the terms cancel, and do not see what is beside them", async () => {
+    const x = new Tensor([[[-1, 3, -2, 0, 0]], [[NaN, 1, 2, 3, 4]]]);
+    expect(await x.adaptiveAvgPool1d(2).tolist()).toEqual([[[0, -2 / 3].map(Math.fround)], [[NaN, 3]]]);
+    const y = new Tensor([
+      [1, 1, 5],
+      [-2, 1, 5],
+      [1, -2, 5],
+      [3, 3, Infinity],
+    ]).reshape(1, 1, 4, 3);
+    expect(await y.interpolate({ size: [2, 2], mode: "area" }).tolist()).toEqual([
+      [
+        [
+          [0.25, 3],
+          [1.25, Infinity],
+        ],
+      ],
+    ]);
+    expect(
+      await x
+        .shrink([[0, 1], null, null])
+        .unsqueeze(2)
+        .interpolate({ size: [1, 2], mode: "area" })
+        .tolist(),
+    ).toEqual([[[[0, Math.fround(-2 / 3)]]]]);
+  });
 });
 
 describe("resampling", () => {
