@@ -188,9 +188,15 @@ export const FAMILIES: readonly Family[] = [
   ],
   [
     "state",
-    "nn: state, files and datasets",
-    "Parameters by name, checkpoints, safetensors, NumPy files, quantised weights, and data to learn from.",
-    ["nn/state", "nn/checkpoint", "nn/safetensors", "nn/npy", "nn/weights", "nn/quantize", "nn/datasets"],
+    "nn: state and files",
+    "Parameters by name, checkpoints, safetensors, NumPy files and quantised weights.",
+    ["nn/state", "nn/checkpoint", "nn/safetensors", "nn/npy", "nn/weights", "nn/quantize"],
+  ],
+  [
+    "data",
+    "nn: data",
+    "Batches of data of any structure, datasets to learn from, and a bar that shows how far a loop is.",
+    ["nn/dataloader", "nn/datasets", "nn/progress"],
   ],
 ];
 

@@ -4,6 +4,13 @@
 export * from "./activations.ts";
 export * from "./attention.ts";
 export * from "./checkpoint.ts";
+export {
+  type Collated,
+  DataLoader,
+  type DataLoaderOptions,
+  type LoaderData,
+  type MapDataset,
+} from "./dataloader.ts";
 export * as datasets from "./datasets.ts";
 export * as init from "./init.ts";
 export {
@@ -51,6 +58,7 @@ export {
   StepLR,
 } from "./optimizers.ts";
 export * from "./pooling.ts";
+export * from "./progress.ts";
 export * from "./quantize.ts";
 export { GRUCell, LSTMCell, RNNCell } from "./recurrent.ts";
 export * from "./rnn.ts";
