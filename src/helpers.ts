@@ -63,8 +63,23 @@ export const padColored = (text: string, width: number): string => {
   return text + " ".repeat(Math.max(0, width - shown));
 };
 
-/** Sources before users, each once. Iterative, because a graph may be deeper than the call stack. */
+/** Sources before users, each once. */
 export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly T[]): T[] {
+  const { order, goOn } = sorter(roots, sources);
+  goOn(Infinity);
+  return order;
+}
+/** The same of a graph that may be large: it could stop on the way. */
+export function* toposortSteps<T>(
+  roots: readonly T[],
+  sources: (node: T) => readonly T[],
+): Generator<PromiseLike<unknown>, T[], unknown> {
+  const { order, goOn } = sorter(roots, sources);
+  while (!goOn(PORTION)) yield PAUSE;
+  return order;
+}
+/** Iterative, because a graph may be deeper than the call stack. `goOn`: for so many moves; true: done. */
+function sorter<T>(roots: readonly T[], sources: (node: T) => readonly T[]) {
   const order: T[] = [];
   const seen = new Set<T>();
   // the path to the current node: each node, its sources, and how many of these are done
@@ -78,10 +93,15 @@ export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly 
     srcs.push(sources(node));
     done.push(0);
   };
-  for (const root of roots) {
-    enter(root);
-    while (path.length > 0) {
+  let entered = 0;
+  const goOn = (moves: number): boolean => {
+    for (let left = moves; left > 0; left--) {
       const top = path.length - 1;
+      if (top < 0) {
+        if (entered === roots.length) return true;
+        enter(roots[entered++] as T);
+        continue;
+      }
       const at = done[top]!;
       const next = srcs[top]![at];
       if (next !== undefined) {
@@ -93,8 +113,9 @@ export function toposort<T>(roots: readonly T[], sources: (node: T) => readonly 
       srcs.pop();
       done.pop();
     }
-  }
-  return order;
+    return false;
+  };
+  return { order, goOn };
 }
 
 /** Node's console.log calls this method of an object; elsewhere the symbol is not used. */
@@ -135,6 +156,34 @@ export function together(xs: readonly PromiseLike<unknown>[]): PromiseLike<unkno
     }
     return [];
   });
+}
+
+/**
+ * After so many visits of nodes, or other small pieces of work, a Step could stop: a slow phone does them in
+ * a few milliseconds.
+ */
+export const PORTION = 64;
+/** Visits all; it could stop after every `portion` of them. */
+export function* each<T>(
+  items: Iterable<T>,
+  visit: (item: T, index: number) => void,
+  portion = PORTION,
+): Step<void> {
+  let done = 0;
+  for (const item of items) {
+    visit(item, done);
+    if (++done % portion === 0) yield PAUSE;
+  }
+}
+/** The results of all; it could stop after every `portion` of them. */
+export function* mapEach<T, U>(
+  items: Iterable<T>,
+  make: (item: T, index: number) => U,
+  portion = PORTION,
+): Step<U[]> {
+  const made: U[] = [];
+  yield* each(items, (item, i) => void made.push(make(item, i)), portion);
+  return made;
 }
 
 /** Inside a Step: the value of `x`, waiting only if it is a promise. */

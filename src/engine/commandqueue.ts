@@ -260,6 +260,7 @@ function* executeItem(si: ScheduleItem, progress: Progress): Step<void> {
   progress.begin();
   const runner = si.outputs.every((b) => b.size > 0) ? yield* runnerFor(si) : undefined;
   if (isKernel(si)) progress.step();
+  yield PAUSE;
   for (const out of si.outputs) out.ensureAllocated();
   if (runner !== undefined) yield* runner.run(buffers, si.varVals, env.DEBUG >= 2);
   CacheCollector.add(runner, si);

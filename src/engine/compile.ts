@@ -12,7 +12,7 @@ import {
 } from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
 import { isObserved } from "../codegen/pass.ts";
-import type { Renderer } from "../codegen/target.ts";
+import type { Renderer, Source } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
 import {
@@ -126,7 +126,9 @@ function* lookedUp(
       ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)
       : yield* optimizedSteps(ast, renderer, inPlace);
   yield PAUSE;
-  return yield* settle(compile(key, kernel, device));
+  const source = render(renderer, kernel);
+  yield PAUSE;
+  return yield* settle(compile(key, kernel, source, device));
 }
 
 /**
@@ -146,7 +148,9 @@ export function* compileAhead(device: Compiled, items: readonly ScheduleItem[]):
     const key = use + astKey(si.ast);
     if (compiled.has(key) || started.has(key) || started.size >= MAX_AHEAD) continue;
     try {
-      started.set(key, compile(key, optimized(si.ast, rendererOf(device), inPlace), device));
+      const renderer = rendererOf(device);
+      const kernel = optimized(si.ast, renderer, inPlace);
+      started.set(key, compile(key, kernel, render(renderer, kernel), device));
     } catch {}
   }
   const pending = [...started.values()].filter(isPromise);
@@ -211,8 +215,12 @@ function* optimizedSteps(ast: readonly LazyOp[], renderer: Renderer, inPlace: bo
   return kernel;
 }
 
-function compile(key: string, kernel: Kernel, device: Compiled): MaybePromise<CompiledRunner> {
-  const source = render(rendererOf(device), kernel);
+function compile(
+  key: string,
+  kernel: Kernel,
+  source: Source,
+  device: Compiled,
+): MaybePromise<CompiledRunner> {
   return chain(device.compile(kernel.name, source), (program) =>
     getOrMake(compiled, key, () => {
       program.cost = { ops: kernel.ops, bytes: kernel.bytes };
@@ -222,7 +230,7 @@ function compile(key: string, kernel: Kernel, device: Compiled): MaybePromise<Co
   );
 }
 
-function render(renderer: Renderer, kernel: Kernel) {
+function render(renderer: Renderer, kernel: Kernel): Source {
   if (env.DEBUG >= 5) console.log(String(kernel.uops));
   const source = renderer.render(kernel.name, kernel.uops);
   if (env.DEBUG >= 4) {

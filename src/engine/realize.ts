@@ -11,7 +11,7 @@ import { PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { beginRun } from "../schedule/repeat.ts";
-import { createSchedule, type ScheduleItem } from "../schedule/schedule.ts";
+import { type ScheduleItem, scheduleSteps } from "../schedule/schedule.ts";
 import { CommandQueue } from "./commandqueue.ts";
 import { Device } from "./devices.ts";
 import { CacheCollector } from "./jit/collector.ts";
@@ -19,11 +19,11 @@ import { CacheCollector } from "./jit/collector.ts";
 /** Computes what the graph needs. What is realised already costs nothing. */
 export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
   yield PAUSE;
-  CacheCollector.look(outs);
+  yield* CacheCollector.look(outs);
   if (env.GRAPH) yield* logGraph(outs);
   // how kernels are cut depends on what the device can do
   for (const name of new Set(outs.flatMap((o) => o.parts.map((p) => p.device)))) yield* Device.opened(name);
-  const schedule = createSchedule(outs, CacheCollector.firstNode);
+  const schedule = yield* scheduleSteps(outs, CacheCollector.firstNode);
   yield PAUSE;
   if (schedule.length > 0) yield* runScheduleSteps(schedule);
 }

@@ -5,9 +5,10 @@
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
-import { arraysEqual, toposort } from "../helpers.ts";
+import { arraysEqual, each, PORTION, runSync, type Step, toposortSteps } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../ops.ts";
+import { PAUSE } from "../pace.ts";
 import { Device } from "../runtime/registry.ts";
 import { type Sint, sub } from "../shape/symbolic.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
@@ -26,6 +27,8 @@ const MAX_FOLLOWED = 1000;
 const MAX_EPILOGUE = 200;
 /** The same for how many reductions are found below a node that is expanded. */
 const MAX_BELOW = 8;
+/** After every question of this kind the work could stop. */
+const FOLLOWED = 1;
 /** How often the reductions that can be fused back are tried together; then the doubtful ones are stored. */
 const MAX_ROUNDS = 8;
 
@@ -39,21 +42,25 @@ export interface Fusion {
 const sameShape = (a: Shape, b: Shape): boolean => arraysEqual<Sint>(a, b);
 
 /** `maxBuffers`: how many buffers a kernel of a device may have. */
-export function fuse(
+export const fuse = (...args: Parameters<typeof fuseSteps>): Fusion => runSync(fuseSteps(...args), "fuse");
+/** The same, and it could stop after every few nodes. */
+export function* fuseSteps(
   outs: readonly LazyBuffer[],
   maxBuffers: (device: string) => number = buffersOf,
-): Fusion {
-  const graph = new Graph(outs);
-  graph.storeUnsafePads();
+): Step<Fusion> {
+  const graph = new Graph();
+  yield* graph.build(outs);
+  yield* graph.storeUnsafePads();
   // Try to fuse all candidates back at once. A reduction that ends up in two kernels, or is seen through
   // another view, is stored after all; then try the remaining ones again.
   let fused = graph.fuseBackCandidates();
   for (let round = 0; ; round++) {
-    const realizes = graph.groupReduces(fused, graph.stacked(fused));
-    const kept = new Set([...fused].filter((r) => graph.fusesBack(r, realizes)));
+    const realizes = yield* graph.groupReduces(fused, yield* graph.stacked(fused));
+    const kept = new Set<LazyBuffer>();
+    yield* each(fused, (r) => graph.fusesBack(r, realizes) && kept.add(r), FOLLOWED);
     if (kept.size === fused.size) {
-      split(realizes, { ...graph, fused, maxBuffers });
-      graph.protectTargets(realizes);
+      yield* split(realizes, { ...graph, fused, maxBuffers });
+      yield* graph.protectTargets(realizes);
       return { realizes, all: graph.all };
     }
     fused = round < MAX_ROUNDS ? kept : new Set();
@@ -72,15 +79,17 @@ class Graph {
   readonly #expanded = new Map<LazyBuffer, readonly LazyBuffer[]>();
   readonly uses = new Map<LazyBuffer, Use[]>();
 
-  constructor(outs: readonly LazyBuffer[]) {
+  *build(outs: readonly LazyBuffer[]): Step<void> {
     const bases = outs.map((x) => x.base).filter((b) => b.realized === undefined);
     for (const b of bases) this.#stored.add(b);
-    this.#collect(bases);
-    for (const b of this.all) for (const s of b.srcs ?? []) this.#look(s);
+    yield* this.#collect(bases);
+    yield* each(this.all, (b) => {
+      for (const s of b.srcs ?? []) this.#look(s);
+    });
   }
 
   /** Lists all nodes, sources first, and their users. Applies the rules for loads, forced nodes, copies. */
-  #collect(bases: readonly LazyBuffer[]): void {
+  *#collect(bases: readonly LazyBuffer[]): Step<void> {
     const sources = (b: LazyBuffer): LazyBuffer[] => {
       const found: LazyBuffer[] = [];
       for (const through of b.srcs ?? []) {
@@ -92,12 +101,12 @@ class Graph {
       }
       return found;
     };
-    for (const b of toposort(bases, sources)) {
+    yield* each(yield* toposortSteps(bases, sources), (b) => {
       this.all.push(b);
       // counting is cheaper than reading: an ARANGE is computed wherever it is needed
       if (b.forcedRealize || (b.isLoad && b.op !== "ARANGE")) this.#stored.add(b);
       if (b.op === "COPY") this.#storeCopySource(b.srcs?.[0]);
-    }
+    });
   }
 
   #storeCopySource(src: LazyBuffer | undefined): void {
@@ -165,8 +174,12 @@ class Graph {
    * A kernel may read the buffer it assigns to only where it writes; otherwise the value is stored first. All
    * that such a kernel computes goes through the value, so this comes last and splits nothing else.
    */
-  protectTargets(stored: Set<LazyBuffer>): void {
-    for (const b of this.all) if (b.op === "ASSIGN") this.#protect(b, stored);
+  *protectTargets(stored: Set<LazyBuffer>): Step<void> {
+    yield* each(
+      this.all.filter((b) => b.op === "ASSIGN"),
+      (b) => this.#protect(b, stored),
+      FOLLOWED,
+    );
   }
   #protect(assign: LazyBuffer, stored: Set<LazyBuffer>): void {
     const [value, target] = assign.srcs as readonly [LazyBuffer, LazyBuffer];
@@ -188,15 +201,15 @@ class Graph {
   }
 
   /** Padding adds zeros: it may move below ops only if op(0) is 0 for all of them. */
-  storeUnsafePads(): void {
+  *storeUnsafePads(): Step<void> {
     if (this.#simplePads.size === 0) return;
     const unsafe = new Set<LazyBuffer>();
-    for (const b of this.all) {
+    yield* each(this.all, (b) => {
       const own = b.op !== undefined && isAluOp(b.op) && !opRecord(b.op).padSafe;
-      if (!own && !b.srcs?.some((s) => unsafe.has(s.base))) continue;
+      if (!own && !b.srcs?.some((s) => unsafe.has(s.base))) return;
       if (this.#simplePads.has(b)) this.#stored.add(b);
       if (!this.#stored.has(b)) unsafe.add(b);
-    }
+    });
   }
 
   fuseBackCandidates(): Set<LazyBuffer> {
@@ -207,10 +220,11 @@ class Graph {
    * The nodes to store so that no stack of fused reductions is higher than MAX_STACKED: one more reduction
    * would compute the whole stack again. A softmax of a softmax is two kernels.
    */
-  stacked(fused: ReadonlySet<LazyBuffer>): ReadonlySet<LazyBuffer> {
+  *stacked(fused: ReadonlySet<LazyBuffer>): Step<ReadonlySet<LazyBuffer>> {
     const found = new Set<LazyBuffer>();
     const heights = new Map<LazyBuffer, number>();
     for (let i = 0; i < this.all.length; i++) {
+      if (i % PORTION === PORTION - 1) yield PAUSE;
       const b = this.all[i] as LazyBuffer;
       if (this.#stored.has(b) || found.has(b) || (b.isReduce && !fused.has(b))) continue;
       let height = 0;
@@ -240,18 +254,22 @@ class Graph {
    * The stored nodes, given the reductions that are fused back and the nodes from `stacked`. Every other
    * reduction gets a kernel together with its epilogue.
    */
-  groupReduces(fused: ReadonlySet<LazyBuffer>, stacked: ReadonlySet<LazyBuffer>): Set<LazyBuffer> {
+  *groupReduces(fused: ReadonlySet<LazyBuffer>, stacked: ReadonlySet<LazyBuffer>): Step<Set<LazyBuffer>> {
     const stored = new Set([...this.#stored, ...stacked]);
     for (const [b, below] of this.#expanded) {
       if (below.length === 0 || !below.every((r) => fused.has(r))) stored.add(b);
     }
     const taken = new Set<LazyBuffer>();
-    for (const r of this.all) {
-      if (!r.isReduce || fused.has(r)) continue;
-      const root = stored.has(r) ? r : (this.#soleRoot(r, stored, taken) ?? this.#chase(r, stored, fused));
-      taken.add(root);
-      stored.add(root);
-    }
+    const reduces = this.all.filter((r) => r.isReduce && !fused.has(r));
+    yield* each(
+      reduces,
+      (r) => {
+        const root = stored.has(r) ? r : (this.#soleRoot(r, stored, taken) ?? this.#chase(r, stored, fused));
+        taken.add(root);
+        stored.add(root);
+      },
+      FOLLOWED,
+    );
     return stored;
   }
 

@@ -4,7 +4,7 @@
 // of all kernels in dependency order. Out: groups in dependency order; schedule.ts builds one kernel for each
 // group.
 
-import { getOrMake, toposort } from "../helpers.ts";
+import { each, getOrMake, type Step, toposort, toposortSteps } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
@@ -19,6 +19,8 @@ const [MAX_OUTPUTS, MAX_UPDATES] = [8, 16];
 const SMALL = 1 << 14;
 /** WebAssembly allows a thousand arguments, but compilers are faster with fewer. */
 const MAX_BUFFERS = 32;
+/** Drafts that are placed before the work could stop. */
+const DRAFTS = 4;
 /** How many groups of one shape are tried before a draft starts a new group. */
 const MAX_TRIED = 4;
 
@@ -57,11 +59,11 @@ interface Wishes {
   readonly maxBuffers: (device: string) => number;
 }
 
-export function groupDrafts(
+export function* groupDrafts(
   sorted: readonly Draft[],
   before: (d: Draft) => readonly Draft[],
   { wanted, since, maxBuffers }: Wishes,
-): Draft[][] {
+): Step<Draft[][]> {
   const readers = new Map<LazyBuffer, number>();
   for (const d of sorted) for (const r of d.item.reads) readers.set(r, (readers.get(r) ?? 0) + 1);
   // another device waits for what is copied; it must not wait for more than that
@@ -89,7 +91,7 @@ export function groupDrafts(
     }
     return false;
   };
-  for (const [i, draft] of sorted.entries()) {
+  const place = (draft: Draft, i: number): void => {
     const c = candidate(draft, since);
     const near = c === undefined ? [] : getOrMake(byShape, c.shape, () => []);
     const buffers = Math.min(MAX_BUFFERS, maxBuffers(draft.out.device));
@@ -100,16 +102,17 @@ export function groupDrafts(
       group.members.push(draft);
       group.candidates.push(c as Candidate);
       groupOf.set(draft, group);
-      continue;
+      return;
     }
     const made: Group = { members: [draft], candidates: c === undefined ? [] : [c], first: i };
     groupOf.set(draft, made);
     if (c !== undefined) near.push(made);
-  }
+  };
+  yield* each(sorted, place, DRAFTS);
   const groups = [...new Set(sorted.map((d) => groupOf.get(d) as Group))];
   const earlier = (g: Group): Group[] =>
     g.members.flatMap((m) => before(m).map((b) => groupOf.get(b) as Group)).filter((x) => x !== g);
-  return toposort(groups, earlier).map((g) => g.members);
+  return (yield* toposortSteps(groups, earlier)).map((g) => g.members);
 }
 
 function candidate(draft: Draft, since: number): Candidate | undefined {

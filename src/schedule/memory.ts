@@ -2,6 +2,9 @@
 // range of each value. Out: an offset for each in one arena. Before that, it can reorder the steps so that
 // fewer bytes are live at once. Knows nothing about buffers or devices.
 
+import { each, getOrMake, PORTION, runSync, type Step } from "../helpers.ts";
+import { PAUSE } from "../pace.ts";
+
 export interface LiveRange {
   readonly nbytes: number;
   /** the first and the last step that touches the value, both included */
@@ -40,37 +43,40 @@ const ORDERS: readonly ((l: LiveRange) => number)[] = [
  * Places each value in a gap between those that are live at the same time. No order of placing is best for
  * all graphs, so several are tried, until one reaches the lower bound: the peak of live bytes.
  */
-export function planMemory(lives: readonly LiveRange[]): MemoryPlan {
+export const planMemory = (lives: readonly LiveRange[]): MemoryPlan =>
+  runSync(planSteps(lives), "planMemory");
+/** The same, and it could stop after every few values. */
+export function* planSteps(lives: readonly LiveRange[]): Step<MemoryPlan> {
   const least = peakBytes(lives);
   const unshared = lives.reduce((sum, l) => sum + rounded(l.nbytes), 0);
   let best: MemoryPlan = { offsets: [], nbytes: Infinity, unshared };
   for (const weight of ORDERS) {
     for (const tight of [true, false]) {
       if (best.nbytes === least) return best;
-      const made = place(lives, weight, tight);
+      const made = yield* place(lives, weight, tight);
       if (made.nbytes < best.nbytes) best = { ...made, unshared };
     }
   }
   return best;
 }
 
-function place(
+function* place(
   lives: readonly LiveRange[],
   weight: (l: LiveRange) => number,
   tight: boolean,
-): { offsets: readonly number[]; nbytes: number } {
+): Step<{ offsets: readonly number[]; nbytes: number }> {
   const order = lives.map((l, i) => ({ i, l, w: weight(l) }));
   order.sort((a, b) => a.w - b.w || b.l.nbytes - a.l.nbytes || a.l.first - b.l.first || a.i - b.i);
   const offsets: number[] = lives.map(() => 0);
   // sorted by address, so that one pass over the conflicting values finds the gaps between them
   const placed: PlacedRange[] = [];
-  for (const { i, l } of order) {
+  yield* each(order, ({ i, l }) => {
     const size = rounded(l.nbytes);
     const at = gapFor(placed, size, l, tight);
     offsets[i] = at;
     const after = placed.findIndex((p) => p.at > at);
     placed.splice(after < 0 ? placed.length : after, 0, { ...l, at, size });
-  }
+  });
   return { offsets, nbytes: placed.reduce((top, p) => Math.max(top, p.at + p.size), 0) };
 }
 
@@ -126,7 +132,10 @@ export interface StepAccess {
  * for another step. `bytes`: the size of each value, 0 if it is not planned. The given order stays unless the
  * new one has a lower peak.
  */
-export function orderForMemory(steps: readonly StepAccess[], bytes: readonly number[]): number[] {
+export const orderForMemory = (steps: readonly StepAccess[], bytes: readonly number[]): number[] =>
+  runSync(orderSteps(steps, bytes), "orderForMemory");
+/** The same, and it could stop after every few steps. */
+export function* orderSteps(steps: readonly StepAccess[], bytes: readonly number[]): Step<number[]> {
   const { successors, waits } = dependencies(steps);
   const left = bytes.map(() => 0);
   const touched = steps.map(({ reads, writes }) => [...new Set([...reads, ...writes])]);
@@ -149,7 +158,7 @@ export function orderForMemory(steps: readonly StepAccess[], bytes: readonly num
       if (g < least || (g === least && i < best)) [best, least] = [i, g];
     }
     ready.delete(best);
-    order.push(best);
+    if (order.push(best) % PORTION === 0) yield PAUSE;
     for (const v of touched[best] as number[]) {
       left[v] = (left[v] as number) - 1;
       if (left[v] === 0) alive.delete(v);
@@ -184,7 +193,7 @@ function dependencies(steps: readonly StepAccess[]): { successors: Set<number>[]
       writer.set(v, i);
       readers.delete(v);
     }
-    for (const v of reads) readers.set(v, [...(readers.get(v) ?? []), i]);
+    for (const v of reads) getOrMake(readers, v, () => []).push(i);
   });
   return { successors, waits };
 }

@@ -1,12 +1,13 @@
 // Schedules of graphs of equal structure are made once. In: the nodes to compute. Out: the graph as a flat
-// list (`structureOf`), and for a list that is known the items of its schedule, bound to the buffers of this
-// graph. Exact: the list holds all that a schedule depends on (ops, arguments, constants, shapes, views,
+// list (`structureSteps`), and for a list that is known the items of its schedule, bound to the buffers of
+// this graph. Exact: the list holds all that a schedule depends on (ops, arguments, constants, shapes, views,
 // types, devices, which buffers are the same memory, the age of nodes, the settings), and lists are compared
 // element by element.
 
 import { env } from "../env.ts";
-import { getOrMake } from "../helpers.ts";
+import { each, getOrMake, mapEach, PORTION, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { PAUSE } from "../pace.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
 import { Device } from "../runtime/registry.ts";
@@ -42,6 +43,8 @@ interface Template {
 
 /** What all templates together may have: elements of lists, which also bounds their kernels. */
 const MAX_ELEMENTS = 1 << 21;
+/** Elements of a list are looked at this many at a time. */
+const MANY_ELEMENTS = 1 << 12;
 const templates = new Map<number, Template>();
 let elements = 0;
 let limit = MAX_ELEMENTS;
@@ -60,10 +63,10 @@ const idOf = (name: string): number =>
   Device.isOpen(name) ? getOrMake(deviceIds, Device.get(name), () => ++devices) : 0;
 
 /** undefined: something in the graph must be looked at every time. */
-export function structureOf(wanted: readonly LazyBuffer[], since: number): Structure | undefined {
+export function* structureSteps(wanted: readonly LazyBuffer[], since: number): Step<Structure | undefined> {
   const walk = new Walk(since);
-  for (const root of wanted) if (!walk.visit(root)) return undefined;
-  return walk.finish(wanted);
+  for (const root of wanted) if (!(yield* walk.visit(root))) return undefined;
+  return yield* walk.finish(wanted);
 }
 
 class Walk {
@@ -81,7 +84,7 @@ class Walk {
   }
 
   /** Adds a node after its sources; false where the structure does not say everything. */
-  visit(root: LazyBuffer): boolean {
+  *visit(root: LazyBuffer): Step<boolean> {
     const path: LazyBuffer[] = [root];
     const done: number[] = [0];
     const places = this.#places;
@@ -104,6 +107,7 @@ class Walk {
       if (places.has(b)) continue;
       if (b.stale !== undefined || b.op === "CUSTOM" || b.op === "SCAN") return false;
       this.#add(b);
+      if (this.#nodes.length % PORTION === 0) yield PAUSE;
     }
     return true;
   }
@@ -159,12 +163,19 @@ class Walk {
     }
   }
 
-  finish(wanted: readonly LazyBuffer[]): Structure {
+  *finish(wanted: readonly LazyBuffer[]): Step<Structure> {
     const list = this.#list;
     for (const b of wanted) list.push(this.#places.get(b));
     for (const name of this.#devices) list.push(idOf(name));
     let hash = list.length;
-    for (const x of list) if (typeof x === "number") hash = Math.imul(hash ^ x, 0x9e3779b1) ^ (hash >>> 15);
+    for (let at = 0; at < list.length; ) {
+      const end = Math.min(list.length, at + MANY_ELEMENTS);
+      for (; at < end; at++) {
+        const x = list[at];
+        if (typeof x === "number") hash = Math.imul(hash ^ x, 0x9e3779b1) ^ (hash >>> 15);
+      }
+      yield PAUSE;
+    }
     return {
       list,
       hash,
@@ -176,23 +187,26 @@ class Walk {
   }
 }
 
-function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+function* isSame(a: readonly unknown[], b: readonly unknown[]): Step<boolean> {
   if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
+  for (let i = 0; i < a.length; i++) {
+    if (!Object.is(a[i], b[i])) return false;
+    if (i % MANY_ELEMENTS === MANY_ELEMENTS - 1) yield PAUSE;
+  }
   return true;
 }
 
 /** The schedule of a graph of this structure, bound to the buffers of this one; undefined: there is none. */
-export function knownSchedule({ list, hash, nodes }: Structure): ScheduleItem[] | undefined {
+export function* knownSchedule({ list, hash, nodes }: Structure): Step<ScheduleItem[] | undefined> {
   const found = templates.get(hash);
-  if (found === undefined || !isSame(found.list, list)) return undefined;
+  if (found === undefined || !(yield* isSame(found.list, list))) return undefined;
   // the one used last goes last
   templates.delete(hash);
   templates.set(hash, found);
   const own = found.own.map((b) => new Buffer(b.device, b.size, b.dtype));
   const node = (i: number): LazyBuffer => nodes[i] as LazyBuffer;
   const buffer = (i: number): Buffer => (i < 0 ? (own[-1 - i] as Buffer) : node(i).buffer);
-  return found.items.map(({ item, outputs, inputs, lazies, reads }) => ({
+  return yield* mapEach(found.items, ({ item, outputs, inputs, lazies, reads }) => ({
     ast: item.ast,
     outputs: outputs.map(buffer),
     inputs: inputs.map(buffer),
@@ -203,17 +217,18 @@ export function knownSchedule({ list, hash, nodes }: Structure): ScheduleItem[] 
 }
 
 /** Keeps the schedule of this structure; the one that was not used for longest goes. */
-export function keepSchedule({ list, hash, places }: Structure, items: readonly ScheduleItem[]): void {
+export function* keepSchedule({ list, hash, places }: Structure, items: readonly ScheduleItem[]): Step<void> {
   if (list.length > limit / 2) return;
   const where = new Map<Buffer, number>();
   const own: Buffer[] = [];
   const place = (lb: LazyBuffer): number => places.get(lb) as number;
-  for (const { lazies, reads = [] } of items) {
+  yield* each(items, ({ lazies, reads = [] }) => {
     for (const lb of lazies) where.set(lb.buffer, place(lb));
     for (const lb of reads) where.set(lb.buffer, place(lb));
-  }
+  });
   const buffer = (b: Buffer): number => getOrMake(where, b, () => -own.push(b));
-  const made = items.map(
+  const made = yield* mapEach(
+    items,
     (item): ItemTemplate => ({
       item: { ...item, outputs: [], inputs: [], lazies: [], reads: [] },
       outputs: item.outputs.map(buffer),

@@ -5,17 +5,26 @@
 import type { DType, Value } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, StaleError, SymbolicError } from "../errors.ts";
-import { arraysEqual, getOrMake, toposort } from "../helpers.ts";
+import {
+  arraysEqual,
+  each,
+  getOrMake,
+  mapEach,
+  runSync,
+  type Step,
+  toposort,
+  toposortSteps,
+} from "../helpers.ts";
 import type { CustomFn, LazyBuffer, Together } from "../lazy/lazybuffer.ts";
 import { type AluOp, isAluOp, isReduceOp, opRecord } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
-import { fuse } from "./fuse.ts";
+import { fuseSteps } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 import { markConsumed, repeatedIn } from "./repeat.ts";
-import { keepSchedule, knownSchedule, type Structure, structureOf } from "./reuse.ts";
+import { keepSchedule, knownSchedule, type Structure, structureSteps } from "./reuse.ts";
 import { buffersOf } from "./split.ts";
 import { splitReduction } from "./splitreduce.ts";
 
@@ -49,21 +58,30 @@ export interface Draft {
   readonly out: LazyBuffer;
 }
 
+/** Between the ASTs of so many kernels scheduling could stop: each has up to some hundred nodes. */
+const ITEMS = 2;
+
 /**
  * What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. No kernel mixes
  * nodes with ids below `since` and newer ones. `maxBuffers`: how many buffers a kernel of a device may have.
  */
-export function createSchedule(
+export const createSchedule = (
   outs: readonly LazyBuffer[],
   since = 0,
   maxBuffers: (device: string) => number = buffersOf,
-): ScheduleItem[] {
+): ScheduleItem[] => runSync(scheduleSteps(outs, since, maxBuffers), "createSchedule");
+/** The same, and it could stop after every few nodes. Nodes that are built meanwhile have no part in it. */
+export function* scheduleSteps(
+  outs: readonly LazyBuffer[],
+  since = 0,
+  maxBuffers: (device: string) => number = buffersOf,
+): Step<ScheduleItem[]> {
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
-    const structure = maxBuffers === buffersOf ? structureOf(wanted, since) : undefined;
-    if (structure === undefined) return newSchedule(wanted, since, maxBuffers).items;
+    const structure = maxBuffers === buffersOf ? yield* structureSteps(wanted, since) : undefined;
+    if (structure === undefined) return (yield* newSchedule(wanted, since, maxBuffers)).items;
     // an assign destroys the old value: pending nodes that read it are computed first
-    const late = isReadElsewhere(structure) ? lateReaders(structure.nodes) : [];
+    const late = (yield* isReadElsewhere(structure)) ? yield* lateReaders(structure.nodes) : [];
     if (late.length > 0) {
       wanted = [...late, ...wanted];
       continue;
@@ -73,45 +91,46 @@ export function createSchedule(
       wanted = [...kept, ...wanted];
       continue;
     }
-    const known = knownSchedule(structure);
+    const known = yield* knownSchedule(structure);
     if (known !== undefined) return known;
-    const { items, isWhole } = newSchedule(wanted, since, maxBuffers);
-    if (isWhole) keepSchedule(structure, items);
+    const { items, isWhole } = yield* newSchedule(wanted, since, maxBuffers);
+    if (isWhole) yield* keepSchedule(structure, items);
     return items;
   }
 }
 
 /** `isWhole`: nothing had to be computed besides what was asked for. */
-function newSchedule(
+function* newSchedule(
   asked: readonly LazyBuffer[],
   since: number,
   maxBuffers: (device: string) => number,
-): { items: ScheduleItem[]; isWhole: boolean } {
+): Step<{ items: ScheduleItem[]; isWhole: boolean }> {
   for (let wanted = asked; ; ) {
-    const fusion = fuse(wanted, maxBuffers);
-    const late = lateReaders(fusion.all);
+    const fusion = yield* fuseSteps(wanted, maxBuffers);
+    const late = yield* lateReaders(fusion.all);
     const kept = repeatedIn(fusion.all).filter((b) => !wanted.includes(b));
     if (late.length > 0 || kept.length > 0) {
       wanted = [...late, ...kept, ...wanted];
       continue;
     }
-    for (const b of fusion.all) requireFresh(b);
+    yield* each(fusion.all, requireFresh);
     const drafts = new Map<LazyBuffer, Draft>();
-    for (const b of fusion.all) {
-      if (fusion.realizes.has(b) && b.op !== "CONST") drafts.set(b, draft(b, fusion.realizes, drafts));
-    }
+    const stored = fusion.all.filter((b) => fusion.realizes.has(b) && b.op !== "CONST");
+    yield* each(stored, (b) => drafts.set(b, draft(b, fusion.realizes, drafts)), ITEMS);
     const roots = wanted.map((b) => drafts.get(b)).filter((d) => d !== undefined);
-    const { sorted, before, torn } = order(roots, drafts);
+    const { sorted, before, torn } = yield* order(roots, drafts);
     if (torn.length === 0) {
       const isWhole = wanted === asked;
       if (!env.FUSE) return { items: sorted.flatMap((d) => launchesOf(d.item) ?? d.item), isWhole };
-      const groups = groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers });
-      const items = groups.flatMap(
+      const groups = yield* groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers });
+      const items = yield* mapEach(
+        groups,
         (g) =>
           launchesOf((g[0] as Draft).item) ??
           splitReduction((g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes)).item),
+        ITEMS,
       );
-      return { items, isWhole };
+      return { items: items.flat(), isWhole };
     }
     // one kernel needs a value from before an assign and one from after it: store the old part separately
     const all = new Set(fusion.all);
@@ -133,15 +152,12 @@ function requireFresh(b: LazyBuffer): void {
 }
 
 /** These nodes and all unrealised nodes that depend on them, by ways that do not pass `stored`. */
-export function buildOn(nodes: readonly LazyBuffer[], stored?: ReadonlySet<LazyBuffer>): LazyBuffer[] {
-  const found = new Set<LazyBuffer>();
-  const todo = [...nodes];
-  for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-    if (found.has(b)) continue;
-    found.add(b);
-    if (stored?.has(b)) continue;
-    for (const r of b.pendingReaders()) todo.push(r);
-  }
+export function* buildOn(nodes: readonly LazyBuffer[], stored?: ReadonlySet<LazyBuffer>): Step<LazyBuffer[]> {
+  const found = new Set(nodes);
+  // a Set also gives what is added while it is gone through
+  yield* each(found, (b) => {
+    if (!stored?.has(b)) for (const r of b.pendingReaders()) found.add(r);
+  });
   return [...found];
 }
 
@@ -153,12 +169,12 @@ const MAX_ELSEWHERE = 1000;
  * values: it may have to be computed first. A quick answer, on the safe side: most nodes have no reader
  * outside, and what was computed on the way to something else, and all that reads it, is garbage.
  */
-function isReadElsewhere({ assigns, nodes, users, places }: Structure): boolean {
+function* isReadElsewhere({ assigns, nodes, users, places }: Structure): Step<boolean> {
   if (assigns.length === 0) return false;
   const targets = new Set(assigns.map((b) => b.assigned));
   const seen = new Set<LazyBuffer>();
   const todo: LazyBuffer[] = [];
-  nodes.forEach((b, i) => {
+  yield* each(nodes, (b, i) => {
     if (b.srcs === undefined && !targets.has(b)) return;
     if (b.readersKept > (users[i] as number)) todo.push(...b.pendingReaders());
   });
@@ -172,10 +188,10 @@ function isReadElsewhere({ assigns, nodes, users, places }: Structure): boolean 
 }
 
 /** The pending nodes outside of a graph that must be computed before the assigns in it. */
-function lateReaders(graph: readonly LazyBuffer[]): LazyBuffer[] {
+function* lateReaders(graph: readonly LazyBuffer[]): Step<LazyBuffer[]> {
   const assigns = graph.filter((b) => b.op === "ASSIGN" && b.srcs !== undefined);
   if (assigns.length === 0) return [];
-  return endsOn(
+  return yield* endsOn(
     assigns.map((b) => b.assigned),
     assigns,
     new Set(graph),
@@ -183,31 +199,29 @@ function lateReaders(graph: readonly LazyBuffer[]): LazyBuffer[] {
 }
 
 /** The pending nodes that depend on these values: they must be computed before the memory is overwritten. */
-export const waitingOn = (nodes: readonly LazyBuffer[]): LazyBuffer[] => endsOn(nodes, [], new Set());
+export const waitingOn = (nodes: readonly LazyBuffer[]): Step<LazyBuffer[]> => endsOn(nodes, [], new Set());
 
 /**
  * Ends of the graph that read `old` values and are not in `planned`. Nodes that also read the new value (one
  * of `assigns` for each old one) are left for later. So are intermediate nodes of something that has been
  * computed: most of these are garbage.
  */
-function endsOn(
+function* endsOn(
   old: readonly LazyBuffer[],
   assigns: readonly LazyBuffer[],
   planned: ReadonlySet<LazyBuffer>,
-): LazyBuffer[] {
+): Step<LazyBuffer[]> {
   // what reads the result of an assign reads memory: steps of training that wait behind this one do not count
   const stored = new Set(assigns);
-  const near = buildOn(
-    old.flatMap((b) => b.pendingReaders()),
-    stored,
-  );
+  const near = yield* buildOn((yield* mapEach(old, (b) => b.pendingReaders())).flat(), stored);
   if (near.length === 0) return [];
   // one bit per assign: which old values and which new ones a node depends on
   const news = new Map(assigns.map((b, i) => [b, 1n << BigInt(i)]));
   const olds = new Map(old.map((b, i) => [b, 1n << BigInt(i)]));
   const stale = new Set<LazyBuffer>();
   const threatened = new Set<LazyBuffer>();
-  for (const b of toposort(near, (x) => (x.srcs ?? []).map((s) => s.base))) {
+  const sorted = yield* toposortSteps(near, (x) => (x.srcs ?? []).map((s) => s.base));
+  yield* each(sorted, (b) => {
     let [o, n] = [0n, 0n];
     for (const { base } of b.srcs ?? []) {
       o |= olds.get(base) ?? 0n;
@@ -218,22 +232,26 @@ function endsOn(
     if ((o & ~n) !== 0n && !stale.has(b)) threatened.add(b);
     if (o !== 0n && !stored.has(b)) olds.set(b, (olds.get(b) ?? 0n) | o);
     if (n !== 0n) news.set(b, (news.get(b) ?? 0n) | n);
-  }
-  return [...threatened].filter((b) => {
-    if (planned.has(b)) return false;
-    const readers = b.pendingReaders();
-    if (readers.some((r) => threatened.has(r))) return false;
-    return !b.consumed || readers.some((r) => !r.consumed && !stale.has(r));
   });
+  const ends: LazyBuffer[] = [];
+  yield* each(threatened, (b) => {
+    if (planned.has(b)) return;
+    const readers = b.pendingReaders();
+    if (readers.some((r) => threatened.has(r))) return;
+    if (!b.consumed || readers.some((r) => !r.consumed && !stale.has(r))) ends.push(b);
+  });
+  return ends;
 }
 
 /**
  * Sources before users; readers of an old value before the assign to it. `torn`: the assigns for which no
  * such order exists.
  */
-function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) {
+function* order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) {
   const readersOf = new Map<LazyBuffer, Draft[]>();
-  for (const d of drafts.values()) for (const r of d.item.reads) getOrMake(readersOf, r, () => []).push(d);
+  yield* each(drafts.values(), (d) => {
+    for (const r of d.item.reads) getOrMake(readersOf, r, () => []).push(d);
+  });
   const oldReaders = (d: Draft): Draft[] =>
     d.out.op === "ASSIGN" ? (readersOf.get(d.out.assigned) ?? []).filter((x) => x !== d) : [];
   const known = new Map<Draft, readonly Draft[]>();
@@ -243,9 +261,12 @@ function order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) 
       const sources = [...own, ...d.item.reads].map((r) => drafts.get(r)).filter((x) => x !== undefined);
       return [...sources, ...oldReaders(d)];
     });
-  const sorted = toposort(roots, before);
+  const sorted = yield* toposortSteps(roots, before);
   const at = new Map(sorted.map((d, i) => [d, i]));
-  const cyclic = sorted.some((d) => before(d).some((b) => (at.get(b) as number) >= (at.get(d) as number)));
+  let cyclic = false;
+  yield* each(sorted, (d, i) => {
+    cyclic ||= before(d).some((b) => (at.get(b) as number) >= i);
+  });
   const torn = cyclic
     ? sorted.filter((d) => oldReaders(d).some((b) => toposort([b], before).includes(d)))
     : [];

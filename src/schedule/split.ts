@@ -3,7 +3,7 @@
 // allows. In: the graph and the stored nodes, to which it adds. group.ts decides which kernels become one.
 
 import { env } from "../env.ts";
-import { getOrMake } from "../helpers.ts";
+import { each, getOrMake, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, opCost } from "../ops.ts";
 import { Device } from "../runtime/registry.ts";
@@ -48,11 +48,11 @@ export const buffersOf = (device: string): number =>
   (Device.isOpen(device) ? Device.get(device).renderer?.maxBuffers : undefined) ?? MANY_BUFFERS;
 
 /** Adds to the stored nodes. */
-export function split(stored: Set<LazyBuffer>, graph: FusedGraph): void {
-  splitRepeated(stored, graph);
-  splitCostly(stored, graph);
-  splitDeep(stored, graph);
-  splitWide(stored, graph);
+export function* split(stored: Set<LazyBuffer>, graph: FusedGraph): Step<void> {
+  yield* splitRepeated(stored, graph);
+  yield* splitCostly(stored, graph);
+  yield* splitDeep(stored, graph);
+  yield* splitWide(stored, graph);
 }
 
 // ---- shared by kernels ----
@@ -62,12 +62,11 @@ export function split(stored: Set<LazyBuffer>, graph: FusedGraph): void {
  * it. This keeps all kernels together linear in the graph: the state of a recurrent network would otherwise
  * be computed from its first step in every later one.
  */
-function splitRepeated(stored: Set<LazyBuffer>, { all, uses }: FusedGraph): void {
+function* splitRepeated(stored: Set<LazyBuffer>, { all, uses }: FusedGraph): Step<void> {
   /** the stored node in whose kernel a node is computed; null: several kernels */
   const kernels = new Map<LazyBuffer, LazyBuffer | null>();
-  for (let i = all.length - 1; i >= 0; i--) {
-    const b = all[i] as LazyBuffer;
-    if (stored.has(b) || b.isLoad) continue;
+  yield* each(all.toReversed(), (b) => {
+    if (stored.has(b) || b.isLoad) return;
     let kernel: LazyBuffer | null | undefined;
     for (const { by } of uses.get(b) ?? []) {
       const mine = stored.has(by) ? by : kernels.get(by);
@@ -75,17 +74,17 @@ function splitRepeated(stored: Set<LazyBuffer>, { all, uses }: FusedGraph): void
       else if (kernel !== mine) kernel = null;
     }
     kernels.set(b, kernel ?? null);
-  }
+  });
   // a product of expanded operands is larger than both: the operands are stored instead
   const grows = (b: LazyBuffer): boolean =>
     b.sources.every((s) => s.isUnrealizedConst || elements(s.base.shape) < elements(b.shape));
-  for (const b of all) {
-    if (kernels.get(b) !== null || grows(b)) continue;
+  yield* each(all, (b) => {
+    if (kernels.get(b) !== null || grows(b)) return;
     const users = uses.get(b) ?? [];
     const [first] = users as [Use];
     const parts = users.some((u) => u.by !== first.by) || grows(first.by);
     if (parts && fusedNodes(b, stored, MAX_REPEATED) > MAX_REPEATED) stored.add(b);
-  }
+  });
 }
 
 /** How many nodes a kernel computes for `b`, itself included; counting ends beyond `most`. */
@@ -136,18 +135,18 @@ type Evaluations = ReadonlyMap<string, number>;
  * Stores what is cheaper to keep than to recompute, and what is seen through too many views. Users come
  * first.
  */
-function splitCostly(stored: Set<LazyBuffer>, graph: FusedGraph): void {
+function* splitCostly(stored: Set<LazyBuffer>, graph: FusedGraph): Step<void> {
   const evaluations = new Map<LazyBuffer, Evaluations>();
   const kernels = new Map<LazyBuffer, Evaluations>();
-  for (const b of graph.all.toReversed()) {
-    if (stored.has(b) || b.isLoad) continue;
+  yield* each(graph.all.toReversed(), (b) => {
+    if (stored.has(b) || b.isLoad) return;
     const mine = evaluationsOf(b, stored, { evaluations, kernels }, graph);
     let evaluated = 0;
     for (const n of mine.values()) evaluated += n;
     const again = env.FUSE !== 0 && evaluated > elements(b.shape);
     if (mine.size > MAX_FUSED_VIEWS || (again && isCostly(b, stored, evaluated))) stored.add(b);
     else evaluations.set(b, mine);
-  }
+  });
 }
 
 /** What is known of the users of a node: where fused ones are computed, and the kernels of stored ones. */
@@ -217,25 +216,25 @@ function isCostly(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: num
 // ---- limits ----
 
 /** Stores a node on every path of fused nodes that is longer than MAX_FUSED_DEPTH. */
-function splitDeep(stored: Set<LazyBuffer>, { all }: FusedGraph): void {
+function* splitDeep(stored: Set<LazyBuffer>, { all }: FusedGraph): Step<void> {
   const depth = new Map<LazyBuffer, number>();
-  for (const b of all) {
+  yield* each(all, (b) => {
     let d = 0;
     for (const s of b.srcs ?? []) if (!stored.has(s.base)) d = Math.max(d, depth.get(s.base) ?? 0);
     if (d >= MAX_FUSED_DEPTH) stored.add(b);
     depth.set(b, d + 1);
-  }
+  });
 }
 
 /** Stores sources of a node whose kernel would have more buffers, with its result, than the device allows. */
-function splitWide(stored: Set<LazyBuffer>, { all, uses, maxBuffers }: FusedGraph): void {
+function* splitWide(stored: Set<LazyBuffer>, { all, uses, maxBuffers }: FusedGraph): Step<void> {
   const limits = new Map<string, number>();
   const inputs = new Map<LazyBuffer, Set<LazyBuffer>>();
   /** how many inputs a node had before its user added to the set */
   const counts = new Map<LazyBuffer, number>();
   // the only user of a node may add to the node's set instead of copying it: a sum of many parts stays linear
   const isOwn = (b: LazyBuffer): boolean => uses.get(b)?.length === 1;
-  for (const b of all) {
+  yield* each(all, (b) => {
     let union: Set<LazyBuffer> | undefined;
     let mayAdd = false;
     for (const { base } of b.srcs ?? []) {
@@ -255,7 +254,7 @@ function splitWide(stored: Set<LazyBuffer>, { all, uses, maxBuffers }: FusedGrap
     }
     inputs.set(b, union ?? new Set());
     counts.set(b, union?.size ?? 0);
-  }
+  });
 }
 function addAll<T>(to: Set<T>, from: ReadonlySet<T>): Set<T> {
   for (const x of from) to.add(x);

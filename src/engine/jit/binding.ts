@@ -90,7 +90,7 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
       written.push(base);
     });
   }
-  pending.push(...waitingOn(written));
+  pending.push(...(yield* waitingOn(written)));
   if (pending.length > 0) {
     yield* realizeSteps(pending);
     given.unrealized(); // an assign that waited may have overwritten an input

@@ -6,6 +6,7 @@
 
 import type { DType } from "../../dtype.ts";
 import { InternalError, JitError } from "../../errors.ts";
+import type { Step } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import type { Runner } from "../../runtime/runner.ts";
@@ -138,14 +139,14 @@ const memoryOf = (r: Returned): (Buffer | undefined)[] =>
   r.kind === "host" ? [r.read.buffer] : r.tensor.lazydata.parts.map((p) => p.base.realized);
 
 /** Turns a trace into what can be replayed, and finds where each returned leaf comes from. */
-export function capture(
+export function* capture(
   trace: Trace,
   inputs: readonly Placeholder[],
   returned: readonly Returned[],
   given: ReadonlySet<Variable>,
-): { captured: Captured; results: Result[] } {
+): Step<{ captured: Captured; results: Result[] }> {
   const wanted = new Set(returned.flatMap(memoryOf));
-  const ordered = arrange(trace, wanted);
+  const ordered = yield* arrange(trace, wanted);
   const items = ordered.filter(isCaptured);
   if (items.length === 0)
     throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
@@ -162,7 +163,7 @@ export function capture(
     slots.add(buffer, { kind: "output", device, size, dtype });
   }
   const free = new Set([...uses.keys()].filter((b) => !slots.has(b)));
-  const { memory, planned } = planArenas(ordered, uses, free);
+  const { memory, planned } = yield* planArenas(ordered, uses, free);
   for (const [buffer, place] of planned) slots.add(buffer, { kind: "fixed", buffer: place });
   for (const { buffer } of uses.values()) {
     if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
@@ -331,11 +332,11 @@ const STALE =
  * Tensors that the function left in variables and fields are not what an eager call would have left: reading
  * them is an error. The memory of values that only the items see is given back; they live in the arenas now.
  */
-export function seal(trace: Trace, inputs: readonly Placeholder[], kept: ReadonlySet<Buffer>): void {
+export function* seal(trace: Trace, inputs: readonly Placeholder[], kept: ReadonlySet<Buffer>): Step<void> {
   const made = trace.items.flatMap(({ item }) => item.lazies.filter((lb) => lb.id >= trace.firstNode));
   const aliases = inputs.flatMap((i) => [...i.nodes, ...i.tensor.lazydata.parts]).map((lb) => lb.base);
   const read = trace.items.flatMap(({ item }) => item.reads ?? []);
-  const built = buildOn([...made, ...aliases, ...read].flatMap((lb) => lb.pendingReaders()));
+  const built = yield* buildOn([...made, ...aliases, ...read].flatMap((lb) => lb.pendingReaders()));
   for (const lb of [...made, ...aliases, ...built]) {
     if (lb.id >= trace.firstNode) lb.stale ??= `a tensor of shape [${lb.shape}] (${lb.op}) ${STALE}`;
   }

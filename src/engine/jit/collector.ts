@@ -4,7 +4,7 @@
 
 import { asyncScope } from "#host";
 import { JitError } from "../../errors.ts";
-import { toposort } from "../../helpers.ts";
+import { type Step, toposortSteps } from "../../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../../lazy/lazybuffer.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import type { Runner } from "../../runtime/runner.ts";
@@ -206,13 +206,14 @@ class Collector {
    * Checks what is about to be computed: a value that the previous call built from host reads must not be
    * used.
    */
-  look(outs: readonly LazyBuffer[]): void {
+  *look(outs: readonly LazyBuffer[]): Step<void> {
     const earlier = this.#trace?.earlier;
     if (earlier === undefined) return;
-    for (const b of toposort(
+    const nodes = yield* toposortSteps(
       outs.flatMap((o) => o.parts).map((p) => p.base),
       (x) => (x.srcs ?? []).map((s) => s.base),
-    )) {
+    );
+    for (const b of nodes) {
       if (b.srcs === undefined || b.id < earlier[0] || b.id >= earlier[1]) continue;
       if (b.op === "ASSIGN" || b.srcs.some((s) => s.base.realized !== undefined && !s.onlyHolds))
         throw new JitError(carried(`a tensor of shape [${b.shape}] (${b.op})`));

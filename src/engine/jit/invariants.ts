@@ -4,12 +4,16 @@
 
 import type { Value } from "../../dtype.ts";
 import { JitError } from "../../errors.ts";
-import { getOrMake, runSync } from "../../helpers.ts";
+import { each, getOrMake, mapEach, runSync, type Step } from "../../helpers.ts";
+import { PAUSE } from "../../pace.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import { astFormula, astSkeleton, constantsIn } from "../../schedule/lazyop.ts";
 import type { ScheduleItem } from "../../schedule/schedule.ts";
 import { Device } from "../devices.ts";
 import { carried, type Trace } from "./collector.ts";
+
+/** Kernels that are written as text before the work could stop. */
+const KERNELS = 4;
 
 interface ReadFacts {
   /**
@@ -30,9 +34,12 @@ export class Summary {
   /** buffers that the call made, of more than constants */
   readonly computed: WeakSet<Buffer>;
 
-  constructor(trace: Trace) {
+  static *of(trace: Trace): Step<Summary> {
+    return new Summary(trace, yield* kernelsOf(trace));
+  }
+  constructor(trace: Trace, kernels: readonly ReadFacts[]) {
     this.nodes = [trace.firstNode, trace.endNode];
-    this.kernels = kernelsOf(trace);
+    this.kernels = kernels;
     this.hostData = hostData(trace).map((x) => x.buffer);
     this.computed = computedIn(trace);
   }
@@ -43,18 +50,23 @@ export class Summary {
 }
 
 /** Refuses what differs between a call and the capture after it, both with inputs of one kind. */
-export function requireInvariant(before: Summary, now: Trace): void {
-  requireSameNumbers(before, now);
-  requireSameHostData(before, now);
-  requireNothingCarried(before, now);
+export function* requireInvariant(before: Summary, now: Summary, trace: Trace): Step<void> {
+  yield* requireSameNumbers(before, now);
+  yield PAUSE;
+  requireSameHostData(before, trace);
+  requireNothingCarried(before, trace);
 }
 
-function kernelsOf(trace: Trace): ReadFacts[] {
-  return trace.captured.flatMap(({ item: { ast, lazies } }) => {
-    if (ast[0]?.op !== "STORE") return [];
-    const shape = `[${lazies[0]?.shape ?? ""}]`;
-    return [{ formula: astFormula(ast), skeleton: astSkeleton(ast), constants: constantsIn(ast), shape }];
-  });
+function* kernelsOf(trace: Trace): Step<ReadFacts[]> {
+  const kernels = trace.captured.filter(({ item }) => item.ast[0]?.op === "STORE");
+  return yield* mapEach(
+    kernels,
+    ({ item: { ast, lazies } }) => {
+      const shape = `[${lazies[0]?.shape ?? ""}]`;
+      return { formula: astFormula(ast), skeleton: astSkeleton(ast), constants: constantsIn(ast), shape };
+    },
+    KERNELS,
+  );
 }
 
 /** Whether all of `part` is in `whole`, in that order; `whole` may have more. */
@@ -68,28 +80,36 @@ export function isWithin(part: readonly string[], whole: readonly string[]): boo
  * Kernels that are the same but for numbers. The first call may have others
  * besides: it computes weights, too.
  */
-function requireSameNumbers(before: Summary, now: Trace): void {
-  const grouped = (kernels: readonly ReadFacts[]): Map<string, ReadFacts[]> => {
-    const groups = new Map<string, ReadFacts[]>();
-    for (const k of kernels) getOrMake(groups, k.skeleton, () => []).push(k);
-    return groups;
-  };
-  const earlier = grouped(before.kernels);
-  for (const [skeleton, kernels] of grouped(kernelsOf(now))) {
-    const left = [...(earlier.get(skeleton) ?? [])];
-    if (left.length !== kernels.length) continue;
-    const changed = kernels.filter((k) => {
-      const at = left.findIndex((old) => old.formula === k.formula);
-      if (at >= 0) left.splice(at, 1);
-      return at < 0;
-    });
-    const [[old], [new_]] = [left, changed];
+function* requireSameNumbers(before: Summary, now: Summary): Step<void> {
+  const earlier = yield* bySkeleton(before.kernels);
+  for (const [skeleton, kernels] of yield* bySkeleton(now.kernels)) {
+    const same = earlier.get(skeleton) ?? [];
+    if (same.length !== kernels.length) continue;
+    const [old, new_] = [unmatched(same, kernels), unmatched(kernels, same)];
+    yield PAUSE;
     if (old === undefined || new_ === undefined) continue;
     throw new JitError(
       `TinyJit: ${whatChanged(old, new_)} A plain number is compiled into the kernel, and a replay would keep it; ` +
         "pass it as a tensor (new Tensor([x])), or as a bound Variable if it is a size or an offset",
     );
   }
+}
+
+/** The first kernel that has no partner of its own formula among the others. */
+function unmatched(kernels: readonly ReadFacts[], others: readonly ReadFacts[]): ReadFacts | undefined {
+  const left = new Map<string, number>();
+  for (const { formula } of others) left.set(formula, (left.get(formula) ?? 0) + 1);
+  return kernels.find(({ formula }) => {
+    const n = left.get(formula) ?? 0;
+    left.set(formula, n - 1);
+    return n <= 0;
+  });
+}
+
+function* bySkeleton(kernels: readonly ReadFacts[]): Step<Map<string, ReadFacts[]>> {
+  const groups = new Map<string, ReadFacts[]>();
+  yield* each(kernels, (k) => void getOrMake(groups, k.skeleton, () => []).push(k), KERNELS);
+  return groups;
 }
 
 function whatChanged(old: ReadFacts, now: ReadFacts): string {

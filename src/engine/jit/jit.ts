@@ -8,6 +8,7 @@ import { env } from "../../env.ts";
 import { JitError } from "../../errors.ts";
 import { type MaybePromise, runAsync, runSync, type Step, settle } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import { PAUSE } from "../../pace.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import type { Variable } from "../../shape/symbolic.ts";
 import { atOnce, inTurn, realize, realizeSync } from "../realize.ts";
@@ -167,7 +168,7 @@ class Jit extends Callable {
     const trace = new Trace();
     const { tree, leaves } = yield* this.#traced(trace, given.values, given.tensors, driver);
     this.#earlier = {
-      summary: new Summary(trace),
+      summary: yield* Summary.of(trace),
       expected: expectedOf(given),
       returned: tree,
       bound: given.bound,
@@ -214,13 +215,15 @@ class Jit extends Callable {
       giveBack(placeholders, given.tensors);
     }
     requireSameResult(earlier.returned, done.tree);
-    requireInvariant(earlier.summary, trace);
-    const summary = new Summary(trace);
+    const summary = yield* Summary.of(trace);
+    yield* requireInvariant(earlier.summary, summary, trace);
     const trusted = trust(earlier, this.#ready, summary, given.bound);
-    const { captured, results } = capture(trace, placeholders, done.leaves, new Set(given.bound.keys()));
+    const variables = new Set(given.bound.keys());
+    const { captured, results } = yield* capture(trace, placeholders, done.leaves, variables);
     requireApart(captured, given);
     const outputs = outputsOf(captured, done.leaves, results);
-    seal(trace, placeholders, new Set(outputs.values()));
+    yield* seal(trace, placeholders, new Set(outputs.values()));
+    yield PAUSE;
     for (const { tensor } of captured.assigned) renew(tensor);
     this.#ready = {
       summary,

@@ -4,11 +4,11 @@
 // take the place of an operand that is not read any more.
 
 import { dtypes } from "../../dtype.ts";
-import { getOrMake } from "../../helpers.ts";
+import { each, getOrMake, type Step } from "../../helpers.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import { CompiledRunner } from "../../runtime/runner.ts";
 import { readInPlace } from "../../schedule/lazyop.ts";
-import { orderForMemory, planMemory } from "../../schedule/memory.ts";
+import { orderSteps, planSteps } from "../../schedule/memory.ts";
 import { Device } from "../devices.ts";
 import type { Trace, TraceItem } from "./collector.ts";
 
@@ -61,7 +61,7 @@ export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buff
  * The order of a replay. Where possible, copies of host data go first and copies to the host go last, so that
  * they do not split a run of kernels. In between, the order is the one that needs the least memory.
  */
-export function arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): TraceItem[] {
+export function* arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): Step<TraceItem[]> {
   const items = trace.items.filter((x) => x.isNew);
   const places = placesOf(items);
   const at = (place: number): TraceItem[] => items.filter((_, i) => places[i] === place);
@@ -76,7 +76,8 @@ export function arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): Tr
     reads: item.inputs.map(number),
     writes: item.outputs.map(number),
   }));
-  return [...at(-1), ...orderForMemory(steps, bytes).map((i) => middle[i] as TraceItem), ...at(1)];
+  const order = yield* orderSteps(steps, bytes);
+  return [...at(-1), ...order.map((i) => middle[i] as TraceItem), ...at(1)];
 }
 
 /** -1: may be first, 1: may be last. */
@@ -111,14 +112,14 @@ interface ItemRange {
  * A result takes the place of an operand of its size that is read here for the last time, and only at the
  * element that is written.
  */
-function liveRanges(
+function* liveRanges(
   items: readonly TraceItem[],
   uses: ReadonlyMap<Buffer, BufferUse>,
   free: ReadonlySet<Buffer>,
-): ItemRange[] {
+): Step<ItemRange[]> {
   const places = new Map<Buffer, ItemRange>();
   const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holdsData(b);
-  items.forEach((traced, i) => {
+  yield* each(items, (traced, i) => {
     const { item, isNew } = traced;
     if (!isNew) return;
     for (const b of item.outputs) {
@@ -153,21 +154,21 @@ function operandsInPlace({ runner, item: { ast, outputs, inputs } }: TraceItem):
 }
 
 /** Plans what is in `free`, of the values that the items make. */
-export function planArenas(
+export function* planArenas(
   items: readonly TraceItem[],
   uses: ReadonlyMap<Buffer, BufferUse>,
   free: ReadonlySet<Buffer>,
-): { memory: MemoryReport; planned: Map<Buffer, Buffer> } {
+): Step<{ memory: MemoryReport; planned: Map<Buffer, Buffer> }> {
   const planned = new Map<Buffer, Buffer>();
   const byDevice = new Map<string, ItemRange[]>();
-  for (const place of liveRanges(items, uses, free))
+  for (const place of yield* liveRanges(items, uses, free))
     getOrMake(byDevice, (place.values[0] as BufferUse).buffer.device, () => []).push(place);
   let bytes = 0;
   for (const [device, places] of byDevice) {
     // sizes that are multiples of the alignment give offsets that are
     const { offsetAlign } = Device.get(device).allocator;
     const sizes = places.map((r) => ({ ...r, nbytes: Math.ceil(r.nbytes / offsetAlign) * offsetAlign }));
-    const { offsets, nbytes } = planMemory(sizes);
+    const { offsets, nbytes } = yield* planSteps(sizes);
     bytes += nbytes;
     const arena = new Buffer(device, nbytes, dtypes.uint8);
     places.forEach(({ values }, i) => {

@@ -295,7 +295,8 @@ function arrange(
       waited: new Map(),
       touches: new Set([device]),
     }));
-  const seen = new Map<unknown, Access[]>();
+  /** by memory and lane: what a lane did itself is in order already, and a graph mostly has one lane */
+  const seen = new Map<unknown, Map<QueueLane, Access[]>>();
   const queued = items.map((item): QueuedItem => {
     const lane = laneOf(
       hcq(item.kind === "kernel" ? item.device : item.from),
@@ -311,8 +312,11 @@ function arrange(
       const { root, from, to } = slots[slot] as GraphSlot;
       return [root, { from, to, write, lane, place }];
     });
-    const after = touched.flatMap(([root, a]) => conflicts(seen.get(root) ?? [], a));
-    for (const [root, a] of touched) getOrMake(seen, root, () => []).push(a);
+    const after = touched.flatMap(([root, a]) => conflicts(seen.get(root), a));
+    for (const [root, a] of touched) {
+      const byLane = getOrMake(seen, root, () => new Map<QueueLane, Access[]>());
+      getOrMake(byLane, lane, () => []).push(a);
+    }
     return { item, lane, place, after: needed(lane, after) };
   });
   return { queued, lanes: [...lanes.values()] };
@@ -323,8 +327,15 @@ function touchedBy(item: GraphItem): (readonly [slot: number, write: boolean])[]
   return item.args.map((slot) => [slot, item.written.includes(slot)] as const);
 }
 
-const conflicts = (before: readonly Access[], a: Access): Access[] =>
-  before.filter((b) => b.lane !== a.lane && (a.write || b.write) && a.from < b.to && b.from < a.to);
+/** What other lanes did before with the same bytes, where one of the two writes. */
+function conflicts(before: ReadonlyMap<QueueLane, readonly Access[]> | undefined, a: Access): Access[] {
+  const found: Access[] = [];
+  for (const [lane, accesses] of before ?? []) {
+    if (lane === a.lane) continue;
+    for (const b of accesses) if ((a.write || b.write) && a.from < b.to && b.from < a.to) found.push(b);
+  }
+  return found;
+}
 
 /** The furthest place in each other lane, where this one has not waited for it already. */
 function needed(lane: QueueLane, after: readonly Access[]): (readonly [QueueLane, number])[] {
