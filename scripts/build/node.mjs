@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { Script } from "node:vm";
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 
 const CORE = 'export * from "./index.ts";';
 const REST = `
@@ -84,13 +84,12 @@ export async function buildNode({ root, out, bundled, entries }) {
   const rest = await writeRest(root, out, options, core);
   const dynamic = node.metafile.outputs[core].imports.filter(({ kind }) => kind === "dynamic-import");
   const later = [...new Set(dynamic.map(({ path }) => basename(path)))];
-  await writeStart(root, dirname(core), options, { core: writeCore(root, core, later), rest, later });
-  writeIndex(join(root, out, "index.js"));
-  // esbuild wrote index and render; nn is what the core exports, and the areas come by themselves
+  await writeStart(root, out, options, { core: writeCore(root, core, later), rest, later });
+  // esbuild wrote render; nn is what the core exports, and the areas come by themselves
   mkdirSync(join(root, out, "areas"), { recursive: true });
-  const nn = `import { nn } from "./index.js";\nexport const { ${nnNames.join(", ")} } = nn;\n`;
+  const nn = `import { nn } from "#start";\nexport const { ${nnNames.join(", ")} } = nn;\n`;
   for (const [file] of entries.filter(([file]) => file !== "index" && file !== "render")) {
-    writeFileSync(join(root, out, `${file}.js`), file === "nn" ? nn : 'import "../index.js";\n');
+    writeFileSync(join(root, out, `${file}.js`), file === "nn" ? nn : 'import "#start";\n');
   }
   return node.metafile;
 }
@@ -155,61 +154,69 @@ function writeCore(root, core, later) {
   const after = `return{${exported}}});\n`;
   new Script(before + text + after); // throws where a word of modules is left
   const outside = pairs.map(([own, as = own]) => as);
-  writeFileSync(join(root, core), `import{core}from"#start";\nexport const{${outside}}=core;\n`);
+  writeFileSync(join(root, core), `import{$core}from"#start";\nexport const{${outside}}=$core;\n`);
   const shifted = { ...map, mappings: `;${map.mappings}` }; // `before` is a line
   return writePart(join(root, dirname(core)), "core", before + text + after, shifted);
 }
 
-/** The entry takes the public names from the core itself: the module of all names is a file more to load. */
-function writeIndex(path) {
+/** The public names: [that of the core, that of the package]. */
+function publicNames(path) {
   const [text] = readOutput(path);
   const [, names] = /^import\{([^}]*)\}from/.exec(text);
-  const pairs = names.split(",").map((name) => name.trim().split(" as "));
-  const taken = pairs.map(([own, as = own]) => (own === as ? own : `${own}:${as}`));
-  writeFileSync(path, `import{core}from"#start";\nexport const{${taken}}=core;\n`);
+  return names.split(",").map((name) => {
+    const [own, as = own] = name.trim().split(" as ");
+    return own === as ? own : `${own}:${as}`;
+  });
 }
 
 /**
- * `#start` in package.json: start.js makes the core in Node (src/host/start.ts); bundled.js does it in the
- * bundle of a user, whose bundler follows its imports.
+ * The entry, `#start` in package.json: index.js makes the core in Node (src/host/start.ts), in one file,
+ * since each further module costs two milliseconds; bundled.js does it in the bundle of a user, whose
+ * bundler follows its imports. Besides the public names it exports the core, for chunks that load later.
  */
-async function writeStart(root, folder, options, { core, rest, later }) {
-  const imports = later.map((file) => `"./${file}":()=>import("./${file}")`);
-  const given = (rest) => `{url,createRequire,codes,later:(path)=>later[path](),rest:${rest}}`;
-  const common = `const codes=[],later={${imports}};`;
+async function writeStart(root, out, options, { core, rest, later }) {
+  const names = publicNames(join(root, out, "index.js"));
+  const imports = later.map((file) => `"./${file}":()=>import("./chunks/${file}")`);
+  const common = `
+    const codes = [], later = {${imports}};
+    const url = import.meta.url ?? (typeof __filename === "string" ? __filename : undefined);
+    const given = { url, createRequire, codes, later: (path) => later[path](), rest: (flags) => makeRest(flags) };`;
+  const exported = `export const {${names}} = $core;`;
   const { outputFiles } = await build({
     ...options,
     stdin: {
       contents: `
         import { createRequire } from "node:module";
         import { loadPart } from "./src/host/start.ts";
-        const url = import.meta.url ?? (typeof __filename === "string" ? __filename : undefined);
         ${common}
         const load = (name, bundled, flags) => {
           const { make, code } = loadPart(name, url, bundled, flags);
           if (code !== undefined) codes.push(code);
           return make;
         };
-        const makeRest = (flags) => load("./${rest}", () => $require("./${rest}"), flags)(core);
-        export const core = load("./${core}", () => $require("./${core}"))(${given("makeRest")});`,
+        const makeRest = (flags) => load("./chunks/${rest}", () => $require("./chunks/${rest}"), flags)($core);
+        export const $core = load("./chunks/${core}", () => $require("./chunks/${core}"))(given);
+        ${exported}`,
       resolveDir: root,
       sourcefile: "start.js",
     },
-    external: ["./*.cjs", "./*.js"],
+    external: ["./chunks/*"],
     minifyIdentifiers: true,
     splitting: false,
     sourcemap: false,
     write: false,
-    outdir: folder,
+    outdir: out,
   });
   // esbuild would hide a `require`, which a bundler without the condition "module" follows
-  writeFileSync(join(root, folder, "start.js"), outputFiles[0].text.replaceAll("$require(", "require("));
-  writeFileSync(
-    join(root, folder, "bundled.js"),
-    `import{createRequire}from"node:module";
-import make from"./${core}";import makeRest from"./${rest}";
-const url=import.meta.url??(typeof __filename=="string"?__filename:undefined);${common}
-export const core=make(${given("()=>makeRest(core)")});
-`,
-  );
+  writeFileSync(join(root, out, "index.js"), outputFiles[0].text.replaceAll("$require(", "require("));
+  const bundled = `
+    import { createRequire } from "node:module";
+    import make from "./chunks/${core}";
+    import rest from "./chunks/${rest}";
+    ${common}
+    const makeRest = () => rest($core);
+    export const $core = make(given);
+    ${exported}`;
+  const { code } = await transform(bundled, { minifyWhitespace: true });
+  writeFileSync(join(root, out, "bundled.js"), code);
 }

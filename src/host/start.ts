@@ -104,16 +104,28 @@ export function keyOf(...parts: readonly string[]): string {
 
 /**
  * A file has all bytes twice: V8 does not notice damage, comparing is ten times as fast as a checksum, and
- * both halves are never damaged alike.
+ * both halves are never damaged alike. The second half is read piece by piece, which needs no new memory.
  */
 function keptCode(load: Load, folder: string, key: string): Buffer | undefined {
   const fs = load("node:fs") as typeof import("node:fs");
   try {
     if (whyUnsafe(load, folder) !== undefined) return undefined;
-    const whole = fs.readFileSync(`${folder}/${key}`);
-    const half = whole.subarray(0, whole.length / 2);
-    return half.equals(whole.subarray(whole.length / 2)) && half.length > HEADER_BYTES ? half : undefined;
+    const file = fs.openSync(`${folder}/${key}`, "r");
+    try {
+      const size = fs.fstatSync(file).size / 2;
+      const half = Buffer.allocUnsafeSlow(size);
+      const piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+      let isWhole = size > HEADER_BYTES && fs.readSync(file, half) === size;
+      for (let done = 0; isWhole && done < size; done += PIECE_BYTES) {
+        const bytes = fs.readSync(file, piece);
+        isWhole = piece.subarray(0, bytes).equals(half.subarray(done, done + PIECE_BYTES));
+      }
+      return isWhole ? half : undefined;
+    } finally {
+      fs.closeSync(file);
+    }
   } catch {
     return undefined;
   }
 }
+const PIECE_BYTES = 1 << 16;

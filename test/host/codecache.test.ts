@@ -166,7 +166,7 @@ describe("the built package", () => {
     files().map((name) => `${name} ${statSync(join(built.folder, "cache", "code", name)).ino}`);
   // products of vectors switch a flag of V8 on in Node 20, and the rest is loaded after that
   const program = (then: string): string => `
-import { Tensor, nn } from "./node/index.js";
+import { Tensor, nn } from "built";
 const a = Tensor.arange(64 * 64).reshape(64, 64).mul(0.5);
 console.log((await a.matmul(a).sum().item()) > 0, ${then});`;
   const run = (then: string, flags: string[] = []): string => built.run("code.mjs", program(then), {}, flags);

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 const root = join(import.meta.dirname, "..", "..");
 
 export interface Built {
-  /** has node/, and programs of tests beside it */
+  /** has node/, and programs of tests beside it, which import it as "built" */
   readonly folder: string;
   /** Writes the program, if there is a text, and gives what it prints; `flags` are those of Node. */
   run(name: string, text?: string, env?: Record<string, string>, flags?: readonly string[]): string;
@@ -27,12 +27,10 @@ export async function buildPackage(): Promise<Built> {
   };
   const entries = ["index", "nn", "render", "areas/conv"].map((file) => [file, ""]);
   await buildNode({ root, out: relative(root, join(folder, "node")), bundled, entries });
-  const chunks = "./node/chunks";
-  const start = { module: `${chunks}/bundled.js`, default: `${chunks}/start.js` };
-  writeFileSync(
-    join(folder, "package.json"),
-    JSON.stringify({ type: "module", imports: { "#start": start } }),
-  );
+  const start = { module: "./node/bundled.js", default: "./node/index.js" };
+  const exports = { ".": start, "./nn": "./node/nn.js", "./conv": "./node/areas/conv.js" };
+  const manifest = { name: "built", type: "module", exports, imports: { "#start": start } };
+  writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
   return {
     folder,
     run(name, text, env = {}, flags = []) {
