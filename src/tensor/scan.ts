@@ -5,11 +5,14 @@
 
 import { type Carry, makeLoop, type Row } from "../engine/scan/loop.ts";
 import { placeholder, REFUSED } from "../engine/scan/template.ts";
+import { loopVariable } from "../engine/scan/variable.ts";
 import { ArgumentError } from "../errors.ts";
+import { range } from "../helpers.ts";
 import { LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
 import { copyTo } from "../lazy/placement.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
+import type { Sint } from "../shape/symbolic.ts";
 import { gradientsOf, isRecording, withRecording } from "./autograd.ts";
 import { make } from "./core.ts";
 import { add } from "./math/arithmetic.ts";
@@ -38,6 +41,8 @@ interface StepResults {
 /** One traced call of the body. */
 interface Trace extends StepResults {
   readonly step: Step;
+  /** the number of the step, where the body uses it */
+  readonly counter?: Sint;
   readonly since: number;
   readonly depth: number;
   readonly length: number;
@@ -101,6 +106,22 @@ export function scan<const C extends Tree, X extends Tree | undefined, Y extends
   random.drawn += trace.taken * (length - 1);
   const { carries, ys } = new Scan(trace, from.leaves, over.leaves, checkpoint).run();
   return [unflatten(from, carries) as C, unflatten(outTree, ys) as Y];
+}
+
+/**
+ * `step` applied so many times, without a gradient: a loop whose body is traced once, where one device has
+ * all. The body also takes the number of the step, for the bounds of views.
+ */
+export function repeated(self: Tensor, length: number, step: (x: Tensor, at: Sint) => Tensor): Tensor {
+  if (length === 0) return self;
+  if (self.lazydata.parts.length > 1) return range(length).reduce((x, i) => step(x, i), self);
+  const counter = loopVariable(depth(), length, true);
+  const body: Step = ([x]) => ({ nexts: [step(x as Tensor, counter)], outs: [] });
+  return withRecording(false, () => {
+    const init = [make(self.lazydata)];
+    const trace = { ...traceOf(body, init, [], { length, reverse: false }), counter };
+    return new Scan(trace, init, [], false).run().carries[0] as Tensor;
+  });
 }
 
 function requirePair(result: unknown): asserts result is readonly [unknown, unknown] {
@@ -179,7 +200,7 @@ class Scan {
   }
 
   run(): { carries: Tensor[]; ys: Tensor[] } {
-    const { since, depth, length, reverse, carries, rows, nexts, outs } = this.#trace;
+    const { since, depth, length, reverse, carries, rows, nexts, outs, counter } = this.#trace;
     const saved = this.#back?.saved;
     const kept = carries.map((c) => saved?.places.has(c.lazydata.base) ?? false);
     const made = makeLoop({
@@ -187,6 +208,7 @@ class Scan {
       depth,
       length,
       reverse,
+      step: counter,
       carries: carries.map((c, i): Carry => {
         const init = (this.#init[i] as Tensor).lazydata;
         return { place: c.lazydata, init, next: (nexts[i] as Tensor).lazydata, kept: kept[i] as boolean };

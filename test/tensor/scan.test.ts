@@ -15,6 +15,8 @@ import {
   withEnv,
 } from "gradloom";
 import { describe, expect, test } from "vitest";
+import type { Sint } from "../../src/shape/symbolic.ts";
+import { repeated } from "../../src/tensor/scan.ts";
 import { deviceTest } from "../device/harness.ts";
 import { numbers } from "../nn/close.ts";
 
@@ -605,5 +607,23 @@ describe("refused by name", () => {
       x,
     );
     await expect(seen.tolist()).rejects.toThrow(/tensors of it cannot be used after it/);
+  });
+});
+
+describe("a loop that counts", () => {
+  const count = (x: Tensor, at: Sint): Tensor =>
+    Tensor.arange(4).narrow(0, at, 1).mul(10).contiguous().add(x);
+  test("the body takes the number of the step, for views; what it makes of it is new in each step", async () => {
+    const x = await new Tensor([1, 2]).realize();
+    expect(await repeated(x, 4, count).tolist()).toEqual([61, 62]);
+    const pick = (s: Tensor, at: Sint): Tensor => s.mul(3).add(s.narrow(0, at, 1));
+    expect(await repeated(x, 2, pick).tolist()).toEqual([4 * 3 + 7, 7 * 3 + 7]);
+  });
+  test("once, never, and inside another loop", async () => {
+    const x = await new Tensor([1, 2]).realize();
+    expect(await repeated(x, 1, count).tolist()).toEqual([1, 2]);
+    expect(await repeated(x, 0, count).tolist()).toEqual([1, 2]);
+    const [last] = scan((s: Tensor) => [repeated(s, 3, count), undefined], x, undefined, { length: 3 });
+    expect(await last.tolist()).toEqual([91, 92]);
   });
 });

@@ -7,7 +7,7 @@ import { ArgumentError, InternalError } from "../../errors.ts";
 import { getOrMake, range, toposort } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Buffer } from "../../runtime/buffer.ts";
-import { type LazyOp, MemBuffer } from "../../schedule/lazyop.ts";
+import { astNodes, type LazyOp, MemBuffer } from "../../schedule/lazyop.ts";
 import { createSchedule, type ScheduleItem } from "../../schedule/schedule.ts";
 import { ShapeTracker } from "../../shape/shapetracker.ts";
 import { add, type Sint, smax, type Variable } from "../../shape/symbolic.ts";
@@ -36,6 +36,8 @@ export interface LoopSpec {
   readonly reverse: boolean;
   /** how many loops this one is inside of */
   readonly depth: number;
+  /** the variable that counts the steps, where the body was traced with it */
+  readonly step?: Sint | undefined;
   /** nodes of the trace have ids from here on */
   readonly since: number;
   readonly carries: readonly Carry[];
@@ -192,7 +194,7 @@ class LoopBuilder {
     const row = Math.max(...[...spec.outs, ...spec.carries.map((c) => c.next)].map((x) => smax(x.size)));
     const largest = Math.max(row * (spec.length + 1), ...spec.rows.map(({ stack }) => smax(stack.base.size)));
     // a loop around this one sees its rows, which then must end where the stack does
-    this.#step = loopVariable(spec.depth, spec.length, spec.depth > 0 || largest > MAX_ROUNDED);
+    this.#step = spec.step ?? loopVariable(spec.depth, spec.length, spec.depth > 0 || largest > MAX_ROUNDED);
   }
 
   build(): LoopResults {
@@ -340,7 +342,7 @@ interface Sides {
 
 // ---- the kernels of a loop ----
 
-function planOf({ inits, stored, places }: Body): Plan {
+function planOf({ inits, stored, places, step }: Body): Plan {
   const first = createSchedule(inits).map((item) => inRows(item, places));
   const body: BodyItem[] = [];
   // what is the same in every step is computed once
@@ -358,12 +360,23 @@ function planOf({ inits, stored, places }: Body): Plan {
       );
     }
     const once =
-      item.varVals.size === 0 && item.inputs.every(isSame) && item.outputs.every((b) => !places.has(b));
+      item.varVals.size === 0 &&
+      item.inputs.every(isSame) &&
+      item.outputs.every((b) => !places.has(b)) &&
+      !counts(item.ast, step);
     if (once) for (const b of item.outputs) same.add(b);
     (once ? first : body).push(inRows(item, places));
   }
   return { first, body };
 }
+
+/** Whether the kernel has the number of the step in a view. */
+const counts = (ast: readonly LazyOp[], step: Sint): boolean =>
+  typeof step !== "number" &&
+  astNodes(ast).some((u) => {
+    const st = u.op === "VIEW" || u.op === "ARANGE" ? u.arg : u.op === "LOAD" ? u.arg.st : undefined;
+    return st?.vars().has(step as Variable);
+  });
 
 /**
  * Kernels with rows, by the kernel without them and the rows. A body of the same structure has the kernels of

@@ -1,13 +1,12 @@
 // Orthogonal factorizations: QR by Householder reflections, singular values and eigenvalues by Jacobi
-// rotations. As in solve.ts they are unrolled loops with the state in memory and nothing looks at values: the
-// number of sweeps is fixed. Gradients are the known formulas in terms of the factors, so
-// they can be differentiated again.
+// rotations. They are loops whose body is traced once, with the state in memory, and nothing looks at values:
+// the number of sweeps is fixed. Gradients are the known formulas in terms of the factors, so they can be
+// differentiated again.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
-import { range } from "../../helpers.ts";
-import { withRecording } from "../autograd.ts";
-import { cast, contiguous, detach, wrap } from "../core.ts";
+import type { Sint } from "../../shape/symbolic.ts";
+import { cast, contiguous, wrap } from "../core.ts";
 import { placesAlong } from "../creation/creation.ts";
 import {
   add,
@@ -32,7 +31,7 @@ import { cat, narrow } from "../movement/join.ts";
 import { diagonal } from "../movement/rearrange.ts";
 import { expand, flip, reshape, transpose, unsqueeze } from "../movement/views.ts";
 import { max, sum } from "../reduce/reduce.ts";
-import { scan } from "../scan.ts";
+import { repeated } from "../scan.ts";
 import type { Tensor } from "../tensor.ts";
 import { matmul } from "./products.ts";
 import { asFloat, identities, matrixSizes, solveTriangular, squareSize, stacked } from "./solve.ts";
@@ -95,32 +94,36 @@ function emptyQr(
   const q = eq(placesAlong(self, [...lead, rows, size], -2), placesAlong(self, [...lead, rows, size], -1));
   return [add(cast(q, self.dtype), zero), expand(zero, [...lead, size, columns])];
 }
-/**
- * Householder on a list of tall matrices: all of Q, and R with rows of zeros; each step reflects one column.
- */
+/** Householder on a list of tall matrices: all of Q, and R with rows of zeros. */
 export function reflected(self: Tensor): [Tensor, Tensor] {
   const [, rows, columns] = self.shape as [number, number, number];
-  let state = contiguous(cat(self, identities(self, rows), 2));
-  const { shape } = state;
-  const [row, column] = [placesAlong(self, shape, 1), placesAlong(self, shape, 2)];
-  for (const k of range(Math.min(columns, rows - 1))) {
-    const x = narrow(state, 2, k, 1);
-    const below = contiguous(sum(where(gt(placesAlong(self, x.shape, 1), k), square(x), 0), 1, true));
-    const rest = expand(below, shape);
-    const head = expand(narrow(narrow(state, 1, k, 1), 2, k, 1), shape);
-    const length = sqrt(add(square(head), rest));
-    const beta = where(lt(head, 0), length, neg(length));
-    // a column that is zero below the diagonal stays as it is, sign and all
-    const idle = eq(rest, 0);
-    const entry = div(expand(x, shape), where(idle, 1, sub(head, beta)));
-    const v = where(lt(row, k), 0, where(eq(row, k), 1, entry));
-    const along = contiguous(sum(mul(v, state), 1, true));
-    const tau = where(idle, 0, div(sub(beta, head), where(idle, 1, beta)));
-    const next = sub(state, mul(mul(tau, v), expand(along, shape)));
-    const cleared = bitwiseAnd(gt(row, k), eq(column, k));
-    state = contiguous(where(cleared, 0, next));
-  }
+  const start = contiguous(cat(self, identities(self, rows), 2));
+  const state = repeated(start, Math.min(columns, rows - 1), reflect);
   return [transpose(narrow(state, 2, columns, rows)), narrow(state, 2, 0, columns)];
+}
+/** Clears column `k` below the diagonal by a reflection of all columns. */
+function reflect(self: Tensor, k: Sint): Tensor {
+  const { shape } = self;
+  const here = placesAlong(self, [shape[1] as number], 0);
+  const at = expand(reshape(narrow(here, 0, k, 1), 1, 1, 1), shape);
+  const [row, column] = [placesAlong(self, shape, 1), placesAlong(self, shape, 2)];
+  const isBelow = gt(row, at);
+  const x = expand(narrow(self, 2, k, 1), shape);
+  const pivots = narrow(self, 1, k, 1);
+  // one sum for the length of the column and for its products with all others
+  const products = contiguous(sum(where(isBelow, mul(x, self), 0), 1, true));
+  const rest = expand(narrow(products, 2, k, 1), shape);
+  const head = expand(narrow(pivots, 2, k, 1), shape);
+  const length = sqrt(add(square(head), rest));
+  const beta = where(lt(head, 0), length, neg(length));
+  // a column that is zero below the diagonal stays as it is, sign and all
+  const idle = eq(rest, 0);
+  const scale = where(idle, 1, sub(head, beta));
+  const v = where(isBelow, div(x, scale), where(eq(row, at), 1, 0));
+  const along = add(expand(pivots, shape), div(expand(products, shape), scale));
+  const tau = where(idle, 0, div(sub(beta, head), where(idle, 1, beta)));
+  const next = sub(self, mul(mul(tau, v), along));
+  return contiguous(where(bitwiseAnd(isBelow, eq(column, at)), 0, next));
 }
 
 // ---- singular values ----
@@ -220,13 +223,6 @@ function jacobi(self: Tensor): [Tensor, Tensor, Tensor] {
   const u = contiguous(where(lt(main, 0), neg(q), q));
   const s = contiguous(reshape(mul(sorted(lengths), scale), batch, n));
   return [u, s, sorted(narrow(state, 1, rows, n))];
-}
-/** `step` this many times, without a gradient: a loop whose body is traced once, where one device has all. */
-function repeated(self: Tensor, length: number, step: (x: Tensor) => Tensor): Tensor {
-  if (length === 0) return self;
-  if (self.lazydata.parts.length > 1) return range(length).reduce((x) => step(x), self);
-  const body = (x: Tensor) => [step(x), undefined] as const;
-  return withRecording(false, () => scan(body, detach(self), undefined, { length })[0]);
 }
 /**
  * One round: columns first, first + 1; first + 2, first + 3; … become

@@ -104,14 +104,14 @@ describe("singular values and eigenvalues", () => {
     await expectSvd(f64(2, 3, 4, 3));
     await expectSvd(f64(24, 20));
   });
-  test("svd of a larger matrix is a loop, and a graph of few nodes", () => {
-    const made = (n: number): number => {
+  test("svd and qr of a larger matrix are loops, and graphs of as few nodes", () => {
+    const made = (n: number, factor: (a: Tensor) => unknown): number => {
       const first = nodesMade();
-      Tensor.ones(n, n).svdvals();
+      factor(Tensor.ones(n, n));
       return nodesMade() - first;
     };
-    // rounds grow as n log n; only the reflections, n of them, are nodes
-    expect(made(32)).toBeLessThan(5 * made(8));
+    for (const factor of [(a: Tensor) => a.svd(), (a: Tensor) => a.qr()])
+      expect(made(32, factor)).toBeLessThan(1.2 * made(8, factor));
   });
   test("svd of what several devices hold", async () => {
     const a = f64(4, 3);
