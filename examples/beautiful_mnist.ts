@@ -39,7 +39,7 @@ const rates = new nn.optim.CosineAnnealingLR(optimizer, { tMax: STEPS });
 // captured at its second call; from the third call its kernels are replayed without this function
 const train = new TinyJit(async () => {
   const { x, y } = nn.datasets.sample({ x: xTrain, y: yTrain }, BATCH);
-  const guess = Tensor.train(() => model.forward(x));
+  const guess = model.forward(x);
   const loss = guess.crossEntropy(y);
   const right = guess.argmax(1).eq(y).mean();
   optimizer.zeroGrad();

@@ -37,7 +37,7 @@ for (let step = 1; step <= STEPS; step++) {
   GlobalCounters.reset();
   // each device draws its shard of the batch from its own replica
   const { x, y } = nn.datasets.sample({ x: xTrain, y: yTrain }, BATCH, { sharded: true });
-  const loss = Tensor.train(() => model.forward(x)).crossEntropy(y);
+  const loss = model.forward(x).crossEntropy(y);
   optimizer.zeroGrad();
   loss.backward();
   await optimizer.step(loss);

@@ -62,7 +62,7 @@ const model = new Model(alphabet.length);
 const optimizer = new nn.optim.AdamW(nn.getParameters(model), { lr: 3e-3 });
 for (let step = 1; step <= STEPS; step++) {
   const { x, y } = nn.datasets.sample(data, BATCH);
-  const guess = Tensor.train(() => model.forward(x));
+  const guess = model.forward(x);
   const loss = guess.flatten(0, 1).crossEntropy(y.flatten());
   optimizer.zeroGrad();
   loss.backward();

@@ -166,7 +166,7 @@ export const FAMILIES: readonly Family[] = [
     "layers",
     "nn: layers",
     "Classes with parameters; all of them are in `nn`.",
-    ["nn/layers", "nn/norms", "nn/recurrent", "nn/rnn", "nn/attention"],
+    ["nn/layers", "nn/module", "nn/norms", "nn/recurrent", "nn/rnn", "nn/attention"],
   ],
   [
     "modules",

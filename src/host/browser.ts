@@ -160,7 +160,7 @@ export function enableRelaxedSimd(): void {}
 // ---- hooks ----
 
 /** A page cannot tell who is inside. */
-export const asyncScope: AsyncScope = { exact: false, run: (_, fn) => fn(), get() {}, rest() {} };
+export const makeAsyncScope = (): AsyncScope => ({ exact: false, run: (_, fn) => fn(), get() {}, rest() {} });
 
 /** Calls `fn` when the page is left; in a worker never. */
 export const atExit = (fn: () => void): void =>

@@ -52,7 +52,7 @@ export interface Host {
   /** Switches relaxed SIMD on where WebAssembly has it behind a flag; before the first module is compiled. */
   enableRelaxedSimd(): void;
 
-  readonly asyncScope: AsyncScope;
+  makeAsyncScope(): AsyncScope;
   /** Calls `fn` when the process ends, well or badly, or when the page is left. */
   atExit(fn: () => void): void;
   /** Shows a person how far something is; an empty text takes it away. */

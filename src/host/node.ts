@@ -165,17 +165,19 @@ function koffiPath(): string {
 
 // ---- hooks ----
 
-let storage: AsyncLocalStorage<unknown> | undefined;
-export const asyncScope: AsyncScope = {
-  exact: true,
-  run(value, fn) {
-    storage ??= new builtin.asyncHooks.AsyncLocalStorage<unknown>();
-    return storage.run(value, fn);
-  },
-  get: () => storage?.getStore(),
-  // promises are slower while it is in use
-  rest: () => storage?.disable(),
-};
+export function makeAsyncScope(): AsyncScope {
+  let storage: AsyncLocalStorage<unknown> | undefined;
+  return {
+    exact: true,
+    run(value, fn) {
+      storage ??= new builtin.asyncHooks.AsyncLocalStorage<unknown>();
+      return storage.run(value, fn);
+    },
+    get: () => storage?.getStore(),
+    // promises are slower while it is in use
+    rest: () => storage?.disable(),
+  };
+}
 
 /** Calls `fn` when the process ends, well or badly. */
 export const atExit = (fn: () => void): void => void process.once("exit", fn);

@@ -6,8 +6,9 @@ import { ArgumentError, ShapeError } from "../errors.ts";
 import { linear, scaledDotProductAttention } from "../tensor/neural/layers.ts";
 import { glorotUniform } from "../tensor/random/distributions.ts";
 import { showShape } from "../tensor/show.ts";
-import { Tensor } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, Dropout, filled, Linear, parameter, positive } from "./layers.ts";
+import { Module, trains } from "./module.ts";
 import { LayerNorm } from "./norms.ts";
 
 export interface AttentionMask {
@@ -26,7 +27,8 @@ export interface MultiHeadAttentionOptions extends BiasOptions {
  * @example
  * new nn.MultiHeadAttention(8, 2).forward(Tensor.ones(1, 5, 8)).shape // => [1, 5, 8]
  */
-export class MultiHeadAttention {
+export class MultiHeadAttention extends Module {
+  training: boolean | undefined = undefined;
   /** the three projections stacked: query, key, value */
   inProjWeight: Tensor;
   inProjBias: Tensor | undefined;
@@ -36,6 +38,7 @@ export class MultiHeadAttention {
   readonly dropout: number;
 
   constructor(embedDim: number, numHeads: number, options: MultiHeadAttentionOptions = {}) {
+    super();
     positive("MultiHeadAttention", { embedDim, numHeads });
     if (embedDim % numHeads !== 0) {
       throw new ArgumentError(
@@ -63,7 +66,7 @@ export class MultiHeadAttention {
     const y = scaledDotProductAttention(q, k, v, {
       ...(mask.mask !== undefined && { attnMask: mask.mask }),
       isCausal: mask.isCausal ?? false,
-      dropoutP: Tensor.training ? this.dropout : 0,
+      dropoutP: this.dropout > 0 && trains(this) ? this.dropout : 0,
     });
     return this.outProj.forward(y.transpose(-3, -2).flatten(-2));
   }
@@ -98,7 +101,7 @@ export interface TransformerBlockOptions extends MultiHeadAttentionOptions {
  * @example
  * new nn.TransformerBlock(8, 2).forward(Tensor.ones(1, 5, 8), { isCausal: true }).shape // => [1, 5, 8]
  */
-export class TransformerBlock {
+export class TransformerBlock extends Module {
   selfAttn: MultiHeadAttention;
   linear1: Linear;
   linear2: Linear;
@@ -109,6 +112,7 @@ export class TransformerBlock {
   readonly normFirst: boolean;
 
   constructor(width: number, numHeads: number, options: TransformerBlockOptions = {}) {
+    super();
     const { dimFeedforward = 4 * width, layerNormEps = 1e-5 } = options;
     this.selfAttn = new MultiHeadAttention(width, numHeads, options);
     this.linear1 = new Linear(width, dimFeedforward, options);

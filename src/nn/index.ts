@@ -33,6 +33,7 @@ export {
   Sequential,
 } from "./layers.ts";
 export * from "./losses.ts";
+export { evaluate, Module, train } from "./module.ts";
 export * from "./norms.ts";
 export * from "./npy.ts";
 export * as optim from "./optimizers.ts";

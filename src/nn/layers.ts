@@ -1,7 +1,6 @@
 // Layers. A layer, like a model, is a plain object with tensors in its properties and a `forward` method.
 // Nothing is registered: `getStateDict` and `getParameters` find the tensors. Initial values are those of
-// torch. Layers that behave differently in training (dropout, batch norm) read `Tensor.training`, which
-// `Tensor.train` sets.
+// torch. Layers that behave differently in training (dropout, batch norm) ask module.ts.
 
 import { type DTypeLike, dtypes } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
@@ -17,6 +16,7 @@ import {
 } from "../tensor/conv/conv.ts";
 import { linear } from "../tensor/neural/layers.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { Module, trains } from "./module.ts";
 
 /** What Sequential takes: an object with `forward`, or a function. */
 export type Layer = { forward(x: Tensor): Tensor } | ((x: Tensor) => Tensor);
@@ -75,10 +75,11 @@ const call = (layer: Layer, x: Tensor): Tensor => (typeof layer === "function" ?
  * @example
  * await new nn.Sequential((x) => x.add(1), (x) => x.mul(2)).forward(new Tensor([1, 2])).tolist() // => [4, 6]
  */
-export class Sequential {
+export class Sequential extends Module {
   readonly [index: number]: Layer;
 
   constructor(...layers: readonly Layer[] | readonly [readonly Layer[]]) {
+    super();
     const list = (Array.isArray(layers[0]) ? layers[0] : layers) as readonly Layer[];
     const bad = list.findIndex((l) => typeof l !== "function" && typeof l?.forward !== "function");
     if (bad >= 0)
@@ -152,17 +153,19 @@ export class Embedding {
 /**
  * In training, sets elements to zero with probability `p` and scales up the rest to keep the expected value.
  * @example
- * await new nn.Dropout(0.5).forward(new Tensor([1, 2])).tolist() // => [1, 2]
+ * await new nn.Dropout(0.5).eval().forward(new Tensor([1, 2])).tolist() // => [1, 2]
  */
-export class Dropout {
+export class Dropout extends Module {
+  training: boolean | undefined = undefined;
   readonly p: number;
   constructor(p = 0.5) {
+    super();
     if (!(p >= 0 && p <= 1))
       throw new ArgumentError(`Dropout: p is ${p}, expected a probability from 0 to 1`);
     this.p = p;
   }
   forward(x: Tensor): Tensor {
-    return x.dropout(this.p);
+    return this.p === 0 ? x : x.dropout(this.p, trains(this));
   }
 }
 

@@ -8,6 +8,7 @@ import { batchNorm, groupNorm, instanceNorm, layerNorm, rmsNorm } from "../tenso
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { filled, type LayerOptions, positive, statistic } from "./layers.ts";
+import { Module, trains } from "./module.ts";
 import { leaveUpdate } from "./updates.ts";
 
 export interface BatchNormOptions extends LayerOptions {
@@ -32,7 +33,8 @@ interface Running {
 }
 
 /** Channels in dim 1, with an optional scale, shift and running statistics. */
-abstract class ChannelNorm {
+abstract class ChannelNorm extends Module {
+  training: boolean | undefined = undefined;
   weight: Tensor | undefined;
   bias: Tensor | undefined;
   runningMean: Tensor | undefined;
@@ -44,6 +46,7 @@ abstract class ChannelNorm {
   readonly warmUp: boolean;
 
   constructor(numFeatures: number, options: BatchNormOptions) {
+    super();
     positive(this.constructor.name, { numFeatures });
     this.numFeatures = numFeatures;
     this.eps = options.eps ?? 1e-5;
@@ -87,7 +90,7 @@ abstract class ChannelNorm {
    */
   protected track(run: (mean: Tensor | null, variance: Tensor | null, momentum: number) => Tensor): Tensor {
     const { running, momentum, warmUp } = this;
-    if (running === undefined || !Tensor.training) return run(null, null, 0);
+    if (running === undefined || !trains(this)) return run(null, null, 0);
     const { mean, variance, count } = running;
     Tensor.noGrad(() => count.assign(count.add(1n)));
     leaveUpdate(mean, variance, count);
@@ -121,7 +124,7 @@ export class BatchNorm extends ChannelNorm {
   forward(x: Tensor): Tensor {
     this.checkInput(x, this.dims);
     const { affineOptions, running } = this;
-    if (!Tensor.training && running !== undefined)
+    if (running !== undefined && !trains(this))
       return batchNorm(x, running.mean, running.variance, affineOptions);
     return this.track((mean, variance, momentum) =>
       batchNorm(x, mean, variance, { ...affineOptions, training: true, momentum }),
@@ -174,7 +177,7 @@ abstract class InstanceNorm extends ChannelNorm {
   }
   #normalized(x: Tensor): Tensor {
     const { affineOptions, running } = this;
-    if (!Tensor.training && running !== undefined) {
+    if (running !== undefined && !trains(this)) {
       const { mean: runningMean, variance: runningVar } = running;
       return instanceNorm(x, { ...affineOptions, runningMean, runningVar, useInputStats: false });
     }

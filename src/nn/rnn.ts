@@ -10,6 +10,7 @@ import { type ScanOptions, scan } from "../tensor/scan.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, positive, uniform } from "./layers.ts";
+import { Module, trains } from "./module.ts";
 import { gruGates, lstmGates } from "./recurrent.ts";
 
 export interface RecurrentOptions extends BiasOptions {
@@ -51,7 +52,8 @@ interface Weights {
 type State = readonly Tensor[];
 type Rows = { readonly x: Tensor; readonly on: Tensor | undefined };
 
-abstract class Recurrent {
+abstract class Recurrent extends Module {
+  training: boolean | undefined = undefined;
   readonly [name: `weight${string}`]: Tensor;
   readonly [name: `bias${string}`]: Tensor;
   readonly inputSize: number;
@@ -69,6 +71,7 @@ abstract class Recurrent {
     options: RecurrentOptions,
     { gates, projSize = 0 }: { readonly gates: number; readonly projSize?: number },
   ) {
+    super();
     const { numLayers = 1, batchFirst = false, dropout = 0, bidirectional = false, bias = true } = options;
     const name = this.constructor.name;
     positive(name, { inputSize, hiddenSize, numLayers });
@@ -145,7 +148,8 @@ abstract class Recurrent {
       outputs.push(ys);
       if (outputs.length < (this.bidirectional ? 2 : 1)) continue;
       const output = outputs.length === 2 ? Tensor.cat(outputs, -1) : ys;
-      sequence = layer < this.numLayers - 1 ? output.dropout(this.dropout) : output;
+      const isDropped = this.dropout > 0 && layer < this.numLayers - 1 && trains(this);
+      sequence = isDropped ? output.dropout(this.dropout, true) : output;
       outputs = [];
     }
     const ends = state.map((_, k) => Tensor.stack(lasts.map((s) => s[k] as Tensor)));

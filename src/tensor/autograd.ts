@@ -2,8 +2,9 @@
 // parents and a function from the gradient of the result to theirs; `backward` walks these records, users
 // before sources. Gradients are tensors themselves: lazy, and differentiable where asked.
 
+import { scopes } from "../engine/scope.ts";
 import { ShapeError } from "../errors.ts";
-import { arraysEqual, restoring, toposort } from "../helpers.ts";
+import { arraysEqual, toposort } from "../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
 
 import { showShape } from "./show.ts";
@@ -20,17 +21,11 @@ export interface Context {
   run(gradient: Tensor, out: Tensor, found: ReadonlyMap<Tensor, Tensor>): readonly (Tensor | undefined)[];
 }
 
-let recording = true;
-export const isRecording = (): boolean => recording;
+export const isRecording = (): boolean => scopes.get("recording");
 
-/** Runs `fn` with recording on or off, also when `fn` is async. */
-export function withRecording<T>(on: boolean, fn: () => T): T {
-  const before = recording;
-  recording = on;
-  return restoring(fn, () => {
-    recording = before;
-  });
-}
+/** Runs a synchronous `fn` with recording on or off; layers inside of it train as they do outside. */
+export const withRecording = <T>(recording: boolean, fn: () => T): T =>
+  scopes.sync({ recording, training: scopes.training }, fn);
 
 /** The nodes that these gradients are, or are views of. */
 const basesOf = (flows: Iterable<Tensor | undefined>): Set<LazyBuffer> =>

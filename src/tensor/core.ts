@@ -125,7 +125,7 @@ export function wrap(
   backward?: Backward<Tensor>,
 ): Tensor {
   const made = make(lazydata);
-  if (backward !== undefined && isRecording() && made.dtype.isFloat && parents.some((p) => p.requiresGrad)) {
+  if (backward !== undefined && made.dtype.isFloat && parents.some((p) => p.requiresGrad) && isRecording()) {
     made.requiresGrad = true;
     made.context = { parents, run: backward };
   }

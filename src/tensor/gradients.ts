@@ -1,12 +1,12 @@
 // Gradients as the user asks for them: backward, functions with a gradient of their own, and checkpoints,
 // whose steps are computed again. How a gradient flows through the records is in autograd.ts.
 
+import { scopes } from "../engine/scope.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { nodesMade } from "../lazy/lazybuffer.ts";
 import { abandon, gradients, leavesOf, withRecording } from "./autograd.ts";
 import { cast, make, placedLike, TensorHandle, wrap } from "./core.ts";
 import { add } from "./math/arithmetic.ts";
-import { mode, train } from "./random/random.ts";
 import { state as randomState } from "./random/threefry.ts";
 import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
@@ -54,7 +54,7 @@ export function checkpoint<A extends readonly Tensor[]>(
   inputs: A,
 ): Tensor {
   requireInputs("checkpoint", inputs);
-  const { training } = mode;
+  const { training } = scopes;
   const random = { ...randomState };
   const made = fn(...inputs);
   requireResult("checkpoint: the function", made);
@@ -64,7 +64,7 @@ export function checkpoint<A extends readonly Tensor[]>(
   const parents = [...stops, ...leavesOf(made, stops)];
   return wrap(made.lazydata, parents, (g) => {
     const before = nodesMade();
-    const again = withRandom(random, () => withRecording(true, () => train(() => fn(...inputs), training)));
+    const again = withRandom(random, () => scopes.sync({ recording: true, training }, () => fn(...inputs)));
     const found = gradients(again, g, (a, b) => add(a, b), stops);
     const flows = parents.map((p) => found.get(p));
     abandon([again], flows, before); // its value is known already

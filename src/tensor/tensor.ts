@@ -7,11 +7,11 @@
 
 import { prepareAreas } from "#tensor/ondemand";
 import { type DTypeLike, dtypes, type TypedArray } from "../dtype.ts";
+import { scopes, type Within } from "../engine/scope.ts";
 import { type CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
 import { area } from "./areas.ts";
-import { withRecording } from "./autograd.ts";
 import type { ConvOptions, ConvTransposeOptions, PerDim } from "./conv/conv.ts";
 import type { LpPoolOptions, UnpoolOptions, WindowOptions } from "./conv/image.ts";
 import type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "./conv/pool.ts";
@@ -287,13 +287,25 @@ export class Tensor extends TensorHandle {
     values.realizeAllSync(tensors);
   }
   /**
-   * Runs `fn` without recording gradients.
+   * Runs `fn` without recording gradients; layers evaluate inside of it (see `training`). It holds for what
+   * `fn` does and for nothing that runs meanwhile. An async `fn` keeps it until its promise settles; in a
+   * page, which cannot tell tasks apart, run what follows an await by the function that `fn` is given:
+   * `noGrad(async (within) => { …; await …; within(() => …); })`.
    * @example
    * const w = new Tensor([1.5], { requiresGrad: true });
    * Tensor.noGrad(() => w.mul(2)).requiresGrad // => false
    */
-  static noGrad<T>(fn: () => T): T {
-    return withRecording(false, fn);
+  static noGrad<T>(fn: (within: Within) => T): T {
+    return scopes.run({ recording: false }, fn);
+  }
+  /**
+   * Runs `fn` with gradients recorded, also inside of `noGrad`; it holds as long as `noGrad` does.
+   * @example
+   * const w = new Tensor([1.5], { requiresGrad: true });
+   * Tensor.noGrad(() => Tensor.enableGrad(() => w.mul(2))).requiresGrad // => true
+   */
+  static enableGrad<T>(fn: (within: Within) => T): T {
+    return scopes.run({ recording: true }, fn);
   }
   /**
    * A function of tensors whose gradient you write. `backward` gets the gradient of the result, the inputs
@@ -505,23 +517,25 @@ export class Tensor extends TensorHandle {
     random.manualSeed(seed);
   }
   /**
-   * Whether dropout drops and batch norm learns; see `train`.
+   * Whether dropout drops and batch norm learns here: as `train` around it says, otherwise wherever gradients
+   * are recorded, so not inside of `noGrad`. Layers of a model that `nn.train` or `nn.evaluate` has set do as
+   * these say. Setting it sets what holds outside of `train`; it starts as undefined.
    * @example
-   * Tensor.training // => false
+   * Tensor.noGrad(() => Tensor.training) // => false
    */
   static get training(): boolean {
-    return random.mode.training;
+    return random.isTraining();
   }
-  static set training(on: boolean) {
-    random.mode.training = on;
+  static set training(on: boolean | undefined) {
+    scopes.initial = { ...scopes.initial, training: on };
   }
   /**
-   * Runs `fn`, sync or async, with `Tensor.training` on (or off), and puts it back afterwards.
+   * Runs `fn` with `Tensor.training` on (or off), also inside of `noGrad`; it holds as long as `noGrad` does.
    * @example
-   * Tensor.train(() => Tensor.training) // => true
+   * Tensor.noGrad(() => Tensor.train(() => Tensor.training)) // => true
    */
-  static train<R>(fn: () => R, on = true): R {
-    return random.train(fn, on);
+  static train<R>(fn: (within: Within) => R, on = true): R {
+    return scopes.run({ training: on }, fn);
   }
   /**
    * Evenly distributed in [0, 1).
@@ -670,10 +684,10 @@ export class Tensor extends TensorHandle {
     return area("random").multinomial(this, numSamples, replacement);
   }
   /**
-   * In training (`Tensor.train`) sets elements to zero with probability `p` and scales the others by 1 / (1 -
-   * p), so that the mean stays; otherwise changes nothing.
+   * In training (see `Tensor.training`) sets elements to zero with probability `p` and scales the others by 1
+   * / (1 - p), so that the mean stays; otherwise changes nothing.
    * @example
-   * await new Tensor([1, 2]).dropout(0.5).tolist() // => [1, 2]
+   * await Tensor.noGrad(() => new Tensor([1, 2]).dropout(0.5)).tolist() // => [1, 2]
    */
   dropout(p = 0.5, training?: boolean): Tensor {
     return random.dropout(this, p, training);

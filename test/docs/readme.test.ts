@@ -34,6 +34,20 @@ console.log(GlobalCounters.kernelCount);`;
   expect(output(counted).trimEnd().split("\n").at(-1)).toBe("3");
 });
 
+test("the loop trains a model with dropout, and tests it without", () => {
+  const loop = blocks.filter((b) => b.language === "js")[1]?.text ?? "";
+  const program = `import { nn, Tensor } from "gradloom";
+Tensor.manualSeed(3);
+const x = new Tensor([[0, 0], [0, 1], [1, 0], [1, 1]], { dtype: "float32" });
+const y = new Tensor([0, 1, 1, 0]);
+const model = new nn.Sequential(new nn.Linear(2, 32), (h) => h.relu(), new nn.Dropout(0.2), new nn.Linear(32, 2));
+const optimizer = new nn.Adam(nn.getParameters(model), { lr: 0.05 });
+const isDropped = (await model.forward(x).tolist()).join() !== (await model.forward(x).tolist()).join();
+${loop}
+console.log(isDropped, (await guess.tolist()).join());`;
+  expect(output(program)).toBe("true 0,1,1,0\n");
+});
+
 test("the commands are those of package.json and .ci/run", () => {
   const commands = blocks.filter((b) => b.language === "sh").map((b) => b.text.trim());
   expect(commands).toEqual(["npm install && npm run mnist", "npm ci && npm test"]);

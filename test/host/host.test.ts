@@ -71,7 +71,7 @@ describe("Node", () => {
       }),
     ));
   test("a scope is seen after an await, and by nobody outside", async () => {
-    const { asyncScope } = node;
+    const asyncScope = node.makeAsyncScope();
     const inside = asyncScope.run("mine", async () => {
       await Promise.resolve();
       return asyncScope.get();

@@ -2,7 +2,7 @@
 // items do not show: which tensors were assigned to, which random numbers were drawn, which values were read
 // on the host. A Trace is the record of one call. invariants.ts and capture.ts decide what is made of it.
 
-import { asyncScope } from "#host";
+import { makeAsyncScope } from "#host";
 import { JitError } from "../../errors.ts";
 import { type Step, toposortSteps } from "../../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../../lazy/lazybuffer.ts";
@@ -11,6 +11,8 @@ import type { Runner } from "../../runtime/runner.ts";
 import type { ScheduleItem } from "../../schedule/schedule.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { callerLine } from "../caller.ts";
+
+const asyncScope = makeAsyncScope();
 
 /** What the engine has to know of a Tensor. */
 export interface TensorLike {
@@ -54,6 +56,13 @@ interface Stream {
   drawn: number;
 }
 
+/** A setting as it was, and how to see what it is now. */
+export interface Setting {
+  readonly name: string;
+  readonly value: unknown;
+  readonly read: () => unknown;
+}
+
 /** Values that the function read on the host. It may return them, not look at them. */
 export interface HostRead {
   readonly buffer: Buffer;
@@ -75,6 +84,8 @@ export class Trace {
   readonly assigned = new Map<TensorLike, Assigned>();
   /** by what the function was given instead of the array */
   readonly reads = new Map<object, HostRead>();
+  /** what the function looked at besides, by whom it belongs to */
+  readonly settings = new Map<object, Setting>();
   /** the nodes of the call before, for a capture: from the first up to below the second */
   readonly earlier: readonly [number, number] | undefined;
 
@@ -93,7 +104,6 @@ class Collector {
   #only: Trace | undefined;
   readonly #running = new Map<unknown, Trace>();
   stream: Stream = { drawn: 0 };
-  readonly #settings = new Map<string, () => unknown>();
   /**
    * how many assigns there were outside of jitted functions, and which was the
    * last one to a tensor or its memory
@@ -187,13 +197,11 @@ class Collector {
     return guarded;
   }
 
-  /** A setting that decides what functions compute: a capture holds only while it is as it was. */
-  watch(name: string, read: () => unknown): void {
-    this.#settings.set(name, read);
-  }
-  /** The settings that are watched, as they are now. */
-  settings(): Map<string, unknown> {
-    return new Map([...this.#settings].map(([name, read]) => [name, read()]));
+  /** A setting that decides what the function computes: a capture holds only while it is as it was. */
+  depend<T>(name: string, owner: object, read: () => T): T {
+    const value = read();
+    this.#trace?.settings.set(owner, { name, value, read });
+    return value;
   }
 
   /** For what changes state that a replay cannot change again. */

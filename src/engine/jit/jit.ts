@@ -24,7 +24,7 @@ import {
   requireApart,
 } from "./binding.ts";
 import { buffersOf, type Captured, capture, type Result, type Returned, seal } from "./capture.ts";
-import { CacheCollector, type HostRead, type TensorLike, Trace } from "./collector.ts";
+import { CacheCollector, type HostRead, type Setting, type TensorLike, Trace } from "./collector.ts";
 import { isWithin, requireInvariant, Summary } from "./invariants.ts";
 import type { MemoryReport } from "./memoryplan.ts";
 import { difference, flatten, isContainer, type Leaf, type TreeDef, unflatten } from "./pytree.ts";
@@ -74,7 +74,7 @@ interface Ready extends Earlier {
   readonly captured: Captured;
   readonly results: readonly Result[];
   readonly replay: Replay;
-  readonly settings: ReadonlyMap<string, unknown>;
+  readonly settings: readonly Setting[];
   /** variables that were seen with two values, and the same kernels for both */
   readonly trusted: ReadonlySet<Variable>;
 }
@@ -233,7 +233,7 @@ class Jit extends Callable {
       captured,
       results,
       replay: new Replay(captured),
-      settings: CacheCollector.settings(),
+      settings: [...trace.settings.values()],
       trusted,
     };
     this.#earlier = this.#ready;
@@ -354,11 +354,11 @@ export const TinyJit = new Proxy(Jit, {
 function isNews(ready: Ready, given: Arguments): boolean {
   const problem = mismatch(ready.expected, given);
   if (problem !== undefined) throw new JitError(`TinyJit: mismatch of inputs: ${problem}`);
-  for (const [name, value] of CacheCollector.settings()) {
-    const then = ready.settings.get(name);
-    if (Object.is(then, value)) continue;
+  for (const { name, value, read } of ready.settings) {
+    const now = read();
+    if (Object.is(now, value)) continue;
     throw new JitError(
-      `TinyJit: ${name} is ${value}, and was ${then} when the function was captured; use a jit for each, or reset() it`,
+      `TinyJit: ${name} is ${now}, and was ${value} when the function was captured; use a jit for each, or reset() it`,
     );
   }
   for (const [v, n] of given.bound) if (ready.bound.get(v) !== n && !ready.trusted.has(v)) return true;

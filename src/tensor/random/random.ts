@@ -3,8 +3,9 @@
 
 import { type DType, dtypes, SMALL_FLOATS, toDType } from "../../dtype.ts";
 import { CacheCollector } from "../../engine/jit/collector.ts";
+import { scopes } from "../../engine/scope.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
-import { prod, restoring } from "../../helpers.ts";
+import { prod } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { copyTo, onEach } from "../../lazy/placement.ts";
 import { Device } from "../../runtime/registry.ts";
@@ -49,10 +50,6 @@ import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { draw, type Pair, state, threefry, WORD } from "./threefry.ts";
 
-/** Whether layers that behave differently in training (dropout, batch norm) should do so. */
-export const mode = { training: false };
-CacheCollector.watch("Tensor.training", () => mode.training);
-
 /** Bits behind the point of a number in [1, 2): this many random bits fit without rounding up. */
 const mantissaBits = (d: DType): number =>
   SMALL_FLOATS.get(d)?.mantissa ?? (d === dtypes.float16 ? 10 : d === dtypes.bfloat16 ? 7 : 23);
@@ -78,13 +75,9 @@ export function manualSeed(seed: number | bigint): void {
   state.drawn = 0;
 }
 
-export function train<R>(fn: () => R, on = true): R {
-  const before = mode.training;
-  mode.training = on;
-  return restoring(fn, () => {
-    mode.training = before;
-  });
-}
+/** Whether layers train here; a jit that asks holds only while the answer is the same. */
+export const isTraining = (): boolean =>
+  CacheCollector.depend("Tensor.training", scopes, () => scopes.training);
 
 // ---- bits ----
 
@@ -238,7 +231,7 @@ export function drawn(self: Tensor, numSamples: number): Tensor {
   const passed = bitwiseAnd(le(unsqueeze(running, -2), point), lt(unsqueeze(running, -2), total));
   return sum(cast(passed, dtypes.int32), -1);
 }
-export function dropout(self: Tensor, p = 0.5, training = mode.training): Tensor {
+export function dropout(self: Tensor, p = 0.5, training = isTraining()): Tensor {
   if (!(p >= 0 && p <= 1)) {
     throw new ArgumentError(`dropout: p is ${p}, expected a probability from 0 to 1`);
   }

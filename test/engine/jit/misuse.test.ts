@@ -32,7 +32,7 @@ interface Case {
 
 beforeEach(() => Tensor.manualSeed(1));
 afterEach(async () => {
-  Tensor.training = false;
+  Tensor.training = undefined;
   // whatever was refused, the rest works
   expect(await x2(1, 2).dot(x2(3, 4)).item()).toBe(11);
   const f = new TinyJit((x: Tensor) => x.add(1));
@@ -380,6 +380,18 @@ const CHANGES: Record<string, Case> = {
       };
     },
     message: /Tensor\.training is false, and was true when the function was captured/,
+    at: 2,
+  },
+  "a model that is set to evaluate": {
+    make: () => {
+      const model = new nn.Sequential(new nn.Dropout(0.5));
+      const f = new TinyJit((x: Tensor) => model.forward(x));
+      return (i) => {
+        if (i === 2) model.eval();
+        return f(floats(1, 2));
+      };
+    },
+    message: /training of Dropout is false, and was undefined when the function was captured/,
     at: 2,
   },
   "manualSeed inside": {

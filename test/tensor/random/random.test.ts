@@ -239,8 +239,12 @@ describe("samples", () => {
   });
   test("dropout drops in training only, and keeps the mean", async () => {
     const x = Tensor.ones([10_000], { requiresGrad: true });
-    expect(await x.dropout(0.25).sum().item()).toBe(10_000);
-    const dropped = Tensor.train(() => x.dropout(0.25));
+    expect(
+      await Tensor.noGrad(() => x.dropout(0.25))
+        .sum()
+        .item(),
+    ).toBe(10_000);
+    const dropped = x.dropout(0.25);
     const values = await numbers(dropped);
     expect(new Set(values)).toEqual(new Set([0, Math.fround(1 / 0.75)]));
     expect(Math.abs(mean(values) - 1)).toBeLessThan(0.03);
@@ -250,21 +254,37 @@ describe("samples", () => {
     expect(await numbers(x.dropout(0, true).sum())).toEqual([10_000]);
   });
   test("train is a scope, sync and async, also when something is thrown", async () => {
-    expect(Tensor.training).toBe(false);
+    const outside = () => Tensor.noGrad(() => Tensor.training);
+    expect(outside()).toBe(false);
     expect(Tensor.train(() => Tensor.train(() => Tensor.training, false))).toBe(false);
-    const during = Tensor.train(async () => {
-      await Promise.resolve();
-      return Tensor.training;
+    await Tensor.noGrad(async () => {
+      const during = Tensor.train(async () => {
+        await Promise.resolve();
+        return Tensor.training;
+      });
+      expect(Tensor.training).toBe(false);
+      expect(await during).toBe(true);
+      expect(Tensor.training).toBe(false);
     });
-    expect(Tensor.training).toBe(true);
-    expect(await during).toBe(true);
-    expect(Tensor.training).toBe(false);
     expect(() =>
       Tensor.train(() => {
         throw new Error("no");
       }),
     ).toThrow("no");
-    expect(Tensor.training).toBe(false);
+    expect(outside()).toBe(false);
+  });
+  test("training is where gradients are recorded, unless it is set", () => {
+    expect(Tensor.training).toBe(true);
+    expect(Tensor.noGrad(() => Tensor.training)).toBe(false);
+    expect(Tensor.noGrad(() => Tensor.enableGrad(() => Tensor.training))).toBe(true);
+    try {
+      Tensor.training = false;
+      expect(Tensor.training).toBe(false);
+      expect(Tensor.train(() => Tensor.training)).toBe(true);
+    } finally {
+      Tensor.training = undefined;
+    }
+    expect(Tensor.training).toBe(true);
   });
 });
 

@@ -1,0 +1,86 @@
+// What holds inside a function and nowhere else: whether gradients are recorded, and whether layers train.
+// Where the platform can tell which task runs (Node), an async function keeps its scope beyond each await. A
+// page cannot tell: there a scope holds for the synchronous part of its function. While the function's
+// promise is pending, whatever runs in no such part and would depend on the scope is refused.
+
+import { makeAsyncScope } from "#host";
+import { ArgumentError } from "../errors.ts";
+import type { AsyncScope } from "../host/contract.ts";
+
+export interface Scope {
+  readonly recording: boolean;
+  /** undefined: layers train where gradients are recorded */
+  readonly training: boolean | undefined;
+}
+/** Runs `fn` in the scope again: for what an async function does after an await, in a page. */
+export type Within = <T>(fn: () => T) => T;
+
+const isPromise = (x: unknown): x is Promise<unknown> =>
+  typeof x === "object" && x !== null && typeof (x as Promise<unknown>).then === "function";
+
+export class Scopes {
+  /** what holds where nothing else was said */
+  initial: Scope = { recording: true, training: undefined };
+  /** the scope of the function that is on the stack */
+  #here: Scope | undefined;
+  /** the scopes of async functions that are under way */
+  readonly #pending = new Set<Scope>();
+  readonly #tasks: AsyncScope;
+
+  constructor(tasks: AsyncScope = makeAsyncScope()) {
+    this.#tasks = tasks;
+  }
+
+  get<K extends keyof Scope>(key: K): Scope[K] {
+    if (this.#here !== undefined) return this.#here[key];
+    const { initial } = this;
+    if (this.#pending.size === 0) return initial[key];
+    if (this.#tasks.exact) return ((this.#tasks.get() as Scope | undefined) ?? initial)[key];
+    for (const scope of this.#pending) if (scope[key] !== initial[key]) throw new ArgumentError(AMBIGUOUS);
+    return initial[key];
+  }
+  /** Whether layers that behave differently in training should do so. */
+  get training(): boolean {
+    return this.get("training") ?? this.get("recording");
+  }
+
+  /** Runs a synchronous function. */
+  sync<T>(change: Partial<Scope>, fn: () => T): T {
+    const before = this.#here;
+    this.#here = this.#changed(change);
+    try {
+      return fn();
+    } finally {
+      this.#here = before;
+    }
+  }
+
+  /** Runs a function that may be async. */
+  run<T>(change: Partial<Scope>, fn: (within: Within) => T): T {
+    const scope = this.#changed(change);
+    const within: Within = (part) => this.sync(scope, part);
+    this.#pending.add(scope);
+    let result: T | undefined;
+    try {
+      result = within(() => this.#tasks.run(scope, () => fn(within)));
+    } finally {
+      if (!isPromise(result)) this.#close(scope);
+    }
+    return isPromise(result) ? (result.finally(() => this.#close(scope)) as T) : result;
+  }
+  #close(scope: Scope): void {
+    this.#pending.delete(scope);
+    if (this.#pending.size === 0) this.#tasks.rest();
+  }
+  #changed(change: Partial<Scope>): Scope {
+    const { recording = this.get("recording") } = change;
+    return { recording, training: "training" in change ? change.training : this.get("training") };
+  }
+}
+
+const AMBIGUOUS =
+  "a noGrad, enableGrad or train whose function is async is under way, and a page cannot tell whether this belongs to it. " +
+  "After an await use the function that it passes: noGrad(async (within) => { …; await …; within(() => …); }); " +
+  "what does not belong to it says so: enableGrad(() => …)";
+
+export const scopes = new Scopes();
