@@ -193,6 +193,18 @@ export const FAMILIES: readonly Family[] = [
     ["nn/state", "nn/checkpoint", "nn/safetensors", "nn/npy", "nn/weights", "nn/quantize"],
   ],
   [
+    "metrics",
+    "nn.metrics: how good predictions are",
+    "Of a batch, as Tensors, and over many batches, as numbers.",
+    ["nn/metrics"],
+  ],
+  [
+    "inspect",
+    "nn: looking at models",
+    "The layers of a model, and where the time of a function goes.",
+    ["nn/summary", "nn/profile"],
+  ],
+  [
     "data",
     "nn: data",
     "Batches of data of any structure, datasets to learn from, and a bar that shows how far a loop is.",

@@ -9,6 +9,7 @@ import { runAsync, runSync, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
+import { activeProfiler } from "../runtime/profiling.ts";
 import { showAst } from "../schedule/lazyop.ts";
 import { beginRun } from "../schedule/repeat.ts";
 import { type ScheduleItem, scheduleSteps } from "../schedule/schedule.ts";
@@ -29,7 +30,10 @@ export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
 }
 
 function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
-  if (env.PROFILE) yield* loadDiagnostics();
+  if (env.PROFILE) {
+    yield* loadDiagnostics();
+    activeProfiler()?.scheduled(schedule);
+  }
   if (env.DEBUG >= 3) for (const si of schedule) for (const ast of si.ast) console.log(showAst(ast));
   beginRun();
   yield* new CommandQueue(schedule).execute();

@@ -33,6 +33,7 @@ export {
   Sequential,
 } from "./layers.ts";
 export * from "./losses.ts";
+export * as metrics from "./metrics.ts";
 export { evaluate, Module, train } from "./module.ts";
 export * from "./norms.ts";
 export * from "./npy.ts";
@@ -59,10 +60,12 @@ export {
   StepLR,
 } from "./optimizers.ts";
 export * from "./pooling.ts";
+export * from "./profile.ts";
 export * from "./progress.ts";
 export * from "./quantize.ts";
 export { GRUCell, LSTMCell, RNNCell } from "./recurrent.ts";
 export * from "./rnn.ts";
 export * from "./safetensors.ts";
 export * from "./state.ts";
+export * from "./summary.ts";
 export * from "./weights.ts";

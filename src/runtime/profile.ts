@@ -7,6 +7,7 @@ import { atExit, writeText } from "#host";
 import { env } from "../env.ts";
 import { FileError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";
+import { isReduceOp } from "../ops.ts";
 import type { HCQCompatAllocRes } from "./hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "./hcq/device.ts";
 import type { Command, HWCommandQueue } from "./hcq/queue.ts";
@@ -22,6 +23,27 @@ export interface Span {
   readonly start: number;
   readonly end: number;
   readonly args: Readonly<Record<string, string | number>>;
+}
+/** A kernel that was scheduled: where, and the number of the node that it computes. */
+export interface Scheduled {
+  readonly device: string;
+  readonly node: number;
+}
+/** The parts of a ScheduleItem that are noted. */
+interface Item {
+  readonly ast: readonly { readonly op: string }[];
+  readonly outputs: readonly { readonly device: string }[];
+  readonly lazies: readonly GraphNode[];
+  readonly partOf?: GraphNode;
+}
+/** The parts of a LazyBuffer that are looked at. */
+interface GraphNode {
+  readonly id: number;
+  readonly base: GraphNode;
+  readonly op: string | undefined;
+  readonly srcs: readonly GraphNode[] | undefined;
+  readonly hasMemory: boolean;
+  readonly shape: readonly unknown[];
 }
 /** Signals that are stamped before and after a command. */
 export interface Marks {
@@ -39,6 +61,31 @@ interface Pending {
   readonly once: boolean;
 }
 
+/**
+ * The node that most of a kernel's work is for: its largest reduction, else its last result. `ends` are the
+ * results of all kernels, which a kernel reads and does not compute.
+ */
+function mainNode(results: readonly GraphNode[], ends: ReadonlySet<GraphNode>): number {
+  const size = (n: GraphNode): number =>
+    n.shape.reduce<number>((a, s) => a * (typeof s === "number" ? s : 1), 1);
+  const open = results.map((r) => r.base);
+  const seen = new Set(open);
+  let [most, node] = [0, Math.max(...results.map((r) => r.id))];
+  for (let n = open.pop(); n !== undefined; n = open.pop()) {
+    const [first] = n.srcs ?? [];
+    if (n.op !== undefined && isReduceOp(n.op) && first !== undefined && size(first) > most) {
+      most = size(first);
+      node = n.id;
+    }
+    for (const { base } of n.srcs ?? []) {
+      if (seen.has(base) || ends.has(base) || base.hasMemory) continue;
+      seen.add(base);
+      open.push(base);
+    }
+  }
+  return node;
+}
+
 /** The trace stops here: a viewer would not open more. */
 const MAX_SPANS = 1_000_000;
 /** Finished submissions are looked for when there are this many. */
@@ -49,6 +96,7 @@ export class Profiler {
   #pending: Pending[] = [];
   #asked = false;
   readonly #collectors: (() => void)[] = [];
+  readonly #listeners = new Set<(items: readonly Scheduled[]) => void>();
 
   get spans(): readonly Span[] {
     this.collect();
@@ -86,6 +134,23 @@ export class Profiler {
     if (last === undefined) return;
     this.#pending.push({ device, kind: queue.kind, commands, before, once: queue.boundTo === undefined });
     if (this.#pending.length % LOOK === 0) this.collect();
+  }
+
+  /** Calls `listen` with the kernels of each schedule before they run, until the result is called. */
+  onSchedule(listen: (items: readonly Scheduled[]) => void): () => void {
+    this.#listeners.add(listen);
+    return () => void this.#listeners.delete(listen);
+  }
+  scheduled(schedule: readonly Item[]): void {
+    if (this.#listeners.size === 0) return;
+    const own = new Set(schedule.flatMap((si) => si.lazies.map((lb) => lb.base)));
+    const kernels = schedule
+      .filter((si) => si.ast[0]?.op === "STORE")
+      .map((si) => ({
+        device: si.outputs[0]?.device ?? "",
+        node: mainNode(si.partOf === undefined ? si.lazies : [si.partOf], own),
+      }));
+    for (const listen of this.#listeners) listen(kernels);
   }
 
   /** For devices that keep spans of their own: called when those that are done are wanted. */

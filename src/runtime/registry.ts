@@ -4,6 +4,7 @@
 import { env } from "../env.ts";
 import { DeviceError } from "../errors.ts";
 import { type MaybePromise, runAsync, type Step, settle } from "../helpers.ts";
+import { GlobalCounters } from "./counters.ts";
 import type { Compiled, DeviceKind, DeviceKinds, StorageKind } from "./device.ts";
 
 /** The part of a name before the colon: WASM of WASM:1. */
@@ -37,6 +38,16 @@ function requireComputing(canonical: string): string {
     `device ${canonical} holds data and cannot compute, so it cannot be the default; ` +
       "set DEV or Device.DEFAULT to a device that computes, such as WASM, JS or CLANG",
   );
+}
+
+export interface DeviceMemory {
+  readonly used: number;
+  readonly cached: number;
+  readonly peak: number;
+  /** live allocations */
+  readonly buffers: number;
+  /** bytes held by device */
+  readonly devices: Readonly<Record<string, number>>;
 }
 
 export class DeviceRegistry {
@@ -105,6 +116,18 @@ export class DeviceRegistry {
 
   isOpen(name: string): boolean {
     return this.#open.has(canonicalize(name));
+  }
+
+  /**
+   * Bytes that tensors hold: on one device, or on all that are open. `cached` is freed memory that is kept
+   * for the next buffer of its size, `peak` the most that all devices held at once, since
+   * `GlobalCounters.reset()`.
+   */
+  memory(name?: string): DeviceMemory {
+    const { memCached: cached, memPeak: peak, buffers } = GlobalCounters;
+    const devices = GlobalCounters.memByDevice;
+    const used = name === undefined ? GlobalCounters.memUsed : (devices[canonicalize(name)] ?? 0);
+    return { used, cached, peak, buffers, devices };
   }
 
   /** Workgroups that run side by side on a GPU, as far as that is known; 0 elsewhere. */

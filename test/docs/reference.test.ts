@@ -81,7 +81,7 @@ describe.each([
 });
 
 test("every class and function of nn is on a page, with an example", () => {
-  const names = [nn, nn.optim, nn.init, nn.datasets].flatMap((space) =>
+  const names = [nn, nn.optim, nn.init, nn.metrics, nn.datasets].flatMap((space) =>
     Object.entries(space).flatMap(([name, x]) => (typeof x === "function" ? [name] : [])),
   );
   const own = entries.filter((e) => e.owner === undefined);
