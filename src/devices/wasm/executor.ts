@@ -4,43 +4,9 @@
 // and what every JavaScript has.
 
 import type { Governor } from "./governor.ts";
+import type { KernelCode, Kernels, Loaded, NativeCalls } from "./kernels.ts";
 import type { RingLayout } from "./layout.ts";
 
-type KernelFn = (...args: number[]) => unknown;
-interface Loaded {
-  readonly generation: number;
-  /** what is called, or why it could not be made */
-  readonly fn: unknown;
-  readonly native: boolean;
-  /** milliseconds for each of its indexes where no thread helps; 0: not known */
-  alone: number;
-}
-/** What a kernel is made of. */
-interface KernelCode {
-  readonly record: number;
-  readonly generation: number;
-  readonly native: boolean;
-  readonly code: Uint8Array<ArrayBuffer>;
-  readonly name: string;
-}
-/** How native code is called, where there is any (host/native.ts). */
-interface NativeCalls {
-  load(code: Uint8Array): unknown;
-  /**
-   * Buffers of two words each and variables stand at word `at`; a range is added unless `begin` is below 0.
-   */
-  call(
-    fn: unknown,
-    words: Int32Array,
-    at: number,
-    buffers: number,
-    vals: number,
-    begin: number,
-    end: number,
-  ): void;
-  /** Native memory as bytes. */
-  view(low: number, high: number, nbytes: number): Uint8Array;
-}
 /**
  * Executes what stands at a word; gives the words it took, or 0 where it has to wait, or -1 where it failed.
  */
@@ -55,9 +21,7 @@ export class Executor {
   readonly #canBlock: boolean;
   readonly #governor: Governor;
   readonly #handlers: readonly Handler[];
-  readonly #kernels = new Map<number, Loaded>();
-  readonly #openNative: (() => NativeCalls) | undefined;
-  #native: NativeCalls | undefined;
+  readonly #kernels: Kernels;
   /** when this thread must be given back; a time of `performance.now()` */
   #until = Infinity;
   /** the word in which the ring keeps how far its kernel came */
@@ -76,10 +40,10 @@ export class Executor {
     id: number,
     canBlock: boolean,
     governor: Governor,
-    openNative?: () => NativeCalls,
+    kernels: Kernels,
   ) {
     this.#governor = governor;
-    this.#openNative = openNative;
+    this.#kernels = kernels;
     this.#memory = memory;
     this.#l = layout;
     this.#id = id;
@@ -99,9 +63,12 @@ export class Executor {
   }
 
   /** What kernels import that this thread runs. */
-  get imports(): { readonly env: { readonly memory: WebAssembly.Memory; readonly scratch: number } } {
-    const scratch = this.#l.scratch * 4 + this.#id * this.#l.scratchBytes;
-    return { env: { memory: this.#memory, scratch } };
+  get imports(): Kernels["imports"] {
+    return this.#kernels.imports;
+  }
+  /** Native calls that this thread has already. */
+  useNative(native: NativeCalls): void {
+    this.#kernels.useNative(native);
   }
 
   /** A worker's life: work, watch the bell for a while, sleep on it. */
@@ -261,7 +228,7 @@ export class Executor {
       const side = (i: number, from: number, n: number): Uint8Array => {
         const low = (word(i + 1) >>> 0) + from;
         if (word(i) === 0) return this.#bytes.subarray(low, low + n);
-        return this.#natives().view(low % 2 ** 32, word(i + 2) + Math.floor(low / 2 ** 32), n);
+        return this.#kernels.natives.view(low % 2 ** 32, word(i + 2) + Math.floor(low / 2 ** 32), n);
       };
       // Node shows no more than 2 GiB of native memory at once
       for (let from = 0; from < nbytes; from += 2 ** 30) {
@@ -281,7 +248,7 @@ export class Executor {
     w[this.#me + this.#l.kernel] = record;
     try {
       const kernel = this.#load(record);
-      if (size < 0) this.#call(kernel, record, args, -1, 0);
+      if (size < 0) this.#kernels.call(kernel, record, this.#w, args, -1, 0);
       else if (this.#until !== Infinity || w[this.#part] !== 0) {
         if (!this.#slice(kernel, record, args, size)) return 0;
       } else if (!this.#share(kernel, record, args, size)) return -1;
@@ -313,23 +280,13 @@ export class Executor {
     return -1;
   }
 
-  #natives(): NativeCalls {
-    this.#native ??= this.#openNative?.();
-    if (this.#native === undefined) throw new Error("this thread cannot call native code");
-    return this.#native;
-  }
-  /** Native calls that this thread has already. */
-  useNative(native: NativeCalls): void {
-    this.#native = native;
-  }
   /** Called now and then while a helper keeps this thread waiting. */
   whileLate(look: () => void): void {
     this.#whileLate = look;
   }
   /** A kernel that this thread has already. */
   adopt(record: number, generation: number, fn: unknown): void {
-    const native = this.#field(record, this.#l.native) !== 0;
-    this.#kernels.set(record, { generation, fn, native, alone: 0 });
+    this.#kernels.adopt(record, generation, this.#field(record, this.#l.native) !== 0, fn);
   }
   #field(record: number, field: number): number {
     if (this.#w.length <= record >>> 2) this.#seeAll();
@@ -337,11 +294,10 @@ export class Executor {
   }
 
   #known(record: number): Loaded | undefined {
-    const known = this.#kernels.get(record);
-    return known?.generation === this.#field(record, this.#l.generation) ? known : undefined;
+    return this.#kernels.known(record, this.#field(record, this.#l.generation));
   }
   #load(record: number): Loaded {
-    const loaded = this.#known(record) ?? this.#instantiate(this.#copyCode(record));
+    const loaded = this.#known(record) ?? this.#kernels.instantiate(this.#copyCode(record));
     if (loaded.fn instanceof Error) throw loaded.fn;
     return loaded;
   }
@@ -360,42 +316,6 @@ export class Executor {
       name: new TextDecoder().decode(slice(name, nameBytes)),
     };
   }
-  /** Compiles a kernel on first use; the engine shares the machine code of equal bytes between threads. */
-  #instantiate({ record, generation, native, code, name }: KernelCode): Loaded {
-    let fn: unknown;
-    try {
-      if (native) fn = this.#natives().load(code);
-      else fn = new WebAssembly.Instance(new WebAssembly.Module(code), this.imports).exports[name];
-    } catch (e) {
-      fn = e instanceof Error ? e : new Error(String(e)); // whoever needs the kernel says so
-    }
-    const loaded = { generation, fn, native, alone: 0 };
-    this.#kernels.set(record, loaded);
-    return loaded;
-  }
-
-  /** `begin` below 0: the kernel takes no range. */
-  #call(kernel: Loaded, record: number, at: number, begin: number, end: number): unknown {
-    const w = this.#w;
-    const n = this.#field(record, this.#l.args);
-    if (kernel.native) {
-      const buffers = this.#field(record, this.#l.buffers);
-      return this.#natives().call(kernel.fn, w, at, buffers, n, begin, end);
-    }
-    const fn = kernel.fn as KernelFn;
-    if (begin < 0) {
-      // a call with a list of arguments costs several times as much
-      if (n === 2) return fn(w[at] as number, w[at + 1] as number);
-      if (n === 3) return fn(w[at] as number, w[at + 1] as number, w[at + 2] as number);
-      if (n === 1) return fn(w[at] as number);
-    }
-    const args: number[] = [];
-    const given = begin < 0 ? n : n - 2;
-    for (let i = 0; i < given; i++) args.push(w[at + i] as number);
-    if (begin >= 0) args.push(begin, end);
-    return fn(...args);
-  }
-
   /**
    * Alone, a part at a time, until the time is over: the ring keeps how far it came, for whoever goes on.
    * Says whether all of it is done.
@@ -406,7 +326,7 @@ export class Executor {
     let last = performance.now();
     for (let begin = w[this.#part] as number; begin < size; ) {
       const end = Math.min(size, begin + count);
-      this.#call(kernel, record, args, begin, end);
+      this.#kernels.call(kernel, record, this.#w, args, begin, end);
       begin = end;
       w[this.#part] = begin < size ? begin : 0;
       w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
@@ -433,7 +353,7 @@ export class Executor {
     const width = Math.min(this.#governor.width(w, most), size);
     if (width <= 1) {
       const before = performance.now();
-      this.#call(kernel, record, args, 0, size);
+      this.#kernels.call(kernel, record, this.#w, args, 0, size);
       const each = (performance.now() - before) / size;
       // the least counts, which nothing disturbed; it may be of another time, so it rises slowly
       kernel.alone = kernel.alone === 0 ? each : Math.min(each, kernel.alone * 1.01);
@@ -523,7 +443,7 @@ export class Executor {
     for (let taken = 0; ; taken++) {
       const begin = Atomics.add(w, job + jobNext, chunk);
       if (begin >= size) return taken;
-      this.#call(kernel, record, args, begin, Math.min(size, begin + chunk));
+      this.#kernels.call(kernel, record, this.#w, args, begin, Math.min(size, begin + chunk));
       const now = performance.now();
       if (this.#timed < this.#durations.length) this.#durations[this.#timed++] = now - last;
       last = now;
@@ -564,7 +484,7 @@ export class Executor {
     if (Atomics.load(w, job + jobAwaited) !== 0) Atomics.notify(w, job + jobLeft);
     if (copied === undefined) return helped;
     // nobody waits while this thread compiles; it comes back when it has the kernel
-    this.#instantiate(copied);
+    this.#kernels.instantiate(copied);
     return true;
   }
 }

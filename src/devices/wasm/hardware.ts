@@ -10,6 +10,7 @@ import { addLeftover, nextTask, sliceEnd } from "../../pace.ts";
 import { disassemble, type Names } from "./disassemble.ts";
 import { Executor } from "./executor.ts";
 import { Governor } from "./governor.ts";
+import { Kernels } from "./kernels.ts";
 import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
 import { canShare, WasmMemory } from "./memory.ts";
 import { Workers } from "./workers.ts";
@@ -59,7 +60,15 @@ export class Hardware {
 
   constructor(shared = canShare()) {
     this.memory = new WasmMemory(shared);
-    this.host = new Executor(this.memory.memory, LAYOUT, 0, canBlock && shared, new Governor(LAYOUT));
+    const kernels = new Kernels(this.memory.memory, LAYOUT, 0);
+    this.host = new Executor(
+      this.memory.memory,
+      LAYOUT,
+      0,
+      canBlock && shared,
+      new Governor(LAYOUT),
+      kernels,
+    );
     this.workers = new Workers(this.memory, (id, why) => this.#lost(id, why));
     this.host.whileLate(() => this.workers.reap());
     const { words } = this.memory;

@@ -5,6 +5,7 @@ import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#hos
 import { env } from "../../env.ts";
 import { Executor } from "./executor.ts";
 import { Governor } from "./governor.ts";
+import { Kernels } from "./kernels.ts";
 import { LAYOUT, MAX_EXECUTORS } from "./layout.ts";
 import type { WasmMemory } from "./memory.ts";
 
@@ -23,8 +24,11 @@ export const wantedThreads = (): number =>
  */
 const workerSource = (): string =>
   `const __name = (f) => f;\nconst Executor = ${Executor};\nconst Governor = ${Governor};\n` +
-  "const start = ({ memory, layout, id, spins }, native) =>\n" +
-  "  new Executor(memory, layout, id, true, new Governor(layout), native).loop(spins);\n";
+  `const Kernels = ${Kernels};\n` +
+  "const start = ({ memory, layout, id, spins }, native) => {\n" +
+  "  const kernels = new Kernels(memory, layout, id, native);\n" +
+  "  new Executor(memory, layout, id, true, new Governor(layout), kernels).loop(spins);\n" +
+  "};\n";
 
 export class Workers {
   readonly #memory: WasmMemory;
