@@ -9,6 +9,7 @@ const LEAVES = [
   "env.ts",
   "errors.ts",
   "dtype.ts",
+  "hostarrays.ts",
   "helpers.ts",
   "names.ts",
   "printable.ts",

@@ -320,7 +320,7 @@ export const SMALL_FLOATS: ReadonlyMap<DType, SmallFloat> = new Map([
   [float4e2m1, { bias: 1, mantissa: 1, rounds: 6, beyond: 7, nan: 7, special: Infinity }],
 ]);
 
-function smallFloatToNumber(d: DType, bits: number): number {
+export function smallFloatToNumber(d: DType, bits: number): number {
   const { bias, mantissa, special } = SMALL_FLOATS.get(d) as SmallFloat;
   const signBit = 2 ** (d.bits - 1);
   const magnitude = bits & (signBit - 1);
@@ -332,7 +332,7 @@ function smallFloatToNumber(d: DType, bits: number): number {
 }
 
 /** Rounds to nearest even; what is too large becomes what the format has for it. */
-function numberToSmallFloat(d: DType, x: number): number {
+export function numberToSmallFloat(d: DType, x: number): number {
   const { bias, mantissa, rounds, beyond, nan } = SMALL_FLOATS.get(d) as SmallFloat;
   if (Number.isNaN(x)) return nan;
   const sign = x < 0 || Object.is(x, -0) ? 2 ** (d.bits - 1) : 0;
@@ -394,7 +394,7 @@ export function castValue(to: DType, x: Value, from: DType): Value {
  * A 64-bit integer as a double that rounds to any narrower float as the integer would: lost bits leave a
  * sticky one.
  */
-function bigToDouble(x: bigint): number {
+export function bigToDouble(x: bigint): number {
   const size = x < 0n ? -x : x;
   if (size < 1n << 53n) return Number(x);
   const top = (size >> 11n) | (size & 0x7ffn ? 1n : 0n);
@@ -454,102 +454,3 @@ export const readValue = (v: DataView, at: number, d: DType): Value =>
   (ACCESS[d.name] as Accessor).get(v, at);
 export const writeValue = (v: DataView, at: number, d: DType, x: Value): void =>
   (ACCESS[d.name] as Accessor).set(v, at, x);
-
-/** The bits of an element of a packed type as its value, and back. */
-const PACKED: ReadonlyMap<DType, { read: (bits: number) => number; write: (x: number) => number }> = new Map(
-  [int4, uint4, float4e2m1].map((d) => [
-    d,
-    d.isFloat
-      ? { read: (bits) => smallFloatToNumber(d, bits), write: (x) => numberToSmallFloat(d, x) }
-      : { read: (bits) => Number(wrap(d, bits)), write: (x) => x & (2 ** d.bits - 1) },
-  ]),
-);
-
-/**
- * What `data()` returns: the natural typed array of `n` elements. Floats below 32 bits widen to Float32Array.
- * Elements that share a byte start at its low end.
- */
-export function decodeArray(
-  d: DType,
-  bytes: Uint8Array,
-  n = Math.floor(bytes.byteLength / d.itemsize),
-): TypedArray {
-  const raw = bytes.byteOffset % d.itemsize === 0 ? bytes : bytes.slice();
-  const packed = PACKED.get(d);
-  if (packed !== undefined) {
-    const perByte = 8 / d.bits;
-    const out = new d.storage(n);
-    for (let i = 0; i < n; i++)
-      out[i] = packed.read((raw[Math.floor(i / perByte)] as number) >> ((i % perByte) * d.bits));
-    return out;
-  }
-  if (SMALL_FLOATS.has(d))
-    return Float32Array.from(raw.subarray(0, n), (bits) => smallFloatToNumber(d, bits));
-  if (d !== float16 && d !== bfloat16) return new d.storage(raw.buffer, raw.byteOffset, n);
-  const widen = d === float16 ? float16ToNumber : bfloat16ToNumber;
-  return Float32Array.from(new Uint16Array(raw.buffer, raw.byteOffset, n), widen);
-}
-
-/** Bytes of type `d` as every device takes them: a bool that is not 0 is 1. They are copied if changed. */
-export function canonicalBytes(d: DType, bytes: Uint8Array): Uint8Array {
-  return d === bool && bytes.some((x) => x > 1) ? bytes.map((x) => (x === 0 ? 0 : 1)) : bytes;
-}
-
-/** From a number straight to the bits of a narrow float. */
-const NARROW: ReadonlyMap<DType, (x: number) => number> = new Map([
-  [float16, numberToFloat16],
-  [bfloat16, numberToBfloat16],
-  ...[...SMALL_FLOATS.keys()].map((d) => [d, (x: number) => numberToSmallFloat(d, x)] as const),
-]);
-
-/**
- * The bytes of host values as type `d`. Numbers are converted as a cast from float64 would, except for narrow
- * floats: a cast rounds to float32 on the way, a host number is rounded once.
- */
-export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<ArrayBuffer> {
-  if (d.isPacked) return packArray(d, values);
-  const out = new d.storage(new ArrayBuffer(values.length * d.itemsize));
-  const half = NARROW.get(d);
-  const plainFloat = d === float32 || d === float64;
-  const smallInt = d.isInt && !d.isBig;
-  for (let i = 0; i < values.length; i++) {
-    const raw = values[i] as Value | boolean;
-    const v = typeof raw === "boolean" ? Number(raw) : raw;
-    // storing rounds to float32 and wraps an integer of 32 bits to the width, just as castValue does
-    if (typeof v === "number" && (plainFloat || (smallInt && v === (v | 0)))) out[i] = v;
-    else if (half !== undefined) out[i] = half(typeof v === "bigint" ? bigToDouble(v) : v);
-    else out[i] = castValue(d, v, typeof v === "bigint" ? int64 : float64);
-  }
-  return new Uint8Array(out.buffer as ArrayBuffer);
-}
-function packArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(d.bytesFor(values.length));
-  const { write } = PACKED.get(d) as { write: (x: number) => number };
-  const perByte = 8 / d.bits;
-  for (let i = 0; i < values.length; i++) {
-    const raw = values[i] as Value | boolean;
-    const v = typeof raw === "boolean" ? Number(raw) : raw;
-    const at = Math.floor(i / perByte);
-    const bits = write(Number(d.isFloat ? v : castValue(d, v, typeof v === "bigint" ? int64 : float64)));
-    out[at] = (out[at] as number) | (bits << ((i % perByte) * d.bits));
-  }
-  return out;
-}
-
-/** By the name that every typed array says, also one of another frame. */
-const FROM_TYPED: Readonly<Record<string, DType>> = {
-  Int8Array: int8,
-  Uint8Array: uint8,
-  Uint8ClampedArray: uint8,
-  Int16Array: int16,
-  Uint16Array: uint16,
-  Int32Array: int32,
-  Uint32Array: uint32,
-  BigInt64Array: int64,
-  BigUint64Array: uint64,
-  Float16Array: float16,
-  Float32Array: float32,
-  Float64Array: float64,
-};
-export const dtypeOfTyped = (a: ArrayBufferView): DType | undefined =>
-  FROM_TYPED[(a as unknown as TypedArray)[Symbol.toStringTag]];

@@ -10,10 +10,7 @@ import {
   castValue,
   DType,
   type DTypeName,
-  decodeArray,
-  dtypeOfTyped,
   dtypes,
-  encodeArray,
   float16ToNumber,
   floatToIntVia,
   numberToBfloat16,
@@ -31,6 +28,7 @@ import {
   writeValue,
 } from "../src/dtype.ts";
 import { DTypeError } from "../src/errors.ts";
+import { decodeArray, dtypeOfTyped, encodeArray } from "../src/hostarrays.ts";
 import { Random } from "./shape/random.ts";
 
 const { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64 } = dtypes;

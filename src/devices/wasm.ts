@@ -4,7 +4,8 @@
 import { enableRelaxedSimd } from "#host";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { CompileError, DeviceError, InternalError, OutOfMemoryError } from "../errors.ts";
-import { hasRelaxedSimd, wasmRenderer } from "../render/wasm/wasm.ts";
+import { hasRelaxedSimd } from "../render/wasm/relaxed.ts";
+import { wasmRenderer } from "../render/wasm/wasm.ts";
 import { GlobalCounters } from "../runtime/counters.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
 import { RingDevice } from "./wasm/device.ts";

@@ -22,6 +22,7 @@ import { canonicalize, Device } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
+import { type AxisSplit, axisSplitFor } from "./axissplit.ts";
 import { rebits } from "./rebits.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
@@ -40,24 +41,8 @@ let nextId = 0;
 /** How many nodes exist so far: a lower id means an older node. */
 export const nodesMade = (): number => nextId;
 
-/**
- * A reduction of at least MIN_SPLIT elements to at most MAX_KEPT is split into one of these numbers of parts.
- */
-const MIN_SPLIT = 1 << 17;
-const MAX_KEPT = 16;
-const PARTS = [64, 32, 48, 16, 40, 24, 20, 12, 10, 8] as const;
-/** With this many elements more parts cost nothing, and they help a machine with many compute units. */
-const MIN_MANY_PARTS = 1 << 24;
-const MANY_PARTS = [1024, 960, 768, 512, 640, 384, 256, ...PARTS] as const;
-
 /** Where this many views cannot be merged, the elements are stored: an index is a formula of all of them. */
 const MAX_VIEWS = 16;
-
-/** A split reduction: the axis that is split, and into how many parts. */
-export interface AxisSplit {
-  readonly axis: number;
-  readonly count: number;
-}
 
 /** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
@@ -341,21 +326,10 @@ export class LazyBuffer {
     const partial = LazyBuffer.make(this.device, kept, this.dtype, op, from, [first]);
     return partial.r(op, [0]).reshape(shape);
   }
-  /**
-   * Splits a long reduction to few elements, so that threads can share the first half. Not if an ARANGE is
-   * involved: a one-hot sum becomes a load, but only if it is not split.
-   */
+  /** Not if an ARANGE is involved: a one-hot sum becomes a load, but only if it is not split. */
   #axisSplitFor(axes: readonly number[]): AxisSplit | undefined {
-    const sizes = axes.map((a) => this.shape[a]);
-    const total = sizes.reduce<number>((n, s) => n * (typeof s === "number" ? s : NaN), 1);
-    const few = typeof this.size === "number" ? this.size / total : NaN;
-    if (!env.FUSE || !(total >= MIN_SPLIT) || !(few <= MAX_KEPT) || this.#hasArange(8)) return undefined;
-    const counts = total >= MIN_MANY_PARTS ? MANY_PARTS : PARTS;
-    for (const axis of axes) {
-      const count = counts.find((n) => (this.shape[axis] as number) % n === 0 && this.shape[axis] !== n);
-      if (count !== undefined) return { axis, count };
-    }
-    return undefined;
+    const split = env.FUSE ? axisSplitFor(this.shape, axes) : undefined;
+    return split === undefined || this.#hasArange(8) ? undefined : split;
   }
   /** Whether an ARANGE is among the unrealised nodes at most `depth` levels below. */
   #hasArange(depth: number): boolean {

@@ -14,70 +14,22 @@ import { negateHelpers, withNegations } from "./cudanegate.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
 import { isFused, nvidiaGpu, type Queried } from "./nvidia.ts";
 import { cstyleOps, type Words } from "./spelling.ts";
+import {
+  C_TYPES,
+  dotLane,
+  FUNCTIONS,
+  GPU_TYPES,
+  HEX,
+  indexLane,
+  L,
+  LL,
+  libm,
+  noHelper,
+  overloaded,
+  typeNames,
+  XYZW,
+} from "./typenames.ts";
 import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
-
-type TypeNames = Readonly<Record<string, string>>;
-
-/** bfloat16 only ever moves as 16 bits; codegen spells out its conversions. */
-const C_TYPES: TypeNames = {
-  bool: "unsigned char",
-  int8: "signed char",
-  uint8: "unsigned char",
-  int16: "short",
-  uint16: "unsigned short",
-  int32: "int",
-  uint32: "unsigned int",
-  int64: "long long",
-  uint64: "unsigned long long",
-  float16: "half",
-  bfloat16: "unsigned short",
-  float32: "float",
-  float64: "double",
-};
-const GPU_TYPES: TypeNames = {
-  ...C_TYPES,
-  int8: "char",
-  uint8: "uchar",
-  uint16: "ushort",
-  uint32: "uint",
-  int64: "long",
-  uint64: "ulong",
-  bfloat16: "ushort",
-};
-
-/** Scalars by the table; vectors by the C-like alias and the number of lanes (float4). */
-const typeNames =
-  (scalars: TypeNames, vectors: TypeNames = {}) =>
-  (d: DType): string => {
-    const name = scalarOf(d).name;
-    if (d.count === 1) return scalars[name] ?? d.name;
-    return `${vectors[name] ?? scalarOf(d).alias}${d.count}`;
-  };
-
-const LL = { uint32: "u", int64: "ll", uint64: "ull" } as const;
-const L = { uint32: "u", int64: "l", uint64: "ul" } as const;
-
-/** C's rule for names: exp2f of a float, exp2 of a double. float16 goes through float and rounds once. */
-const libm = (fn: string, d: DType, ...xs: string[]): string => {
-  if (d === dtypes.float16) return `(half)(${libm(fn, dtypes.float32, ...xs.map((x) => `(float)(${x})`))})`;
-  return `${fn}${d === dtypes.float64 ? "" : "f"}(${xs.join(",")})`;
-};
-/** Overloaded names; float16 goes through float, so that it rounds as evaluate does. */
-const overloaded =
-  (namespace: string) =>
-  (fn: string, d: DType, ...xs: string[]): string => {
-    if (d !== dtypes.float16) return `${namespace}${fn}(${xs.join(",")})`;
-    return `(half)(${namespace}${fn}(${xs.map((x) => `(float)(${x})`).join(",")}))`;
-  };
-
-/** Of the functions that ops.ts could do without, those that C and the languages after it have. */
-const FUNCTIONS: ReadonlySet<string> = new Set(["exp2", "log2", "sin", "cos", "erf", "pow"]);
-
-const XYZW = "xyzw";
-const HEX = "0123456789abcdef";
-const dotLane = (v: string, i: number): string => `${v}.${XYZW[i]}`;
-const indexLane = (v: string, i: number): string => `${v}[${i}]`;
-const noHelper = (): string => "";
 
 // ---- C ----
 

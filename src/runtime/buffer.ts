@@ -1,9 +1,10 @@
 // A Buffer is room for `size` elements on a device: described first, allocated later, freed when the last
 // user is collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
 
-import { canonicalBytes, type DType, decodeArray, type TypedArray } from "../dtype.ts";
+import type { DType, TypedArray } from "../dtype.ts";
 import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
 import { getOrMake, type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
+import { canonicalBytes, decodeArray } from "../hostarrays.ts";
 import { allocOn, freeOn } from "./cache.ts";
 import { GlobalCounters } from "./counters.ts";
 import type { Compiled, Handle } from "./device.ts";

@@ -2,10 +2,10 @@
 // function. `run` is the work as a Step; `exec` is the same as a synchronous call. engine/compile.ts decides
 // which runner an item needs.
 
-import { canonicalBytes } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, ShapeError, SymbolicError } from "../errors.ts";
 import { isPromise, type MaybePromise, runSync, type Step, settle, timestamp } from "../helpers.ts";
+import { canonicalBytes } from "../hostarrays.ts";
 import { printable } from "../printable.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
 import type { Buffer } from "./buffer.ts";

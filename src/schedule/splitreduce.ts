@@ -6,7 +6,7 @@
 // is decided in codegen.
 
 import { toposort } from "../helpers.ts";
-import type { AxisSplit } from "../lazy/lazybuffer.ts";
+import type { AxisSplit } from "../lazy/axissplit.ts";
 import { isReduceOp, type ReduceOp } from "../ops.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";

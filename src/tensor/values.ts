@@ -1,11 +1,12 @@
 // Where tensors become values and values tensors: realize, reading to the host,
 // assigning, giving memory back.
 
-import { type DType, decodeArray, type TypedArray, type Value } from "../dtype.ts";
+import type { DType, TypedArray, Value } from "../dtype.ts";
 import { CacheCollector } from "../engine/jit/collector.ts";
 import { realize as realizeBuffers, realizeSync as realizeBuffersSync } from "../engine/realize.ts";
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
 import { runAsync, runSync } from "../helpers.ts";
+import { decodeArray } from "../hostarrays.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { type Element, type NestedArray, TensorHandle } from "./core.ts";

@@ -10,7 +10,7 @@ import { getOrMake } from "../../helpers.ts";
 import { type AluOp, opRecord } from "../../ops.ts";
 import { type Alu, type Expr, valueType } from "../../uop/node.ts";
 import { emitConst, hasRepr, reprOf } from "./alu.ts";
-import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
+import { F32, type FunctionBuilder, OP, type Opcode, V128, type ValType } from "./assembler.ts";
 
 const WIDTH = 4;
 const fitsLane = (d: DType): boolean => hasRepr(d) && d.itemsize <= 4;
@@ -176,8 +176,11 @@ export function emitVectorBitcast(f: FunctionBuilder, from: DType, to: DType): v
   else narrow(f, to);
 }
 
+/** What a value of the type is to WebAssembly. */
+export const typeOf = (d: DType): ValType => (isV128(d) ? V128 : reprOf(scalarOf(d)).type);
+
 /** Four values as they lie in a vector. */
-export function vectorBits(d: DType, values: readonly Value[]): Uint32Array {
+function vectorBits(d: DType, values: readonly Value[]): Uint32Array {
   const bits = new DataView(new ArrayBuffer(16));
   values.forEach((x, i) => {
     if (d.isFloat) bits.setFloat32(4 * i, Number(x), true);
@@ -185,6 +188,8 @@ export function vectorBits(d: DType, values: readonly Value[]): Uint32Array {
   });
   return new Uint32Array(bits.buffer);
 }
+export const inAllLanes = (d: DType, value: Value): Uint32Array =>
+  vectorBits(scalarOf(d), [value, value, value, value]);
 
 // ---- memory: types below 32 bits are widened on the way in and packed on the way out ----
 

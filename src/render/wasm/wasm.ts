@@ -43,10 +43,11 @@ import {
   emitVectorize,
   emitVectorLoad,
   emitVectorStore,
+  inAllLanes,
   isV128,
   shiftOf,
   simd,
-  vectorBits,
+  typeOf,
 } from "./simd.ts";
 
 interface WasmOptions {
@@ -54,15 +55,6 @@ interface WasmOptions {
   readonly shared: boolean;
   /** the engine has relaxed SIMD: a product is added in one instruction; asked for the first float vector */
   readonly relaxed: boolean;
-}
-
-/** Whether this engine takes relaxed SIMD. */
-export function hasRelaxedSimd(): boolean {
-  const f = new FunctionBuilder({ params: [], results: [] });
-  for (let i = 0; i < 3; i++) f.v128(new Uint32Array(4));
-  f.op(OP["f32x4.relaxed_madd"]);
-  f.op(OP.drop);
-  return WebAssembly.validate(assemble({ memory: { ...PAGES, shared: false }, functions: [f], exports: [] }));
 }
 
 /** What a thread has for the arrays of a kernel. */
@@ -257,10 +249,6 @@ class WasmEmitter implements AluContext {
 }
 
 type Emit<K extends UOpName> = (e: WasmEmitter, u: UOp<K>, lane: number) => void;
-
-const inAllLanes = (d: DType, value: Value): Uint32Array =>
-  vectorBits(scalarOf(d), [value, value, value, value]);
-const typeOf = (d: DType): ValType => (isV128(d) ? V128 : reprOf(scalarOf(d)).type);
 
 const refuse = (_: WasmEmitter, u: UOp): never => {
   throw new InternalError(`WASM: ${u.op} must not reach the renderer as a value`);

@@ -1,16 +1,8 @@
 // Data from outside: arrays of the host, files, and buffers that a function fills.
 
-import {
-  type DType,
-  type DTypeLike,
-  dtypeOfTyped,
-  dtypes,
-  encodeArray,
-  promote,
-  toDType,
-  type Value,
-} from "../../dtype.ts";
+import { type DType, type DTypeLike, dtypes, promote, toDType, type Value } from "../../dtype.ts";
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../../errors.ts";
+import { dtypeOfTyped, encodeArray } from "../../hostarrays.ts";
 import { type CustomFn, LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { copyTo, onEach } from "../../lazy/placement.ts";
 import { Buffer } from "../../runtime/buffer.ts";

@@ -2,9 +2,10 @@
 // index is compared with 0, 1, 2 … and what it equals is summed; the compiler turns that sum into one indexed
 // load. Indices beyond the end read 0, since a kernel cannot raise an error.
 
-import { dtypes, encodeArray } from "../../dtype.ts";
+import { dtypes } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
+import { encodeArray } from "../../hostarrays.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { copyTo } from "../../lazy/placement.ts";
 import { Buffer } from "../../runtime/buffer.ts";

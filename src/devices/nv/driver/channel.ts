@@ -6,7 +6,8 @@ import { env } from "../../../env.ts";
 import { DeviceError, InternalError } from "../../../errors.ts";
 import type { LinuxKernel } from "../../linux/syscalls.ts";
 import type { NVChannel } from "../gpu.ts";
-import { CHANNEL_ERRORS, STRUCTS } from "./ioctls.ts";
+import { CHANNEL_ERRORS } from "./errornames.ts";
+import { STRUCTS } from "./ioctls.ts";
 
 /** Words of one entry, which has 21 bits for them. */
 const MAX_DWORDS = 2 ** 21 - 1;

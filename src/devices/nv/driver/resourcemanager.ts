@@ -4,7 +4,8 @@
 
 import { DeviceError, OutOfMemoryError } from "../../../errors.ts";
 import { iowr, type LinuxKernel, type NativeMemory } from "../../linux/syscalls.ts";
-import { MADE_FOR, N, STATUS } from "./ioctls.ts";
+import { STATUS } from "./errornames.ts";
+import { MADE_FOR, N } from "./ioctls.ts";
 import { element, type FieldOf, hasField, Struct, type StructName, sizeOf, type Values } from "./structs.ts";
 
 const CONTROL = "/dev/nvidiactl";

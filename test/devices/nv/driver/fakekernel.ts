@@ -4,7 +4,8 @@
 // was never given back. No GPU takes part.
 
 import type { LinuxKernel, NativeMemory } from "../../../../src/devices/linux/syscalls.ts";
-import { N, STATUS, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
+import { STATUS } from "../../../../src/devices/nv/driver/errornames.ts";
+import { N, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
 import { element, encode, Struct, type StructName } from "../../../../src/devices/nv/driver/structs.ts";
 
 const CLIENT = 0xc1d00001;

@@ -2,7 +2,8 @@
 // headers, and the structures on them.
 
 import { expect, test } from "vitest";
-import { CHANNEL_ERRORS, MADE_FOR, N, STATUS, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
+import { CHANNEL_ERRORS, STATUS } from "../../../../src/devices/nv/driver/errornames.ts";
+import { MADE_FOR, N, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
 import { element, encode, Struct } from "../../../../src/devices/nv/driver/structs.ts";
 
 test("structures have the sizes that the driver checks", () => {
