@@ -5,7 +5,7 @@
 // here what results are made of.
 
 import { type DType, type DTypeLike, toDType, type Value } from "../dtype.ts";
-import { ArgumentError } from "../errors.ts";
+import { ArgumentError, DTypeError } from "../errors.ts";
 import { inspect } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { copyTo, onEach } from "../lazy/placement.ts";
@@ -22,8 +22,7 @@ export type NestedArray = Element | readonly NestedArray[];
 export abstract class TensorHandle {
   /** The node of the lazy graph that this tensor stands for. */
   lazydata: LazyBuffer;
-  /** Whether `backward` should reach this tensor. Set it on leaves; results inherit it. */
-  requiresGrad = false;
+  #requiresGrad = false;
   /** The gradient that `backward` left here; calls add up until it is set to undefined. */
   grad: Tensor | undefined;
   /** What this tensor was made of, where a gradient may flow. */
@@ -31,6 +30,24 @@ export abstract class TensorHandle {
 
   constructor(lazydata: LazyBuffer) {
     this.lazydata = lazydata;
+  }
+
+  /**
+   * Whether `backward` should reach this tensor. Set it on leaves, which must be floats; results inherit it.
+   * @example
+   * new Tensor([1, 2], { dtype: "float32", requiresGrad: true }).requiresGrad // => true
+   */
+  get requiresGrad(): boolean {
+    return this.#requiresGrad;
+  }
+  set requiresGrad(on: boolean) {
+    if (on && !this.dtype.isFloat) {
+      throw new DTypeError(
+        `requiresGrad: ${this} holds ${this.dtype.name}, and gradients need floats; whole numbers in an array are ` +
+          'int32 unless you say otherwise: { dtype: "float32", requiresGrad: true }, or cast("float32")',
+      );
+    }
+    this.#requiresGrad = on;
   }
 
   /**

@@ -2,7 +2,7 @@
 // constant or an expression of ARANGE, so none of it costs memory or a kernel before it is used.
 
 import { type DType, type DTypeLike, dtypes, toDType } from "../../dtype.ts";
-import { ArgumentError, ShapeError } from "../../errors.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { onEach } from "../../lazy/placement.ts";
@@ -80,10 +80,14 @@ export function checkShape(method: string, shape: Shape): Shape {
   throw new ShapeError(`${method}: ${showShape(shape)} is not a shape; sizes are integers from 0 up`);
 }
 
-/** int32 where all numbers are integers of 32 bits, bool where all are booleans, float32 otherwise. */
+/**
+ * int32 where all numbers are integers of 32 bits, bool where all are booleans, int64 of bigints, float32
+ * otherwise. Whole numbers that float32 would change, such as times, are refused.
+ */
 export function commonType(xs: readonly Element[]): DType {
   if (xs.length === 0) return dtypes.float32;
   let [bools, bigs, fits] = [true, false, true];
+  let rounded: number | undefined;
   // one pass: this looks at every element of a host array
   for (let i = 0; i < xs.length; i++) {
     const x = xs[i] as Element;
@@ -91,13 +95,18 @@ export function commonType(xs: readonly Element[]): DType {
       bools = false;
       if (x === (x | 0) && (x !== 0 || 1 / x > 0)) continue;
       if (!Number.isInteger(x) || x === 0) return dtypes.float32; // a fraction, or -0
+      if (Math.abs(x) <= Number.MAX_SAFE_INTEGER && Math.fround(x) !== x) rounded ??= x;
       fits = false;
     } else if (typeof x === "bigint") bigs = true;
   }
   bools &&= !bigs;
   if (bools) return dtypes.bool;
   if (bigs) return dtypes.int64;
-  return fits ? dtypes.int32 : dtypes.float32;
+  if (rounded === undefined) return fits ? dtypes.int32 : dtypes.float32;
+  throw new DTypeError(
+    `Tensor: ${rounded} fits neither int32 nor float32, which would change it; say what it is: ` +
+      '{ dtype: "int64" } or "float64" keep it, "float32" rounds it',
+  );
 }
 
 const deviceOf = (options: TensorOptions): string => options.device ?? Device.DEFAULT;

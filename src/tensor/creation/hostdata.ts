@@ -12,6 +12,7 @@ import type { Shape } from "../../shape/view.ts";
 import { contiguous, type Element, make, type NestedArray, TensorHandle } from "../core.ts";
 import { operandValue } from "../math/promotion.ts";
 import type { Tensor } from "../tensor.ts";
+import { noteWholes } from "../wholes.ts";
 import { checkShape, commonType, empty, type TensorOptions } from "./creation.ts";
 import type { TensorSource } from "./pixels.ts";
 
@@ -69,15 +70,19 @@ export function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
       "Tensor: the data is a Tensor already; use t.detach() for another name of it, t.clone() for a copy, t.cast or t.to",
     );
   }
-  const { shape, dtype, bytes } = hostData(data, wanted);
+  const { shape, dtype, bytes, wholes } = hostData(data, wanted);
   const buffer = new Buffer("EXT", sprod(shape) as number, dtype).allocate(bytes);
-  return copyTo(LazyBuffer.fromBuffer(buffer, shape), device);
+  const made = copyTo(LazyBuffer.fromBuffer(buffer, shape), device);
+  if (wholes !== undefined) noteWholes(made, wholes);
+  return made;
 }
 
 interface HostData {
   readonly shape: readonly number[];
   readonly dtype: DType;
   readonly bytes: Uint8Array;
+  /** the elements of a plain array whose type is int32 by rule */
+  readonly wholes?: readonly Element[];
 }
 
 function hostData(data: Exclude<TensorData, Element>, wanted: DType | undefined): HostData {
@@ -181,9 +186,12 @@ function fromNested(data: TensorRows, wanted: DType | undefined): HostData {
   };
   walk(data, 0);
   // typed rows say their type themselves; plain ones between them are read as they would be alone
-  const own = plain || typed.size === 0 ? [...typed, commonType(flat)] : [...typed];
-  const dtype = wanted ?? own.reduce(promote);
+  const own = () => (plain || typed.size === 0 ? [...typed, commonType(flat)] : [...typed]);
+  const dtype = wanted ?? own().reduce(promote);
   // typed rows may wrap as any cast; plain numbers were meant as they are written
   if (wanted?.isInt === true && plain) for (const x of flat) operandValue("Tensor", x, wanted);
-  return { shape, dtype, bytes: encodeArray(dtype, flat) };
+  const bytes = encodeArray(dtype, flat);
+  return wanted === undefined && dtype === dtypes.int32
+    ? { shape, dtype, bytes, wholes: flat }
+    : { shape, dtype, bytes };
 }

@@ -10,6 +10,7 @@ import type { Element } from "../core.ts";
 import { bitcast, cast, constant, detach, TensorHandle, wrap } from "../core.ts";
 import { expand } from "../movement/views.ts";
 import type { Tensor } from "../tensor.ts";
+import { requireFit } from "../wholes.ts";
 
 import { broadcastShape, commonType, isNarrow, notBool, operandValue, toFloat } from "./promotion.ts";
 
@@ -200,6 +201,7 @@ export function minimum(self: Tensor, x: Tensor | Element): Tensor {
   );
 }
 export function square(self: Tensor): Tensor {
+  requireFit(self, "square");
   const x = self.dtype.kind === "bool" ? cast(self, dtypes.int32) : self;
   return mul(x, x);
 }

@@ -25,6 +25,7 @@ import {
 import { axesOf, axisOf, expand, reduceSum, reshape } from "../movement/views.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
+import { mayWrap, requireFit } from "../wholes.ts";
 
 /** One dim or several; none at all, as in torch, means every dim. */
 export type Axes = number | readonly number[];
@@ -77,8 +78,9 @@ function average(
   const axes = dimsOf(self, method, dim);
   const { shape } = self.lazydata;
   if (axes.every((a) => typeof shape[a] === "number")) {
-    const total = sum(self, dim, keepdim);
-    return mul(cast(total, toFloat(total.dtype)), 1 / Math.max(0, countOf(self, axes) - correction));
+    const count = countOf(self, axes);
+    const total = sum(mayWrap(self, count) ? cast(self, toFloat(self.dtype)) : self, dim, keepdim);
+    return mul(cast(total, toFloat(total.dtype)), 1 / Math.max(0, count - correction));
   }
   // a symbolic size is counted in the kernel, so that one serves every binding;
   // divided before the sum, both are one
@@ -121,6 +123,7 @@ export function sum(self: Tensor, dim?: Axes, keepdim = false, { dtype }: Typed 
   // half-width floats would lose what they add: float32 holds the running sum
   if (isNarrow(self.dtype)) return cast(sum(cast(self, dtypes.float32), dim, keepdim), self.dtype);
   const axes = dimsOf(self, "sum", dim);
+  if (axes.length === self.ndim) requireFit(self, "sum");
   return drop(reduceSum(cast(self, sumDType(self.dtype)), axes), axes, keepdim);
 }
 export function max(self: Tensor, dim?: Axes, keepdim = false): Tensor {
