@@ -9,8 +9,12 @@ export function checkForge(env, manifest) {
   if (env.GITHUB_REF_NAME !== `v${manifest.version}`) {
     complaints.push(`the tag is ${env.GITHUB_REF_NAME}, package.json says ${manifest.version}`);
   }
-  if (manifest.repository === undefined) {
+  const url = manifest.repository?.url ?? manifest.repository;
+  const own = `${env.GITHUB_SERVER_URL}/${env.GITHUB_REPOSITORY}`;
+  if (url === undefined) {
     complaints.push("package.json needs a `repository`: provenance is checked against it");
+  } else if (url.replace(/^git\+/, "").replace(/\.git$/, "") !== own) {
+    complaints.push(`package.json says that the repository is ${url}, and this is ${own}`);
   }
   return complaints;
 }

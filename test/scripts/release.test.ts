@@ -32,7 +32,7 @@ const install = (await load("install.mjs")) as {
   checkInstalled(folder: string, manifest: Manifest, modules: string): string[];
 };
 const forge = (await load("forge.mjs")) as {
-  checkForge(env: Record<string, string>, manifest: Manifest & { repository?: string }): string[];
+  checkForge(env: Record<string, string>, manifest: Manifest & { repository?: { url: string } }): string[];
 };
 const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Manifest;
 
@@ -186,16 +186,27 @@ test("a package that cannot be imported is found out, by Node and by the type ch
 });
 
 describe("publishing", () => {
-  const ci = { GITHUB_ACTIONS: "true", ACTIONS_ID_TOKEN_REQUEST_URL: "x", GITHUB_REF_NAME: "v0.1.0" };
-  const known = { ...manifest, repository: "x" };
-  test("happens in CI, from the tag of the version", () => {
+  const home = { GITHUB_SERVER_URL: "https://forge", GITHUB_REPOSITORY: "me/gradloom" };
+  const ci = {
+    ...{ GITHUB_ACTIONS: "true", ACTIONS_ID_TOKEN_REQUEST_URL: "x", GITHUB_REF_NAME: "v0.1.0" },
+    ...home,
+  };
+  const at = (url: string) => ({ ...manifest, repository: { type: "git", url } });
+  const known = at("git+https://forge/me/gradloom.git");
+  test("happens in CI, from the tag of the version, in the repository that package.json names", () => {
     expect(forge.checkForge(ci, known)).toEqual([]);
+    expect(forge.checkForge(ci, at("https://forge/me/gradloom"))).toEqual([]);
+    const { repository, homepage, bugs } = own as unknown as Record<string, { url: string }>;
+    expect(repository?.url).toMatch(/^git\+https:\/\/[^/]+\/[^/]+\/gradloom\.git$/);
+    const web = repository?.url.replace(/^git\+|\.git$/g, "");
+    expect([homepage, bugs]).toEqual([`${web}#readme`, `${web}/issues`]);
   });
   test.each([
     [{}, known, "only CI with an id-token may publish"],
     [{ GITHUB_ACTIONS: "true" }, known, "only CI with an id-token may publish"],
     [{ ...ci, GITHUB_REF_NAME: "main" }, known, "the tag is main, package.json says 0.1.0"],
     [ci, manifest, "package.json needs a `repository`"],
+    [ci, at("git+https://forge/you/gradloom.git"), "and this is https://forge/me/gradloom"],
   ])("is refused with %j", (env: Record<string, string>, given, complaint) => {
     expect(forge.checkForge(env, given)).toEqual([expect.stringContaining(complaint)]);
   });
