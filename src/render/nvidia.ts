@@ -2,7 +2,7 @@
 // compute capability. In goes the capability (90 is Hopper), out comes the Gpu of a target.
 
 import { MMA } from "../codegen/opt/mma.ts";
-import type { Gpu } from "../codegen/target.ts";
+import type { Gpu, GpuCycles } from "../codegen/target.ts";
 import { type DType, dtypes } from "../dtype.ts";
 
 /** What differs between generations. */
@@ -35,6 +35,38 @@ function generation(
   return { threadsPerUnit, workgroupsPerUnit, sharedPerUnit, multiplyAddsPerCycle, fetchRate };
 }
 
+const WARP = 32;
+/** Parts of a multiprocessor, each with a scheduler that issues one instruction a cycle. */
+const SCHEDULERS = 4;
+/** Cycles; 19 to 29 from Volta to Hopper, as published microbenchmarks have it. */
+const SHARED_LATENCY = 24;
+/** Of an addition, four cycles, and of the instruction that uses it. */
+const ADD_LATENCY = 6;
+/** Bytes that a multiprocessor hands on in a cycle: one sector of a cache line. */
+const WRITE_RATE = 32;
+
+/**
+ * What steps cost a scheduler. Lanes, latencies and rates are those of the generation; instructions are those
+ * that the renderer writes, alike for all of them. Two figures have no formula and were measured on Hopper:
+ * the issue slots that a multiply-add loses, and the barrier. They are the same for all here because a
+ * multiprocessor has had four partitions with two register banks each since Volta.
+ */
+function cyclesOf({ multiplyAddsPerCycle }: Generation): GpuCycles {
+  return {
+    // a warp of 32 threads takes two cycles where a scheduler has 16 lanes; 8 % of the slots are lost
+    multiplyAdd: ((WARP * SCHEDULERS) / multiplyAddsPerCycle) * 1.08,
+    // the counter, a comparison and a branch; four addresses; one slot until the branch is taken
+    loop: 8,
+    // the address here, the address there, the copy itself
+    asyncCopy: 3,
+    barrier: 40,
+    // 4 bytes a thread, at a quarter of the rate of the multiprocessor
+    store: (WARP * 4) / (WRITE_RATE / SCHEDULERS),
+    // a shuffle goes through the crossbar of shared memory, and then the two values are added
+    combine: SHARED_LATENCY + ADD_LATENCY,
+  };
+}
+
 export const isFused = (d: DType): boolean => d === dtypes.float32 || d === dtypes.float64;
 
 /** What a driver knows of the GPU itself. */
@@ -49,19 +81,19 @@ export function nvidiaGpu(capability: number, queried: Queried): Gpu {
   const [, found = VOLTA] = GENERATIONS.findLast(([from]) => capability >= from) ?? [];
   return {
     arch: `sm_${capability}`,
-    warp: 32,
+    warp: WARP,
     vectorBytes: 16,
     transactionBytes: 128,
-    schedulers: 4,
+    schedulers: SCHEDULERS,
     registersPerUnit: 65536,
     registersPerThread: 255,
     sharedReserved: capability >= 80 ? 1024 : 0,
     ...found,
     ...queried,
     sharedRate: 128,
-    sharedLatency: 24,
-    loopInstructions: 640,
-    cycles: { multiplyAdd: 1.08, loop: 8, asyncCopy: 3, barrier: 40, store: 16, combine: 30 },
+    sharedLatency: SHARED_LATENCY,
+    loopInstructions: 640, // of 16 bytes: they fit into the 12 KiB next to a scheduler
+    cycles: cyclesOf(found),
     tensorCores: MMA.filter((c) => capability >= (c.from.itemsize === 1 ? 89 : 80)),
     hasAsyncCopy: capability >= 80,
     fuses: isFused,

@@ -25,3 +25,17 @@ test("tensor cores and asynchronous copies come with their generation", () => {
   expect([75, 80, 89].map((c) => [...sizes(c)].sort())).toEqual([[], [2, 4], [1, 2, 4]]);
   expect([75, 80].map((c) => nvidiaGpu(c, { computeUnits: 1 }).hasAsyncCopy)).toEqual([false, true]);
 });
+test("what a step costs follows from the lanes of the generation", () => {
+  const cycles = (capability: number) => nvidiaGpu(capability, { computeUnits: 1 }).cycles;
+  expect(cycles(90)).toEqual({
+    multiplyAdd: 1.08,
+    loop: 8,
+    asyncCopy: 3,
+    barrier: 40,
+    store: 16,
+    combine: 30,
+  });
+  // 64 lanes for four schedulers: a warp takes two cycles
+  for (const capability of [70, 75, 80]) expect(cycles(capability).multiplyAdd).toBe(2.16);
+  for (const capability of [86, 89, 120]) expect(cycles(capability)).toEqual(cycles(90));
+});
