@@ -2,38 +2,14 @@
 // in an array. Random sums with random lists compute what the plain kernel does; what cannot change places is
 // refused. And when the heuristic wants it: a row times a matrix that comes from memory.
 
-import { ArgumentError, type DeviceError, Tensor } from "gradloom";
-import { beforeAll, describe, expect, test } from "vitest";
-import { prepare, toFastKernel } from "../../../src/codegen/kernel.ts";
+import { ArgumentError, Tensor } from "gradloom";
+import { describe, expect, test } from "vitest";
+import { toFastKernel } from "../../../src/codegen/kernel.ts";
 import { type OptOp, showOpts } from "../../../src/codegen/opt/opts.ts";
-import { clangRenderer } from "../../../src/render/languages.ts";
 import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
-import { Device } from "../../../src/runtime/registry.ts";
 import { Random } from "../../shape/random.ts";
-import {
-  expectSame,
-  gridTarget,
-  lastItem,
-  lowered,
-  opsIn,
-  opt,
-  randomOpts,
-  rendererOf,
-  runKernel,
-  trips,
-  wholeFloats,
-} from "../kernels.ts";
-
-const DEVICES = ["JS", "WASM", "CLANG"] as const;
-const closed = new Map<string, string>();
-beforeAll(async () => {
-  for (const d of DEVICES) await Device.open(d).catch((e: DeviceError) => closed.set(d, e.message));
-});
-const TARGETS = {
-  JS: undefined,
-  WASM: undefined,
-  CLANG: clangRenderer({ widths: [4], accumulators: 12, registers: 16, fused: true }),
-};
+import { gridTarget, lastItem, lowered, opsIn, opt, rendererOf, trips, wholeFloats } from "../kernels.ts";
+import { axesOf, testRandomLists } from "./randomlists.ts";
 
 function program(r: Random, device: string): Tensor {
   const x = (...shape: number[]): Tensor => wholeFloats(device, shape, r);
@@ -52,27 +28,16 @@ function program(r: Random, device: string): Tensor {
   return r.chance(40) ? t.mul(0.5).add(1).relu() : t;
 }
 
-describe("random kernels", () => {
-  test.for(DEVICES)("on %s", async (device, { skip }) => {
-    skip(closed.has(device), closed.get(device));
-    const target = TARGETS[device] ?? rendererOf(device);
-    let ran = 0;
-    for (let seed = 1; seed <= (device === "CLANG" ? 12 : 120); seed++) {
-      const r = new Random(seed);
-      const item = await lastItem(program(r, device));
-      const want = await runKernel(item, lowered(item));
-      const kernel = prepare(item.ast, [], target);
-      const of = (kind: string): number[] => kernel.axes.filter((a) => a.kind === kind).map((a) => a.of);
-      const [outputs, sums] = [of("output"), of("reduce")];
-      if (outputs.length === 0 || sums.length === 0) continue;
-      for (let i = 0; i < 5; i++) {
-        const others = randomOpts(r, kernel, target);
-        const opts = [...others, opt("INTERCHANGE", r.pick(outputs), r.pick(sums))];
-        if (await expectSame(item, opts, target, { want, seed, ulps: 16 })) ran++;
-      }
-    }
-    expect(ran).toBeGreaterThan(device === "CLANG" ? 12 : 150);
-  });
+testRandomLists({
+  program,
+  ends(kernel) {
+    const [outputs, sums] = [axesOf(kernel, "output"), axesOf(kernel, "reduce")];
+    if (outputs.length === 0 || sums.length === 0) return undefined;
+    return (r) => [opt("INTERCHANGE", r.pick(outputs), r.pick(sums))];
+  },
+  listsPerProgram: 5,
+  ulps: 16,
+  least: { clang: 12, others: 150 },
 });
 
 describe("what it does", () => {

@@ -2,38 +2,24 @@
 // they can be. Random products, convolutions and sums with random lists compute what the plain kernel does;
 // what cannot be packed is refused.
 
-import { ArgumentError, type DeviceError, Tensor } from "gradloom";
-import { beforeAll, describe, expect, test } from "vitest";
-import { prepare, toFastKernel } from "../../../src/codegen/kernel.ts";
+import { ArgumentError, Tensor } from "gradloom";
+import { describe, expect, test } from "vitest";
+import { toFastKernel } from "../../../src/codegen/kernel.ts";
 import type { OptOp } from "../../../src/codegen/opt/opts.ts";
-import { clangRenderer } from "../../../src/render/languages.ts";
 import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
-import { Device } from "../../../src/runtime/registry.ts";
 import { Random } from "../../shape/random.ts";
 import {
-  expectSame,
   gridTarget,
   lastItem,
   lowered,
   opsIn,
   opt,
-  randomOpts,
   rendererOf,
   runKernel,
   trips,
   wholeFloats,
 } from "../kernels.ts";
-
-const DEVICES = ["JS", "WASM", "CLANG"] as const;
-const closed = new Map<string, string>();
-beforeAll(async () => {
-  for (const d of DEVICES) await Device.open(d).catch((e: DeviceError) => closed.set(d, e.message));
-});
-const TARGETS = {
-  JS: undefined,
-  WASM: undefined,
-  CLANG: clangRenderer({ widths: [4], accumulators: 12, registers: 16, fused: true }),
-};
+import { axesOf, testRandomLists } from "./randomlists.ts";
 
 /** A product of something that is not the same along every axis. */
 function program(r: Random, device: string): Tensor {
@@ -63,27 +49,16 @@ function program(r: Random, device: string): Tensor {
   return r.chance(40) ? t.mul(0.5).add(1).relu() : t;
 }
 
-describe("random kernels", () => {
-  test.for(DEVICES)("on %s", async (device, { skip }) => {
-    skip(closed.has(device), closed.get(device));
-    const target = TARGETS[device] ?? rendererOf(device);
-    let ran = 0;
-    for (let seed = 1; seed <= (device === "CLANG" ? 12 : 120); seed++) {
-      const r = new Random(seed);
-      const item = await lastItem(program(r, device));
-      const want = await runKernel(item, lowered(item));
-      const kernel = prepare(item.ast, [], target);
-      const outputs = kernel.axes.filter((a) => a.kind === "output").map((a) => a.of);
-      if (outputs.length === 0) continue;
-      for (let i = 0; i < 4; i++) {
-        const others = randomOpts(r, kernel, target);
-        const packs = [opt("PACK", r.pick(outputs)), opt("PACK", r.pick(outputs))];
-        const opts = [...others, ...packs.slice(0, r.int(1, 2))];
-        if (await expectSame(item, opts, target, { want, seed, ulps: 0 })) ran++;
-      }
-    }
-    expect(ran).toBeGreaterThan(device === "CLANG" ? 8 : 100);
-  });
+testRandomLists({
+  program,
+  ends(kernel) {
+    const outputs = axesOf(kernel, "output");
+    if (outputs.length === 0) return undefined;
+    return (r) => [opt("PACK", r.pick(outputs)), opt("PACK", r.pick(outputs))].slice(0, r.int(1, 2));
+  },
+  listsPerProgram: 4,
+  ulps: 0,
+  least: { clang: 8, others: 100 },
 });
 
 describe("what it does", () => {
