@@ -81,7 +81,7 @@ export function lazyOp<K extends LazyOpKind>(
   return { op, srcs, arg, dtype, shape } as LazyOp;
 }
 
-const showArg = (u: LazyOp): string => {
+export const showArg = (u: LazyOp): string => {
   if (u.arg === undefined) return "";
   if (u.op === "VIEW" || u.op === "ARANGE") return u.arg.key;
   if (u.op === "LOAD" || u.op === "STORE") return `${u.arg.idx}:${u.arg.dtype.name}${u.arg.st.key}`;
@@ -124,7 +124,8 @@ export const astFormula = (ast: readonly LazyOp[]): string =>
 /** Equal for kernels that differ only in numbers: constants, sizes and strides. */
 export const astSkeleton = (ast: readonly LazyOp[]): string => keyWith(ast, (u) => u.dtype.name);
 
-function keyWith(ast: readonly LazyOp[], show: (u: LazyOp) => string): string {
+/** A key of all nodes: their ops and sources, and what `show` says of each. */
+export function keyWith(ast: readonly LazyOp[], show: (u: LazyOp) => string): string {
   const at = new Map<LazyOp, number>();
   let key = "";
   for (const u of astNodes(ast)) {

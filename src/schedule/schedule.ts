@@ -99,6 +99,12 @@ export function* scheduleSteps(
   }
 }
 
+let shared = (items: ScheduleItem[]): ScheduleItem[] => items;
+/** From now on, kernels that differ only in offsets become one (offsets.ts, which pages load on demand). */
+export const useSharing = (share: (items: readonly ScheduleItem[]) => ScheduleItem[]): void => {
+  shared = share;
+};
+
 /** `isWhole`: nothing had to be computed besides what was asked for. */
 function* newSchedule(
   asked: readonly LazyBuffer[],
@@ -130,7 +136,7 @@ function* newSchedule(
           splitReduction((g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes)).item),
         ITEMS,
       );
-      return { items: items.flat(), isWhole };
+      return { items: shared(items.flat()), isWhole };
     }
     // one kernel needs a value from before an assign and one from after it: store the old part separately
     const all = new Set(fusion.all);

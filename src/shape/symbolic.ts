@@ -52,6 +52,11 @@ export const sprod = (shape: readonly Sint[]): Sint => {
   return total;
 };
 
+const fixed = new WeakSet<Variable>();
+/** The value of this variable belongs to one launch of a kernel: a capture keeps it, and no call gives it. */
+export const markFixed = (v: Variable): void => void fixed.add(v);
+export const isFixed = (v: Variable): boolean => fixed.has(v);
+
 export const ssum = (xs: readonly Sint[]): Sint => xs.reduce(add, 0);
 
 /**

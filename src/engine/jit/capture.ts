@@ -12,8 +12,7 @@ import type { Buffer } from "../../runtime/buffer.ts";
 import type { Runner } from "../../runtime/runner.ts";
 import { buildOn } from "../../schedule/schedule.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
-import type { Sint, Variable } from "../../shape/symbolic.ts";
-import { isLoopVariable } from "../scan/variable.ts";
+import { isFixed, type Sint, type Variable } from "../../shape/symbolic.ts";
 import {
   at,
   type Draw,
@@ -221,7 +220,7 @@ function requireSeen(
 function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>): void {
   const variables = new Set(items.flatMap(({ item }) => [...item.varVals.keys()]));
   for (const v of variables) {
-    if (given.has(v) || isLoopVariable(v)) continue;
+    if (given.has(v) || isFixed(v)) continue;
     throw new JitError(
       `TinyJit: variable ${v.name} is bound inside the function, and a replay would keep its value; pass it bound, as an ` +
         `argument: step(x, ${v.name}.bind(${v.min}))`,

@@ -14,6 +14,7 @@ import { type Step, settle, toposort, waitable } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../../ops.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
+import { useSharing } from "../../schedule/schedule.ts";
 import { smax, sprod } from "../../shape/symbolic.ts";
 import type * as all from "./node.ts";
 
@@ -32,7 +33,8 @@ export const isTuned = hasTuning;
 export function* loadFor(ast: readonly LazyOp[]): Step<void> {
   const ops = toposort(ast, (u) => u.srcs);
   if (!hasTuning() && (env.BEAM > 0 || ops.some(isLarge))) {
-    const code = import("../../codegen/tuning/node.ts").then(setTuning);
+    const sharing = import("../../schedule/offsets.ts").then((x) => useSharing(x.shareOffsets));
+    const code = import("../../codegen/tuning/node.ts").then(setTuning).then(() => sharing);
     yield* settle(waitable(code, () => {})); // a sync call goes on without
   }
   const narrow = ops.find(({ dtype }) => dtype.isPacked || (dtype.isFloat && dtype.bits < 32));

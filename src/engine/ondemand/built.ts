@@ -6,8 +6,11 @@ import { codes, rest } from "../../host/rest.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
+import { shareOffsets } from "../../schedule/offsets.ts";
+import { useSharing } from "../../schedule/schedule.ts";
 
 useProfiler(Profiler);
+useSharing(shareOffsets);
 
 let kernels = 0;
 atExit(() => keepCode(codes(), kernels));

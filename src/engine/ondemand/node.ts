@@ -9,6 +9,8 @@ import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
+import { shareOffsets } from "../../schedule/offsets.ts";
+import { useSharing } from "../../schedule/schedule.ts";
 import * as log from "../../viz/log.ts";
 import { readable } from "../source.ts";
 
@@ -16,6 +18,7 @@ export * as diagnostics from "../../codegen/diagnostics/node.ts";
 export { searchKernel } from "../search.ts";
 
 useProfiler(Profiler);
+useSharing(shareOffsets);
 
 // biome-ignore lint/correctness/useYield: the page's form waits for an import
 export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {

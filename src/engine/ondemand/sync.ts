@@ -6,11 +6,14 @@ import { setTuning } from "../../codegen/tuning/browser.ts";
 import * as tuning from "../../codegen/tuning/node.ts";
 import { setPiece } from "../../deferred.ts";
 import * as power from "../../power.ts";
+import { shareOffsets } from "../../schedule/offsets.ts";
+import { useSharing } from "../../schedule/schedule.ts";
 import * as transcendental from "../../transcendental.ts";
 import * as trigonometry from "../../trigonometry.ts";
 
 export function loadNow(): void {
   setTuning(tuning);
+  useSharing(shareOffsets);
   setNarrow(narrow);
   setPiece("transcendental", transcendental);
   setPiece("trigonometry", trigonometry);
