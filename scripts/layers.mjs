@@ -39,6 +39,7 @@ const MAY_IMPORT = {
   runtime: ["shape", "uop:type", "codegen:type", "render:type", "host"],
   devices: ["shape", "runtime", "render", "uop", "codegen", "host"],
   engine: ["shape", "lazy", "schedule", "uop", "codegen", "render", "runtime", "devices", "host", "viz"],
+  func: ["tensor", "host/rest.ts"],
   nn: ["shape", "lazy", "runtime", "engine", "tensor", "host"],
   cli: ["*"],
   viz: ["*"],

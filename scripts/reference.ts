@@ -161,6 +161,18 @@ export const FAMILIES: readonly Family[] = [
       "tensor/neural/further",
     ],
   ],
+  [
+    "func",
+    "func: functions of functions",
+    "Gradients, Jacobians, Hessians and vmap, as in torch.func.",
+    ["func/transforms"],
+  ],
+  [
+    "fft",
+    "fft: Fourier transforms",
+    "As torch.fft. A complex Tensor has a last dim of 2: the real and the imaginary part.",
+    ["func/fft"],
+  ],
   ["names", "Other names", "torch's other names for methods of the pages above.", ["tensor/tensor#names"]],
   [
     "layers",
@@ -349,13 +361,12 @@ export function publicEntries(source: string): Entry[] {
   const [path, section] = source.split("#") as [string, string | undefined];
   const all = parse(readFileSync(join(ROOT, "src", `${path}.ts`), "utf8"));
   const entries = section === undefined ? all : all.filter((e) => (e.section ?? "tensor") === section);
+  const isOwn = /^(?:nn|func)\//.test(path);
   const shown = path.startsWith("nn/") ? exported(path) : () => true;
   return entries
     .filter((e) => e.access === "public" && e.kind !== "set" && e.name !== "constructor")
     .filter((e) => e.kind !== "field" || e.doc !== undefined)
-    .filter((e) =>
-      e.owner === undefined ? path.startsWith("nn/") || isType(e) || EXPORTED.includes(e.name) : true,
-    )
+    .filter((e) => (e.owner === undefined ? isOwn || isType(e) || EXPORTED.includes(e.name) : true))
     .filter((e) => shown(e.owner ?? e.name) || path.startsWith("tensor/"))
     .map((e) => {
       const make = entries.find((m) => e.kind === "class" && m.owner === e.name && m.name === "constructor");

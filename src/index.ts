@@ -20,6 +20,8 @@ export { TinyJit } from "./engine/jit/jit.ts";
 export { runSchedule, runScheduleSync } from "./engine/realize.ts";
 export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";
+export * as fft from "./func/fft.ts";
+export * as func from "./func/transforms.ts";
 export { LazyBuffer } from "./lazy/lazybuffer.ts";
 export { MultiLazyBuffer } from "./lazy/multi.ts";
 export * as nn from "./nn/index.ts";

@@ -15,6 +15,8 @@ const CORE = 'export * from "./index.ts";';
 const REST = `
   import "./tensor/ondemand/all.ts";
   export * as nn from "./nn/index.ts";
+  export * as fft from "./func/fft.ts";
+  export * as func from "./func/transforms.ts";
   export * as narrow from "./codegen/narrow/node.ts";
   export * as engine from "./engine/ondemand/node.ts";
   export { TinyJit } from "./engine/jit/jit.ts";`;
@@ -22,6 +24,8 @@ const RENDER = 'export * from "./render/index.ts";';
 /** Lines of src/index.ts that would put more into the core, and what takes their place. */
 const LATER_NAMES = [
   ['export * as nn from "./nn/index.ts";', 'export { nn } from "./nn/built.ts";'],
+  ['export * as fft from "./func/fft.ts";', 'export { fft } from "./func/built.ts";'],
+  ['export * as func from "./func/transforms.ts";', 'export { func } from "./func/built.ts";'],
   ['export { TinyJit } from "./engine/jit/jit.ts";', 'export { TinyJit } from "./engine/jit/built.ts";'],
 ];
 /** What loads on its own: entry points besides the core, the devices, the reading of pictures. */
@@ -75,7 +79,11 @@ export async function buildNode({ root, out, bundled, entries }) {
     ...options,
     entryPoints: { index: "core", rest: "rest", render: "render" },
     conditions: ["built"],
-    define: { NN_NAMES: JSON.stringify(nnNames) },
+    define: {
+      NN_NAMES: JSON.stringify(nnNames),
+      FFT_NAMES: JSON.stringify(await namesOf("src/func/fft.ts")),
+      FUNC_NAMES: JSON.stringify(await namesOf("src/func/transforms.ts")),
+    },
     plugins: [oneCore(root)],
     outdir: out,
   });

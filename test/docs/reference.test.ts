@@ -2,7 +2,7 @@
 // Tensor, each name of nn, with a text and an example that examples.test.ts runs.
 
 import { readdirSync, readFileSync } from "node:fs";
-import { nn, Tensor } from "gradloom";
+import { fft, func, nn, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { allEntries, type Entry, FAMILIES, pages } from "../../scripts/reference.ts";
 import { OPT_OPS } from "../../src/codegen/opt/registry.ts";
@@ -80,8 +80,8 @@ describe.each([
   });
 });
 
-test("every class and function of nn is on a page, with an example", () => {
-  const names = [nn, nn.optim, nn.init, nn.metrics, nn.datasets].flatMap((space) =>
+test("every class and function of nn, fft and func is on a page, with an example", () => {
+  const names = [nn, nn.optim, nn.init, nn.metrics, nn.datasets, fft, func].flatMap((space) =>
     Object.entries(space).flatMap(([name, x]) => (typeof x === "function" ? [name] : [])),
   );
   const own = entries.filter((e) => e.owner === undefined);
