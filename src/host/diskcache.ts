@@ -6,7 +6,7 @@
 
 import { env } from "../env.ts";
 import { builtin, load } from "./builtin.ts";
-import { folderOf as folderIn, whyUnsafe } from "./folder.ts";
+import { folderOf as folderIn, isPrivate, whyUnsafe } from "./folder.ts";
 
 /** More than this in a folder, and the oldest go until half is left. */
 const MAX_FILES = 8192;
@@ -39,24 +39,30 @@ const unusable = new Set<string>();
 export function kept(kind: string, key: string): Uint8Array | undefined {
   const folder = folderOf(kind);
   if (folder === undefined || unusable.has(folder)) return undefined;
-  const { fs, path } = builtin;
-  const file = path.join(folder, nameOf(key));
-  let whole: Uint8Array;
-  let age: number;
+  const file = builtin.path.join(folder, nameOf(key));
   try {
     if (!isOwn(folder)) return undefined;
-    whole = fs.readFileSync(file);
-    age = Date.now() - fs.statSync(file).mtimeMs;
-  } catch {
-    return undefined;
+    const { whole, age } = read(file);
+    const bytes = whole.subarray(SUM_BYTES);
+    if (sameBytes(whole.subarray(0, SUM_BYTES), checksum(key, bytes))) {
+      if (age > HOUR_MS) touch(file);
+      return bytes;
+    }
+    builtin.fs.rmSync(file, { force: true });
+  } catch {} // it is not there, is not this user's, or cannot be removed
+  return undefined;
+}
+/** The folder was the user's when it was looked at; the file that was opened must be, too. */
+function read(file: string): { readonly whole: Uint8Array; readonly age: number } {
+  const { fs } = builtin;
+  const handle = fs.openSync(file, "r");
+  try {
+    const facts = fs.fstatSync(handle);
+    if (!facts.isFile() || !isPrivate(facts)) throw new Error("not a file of this user alone");
+    return { whole: fs.readFileSync(handle), age: Date.now() - facts.mtimeMs };
+  } finally {
+    fs.closeSync(handle);
   }
-  const bytes = whole.subarray(SUM_BYTES);
-  if (!sameBytes(whole.subarray(0, SUM_BYTES), checksum(key, bytes))) {
-    fs.rmSync(file, { force: true });
-    return undefined;
-  }
-  if (age > HOUR_MS) touch(file);
-  return bytes;
 }
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
   a.byteLength === b.byteLength && a.every((x, i) => x === b[i]);

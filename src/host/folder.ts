@@ -9,9 +9,22 @@ export function folderOf(load: Load, kind: string, setting: string): string | un
   if (setting === "0") return undefined;
   const path = load("node:path") as typeof import("node:path");
   if (setting !== "") return path.join(setting, kind);
-  const os = load("node:os") as typeof import("node:os");
-  return path.join(os.homedir(), ".cache", "gradloom", kind);
+  const home = homeFolder(load);
+  return home === undefined ? undefined : path.join(home, ".cache", "gradloom", kind);
 }
+/** undefined: there is no HOME and the system does not know the user, or HOME is empty. */
+export function homeFolder(load: Load): string | undefined {
+  try {
+    const folder = (load("node:os") as typeof import("node:os")).homedir();
+    return (load("node:path") as typeof import("node:path")).isAbsolute(folder) ? folder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where files have owners: this user's, and nobody else may write. */
+export const isPrivate = ({ uid, mode }: { readonly uid: number; readonly mode: number }): boolean =>
+  process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0);
 
 /**
  * Where files have owners: the folder, and the one that holds all of them, must be this user's alone.
@@ -23,8 +36,9 @@ export function whyUnsafe(load: Load, folder: string): string | undefined {
   const fs = load("node:fs") as typeof import("node:fs");
   const path = load("node:path") as typeof import("node:path");
   for (const each of [folder, path.dirname(folder)]) {
-    const { uid, mode } = fs.statSync(each);
-    if (uid === user && (mode & 0o022) === 0) continue;
+    const facts = fs.statSync(each);
+    if (isPrivate(facts)) continue;
+    const { uid, mode } = facts;
     const why =
       uid === user
         ? `others may write to it (mode ${(mode & 0o777).toString(8)}); run: chmod go-w ${JSON.stringify(each)}`

@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import type { Script } from "node:vm";
 import { foreignVariable, setting } from "../env.ts";
-import { folderOf, whyUnsafe } from "./folder.ts";
+import { folderOf, isPrivate, whyUnsafe } from "./folder.ts";
 
 /** A part of the package: it gives its exports. */
 export type Make = (given: unknown) => unknown;
@@ -112,7 +112,9 @@ function keptCode(load: Load, folder: string, key: string): Buffer | undefined {
     if (whyUnsafe(load, folder) !== undefined) return undefined;
     const file = fs.openSync(`${folder}/${key}`, "r");
     try {
-      const size = fs.fstatSync(file).size / 2;
+      const facts = fs.fstatSync(file);
+      if (!isPrivate(facts)) return undefined;
+      const size = facts.size / 2;
       const half = Buffer.allocUnsafeSlow(size);
       const piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
       let isWhole = size > HEADER_BYTES && fs.readSync(file, half) === size;

@@ -2,20 +2,22 @@
 // where the folder cannot be used.
 
 import { spawnSync } from "node:child_process";
-import {
+import fs, {
   chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
+import os, { tmpdir } from "node:os";
 import { join } from "node:path";
 import { withEnv } from "gradloom";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -154,6 +156,47 @@ test("a damaged file is made again", () => {
       expect([...cached("kind", "k", never)]).toEqual([1, 2, 3]);
     }
   });
+});
+test("a damaged file that cannot be removed costs time and no more", () => {
+  const cache = join(folder, "readonly");
+  withEnv({ CACHE: cache }, () => {
+    cached("kind", "k", () => bytes);
+    writeFileSync(join(cache, "kind", "k.sum"), "damaged");
+    const remove = vi.spyOn(fs, "rmSync").mockImplementation(() => {
+      throw Object.assign(new Error("EROFS: read-only file system"), { code: "EROFS" });
+    });
+    expect([...cached("kind", "k", () => bytes)]).toEqual([1, 2, 3]);
+    expect(remove).toHaveBeenCalled();
+    remove.mockRestore();
+  });
+});
+test("a file that others may write, or that is a link to theirs, is made again", ({ skip }) => {
+  skip(!POSIX, "files have no owners here");
+  const cache = join(folder, "planted");
+  const file = join(cache, "kind", "k.sum");
+  withEnv({ CACHE: cache }, () => {
+    cached("kind", "k", () => Uint8Array.of(9));
+    chmodSync(file, 0o622);
+    expect([...cached("kind", "k", () => bytes)]).toEqual([1, 2, 3]);
+    cached("kind", "theirs", () => Uint8Array.of(9));
+    renameSync(join(cache, "kind", "theirs.sum"), join(folder, "theirs.sum"));
+    chmodSync(join(folder, "theirs.sum"), 0o666);
+    symlinkSync(join(folder, "theirs.sum"), join(cache, "kind", "theirs.sum"));
+    expect([...cached("kind", "theirs", () => bytes)]).toEqual([1, 2, 3]);
+    expect([...cached("kind", "theirs", never)]).toEqual([1, 2, 3]);
+  });
+});
+test("without a home nothing is kept, least of all where the program was started", () => {
+  const home = vi.spyOn(os, "homedir");
+  for (const answer of [() => "", () => never()]) {
+    home.mockImplementation(answer);
+    withEnv({ CACHE: "" }, () => {
+      expect([...cached("test", "k", () => bytes)]).toEqual([1, 2, 3]);
+      expect(() => cached("test", "k", never)).toThrow("made again");
+    });
+  }
+  expect(existsSync(".cache/gradloom/test")).toBe(false);
+  home.mockRestore();
 });
 test("processes and threads that keep the same keys at once leave whole files and no drafts", () => {
   const cache = join(folder, "many");

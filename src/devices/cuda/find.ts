@@ -4,9 +4,10 @@
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
-import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { env } from "../../env.ts";
+import { load } from "../../host/builtin.ts";
+import { homeFolder } from "../../host/folder.ts";
 
 const WINDOWS = process.platform === "win32";
 
@@ -46,7 +47,8 @@ const wheels = (sitePackages: string): string[] =>
   matching(join(sitePackages, "nvidia"), /^(cu\d+|cuda_nvrtc)$/).flatMap(within);
 
 function sitePackages(): string[] {
-  const roots = ["/usr/local/lib", "/usr/lib", join(homedir(), ".local/lib")];
+  const home = homeFolder(load);
+  const roots = ["/usr/local/lib", "/usr/lib", ...(home === undefined ? [] : [join(home, ".local/lib")])];
   return roots
     .flatMap((root) => matching(root, /^python3/))
     .flatMap((p) => [join(p, "site-packages"), join(p, "dist-packages")]);
