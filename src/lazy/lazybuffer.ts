@@ -23,6 +23,7 @@ import { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
 import { type AxisSplit, axisSplitFor } from "./axissplit.ts";
+import { type CopyState, copyOf, keepCopies, markRead } from "./copies.ts";
 import { rebits } from "./rebits.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
@@ -47,11 +48,11 @@ const MAX_VIEWS = 16;
 /** A node of the lazy graph: an op on its sources, or a view of such a node. */
 export class LazyBuffer {
   static readonly name: string = "LazyBuffer";
-  readonly id = nextId++;
+  id = nextId++;
   readonly device: string;
-  readonly st: ShapeTracker;
+  st: ShapeTracker;
   readonly dtype: DType;
-  readonly _base: LazyBuffer | undefined;
+  _base: LazyBuffer | undefined;
   readonly op: LazyOpName | undefined;
   readonly arg: LazyArg;
   readonly isReduce: boolean;
@@ -71,6 +72,9 @@ export class LazyBuffer {
   left = false;
   /** set when a realize that stores this node has been asked for: an assign may count on its memory */
   promised = false;
+  /** set on a view that is a copy to its user, and on the base of such views */
+  copied: CopyState | undefined;
+  copies: Set<WeakRef<LazyBuffer>> | undefined;
   /** the assign to this node, if any, which owns the memory from then on */
   successor: LazyBuffer | undefined;
   #buffer: Buffer | undefined;
@@ -97,7 +101,10 @@ export class LazyBuffer {
     this.isReduce = op !== undefined && isReduceOp(op);
     this.isLoad = op !== undefined && isLoadOp(op);
     this.srcs = srcs;
-    if (srcs !== undefined) for (const s of srcs) s.base.#addReader(this);
+    for (const s of srcs ?? []) {
+      s.base.#addReader(this);
+      markRead(s);
+    }
   }
 
   // ---- making nodes ----
@@ -163,6 +170,10 @@ export class LazyBuffer {
     return this.base.#view(st);
   }
 
+  /** The same, always as a node of its own. */
+  viewed(st: ShapeTracker): LazyBuffer {
+    return new LazyBuffer(this.device, st, this.dtype, this.base);
+  }
   get base(): LazyBuffer {
     return this._base ?? this;
   }
@@ -422,6 +433,7 @@ export class LazyBuffer {
 
   /** A node that writes `value` into this node's memory. */
   assign(value: LazyBuffer): LazyBuffer {
+    keepCopies(this.base);
     const made = LazyBuffer.loadop("ASSIGN", this.shape, this.dtype, this.device, undefined, [value, this]);
     this.base.successor = made;
     return made.#sharing(this);
@@ -447,16 +459,12 @@ export class LazyBuffer {
   #view(st: ShapeTracker): LazyBuffer {
     if (st === this.st) return this;
     // a view that undoes all views before it is the base itself
-    if (
-      st.contiguous &&
-      st.shape.length === this.base.shape.length &&
-      st.shape.every((d, i) => d === this.base.shape[i])
-    ) {
-      return this.base;
-    }
-    if (st.views.length < MAX_VIEWS) return new LazyBuffer(this.device, st, this.dtype, this.base);
-    const made = new LazyBuffer(this.device, st.simplify(), this.dtype, this.base);
-    return made.st.views.length < MAX_VIEWS || made.onlyHolds ? made : made.duplicate();
+    const { base, copied } = this;
+    const isAll = st.contiguous && st.shape.length === base.shape.length;
+    if (copied === undefined && isAll && st.shape.every((d, i) => d === base.shape[i])) return base;
+    const seen = st.views.length < MAX_VIEWS ? st : st.simplify();
+    const made = copied === undefined ? this.viewed(seen) : copyOf(this, seen);
+    return seen.views.length < MAX_VIEWS || made.onlyHolds ? made : made.duplicate();
   }
   reshape(shape: Shape): LazyBuffer {
     return this.#view(this.st.reshape(shape));

@@ -7,6 +7,7 @@
 import { type DType, type DTypeLike, toDType, type Value } from "../dtype.ts";
 import { ArgumentError, DTypeError } from "../errors.ts";
 import { inspect } from "../helpers.ts";
+import { asCopy } from "../lazy/copies.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { copyTo, onEach } from "../lazy/placement.ts";
 import { boundValue, type Sint } from "../shape/symbolic.ts";
@@ -155,6 +156,23 @@ export function counting(self: Tensor, n: Sint): Tensor {
 /** One value in a shape, on the device of `self`. */
 export function constant(self: Tensor, shape: Shape, dtype: DType, value: Value): Tensor {
   return wrap(onEach(self.device, (d) => LazyBuffer.constant(d, shape, dtype, value)));
+}
+
+/**
+ * The result of an op that copies. Where nothing had to be computed it is a view of an operand, or the
+ * operand itself; then it becomes a tensor that a later assign to the operand does not change.
+ */
+export function apart(result: Tensor, ...operands: readonly Tensor[]): Tensor {
+  const { lazydata } = result;
+  // most results are computed: a node of their own
+  const isOf = ({ lazydata: of }: Tensor): boolean => of === lazydata || of._base === lazydata;
+  if (lazydata.op !== undefined && !operands.some(isOf)) return result;
+  const bases = new Set(operands.flatMap((t) => t.lazydata.parts.map((p) => p.base)));
+  if (!lazydata.parts.some((p) => bases.has(p.base))) return result;
+  return wrap(asCopy(lazydata), [result], (g) => [g]);
+}
+export function bothApart([a, b]: readonly [Tensor, Tensor], operand: Tensor): [Tensor, Tensor] {
+  return [apart(a, operand), apart(b, operand)];
 }
 
 // ---- the same values in another form ----

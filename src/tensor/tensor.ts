@@ -17,7 +17,7 @@ import type { LpPoolOptions, UnpoolOptions, WindowOptions } from "./conv/image.t
 import type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "./conv/pool.ts";
 import type { InterpolateOptions } from "./conv/resample.ts";
 import * as core from "./core.ts";
-import { type Element, type NestedArray, setMaker, TensorHandle } from "./core.ts";
+import { apart, bothApart, type Element, type NestedArray, setMaker, TensorHandle } from "./core.ts";
 import type { SizeArgs, TensorOptions } from "./creation/creation.ts";
 import { fromData, type TensorData } from "./creation/hostdata.ts";
 import * as creation from "./creation/index.ts";
@@ -798,7 +798,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).flip(1).tolist() // => [[2, 1], [4, 3]]
    */
   flip(dims: number | readonly number[]): Tensor {
-    return movement.flip(this, dims);
+    return apart(movement.flip(this, dims), this);
   }
   /**
    * Every n-th element of each dim; a negative step counts from the end.
@@ -927,7 +927,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).repeat(2, 2).tolist() // => [[1, 2, 1, 2], [1, 2, 1, 2]]
    */
   repeat(...repeats: ShapeArgs): Tensor {
-    return movement.repeat(this, ...repeats);
+    return apart(movement.repeat(this, ...repeats), this);
   }
   /**
    * `repeat` where missing counts are 1.
@@ -935,7 +935,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1], [2]]).tile(2).tolist() // => [[1, 1], [2, 2]]
    */
   tile(...dims: ShapeArgs): Tensor {
-    return movement.tile(this, ...dims);
+    return apart(movement.tile(this, ...dims), this);
   }
   /**
    * Shifts elements along dims; what leaves one end enters at the other. Without dims it shifts the flat
@@ -944,7 +944,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).roll(1).tolist() // => [3, 1, 2]
    */
   roll(shifts: number | readonly number[], dims?: number | readonly number[]): Tensor {
-    return area("movement").roll(this, shifts, dims);
+    return apart(area("movement").roll(this, shifts, dims), this);
   }
   /**
    * Columns in reverse order.
@@ -952,7 +952,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).fliplr().tolist() // => [[2, 1], [4, 3]]
    */
   fliplr(): Tensor {
-    return area("movement").fliplr(this);
+    return apart(area("movement").fliplr(this), this);
   }
   /**
    * Rows in reverse order.
@@ -960,7 +960,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).flipud().tolist() // => [[3, 4], [1, 2]]
    */
   flipud(): Tensor {
-    return area("movement").flipud(this);
+    return apart(area("movement").flipud(this), this);
   }
   /**
    * Turned by 90 degrees `k` times, in the plane of two dims, from the first towards the second.
@@ -968,7 +968,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).rot90().tolist() // => [[2, 4], [1, 3]]
    */
   rot90(k = 1, dims: readonly [number, number] = [0, 1]): Tensor {
-    return area("movement").rot90(this, k, dims);
+    return apart(area("movement").rot90(this, k, dims), this);
   }
   /**
    * All windows of `size` elements along `dim`, `step` apart; the elements of a window are in a new last dim.
@@ -993,7 +993,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).diagEmbed().tolist() // => [[1, 0], [0, 2]]
    */
   diagEmbed(offset = 0, dim1 = -2, dim2 = -1): Tensor {
-    return area("movement").diagEmbed(this, offset, dim1, dim2);
+    return apart(area("movement").diagEmbed(this, offset, dim1, dim2), this);
   }
   /**
    * A matrix with this vector on its diagonal, or the diagonal of this matrix.
@@ -1001,7 +1001,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).diag().tolist() // => [[1, 0], [0, 2]]
    */
   diag(diagonal = 0): Tensor {
-    return area("movement").diag(this, diagonal);
+    return apart(area("movement").diag(this, diagonal), this);
   }
   /**
    * The lower triangle of each matrix, zeros above; `diagonal` moves the border up.
@@ -1026,7 +1026,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).pad([1, 1], "reflect").tolist() // => [2, 1, 2, 3, 2]
    */
   pad(amounts: PadAmounts, mode: PadMode | number = "constant", value = 0): Tensor {
-    return movement.pad(this, amounts, mode, value);
+    return apart(movement.pad(this, amounts, mode, value), this);
   }
   /**
    * This tensor and others, one after the other along `dim`; the other dims must agree.
@@ -1034,7 +1034,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).cat(new Tensor([3])).tolist() // => [1, 2, 3]
    */
   cat(others: Tensor | readonly Tensor[], dim = 0): Tensor {
-    return movement.cat(this, others, dim);
+    return apart(movement.cat(this, others, dim), this, ...[others].flat());
   }
   /**
    * Tensors one after the other along `dim`.
@@ -1042,7 +1042,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.cat([new Tensor([[1], [2]]), new Tensor([[3], [4]])], 1).tolist() // => [[1, 3], [2, 4]]
    */
   static cat(tensors: readonly Tensor[], dim = 0): Tensor {
-    return movement.catAll(tensors, dim);
+    return apart(movement.catAll(tensors, dim), ...tensors);
   }
   /**
    * This tensor and others of its shape along a new dim.
@@ -1050,7 +1050,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).stack(new Tensor([3, 4])).tolist() // => [[1, 2], [3, 4]]
    */
   stack(others: Tensor | readonly Tensor[], dim = 0): Tensor {
-    return movement.stack(this, others, dim);
+    return apart(movement.stack(this, others, dim), this, ...[others].flat());
   }
   /**
    * Tensors of one shape along a new dim.
@@ -1058,7 +1058,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.stack([new Tensor([1, 2]), new Tensor([3, 4])], 1).tolist() // => [[1, 3], [2, 4]]
    */
   static stack(tensors: readonly Tensor[], dim = 0): Tensor {
-    return movement.stackAll(tensors, dim);
+    return apart(movement.stackAll(tensors, dim), ...tensors);
   }
   /**
    * Side by side: vectors end to end, anything else along dim 1.
@@ -1066,7 +1066,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.hstack([new Tensor([1, 2]), new Tensor([3])]).tolist() // => [1, 2, 3]
    */
   static hstack(tensors: readonly Tensor[]): Tensor {
-    return area("movement").hstack(tensors);
+    return apart(area("movement").hstack(tensors), ...tensors);
   }
   /**
    * On top of each other: vectors become rows.
@@ -1074,7 +1074,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.vstack([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[1, 2], [3, 4]]
    */
   static vstack(tensors: readonly Tensor[]): Tensor {
-    return area("movement").vstack(tensors);
+    return apart(area("movement").vstack(tensors), ...tensors);
   }
   /**
    * Behind each other, along dim 2.
@@ -1082,7 +1082,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.dstack([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[[1, 3], [2, 4]]]
    */
   static dstack(tensors: readonly Tensor[]): Tensor {
-    return area("movement").dstack(tensors);
+    return apart(area("movement").dstack(tensors), ...tensors);
   }
   /**
    * Vectors as the columns of a matrix; matrices side by side.
@@ -1090,7 +1090,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.columnStack([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[1, 3], [2, 4]]
    */
   static columnStack(tensors: readonly Tensor[]): Tensor {
-    return area("movement").columnStack(tensors);
+    return apart(area("movement").columnStack(tensors), ...tensors);
   }
   /**
    * The tensors as blocks along the diagonal of a matrix of zeros; vectors are rows.
@@ -1098,7 +1098,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.blockDiag([new Tensor([[1, 2]]), new Tensor([[3]])]).tolist() // => [[1, 2, 0], [0, 0, 3]]
    */
   static blockDiag(tensors: readonly Tensor[]): Tensor {
-    return area("movement").blockDiag(tensors);
+    return apart(area("movement").blockDiag(tensors), ...tensors);
   }
   /**
    * A matrix of tensors as one: rows of `blocks` are joined along the last dim, then on top of each other.
@@ -1122,7 +1122,7 @@ export class Tensor extends TensorHandle {
    * await Tensor.cartesianProd([new Tensor([1, 2]), new Tensor([3, 4])]).tolist() // => [[1, 3], [1, 4], [2, 3], [2, 4]]
    */
   static cartesianProd(tensors: readonly Tensor[]): Tensor {
-    return area("movement").cartesianProd(tensors);
+    return apart(area("movement").cartesianProd(tensors), ...tensors);
   }
   /**
    * Parts of `size` elements along `dim` (the last may be smaller), or of the sizes in a list.
@@ -1306,7 +1306,7 @@ export class Tensor extends TensorHandle {
     src: Tensor | Element,
     options: { reduce?: "add" | "multiply" } = {},
   ): Tensor {
-    return area("scatter").scatter(this, dim, index, src, options);
+    return apart(area("scatter").scatter(this, dim, index, src, options), this);
   }
   /**
    * A copy with `src[i][j]` added at `[index[i][j]][j]` for dim 0, and so on.
@@ -1314,7 +1314,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1]).scatterAdd(0, new Tensor([0, 0]), new Tensor([2, 3])).tolist() // => [6, 1]
    */
   scatterAdd(dim: number, index: Tensor, src: Tensor): Tensor {
-    return area("scatter").scatterAdd(this, dim, index, src);
+    return apart(area("scatter").scatterAdd(this, dim, index, src), this);
   }
   /**
    * A copy in which each place holds the sum, prod, mean, amax or amin of the sources that go there, and of
@@ -1329,7 +1329,7 @@ export class Tensor extends TensorHandle {
     reduce: ScatterReduce,
     options: ScatterReduceOptions = {},
   ): Tensor {
-    return area("scatter").scatterReduce(this, dim, index, src, reduce, options);
+    return apart(area("scatter").scatterReduce(this, dim, index, src, reduce, options), this);
   }
   /**
    * A copy with the slices of `source`, times `alpha`, added to those that a vector of places names along
@@ -1338,7 +1338,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1, 1]).indexAdd(0, new Tensor([2, 2]), new Tensor([5, 6])).tolist() // => [1, 1, 12]
    */
   indexAdd(dim: number, index: Tensor, source: Tensor, options: { alpha?: number | boolean } = {}): Tensor {
-    return area("scatter").indexAdd(this, dim, index, source, options);
+    return apart(area("scatter").indexAdd(this, dim, index, source, options), this);
   }
   /**
    * A copy with the slices of `source` in the places that a vector names along `dim`.
@@ -1346,7 +1346,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1, 1]).indexCopy(0, new Tensor([2]), new Tensor([5])).tolist() // => [1, 1, 5]
    */
   indexCopy(dim: number, index: Tensor, source: Tensor): Tensor {
-    return area("scatter").indexCopy(this, dim, index, source);
+    return apart(area("scatter").indexCopy(this, dim, index, source), this);
   }
   /**
    * A copy with `value` in the slices that a vector of places names along `dim`.
@@ -1354,7 +1354,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1, 1]).indexFill(0, new Tensor([0, -1]), 7).tolist() // => [7, 1, 7]
    */
   indexFill(dim: number, index: Tensor, value: Tensor | Element): Tensor {
-    return area("scatter").indexFill(this, dim, index, value);
+    return apart(area("scatter").indexFill(this, dim, index, value), this);
   }
   /**
    * A copy with `values` at the places that index tensors name, one tensor a dim (null takes a dim whole), as
@@ -1363,7 +1363,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 1, 1]).indexPut([new Tensor([0, 0])], new Tensor([5, 6]), { accumulate: true }).tolist() // => [12, 1, 1]
    */
   indexPut(indices: readonly (Tensor | null)[], values: Tensor | Element, options: PutOptions = {}): Tensor {
-    return area("scatter").indexPut(this, indices, values, options);
+    return apart(area("scatter").indexPut(this, indices, values, options), this);
   }
   /**
    * A copy with `source` at the places that an index names in the flat tensor; with `accumulate` it is added.
@@ -1371,7 +1371,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).put(new Tensor([0, -1]), new Tensor([8, 9])).tolist() // => [[8, 2], [3, 9]]
    */
   put(index: Tensor, source: Tensor, options: PutOptions = {}): Tensor {
-    return area("scatter").put(this, index, source, options);
+    return apart(area("scatter").put(this, index, source, options), this);
   }
   /**
    * A copy in which the elements where the mask is true are those of `source`, in order.
@@ -1379,7 +1379,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).maskedScatter(new Tensor([true, false, true]), new Tensor([8, 9])).tolist() // => [8, 2, 9]
    */
   maskedScatter(mask: Tensor, source: Tensor): Tensor {
-    return area("scatter").maskedScatter(this, mask, source);
+    return apart(area("scatter").maskedScatter(this, mask, source), this);
   }
   /**
    * Writes into this tensor: `x.setitem([0, [1, 3]], value)` is `x[0, 1:3] = value` of Python, with the
@@ -1401,7 +1401,7 @@ export class Tensor extends TensorHandle {
     dim?: number,
     options: { outputSize?: number | undefined } = {},
   ): Tensor {
-    return area("scatter").repeatInterleave(this, repeats, dim, options);
+    return apart(area("scatter").repeatInterleave(this, repeats, dim, options), this);
   }
 
   // ==== math: elementwise, with broadcasting and promotion as in torch ====
@@ -1677,7 +1677,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1.7, -1.7]).trunc().tolist() // => [1, -1]
    */
   trunc(): Tensor {
-    return math.trunc(this);
+    return apart(math.trunc(this), this);
   }
   /**
    * The largest integer that is not above. Integers stay as they are.
@@ -1685,7 +1685,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1.7, -1.7]).floor().tolist() // => [1, -2]
    */
   floor(): Tensor {
-    return math.floor(this);
+    return apart(math.floor(this), this);
   }
   /**
    * The smallest integer that is not below. Integers stay as they are.
@@ -1693,7 +1693,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1.2, -1.7]).ceil().tolist() // => [2, -1]
    */
   ceil(): Tensor {
-    return math.ceil(this);
+    return apart(math.ceil(this), this);
   }
   /**
    * The absolute value.
@@ -1701,7 +1701,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-2, 3]).abs().tolist() // => [2, 3]
    */
   abs(): Tensor {
-    return math.abs(this);
+    return apart(math.abs(this), this);
   }
   /**
    * -1, 0 or 1; NaN gives 0.
@@ -1709,7 +1709,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-2, 0, 3]).sign().tolist() // => [-1, 0, 1]
    */
   sign(): Tensor {
-    return math.sign(this);
+    return apart(math.sign(this), this);
   }
   /**
    * `sign` by its name for complex numbers.
@@ -1717,7 +1717,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-2, 0, 3]).sgn().tolist() // => [-1, 0, 1]
    */
   sgn(): Tensor {
-    return area("special").sgn(this);
+    return apart(area("special").sgn(this), this);
   }
   /**
    * The tensor itself; bools are refused, as by `neg`.
@@ -1766,7 +1766,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0.5, 1.5, -2.7]).round().tolist() // => [0, 2, -3]
    */
   round(decimals = 0): Tensor {
-    return math.round(this, decimals);
+    return apart(math.round(this, decimals), this);
   }
   /**
    * The part after the point, with the sign of the whole.
@@ -1831,7 +1831,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([NaN, Infinity, 1.5]).nanToNum(0, 9).tolist() // => [0, 9, 1.5]
    */
   nanToNum(nan = 0, posinf?: number | null, neginf?: number | null): Tensor {
-    return math.nanToNum(this, nan, posinf, neginf);
+    return apart(math.nanToNum(this, nan, posinf, neginf), this);
   }
   /**
    * Whether the element is NaN.
@@ -1970,7 +1970,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([2, 3]).pow(3).tolist() // => [8, 27]
    */
   pow(x: Tensor | Element): Tensor {
-    return math.pow(this, x);
+    return apart(math.pow(this, x), this);
   }
   /**
    * The power in float64, whatever the operands are.
@@ -2301,7 +2301,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).sum(0).tolist() // => [4, 6]
    */
   sum(dim?: Axes, keepdim = false, options: Typed = {}): Tensor {
-    return reduce.sum(this, dim, keepdim, options);
+    return apart(reduce.sum(this, dim, keepdim, options), this);
   }
   /**
    * The largest element along `dim` (argmax tells where, maxWithIndices gives both); NaN wins. Of equal ones
@@ -2310,7 +2310,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 5], [7, 3]]).max(1).tolist() // => [5, 7]
    */
   max(dim?: Axes, keepdim = false): Tensor {
-    return reduce.max(this, dim, keepdim);
+    return apart(reduce.max(this, dim, keepdim), this);
   }
   /**
    * The smallest element along `dim` (argmin tells where, minWithIndices gives both); NaN wins. Of equal ones
@@ -2351,7 +2351,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([2, 3, 0.5]).prod().item() // => 3
    */
   prod(dim?: Axes, keepdim = false, options: Typed = {}): Tensor {
-    return reduce.prod(this, dim, keepdim, options);
+    return apart(reduce.prod(this, dim, keepdim, options), this);
   }
   /**
    * Whether an element along `dim` is true (not 0); false where there is none.
@@ -2400,7 +2400,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 5], [7, 3]]).amax([0, 1]).item() // => 7
    */
   amax(dim?: Axes, keepdim = false): Tensor {
-    return reduce.amax(this, dim, keepdim);
+    return apart(reduce.amax(this, dim, keepdim), this);
   }
   /**
    * The smallest element over one or more dims; equal ones share the gradient.
@@ -2416,7 +2416,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([3, 1, 2]).aminmax()[1].item() // => 3
    */
   aminmax(dim?: number, keepdim = false): [Tensor, Tensor] {
-    return area("order").aminmax(this, dim, keepdim);
+    return bothApart(area("order").aminmax(this, dim, keepdim), this);
   }
   /**
    * `[values, indices]` of the largest elements along `dim`: torch's max with a dim. The first of equal ones
@@ -2425,7 +2425,7 @@ export class Tensor extends TensorHandle {
    * await Promise.all(new Tensor([[1, 5], [7, 3]]).maxWithIndices(1).map((t) => t.tolist())) // => [[5, 7], [1, 0]]
    */
   maxWithIndices(dim: number, keepdim = false): [Tensor, Tensor] {
-    return reduce.maxWithIndices(this, dim, keepdim);
+    return bothApart(reduce.maxWithIndices(this, dim, keepdim), this);
   }
   /**
    * `[values, indices]` of the smallest elements along `dim`: torch's min with a dim. The first of equal ones
@@ -2500,7 +2500,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 4, 9]).diff().tolist() // => [3, 5]
    */
   diff(n = 1, dim = -1, options: DiffOptions<Tensor> = {}): Tensor {
-    return area("order").diff(this, n, dim, options);
+    return apart(area("order").diff(this, n, dim, options), this);
   }
   /**
    * The area below the samples along `dim`, `dx` apart or at `x`.
@@ -2516,7 +2516,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2, 3]).cumsum(0).tolist() // => [1, 3, 6]
    */
   cumsum(dim: number, options: Typed = {}): Tensor {
-    return area("order").cumsum(this, dim, options);
+    return apart(area("order").cumsum(this, dim, options), this);
   }
   /**
    * The running product along `dim`. Integers multiply in 64 bits.
@@ -2524,7 +2524,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0.5, 2, 3]).cumprod(0).tolist() // => [0.5, 1, 3]
    */
   cumprod(dim: number, options: Typed = {}): Tensor {
-    return area("order").cumprod(this, dim, options);
+    return apart(area("order").cumprod(this, dim, options), this);
   }
   /**
    * `[values, indices]` of the largest element so far along `dim`; of equal ones the last. NaN stays.
@@ -2532,7 +2532,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 3, 2]).cummax(0)[0].tolist() // => [1, 3, 3]
    */
   cummax(dim: number): [Tensor, Tensor] {
-    return area("order").cummax(this, dim);
+    return bothApart(area("order").cummax(this, dim), this);
   }
   /**
    * `[values, indices]` of the smallest element so far along `dim`; of equal ones the last. NaN stays.
@@ -2548,7 +2548,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0, 0]).logcumsumexp(0).tolist() // => [0, 0.6931471824645996]
    */
   logcumsumexp(dim: number): Tensor {
-    return area("order").logcumsumexp(this, dim);
+    return apart(area("order").logcumsumexp(this, dim), this);
   }
   /**
    * `[values, indices]` in order along `dim`. Always stable; NaN counts as the largest.
@@ -2589,7 +2589,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([3, 1, 2]).topk(2)[0].tolist() // => [3, 2]
    */
   topk(k: number, dim = -1, largest = true, _sorted = true): [Tensor, Tensor] {
-    return area("order").topk(this, k, dim, largest, _sorted);
+    return bothApart(area("order").topk(this, k, dim, largest, _sorted), this);
   }
   /**
    * `[values, indices]` of the k-th smallest element along `dim`, counted from 1.
@@ -2793,7 +2793,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2], [3, 4]]).trace().item() // => 5
    */
   trace(): Tensor {
-    return area("linalg").trace(this);
+    return apart(area("linalg").trace(this), this);
   }
   /**
    * This matrix and others multiplied in the order that takes the fewest steps; the first and last may be
@@ -2852,7 +2852,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 1], [0, 1]]).matrixPower(5).tolist() // => [[1, 5], [0, 1]]
    */
   matrixPower(n: number): Tensor {
-    return area("linalg").matrixPower(this, n);
+    return apart(area("linalg").matrixPower(this, n), this);
   }
   /**
    * The determinant of each matrix.
@@ -3097,7 +3097,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 3, 7, 5]]).maxPool1d(2).tolist() // => [[3, 7]]
    */
   maxPool1d(kernelSize: PerDim, options: MaxPoolOptions = {}): Tensor {
-    return area("conv").maxPool1d(this, kernelSize, options);
+    return apart(area("conv").maxPool1d(this, kernelSize, options), this);
   }
   /**
    * Maxima of windows over the last two dims.
@@ -3106,7 +3106,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2], [3, 6]]]).maxPool2d(2).tolist() // => [[[6]]]
    */
   maxPool2d(kernelSize: PerDim, options: MaxPoolOptions = {}): Tensor {
-    return area("conv").maxPool2d(this, kernelSize, options);
+    return apart(area("conv").maxPool2d(this, kernelSize, options), this);
   }
   /**
    * Maxima of windows over the last three dims.
@@ -3115,7 +3115,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[[1, 2], [3, 6]]]]).maxPool3d([1, 2, 1]).tolist() // => [[[[3, 6]]]]
    */
   maxPool3d(kernelSize: PerDim, options: MaxPoolOptions = {}): Tensor {
-    return area("conv").maxPool3d(this, kernelSize, options);
+    return apart(area("conv").maxPool3d(this, kernelSize, options), this);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3124,7 +3124,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 3, 7, 5]]).maxPool1dWithIndices(2)[1].tolist() // => [[1, 2]]
    */
   maxPool1dWithIndices(kernelSize: PerDim, options: MaxPoolOptions = {}): [Tensor, Tensor] {
-    return area("conv").maxPool1dWithIndices(this, kernelSize, options);
+    return bothApart(area("conv").maxPool1dWithIndices(this, kernelSize, options), this);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3133,7 +3133,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2], [3, 6]]]).maxPool2dWithIndices(2)[1].tolist() // => [[[3]]]
    */
   maxPool2dWithIndices(kernelSize: PerDim, options: MaxPoolOptions = {}): [Tensor, Tensor] {
-    return area("conv").maxPool2dWithIndices(this, kernelSize, options);
+    return bothApart(area("conv").maxPool2dWithIndices(this, kernelSize, options), this);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3142,7 +3142,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[[1, 2], [3, 6]]]]).maxPool3dWithIndices([1, 2, 1])[1].tolist() // => [[[[2, 3]]]]
    */
   maxPool3dWithIndices(kernelSize: PerDim, options: MaxPoolOptions = {}): [Tensor, Tensor] {
-    return area("conv").maxPool3dWithIndices(this, kernelSize, options);
+    return bothApart(area("conv").maxPool3dWithIndices(this, kernelSize, options), this);
   }
   /**
    * Means over as many windows as asked for; they may overlap by an element.
@@ -3151,7 +3151,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 2, 3]]).adaptiveAvgPool1d(2).tolist() // => [[1.5, 2.5]]
    */
   adaptiveAvgPool1d(outputSize: OutputSize): Tensor {
-    return area("conv").adaptiveAvgPool1d(this, outputSize);
+    return apart(area("conv").adaptiveAvgPool1d(this, outputSize), this);
   }
   /**
    * Means over as many windows as asked for; null keeps a size.
@@ -3160,7 +3160,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2], [3, 6]]]).adaptiveAvgPool2d([1, null]).tolist() // => [[[2, 4]]]
    */
   adaptiveAvgPool2d(outputSize: OutputSize): Tensor {
-    return area("conv").adaptiveAvgPool2d(this, outputSize);
+    return apart(area("conv").adaptiveAvgPool2d(this, outputSize), this);
   }
   /**
    * Means over as many windows as asked for; null keeps a size.
@@ -3169,7 +3169,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[[1, 2], [3, 6]]]]).adaptiveAvgPool3d(1).tolist() // => [[[[3]]]]
    */
   adaptiveAvgPool3d(outputSize: OutputSize): Tensor {
-    return area("conv").adaptiveAvgPool3d(this, outputSize);
+    return apart(area("conv").adaptiveAvgPool3d(this, outputSize), this);
   }
   /**
    * Maxima over as many windows as asked for.
@@ -3178,7 +3178,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 3, 2]]).adaptiveMaxPool1d(2).tolist() // => [[3, 3]]
    */
   adaptiveMaxPool1d(outputSize: OutputSize): Tensor {
-    return area("conv").adaptiveMaxPool1d(this, outputSize);
+    return apart(area("conv").adaptiveMaxPool1d(this, outputSize), this);
   }
   /**
    * Maxima over as many windows as asked for; null keeps a size.
@@ -3187,7 +3187,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2], [3, 6]]]).adaptiveMaxPool2d([1, null]).tolist() // => [[[3, 6]]]
    */
   adaptiveMaxPool2d(outputSize: OutputSize): Tensor {
-    return area("conv").adaptiveMaxPool2d(this, outputSize);
+    return apart(area("conv").adaptiveMaxPool2d(this, outputSize), this);
   }
   /**
    * Maxima over as many windows as asked for; null keeps a size.
@@ -3196,7 +3196,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[[1, 2], [3, 6]]]]).adaptiveMaxPool3d(1).tolist() // => [[[[6]]]]
    */
   adaptiveMaxPool3d(outputSize: OutputSize): Tensor {
-    return area("conv").adaptiveMaxPool3d(this, outputSize);
+    return apart(area("conv").adaptiveMaxPool3d(this, outputSize), this);
   }
   /**
    * The maxima and their numbers in the last dim.
@@ -3205,7 +3205,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[1, 3, 2]]).adaptiveMaxPool1dWithIndices(2)[1].tolist() // => [[1, 1]]
    */
   adaptiveMaxPool1dWithIndices(outputSize: OutputSize): [Tensor, Tensor] {
-    return area("conv").adaptiveMaxPool1dWithIndices(this, outputSize);
+    return bothApart(area("conv").adaptiveMaxPool1dWithIndices(this, outputSize), this);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3214,7 +3214,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2], [3, 6]]]).adaptiveMaxPool2dWithIndices(1)[1].tolist() // => [[[3]]]
    */
   adaptiveMaxPool2dWithIndices(outputSize: OutputSize): [Tensor, Tensor] {
-    return area("conv").adaptiveMaxPool2dWithIndices(this, outputSize);
+    return bothApart(area("conv").adaptiveMaxPool2dWithIndices(this, outputSize), this);
   }
   /**
    * The maxima and their numbers in the flattened spatial dims.
@@ -3223,7 +3223,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[[1, 2], [3, 6]]]]).adaptiveMaxPool3dWithIndices(1)[1].tolist() // => [[[[3]]]]
    */
   adaptiveMaxPool3dWithIndices(outputSize: OutputSize): [Tensor, Tensor] {
-    return area("conv").adaptiveMaxPool3dWithIndices(this, outputSize);
+    return bothApart(area("conv").adaptiveMaxPool3dWithIndices(this, outputSize), this);
   }
   /**
    * The last dims (all but batch and channels) in another size: `size`, or `scaleFactor` times the old one.
@@ -3232,7 +3232,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2]]]).interpolate({ scaleFactor: 2 }).tolist() // => [[[1, 1, 2, 2]]]
    */
   interpolate(options: InterpolateOptions = {}): Tensor {
-    return area("conv").interpolate(this, options);
+    return apart(area("conv").interpolate(this, options), this);
   }
   /**
    * `interpolate` under torch's older name.
@@ -3241,7 +3241,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 3]]]).upsample({ size: 3, mode: "linear", alignCorners: true }).tolist() // => [[[1, 2, 3]]]
    */
   upsample(options: InterpolateOptions = {}): Tensor {
-    return area("conv").upsample(this, options);
+    return apart(area("conv").upsample(this, options), this);
   }
   /**
    * Repeats elements to reach `size` or `scaleFactor` times the size.
@@ -3250,7 +3250,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2]]]).upsampleNearest({ size: 4 }).tolist() // => [[[1, 1, 2, 2]]]
    */
   upsampleNearest(options: InterpolateOptions = {}): Tensor {
-    return area("conv").upsampleNearest(this, options);
+    return apart(area("conv").upsampleNearest(this, options), this);
   }
   /**
    * Bilinear interpolation of images with their corners aligned.
@@ -3259,7 +3259,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[[1, 3]]]]).upsampleBilinear({ size: [1, 3] }).tolist() // => [[[[1, 2, 3]]]]
    */
   upsampleBilinear(options: InterpolateOptions = {}): Tensor {
-    return area("conv").upsampleBilinear(this, options);
+    return apart(area("conv").upsampleBilinear(this, options), this);
   }
   /**
    * The windows of images as columns: [n, c, h, w] becomes [n, c * kernel, places].
@@ -3269,7 +3269,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[[1, 2], [3, 4]]]]).imUnfold([1, 2]).tolist() // => [[[1, 3], [2, 4]]]
    */
   imUnfold(kernelSize: PerDim, options: WindowOptions = {}): Tensor {
-    return area("conv").imUnfold(this, kernelSize, options);
+    return apart(area("conv").imUnfold(this, kernelSize, options), this);
   }
   /**
    * The sum of the windows in columns, each at its place: [n, c * kernel, places] becomes
@@ -3279,7 +3279,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 3], [2, 4]]]).imFold([2, 2], [1, 2]).tolist() // => [[[[1, 2], [3, 4]]]]
    */
   imFold(outputSize: PerDim, kernelSize: PerDim, options: WindowOptions = {}): Tensor {
-    return area("conv").imFold(this, outputSize, kernelSize, options);
+    return apart(area("conv").imFold(this, outputSize, kernelSize, options), this);
   }
   /**
    * The root of the sum of powers of windows along the last dim.
@@ -3315,7 +3315,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1]], [[2]], [[3]], [[4]]]).pixelShuffle(2).tolist() // => [[[1, 2], [3, 4]]]
    */
   pixelShuffle(upscaleFactor: number): Tensor {
-    return area("conv").pixelShuffle(this, upscaleFactor);
+    return apart(area("conv").pixelShuffle(this, upscaleFactor), this);
   }
   /**
    * Pixels become channels: [..., c, h * r, w * r] becomes [..., c * r * r, h, w].
@@ -3324,7 +3324,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1, 2], [3, 4]]]).pixelUnshuffle(2).tolist() // => [[[1]], [[2]], [[3]], [[4]]]
    */
   pixelUnshuffle(downscaleFactor: number): Tensor {
-    return area("conv").pixelUnshuffle(this, downscaleFactor);
+    return apart(area("conv").pixelUnshuffle(this, downscaleFactor), this);
   }
   /**
    * Channels (dim 1) in `groups` parts, dealt out in turn.
@@ -3333,7 +3333,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([[[1], [2], [3], [4]]]).channelShuffle(2).tolist() // => [[[1], [3], [2], [4]]]
    */
   channelShuffle(groups: number): Tensor {
-    return area("conv").channelShuffle(this, groups);
+    return apart(area("conv").channelShuffle(this, groups), this);
   }
   /**
    * The maxima of `maxPool1dWithIndices` at the places they came from, zeros elsewhere.

@@ -7,6 +7,7 @@ import { realize as realizeBuffers, realizeSync as realizeBuffersSync } from "..
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
 import { runAsync, runSync } from "../helpers.ts";
 import { decodeArray } from "../hostarrays.ts";
+import { asked, makeOwn } from "../lazy/copies.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
 import { type Element, type NestedArray, TensorHandle } from "./core.ts";
@@ -17,19 +18,20 @@ import { requireOwn } from "./tracing.ts";
 // ---- realize ----
 
 export async function realize(self: Tensor): Promise<void> {
-  await realizeBuffers([self.lazydata]);
+  await realizeBuffers([asked(self.lazydata)]);
 }
 export function realizeSync(self: Tensor): void {
-  realizeBuffersSync([self.lazydata]);
+  realizeBuffersSync([asked(self.lazydata)]);
 }
 export async function realizeAll(tensors: readonly Tensor[]): Promise<void> {
-  await realizeBuffers(tensors.map((t) => t.lazydata));
+  await realizeBuffers(tensors.map((t) => asked(t.lazydata)));
 }
 export function realizeAllSync(tensors: readonly Tensor[]): void {
-  realizeBuffersSync(tensors.map((t) => t.lazydata));
+  realizeBuffersSync(tensors.map((t) => asked(t.lazydata)));
 }
 export function dispose(self: Tensor): void {
-  for (const part of self.lazydata.parts) part.base.realized?.dispose();
+  // what a copy sees until it has memory of its own belongs to another tensor
+  for (const part of self.lazydata.parts) if (part.copied === undefined) part.base.realized?.dispose();
 }
 
 // ---- read ----
@@ -62,7 +64,7 @@ export function itemSync(self: Tensor): Element {
 }
 /** Reading is one COPY to the host. */
 function onHost(self: Tensor): LazyBuffer {
-  const lb = self.lazydata.gathered;
+  const lb = asked(self.lazydata).gathered;
   if (!lb.onlyHolds) return lb.contiguous().copyToDevice("EXT");
   const host = lb.copyToDevice("EXT");
   if (host.isWhole) return host.contiguous();
@@ -120,6 +122,7 @@ function nest(
 const assigned = new WeakSet<Tensor>();
 
 export function assign(self: Tensor, x: Tensor): void {
+  makeOwn(self.lazydata);
   requireAssignable(self, x);
   requireOwn("assign", self);
   const before = self.lazydata;

@@ -321,7 +321,7 @@ describe("what is not memory of its own", () => {
     const refused = /^assign: \[2\] int32 on WASM is a part .* of shape \[4\], .*whole tensor.*setitem/;
     expect(() => a.shrink([[1, 3]]).assign(nine)).toThrow(ArgumentError);
     expect(() => a.shrink([[1, 3]]).assign(nine)).toThrow(refused);
-    expect(() => a.flip(0).assign(a.mul(2))).toThrow(ArgumentError);
+    expect(() => a.reshape(2, 2).T.assign(a.reshape(2, 2))).toThrow(ArgumentError);
     expect(() => new Tensor([1, 2, 3, 4]).shrink([[0, 2]]).assign(nine)).toThrow(refused);
     expect(a.tolistSync()).toEqual([1, 2, 3, 4]);
     a.assign(a.add(1));
@@ -387,7 +387,7 @@ describe("what is not memory of its own", () => {
 describe("stale values", () => {
   test("a view of memory that was overwritten is refused, however it is read", () => {
     const a = ints([1, 2, 3]);
-    const views = [a.reshape(3), a.reshape(3, 1), a.flip(0), a.shrink([[0, 2]]), a.expand(2, 3)];
+    const views = [a.reshape(3), a.reshape(3, 1), a.stride(2), a.shrink([[0, 2]]), a.expand(2, 3)];
     a.assign(a.add(1)).realizeSync();
     for (const v of views) {
       expect(() => v.tolistSync()).toThrow(StaleError);

@@ -19,7 +19,7 @@ interface Named {
 type Model = readonly number[];
 interface Op {
   readonly name: string;
-  /** the result is another view of the same memory */
+  /** the result is another view of the same memory, though it may be a copy to its user */
   readonly view?: true;
   readonly lazy: (a: Tensor, b: Tensor) => Tensor;
   readonly plain: (a: Model, b: Model) => Model;
@@ -62,6 +62,7 @@ const OPS: readonly Op[] = [
     plain: (a, b) => each((i) => at(a, i) + at(b, i)),
   },
   { name: "flip", view: true, lazy: (a) => a.flip(0), plain: (a) => each((i) => at(a, N - 1 - i)) },
+  { name: "roll 0", view: true, lazy: (a) => a.roll(0, 0), plain: (a) => a },
   { name: "same", view: true, lazy: (a) => a.reshape(2, 2).reshape(N), plain: (a) => a },
 ];
 
@@ -103,7 +104,8 @@ class Program {
   build(): void {
     const { value, text } = this.expression();
     this.log.push(`v${this.vars.length} = ${text}`);
-    this.vars.push({ ...value, part: !value.tensor.lazydata.isWhole });
+    const { isWhole, copied } = value.tensor.lazydata;
+    this.vars.push({ ...value, part: !isWhole && copied === undefined });
   }
   assign(): void {
     const target = this.r.pick(this.vars);

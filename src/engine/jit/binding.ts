@@ -4,6 +4,7 @@
 
 import { JitError } from "../../errors.ts";
 import { runSync, type Step } from "../../helpers.ts";
+import { keepCopies } from "../../lazy/copies.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import { markOverwritten, waitingOn } from "../../schedule/schedule.ts";
@@ -90,6 +91,7 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
       written.push(base);
     });
   }
+  for (const base of written) keepCopies(base);
   pending.push(...(yield* waitingOn(written)));
   if (pending.length > 0) {
     yield* realizeSteps(pending);
