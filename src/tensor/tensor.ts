@@ -71,8 +71,8 @@ import * as values from "./values.ts";
 export type { CustomGradient, TensorData, TensorOptions };
 
 /**
- * An array of numbers with a shape, a type and a place. Methods build a graph; `data()`, `tolist()`, `item()`
- * and `realize()` compute it.
+ * An array of numbers with a shape, a type and a device. Methods build a graph; `data()`, `tolist()`,
+ * `item()` and `realize()` compute it.
  *
  * @example
  * const c = new Tensor([1, 2]).dot(new Tensor([3, 4]));
@@ -85,7 +85,7 @@ export class Tensor extends TensorHandle {
     this.requiresGrad = options.requiresGrad ?? false;
   }
 
-  // ==== tensor: values, places and gradients ====
+  // ==== tensor: values, devices and gradients ====
 
   /**
    * The same values, cut off from what they were made of: no gradient passes.
@@ -437,7 +437,7 @@ export class Tensor extends TensorHandle {
     return creation.tri(n, m, diagonal, options);
   }
   /**
-   * One value in the shape, type and place of this tensor.
+   * One value in the shape, type and device of this tensor.
    * @example
    * await new Tensor([1, 2]).fullLike(7).tolist() // => [7, 7]
    */
@@ -445,7 +445,7 @@ export class Tensor extends TensorHandle {
     return creation.fullLike(this, value, options);
   }
   /**
-   * Zeros in the shape, type and place of this tensor.
+   * Zeros in the shape, type and device of this tensor.
    * @example
    * await new Tensor([1, 2]).zerosLike().tolist() // => [0, 0]
    */
@@ -453,7 +453,7 @@ export class Tensor extends TensorHandle {
     return creation.zerosLike(this, options);
   }
   /**
-   * Ones in the shape, type and place of this tensor.
+   * Ones in the shape, type and device of this tensor.
    * @example
    * await new Tensor([3, 4]).onesLike().tolist() // => [1, 1]
    */
@@ -461,7 +461,7 @@ export class Tensor extends TensorHandle {
     return creation.onesLike(this, options);
   }
   /**
-   * Memory with whatever is in it, in the shape, type and place of this tensor.
+   * Memory with whatever is in it, in the shape, type and device of this tensor.
    * @example
    * new Tensor([3, 4]).emptyLike().shape // => [2]
    */
@@ -593,7 +593,7 @@ export class Tensor extends TensorHandle {
     return area("random").randperm(n, options);
   }
   /**
-   * Evenly distributed in [0, 1), in the shape, type and place of this tensor.
+   * Evenly distributed in [0, 1), in the shape, type and device of this tensor.
    * @example
    * Tensor.zeros(2, 3).randLike().shape // => [2, 3]
    */
@@ -601,7 +601,7 @@ export class Tensor extends TensorHandle {
     return random.randLike(this, options);
   }
   /**
-   * Normally distributed, in the shape, type and place of this tensor.
+   * Normally distributed, in the shape, type and device of this tensor.
    * @example
    * Tensor.zeros(2, 3).randnLike().shape // => [2, 3]
    */
@@ -609,7 +609,7 @@ export class Tensor extends TensorHandle {
     return random.randnLike(this, options);
   }
   /**
-   * Integers from `low` up to below `high`, in the shape, type and place of this tensor.
+   * Integers from `low` up to below `high`, in the shape, type and device of this tensor.
    * @example
    * await new Tensor([1, 2]).randintLike(3, 4).tolist() // => [3, 3]
    */
@@ -675,8 +675,8 @@ export class Tensor extends TensorHandle {
     return area("random").bernoulli(this, p);
   }
   /**
-   * Places drawn with the probabilities in this vector, or in each row of this matrix; they need not sum to
-   * 1. Without `replacement` no place comes twice, as long as enough are above 0.
+   * Indices drawn with the probabilities in this vector, or in each row of this matrix; they need not sum to
+   * 1. Without `replacement` no index comes twice, as long as enough are above 0.
    * @example
    * await new Tensor([0, 3, 0]).multinomial(2, true).tolist() // => [1, 1]
    */
@@ -817,7 +817,7 @@ export class Tensor extends TensorHandle {
     return movement.squeeze(this, dim);
   }
   /**
-   * Dims moved from the places `source` to the places `destination`; the others keep their order.
+   * Dims moved from the positions `source` to the positions `destination`; the others keep their order.
    * @example
    * new Tensor([[[1, 2]]]).movedim(2, 0).shape // => [2, 1, 1]
    */
@@ -979,7 +979,7 @@ export class Tensor extends TensorHandle {
     return area("movement").unfold(this, dim, size, step);
   }
   /**
-   * The elements with equal places in two dims, as the last dim; `offset` picks a diagonal above (or below:
+   * The elements with equal indices in two dims, as the last dim; `offset` picks a diagonal above (or below:
    * negative).
    * @example
    * await new Tensor([[1, 2], [3, 4]]).diagonal().tolist() // => [1, 4]
@@ -1192,7 +1192,7 @@ export class Tensor extends TensorHandle {
     return indexing.gather(this, dim, index);
   }
   /**
-   * `gather` where the index and this tensor broadcast and negative places count from the end; without a dim
+   * `gather` where the index and this tensor broadcast and negative indices count from the end; without a dim
    * both are flat.
    * @example
    * await new Tensor([[1, 2], [3, 4]]).takeAlongDim(new Tensor([[1]]), 1).tolist() // => [[2], [4]]
@@ -1201,7 +1201,7 @@ export class Tensor extends TensorHandle {
     return area("scatter").takeAlongDim(this, index, dim);
   }
   /**
-   * The slices along `dim` that a vector of places names.
+   * The slices along `dim` that a vector of indices names.
    * @example
    * await new Tensor([[1, 2], [3, 4]]).indexSelect(0, new Tensor([1, 1])).tolist() // => [[3, 4], [3, 4]]
    */
@@ -1243,7 +1243,7 @@ export class Tensor extends TensorHandle {
     return indexing.maskedSelect(this, mask);
   }
   /**
-   * The places of the elements that are not zero, one a row. Async, because the shape depends on the values.
+   * The indices of the elements that are not zero, one a row. Async, because the shape depends on the values.
    * @example
    * await (await new Tensor([[0, 1], [2, 0]]).nonzero()).tolist() // => [[0, 1], [1, 0]]
    */
@@ -1261,7 +1261,7 @@ export class Tensor extends TensorHandle {
     return indexing.get(this, ...index);
   }
   /**
-   * `get` that takes bool tensors too: they pick the places where they are true.
+   * `get` that takes bool tensors too: they pick the elements where they are true.
    * @example
    * await (await new Tensor([1, 2, 3]).getAsync(new Tensor([true, false, true]))).tolist() // => [1, 3]
    */
@@ -1269,7 +1269,7 @@ export class Tensor extends TensorHandle {
     return indexing.getAsync(this, ...index);
   }
   /**
-   * A new last dim with 1 at the place that each integer names and 0 elsewhere.
+   * A new last dim with 1 at the index that each integer names and 0 elsewhere.
    * @example
    * await new Tensor([1, 0]).oneHot(3).tolist() // => [[0, 1, 0], [1, 0, 0]]
    */
@@ -1295,7 +1295,7 @@ export class Tensor extends TensorHandle {
   }
   /**
    * A copy in which `src[i][j]` (or one value) stands at `[index[i][j]][j]` for dim 0, and so on; where
-   * several go to one place the last one stays. `reduce` "add" or "multiply" combines them with what is
+   * several go to one element the last one stays. `reduce` "add" or "multiply" combines them with what is
    * there.
    * @example
    * await new Tensor([0, 0, 0]).scatter(0, new Tensor([2, 0]), new Tensor([5, 6])).tolist() // => [6, 0, 5]
@@ -1317,7 +1317,7 @@ export class Tensor extends TensorHandle {
     return apart(area("scatter").scatterAdd(this, dim, index, src), this);
   }
   /**
-   * A copy in which each place holds the sum, prod, mean, amax or amin of the sources that go there, and of
+   * A copy in which each element holds the sum, prod, mean, amax or amin of the sources that go there, and of
    * what was there before unless `includeSelf` is false.
    * @example
    * await new Tensor([1, 1]).scatterReduce(0, new Tensor([0, 0]), new Tensor([2, 3]), "prod").tolist() // => [6, 1]
@@ -1332,7 +1332,7 @@ export class Tensor extends TensorHandle {
     return apart(area("scatter").scatterReduce(this, dim, index, src, reduce, options), this);
   }
   /**
-   * A copy with the slices of `source`, times `alpha`, added to those that a vector of places names along
+   * A copy with the slices of `source`, times `alpha`, added to those that a vector of indices names along
    * `dim`.
    * @example
    * await new Tensor([1, 1, 1]).indexAdd(0, new Tensor([2, 2]), new Tensor([5, 6])).tolist() // => [1, 1, 12]
@@ -1341,7 +1341,7 @@ export class Tensor extends TensorHandle {
     return apart(area("scatter").indexAdd(this, dim, index, source, options), this);
   }
   /**
-   * A copy with the slices of `source` in the places that a vector names along `dim`.
+   * A copy with the slices of `source` at the indices that a vector names along `dim`.
    * @example
    * await new Tensor([1, 1, 1]).indexCopy(0, new Tensor([2]), new Tensor([5])).tolist() // => [1, 1, 5]
    */
@@ -1349,7 +1349,7 @@ export class Tensor extends TensorHandle {
     return apart(area("scatter").indexCopy(this, dim, index, source), this);
   }
   /**
-   * A copy with `value` in the slices that a vector of places names along `dim`.
+   * A copy with `value` in the slices that a vector of indices names along `dim`.
    * @example
    * await new Tensor([1, 1, 1]).indexFill(0, new Tensor([0, -1]), 7).tolist() // => [7, 1, 7]
    */
@@ -1357,8 +1357,8 @@ export class Tensor extends TensorHandle {
     return apart(area("scatter").indexFill(this, dim, index, value), this);
   }
   /**
-   * A copy with `values` at the places that index tensors name, one tensor a dim (null takes a dim whole), as
-   * in `x[i, j] = values`; with `accumulate` they are added. A bool mask may stand alone.
+   * A copy with `values` at the elements that index tensors name, one tensor a dim (null takes a dim whole),
+   * as in `x[i, j] = values`; with `accumulate` they are added. A bool mask may stand alone.
    * @example
    * await new Tensor([1, 1, 1]).indexPut([new Tensor([0, 0])], new Tensor([5, 6]), { accumulate: true }).tolist() // => [12, 1, 1]
    */
@@ -1366,7 +1366,7 @@ export class Tensor extends TensorHandle {
     return apart(area("scatter").indexPut(this, indices, values, options), this);
   }
   /**
-   * A copy with `source` at the places that an index names in the flat tensor; with `accumulate` it is added.
+   * A copy with `source` at the elements that an index names in the flat tensor; `accumulate` adds it.
    * @example
    * await new Tensor([[1, 2], [3, 4]]).put(new Tensor([0, -1]), new Tensor([8, 9])).tolist() // => [[8, 2], [3, 9]]
    */
@@ -2379,7 +2379,7 @@ export class Tensor extends TensorHandle {
   }
   /**
    * Where the largest element along `dim` is: the first of equal ones, NaN before all. Without `dim` the
-   * place in the flattened tensor.
+   * index in the flattened tensor.
    * @example
    * await new Tensor([[1, 5], [7, 3]]).argmax(1).tolist() // => [1, 0]
    */
@@ -2567,7 +2567,7 @@ export class Tensor extends TensorHandle {
     return area("order").msort(this);
   }
   /**
-   * `[values, indices]` of the most frequent element along `dim`: the smallest of several, at the last place
+   * `[values, indices]` of the most frequent element along `dim`: the smallest of several, at the last index
    * it has.
    * @example
    * await new Tensor([3, 1, 3, 1, 2]).mode()[0].item() // => 1
@@ -3262,7 +3262,7 @@ export class Tensor extends TensorHandle {
     return apart(area("conv").upsampleBilinear(this, options), this);
   }
   /**
-   * The windows of images as columns: [n, c, h, w] becomes [n, c * kernel, places].
+   * The windows of images as columns: [n, c, h, w] becomes [n, c * kernel, positions].
    * torch.nn.functional.unfold; the method `unfold` is torch.Tensor's.
    *
    * @example
@@ -3272,7 +3272,7 @@ export class Tensor extends TensorHandle {
     return apart(area("conv").imUnfold(this, kernelSize, options), this);
   }
   /**
-   * The sum of the windows in columns, each at its place: [n, c * kernel, places] becomes
+   * The sum of the windows in columns, each at its position: [n, c * kernel, positions] becomes
    * [n, c, ...outputSize].
    *
    * @example
@@ -3336,7 +3336,7 @@ export class Tensor extends TensorHandle {
     return apart(area("conv").channelShuffle(this, groups), this);
   }
   /**
-   * The maxima of `maxPool1dWithIndices` at the places they came from, zeros elsewhere.
+   * The maxima of `maxPool1dWithIndices` at the elements they came from, zeros elsewhere.
    *
    * @example
    * await new Tensor([[3, 7]]).maxUnpool1d(new Tensor([[1, 2]]), 2).tolist() // => [[0, 3, 7, 0]]
@@ -3345,7 +3345,7 @@ export class Tensor extends TensorHandle {
     return area("conv").maxUnpool1d(this, indices, kernelSize, options);
   }
   /**
-   * The maxima of `maxPool2dWithIndices` at the places they came from, zeros elsewhere.
+   * The maxima of `maxPool2dWithIndices` at the elements they came from, zeros elsewhere.
    *
    * @example
    * await new Tensor([[[6]]]).maxUnpool2d(new Tensor([[[3]]]), 2).tolist() // => [[[0, 0], [0, 6]]]
@@ -3354,7 +3354,7 @@ export class Tensor extends TensorHandle {
     return area("conv").maxUnpool2d(this, indices, kernelSize, options);
   }
   /**
-   * The maxima of `maxPool3dWithIndices` at the places they came from, zeros elsewhere.
+   * The maxima of `maxPool3dWithIndices` at the elements they came from, zeros elsewhere.
    *
    * @example
    * await new Tensor([[[[6]]]]).maxUnpool3d(new Tensor([[[[1]]]]), [1, 1, 2]).tolist() // => [[[[0, 6]]]]

@@ -55,7 +55,7 @@ export function perDim(method: string, name: string, value: PerDim, n: number, l
   );
 }
 
-/** How a window moves over each spatial dim, and how many places it has. */
+/** How a window moves over each spatial dim, and how many positions it has. */
 export interface Frame {
   readonly kernel: readonly number[];
   readonly stride: readonly number[];
@@ -165,8 +165,8 @@ function sliding(
 }
 
 /**
- * The sum of windows laid over each other, each at its place: [..., o, k] becomes [..., i]. The gradient of
- * `windows`, as that is the gradient of this.
+ * The sum of windows laid over each other, each at its position: [..., o, k] becomes [..., i]. The gradient
+ * of `windows`, as that is the gradient of this.
  */
 export function overlap(self: Tensor, sizes: readonly number[], f: Frame): Tensor {
   const n = sizes.length;
@@ -174,7 +174,7 @@ export function overlap(self: Tensor, sizes: readonly number[], f: Frame): Tenso
   const lead = g.lazydata.shape.slice(0, g.ndim - 2 * n);
   const whole = lead.map(() => null);
   const out = g.shape.slice(lead.length, lead.length + n);
-  // taps backwards, and room for a window before the first place: then element p is the sum of (p + k * d, k)
+  // taps backwards, and room for a window before the first: then element p is the sum of (p + k * d, k)
   const taps = range(n).map((i) => lead.length + n + i);
   const steps = [...lead.map(() => 1), ...f.stride, ...f.kernel.map(() => 1)];
   const far = out.map((o, i) => (o - 1) * at(f.stride, i) + 1);
@@ -188,7 +188,7 @@ export function overlap(self: Tensor, sizes: readonly number[], f: Frame): Tenso
     [...range(lead.length), ...range(n).flatMap((i) => [lead.length + i, lead.length + n + i])],
   );
   const flat = sizes.map((size, i) => (size + reach(f, i) - 1) * at(f.kernel, i));
-  // that diagonal is a window again: one place is a row of taps, one tap is d rows and a tap
+  // that diagonal is a window again: one position is a row of taps, one tap is d rows and a tap
   const diagonal = {
     kernel: f.kernel,
     stride: f.kernel,
@@ -278,7 +278,7 @@ function unconvolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
 }
 
 /**
- * The weights, from this input and an output: taps and places change roles, and so do samples and channels.
+ * The weights, from this input and an output: taps and positions change roles, as do samples and channels.
  */
 function weightsOf(self: Tensor, g: Tensor, c: Convolution): Tensor {
   const spatial = c.kernel.map((_, i) => 3 + i);

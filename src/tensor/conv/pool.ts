@@ -56,7 +56,7 @@ interface PoolFrame extends Frame {
   readonly amounts: readonly Interval[];
 }
 
-/** The input element along spatial dim `i` that a tap of a place is. */
+/** The input element along spatial dim `i` that a tap of a position is. */
 type ElementOf<T> = (i: number, place: T, tap: T) => T;
 interface Largest<T> {
   readonly value: T;
@@ -111,7 +111,7 @@ function poolOf(
   });
   return { ...f, padding, out, amounts };
 }
-/** [..., o, k]: the taps of each place. */
+/** [..., o, k]: the taps of each position. */
 function tapsOf(self: Tensor, pool: PoolFrame): Tensor {
   return windows(fitWindows(self, pool.amounts), pool);
 }

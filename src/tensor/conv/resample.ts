@@ -46,7 +46,7 @@ export interface InterpolateOptions {
   readonly scaleFactor?: number | readonly number[] | null;
   /** default "nearest" */
   readonly mode?: InterpolateMode;
-  /** the corner elements keep their place and value (linear and cubic modes); default false */
+  /** the corner elements keep their position and value (linear and cubic modes); default false */
   readonly alignCorners?: boolean | null;
   /** take the scale from the sizes, not from `scaleFactor`; default false */
   readonly recomputeScaleFactor?: boolean | null;
@@ -253,13 +253,13 @@ function spanLengths(self: Tensor, dim: number, from: number, to: number): Tenso
 }
 
 /**
- * Integers in the type that places and weights are computed in: float32, as in
+ * Integers in the type that positions and weights are computed in: float32, as in
  * torch, also for narrower inputs.
  */
 function real(self: Tensor, x: Tensor): Tensor {
   return cast(x, self.dtype === dtypes.float64 ? dtypes.float64 : dtypes.float32);
 }
-/** The place of an output among the inputs. */
+/** The position of an output among the inputs. */
 function sourceOf(self: Tensor, out: Tensor, { from, to, scale, corners }: Resize): Tensor {
   const at = real(self, out);
   if (corners) return mul(at, to > 1 ? (from - 1) / (to - 1) : 0);

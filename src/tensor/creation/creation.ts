@@ -44,7 +44,7 @@ export interface TensorOptions {
   readonly device?: string;
 }
 
-/** The type and the place of a tensor made like another one. */
+/** The type and the device of a tensor made like another one. */
 export interface Like {
   readonly dtype?: DTypeLike;
   readonly device?: string;
@@ -239,7 +239,7 @@ export function emptyLike(self: Tensor, options: TensorOptions = {}): Tensor {
   return leaf(options.device === undefined ? placedLike(made, self) : made, options);
 }
 
-/** The number of each element's place along `dim`, seen at every element of `shape`; costs nothing. */
+/** The index of each element along `dim`, seen at every element of `shape`; costs nothing. */
 export function placesAlong(self: Tensor, shape: Shape, dim: number): Tensor {
   const at = dim < 0 ? dim + shape.length : dim;
   const flat = shape.map((s, i) => (i === at ? s : 1));

@@ -50,7 +50,7 @@ import { data } from "../values.ts";
  */
 export type Slice = readonly [start?: number | null, end?: number | null, step?: number | null];
 /**
- * A place, a slice, a new dim (null), all dims that are not named ("..."), or a tensor of places or of flags.
+ * An index, a slice, a new dim (null), all dims that are not named ("..."), or a tensor of indices or flags.
  */
 export type Index<T> = number | Slice | null | "..." | T;
 
@@ -70,7 +70,7 @@ export interface SearchOptions<T> {
   readonly right?: boolean | undefined;
   /** the same as a word */
   readonly side?: "left" | "right" | undefined;
-  /** the places that put this tensor in order, if it is not */
+  /** the indices that put this tensor in order, if it is not */
   readonly sorter?: T | undefined;
 }
 
@@ -140,7 +140,7 @@ export function pick(
   );
 }
 
-/** Negative places count from the end of a dim of `n`. */
+/** Negative indices count from the end of a dim of `n`. */
 export function fromEnd(self: Tensor, n: number): Tensor {
   return self.dtype.kind === "uint" ? self : where(lt(self, 0), add(self, n), self);
 }
@@ -293,7 +293,7 @@ export function get(self: Tensor, ...index: readonly Index<Tensor>[]): Tensor {
 export async function getAsync(self: Tensor, ...index: readonly Index<Tensor>[]): Promise<Tensor> {
   return get(self, ...(await resolved(index)));
 }
-/** The index with the places of its true elements for each mask. */
+/** The index with the indices of its true elements for each mask. */
 async function resolved(index: readonly Index<Tensor>[]): Promise<Index<Tensor>[]> {
   const parts = index.map(async (i): Promise<Index<Tensor>[]> => {
     if (!(i instanceof TensorHandle) || i.dtype.kind !== "bool") return [i];
@@ -342,7 +342,7 @@ function place(self: Tensor, method: string, i: number, dim: number): Cut {
     `${method}: index ${i} is out of range for dim ${dim} of ${showShape(self.shape)}; expected ${-n} to ${n - 1}`,
   );
 }
-/** The part of each dim that is kept; a place is a dim of size 1. */
+/** The part of each dim that is kept; an index is a dim of size 1. */
 export function cutOut(self: Tensor, cuts: readonly Cut[]): Tensor {
   const whole = cuts.every((c, d) => c.start === 0 && c.step === 1 && c.count === self.shape[d]);
   if (whole) return self;

@@ -38,7 +38,7 @@ export interface ScatterReduceOptions {
 }
 const REDUCTIONS: readonly string[] = ["sum", "prod", "mean", "amax", "amin"] satisfies ScatterReduce[];
 
-// ---- scatter: one place for each element of an index as large as the source ----
+// ---- scatter: one index for each element of an index as large as the source ----
 
 export function scatter(
   self: Tensor,
@@ -107,7 +107,7 @@ function alongDim(
     ),
   );
 }
-/** Whether a source goes to a place: the index with its dim `at` as two, places and sources. */
+/** Whether a source goes to an element: the index with its dim `at` as two, elements and sources. */
 function goesOf(self: Tensor, at: number, index: Tensor): [goes: Tensor, full: number[]] {
   const n = self.shape[at] as number;
   const full = index.shape.toSpliced(at, 0, n);
@@ -138,7 +138,7 @@ function pasted(self: Tensor, part: Tensor, under: Tensor): Tensor {
   const there = filled(self, part.shape, true, dtypes.bool);
   return where(grown(self, there), grown(self, part), under);
 }
-/** The number of the last source that goes to each place the index reaches; -1 where none does. */
+/** The number of the last source that goes to each element the index reaches; -1 where none does. */
 function lastOf(self: Tensor, at: number, index: Tensor): Tensor {
   const [goes, full] = goesOf(self, at, index);
   const k = index.shape[at] as number;
@@ -146,11 +146,11 @@ function lastOf(self: Tensor, at: number, index: Tensor): Tensor {
   // stored, so that whoever looks a source up by it does one indexed load
   return contiguous(max(where(goes, expand(numbers, full), -1), at + 1));
 }
-/** How many sources go to each place. */
+/** How many sources go to each element. */
 function counts(self: Tensor, at: number, index: Tensor): Tensor {
   return grown(self, sum(cast(goesOf(self, at, index)[0], dtypes.int32), at + 1));
 }
-/** The sum of the sources that go to each place. */
+/** The sum of the sources that go to each element. */
 function sumsOf(self: Tensor, at: number, index: Tensor, src: Tensor): Tensor {
   const [goes, full] = goesOf(self, at, index);
   const terms = where(goes, facing(at, src, full), nought(src));
@@ -200,7 +200,7 @@ export function scatterReduce(
   });
 }
 function scatterProd(self: Tensor, at: number, index: Tensor, src: Tensor, includeSelf: boolean): Tensor {
-  /** the product of `x` over the sources of each place, times `into` */
+  /** the product of `x` over the sources of each element, times `into` */
   const product = (x: Tensor, into: Tensor): Tensor => {
     const [goes, full] = goesOf(self, at, index);
     const terms = where(goes, facing(at, x, full), self.dtype.kind === "bool" ? true : 1);

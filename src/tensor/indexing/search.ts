@@ -1,4 +1,4 @@
-// Reading at places that are computed (gradloom/scatter): take, and where values belong in a sorted row.
+// Reading at indices that are computed (gradloom/scatter): take, and where values belong in a sorted row.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";

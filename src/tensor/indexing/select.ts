@@ -1,6 +1,6 @@
 // Writing by index: indexAdd, indexCopy, indexFill, indexPut, put, maskedScatter, and `setitem`, which is
-// x[...] = value of Python; and repeatInterleave. Where several values go to one place they are summed or the
-// last one stays. Gradients are indexed loads.
+// x[...] = value of Python; and repeatInterleave. Where several values go to one element they are summed or
+// the last one stays. Gradients are indexed loads.
 
 import { dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
@@ -152,7 +152,7 @@ export function indexPut(
   if (count === 0) return self;
   return accumulate ? accumulated(self, flat, rows, dims) : replaced(self, flat, rows, dims);
 }
-/** [places of the dims…, sources, rest…] to start from: whether a source goes to a place. */
+/** [indices of the dims…, sources, rest…] to start from: whether a source goes to an element. */
 function names(
   self: Tensor,
   indices: readonly Tensor[],
@@ -356,7 +356,7 @@ function interleaved(
       "repeatInterleave: with a tensor of counts the size of the result must be given: { outputSize }; or give an array",
     );
   }
-  // the element for a place is the number of those whose copies end before it
+  // the source of an element is the number of those whose copies end before it
   const ends = cumsum(expand(reshape(repeats as Tensor, -1), [n]), 0);
   const full = [outputSize, n];
   const place = expand(reshape(counting(self, outputSize), [outputSize, 1]), full);

@@ -121,7 +121,7 @@ function eliminated(self: Tensor, n: number): Tensor {
   const used = eq(expand(reshape(order, batch, 1, n, 1), full), placesAlong(self, full, 1));
   return sum(where(used, expand(reshape(narrow(state, 2, 0, wide), batch, 1, n, wide), full), 0), 2);
 }
-/** The place of the largest element along `axes`, the first of equals, counted row by row, stored. */
+/** The index of the largest element along `axes`, the first of equals, counted row by row, stored. */
 function firstLargest(self: Tensor, axes: readonly number[]): Tensor {
   const count = prod(axes.map((a) => self.shape[a] as number));
   const best = expand(max(self, axes, true), self.shape);

@@ -59,7 +59,7 @@ export function alu(self: Tensor, op: AluOp, ...others: readonly Tensor[]): Tens
   const lb = self.lazydata.e(op, ...others.map((o) => o.lazydata));
   return wrap(lb, srcs, (g, out) => opRecord(op).gradient(algebra(g), g, out, ...srcs));
 }
-/** What gradients are written in: constants have this tensor's shape and place. */
+/** What gradients are written in: constants have this tensor's shape and device. */
 function algebra(self: Tensor): Algebra<Tensor> {
   return {
     alu: (op, first, ...rest) => alu(first as Tensor, op, ...rest),

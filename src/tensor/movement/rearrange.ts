@@ -94,7 +94,7 @@ export function unfold(self: Tensor, dim: number, size: number, step: number): T
   if (size === 0)
     return movedim(expand(unsqueeze(shrink(last, [...none, [0, 0]]), -2), [...lead, count, 0]), -2, at);
   // In the tensor repeated end to end, rows of n + 1 elements start one element later
-  // each: row w, place t is x[w + t].
+  // each: row w, column t is x[w + t].
   const length = size * (n + 1);
   const rows = stride(
     shrink(

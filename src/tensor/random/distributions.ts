@@ -75,7 +75,7 @@ export function multinomial(self: Tensor, numSamples = 1, replacement = false): 
   const weights = cast(detach(self), self.dtype === dtypes.float64 ? self.dtype : dtypes.float32);
   return replacement ? drawn(weights, numSamples) : raced(weights, numSamples);
 }
-/** Every place arrives after an exponential time of its rate; the first ones are the sample. */
+/** Every index arrives after an exponential time of its rate; the first ones are the sample. */
 function raced(self: Tensor, numSamples: number): Tensor {
   const waits = neg(log(add(neg(uniformLike(atOf(self, {}), self.lazydata.shape, self.dtype)), 1)));
   const arrivals = where(gt(self, 0), div(waits, self), Infinity);

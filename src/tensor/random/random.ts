@@ -227,7 +227,7 @@ export function drawn(self: Tensor, numSamples: number): Tensor {
     unsqueeze(contiguous(uniformLike(atOf(self, {}), [...lead, numSamples], self.dtype)), -1),
     total,
   );
-  // a point at the very end belongs to the last place that has a weight
+  // a point at the very end belongs to the last index that has a weight
   const passed = bitwiseAnd(le(unsqueeze(running, -2), point), lt(unsqueeze(running, -2), total));
   return sum(cast(passed, dtypes.int32), -1);
 }
@@ -240,7 +240,7 @@ export function dropout(self: Tensor, p = 0.5, training = isTraining()): Tensor 
   return where(kept, p === 1 ? self : mul(self, 1 / (1 - p)), 0);
 }
 
-/** A tensor of the class and place that a static method was asked for: what draws are made on. */
+/** A tensor of the class and device that a static method was asked for: what draws are made on. */
 export function origin(options: TensorOptions): Tensor {
   const device = options.device ?? Device.DEFAULT;
   return make(onEach(device, (d) => LazyBuffer.constant(d, [], dtypes.int32, 0)));

@@ -17,7 +17,7 @@ export const WORD = 2 ** 32;
 export const state = { key: [0, 0] as [number, number], drawn: 0 };
 /** What is behind a host buffer of keys and counters. */
 interface DrawFacts {
-  /** the place in the stream, and how many values the draw takes */
+  /** the position in the stream, and how many values the draw takes */
   readonly at: number;
   readonly n: number;
   /** where each row of four words starts, counted from `at`; a scan has a row for each step */

@@ -1,7 +1,7 @@
 // Order: sort, argsort, topk, kthvalue, median, quantile. NaN counts as the largest; equal elements keep
 // their order. Elements become integers that compare alike; short rows are ranked by counting smaller ones,
 // long rows go through a bitonic network. For the first few of a row, selection.ts looks only at the blocks
-// that can have one. The places are found first, without a gradient; the values are then loaded from there,
+// that can have one. The indices are found first, without a gradient; the values are then loaded from there,
 // and that is differentiable.
 
 import { bounds, dtypes } from "../../dtype.ts";
@@ -61,9 +61,9 @@ export interface QuantileOptions {
   readonly interpolation?: Interpolation;
 }
 
-// ---- places ----
+// ---- indices ----
 
-/** The inverse of `takeLast`: the elements added up at the places of the last dim, which gets size `n`. */
+/** The inverse of `takeLast`: the elements added up at the indices of the last dim, which gets size `n`. */
 export function placeLast(self: Tensor, index: Tensor, n: number): Tensor {
   const full = [...self.shape.slice(0, -1), n, self.shape.at(-1) as number];
   const there = expand(unsqueeze(counting(self, n), -1), full);
@@ -92,7 +92,7 @@ function placesOf(self: Tensor, descending: boolean, positions: Tensor): Tensor 
   if (n > COUNT_ROW && self.size * n > COUNT_ALL) return takeLast(network(keys), positions);
   return atRanks(ranks(keys), positions, counting(self, n));
 }
-/** The places of all elements in order, by log²n/2 rounds in which each element meets one other. */
+/** The indices of all elements in order, by log²n/2 rounds in which each element meets one other. */
 function network(self: Tensor): Tensor {
   const n = self.shape.at(-1) as number;
   const size = 2 ** Math.ceil(Math.log2(n));
@@ -133,7 +133,7 @@ function network(self: Tensor): Tensor {
 }
 
 /**
- * `f` of the tensor with `dim` in the last place, where the results are put
+ * `f` of the tensor with `dim` as the last one, where the results are put
  * back. A 0-d tensor is a row of one.
  */
 export function alongLast<R extends readonly Tensor[]>(
@@ -151,14 +151,14 @@ export function alongLast<R extends readonly Tensor[]>(
   const results = f(last ? self : transpose(self, at, -1));
   return (last ? results : results.map((t) => transpose(t, at, -1))) as { [K in keyof R]: Tensor };
 }
-/** The places of the first `count` elements of each row in order. */
+/** The indices of the first `count` elements of each row in order. */
 function firstOf(self: Tensor, descending: boolean, count: number): Tensor {
   const n = self.shape.at(-1) as number;
   const front = self.shape.slice(0, -1);
   if (selectsCheaply(self.size / n, n, count)) return firstPlaces(keysOf(self, descending), count);
   return placesOf(self, descending, expand(counting(self, count), [...front, count]));
 }
-/** Values and places of the first `count` elements in order. */
+/** Values and indices of the first `count` elements in order. */
 function orderedOf(
   self: Tensor,
   method: string,
@@ -265,7 +265,7 @@ function medianOf(
     if (self.size === 0) return sum(wrap(self.lazydata.const(NaN)));
     const flat = flatten(detach(self));
     const value = chosenOf(flat, method, 0, false, (x) => position(x.size, sum(isnan(x), -1, true)))[0];
-    // without a dim no place is named: equal ones share the gradient
+    // without a dim no index is named: equal ones share the gradient
     return wrap(value.lazydata, [self], (g, out) => {
       const here = cast(bitwiseOr(eq(self, out), bitwiseAnd(isnan(self), isnan(out))), g.dtype);
       return [mul(here, div(g, sum(here)))];
@@ -333,7 +333,7 @@ function sharesOf(self: Tensor, method: string, q: number | readonly number[] | 
     ? wrap(LazyBuffer.constant(self.device, [0], self.dtype, 0))
     : cat(constants[0] as Tensor, constants.slice(1));
 }
-/** The values of the sorted last dim at positions between its places. */
+/** The values of the sorted last dim at positions between its indices. */
 function betweenRanks(self: Tensor, method: string, position: Tensor, how: Interpolation): Tensor {
   const low = floor(detach(position));
   const at = (places: Tensor) => takeLast(self, cast(places, dtypes.int32));

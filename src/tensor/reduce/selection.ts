@@ -1,7 +1,7 @@
-// Partial selection: the places of the first few elements of each row, in order. A row is cut into blocks. A
+// Partial selection: the indices of the first few elements of each row, in order. A row is cut into blocks. A
 // block can hold one of the first k elements only if its least element is among the k least of all blocks,
 // so the rest is never looked at; which blocks these are is the same question for a shorter row. In: integer
-// keys, equal ones in the order of their places. Out: places, without a gradient. order.ts makes the keys.
+// keys, equal ones in the order of their indices. Out: indices, without a gradient. order.ts makes the keys.
 
 import { bounds, dtypes } from "../../dtype.ts";
 import { range } from "../../helpers.ts";
@@ -46,7 +46,7 @@ export function atRanks(rank: Tensor, wanted: Tensor, values: Tensor): Tensor {
 
 /** Launching a kernel takes as long as this many comparisons. */
 const LAUNCH = 150_000;
-/** A round of a sorting network compares, swaps and stores keys and places. */
+/** A round of a sorting network compares, swaps and stores keys and indices. */
 const ROUND = 8;
 const BLOCKS = [4, 8, 16, 32, 64, 128, 256] as const;
 
@@ -90,7 +90,7 @@ export function lengthened(keys: Tensor, size: number): Tensor {
   return where(expand(lt(counting(keys, size), n), longer.shape), longer, bounds(keys.dtype)[1]);
 }
 
-/** The places of the `k` least keys of each row, least first; equal keys in their order. */
+/** The indices of the `k` least keys of each row, least first; equal keys in their order. */
 export function firstPlaces(keys: Tensor, k: number): Tensor {
   const n = keys.shape.at(-1) as number;
   const front = keys.shape.slice(0, -1);
