@@ -173,6 +173,19 @@ export const FAMILIES: readonly Family[] = [
     "As torch.fft. A complex Tensor has a last dim of 2: the real and the imaginary part.",
     ["func/fft"],
   ],
+  [
+    "engine",
+    "Jit, devices, variables, profiles",
+    "Captured functions, the devices of the process, symbolic sizes, and what ran when.",
+    [
+      "engine/jit/jit:TinyJit",
+      "runtime/registry:DeviceRegistry,DeviceMemory",
+      "shape/symbolic:Variable",
+      "runtime/profiling:profiler",
+      "runtime/profile:Span",
+      "runtime/counters:Counters",
+    ],
+  ],
   ["names", "Other names", "torch's other names for methods of the pages above.", ["tensor/tensor#names"]],
   [
     "layers",
@@ -330,7 +343,8 @@ function show(signature: string, entry: Entry): string {
   const generic = /^\w+<(T) extends \w*Tensor>/.exec(s);
   if (generic) s = s.replace(/<T extends \w*Tensor>/, "").replace(/\bT\b/g, "Tensor");
   s = s.replace(/\(this: Maker<\w+>(?:, )?/, "(");
-  s = s.replace(/(?<![.\w])this\b(?!:)/g, "Tensor").replace(/\bTensor is\b/g, "this is");
+  const self = /^(?:Tensor(?:Handle)?)?$/.test(entry.owner ?? "") ? "Tensor" : (entry.owner as string);
+  s = s.replace(/(?<![.\w])this\b(?!:)/g, self).replace(new RegExp(`\\b${self} is\\b`, "g"), "this is");
   if (entry.kind === "get") s = s.replace("()", "");
   return entry.isStatic ? `Tensor.${s}` : s;
 }
@@ -353,11 +367,31 @@ function exported(path: string): (name: string) => boolean {
 /** What src/tensor exports by itself; the rest are methods of the class. */
 const EXPORTED = ["Tensor", "scan"];
 
+/** Classes whose one object is exported under another name. */
+const OBJECTS: Readonly<Record<string, string>> = { DeviceRegistry: "Device", Counters: "GlobalCounters" };
+
+/** The named declarations of a file, and what of their members has a text. */
+function listedEntries(file: string, names: readonly string[]): Entry[] {
+  const all = parse(readFileSync(join(ROOT, "src", `${file}.ts`), "utf8"));
+  return all
+    .filter((e) => names.includes(e.owner ?? e.name) && e.access === "public" && e.kind !== "set")
+    .filter((e) => e.doc !== undefined && !(e.kind === "class" && OBJECTS[e.name] !== undefined))
+    .map((e) => (e.owner === undefined ? e : { ...e, owner: OBJECTS[e.owner] ?? e.owner }))
+    .map((e) => (e.kind === "const" ? { ...e, signatures: [CALLS[e.name] ?? withoutValue(e)] } : e));
+}
+/** How what is made by an expression is called. */
+const CALLS: Readonly<Record<string, string>> = {
+  TinyJit: "new TinyJit(fn: (...args: A) => R): TinyJit<A, R>",
+};
+const withoutValue = (e: Entry): string => (e.signatures[0] ?? "").replace(/ = .*/s, "");
+
 /**
  * What of a file is for users: in src/tensor the methods and the types that they
  * speak of, in src/nn what `nn` has.
  */
 export function publicEntries(source: string): Entry[] {
+  const [file, listed] = source.split(":") as [string, string | undefined];
+  if (listed !== undefined) return listedEntries(file, listed.split(","));
   const [path, section] = source.split("#") as [string, string | undefined];
   const all = parse(readFileSync(join(ROOT, "src", `${path}.ts`), "utf8"));
   const entries = section === undefined ? all : all.filter((e) => (e.section ?? "tensor") === section);

@@ -51,6 +51,22 @@ test("every heading of the class has a page", () => {
   expect(files.filter((f) => f.includes("#")).toSorted()).toEqual(headings.toSorted());
 });
 
+test("the jit, devices, variables and the profiler have a page", () => {
+  const names = entries
+    .filter((e) => "page" in e && e.page === "engine")
+    .map((e) => `${e.owner ?? ""} ${e.name}`);
+  const wanted = [
+    " TinyJit",
+    "Device open",
+    "Device memory",
+    "Device DEFAULT",
+    " Variable",
+    " profiler",
+    " Span",
+  ];
+  expect(wanted.filter((name) => !names.includes(name))).toEqual([]);
+});
+
 test("every OptOp has a section with its textbook name, its parameters and its picture", () => {
   const page = pages().get("optops.md") ?? "";
   const sections = new Map(page.split("\n## ").map((s) => [s.slice(0, s.indexOf("\n")), s]));

@@ -145,4 +145,5 @@ test("Device.memory: what tensors hold, by device", async () => {
   t.dispose();
   expect(Device.memory("JS").used).toBe((now.devices.JS as number) - 4000);
   expect(Device.memory("NULL").used).toBe(0);
+  expect(Device.unitsOf("JS")).toBe(0);
 });
