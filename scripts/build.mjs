@@ -3,6 +3,7 @@
 // bundler. `npm run build` lets tsc add dist/types afterwards. It fails where a page would need a `node:`
 // module.
 
+import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
@@ -65,7 +66,13 @@ if (outside.length > 0) {
 const modules = Object.entries(found.metafile.inputs)
   .filter(([file]) => file.endsWith(".ts"))
   .map(([file, { imports }]) => [file, imports]);
-report("browser", await buildBrowser({ root, out: "dist/browser", shared, modules, imports }));
+/** What the code is: kernels that a page keeps are good for this build alone. */
+const hash = createHash("sha256");
+for (const [file] of modules.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  hash.update(readFileSync(join(root, file)));
+const define = { GRADLOOM_BUILD: JSON.stringify(hash.digest("hex").slice(0, 16)) };
+const options = { root, out: "dist/browser", shared: { ...shared, define }, modules, imports };
+report("browser", await buildBrowser(options));
 
 const bundle = await build({
   ...bundled,

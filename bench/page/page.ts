@@ -80,8 +80,8 @@ const page = {
     });
   },
   /** Bytes of WebAssembly memory after each of some eager steps, and what is in use. */
-  async memory(steps: readonly number[]) {
-    const step = mnist(32);
+  async memory(model: "mnist" | "mlp", steps: readonly number[]) {
+    const step = model === "mnist" ? mnist(32) : mlp();
     const rows: { at: number; memory: number; used: number; buffers: number; seconds: number }[] = [];
     let done = 0;
     const start = performance.now();

@@ -42,6 +42,10 @@ export class WasmDevice extends RingDevice {
     });
   }
 
+  get codeVariant(): string {
+    return `${this.hardware.memory.shared ? "shared" : "own"},${relaxedSimd() ? "relaxed" : "strict"}|`;
+  }
+
   compile(name: string, { code }: Source): RingProgram {
     if (!(code instanceof Uint8Array)) throw new InternalError("WASM compiles binary modules");
     try {

@@ -1,7 +1,15 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The
 // second kernel of the same structure costs a look-up.
 
-import { isTuned, loadDiagnostics, loadFor, searchKernel, showSource } from "#engine/ondemand";
+import {
+  isTuned,
+  keepKernel,
+  keptKernel,
+  loadDiagnostics,
+  loadFor,
+  searchKernel,
+  showSource,
+} from "#engine/ondemand";
 import {
   fastKernelSteps,
   fittingSteps,
@@ -121,12 +129,17 @@ function* lookedUp(
   const renderer = rendererOf(device);
   if (env.SPEC || env.DEBUG >= 7) yield* loadDiagnostics();
   yield PAUSE;
+  // what someone wants to look at, or to measure, is made
+  const isKept = env.BEAM === 0 && env.DEBUG < 4 && !isObserved();
+  const kept = isKept ? yield* keptKernel(device, key) : undefined;
+  if (kept !== undefined) return yield* settle(compile(key, { ...kept, vars: [] }, kept, device));
   const kernel =
     env.BEAM > 0 && !env.NOOPT
       ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)
       : yield* optimizedSteps(ast, renderer, inPlace);
   yield PAUSE;
   const source = render(renderer, kernel);
+  if (isKept) keepKernel(device, key, kernel, source);
   yield PAUSE;
   return yield* settle(compile(key, kernel, source, device));
 }
@@ -217,7 +230,7 @@ function* optimizedSteps(ast: readonly LazyOp[], renderer: Renderer, inPlace: bo
 
 function compile(
   key: string,
-  kernel: Kernel,
+  kernel: Launchable,
   source: Source,
   device: Compiled,
 ): MaybePromise<CompiledRunner> {
@@ -229,6 +242,9 @@ function compile(
     }),
   );
 }
+
+/** What launches must know of a kernel. */
+type Launchable = Omit<CompiledRunner["kernel"], "device" | "program">;
 
 function render(renderer: Renderer, kernel: Kernel): Source {
   if (env.DEBUG >= 5) console.log(String(kernel.uops));

@@ -191,6 +191,11 @@ export interface Compiled<H = Handle> {
    * compiling goes on beside the host: the kernels of a schedule are started together before any of them runs
    */
   readonly compilesAside: boolean;
+  /**
+   * what the code of a kernel depends on besides the kernel; a page keeps such code for its next visit.
+   * Undefined: it cannot be kept
+   */
+  readonly codeVariant?: string;
   /** Makes a program of what its renderer gave. Throws a CompileError where the source is refused. */
   compile(name: string, source: Source): MaybePromise<Program<H>>;
   /** Until all that was enqueued is done. Throws what failed on the device meanwhile. */

@@ -14,12 +14,19 @@ export const root = join(import.meta.dirname, "..", "..");
  * Bundles `entry` (below the repository) as a browser would get it: file name ->
  * text, and what it could not hold.
  */
-export async function bundlePage(entry: string, { minify = false }: { minify?: boolean } = {}) {
+export async function bundlePage(
+  entry: string,
+  { minify = false, build: name }: { minify?: boolean; build?: string } = {},
+) {
+  // what the page keeps is good for pages of the same build
+  const define: Record<string, string> = {};
+  if (name !== undefined) define.GRADLOOM_BUILD = JSON.stringify(name);
   const result = await build({
     absWorkingDir: root,
     entryPoints: { page: entry },
     bundle: true,
     minify,
+    define,
     splitting: true,
     format: "esm",
     target: "es2022",

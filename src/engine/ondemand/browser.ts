@@ -11,11 +11,14 @@ import { hasTuning, setTuning } from "../../codegen/tuning/browser.ts";
 import { hasPiece, type Piece, type Pieces, setPiece } from "../../deferred.ts";
 import { env } from "../../env.ts";
 import { type Step, settle, toposort, waitable } from "../../helpers.ts";
+import type { KeptKernel } from "../../host/kernelstore.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../../ops.ts";
+import type { Compiled } from "../../runtime/device.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
 import { useSharing } from "../../schedule/schedule.ts";
 import { smax, sprod } from "../../shape/symbolic.ts";
+import type { Kept } from "../kept.ts";
 import type * as all from "./node.ts";
 
 const SYNC = 'import "gradloom/sync"';
@@ -28,6 +31,30 @@ const isLarge = ({ shape }: LazyOp): boolean => !(smax(sprod(shape)) < LARGE);
 
 /** Kernels that were compiled before this changed are compiled again. */
 export const isTuned = hasTuning;
+
+/** The build of the package; nothing is kept of code that has no number. */
+declare const GRADLOOM_BUILD: string | undefined;
+let kept: Promise<Kept | undefined> | undefined;
+let store: Kept | undefined;
+/**
+ * The code of the kernel, if an earlier visit kept it. Small kernels are compiled in no time; a page that has
+ * others asks. A sync call goes on without.
+ */
+export function* keptKernel(device: Compiled, key: string): Step<KeptKernel | undefined> {
+  if (!hasTuning() || env.CACHE === "0" || typeof GRADLOOM_BUILD !== "string") return undefined;
+  kept ??= import("../kept.ts").then(
+    (m) => m.openKept(GRADLOOM_BUILD),
+    () => undefined,
+  );
+  store ??= yield* settle(waitable(kept, () => undefined));
+  const { codeVariant } = device;
+  return codeVariant === undefined ? undefined : store?.recall(codeVariant + key);
+}
+/** Keeps it for the next visit. */
+export function keepKernel(device: Compiled, key: string, kernel: Kernel, source: Source): void {
+  if (store === undefined || device.codeVariant === undefined) return;
+  store.keep(device.codeVariant + key, kernel, source);
+}
 
 /** What the kernel needs and few others do. */
 export function* loadFor(ast: readonly LazyOp[]): Step<void> {

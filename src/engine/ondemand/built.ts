@@ -23,6 +23,9 @@ export const logGraph: ReturnType<typeof engine>["logGraph"] = (outs) => engine(
 export const showSource: ReturnType<typeof engine>["showSource"] = (...args) => engine().showSource(...args);
 /** They come with codegen. */
 export function* loadDiagnostics(): Generator<never, void> {}
+/** A process compiles again: devices whose compilers are slow keep what they made in files. */
+export function* keptKernel(_device: unknown, _key: string): Generator<never, undefined> {}
+export function keepKernel(_device: unknown, _key: string, _kernel: unknown, _source: unknown): void {}
 export const isTuned = (): boolean => true;
 /** Nothing to load. It is called for each kernel that is compiled, which says how much code V8 has made. */
 export function loadFor(_ast: readonly LazyOp[]): Generator<never, void> {

@@ -5,7 +5,9 @@
 import type { Kernel } from "../../codegen/kernel.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
 import type { Step } from "../../helpers.ts";
+import type { KeptKernel } from "../../host/kernelstore.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
+import type { Compiled } from "../../runtime/device.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
@@ -26,6 +28,12 @@ export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {
 }
 /** They are there. */
 export function* loadDiagnostics(): Step<void> {}
+/** A process compiles again: devices whose compilers are slow keep what they made in files. */
+// biome-ignore lint/correctness/useYield: the page's form waits for its storage
+export function* keptKernel(_device: Compiled, _key: string): Step<KeptKernel | undefined> {
+  return undefined;
+}
+export function keepKernel(_device: Compiled, _key: string, _kernel: Kernel, _source: Source): void {}
 export const isTuned = (): boolean => true;
 export function* loadFor(_ast: readonly LazyOp[]): Step<void> {}
 export function showSource(renderer: Renderer, source: Source, kernel: Kernel): void {
