@@ -345,16 +345,8 @@ export function numberToSmallFloat(d: DType, x: number): number {
 const toSmallFloat = (d: DType) => (x: number) =>
   smallFloatToNumber(d, numberToSmallFloat(d, Math.fround(x)));
 
-const WRAP: Record<string, (x: number) => number> = {
+const WRAP: Readonly<Record<string, (x: number) => number>> = {
   bool: (x) => (x === 0 ? 0 : 1),
-  int4: (x) => (x << 28) >> 28,
-  uint4: (x) => x & 0xf,
-  int8: (x) => (x << 24) >> 24,
-  uint8: (x) => x & 0xff,
-  int16: (x) => (x << 16) >> 16,
-  uint16: (x) => x & 0xffff,
-  int32: (x) => x | 0,
-  uint32: (x) => x >>> 0,
   float16: (x) => float16ToNumber(numberToFloat16(Math.fround(x))),
   bfloat16: (x) => bfloat16ToNumber(numberToBfloat16(Math.fround(x))),
   float8e4m3: toSmallFloat(float8e4m3),
@@ -367,6 +359,9 @@ const WRAP: Record<string, (x: number) => number> = {
 /** Brings the result of arithmetic back into the type: integers wrap, floats round. */
 export function wrap(d: DType, x: Value): Value {
   if (d.isBig) return d.kind === "int" ? BigInt.asIntN(64, BigInt(x)) : BigInt.asUintN(64, BigInt(x));
+  const unused = 32 - d.bits;
+  if (d.kind === "int") return (Number(x) << unused) >> unused;
+  if (d.kind === "uint") return (Number(x) << unused) >>> unused;
   return (WRAP[d.name] as (x: number) => number)(Number(x));
 }
 

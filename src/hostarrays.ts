@@ -19,14 +19,10 @@ import {
 } from "./dtype.ts";
 
 /** The bits of an element of a packed type as its value, and back. */
-const PACKED: ReadonlyMap<DType, { read: (bits: number) => number; write: (x: number) => number }> = new Map(
-  [dtypes.int4, dtypes.uint4, dtypes.float4e2m1].map((d) => [
-    d,
-    d.isFloat
-      ? { read: (bits) => smallFloatToNumber(d, bits), write: (x) => numberToSmallFloat(d, x) }
-      : { read: (bits) => Number(wrap(d, bits)), write: (x) => x & (2 ** d.bits - 1) },
-  ]),
-);
+const readPacked = (d: DType, bits: number): number =>
+  d.isFloat ? smallFloatToNumber(d, bits) : Number(wrap(d, bits));
+const writePacked = (d: DType, x: number): number =>
+  d.isFloat ? numberToSmallFloat(d, x) : x & (2 ** d.bits - 1);
 
 /**
  * What `data()` returns: the natural typed array of `n` elements. Floats below 32 bits widen to Float32Array.
@@ -38,12 +34,11 @@ export function decodeArray(
   n = Math.floor(bytes.byteLength / d.itemsize),
 ): TypedArray {
   const raw = bytes.byteOffset % d.itemsize === 0 ? bytes : bytes.slice();
-  const packed = PACKED.get(d);
-  if (packed !== undefined) {
+  if (d.isPacked) {
     const perByte = 8 / d.bits;
     const out = new d.storage(n);
     for (let i = 0; i < n; i++)
-      out[i] = packed.read((raw[Math.floor(i / perByte)] as number) >> ((i % perByte) * d.bits));
+      out[i] = readPacked(d, (raw[Math.floor(i / perByte)] as number) >> ((i % perByte) * d.bits));
     return out;
   }
   if (SMALL_FLOATS.has(d))
@@ -87,13 +82,13 @@ export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8
 }
 function packArray(d: DType, values: ArrayLike<Value | boolean>): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(d.bytesFor(values.length));
-  const { write } = PACKED.get(d) as { write: (x: number) => number };
   const perByte = 8 / d.bits;
   for (let i = 0; i < values.length; i++) {
     const raw = values[i] as Value | boolean;
     const v = typeof raw === "boolean" ? Number(raw) : raw;
     const at = Math.floor(i / perByte);
-    const bits = write(
+    const bits = writePacked(
+      d,
       Number(d.isFloat ? v : castValue(d, v, typeof v === "bigint" ? dtypes.int64 : dtypes.float64)),
     );
     out[at] = (out[at] as number) | (bits << ((i % perByte) * d.bits));

@@ -215,6 +215,19 @@ describe("rounding, some by name", () => {
 });
 
 describe("wrap", () => {
+  test("integers of any number of bits", () => {
+    const [int2, uint2, int3] = [
+      new DType("int2", "int2", "int", 2, Int8Array),
+      new DType("uint2", "uint2", "uint", 2, Uint8Array),
+      new DType("int3", "int3", "int", 3, Int8Array),
+    ];
+    expect([0, 1, 2, 3, 4, -1].map((x) => wrap(int2, x))).toEqual([0, 1, -2, -1, 0, -1]);
+    expect([0, 1, 2, 3, 4, -1].map((x) => wrap(uint2, x))).toEqual([0, 1, 2, 3, 0, 3]);
+    expect([3, 4, 7, 8].map((x) => wrap(int3, x))).toEqual([3, -4, -1, 0]);
+    // four elements a byte, from its low end up
+    expect([...encodeArray(int2, [1, -2, -1, 0, 1])]).toEqual([0b00_11_10_01, 0b01]);
+    expect([...decodeArray(int2, Uint8Array.of(0b00_11_10_01, 0b01), 5)]).toEqual([1, -2, -1, 0, 1]);
+  });
   test("integers keep their low bits", () => {
     const rows: [DType, Value, Value][] = [
       [int8, 128, -128],

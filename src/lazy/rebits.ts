@@ -9,6 +9,7 @@ import type { Sint } from "../shape/symbolic.ts";
 import type { LazyBuffer } from "./lazybuffer.ts";
 
 const { uint4, uint8, uint16, uint32 } = dtypes;
+/** By the number of bits. */
 const UNSIGNED: ReadonlyMap<number, DType> = new Map([uint4, uint8, uint16, uint32].map((d) => [d.bits, d]));
 
 type Arange = (device: string, n: Sint) => LazyBuffer;
@@ -19,13 +20,14 @@ export function rebits(x: LazyBuffer, dtype: DType, arange: Arange): LazyBuffer 
   if (from === undefined || to === undefined || !(from.isPacked || to.isPacked)) {
     throw new DTypeError(
       `bitcast: ${x.dtype.name} has ${x.dtype.bits} bits, ${dtype.name} has ${dtype.bits}; expected types of one size, or one ` +
-        "of 4 bits and another of up to 32",
+        "that is packed and another of up to 32 bits",
     );
   }
   const bits = x.bitcast(from).cast(uint32);
   const outer = x.shape.slice(0, -1);
   const last = x.shape.at(-1);
-  const perWord = Math.max(from.bits, to.bits) / uint4.bits;
+  const width = Math.min(from.bits, to.bits);
+  const perWord = Math.max(from.bits, to.bits) / width;
   if (typeof last !== "number" || (to.bits > from.bits && last % perWord !== 0)) {
     throw new ShapeError(
       `bitcast: ${x.dtype.name} of shape [${x.shape.join(", ")}] to ${dtype.name}; expected a last dim of a known size` +
@@ -34,11 +36,11 @@ export function rebits(x: LazyBuffer, dtype: DType, arange: Arange): LazyBuffer 
   }
   /** the bit at which each element of a word starts */
   const shifts = (shape: readonly Sint[]): LazyBuffer => {
-    const place = arange(x.device, perWord).cast(uint32);
-    const at = place.e("MUL", place.const(uint4.bits));
+    const index = arange(x.device, perWord).cast(uint32);
+    const at = index.e("MUL", index.const(width));
     return at.reshape([...shape.slice(0, -1).map(() => 1), perWord]).expand(shape);
   };
-  if (to.isPacked) {
+  if (to.bits < from.bits) {
     const shape = [...outer, last, perWord];
     const words = bits.reshape([...outer, last, 1]).expand(shape);
     const elements = words.e("SHR", shifts(shape)).cast(to);
