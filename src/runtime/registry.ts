@@ -40,6 +40,9 @@ function requireComputing(canonical: string): string {
   );
 }
 
+/** What may follow the colon in the name of a device: one spelling for each. */
+const IS_NUMBER = /^(0|[1-9]\d*)$/;
+
 export interface DeviceMemory {
   readonly used: number;
   readonly cached: number;
@@ -147,6 +150,12 @@ export class DeviceRegistry {
       );
     }
     const kind = this.#kinds.get(kindOf(canonical));
+    const [, number] = /:(.*)$/s.exec(canonical) ?? [];
+    if (kind !== undefined && kind.storage !== "file" && number !== undefined && !IS_NUMBER.test(number)) {
+      throw new DeviceError(
+        `device ${JSON.stringify(canonical)}: expected a number after the colon, as in ${kindOf(canonical)}:1`,
+      );
+    }
     if (kind !== undefined) return kind;
     throw new DeviceError(
       `device ${canonical} does not exist; this build has ${this.kinds.join(", ")} (set DEV or Device.DEFAULT to one of them)`,

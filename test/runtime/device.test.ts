@@ -153,6 +153,13 @@ describe("what a kind of device holds is known before it is opened", () => {
       "memory",
     ]);
   });
+  test("what follows the colon is a number, in one spelling", () => {
+    for (const name of ["WASM:0; rm", "WASM:-1", "WASM:1e3", "WASM:01", "WASM: 1", "WASM:1:2", "WASM:x\n"]) {
+      expect(() => Device.get(name), name).toThrow(/^device "WASM:.*": expected a number after the colon/);
+      expect(() => new Tensor([1], { device: name }).realizeSync(), name).toThrow(DeviceError);
+    }
+    expect(Device.get("WASM:10")).toBe(Device.get("wasm:10"));
+  });
   test("a kind that nobody registered is refused by name", () => {
     expect(() => Device.get("NOSUCH")).toThrow(/device NOSUCH does not exist; this build has .*WASM/);
   });

@@ -1,7 +1,16 @@
 // A schedule of known structure is bound again instead of made again, and never where anything differs that a
 // schedule depends on. A schedule that was bound again has the ASTs of the first one, the same objects.
 
-import { createSchedule, Device, nn, type ScheduleItem, Tensor, Variable, withEnv } from "gradloom";
+import {
+  createSchedule,
+  Device,
+  LazyBuffer,
+  nn,
+  type ScheduleItem,
+  Tensor,
+  Variable,
+  withEnv,
+} from "gradloom";
 import { beforeEach, describe, expect, test } from "vitest";
 import { clearSchedules } from "../../src/schedule/reuse.ts";
 import { ready, worst } from "./count.ts";
@@ -49,6 +58,9 @@ describe("the same structure", () => {
 });
 
 describe("another schedule is made for", () => {
+  /** A node of its own on the memory of a tensor. */
+  const named = ({ lazydata, shape }: Tensor): Tensor =>
+    new Tensor(LazyBuffer.fromBuffer(lazydata.base.buffer, shape));
   const x = ready([4, 4]);
   const y = ready([4, 4], {}, 5);
   const other: [string, (differs: boolean) => Tensor[]][] = [
@@ -57,7 +69,10 @@ describe("another schedule is made for", () => {
     ["another type", (d) => [x.cast(d ? "float64" : "float16")]],
     ["another axis", (d) => [x.sum(d ? 1 : 0)]],
     ["another view", (d) => [(d ? x.T : x).add(y)]],
+    ["another part", (d) => [x.shrink([d ? [1, 3] : [2, 4], null]).add(1)]],
+    ["zeros elsewhere", (d) => [x.pad([d ? [1, 0] : [0, 1], null]).add(1)]],
     ["the same buffer twice", (d) => [x.add(d ? x : y)]],
+    ["two nodes of one memory", (d) => [named(x).add(named(d ? x : y))]],
     ["another op", (d) => [d ? x.exp2() : x.sqrt()]],
     ["another order of what is wanted", (d) => (d ? [x.exp2(), x.sqrt()] : [x.sqrt(), x.exp2()])],
     ["a value that is shared", (d) => ((e) => [e.add(1), (d ? e : x.exp2()).mul(2)])(x.exp2())],

@@ -148,7 +148,7 @@ describe("the timeline", () => {
 describe("what goes wrong", () => {
   test("a name without a number", async () => {
     for (const name of ["NV:first", "NV:-1"])
-      await expect(Device.open(name)).rejects.toThrow(`${name}: expected the number of a GPU`);
+      await expect(Device.open(name)).rejects.toThrow(`device "${name}": expected a number after the colon`);
   });
   test("a wait that nothing meets is an error that says what is queued", async () => {
     const { device, gpu } = mockDevice("MOCKNV:1");
