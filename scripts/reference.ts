@@ -224,6 +224,12 @@ export const FAMILIES: readonly Family[] = [
     ["nn/metrics"],
   ],
   [
+    "plot",
+    "nn.plot: plots",
+    "Curves, histograms and images as SVG texts; curves and histograms as text for a terminal.",
+    ["nn/plot"],
+  ],
+  [
     "inspect",
     "nn: looking at models",
     "The layers of a model, and where the time of a function goes.",

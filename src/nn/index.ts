@@ -59,6 +59,7 @@ export {
   SGD,
   StepLR,
 } from "./optimizers.ts";
+export * as plot from "./plot.ts";
 export * from "./pooling.ts";
 export * from "./profile.ts";
 export * from "./progress.ts";

@@ -1,16 +1,16 @@
-// Decodes PNG pictures: 8 bits per channel, grey or colour, not interlaced. Enough for sheets of training
-// images.
+// PNG pictures: 8 bits per channel, grey or colour, not interlaced. Reading is enough for sheets of training
+// images; what is written is not compressed.
 
 import { FileError } from "../errors.ts";
 import { concat } from "./bytes.ts";
-import { inflate } from "./zip.ts";
+import { crc32, inflate } from "./zip.ts";
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const CHANNELS: Readonly<Record<number, number>> = { 0: 1, 2: 3, 4: 2, 6: 4 };
 /** no sheet of ours is larger; refuse a header that claims more */
 const MAX_BYTES = 2 ** 30;
 
-interface Picture {
+export interface Picture {
   readonly width: number;
   readonly height: number;
   readonly channels: number;
@@ -91,4 +91,42 @@ function predicted(filter: number, left: number, up: number, corner: number): nu
   const [a, b, c] = [Math.abs(up - corner), Math.abs(left - corner), Math.abs(left + up - 2 * corner)];
   if (a <= b && a <= c) return left;
   return b <= c ? up : corner;
+}
+
+// ---- writing ----
+
+function adler32(bytes: Uint8Array): number {
+  let [a, b] = [1, 0];
+  for (const x of bytes) {
+    a = (a + x) % 65521;
+    b = (b + a) % 65521;
+  }
+  return ((b << 16) | a) >>> 0;
+}
+const word = (n: number): number[] => [n >>> 24, (n >>> 16) & 255, (n >>> 8) & 255, n & 255];
+function chunkOf(kind: string, body: Uint8Array): Uint8Array {
+  const named = concat([new TextEncoder().encode(kind), body]);
+  return concat([new Uint8Array(word(body.length)), named, new Uint8Array(word(crc32(named)))]);
+}
+/** A PNG file of a picture: as it is, without compression. */
+export function encodePng({ width, height, channels, pixels }: Picture): Uint8Array {
+  const color = Object.keys(CHANNELS).find((c) => CHANNELS[Number(c)] === channels);
+  const row = width * channels;
+  const lines = new Uint8Array(height * (row + 1));
+  for (let y = 0; y < height; y++) lines.set(pixels.subarray(y * row, (y + 1) * row), y * (row + 1) + 1);
+  const blocks: Uint8Array[] = [new Uint8Array([0x78, 1])];
+  for (let at = 0; at < lines.length; at += 65535) {
+    const part = lines.subarray(at, at + 65535);
+    const n = part.length;
+    const isLast = at + n === lines.length ? 1 : 0;
+    blocks.push(new Uint8Array([isLast, n & 255, n >> 8, ~n & 255, (~n >> 8) & 255]), part);
+  }
+  blocks.push(new Uint8Array(word(adler32(lines))));
+  const header = new Uint8Array([...word(width), ...word(height), 8, Number(color), 0, 0, 0]);
+  return concat([
+    new Uint8Array(SIGNATURE),
+    chunkOf("IHDR", header),
+    chunkOf("IDAT", concat(blocks)),
+    chunkOf("IEND", new Uint8Array()),
+  ]);
 }
