@@ -20,6 +20,8 @@ export const isBetter = (kernels: number, earlier: number, seconds: number): boo
 /** Keeps the code of these parts; `kernels` is how many this process compiled. */
 export function keepCode(codes: readonly Code[], kernels: number): void {
   const better = codes.filter((code) => isBetter(kernels, code.kernels, process.uptime()));
+  // flags are those of the process: a thread must not change them while others compile
+  if (better.length === 0 || !builtin.threads.isMainThread) return;
   try {
     for (const code of better) keep(code, kernels);
   } catch {} // a folder that cannot be used: each process compiles, as if there were no cache

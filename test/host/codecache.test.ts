@@ -194,5 +194,9 @@ import { Worker } from "node:worker_threads";
 new Worker(new URL("./code.mjs", import.meta.url)).on("exit", (code) => console.log("exit", code));`;
     expect(built.run("thread.mjs", text)).toBe("true 1\nexit 0");
     expect(ids()).toEqual(before);
+    // it keeps none of its own: flags of V8 are those of all threads
+    const CACHE = join(built.folder, "of a thread");
+    expect(built.run("thread.mjs", text, { CACHE })).toBe("true 1\nexit 0");
+    expect(existsSync(CACHE)).toBe(false);
   }, 30_000);
 });
