@@ -224,6 +224,12 @@ export const FAMILIES: readonly Family[] = [
     ["nn/metrics"],
   ],
   [
+    "transforms",
+    "nn.transforms: images",
+    "Sizes, parts, flips and normalisation of images; random ones by seed.",
+    ["nn/transforms"],
+  ],
+  [
     "plot",
     "nn.plot: plots",
     "Curves, histograms and images as SVG texts; curves and histograms as text for a terminal.",

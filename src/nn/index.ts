@@ -69,4 +69,5 @@ export * from "./rnn.ts";
 export * from "./safetensors.ts";
 export * from "./state.ts";
 export * from "./summary.ts";
+export * as transforms from "./transforms.ts";
 export * from "./weights.ts";

@@ -97,8 +97,8 @@ describe.each([
 });
 
 test("every class and function of nn, fft and func is on a page, with an example", () => {
-  const names = [nn, nn.optim, nn.init, nn.metrics, nn.plot, nn.datasets, fft, func].flatMap((space) =>
-    Object.entries(space).flatMap(([name, x]) => (typeof x === "function" ? [name] : [])),
+  const names = [nn, nn.optim, nn.init, nn.metrics, nn.plot, nn.transforms, nn.datasets, fft, func].flatMap(
+    (space) => Object.entries(space).flatMap(([name, x]) => (typeof x === "function" ? [name] : [])),
   );
   const own = entries.filter((e) => e.owner === undefined);
   expect(names.filter((n) => !own.some((e) => e.name === n))).toEqual([]);
