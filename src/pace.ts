@@ -40,6 +40,10 @@ export async function letTasksPass(): Promise<void> {
   } while (isLeft);
 }
 
+/** Lets a task pass, as cheaply as the host can. */
+export const nextTurn = (): Promise<void> =>
+  typeof setImmediate === "undefined" ? nextTask() : new Promise((resolve) => void setImmediate(resolve));
+
 let channel: MessageChannel | undefined;
 const waiting: (() => void)[] = [];
 /** Ports of Node keep its process alive: as long as someone waits, and no longer. */

@@ -6,8 +6,8 @@ import { loadDiagnostics, logGraph } from "#engine/ondemand";
 import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
-import type { LazyBuffer } from "../lazy/lazybuffer.ts";
-import { PAUSE } from "../pace.ts";
+import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
+import { nextTurn, PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { activeProfiler } from "../runtime/profiling.ts";
 import { showAst } from "../schedule/lazyop.ts";
@@ -45,6 +45,16 @@ let running = 0;
 /** Attempts: a garbage collection that has already begun may miss what was dropped just now. */
 const ATTEMPTS = 4;
 
+/** After so many nodes a task passes: until then the engine keeps whatever a WeakRef was made for alive. */
+const MAX_KEPT = 500;
+let passed = 0;
+/** Lets go of the nodes of earlier steps; a program that only awaits us would never leave its task. */
+function releaseNodes(): Promise<void> | undefined {
+  if (nodesMade() - passed < MAX_KEPT) return undefined;
+  passed = nodesMade();
+  return nextTurn();
+}
+
 /**
  * Runs works one after another; each starts when the one before has ended, even if that failed. `again`: the
  * work may be repeated, so where memory runs out it is tried again after a garbage collection.
@@ -61,6 +71,7 @@ export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
   };
   const mine = last
     .then(relievePressure)
+    .then(releaseNodes)
     .then(() => attempt(again ? ATTEMPTS : 0))
     .finally(() => void running--);
   last = mine.catch(() => {});
