@@ -127,6 +127,12 @@ describe("a part", () => {
     }
     expect(warn).not.toHaveBeenCalled();
   });
+  test("a file that others may write is not taken, and replaced", ({ skip }) => {
+    skip(process.getuid === undefined, "files have no owners here");
+    next(7);
+    chmodSync(onlyFile(), 0o622);
+    expect([next(8), next()]).toEqual([-1, 8]);
+  });
   test("CODECACHE=0, CACHE=0, coverage and source maps leave it to Node", () => {
     for (const [name, value] of Object.entries({ CODECACHE: "0", CACHE: "0", NODE_V8_COVERAGE: folder })) {
       stub({ [name]: value });

@@ -354,6 +354,22 @@ describe("structure", () => {
     expect(text).toContain("((int)((unsigned int)(val0)+(unsigned int)(1))<val0)");
     expect(uopsToCStyle(HIPLanguage, "k", g)).toContain("((val0+1)<val0)");
   });
+  test("so is the sum with a constant from which a compiler concludes a sign, and what an AND looks at", () => {
+    const text = (build: (g: UOpGraph, x: UOp) => UOp): string => {
+      const g = new UOpGraph();
+      const [out, data] = [0, 1].map((i) =>
+        g.add("DEFINE_GLOBAL", PtrDType(int), [], [i, `data${i}`, i === 0]),
+      );
+      const at = g.add("SPECIAL", int, [], [0, "gidx0", 64]);
+      g.add("STORE", undefined, [out as UOp, at, build(g, g.add("LOAD", int, [data as UOp, at]))]);
+      return uopsToCStyle(CUDALanguage, "k", g);
+    };
+    const plus = (g: UOpGraph, x: UOp, n: number): UOp =>
+      g.add("ALU", int, [x, g.add("CONST", int, [], n)], "ADD");
+    expect(text((g, x) => plus(g, x, 5))).not.toContain("unsigned");
+    expect(text((g, x) => plus(g, x, -(2 ** 31)))).toContain("(unsigned int)(val0)");
+    expect(text((g, x) => g.add("ALU", int, [plus(g, x, 5), x], "AND"))).toContain("(unsigned int)(val0)");
+  });
   test("CUDA negates integers by their complement where it shows; indices stay plain", () => {
     const negations = (d: DType): string => {
       const g = new UOpGraph();
