@@ -89,6 +89,26 @@ else
         expect(stored((await first) as Uint8Array)).toBe(0);
       });
     });
+    test("go to whichever core is free", async ({ skip }) => {
+      const cores = availableParallelism();
+      if (cores < 2) return skip("one core takes all of them");
+      // two texts for each core; the first does not end before one that a fixed share would leave to its core
+      const script = join(folder, "waits");
+      const wait = `i=0; while [ ! -e ${cores}.o ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i+1)); done`;
+      writeFileSync(
+        script,
+        `#!/bin/sh\nfor last; do :; done\nif [ "$last" = 0.c ]; then ${wait}\n[ -e ${cores}.o ] || exit 1; fi\n` +
+          `echo "$last" >> '${folder}/log'\nexec ${compiler.command.join(" ")} "$@"\n`,
+      );
+      chmodSync(script, 0o755);
+      const waits = { ...compiler, command: [script] };
+      const n = 10 * cores + 1;
+      const codes = await uncached(() =>
+        Promise.all(numbers(n).map((i) => compileTogether(waits, `E_${i}`, source(`E_${i}`, String(i))))),
+      );
+      expect(codes.map(stored)).toEqual(numbers(n));
+      if (linker.present) expect(starts()).toBe(2 * cores);
+    });
     test("may have helpers of the same name, equal or not", async () => {
       const helper = (n: number) =>
         `static inline int helper(int x) {\n#if __GNUC__\n  return x+${n};\n#endif\n}\n`;

@@ -145,12 +145,17 @@ class KernelBatch {
     this.#orders = orders;
     this.#left = new Set(orders.keys());
     this.#write("exports", `{ global: ${ENTRY}; local: *; };`);
-    const lanes = range(availableParallelism()).map((): string[] => []);
-    this.#texts().forEach((text, i) => {
-      lanes[i % lanes.length]?.push(linker.present ? this.#split(text, i) : this.#whole(text));
+    const texts = this.#texts();
+    texts.forEach((text, i) => {
+      this.#write(`${i}.sh`, linker.present ? this.#split(text, i) : this.#whole(text));
     });
-    const busy = lanes.filter((steps) => steps.length > 0);
-    this.script = `${busy.map((steps) => `{ ${steps.join(" ")} } &`).join("\n")}\nwait`;
+    // one loop for each core takes whatever text is next. How long a text takes is not known before, so none
+    // is assigned to a core: some kernels take ten times as long as others of their length. Of two processes
+    // that make a folder, one succeeds
+    const all = [...texts.keys()].join(" ");
+    const next = `for t in ${all}; do mkdir $t.taken 2>/dev/null && . ./$t.sh; done &`;
+    const loops = range(Math.min(texts.length, availableParallelism())).map(() => next);
+    this.script = `${loops.join("\n")}\nwait`;
   }
 
   /** Numbers of kernels that share a text: of one compiler, about as long as the others. */
