@@ -64,6 +64,7 @@ export function* groupDrafts(
   before: (d: Draft) => readonly Draft[],
   { wanted, since, maxBuffers }: Wishes,
 ): Step<Draft[][]> {
+  if (sorted.length === 1) return [[...sorted]];
   const readers = new Map<LazyBuffer, number>();
   for (const d of sorted) for (const r of d.item.reads) readers.set(r, (readers.get(r) ?? 0) + 1);
   // another device waits for what is copied; it must not wait for more than that

@@ -254,6 +254,9 @@ function* endsOn(
  * such order exists.
  */
 function* order(roots: readonly Draft[], drafts: ReadonlyMap<LazyBuffer, Draft>) {
+  // a kernel alone depends on none
+  if (drafts.size === 1 && roots.length === 1)
+    return { sorted: [...roots], before: (): readonly Draft[] => [], torn: [] };
   const readersOf = new Map<LazyBuffer, Draft[]>();
   yield* each(drafts.values(), (d) => {
     for (const r of d.item.reads) getOrMake(readersOf, r, () => []).push(d);

@@ -49,6 +49,10 @@ export const buffersOf = (device: string): number =>
 
 /** Adds to the stored nodes. */
 export function* split(stored: Set<LazyBuffer>, graph: FusedGraph): Step<void> {
+  const { all, uses, maxBuffers } = graph;
+  // a graph that is below the limits as a whole has no part that exceeds one
+  const isSmall = all.length <= MAX_REPEATED && all.every((b) => uses.size < maxBuffers(b.device));
+  if (isSmall) return yield* splitCostly(stored, graph);
   yield* splitRepeated(stored, graph);
   yield* splitCostly(stored, graph);
   yield* splitDeep(stored, graph);

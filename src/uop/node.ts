@@ -313,11 +313,12 @@ export const UOps = names(
  * names an op has; the getters say where they are.
  */
 class UOpNode {
-  readonly id: number;
-  readonly op: UOpName;
-  readonly dtype: UType;
-  readonly srcs: readonly UOp[];
-  readonly arg: UOpArgs[UOpName];
+  // declared only: fields that the class defines would be set to undefined first, in a call of their own
+  declare readonly id: number;
+  declare readonly op: UOpName;
+  declare readonly dtype: UType;
+  declare readonly srcs: readonly UOp[];
+  declare readonly arg: UOpArgs[UOpName];
 
   constructor(id: number, op: UOpName, dtype: UType, srcs: readonly UOp[], arg: UOpArgs[UOpName]) {
     this.id = id;

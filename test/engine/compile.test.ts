@@ -1,14 +1,17 @@
 // How often kernels are compiled: once for each structure, shapes included, whatever the tensors; together
-// where the device compiles beside the host; and who hears of a kernel that does not compile.
+// where the device compiles beside the host; who hears of a kernel that does not compile; and how much is
+// made on the way to a new one.
 
 import { CompileError, createSchedule, Device, nn, runSchedule, type ScheduleItem, Tensor } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { toFastKernel } from "../../src/codegen/kernel.ts";
 import type { Renderer, Source } from "../../src/codegen/target.ts";
 import { clearKernelCache, optimized } from "../../src/engine/compile.ts";
+import { withEnv } from "../../src/env.ts";
 import type { MaybePromise } from "../../src/helpers.ts";
 import type { Compiled, Program } from "../../src/runtime/device.ts";
 import { astStructure } from "../../src/schedule/lazyop.ts";
+import { nextUOpId } from "../../src/uop/node.ts";
 
 type Compile = (name: string, source: Source) => MaybePromise<Program>;
 /** A device that is asked instead of WASM's own compiler. */
@@ -158,5 +161,57 @@ describe("kernels that differ in a constant", () => {
   test("compute each its own", async () => {
     const three = await Tensor.full([3], 3).contiguous().realize();
     for (const c of [2.5, 7.25]) expect(await three.mul(c).tolist()).toEqual([3 * c, 3 * c, 3 * c]);
+  });
+});
+
+describe("a new small kernel costs little: what is made on the way is counted", () => {
+  const filled = (...shape: number[]): Tensor => Tensor.empty(shape).realizeSync();
+  /** Maps and Sets; nodes of the graph and the list. Some more than are made today. */
+  const works: Record<string, { build: (n: number) => Tensor; collections: number; nodes: number }> = {
+    dot: { build: (n) => filled(n).dot(filled(n)), collections: 130, nodes: 90 },
+    elementwise: { build: (n) => filled(n).mul(filled(n)).add(1.5).relu(), collections: 120, nodes: 80 },
+    matmul: { build: (n) => filled(4, n).dot(filled(n, 8)), collections: 155, nodes: 200 },
+    softmax: { build: (n) => filled(4, n).softmax(), collections: 265, nodes: 400 },
+  };
+  const counted = (make: () => void): number => {
+    const { Map: OwnMap, Set: OwnSet } = globalThis;
+    let made = 0;
+    globalThis.Map = class<K, V> extends OwnMap<K, V> {
+      constructor(entries?: Iterable<readonly [K, V]> | null) {
+        super(entries);
+        made++;
+      }
+    } as MapConstructor;
+    globalThis.Set = class<T> extends OwnSet<T> {
+      constructor(values?: Iterable<T> | null) {
+        super(values);
+        made++;
+      }
+    } as SetConstructor;
+    try {
+      make();
+    } finally {
+      Object.assign(globalThis, { Map: OwnMap, Set: OwnSet });
+    }
+    return made;
+  };
+
+  test.each(Object.entries(works))("%s", (_, { build, collections, nodes }) => {
+    const renderer = wasm.renderer as Renderer;
+    const make = ({ lazydata }: Tensor): void => {
+      const [item] = createSchedule([lazydata]);
+      const kernel = optimized((item as ScheduleItem).ast, renderer, false);
+      renderer.render(kernel.name, kernel.uops);
+    };
+    withEnv({ SPEC: 0 }, () => {
+      make(build(99)); // what is made once for the process
+      for (const n of [100, 101, 102, 104]) {
+        const t = build(n);
+        const first = nextUOpId();
+        const made = counted(() => make(t));
+        expect(made, `Maps and Sets for ${n}`).toBeLessThanOrEqual(collections);
+        expect(nextUOpId() - first, `nodes for ${n}`).toBeLessThanOrEqual(nodes);
+      }
+    });
   });
 });

@@ -15,8 +15,9 @@ export function strideOf(index: UOp, loop: Range, known: Strides = new Map()): n
   let stride: number | undefined;
   if (index === loop) stride = 1;
   else if (index.op === "ALU" && (index.fn === "ADD" || index.fn === "MUL")) {
-    const [a, b] = index.operands;
-    const [x, y] = [strideOf(a, loop, known), strideOf(b, loop, known)];
+    const b = index.operands[1];
+    const x = strideOf(index.operands[0], loop, known);
+    const y = strideOf(b, loop, known);
     if (x !== undefined && y !== undefined) {
       if (index.fn === "ADD") stride = x + y;
       else if (x === 0 && y === 0) stride = 0;

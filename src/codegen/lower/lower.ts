@@ -6,7 +6,7 @@
 import { unpackTypes } from "#codegen/narrow";
 import { type DType, dtypes, type Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
-import { arraysEqual, getOrMake, toposort } from "../../helpers.ts";
+import { arraysEqual, getOrMake } from "../../helpers.ts";
 import { isAluOp, isReduceOp, REDUCE, type ReduceOp } from "../../ops.ts";
 import { astNodes, isParametric, type LazyOp } from "../../schedule/lazyop.ts";
 import { and, type Sint, sprod } from "../../shape/symbolic.ts";
@@ -53,26 +53,25 @@ export interface Site {
   readonly done: Map<LazyOp, Expr>;
 }
 
-/**
- * Dims that are merged into one loop, by the STORE or reduction. OptOps do not change them, and most kernels
- * are lowered twice.
- */
-const groups = new WeakMap<LazyOp, readonly (readonly number[])[]>();
-
-/**
- * The longest chain of reductions below a node, itself included. Reductions of the same height never depend
- * on each other.
- */
-const heights = new WeakMap<LazyOp, number>();
-function heightOf(root: LazyOp): number {
-  let height = 0;
-  for (const u of toposort([root], (x) => (heights.has(x) ? [] : x.srcs))) {
-    const below = u.srcs.reduce((n, x) => Math.max(n, heights.get(x) ?? 0), 0);
-    height = heights.get(u) ?? below + (isReduceOp(u.op) ? 1 : 0);
-    heights.set(u, height);
-  }
-  return height;
+/** What is known of an AST whatever the OptOps: most kernels are lowered twice. */
+interface AstFacts {
+  /** dims that are merged into one loop, by the STORE or reduction */
+  readonly merged: Map<LazyOp, readonly (readonly number[])[]>;
+  /**
+   * The longest chain of reductions below a node, itself included. Reductions of the same height never depend
+   * on each other.
+   */
+  readonly heights: ReadonlyMap<LazyOp, number>;
 }
+function factsOf(ast: readonly LazyOp[]): AstFacts {
+  const heights = new Map<LazyOp, number>();
+  for (const u of astNodes(ast)) {
+    const below = u.srcs.reduce((n, x) => Math.max(n, heights.get(x) ?? 0), 0);
+    heights.set(u, below + (isReduceOp(u.op) ? 1 : 0));
+  }
+  return { merged: new Map(), heights };
+}
+const facts = new WeakMap<readonly LazyOp[], AstFacts>();
 
 class Lowering {
   readonly #arena = new UOpArena();
@@ -86,11 +85,13 @@ class Lowering {
   /** float constants by their value; undefined: the constants are not those of the AST as it came */
   readonly #parameters: Map<number, Parameter> | undefined;
   readonly #ast: readonly LazyOp[];
+  readonly #facts: AstFacts;
   readonly #opts: readonly OptOp[];
   readonly #target: Target;
 
   constructor(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target, isParametric: boolean) {
     this.#ast = ast;
+    this.#facts = getOrMake(facts, ast, () => factsOf(ast));
     this.#parameters = isParametric ? new Map() : undefined;
     this.#opts = opts;
     this.#target = target;
@@ -104,7 +105,7 @@ class Lowering {
     const root = this.#ast[0];
     if (root === undefined) throw new InternalError("a kernel without a STORE cannot be lowered");
     const { shape } = root;
-    const merged = getOrMake(groups, root, () => mergeDims(this.#ast));
+    const merged = getOrMake(this.#facts.merged, root, () => mergeDims(this.#ast));
     const loops = merged.map((dims) => this.#splitter.split(dims, sizeOfDims(dims, shape), undefined));
     const outputs = this.#outputOrder(loops);
     const site = this.#site(indexes(loops, shape), 1);
@@ -201,7 +202,8 @@ class Lowering {
     const needed = and(site.gate, valid);
     const zero = this.#arena.constant(op.dtype, 0);
     if (needed === 0) return zero;
-    const [buffer, at] = [this.#buffer(op), this.#indexes.toAddress(index)];
+    const buffer = this.#buffer(op);
+    const at = this.#indexes.toAddress(index);
     const inBounds = this.#indexes.inBounds(index);
     if (needed === 1 && inBounds === undefined) return this.#arena.load(buffer, at);
     const wanted = this.#indexes.toExpr(needed);
@@ -237,8 +239,9 @@ class Lowering {
    * once.
    */
   #loopsOf(op: LazyOp<ReduceOp>, src: LazyOp, site: Site): readonly AxisLoops[] {
-    const merged = getOrMake(groups, op, () => mergeDims([src], op.arg));
-    const key = [heightOf(op), src.shape, op.arg, ...merged].join("|");
+    const { merged: all, heights } = this.#facts;
+    const merged = getOrMake(all, op, () => mergeDims([src], op.arg));
+    const key = [heights.get(op), src.shape, op.arg, ...merged].join("|");
     const known = getOrMake(this.#sharedLoops, site, () => new Map<string, readonly AxisLoops[]>());
     return getOrMake(known, key, () => {
       const busy: Range[] = [];

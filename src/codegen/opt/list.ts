@@ -28,8 +28,8 @@ function check(opts: readonly OptOp[], target: Target): void {
       );
     }
     requireParams(o, record);
-    const same = opts.filter((x) => x.op === o.op);
-    if (record.once && same.length > 1)
+    const same = record.once ? opts.filter((x) => x.op === o.op) : [];
+    if (same.length > 1)
       throw new ArgumentError(`${showOpts(same)}: expected one ${o.op} in a list; leave the others out`);
     const excluded = opts.find((x) => record.excludes?.includes(x.op));
     if (excluded !== undefined) {
@@ -42,15 +42,16 @@ function check(opts: readonly OptOp[], target: Target): void {
 
 /** The parameters that the record names, all of them, and no others. */
 function requireParams(o: OptOp, { name, params }: OptRecord): void {
-  const expected: [string, Param][] = Object.entries(params);
-  const given = new Map<string, unknown>(Object.entries(o));
-  const extra = [...given.keys()].find((k) => k !== "op" && !expected.some(([p]) => p === k));
+  const expected: Readonly<Record<string, Param>> = params;
+  const extra = Object.keys(o).find((k) => k !== "op" && !Object.hasOwn(expected, k));
   if (extra !== undefined) {
-    const names = expected.map(([p]) => p).join(" and ") || "nothing";
+    const names = Object.keys(expected).join(" and ") || "nothing";
     throw new ArgumentError(`${showOpts([o])}: there is no parameter ${extra}; ${name} takes ${names}`);
   }
-  for (const [p, { least, meaning }] of expected) {
-    const value = given.get(p);
+  const given = o as Readonly<Record<string, unknown>>;
+  for (const p of Object.keys(expected)) {
+    const { least, meaning } = expected[p]!;
+    const value = Object.hasOwn(given, p) ? given[p] : undefined;
     if (typeof value === "number" && Number.isInteger(value) && value >= least) continue;
     throw new ArgumentError(
       `${showOpts([o])}: ${p} is ${String(value)}; expected a whole number, ${least} or more (${meaning})`,

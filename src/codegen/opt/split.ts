@@ -47,7 +47,8 @@ export function splitAxis(
   }
   const entire: Sint = typeof size === "number" ? size / tile : size;
   let rest = entire;
-  let [padded, ragged] = [false, false];
+  let padded = false;
+  let ragged = false;
   const parts = { far: 1, local: 1, lanes: 1, group: 1 };
   for (const o of opts) {
     const record = recordOf(target, o.op);

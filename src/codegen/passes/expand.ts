@@ -87,7 +87,5 @@ class Expander implements Expansion {
 }
 
 function remember<V>(made: UOpMap<Map<Lane, V>>, u: UOp, lane: Lane, value: V): void {
-  const all = made.get(u);
-  if (all === undefined) made.set(u, new Map([[lane, value]]));
-  else all.set(lane, value);
+  getOrMake(made, u, () => new Map()).set(lane, value);
 }

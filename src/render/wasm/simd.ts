@@ -6,7 +6,6 @@
 import { COMMON_PORTS, type Simd } from "../../codegen/target.ts";
 import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
-import { getOrMake } from "../../helpers.ts";
 import { type AluOp, opRecord } from "../../ops.ts";
 import { type Alu, type Expr, valueType } from "../../uop/node.ts";
 import { emitConst, hasRepr, reprOf } from "./alu.ts";
@@ -15,10 +14,8 @@ import { F32, type FunctionBuilder, OP, type Opcode, V128, type ValType } from "
 const WIDTH = 4;
 const fitsLane = (d: DType): boolean => hasRepr(d) && d.itemsize <= 4;
 
-const vectors = new Map<DType, boolean>();
-/** The type is one value of 128 bits. The renderer asks at every step, so that the answer is kept. */
-export const isV128 = (d: DType): boolean =>
-  d.count === WIDTH && getOrMake(vectors, d, () => fitsLane(scalarOf(d)));
+/** The type is one value of 128 bits. */
+export const isV128 = (d: DType): boolean => d.count === WIDTH && fitsLane(scalarOf(d));
 
 type SimdSpelling = Opcode | ((f: FunctionBuilder) => void) | undefined;
 /** bool, int<=32, uint<=32, float32: the columns of alu.ts without the 64-bit types */
@@ -263,7 +260,7 @@ export function emitVectorize(
   lanes: readonly Expr[],
   push: (u: Expr) => void,
 ): void {
-  const [first] = lanes;
+  const first = lanes[0];
   if (first === undefined) throw new InternalError("WASM: VECTORIZE without lanes");
   if (lanes.every((l) => l.op === "CONST")) {
     const values = lanes.map((l) => l.value);
