@@ -101,6 +101,12 @@ export class DType {
   toString(): string {
     return `dtypes.${this.alias}`;
   }
+  toJSON(): string {
+    return this.name;
+  }
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
 }
 
 const scalars = new Map<DType, DType>();

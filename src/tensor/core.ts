@@ -13,6 +13,7 @@ import { copyTo, onEach } from "../lazy/placement.ts";
 import { boundValue, type Sint } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
 import { type Backward, type Context, isRecording } from "./autograd.ts";
+import { knownValues, showValues } from "./known.ts";
 import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -117,8 +118,23 @@ export abstract class TensorHandle {
   toString(): string {
     return `<Tensor ${showShape(this.shape)} ${this.dtype.name} on ${this.device}>`;
   }
+  /** What console.log and the REPL show: the values too, where they are known and few. */
   [inspect](): string {
-    return this.toString();
+    const shown = showValues(this);
+    return shown === undefined ? this.toString() : `${this.toString().slice(0, -1)}: ${shown}>`;
+  }
+  /**
+   * What JSON.stringify writes: shape, type, device, and the values where they are known, as a flat list.
+   * @example
+   * JSON.stringify(new Tensor([1, 2])) // => '{"shape":[2],"dtype":"int32","device":"WASM","values":[1,2]}'
+   */
+  toJSON(): object {
+    const { shape, dtype, device } = this;
+    const values = knownValues(this);
+    const list =
+      values &&
+      Array.from<Value, unknown>(values as ArrayLike<Value>, (x) => (typeof x === "bigint" ? String(x) : x));
+    return { shape, dtype: dtype.name, device, ...(list && { values: list }) };
   }
 }
 

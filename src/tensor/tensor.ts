@@ -164,7 +164,8 @@ export class Tensor extends TensorHandle {
     return this;
   }
   /**
-   * `realize` at once, on devices that can be waited for; so are the other sync forms.
+   * `realize` at once, on devices that can be waited for; so are the other sync forms. They hold this thread
+   * until all is computed: no timer or request is served meanwhile.
    * @example
    * new Tensor([1, 2]).add(1).realizeSync().shape // => [2]
    */
@@ -181,7 +182,7 @@ export class Tensor extends TensorHandle {
     return values.data(this);
   }
   /**
-   * `data` where the device can be waited for.
+   * `data` where the device can be waited for; it holds this thread until all is computed.
    * @example
    * new Tensor([1, 2]).dataSync() // => new Int32Array([1, 2])
    */
@@ -197,7 +198,7 @@ export class Tensor extends TensorHandle {
     return (await values.tolist(this)) as T;
   }
   /**
-   * `tolist` where the device can be waited for.
+   * `tolist` where the device can be waited for; it holds this thread until all is computed.
    * @example
    * new Tensor([[1, 2], [3, 4]]).tolistSync() // => [[1, 2], [3, 4]]
    */
@@ -214,7 +215,7 @@ export class Tensor extends TensorHandle {
     return (await values.item(this)) as T;
   }
   /**
-   * `item` where the device can be waited for.
+   * `item` where the device can be waited for; it holds this thread until all is computed.
    * @example
    * new Tensor([1, 2]).sum().itemSync() // => 3
    */
@@ -279,7 +280,7 @@ export class Tensor extends TensorHandle {
     return values.realizeAll(tensors);
   }
   /**
-   * `Tensor.realize` where the devices can be waited for.
+   * `Tensor.realize` where the devices can be waited for; it holds this thread until all is computed.
    * @example
    * Tensor.realizeSync(new Tensor([1, 2]).add(1)) // => undefined
    */

@@ -98,7 +98,7 @@ const SOURCES = words(`
 const OTHER = words(`
   Tensor.checkpoint Tensor.custom Tensor.customOp Tensor.manualSeed Tensor.noGrad Tensor.realize Tensor.realizeSync
   Tensor.enableGrad Tensor.train Tensor.training assign backward data dataSync detach device devices dim dispose
-  dtype item itemSync ndim numel requiresGrad placedLike realize realizeSync shape shard shardDim shard_ size toString tolist tolistSync
+  dtype item itemSync ndim numel requiresGrad placedLike toJSON realize realizeSync shape shard shardDim shard_ size toString tolist tolistSync
 `);
 
 type Case = readonly [
