@@ -136,6 +136,7 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
   const worker = new Worker(url);
   let isGone = false;
   const end = (why: string): void => {
+    if (isGone) return;
     isGone = true;
     onEnd(why);
   };
@@ -151,6 +152,11 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
       end("terminated");
     },
     isGone: () => isGone,
+    // where it was ended as soon as it had come up, its message is lost
+    probe() {
+      if (!isGone)
+        void navigator.locks.request(name, { ifAvailable: true }, (lock) => lock && end("terminated"));
+    },
   };
 }
 

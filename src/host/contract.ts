@@ -9,6 +9,8 @@ export interface WorkerHandle {
   terminate(): void;
   /** It has ended, as far as can be told without the event loop; `onEnd` may still be called. */
   isGone(): boolean;
+  /** Asks whether one that has come up is still there, where its end may be missed; `onEnd` hears. */
+  probe?(): void;
 }
 
 /**

@@ -39,16 +39,25 @@ describe.each([
   });
 });
 
-test("workers that the page ends in the middle of a kernel are missed and replaced", async ({ skip }) => {
-  skip(executablePath === undefined, NO_CHROMIUM);
-  const page = await open({});
-  const { heard, after, fresh } = await page.evaluate(() => gradloomWorkers.killed());
-  expect(heard).toMatch(
-    /^DeviceError: WASM compute: kernel endless failed on worker \d+: the worker is gone/,
-  );
-  expect(after.values).toEqual([640 ** 3]);
-  expect(fresh).toBeGreaterThan(0);
-});
+test.for([
+  ["", true],
+  [" before they could say that they were there", false],
+])(
+  "workers that the page ends in the middle of a kernel%s are missed and replaced",
+  async ([, couldSay], { skip }) => {
+    skip(executablePath === undefined, NO_CHROMIUM);
+    const page = await open({});
+    const { heard, after, fresh } = await page.evaluate(
+      (x) => gradloomWorkers.killed(x),
+      couldSay as boolean,
+    );
+    expect(heard).toMatch(
+      /^DeviceError: WASM compute: kernel endless failed on worker \d+: the worker is gone/,
+    );
+    expect(after.values).toEqual([640 ** 3]);
+    expect(fresh).toBeGreaterThan(0);
+  },
+);
 
 describe.each([
   ["isolated", {}],

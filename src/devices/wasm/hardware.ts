@@ -13,7 +13,7 @@ import { Governor } from "./governor.ts";
 import { Kernels } from "./kernels.ts";
 import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
 import { canShare, WasmMemory } from "./memory.ts";
-import { Workers } from "./workers.ts";
+import { START_MS, Workers } from "./workers.ts";
 
 /** A queue of submissions in the shared memory. */
 export interface Ring {
@@ -42,8 +42,6 @@ interface WaitTarget {
 const SLICE_MS = 50;
 /** A host that awaits looks again after this long even if nobody rang. */
 const LOOK_MS = 250;
-/** How long workers may take to come up. */
-const START_MS = 10_000;
 /** How long an executor may take to come out of its kernel when all work is given up; a page cannot wait. */
 const LEAVE_MS = canBlock ? 10_000 : 50;
 /** A kernel that runs is a good reason to see no progress, for a while. */
@@ -262,7 +260,10 @@ export class Hardware {
       Atomics.or(words, wait.signal + LAYOUT.wanted, 1);
       if (wait.done()) return;
       await changed(words, LAYOUT.hostBell, heard);
+      this.workers.look();
       if (!this.workers.present && performance.now() - this.#startedAt > START_MS) this.workers.giveUp();
+      // who was to do it may be gone
+      if (this.workers.usable && this.#isBehind && !this.workers.active) this.workers.wake();
       this.#look(wait, watch);
     }
   }

@@ -11,6 +11,8 @@ import type { WasmMemory } from "./memory.ts";
 
 /** Iterations of watching the bell before an idle worker sleeps: some 50 µs, the price of being woken. */
 const SPINS = 10_000;
+/** Milliseconds after which a worker that has not come up is not counted on. */
+export const START_MS = 10_000;
 /** Workers that may die before no more are started. */
 const MAX_LOSSES = 16;
 
@@ -34,7 +36,11 @@ export class Workers {
   readonly #memory: WasmMemory;
   readonly #handles = new Map<number, WorkerHandle>();
   readonly #onLoss: (id: number, why: string) => void;
+  /** when each was started that has not come up yet, by its number */
+  readonly #startedAt = new Map<number, number>();
   #losses = 0;
+  /** one came up: workers can be had here */
+  #cameUp = false;
 
   constructor(memory: WasmMemory, onLoss: (id: number, why: string) => void) {
     this.#memory = memory;
@@ -52,14 +58,21 @@ export class Workers {
   get active(): boolean {
     const { words } = this.#memory;
     for (const id of this.#handles.keys()) {
-      if (Atomics.load(words, stateOf(id)) !== LAYOUT.asleep) return true;
+      const state = Atomics.load(words, stateOf(id));
+      if (state === LAYOUT.absent ? !this.#isLate(id) : state !== LAYOUT.asleep) return true;
     }
     return false;
+  }
+  /** It should have come up by now. */
+  #isLate(id: number): boolean {
+    return performance.now() - (this.#startedAt.get(id) ?? 0) > START_MS;
   }
   /** One of them has come up. */
   get present(): boolean {
     const { words } = this.#memory;
-    return [...this.#handles.keys()].some((id) => Atomics.load(words, stateOf(id)) !== LAYOUT.absent);
+    const isThere = this.ids.some((id) => Atomics.load(words, stateOf(id)) !== LAYOUT.absent);
+    this.#cameUp ||= isThere;
+    return isThere;
   }
   get ids(): readonly number[] {
     return [...this.#handles.keys()];
@@ -94,6 +107,7 @@ export class Workers {
         if (this.#handles.get(id) === handle) this.#lost(id, why);
       });
       this.#handles.set(id, handle);
+      this.#startedAt.set(id, performance.now());
       const { words } = this.#memory;
       Atomics.store(words, LAYOUT.executorCount, Math.max(id + 1, Atomics.load(words, LAYOUT.executorCount)));
     } catch (e) {
@@ -110,16 +124,23 @@ export class Workers {
   reap(): void {
     for (const id of this.ids) if (this.isGone(id)) this.#lost(id, "it was ended");
   }
+  /** The same for a page: events may be missed, and one that was ended on its way is never heard of. */
+  look(): void {
+    const { words } = this.#memory;
+    for (const [id, handle] of [...this.#handles]) {
+      if (Atomics.load(words, stateOf(id)) !== LAYOUT.absent) handle.probe?.();
+      else if (this.#isLate(id) && this.present) handle.terminate();
+    }
+  }
   /** Its thread is there no more, whether or not that was noticed. */
   isGone(id: number): boolean {
     return this.#handles.get(id)?.isGone() ?? true;
   }
   #lost(id: number, why: string): void {
+    const hasComeUp = this.present || this.#cameUp;
     this.#handles.delete(id);
-    // one that never came up will not the next time: a page's policy forbids
-    // it, or its text does not run here
-    const { words } = this.#memory;
-    this.#losses = Atomics.load(words, stateOf(id)) === LAYOUT.absent ? MAX_LOSSES : this.#losses + 1;
+    // where none has ever come up none will: a page's policy forbids it, or its text does not run here
+    this.#losses = hasComeUp ? this.#losses + 1 : MAX_LOSSES;
     this.#onLoss(id, why);
   }
   /** The workers did not come up in time: go on without them. */

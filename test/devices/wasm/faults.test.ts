@@ -11,6 +11,9 @@ import { device, forever, handles, ints, launch, pause, ramp, scale, spin, trap 
 
 const root = join(import.meta.dirname, "..", "..", "..");
 
+/** Where a word of an executor stands. */
+const wordOf = (id: number, field: number): number => LAYOUT.executors + id * LAYOUT.executorWords + field;
+
 /** Runs something on the workers, so that they are up. */
 async function wake(name: string): Promise<void> {
   const d = device(name);
@@ -129,10 +132,21 @@ describe("a worker that dies", () => {
     await works(name);
     await wake(name);
   });
+  test("on its way: it is replaced, since another has come up before", async () => {
+    const name = "WASM:58";
+    const d = device(name);
+    await wake(name);
+    const { workers, memory } = d.hardware;
+    for (const id of workers.ids) {
+      Atomics.store(memory.words, wordOf(id, LAYOUT.state), LAYOUT.absent);
+      workers.terminate(id);
+    }
+    for (let i = 0; i < 200 && workers.started; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect([workers.started, workers.usable]).toEqual([false, true]);
+    await works(name);
+    await wake(name);
+  });
 });
-
-/** Where a word of an executor stands. */
-const wordOf = (id: number, field: number): number => LAYOUT.executors + id * LAYOUT.executorWords + field;
 
 describe("a worker that dies while this thread blocks, and hears of nothing", () => {
   test("in the middle of a kernel", async () => {
