@@ -8,6 +8,7 @@ import { dirname, join, relative, resolve, sep } from "node:path";
 const LEAVES = [
   "env.ts",
   "errors.ts",
+  "arguments.ts",
   "dtype.ts",
   "hostarrays.ts",
   "helpers.ts",

@@ -369,7 +369,7 @@ const title = (e: Entry): string =>
 
 /** The names that `nn` takes from one of its files: all, or those it lists. */
 function exported(path: string): (name: string) => boolean {
-  const index = ["index", "optimizers"]
+  const index = ["names", "optimizers"]
     .map((f) => readFileSync(join(ROOT, `src/nn/${f}.ts`), "utf8"))
     .join("\n");
   const list = new RegExp(`export \\{([^}]*)\\} from "\\./${path.split("/")[1]}\\.ts"`).exec(index)?.[1];

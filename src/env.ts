@@ -2,6 +2,7 @@
 // globalThis.GRADLOOM_ENV, an object set before the import. Everyone else reads `env.NAME`;
 // tests and tools change a value for the duration of a call with `withEnv`.
 
+import { ArgumentError } from "./errors.ts";
 import { restoring } from "./helpers.ts";
 
 /** The settings and their defaults. A test compares the table of settings in the docs with this one. */
@@ -94,6 +95,11 @@ export const env = values as unknown as Env;
 
 /** Runs `fn`, which may be async, with some settings changed. Two such calls must not overlap. */
 export function withEnv<T>(changes: Partial<Env>, fn: () => T): T {
+  const unknown = Object.keys(changes).find((name) => !(name in SETTINGS));
+  if (unknown !== undefined || typeof fn !== "function") {
+    const what = unknown === undefined ? "a function is missing" : `unknown setting ${unknown}`;
+    throw new ArgumentError(`withEnv: ${what}; write withEnv({ DEBUG: 2 }, () => …), with names of \`env\``);
+  }
   const before = { ...values };
   Object.assign(values, changes);
   return restoring(fn, () => void Object.assign(values, before));

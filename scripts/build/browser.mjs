@@ -11,6 +11,9 @@ const SPECIFIER = /(\bfrom\s*|\bimport\s*\(?\s*)"([.#][^"]*)"/g;
 /** What every page loads, whatever it does: all else that it loads from the start hangs on this module. */
 const CORE = "src/tensor/tensor.ts";
 
+/** Files whose names are made by calls: a page leaves out those that it does not use. */
+const MARKED = /^src\/nn\/(?:index|guarded\/)/;
+
 const toPath = (own, target) => {
   const path = relative(dirname(own), target).replaceAll("\\", "/");
   return path.startsWith(".") ? path : `./${path}`;
@@ -27,6 +30,14 @@ function rewriteImports(file, text, imports) {
   });
 }
 
+/**
+ * A method of Tensor whose body only calls the function of its area, with the same arguments: areas.ts makes
+ * it out of its name, which is shorter. A test holds its defaults to those of the function.
+ */
+const FORWARDS =
+  /^ {2}(?:static )?(\w+)(?:<[^(]*>)?\((?:[^()]|\([^()]*\))*\): [^{]*\{\n {4}return area\("\w+"\)\.\1\([^;()]*\);\n {2}\}\n/gm;
+const withoutForwards = (text) => text.replaceAll(FORWARDS, (member) => member.replaceAll(/[^\n]/g, ""));
+
 /** `outputs` of esbuild's report. `out` is relative to `root`. */
 export async function buildBrowser({ root, out, shared, modules, imports }) {
   // Bundlers make a chunk of the modules that the same imports reach. Without this line a page would load a
@@ -38,17 +49,28 @@ export async function buildBrowser({ root, out, shared, modules, imports }) {
     `\nexport { Tensor as core } from "${toPath(file, CORE).replace(/\.ts$/, ".js")}";\n`;
   const load = ({ path }) => {
     const file = relative(root, path).replaceAll("\\", "/");
-    const text = rewriteImports(file, readFileSync(path, "utf8"), imports);
+    const all = rewriteImports(file, readFileSync(path, "utf8"), imports);
+    const text = file === CORE ? withoutForwards(all) : all;
     return { contents: later.has(file) ? text + core(file) : text, loader: "ts" };
   };
-  const { metafile } = await build({
-    ...shared,
-    minify: true,
-    sourcesContent: false, // a map names files and lines; with their text it would be most of the tarball
-    entryPoints: modules.map(([file]) => join(root, file)),
-    outbase: "src",
-    outdir: out,
-    plugins: [{ name: "paths", setup: (b) => b.onLoad({ filter: /\.ts$/ }, load) }],
-  });
-  return metafile;
+  const write = (files, minifyWhitespace) =>
+    build({
+      ...shared,
+      minifyWhitespace,
+      minifyIdentifiers: true,
+      minifySyntax: true,
+      sourcesContent: false, // a map names files and lines; with their text it would be most of the tarball
+      entryPoints: files.map(([file]) => join(root, file)),
+      outbase: "src",
+      outdir: out,
+      plugins: [{ name: "paths", setup: (b) => b.onLoad({ filter: /\.ts$/ }, load) }],
+    });
+  // a call that bundlers may leave out is marked so in a comment, which goes with the white space
+  const isMarked = ([file]) => MARKED.test(file);
+  const all = await write(
+    modules.filter((m) => !isMarked(m)),
+    true,
+  );
+  const marked = await write(modules.filter(isMarked), false);
+  return { ...all.metafile, outputs: { ...all.metafile.outputs, ...marked.metafile.outputs } };
 }

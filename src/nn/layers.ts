@@ -76,23 +76,35 @@ const call = (layer: Layer, x: Tensor): Tensor => (typeof layer === "function" ?
  * await new nn.Sequential((x) => x.add(1), (x) => x.mul(2)).forward(new Tensor([1, 2])).tolist() // => [4, 6]
  */
 export class Sequential extends Module {
-  readonly [index: number]: Layer;
+  [index: number]: Layer;
 
   constructor(...layers: readonly Layer[] | readonly [readonly Layer[]]) {
     super();
-    const list = (Array.isArray(layers[0]) ? layers[0] : layers) as readonly Layer[];
-    const bad = list.findIndex((l) => typeof l !== "function" && typeof l?.forward !== "function");
-    if (bad >= 0)
+    this.#put((Array.isArray(layers[0]) ? layers[0] : layers) as readonly Layer[]);
+  }
+  #put(list: readonly Layer[]): void {
+    for (const [i, l] of list.entries()) {
+      if (l === undefined || typeof l === "function" || typeof l?.forward === "function") continue;
       throw new ArgumentError(
-        `Sequential: layer ${bad} is neither a function nor an object with a forward method`,
+        `Sequential: layer ${i} is ${String(l)}, expected a function or an object with a forward method`,
       );
+    }
+    for (const key in this) delete this[key];
     Object.assign(this, list);
   }
+  /** The layers as an array; `layers[0] = other` and `layers.push(last)` change the model. */
   get layers(): Layer[] {
-    return Object.values(this);
+    return new Proxy(Object.values(this), {
+      set: (list, key, value) => {
+        const next = [...list];
+        Reflect.set(next, key, value);
+        this.#put(next);
+        return Reflect.set(list, key, value);
+      },
+    });
   }
   forward(x: Tensor): Tensor {
-    return this.layers.reduce((y, layer) => call(layer, y), x);
+    return Object.values(this).reduce((y: Tensor, layer: Layer) => call(layer, y), x);
   }
 }
 

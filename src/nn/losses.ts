@@ -5,15 +5,17 @@ import type {
   BceOptions,
   ClassLossOptions,
   CrossEntropyOptions,
+  KlDivOptions,
+  LossOptions,
   WeightedLossOptions,
 } from "../tensor/losses/loss.ts";
 import * as loss from "../tensor/losses/loss.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { checkOptions } from "./options.ts";
 
-type SmoothL1LossOptions = NonNullable<Parameters<typeof loss.smoothL1Loss>[2]>;
-type HuberLossOptions = NonNullable<Parameters<typeof loss.huberLoss>[2]>;
-type KLDivLossOptions = NonNullable<Parameters<typeof loss.klDiv>[2]>;
+type SmoothL1LossOptions = LossOptions & { readonly beta?: number };
+type HuberLossOptions = LossOptions & { readonly delta?: number };
+type KLDivLossOptions = KlDivOptions;
 
 /**
  * The mean of the squared differences.

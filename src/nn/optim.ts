@@ -2,11 +2,13 @@
 // changed at once. Parameters and state are updated in place by `assign`. Learning rates are small tensors on
 // the device that the kernels read, so that changing one compiles nothing.
 
+import { camel } from "../arguments.ts";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DeviceError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { getParameters } from "./state.ts";
 import { takeUpdates } from "./updates.ts";
 
 /** The tensors that an optimiser keeps for one parameter. */
@@ -17,8 +19,14 @@ export interface CommonOptions {
   readonly lr: number;
 }
 /** Parameters with options of their own; missing options are those of the optimiser. */
-export type Group<O extends CommonOptions> = { readonly params: readonly Tensor[] } & Partial<O>;
-export type Params<O extends CommonOptions> = readonly Tensor[] | readonly Group<O>[];
+export type Group<O extends CommonOptions> = { readonly params: readonly Tensor[] | Model } & Partial<O>;
+/** What has parameters: a model, or a list of models. */
+export type Model = { forward(...args: never[]): unknown };
+export type Params<O extends CommonOptions> =
+  | readonly Tensor[]
+  | readonly Group<O>[]
+  | Model
+  | readonly Model[];
 
 /** The dtype in which updates are computed: half-width floats would lose small steps. */
 const workType = (d: DType): DType => (d === dtypes.float64 ? d : dtypes.float32);
@@ -111,16 +119,12 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
 
   constructor(params: Params<O>, defaults: O) {
     const name = this.constructor.name;
-    if (params.length === 0)
-      throw new ArgumentError(`${name}: got no parameters; give nn.getParameters(model)`);
-    const given: readonly Group<O>[] = isGroups(params) ? params : [{ params } as Group<O>];
-    this.#groups = given.map(
-      ({ params: list, ...own }) => new ParamGroup(list, { ...defaults, ...own } as O),
+    this.#groups = (isGroups(params) ? params : [{ params }]).map(
+      ({ params: list, ...own }) => new ParamGroup(tensorsOf(list), ownOptions(name, defaults, own)),
     );
-    checkParams(
-      name,
-      this.#groups.flatMap((g) => g.params),
-    );
+    const all = this.#groups.flatMap((g) => g.params);
+    if (all.length === 0) throw new ArgumentError(`${name}: got no parameters; give a model or its tensors`);
+    checkParams(name, all);
     for (const g of this.#groups) {
       checkRange("lr", g.lr, 0, Infinity, name);
       this.check(g.options);
@@ -239,7 +243,24 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
 }
 
 const isGroups = <O extends CommonOptions>(params: Params<O>): params is readonly Group<O>[] =>
-  !(params[0] instanceof Tensor);
+  Array.isArray(params) &&
+  params.length > 0 &&
+  params.every((p) => !(p instanceof Tensor) && Object(p).params !== undefined);
+
+/** The tensors of a list, or the parameters of a model. */
+export const tensorsOf = (params: readonly Tensor[] | Model | readonly Model[]): readonly Tensor[] =>
+  Array.isArray(params) && params.every((p) => p instanceof Tensor) ? params : getParameters(params);
+
+/** The options of a group: those of the optimiser, and its own, which must be among them. */
+function ownOptions<O extends object>(name: string, defaults: O, own: object): O {
+  const entries = Object.entries(own).map(([given, x]) => {
+    const key = given in defaults ? given : camel(given);
+    if (key in defaults) return [key, x];
+    const known = Object.keys(defaults).join(", ");
+    throw new ArgumentError(`${name}: unknown option ${given} of a group; write { params, ${known} }`);
+  });
+  return { ...defaults, ...Object.fromEntries(entries) };
+}
 
 /**
  * Before the first step parameters and state have no memory, and assign needs some to write to. They are

@@ -8,6 +8,7 @@ export {
   type AmsgradOptions,
   type CommonOptions,
   type Group,
+  type Model,
   Moments,
   Optimizer,
   ParamGroup,

@@ -23,12 +23,29 @@ export function getStateDict(model: unknown, prefix = ""): StateDict {
 function collect(x: unknown, name: string, way: readonly unknown[], found: [string, Tensor][]): void {
   if (x instanceof Tensor) found.push([name, x]);
   else if (typeof x === "object" && x !== null && !ArrayBuffer.isView(x) && !way.includes(x)) {
-    const parts = x instanceof Map ? [...x] : Object.entries(x);
+    const parts = x instanceof Map ? [...x] : Object.entries(x instanceof Set ? [...x] : x);
+    requireVisible(x, name);
     for (const [key, part] of parts) {
       collect(part, name === "" ? String(key) : `${name}.${key}`, [...way, x], found);
     }
   }
 }
+
+/** Private fields cannot be seen from here: what they hold would silently not be trained or saved. */
+function requireVisible(x: object, name: string): void {
+  const type: unknown = x.constructor;
+  if (typeof type !== "function" || seen.has(type)) return;
+  const [, field] = /(#\w+)\s*=\s*(?:new )?(?:[\w$]+\.)*(?:Tensor\b|nn\.\w)/.exec(String(type)) ?? [];
+  if (field !== undefined) {
+    throw new ArgumentError(
+      `getStateDict: ${name || "the model"} (${type.name}) keeps tensors in the private field ${field}, ` +
+        `where they cannot be found; make it public: ${field.slice(1)}`,
+    );
+  }
+  seen.add(type);
+}
+/** Classes without such fields. */
+const seen = new WeakSet<object>();
 
 /**
  * The tensors of a model that are trained (`requiresGrad`), each once: what an optimiser takes.
@@ -65,6 +82,12 @@ export async function loadStateDict(
   state: StateDict,
   options: LoadOptions = {},
 ): Promise<LoadResult> {
+  for (const [name, x] of Object.entries(state)) {
+    if (x instanceof Tensor) continue;
+    throw new ArgumentError(
+      `loadStateDict: ${name} of the state is a ${typeof x}, expected a Tensor; write loadStateDict(model, state)`,
+    );
+  }
   const own = Object.entries(getStateDict(model));
   const used = new Set<string>();
   const missing: string[] = [];

@@ -10,10 +10,12 @@ import {
   type AdamOptions,
   type CommonOptions,
   checkRange,
+  type Model,
   Moments,
   Optimizer,
   type Params,
   type State,
+  tensorsOf,
   type Update,
 } from "./optim.ts";
 
@@ -155,16 +157,17 @@ function orthogonal(g: Tensor, { nsSteps, nsCoefficients: [a, b, c], eps }: Muon
 // ---- clipping ----
 
 /**
- * Scales the gradients of `params` so that their joint norm is at most `maxNorm`; returns the norm before.
+ * Scales the gradients of `params` (tensors, or a model) so that their joint norm is at most `maxNorm`;
+ * returns the norm before.
  * Call it between `backward()` and `step()`.
  * @example
  * const w = new Tensor([3.0, 4.5], { requiresGrad: true });
  * w.mul(new Tensor([3.0, 4.0])).sum().backward();
  * await nn.optim.clipGradNorm([w], 1).item() // => 5
  */
-export function clipGradNorm(params: readonly Tensor[], maxNorm: number): Tensor {
+export function clipGradNorm(params: readonly Tensor[] | Model, maxNorm: number): Tensor {
   checkRange("maxNorm", maxNorm, 0, Infinity, "clipGradNorm");
-  const given = params.filter((p) => p.grad !== undefined);
+  const given = tensorsOf(params).filter((p) => p.grad !== undefined);
   const [first, ...rest] = given.map((p) => (p.grad as Tensor).cast("float32").square().sum());
   if (first === undefined) {
     throw new ArgumentError("clipGradNorm: no parameter has a gradient; call loss.backward() first");

@@ -12,6 +12,9 @@ export const kindOf = (name: string): string => name.split(":", 1)[0] as string;
 
 /** Upper-cases the kind and drops a `:0`; the path of a file stays as it is. */
 export function canonicalize(name: string): string {
+  if (typeof name !== "string") {
+    throw new DeviceError(`device: got ${String(name)}, expected a name such as "WASM"`);
+  }
   const colon = name.indexOf(":");
   const kind = kindOf(name).toUpperCase();
   const rest = colon < 0 ? "" : name.slice(colon + 1);

@@ -4,6 +4,7 @@
 // of all kernels in dependency order. Out: groups in dependency order; schedule.ts builds one kernel for each
 // group.
 
+import { leavesUnitsIdle } from "#schedule/splitreduce";
 import { each, getOrMake, type Step, toposort, toposortSteps } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isReduceOp } from "../ops.ts";
@@ -11,7 +12,6 @@ import type { Buffer } from "../runtime/buffer.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
 import { type LazyOp, readInIteration } from "./lazyop.ts";
 import type { Draft } from "./schedule.ts";
-import { leavesUnitsIdle } from "./splitreduce.ts";
 
 /** More outputs keep too many values alive at once and gain little. Small updates may have more. */
 const [MAX_OUTPUTS, MAX_UPDATES] = [8, 16];

@@ -2,6 +2,7 @@
 // stored, builds the AST of each and orders the items: an assign comes after everything that reads the old
 // value. Nothing is allocated or changed here: asking twice gives the same answer.
 
+import { splitReduction } from "#schedule/splitreduce";
 import type { DType, Value } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, StaleError, SymbolicError } from "../errors.ts";
@@ -26,7 +27,6 @@ import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 import { markConsumed, repeatedIn } from "./repeat.ts";
 import { keepSchedule, knownSchedule, type Structure, structureSteps } from "./reuse.ts";
 import { buffersOf } from "./split.ts";
-import { splitReduction } from "./splitreduce.ts";
 
 /** One thing to run: a kernel (its AST starts with STORE), a COPY, an EMPTY or a CUSTOM. */
 export interface ScheduleItem {

@@ -29,8 +29,14 @@ export type Variable = Var;
  * a symbolic `max` (a loop over a symbolic size) the simplifier can prove more.
  */
 export function Variable(name: string, min: number, max: Sint): Variable {
-  const top = smax(max);
-  if (!Number.isSafeInteger(min) || !Number.isSafeInteger(top) || min > top || name === "") {
+  const top = smax(max ?? NaN);
+  if (
+    typeof name !== "string" ||
+    !Number.isSafeInteger(min) ||
+    !Number.isSafeInteger(top) ||
+    min > top ||
+    name === ""
+  ) {
     throw new SymbolicError(
       `Variable: ${JSON.stringify(name)} from ${min} to ${max} is not a range; give a name and safe integers min <= max`,
     );

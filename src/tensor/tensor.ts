@@ -6,12 +6,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { prepareAreas } from "#tensor/ondemand";
+import { checker, setTensorType } from "../arguments.ts";
 import { type DTypeLike, dtypes, type TypedArray } from "../dtype.ts";
 import { scopes, type Within } from "../engine/scope.ts";
 import { type CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
-import { area } from "./areas.ts";
+import { area, guardTensor } from "./areas.ts";
 import type { ConvOptions, ConvTransposeOptions, PerDim } from "./conv/conv.ts";
 import type { LpPoolOptions, UnpoolOptions, WindowOptions } from "./conv/image.ts";
 import type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "./conv/pool.ts";
@@ -70,6 +71,8 @@ import * as values from "./values.ts";
 
 export type { CustomGradient, TensorData, TensorOptions };
 
+const checkNew = checker<[TensorData, TensorOptions?]>("Tensor", "data:z {requiresGrad:b,dtype:d,device:s}?");
+
 /**
  * An array of numbers with a shape, a type and a device. Methods build a graph; `data()`, `tolist()`,
  * `item()` and `realize()` compute it.
@@ -80,12 +83,19 @@ export type { CustomGradient, TensorData, TensorOptions };
  */
 export class Tensor extends TensorHandle {
   static override readonly name: string = "Tensor";
-  constructor(data: TensorData | LazyBuffer, options: TensorOptions = {}) {
+  constructor(data: TensorData | LazyBuffer, options?: TensorOptions);
+  constructor(...args: [TensorData | LazyBuffer, TensorOptions?]) {
+    const [data, options = {}] = args[0] instanceof LazyBuffer ? args : checkNew(args);
     super(data instanceof LazyBuffer ? data : fromData(data, options));
     this.requiresGrad = options.requiresGrad ?? false;
   }
 
   // ==== tensor: values, devices and gradients ====
+
+  /** Text is `toString()`; `x + 1` and `x > 1` need a number: that of one element that is computed. */
+  [Symbol.toPrimitive](hint: string): string | Element {
+    return values.toPrimitive(this, hint);
+  }
 
   /**
    * The same values, cut off from what they were made of: no gradient passes.
@@ -475,7 +485,6 @@ export class Tensor extends TensorHandle {
    * await Tensor.fullLike(new Tensor([1, 2]), 7).tolist() // => [7, 7]
    */
   static fullLike(t: Tensor, value: Element, options?: TensorOptions): Tensor {
-    movement.requireTensors("fullLike", { t });
     return creation.fullLike(t, value, options);
   }
   /**
@@ -484,7 +493,6 @@ export class Tensor extends TensorHandle {
    * await Tensor.zerosLike(new Tensor([1, 2])).tolist() // => [0, 0]
    */
   static zerosLike(t: Tensor, options?: TensorOptions): Tensor {
-    movement.requireTensors("zerosLike", { t });
     return creation.zerosLike(t, options);
   }
   /**
@@ -493,7 +501,6 @@ export class Tensor extends TensorHandle {
    * await Tensor.onesLike(new Tensor([3, 4])).tolist() // => [1, 1]
    */
   static onesLike(t: Tensor, options?: TensorOptions): Tensor {
-    movement.requireTensors("onesLike", { t });
     return creation.onesLike(t, options);
   }
   /**
@@ -502,7 +509,6 @@ export class Tensor extends TensorHandle {
    * Tensor.emptyLike(new Tensor([3, 4])).shape // => [2]
    */
   static emptyLike(t: Tensor, options?: TensorOptions): Tensor {
-    movement.requireTensors("emptyLike", { t });
     return creation.emptyLike(t, options);
   }
 
@@ -623,7 +629,6 @@ export class Tensor extends TensorHandle {
    * Tensor.randLike(Tensor.zeros(2, 3)).shape // => [2, 3]
    */
   static randLike(t: Tensor, options?: TensorOptions): Tensor {
-    movement.requireTensors("randLike", { t });
     return random.randLike(t, options);
   }
   /**
@@ -632,7 +637,6 @@ export class Tensor extends TensorHandle {
    * Tensor.randnLike(Tensor.zeros(2, 3)).shape // => [2, 3]
    */
   static randnLike(t: Tensor, options?: TensorOptions): Tensor {
-    movement.requireTensors("randnLike", { t });
     return random.randnLike(t, options);
   }
   /**
@@ -4081,7 +4085,6 @@ export class Tensor extends TensorHandle {
    * await Tensor.where(new Tensor([true, false]), 1, new Tensor([7, 8])).tolist() // => [1, 8]
    */
   static where(condition: Tensor, x: Tensor | Element, y: Tensor | Element): Tensor {
-    movement.requireTensors("where", { condition });
     return condition.where(x, y);
   }
   /**
@@ -4095,4 +4098,9 @@ export class Tensor extends TensorHandle {
 }
 
 setMaker(Tensor);
+setTensorType({
+  type: TensorHandle,
+  make: (data, device) => new Tensor(data as TensorData, device === undefined ? {} : { device }),
+});
+guardTensor(Tensor);
 prepareAreas();

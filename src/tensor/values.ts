@@ -10,7 +10,7 @@ import { decodeArray } from "../hostarrays.ts";
 import { asked, makeOwn } from "../lazy/copies.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Device } from "../runtime/registry.ts";
-import { type Element, type NestedArray, TensorHandle } from "./core.ts";
+import type { Element, NestedArray } from "./core.ts";
 import { showShape } from "./show.ts";
 import type { Tensor } from "./tensor.ts";
 import { requireOwn } from "./tracing.ts";
@@ -130,14 +130,8 @@ export function assign(self: Tensor, x: Tensor): void {
   CacheCollector.assign(self, before);
   assigned.add(self);
 }
-function requireAssignable(self: Tensor, x: unknown): void {
-  if (!(x instanceof TensorHandle)) {
-    const got = Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
-    throw new ArgumentError(
-      `assign: got ${got}, expected a Tensor; use t.assign(t.fullLike(5)) or new Tensor(…)`,
-    );
-  }
-  const show = (t: TensorHandle) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
+function requireAssignable(self: Tensor, x: Tensor): void {
+  const show = (t: Tensor) => `${showShape(t.shape)} ${t.dtype.name} on ${t.device}`;
   const what = `assign: cannot put ${show(x)} into ${show(self)}`;
   if (showShape(x.shape) !== showShape(self.shape))
     throw new ShapeError(`${what}; the shapes must be equal (expand or reshape)`);
@@ -151,5 +145,15 @@ function requireAssignable(self: Tensor, x: unknown): void {
   throw new ArgumentError(
     `assign: ${show(self)} is a part or another arrangement of a tensor of shape [${lb.parts[0]?.base.shape}], which would not ` +
       "change; assign to the whole tensor, write the part with its setitem, or take contiguous() first for a copy",
+  );
+}
+
+/** What JavaScript's own operators get of a tensor; those that compute must not get text. */
+export function toPrimitive(self: Tensor, hint: string): string | Element {
+  if (hint === "string") return self.toString();
+  if (self.size === 1 && self.lazydata.base.realized !== undefined) return itemSync(self);
+  throw new ArgumentError(
+    `${self}: JavaScript's operators do not compute with tensors; write x.add(1), x.gt(1) or x.eq(1), ` +
+      `await x.item() for the number, String(x) for text`,
   );
 }

@@ -195,7 +195,9 @@ describe("what does not fit", () => {
     );
   });
   test("swapped arguments of save", async () => {
-    await expect(nn.save("file" as never, {} as never)).rejects.toThrow(/save: the path is object/);
-    await expect(nn.save([new nn.Linear(1, 1)] as never)).rejects.toThrow(/expected the parts by name/);
+    await expect(nn.save("file" as never, {} as never)).rejects.toThrow(/save: parts is the string "file"/);
+    await expect(nn.save([new nn.Linear(1, 1)] as never)).rejects.toThrow(
+      /save: parts is of type Array, expected/,
+    );
   });
 });

@@ -111,9 +111,15 @@ test("before and after the first use, in the dtype of the parameter", async () =
 test.each<[() => unknown, RegExp]>([
   [() => init.xavierUniform_(weight(3)), /init\.xavierUniform_: shape \[3\] has no inputs and outputs/],
   [() => init.kaimingNormal_(weight(3, 3), { mode: "fan_in" } as never), /mode is fan_in, expected "fanIn"/],
-  [() => init.kaimingNormal_(weight(3, 3), 0.5 as never), /the options are 0\.5, expected an object/],
-  [() => init.normal_(weight(3), "0" as never), /init\.normal_: mean is 0, expected a finite number/],
-  [() => init.zeros_(new nn.Linear(2, 2) as never), /init\.zeros_: got object, expected a Tensor/],
+  [
+    () => init.kaimingNormal_(weight(3, 3), 0.5 as never),
+    /init\.kaimingNormal_: options is 0\.5, expected options \{ a, mode/,
+  ],
+  [() => init.normal_(weight(3), "0" as never), /init\.normal_: mean is the string "0", expected a number/],
+  [
+    () => init.zeros_(new nn.Linear(2, 2) as never),
+    /init\.zeros_: tensor is of type Linear, expected a Tensor/,
+  ],
   [() => init.zeros_(weight(2).mul(2)), /was computed from others/],
   [
     () => init.ones_(Tensor.ones(2, { dtype: "int32" })),

@@ -63,7 +63,9 @@ describe("Linear, Embedding, Dropout, Sequential", () => {
     }
     const seq = new nn.Sequential([new Double(), (x) => x.add(1), new nn.Sequential(new Double())]);
     expect(await seq.forward(new Tensor([1, 2])).tolist()).toEqual([6, 10]);
-    expect(() => new nn.Sequential(3 as unknown as Double)).toThrow(/layer 0 is neither/);
+    expect(() => new nn.Sequential(3 as unknown as Double)).toThrow(
+      /^Sequential: layers is 3, expected a function/,
+    );
   });
 });
 

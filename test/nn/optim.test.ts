@@ -610,7 +610,7 @@ describe("schedules", () => {
 describe("bad options", () => {
   const p = () => param(1);
   const cases: [string, () => unknown, RegExp][] = [
-    ["no parameters", () => new optim.Adam([]), /Adam: got no parameters; give nn\.getParameters\(model\)/],
+    ["no parameters", () => new optim.Adam([]), /Adam: got no parameters; give a model or its tensors/],
     ["a negative rate", () => new optim.SGD([p()], { lr: -1 }), /SGD: lr is -1, expected a number from 0/],
     ["a rate that is not a number", () => new optim.SGD([p()], { lr: Number.NaN }), /lr is NaN/],
     ["a beta of 1", () => new optim.Adam([p()], { betas: [0.9, 1] }), /Adam: betas is 1/],

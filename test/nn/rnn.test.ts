@@ -24,8 +24,8 @@ interface Expected {
 const EXPECTED = JSON.parse(readFileSync(join(import.meta.dirname, "rnn.json"), "utf8")) as Expected[];
 
 /** The layer, and its results as a list. */
-function layerOf(c: Case) {
-  if (c.kind === "LSTM") {
+function layerOf({ kind, lengths: _, state: __, unbatched: ___, ...c }: Case) {
+  if (kind === "LSTM") {
     const layer = new nn.LSTM(INPUT, HIDDEN, c);
     const forward = (x: Tensor, state: Tensor[], options: nn.SequenceOptions): Tensor[] => {
       const [output, last] = layer.forward(
@@ -37,7 +37,7 @@ function layerOf(c: Case) {
     };
     return { layer, forward };
   }
-  const layer = c.kind === "RNN" ? new nn.RNN(INPUT, HIDDEN, c) : new nn.GRU(INPUT, HIDDEN, c);
+  const layer = kind === "RNN" ? new nn.RNN(INPUT, HIDDEN, c) : new nn.GRU(INPUT, HIDDEN, c);
   return {
     layer,
     forward: (x: Tensor, [h]: Tensor[], options: nn.SequenceOptions): Tensor[] =>

@@ -83,7 +83,7 @@ const FAMILIES: Readonly<Record<string, readonly Row[]>> = {
     [
       () => m.add("1" as unknown as number),
       ArgumentError,
-      /^add: an operand is the string "1"; expected a Tensor/,
+      /^add: x is the string "1", expected a number or a Tensor/,
     ],
     [() => m.polygamma(-1), ArgumentError, /^polygamma: n is -1, expected an integer from 0 up/],
     [() => m.gcd(2), DTypeError, /^gcd: takes integers, got float32/],
@@ -193,7 +193,7 @@ describe("an argument that is not a tensor", () => {
   );
   test("there are many that take one", () => expect(takers.length).toBeGreaterThan(60));
   test.each(takers.map((e) => [e.isStatic ? `Tensor.${e.name}` : e.name, e] as const))("%s", async (_, e) => {
-    for (const bad of [[[1, 2]], 5, null, undefined, "x"]) {
+    for (const bad of [["a"], 5, null, undefined, "x"]) {
       const target = (e.isStatic ? Tensor : Tensor.ones(2, 3)) as unknown as Record<
         string,
         (x: unknown) => unknown

@@ -99,9 +99,11 @@ class Jit extends Callable {
   /** async calls that have not ended */
   #pending = 0;
 
-  constructor(fn: Fn) {
-    if (typeof fn !== "function")
-      throw new JitError(`TinyJit: got ${typeof fn}, expected a function of tensors`);
+  constructor(fn: Fn, ...surplus: readonly never[]) {
+    if (typeof fn !== "function" || surplus.length > 0) {
+      const got = surplus.length > 0 ? `${surplus.length + 1} arguments` : typeof fn;
+      throw new JitError(`TinyJit: got ${got}, expected a function of tensors; write new TinyJit((x) => …)`);
+    }
     super((...args: unknown[]) => this?.call(args));
     this.#fn = fn as (...args: unknown[]) => unknown;
     Object.defineProperty(this, "name", { value: fn.name || "jit" });

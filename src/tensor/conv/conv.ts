@@ -15,7 +15,6 @@ import {
   flip,
   permute,
   reduceSum,
-  requireTensors,
   reshape,
   shrink,
   spreadOut,
@@ -419,7 +418,6 @@ export function conv1d(
   bias?: Tensor | null,
   options: ConvOptions = {},
 ): Tensor {
-  requireTensors("conv1d", { weight });
   return conv(self, "conv1d", weight, bias, 1, options);
 }
 export function conv2d(
@@ -428,7 +426,6 @@ export function conv2d(
   bias?: Tensor | null,
   options: ConvOptions = {},
 ): Tensor {
-  requireTensors("conv2d", { weight });
   return conv(self, "conv2d", weight, bias, 2, options);
 }
 export function conv3d(
@@ -437,7 +434,6 @@ export function conv3d(
   bias?: Tensor | null,
   options: ConvOptions = {},
 ): Tensor {
-  requireTensors("conv3d", { weight });
   return conv(self, "conv3d", weight, bias, 3, options);
 }
 export function convTranspose1d(
@@ -446,7 +442,6 @@ export function convTranspose1d(
   bias?: Tensor | null,
   options: ConvTransposeOptions = {},
 ): Tensor {
-  requireTensors("convTranspose1d", { weight });
   return convTranspose(self, "convTranspose1d", weight, bias, 1, options);
 }
 export function convTranspose2d(
@@ -455,7 +450,6 @@ export function convTranspose2d(
   bias?: Tensor | null,
   options: ConvTransposeOptions = {},
 ): Tensor {
-  requireTensors("convTranspose2d", { weight });
   return convTranspose(self, "convTranspose2d", weight, bias, 2, options);
 }
 export function convTranspose3d(
@@ -464,7 +458,6 @@ export function convTranspose3d(
   bias?: Tensor | null,
   options: ConvTransposeOptions = {},
 ): Tensor {
-  requireTensors("convTranspose3d", { weight });
   return convTranspose(self, "convTranspose3d", weight, bias, 3, options);
 }
 

@@ -10,7 +10,7 @@ import { gather, indexed } from "../indexing/getitem.ts";
 import { filled, scatter } from "../indexing/scatter.ts";
 import { mul } from "../math/arithmetic.ts";
 import { pow } from "../math/elementary.ts";
-import { permute, requireTensors, reshape, transpose } from "../movement/views.ts";
+import { permute, reshape, transpose } from "../movement/views.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { batched, type Frame, fitWindows, overlap, type PerDim, perDim, places, windows } from "./conv.ts";
@@ -232,7 +232,6 @@ export function maxUnpool1d(
   kernelSize: PerDim,
   options: UnpoolOptions = {},
 ): Tensor {
-  requireTensors("maxUnpool1d", { indices });
   return maxUnpool(self, "maxUnpool1d", 1, indices, kernelSize, options);
 }
 export function maxUnpool2d(
@@ -241,7 +240,6 @@ export function maxUnpool2d(
   kernelSize: PerDim,
   options: UnpoolOptions = {},
 ): Tensor {
-  requireTensors("maxUnpool2d", { indices });
   return maxUnpool(self, "maxUnpool2d", 2, indices, kernelSize, options);
 }
 export function maxUnpool3d(
@@ -250,6 +248,5 @@ export function maxUnpool3d(
   kernelSize: PerDim,
   options: UnpoolOptions = {},
 ): Tensor {
-  requireTensors("maxUnpool3d", { indices });
   return maxUnpool(self, "maxUnpool3d", 3, indices, kernelSize, options);
 }

@@ -29,7 +29,7 @@ import {
 import { operandValue } from "../math/promotion.ts";
 import { abs } from "../math/rounding.ts";
 import { expand, reshape } from "../movement/views.ts";
-import { describe, showShape } from "../show.ts";
+import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 
 export interface TensorOptions {
@@ -70,13 +70,9 @@ export function sizesOf(method: string, args: SizeArgs): { shape: Shape; options
 }
 
 export function checkShape(method: string, shape: Shape): Shape {
-  const isSize = (s: unknown) => typeof s === "number" || s instanceof Sym;
-  if (!Array.isArray(shape) || !shape.every(isSize)) {
-    const got = Array.isArray(shape) ? describe(shape.find((s) => !isSize(s))) : describe(shape);
-    throw new ArgumentError(`${method}: got ${got} for a shape, expected integers from 0 up, as in [2, 3]`);
-  }
-  const bad = shape.find((s) => typeof s === "number" && (!Number.isSafeInteger(s) || s < 0));
-  if (bad === undefined) return shape;
+  const isSize = (s: Sint): boolean =>
+    typeof s === "number" ? Number.isSafeInteger(s) && s >= 0 : s instanceof Sym;
+  if (shape.every(isSize)) return shape;
   throw new ShapeError(`${method}: ${showShape(shape)} is not a shape; sizes are integers from 0 up`);
 }
 

@@ -29,16 +29,7 @@ import { operandValue } from "../math/promotion.ts";
 import { abs } from "../math/rounding.ts";
 import { movedim, nought, ravel, squeeze } from "../movement/arrange.ts";
 import { unbind } from "../movement/join.ts";
-import {
-  axisOf,
-  expand,
-  reduceSum,
-  requireTensors,
-  reshape,
-  shrink,
-  stride,
-  unsqueeze,
-} from "../movement/views.ts";
+import { axisOf, expand, reduceSum, reshape, shrink, stride, unsqueeze } from "../movement/views.ts";
 import { sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
@@ -50,9 +41,10 @@ import { data } from "../values.ts";
  */
 export type Slice = readonly [start?: number | null, end?: number | null, step?: number | null];
 /**
- * An index, a slice, a new dim (null), all dims that are not named ("..."), or a tensor of indices or flags.
+ * An index, a slice, all of a dim (":"), a new dim (null), all dims that are not named ("..."), or a tensor
+ * of indices or flags.
  */
-export type Index<T> = number | Slice | null | "..." | T;
+export type Index<T> = number | Slice | null | ":" | "..." | T;
 
 export interface EmbeddingOptions {
   /** the row that gets no gradient */
@@ -148,7 +140,6 @@ export function fromEnd(self: Tensor, n: number): Tensor {
 // ---- along a dim ----
 
 export function gather(self: Tensor, dim: number, index: Tensor): Tensor {
-  requireTensors("gather", { index });
   return gathered(self, dim, index, (i) => i);
 }
 export function gathered(
@@ -193,7 +184,6 @@ export function misfit(self: Tensor, method: string, dim: number, index: Tensor)
   );
 }
 export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
-  requireTensors("indexSelect", { index });
   indexed("indexSelect", index);
   if (index.ndim > 1) {
     throw new ShapeError(
@@ -204,7 +194,6 @@ export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
   return pick(self, axisOf(self, "indexSelect", dim), [reshape(index, -1)]);
 }
 export function embedding(self: Tensor, weight: Tensor, options: EmbeddingOptions = {}): Tensor {
-  requireTensors("embedding", { weight });
   indexed("embedding", self);
   if (weight.ndim !== 2) {
     throw new ShapeError(
@@ -234,7 +223,6 @@ export function embedding(self: Tensor, weight: Tensor, options: EmbeddingOption
 // ---- masks ----
 
 export function maskedFill(self: Tensor, mask: Tensor, value: Tensor | number | bigint | boolean): Tensor {
-  requireTensors("maskedFill", { mask });
   const filler =
     value instanceof TensorHandle
       ? cast(value, self.dtype)
@@ -254,7 +242,6 @@ export function flagsOf(method: string, mask: Tensor): Tensor {
   );
 }
 export async function maskedSelect(self: Tensor, mask: Tensor): Promise<Tensor> {
-  requireTensors("maskedSelect", { mask });
   flagsOf("maskedSelect", mask);
   const shape = shapeOfBoth(self.shape, mask.shape);
   const places = await truePlaces(expand(mask, shape));
@@ -327,7 +314,10 @@ export function plan(self: Tensor, method: string, index: readonly Index<Tensor>
       cuts.push(place(self, method, i, cuts.length));
       continue;
     }
-    const cut = tensor === undefined ? toCut(method, i as Slice, n) : { start: 0, count: n, step: 1 };
+    const cut =
+      tensor === undefined
+        ? toCut(method, (i === ":" ? [] : i) as Slice, n)
+        : { start: 0, count: n, step: 1 };
     cuts.push(cut);
     shape.push(cut.count);
     tensors.push(tensor);
@@ -398,9 +388,10 @@ export const span = ({ start, count, step }: Cut): Interval => {
 function toCut(method: string, slice: Slice, n: number): Cut {
   const [from, to] = [slice[0] ?? null, slice[1] ?? null];
   const step = slice[2] ?? 1;
-  if (step === 0 || ![from ?? 0, to ?? 0, step].every(Number.isInteger)) {
+  if (slice.length > 3 || step === 0 || ![from ?? 0, to ?? 0, step].every(Number.isInteger)) {
     throw new ArgumentError(
-      `${method}: [${slice.map(String)}] is not a slice; expected integers [start, end, step], step not 0`,
+      `${method}: ${JSON.stringify(slice)} is not a slice; expected integers [start, end, step], step not 0, ":" or "..."; ` +
+        "indices in a list are new Tensor([…])",
     );
   }
   const [low, high] = step > 0 ? [0, n] : [-1, n - 1];

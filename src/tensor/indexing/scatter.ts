@@ -24,7 +24,7 @@ import {
 } from "../math/arithmetic.ts";
 import { operandValue } from "../math/promotion.ts";
 import { nought, pad, squeeze } from "../movement/arrange.ts";
-import { axisOf, expand, reduceSum, requireTensors, reshape, shrink, unsqueeze } from "../movement/views.ts";
+import { axisOf, expand, reduceSum, reshape, shrink, unsqueeze } from "../movement/views.ts";
 import { max, min, sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
@@ -47,7 +47,6 @@ export function scatter(
   src: Tensor | Element,
   { reduce }: { reduce?: "add" | "multiply" } = {},
 ): Tensor {
-  requireTensors("scatter", { index });
   const source = src instanceof TensorHandle ? src : filled(self, index.shape, src);
   if (reduce === "add") return scatterAdd(self, dim, index, source as Tensor);
   if (reduce === "multiply") return scatterReduce(self, dim, index, source as Tensor, "prod");
@@ -168,7 +167,6 @@ function overwritten(self: Tensor, at: number, index: Tensor, src: Tensor): Tens
   });
 }
 export function scatterAdd(self: Tensor, dim: number, index: Tensor, src: Tensor): Tensor {
-  requireTensors("scatterAdd", { index, src });
   return alongDim(self, "scatterAdd", dim, index, src, (self, at, i, from) =>
     add(self, sumsOf(self, at, i, from)),
   );
@@ -181,7 +179,6 @@ export function scatterReduce(
   reduce: ScatterReduce,
   { includeSelf = true }: ScatterReduceOptions = {},
 ): Tensor {
-  requireTensors("scatterReduce", { index, src });
   if (!REDUCTIONS.includes(reduce)) {
     throw new ArgumentError(`scatterReduce: "${reduce}" is not known; expected ${REDUCTIONS.join(", ")}`);
   }

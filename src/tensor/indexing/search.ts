@@ -8,14 +8,13 @@ import { cast, wrap } from "../core.ts";
 import { bitwiseOr, le, lt, toFloat } from "../math/arithmetic.ts";
 import { isnan } from "../math/rounding.ts";
 import { ravel } from "../movement/arrange.ts";
-import { axisOf, expand, requireTensors, unsqueeze } from "../movement/views.ts";
+import { axisOf, expand, unsqueeze } from "../movement/views.ts";
 import { sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { fromEnd, gathered, indexed, misfit, pick, type SearchOptions } from "./getitem.ts";
 
 export function takeAlongDim(self: Tensor, index: Tensor, dim?: number): Tensor {
-  requireTensors("takeAlongDim", { index });
   if (dim === undefined) return gathered(ravel(self), 0, ravel(index), (i, n) => fromEnd(i, n));
   const at = axisOf(self, "takeAlongDim", dim);
   if (index.ndim !== self.ndim) throw misfit(self, "takeAlongDim", dim, index);
@@ -24,7 +23,6 @@ export function takeAlongDim(self: Tensor, index: Tensor, dim?: number): Tensor 
   return gathered(x, at, expand(index, common.with(at, index.shape[at] as number)), (i, n) => fromEnd(i, n));
 }
 export function take(self: Tensor, index: Tensor): Tensor {
-  requireTensors("take", { index });
   return pick(ravel(self), 0, [indexed("take", index)], (i, n) => fromEnd(i, n));
 }
 export function searchsorted(
@@ -62,6 +60,5 @@ export function bucketize(
   boundaries: Tensor,
   options: { readonly right?: boolean } = {},
 ): Tensor {
-  requireTensors("bucketize", { boundaries });
   return searchsorted(boundaries, self, options);
 }

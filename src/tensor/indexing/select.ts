@@ -16,7 +16,6 @@ import {
   flatten,
   flip,
   reduceSum,
-  requireTensors,
   reshape,
   spreadOut,
   unsqueeze,
@@ -57,14 +56,12 @@ export function indexAdd(
   source: Tensor,
   { alpha = 1 }: { alpha?: number | boolean } = {},
 ): Tensor {
-  requireTensors("indexAdd", { index, source });
   return slices(self, "indexAdd", dim, index, source, (self, at, i, from) => {
     const scaled = alpha === 1 || alpha === true ? from : cast(mul(from, alpha), self.dtype);
     return accumulated(self, [i], movedim(scaled, at, 0), [at]);
   });
 }
 export function indexCopy(self: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
-  requireTensors("indexCopy", { index, source });
   return slices(self, "indexCopy", dim, index, source, (self, at, i, from) =>
     replaced(self, [i], movedim(from, at, 0), [at], true),
   );
@@ -93,7 +90,6 @@ function slices(
   return i.size === 0 ? self : write(self, at, i, source);
 }
 export function indexFill(self: Tensor, dim: number, index: Tensor, value: Tensor | Element): Tensor {
-  requireTensors("indexFill", { index });
   indexed("indexFill", index);
   if (self.ndim === 0) return reshape(indexFill(reshape(self, 1), dim, reshape(index, -1), value), []);
   const at = axisOf(self, "indexFill", dim);
@@ -248,7 +244,6 @@ export function put(
   source: Tensor,
   { accumulate = false }: PutOptions = {},
 ): Tensor {
-  requireTensors("put", { index, source });
   if (source.size !== index.size) {
     throw new ShapeError(
       `put: the index has shape ${showShape(index.shape)}, the source ${showShape(source.shape)}; expected as many elements`,
@@ -257,7 +252,6 @@ export function put(
   return reshape(indexPut(ravel(self), [ravel(index)], ravel(source), { accumulate }), self.shape);
 }
 export function maskedScatter(self: Tensor, mask: Tensor, source: Tensor): Tensor {
-  requireTensors("maskedScatter", { mask, source });
   const shape = shapeOfBoth(self.shape, mask.shape);
   const flags = expand(flagsOf("maskedScatter", mask), shape);
   return where(flags, pick(ravel(source), 0, [ranks(flags)]), expand(self, shape));

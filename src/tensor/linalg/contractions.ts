@@ -8,19 +8,17 @@ import { cast } from "../core.ts";
 import { add, bitwiseAnd, bitwiseOr, broadcastTo, isNarrow, mul, sub } from "../math/arithmetic.ts";
 import { some } from "../movement/join.ts";
 import { diagonal, roll } from "../movement/rearrange.ts";
-import { axesOf, axisOf, permute, requireTensors, reshape, unsqueeze } from "../movement/views.ts";
+import { axesOf, axisOf, permute, reshape, unsqueeze } from "../movement/views.ts";
 import { sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { bmm, matmul, mm, mv, outer, requireDims, type Scales, shapes } from "./products.ts";
 
 export function vdot(self: Tensor, other: Tensor): Tensor {
-  requireTensors("vdot", { other });
   requireDims(self, "vdot", [other], [1, 1]);
   return matmul(self, other);
 }
 export function inner(self: Tensor, other: Tensor): Tensor {
-  requireTensors("inner", { other });
   if (self.ndim === 0 || other.ndim === 0) return mul(self, other);
   if (self.shape.at(-1) !== other.shape.at(-1)) {
     throw new ShapeError(`inner: the last dims of ${shapes(self, other)} differ, expected equal`);
@@ -28,7 +26,6 @@ export function inner(self: Tensor, other: Tensor): Tensor {
   return tensordot(self, other, [[-1], [-1]]);
 }
 export function ger(self: Tensor, vec2: Tensor): Tensor {
-  requireTensors("ger", { vec2 });
   return outer(self, vec2);
 }
 
@@ -42,23 +39,18 @@ function plus(self: Tensor, product: Tensor, { beta = 1, alpha = 1 }: Scales): T
   return add(scale(product, alpha), broadcastTo(scale(self, beta), product.lazydata.shape));
 }
 export function addmm(self: Tensor, mat1: Tensor, mat2: Tensor, scales: Scales = {}): Tensor {
-  requireTensors("addmm", { mat1, mat2 });
   return plus(self, mm(mat1, mat2), scales);
 }
 export function addmv(self: Tensor, mat: Tensor, vec: Tensor, scales: Scales = {}): Tensor {
-  requireTensors("addmv", { mat, vec });
   return plus(self, mv(mat, vec), scales);
 }
 export function addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, scales: Scales = {}): Tensor {
-  requireTensors("addbmm", { batch1, batch2 });
   return plus(self, sum(bmm(batch1, batch2), 0), scales);
 }
 export function baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, scales: Scales = {}): Tensor {
-  requireTensors("baddbmm", { batch1, batch2 });
   return plus(self, bmm(batch1, batch2), scales);
 }
 export function addr(self: Tensor, vec1: Tensor, vec2: Tensor, scales: Scales = {}): Tensor {
-  requireTensors("addr", { vec1, vec2 });
   const product = outer(vec1, vec2);
   if (self.dtype.kind !== "bool" || product.dtype.kind !== "bool") return plus(self, product, scales);
   // of truths: "and" for the product, "or" for the sum
@@ -73,7 +65,6 @@ export function tensordot(
   other: Tensor,
   dims: number | readonly [readonly number[], readonly number[]] = 2,
 ): Tensor {
-  requireTensors("tensordot", { other });
   const pairs =
     typeof dims === "number" ? [range(dims).map((i) => self.ndim - dims + i), range(dims)] : [...dims];
   const [mine, theirs] = [axesOf(self, "tensordot", pairs[0]), axesOf(other, "tensordot", pairs[1])];
@@ -105,7 +96,6 @@ function summed(self: Tensor, mine: readonly number[], other: Tensor, theirs: re
   return wide.length === 0 ? self : cast(sum(self, wide, true), self.dtype);
 }
 export function kron(self: Tensor, other: Tensor): Tensor {
-  requireTensors("kron", { other });
   const n = Math.max(self.ndim, other.ndim);
   const full = (t: Tensor) => [...range(n - t.ndim).map(() => 1), ...t.shape];
   const [a, b] = [full(self), full(other)];
@@ -124,7 +114,6 @@ export function kron(self: Tensor, other: Tensor): Tensor {
   );
 }
 export function cross(self: Tensor, other: Tensor, dim = -1): Tensor {
-  requireTensors("cross", { other });
   const at = axisOf(self, "cross", dim);
   if (self.ndim !== other.ndim || self.shape[at] !== 3 || other.shape[at] !== 3) {
     throw new ShapeError(

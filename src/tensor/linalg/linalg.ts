@@ -7,7 +7,7 @@ import { cast, contiguous, detach, wrap } from "../core.ts";
 import { add, gt, maximum, mul, reciprocal, square, sub, where } from "../math/arithmetic.ts";
 import { movedim, squeeze } from "../movement/arrange.ts";
 import { narrow } from "../movement/join.ts";
-import { axesOf, requireTensors, reshape, transpose, unsqueeze } from "../movement/views.ts";
+import { axesOf, reshape, transpose, unsqueeze } from "../movement/views.ts";
 import type { Axes } from "../reduce/reduce.ts";
 import { max, sum } from "../reduce/reduce.ts";
 import { amax, amin, vectorNorm } from "../reduce/totals.ts";
@@ -129,7 +129,6 @@ export function pinv(self: Tensor, cutoff: Cutoff = {}): Tensor {
   });
 }
 export function lstsq(self: Tensor, b: Tensor, cutoff: Cutoff = {}): LeastSquares<Tensor> {
-  requireTensors("lstsq", { b });
   const { lead, rows, columns } = matrixSizes(self, "lstsq");
   const isVector = b.ndim === self.ndim - 1 && showShape(b.shape) === showShape([...lead, rows]);
   const right = isVector ? unsqueeze(b, -1) : b;

@@ -6,7 +6,7 @@ import { ShapeError } from "../../errors.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { cast } from "../core.ts";
 import { isNarrow, mul } from "../math/arithmetic.ts";
-import { requireTensors, reshape, transpose, unsqueeze } from "../movement/views.ts";
+import { reshape, transpose, unsqueeze } from "../movement/views.ts";
 import { sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
@@ -23,7 +23,6 @@ export function dot(self: Tensor, w: Tensor): Tensor {
   return product(self, "dot", w);
 }
 export function product(self: Tensor, method: string, w: Tensor): Tensor {
-  requireTensors(method, { w });
   const [n, m] = [self.ndim, w.ndim];
   if (n === 0 || m === 0) {
     throw new ShapeError(
@@ -73,12 +72,10 @@ export function requireDims(
 // ---- the matmul family ----
 
 export function mm(self: Tensor, mat2: Tensor): Tensor {
-  requireTensors("mm", { mat2 });
   requireDims(self, "mm", [mat2], [2, 2]);
   return matmul(self, mat2);
 }
 export function bmm(self: Tensor, mat2: Tensor): Tensor {
-  requireTensors("bmm", { mat2 });
   requireDims(self, "bmm", [mat2], [3, 3]);
   if (self.shape[0] !== mat2.shape[0]) {
     throw new ShapeError(
@@ -88,12 +85,10 @@ export function bmm(self: Tensor, mat2: Tensor): Tensor {
   return matmul(self, mat2);
 }
 export function mv(self: Tensor, vec: Tensor): Tensor {
-  requireTensors("mv", { vec });
   requireDims(self, "mv", [vec], [2, 1]);
   return matmul(self, vec);
 }
 export function outer(self: Tensor, vec2: Tensor): Tensor {
-  requireTensors("outer", { vec2 });
   requireDims(self, "outer", [vec2], [1, 1]);
   return mul(unsqueeze(self, 1), unsqueeze(vec2, 0));
 }

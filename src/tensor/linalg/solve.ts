@@ -31,7 +31,7 @@ import {
 import { abs } from "../math/rounding.ts";
 import { pad, squeeze, tril, triu } from "../movement/arrange.ts";
 import { cat, narrow } from "../movement/join.ts";
-import { expand, requireTensors, reshape, transpose, unsqueeze } from "../movement/views.ts";
+import { expand, reshape, transpose, unsqueeze } from "../movement/views.ts";
 import { max, sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
@@ -135,7 +135,6 @@ function firstLargest(self: Tensor, axes: readonly number[]): Tensor {
 }
 
 export function solve(self: Tensor, b: Tensor, { left = true }: SolveOptions = {}): Tensor {
-  requireTensors("solve", { b });
   const n = squareSize(self, "solve");
   const a = asFloat(self);
   const lead = self.shape.slice(0, -1);
@@ -282,7 +281,6 @@ export function solveTriangular(
   b: Tensor,
   { upper = false, left = true, unitriangular = false }: TriangularOptions = {},
 ): Tensor {
-  requireTensors("solveTriangular", { b });
   const n = squareSize(self, "solveTriangular");
   if (b.ndim < 2 || b.shape.at(left ? -2 : -1) !== n) throw mismatch("solveTriangular", self, b, n);
   if (!left) {

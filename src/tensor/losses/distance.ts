@@ -5,7 +5,7 @@ import { ArgumentError, ShapeError } from "../../errors.ts";
 import { cast, detach, wrap } from "../core.ts";
 import { add, div, eq, maximum, mul, ne, sqrt, square, sub, toFloat, where } from "../math/arithmetic.ts";
 import { pow } from "../math/elementary.ts";
-import { axesOf, expand, reduceSum, requireTensors, unsqueeze } from "../movement/views.ts";
+import { axesOf, expand, reduceSum, unsqueeze } from "../movement/views.ts";
 import { dimsOf, drop } from "../reduce/reduce.ts";
 import { amax, amin } from "../reduce/totals.ts";
 import { showShape } from "../show.ts";
@@ -43,7 +43,6 @@ export function cosineSimilarity(
   x2: Tensor,
   { dim = 1, eps = 1e-8 }: { dim?: number; eps?: number } = {},
 ): Tensor {
-  requireTensors("cosineSimilarity", { x2 });
   const [a, b] = together(self, "cosineSimilarity", x2);
   const axes = dimsOf(a, "cosineSimilarity", dim);
   // divided before the sum: so the lengths and the product are one kernel
@@ -56,14 +55,12 @@ export function pairwiseDistance(
   x2: Tensor,
   { p = 2, eps = 1e-6, keepdim = false }: PairwiseOptions = {},
 ): Tensor {
-  requireTensors("pairwiseDistance", { x2 });
   const [a, b] = together(self, "pairwiseDistance", x2);
   const axes = dimsOf(a, "pairwiseDistance", -1);
   return drop(lengthOf(add(sub(a, b), eps), p, axes), axes, keepdim);
 }
 
 export function cdist(self: Tensor, x2: Tensor, p = 2): Tensor {
-  requireTensors("cdist", { x2 });
   if (self.ndim < 2 || x2.ndim < 2 || self.shape.at(-1) !== x2.shape.at(-1)) {
     throw new ShapeError(
       `cdist: got ${showShape(self.shape)} and ${showShape(x2.shape)}; expected rows of one length in at least 2 dims`,

@@ -16,7 +16,6 @@ import {
   toFloat,
   where,
 } from "../math/arithmetic.ts";
-import { requireTensors } from "../movement/views.ts";
 import { sum } from "../reduce/reduce.ts";
 import type { Tensor } from "../tensor.ts";
 import { together } from "./common.ts";
@@ -32,7 +31,6 @@ export function hingeEmbeddingLoss(
   target: Tensor,
   { margin = 1, reduction }: MarginOptions = {},
 ): Tensor {
-  requireTensors("hingeEmbeddingLoss", { target });
   const apart = where(ne(target, 1), hinge(add(neg(self), margin)), 0);
   return reduced(add(apart, where(ne(target, -1), self, 0)), "hingeEmbeddingLoss", reduction);
 }
@@ -42,7 +40,6 @@ export function marginRankingLoss(
   target: Tensor,
   { margin = 0, reduction }: MarginOptions = {},
 ): Tensor {
-  requireTensors("marginRankingLoss", { other, target });
   const loss = hinge(add(mul(neg(target), sub(self, other)), margin));
   return reduced(cast(loss, toFloat(loss.dtype)), "marginRankingLoss", reduction);
 }
@@ -52,7 +49,6 @@ export function tripletMarginLoss(
   negative: Tensor,
   options: TripletOptions = {},
 ): Tensor {
-  requireTensors("tripletMarginLoss", { positive, negative });
   const { margin = 1, p = 2, eps = 1e-6, swap = false, reduction } = options;
   const near = pairwiseDistance(self, positive, { p, eps });
   const far = pairwiseDistance(self, negative, { p, eps });
@@ -65,7 +61,6 @@ export function cosineEmbeddingLoss(
   target: Tensor,
   { margin = 0, reduction }: MarginOptions = {},
 ): Tensor {
-  requireTensors("cosineEmbeddingLoss", { other, target });
   const [a, b] = together(self, "cosineEmbeddingLoss", other);
   const squares = (x: Tensor): Tensor => add(sum(square(x), -1), 1e-12);
   const cosine = div(sum(mul(a, b), -1), sqrt(mul(squares(a), squares(b))));
@@ -74,7 +69,6 @@ export function cosineEmbeddingLoss(
   return reduced(loss, "cosineEmbeddingLoss", reduction);
 }
 export function softMarginLoss(self: Tensor, target: Tensor, { reduction }: LossOptions = {}): Tensor {
-  requireTensors("softMarginLoss", { target });
   const [x, t] = together(self, "softMarginLoss", target);
   return reduced(neg(logSigmoid(mul(x, t))), "softMarginLoss", reduction);
 }

@@ -27,7 +27,7 @@ import {
   where,
 } from "../math/arithmetic.ts";
 import { log1p, sigmoid } from "../math/elementary.ts";
-import { axisOf, expand, reduceSum, requireTensors, reshape, unsqueeze } from "../movement/views.ts";
+import { axisOf, expand, reduceSum, reshape, unsqueeze } from "../movement/views.ts";
 import { logSoftmax, softmax } from "../neural/softmax.ts";
 import { drop, mean, sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
@@ -181,7 +181,6 @@ export function crossEntropy(
   target: Tensor,
   options: CrossEntropyOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("crossEntropy", { target });
   const method = "crossEntropy";
   const axis = classAxis(self, method);
   const { labelSmoothing = 0 } = options;
@@ -195,7 +194,6 @@ export function crossEntropy(
   );
 }
 export function nllLoss(self: Tensor, target: Tensor, options: ClassLossOptions<Tensor> = {}): Tensor {
-  requireTensors("nllLoss", { target });
   const axis = classAxis(self, "nllLoss");
   return wide(self, (x) => classLoss(x, "nllLoss", target, axis, options, false));
 }
@@ -204,7 +202,6 @@ export function sparseCategoricalCrossentropy(
   target: Tensor,
   options: CrossEntropyOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("sparseCategoricalCrossentropy", { target });
   const method = "sparseCategoricalCrossentropy";
   const axis = axisOf(self, method, -1);
   return wide(self, (x) => classLoss(x, method, target, axis, { ignoreIndex: -1, ...options }, true));
@@ -227,7 +224,6 @@ export function binaryCrossEntropy(
   target: Tensor,
   { weight, reduction }: WeightedLossOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("binaryCrossEntropy", { target });
   sameShape(self, "binaryCrossEntropy", target);
   const [x, t] = together(self, "binaryCrossEntropy", target);
   const [p, goal] = [detach(x), detach(t)];
@@ -248,7 +244,6 @@ export function logSigmoid(self: Tensor): Tensor {
   return wrap(value.lazydata, [self], (g) => [mul(g, sigmoid(neg(self)))]);
 }
 export function bceWithLogits(self: Tensor, target: Tensor, options: BceOptions<Tensor> = {}): Tensor {
-  requireTensors("bceWithLogits", { target });
   sameShape(self, "bceWithLogits", target);
   const [x, t] = together(self, "bceWithLogits", target);
   const { weight, posWeight, reduction } = options;
@@ -261,7 +256,6 @@ export function binaryCrossEntropyWithLogits(
   target: Tensor,
   options: BceOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("binaryCrossEntropyWithLogits", { target });
   return bceWithLogits(self, target, options);
 }
 
@@ -270,7 +264,6 @@ export function klDiv(
   target: Tensor,
   { reduction = "mean", logTarget = false }: KlDivOptions = {},
 ): Tensor {
-  requireTensors("klDiv", { target });
   const [x, t] = together(self, "klDiv", target);
   const loss = logTarget
     ? mul(exp(t), sub(t, x))
@@ -286,7 +279,6 @@ export function mseLoss(
   target: Tensor,
   { weight, reduction }: WeightedLossOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("mseLoss", { target });
   const [x, t] = together(self, "mseLoss", target);
   return reduced(weighted(square(sub(x, t)), weight), "mseLoss", reduction);
 }
@@ -295,7 +287,6 @@ export function l1Loss(
   target: Tensor,
   { weight, reduction }: WeightedLossOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("l1Loss", { target });
   const [x, t] = together(self, "l1Loss", target);
   return reduced(weighted(magnitude(sub(x, t)), weight), "l1Loss", reduction);
 }
@@ -304,7 +295,6 @@ export function smoothL1Loss(
   target: Tensor,
   { beta = 1, reduction }: LossOptions & { beta?: number } = {},
 ): Tensor {
-  requireTensors("smoothL1Loss", { target });
   if (!(beta >= 0)) throw new ArgumentError(`smoothL1Loss: beta is ${beta}, expected a number from 0 up`);
   if (beta === 0) return l1Loss(self, target, { reduction: reduction ?? "mean" });
   const [x, t] = together(self, "smoothL1Loss", target);
@@ -317,7 +307,6 @@ export function huberLoss(
   target: Tensor,
   { delta = 1, reduction }: LossOptions & { delta?: number } = {},
 ): Tensor {
-  requireTensors("huberLoss", { target });
   if (!(delta > 0)) throw new ArgumentError(`huberLoss: delta is ${delta}, expected a number above 0`);
   const [x, t] = together(self, "huberLoss", target);
   const far = magnitude(sub(x, t));
@@ -328,7 +317,6 @@ export function huberLoss(
 // ---- likelihoods ----
 
 export function poissonNllLoss(self: Tensor, target: Tensor, options: PoissonOptions = {}): Tensor {
-  requireTensors("poissonNllLoss", { target });
   const { logInput = true, full = false, eps = 1e-8, reduction } = options;
   const [x, t] = together(self, "poissonNllLoss", target);
   const loss = logInput ? sub(exp(x), mul(t, x)) : sub(x, mul(t, log(add(x, eps))));
@@ -343,7 +331,6 @@ export function gaussianNllLoss(
   variance: Tensor,
   options: GaussianOptions = {},
 ): Tensor {
-  requireTensors("gaussianNllLoss", { target, variance });
   const { full = false, eps = 1e-6, reduction } = options;
   const [x, t] = together(self, "gaussianNllLoss", target);
   // one variance for each row may come without the last dim

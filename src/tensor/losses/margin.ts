@@ -21,7 +21,7 @@ import {
   where,
 } from "../math/arithmetic.ts";
 import { rsub } from "../math/rounding.ts";
-import { expand, requireTensors, reshape, unsqueeze } from "../movement/views.ts";
+import { expand, reshape, unsqueeze } from "../movement/views.ts";
 import { logsigmoid } from "../neural/activations.ts";
 import { mean, sum } from "../reduce/reduce.ts";
 import { cumsum } from "../reduce/scan.ts";
@@ -69,7 +69,6 @@ export function multiMarginLoss(
   target: Tensor,
   options: MultiMarginOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("multiMarginLoss", { target });
   const method = "multiMarginLoss";
   const { p = 1, margin = 1, weight, reduction } = options;
   if (p !== 1 && p !== 2) throw new ArgumentError(`${method}: p is ${p}, expected 1 or 2`);
@@ -92,7 +91,6 @@ export function multilabelMarginLoss(
   target: Tensor,
   { reduction }: MarginOptions = {},
 ): Tensor {
-  requireTensors("multilabelMarginLoss", { target });
   const method = "multilabelMarginLoss";
   const [x, t] = scores(self, method, target, true);
   const classes = x.shape.at(-1) as number;
@@ -112,7 +110,6 @@ export function multilabelSoftMarginLoss(
   target: Tensor,
   { weight, reduction }: WeightedLossOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("multilabelSoftMarginLoss", { target });
   const [x, t] = together(self, "multilabelSoftMarginLoss", target);
   const loss = neg(add(mul(t, logsigmoid(x)), mul(rsub(t, 1), logsigmoid(neg(x)))));
   const scaled = weight == null ? loss : mul(loss, weight);

@@ -38,7 +38,7 @@ export function operands(
   dtype?: (common: DType) => DType,
 ): Tensor[] {
   const all = [self, ...others];
-  const common = commonType(method, all);
+  const common = commonType(all);
   return spreadTo(self, method, all, dtype?.(common) ?? common);
 }
 function spreadTo(
@@ -239,7 +239,7 @@ export function where(self: Tensor, x: Tensor | Element, y: Tensor | Element): T
     );
   }
   const shape = broadcastShape("where", [self, x, y]);
-  const [a, b] = spreadTo(self, "where", [x, y], commonType("where", [x, y]), shape) as [Tensor, Tensor];
+  const [a, b] = spreadTo(self, "where", [x, y], commonType([x, y]), shape) as [Tensor, Tensor];
   return alu(broadcastTo(self, shape), "WHERE", a, b);
 }
 

@@ -6,7 +6,7 @@ import { ArgumentError, DTypeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { cast, detach, type Element, TensorHandle, wrap } from "../core.ts";
-import { requireTensors, reshape } from "../movement/views.ts";
+import { reshape } from "../movement/views.ts";
 import type { Tensor } from "../tensor.ts";
 import {
   add,
@@ -80,7 +80,6 @@ export function isclose(
   x: Tensor,
   { rtol = 1e-5, atol = 1e-8, equalNan = false }: Closeness = {},
 ): Tensor {
-  requireTensors("isclose", { x });
   if (rtol < 0 || atol < 0) {
     throw new ArgumentError(`isclose: rtol ${rtol} and atol ${atol} must not be negative`);
   }
@@ -93,12 +92,10 @@ export function isclose(
   return bitwiseOr(either, bitwiseAnd(bitwiseAnd(isfinite(gap), near), isfinite(b)));
 }
 export function allclose(self: Tensor, x: Tensor, closeness: Closeness = {}): Tensor {
-  requireTensors("allclose", { x });
   const apart = logicalNot(isclose(self, x, closeness));
   return logicalNot(reshape(wrap(apart.lazydata.r("REDUCE_MAX", range(apart.ndim))), []));
 }
 export function equal(self: Tensor, x: Tensor): Tensor {
-  requireTensors("equal", { x });
   const same = self.shape.join() === x.shape.join();
   if (!same) return wrap(LazyBuffer.constant(self.device, [], dtypes.bool, 0));
   const apart = ne(self, x);

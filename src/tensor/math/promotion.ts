@@ -6,20 +6,15 @@ import { arraysEqual } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import type { Shape } from "../../shape/view.ts";
 import { type Element, TensorHandle } from "../core.ts";
-import { describe, showShape } from "../show.ts";
+import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 
 const DEFAULT_FLOAT = dtypes.float32;
 
 /** The type that a plain number takes part in a promotion with. */
-function elementType(x: Element, method: string): DType {
+function elementType(x: Element): DType {
   if (typeof x === "boolean") return dtypes.bool;
   if (typeof x === "bigint") return dtypes.int64;
-  if (typeof x !== "number") {
-    throw new ArgumentError(
-      `${method}: an operand is ${describe(x)}; expected a Tensor, number, bigint or boolean (wrap an array: new Tensor([1, 2]))`,
-    );
-  }
   return Number.isInteger(x) ? dtypes.int32 : DEFAULT_FLOAT;
 }
 const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
@@ -46,10 +41,10 @@ export function operandValue(method: string, x: Element, type: DType): Value {
 }
 
 /** What torch.result_type says of tensors and plain numbers together. */
-export const commonType = (method: string, xs: readonly (Tensor | Element)[]): DType =>
+export const commonType = (xs: readonly (Tensor | Element)[]): DType =>
   resultType(
     xs.map((x) => {
-      if (!(x instanceof TensorHandle)) return { dtype: elementType(x, method), rank: "number" };
+      if (!(x instanceof TensorHandle)) return { dtype: elementType(x), rank: "number" };
       return { dtype: x.dtype, rank: x.ndim === 0 ? "zerodim" : "dimensioned" };
     }),
   );

@@ -7,6 +7,7 @@ import { add as addSize, type Sint } from "../../shape/symbolic.ts";
 import type { Interval } from "../../shape/view.ts";
 import { counting, type Element } from "../core.ts";
 import { add, ge, le, where } from "../math/arithmetic.ts";
+import { operandValue } from "../math/promotion.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { between, cat } from "./join.ts";
@@ -18,7 +19,6 @@ import {
   padConstant,
   permute,
   requirePairs,
-  requireTensors,
   reshape,
   type ShapeArgs,
   shapeOf,
@@ -107,15 +107,12 @@ export function unflatten(self: Tensor, dim: number, sizes: readonly number[]): 
   return reshape(self, self.lazydata.shape.toSpliced(at, 1, ...full));
 }
 export function expandAs(self: Tensor, other: Tensor): Tensor {
-  requireTensors("expandAs", { other });
   return expand(self, other.lazydata.shape);
 }
 export function reshapeAs(self: Tensor, other: Tensor): Tensor {
-  requireTensors("reshapeAs", { other });
   return reshape(self, other.lazydata.shape);
 }
 export function viewAs(self: Tensor, other: Tensor): Tensor {
-  requireTensors("viewAs", { other });
   return reshapeAs(self, other);
 }
 export function ravel(self: Tensor): Tensor {
@@ -189,6 +186,12 @@ export function pad(
   if (typeof mode === "number") return pad(self, amounts, "constant", mode);
   if (!MODES.includes(mode)) {
     throw new ArgumentError(`pad: mode "${mode}" is not known; expected ${MODES.join(", ")}`);
+  }
+  const { dtype } = self;
+  if (dtype.isInt && operandValue("pad", value, dtype) !== Math.trunc(value)) {
+    throw new ArgumentError(
+      `pad: the value ${value} is not an integer, and the tensor is ${dtype.name}; cast it first`,
+    );
   }
   const pairs = pairsOf(self, amounts);
   const cuts = pairs.some((p) => p.some((x) => typeof x === "number" && x < 0));

@@ -7,9 +7,9 @@ import { range } from "../../helpers.ts";
 import { concat, startsOf } from "../../lazy/concat.ts";
 import { add, type Sint } from "../../shape/symbolic.ts";
 import { cast, TensorHandle, wrap } from "../core.ts";
-import { describe, showShape } from "../show.ts";
+import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
-import { axisOf, requireTensors, reshape, shrink, unsqueeze } from "./views.ts";
+import { axisOf, reshape, shrink, unsqueeze } from "./views.ts";
 
 // ---- together ----
 
@@ -146,10 +146,6 @@ export function between(self: Tensor, at: number, start: Sint, end: Sint): Tenso
 
 /** At least one tensor, or a complaint. */
 export function some(method: string, tensors: readonly Tensor[]): readonly [Tensor, ...Tensor[]] {
-  if (!Array.isArray(tensors)) {
-    throw new ArgumentError(`${method}: got ${describe(tensors)}, expected an array of Tensors`);
-  }
-  requireTensors(method, { ...tensors });
   if (tensors.length > 0) return tensors as unknown as readonly [Tensor, ...Tensor[]];
   throw new ArgumentError(`${method}: got an empty list; give at least one tensor`);
 }

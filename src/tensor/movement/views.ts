@@ -5,8 +5,8 @@ import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { add, idiv, mod, type Sint, sprod, sub } from "../../shape/symbolic.ts";
 import type { Interval } from "../../shape/view.ts";
-import { TensorHandle, wrap } from "../core.ts";
-import { describe, showShape } from "../show.ts";
+import { wrap } from "../core.ts";
+import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 
 /** `(2, 3)` or `([2, 3])`. */
@@ -14,30 +14,19 @@ export type ShapeArgs = readonly Sint[] | readonly [readonly Sint[]];
 export const shapeOf = (args: ShapeArgs): readonly Sint[] =>
   Array.isArray(args[0]) ? args[0] : (args as readonly Sint[]);
 
-/** Complains of an argument that is not a tensor, by its name. */
-export function requireTensors(method: string, given: Readonly<Record<string, unknown>>): void {
-  for (const [name, x] of Object.entries(given)) {
-    if (x instanceof TensorHandle) continue;
-    throw new ArgumentError(
-      `${method}: ${name} is ${describe(x)}, expected a Tensor (wrap an array or a number: new Tensor(…))`,
-    );
-  }
-}
-export function requirePairs(method: string, pairs: unknown, pair: string): void {
-  const isPair = (p: unknown): boolean => p === null || (Array.isArray(p) && p.length === 2);
-  if (Array.isArray(pairs) && pairs.every(isPair)) return;
-  const bad = Array.isArray(pairs) ? pairs.find((p) => !isPair(p)) : pairs;
-  const got = Array.isArray(bad) ? `[${bad}]` : describe(bad);
-  throw new ArgumentError(`${method}: got ${got}, expected an array with ${pair} or null for each dim`);
+export function requirePairs(method: string, pairs: readonly unknown[], pair: string): void {
+  const isSize = (x: unknown): boolean => typeof x === "object" || typeof x === "number";
+  const isPair = (p: unknown): boolean =>
+    p === null || (Array.isArray(p) && p.length === 2 && p.every(isSize));
+  const bad = pairs.find((p) => !isPair(p));
+  if (bad === undefined && !pairs.includes(undefined)) return;
+  throw new ArgumentError(
+    `${method}: got ${JSON.stringify(bad)}, expected an array with ${pair} or null for each dim`,
+  );
 }
 
 /** A dim counted from the front, given one that may count from the back. */
 export function axisOf(self: Tensor, method: string, dim: number, ndim = self.ndim): number {
-  if (typeof dim !== "number") {
-    throw new ArgumentError(
-      `${method}: dim is ${describe(dim)}, expected an integer from ${-ndim} to ${ndim - 1}`,
-    );
-  }
   const at = dim < 0 ? dim + ndim : dim;
   if (Number.isInteger(dim) && at >= 0 && at < ndim) return at;
   throw new ShapeError(
@@ -46,9 +35,6 @@ export function axisOf(self: Tensor, method: string, dim: number, ndim = self.nd
 }
 export function axesOf(self: Tensor, method: string, dims: number | readonly number[] | undefined): number[] {
   if (dims === undefined) return range(self.ndim);
-  if (typeof dims !== "number" && !Array.isArray(dims)) {
-    throw new ArgumentError(`${method}: dim is ${describe(dims)}, expected an integer or an array of them`);
-  }
   // a scalar has no dims, but torch lets 0 and -1 stand for them
   if (self.ndim === 0 && [dims].flat().every((d) => d === 0 || d === -1)) return [];
   const list = (typeof dims === "number" ? [dims] : [...dims]).map((d) => axisOf(self, method, d));

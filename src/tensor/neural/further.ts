@@ -24,7 +24,7 @@ import {
 } from "../math/arithmetic.ts";
 import { expm1, sigmoid, tanh } from "../math/elementary.ts";
 import { abs, clamp, clampMax, isnan, rsub } from "../math/rounding.ts";
-import { axisOf, requireTensors, reshape, shrink } from "../movement/views.ts";
+import { axisOf, reshape, shrink } from "../movement/views.ts";
 import type { Typed } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
@@ -39,7 +39,6 @@ export function relu6(self: Tensor): Tensor {
   return hardtanh(self, 0, 6);
 }
 export function prelu(self: Tensor, weight: Tensor): Tensor {
-  requireTensors("prelu", { weight });
   const channels = self.ndim < 2 ? 1 : (self.shape[1] as number);
   if (weight.ndim > 1 || (weight.size !== 1 && weight.size !== channels)) {
     throw new ShapeError(
@@ -129,7 +128,6 @@ export function addcmul(
   b: Tensor,
   { value = 1 }: { readonly value?: Element } = {},
 ): Tensor {
-  requireTensors("addcmul", { a, b });
   return add(self, mul(a, b), { alpha: value });
 }
 export function addcdiv(
@@ -138,6 +136,5 @@ export function addcdiv(
   b: Tensor,
   { value = 1 }: { readonly value?: Element } = {},
 ): Tensor {
-  requireTensors("addcdiv", { a, b });
   return add(self, div(a, b), { alpha: value });
 }

@@ -12,7 +12,7 @@ import { along } from "../losses/common.ts";
 import { wide } from "../losses/loss.ts";
 import { add, eq, lt, mul, square, sub, where } from "../math/arithmetic.ts";
 import { rsqrt } from "../math/elementary.ts";
-import { expand, reduceSum, requireTensors, reshape, transpose } from "../movement/views.ts";
+import { expand, reduceSum, reshape, transpose } from "../movement/views.ts";
 import { dropout } from "../random/random.ts";
 import { max, mean } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
@@ -72,7 +72,6 @@ const EPSILON: Readonly<Record<string, number>> = {
 };
 
 export function linear(self: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
-  requireTensors("linear", { weight });
   if (weight.ndim < 1 || weight.ndim > 2 || self.ndim < 1 || self.shape.at(-1) !== weight.shape.at(-1)) {
     throw new ShapeError(
       `linear: input ${showShape(self.shape)} and weight ${showShape(weight.shape)} do not fit; ` +
@@ -273,7 +272,6 @@ export function scaledDotProductAttention(
   value: Tensor,
   options: AttentionOptions<Tensor> = {},
 ): Tensor {
-  requireTensors("scaledDotProductAttention", { key, value });
   const method = "scaledDotProductAttention";
   const { attnMask, dropoutP = 0, isCausal = false, scale, enableGqa = false } = options;
   checkAttention(self, method, key, value, attnMask, isCausal);

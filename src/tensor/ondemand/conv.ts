@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../conv/index.ts";
+import { conv } from "../signatures.ts";
 
-install("conv", functions);
+install("conv", functions, conv);

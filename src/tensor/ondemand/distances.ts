@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../losses/ondemand.ts";
+import { distances } from "../signatures.ts";
 
-install("distances", functions);
+install("distances", functions, distances);

@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../linalg/ondemand.ts";
+import { linalg } from "../signatures.ts";
 
-install("linalg", functions);
+install("linalg", functions, linalg);

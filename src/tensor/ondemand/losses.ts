@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../losses/index.ts";
+import { losses } from "../signatures.ts";
 
-install("losses", functions);
+install("losses", functions, losses);

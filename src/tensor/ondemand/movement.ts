@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../movement/rearrange.ts";
+import { movement } from "../signatures.ts";
 
-install("movement", functions);
+install("movement", functions, movement);

@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../neural/ondemand.ts";
+import { neural } from "../signatures.ts";
 
-install("neural", functions);
+install("neural", functions, neural);

@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../reduce/ondemand.ts";
+import { order } from "../signatures.ts";
 
-install("order", functions);
+install("order", functions, order);

@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../random/distributions.ts";
+import { random } from "../signatures.ts";
 
-install("random", functions);
+install("random", functions, random);

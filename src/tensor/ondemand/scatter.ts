@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../indexing/ondemand.ts";
+import { scatter } from "../signatures.ts";
 
-install("scatter", functions);
+install("scatter", functions, scatter);

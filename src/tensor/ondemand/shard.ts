@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../movement/shard.ts";
+import { shard } from "../signatures.ts";
 
-install("shard", functions);
+install("shard", functions, shard);

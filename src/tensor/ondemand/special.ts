@@ -2,5 +2,6 @@
 
 import { install } from "../areas.ts";
 import * as functions from "../math/ondemand.ts";
+import { special } from "../signatures.ts";
 
-install("special", functions);
+install("special", functions, special);

@@ -1,7 +1,7 @@
 // Reductions and what is made of them: sum, extremes, mean, variance.
 
 import { bounds, type DTypeLike, dtypes, sumDType } from "../../dtype.ts";
-import { ArgumentError, ShapeError } from "../../errors.ts";
+import { ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { cast, counting, wrap } from "../core.ts";
@@ -54,11 +54,6 @@ export function drop(self: Tensor, axes: readonly number[], keepdim: boolean): T
  */
 export function dimsOf(self: Tensor, method: string, dim: Axes | undefined): number[] {
   if (dim === undefined || (Array.isArray(dim) && dim.length === 0)) return range(self.ndim);
-  if (typeof dim === "object" && !Array.isArray(dim)) {
-    throw new ArgumentError(
-      `${method}: dim is ${String(dim)}; expected a number, an array of numbers or nothing (all dims)`,
-    );
-  }
   if (self.ndim > 0) return axesOf(self, method, dim);
   for (const d of typeof dim === "number" ? [dim] : dim) axisOf(self, method, d, 1);
   return [];

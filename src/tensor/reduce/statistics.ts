@@ -6,7 +6,7 @@ import { cast } from "../core.ts";
 import { add, div, logicalNot, mul, ne, sub, toFloat, where } from "../math/arithmetic.ts";
 import { isnan } from "../math/rounding.ts";
 import { cat } from "../movement/join.ts";
-import { axisOf, requireTensors, reshape } from "../movement/views.ts";
+import { axisOf, reshape } from "../movement/views.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { type Axes, dimsOf, mean, std, sum, type Typed, variance } from "./reduce.ts";
@@ -34,7 +34,6 @@ export function stdMean(self: Tensor, dim?: Axes, keepdim = false, correction = 
 }
 
 export function dist(self: Tensor, x: Tensor, p = 2): Tensor {
-  requireTensors("dist", { x });
   return vectorNorm(sub(self, x), p);
 }
 

@@ -74,10 +74,17 @@ function randomGeometry(n: number, pick: (n: number) => number): { sizes: number
   return { sizes, g };
 }
 
+/** A geometry as options: the kernel is not one of them. */
+const optionsOf = ({ kernel: _, ...o }: { kernel?: number[] }): object => o;
 const conv = (x: Tensor, w: Tensor, bias: Tensor | null, o: object): Tensor =>
-  [x.conv1d, x.conv2d, x.conv3d][x.ndim - 3]?.call(x, w, bias, o) as Tensor;
+  [x.conv1d, x.conv2d, x.conv3d][x.ndim - 3]?.call(x, w, bias, optionsOf(o)) as Tensor;
 const convTranspose = (x: Tensor, w: Tensor, o: object): Tensor =>
-  [x.convTranspose1d, x.convTranspose2d, x.convTranspose3d][x.ndim - 3]?.call(x, w, null, o) as Tensor;
+  [x.convTranspose1d, x.convTranspose2d, x.convTranspose3d][x.ndim - 3]?.call(
+    x,
+    w,
+    null,
+    optionsOf(o),
+  ) as Tensor;
 
 describe("convolution", () => {
   it("is what plain loops compute, in 1 to 3 dims", () => {
@@ -248,10 +255,11 @@ describe("pooling", () => {
       const g = { ...any, padding: any.kernel.map((k) => pick(Math.floor(k / 2) + 1)) };
       const x = tensor([2, 2, ...sizes], round);
       const ceilMode = pick(2) === 0;
-      const options = { ...g, ceilMode };
+      const { stride, padding, dilation } = g;
+      const options = { stride, padding, ceilMode };
       const n = sizes.length as 1 | 2 | 3;
       const largest = (w: number[]) => Math.max(...w);
-      const [y, at] = x[`maxPool${n}dWithIndices`](g.kernel, options);
+      const [y, at] = x[`maxPool${n}dWithIndices`](g.kernel, { ...options, dilation });
       expect(numbers(y)).toEqual(plainPool(x, g, ceilMode, largest));
       expect(numbers(at)).toEqual(plainPool(x, g, ceilMode, (w, i) => i[w.indexOf(largest(w))] as number));
       const near = { ...g, dilation: g.kernel.map(() => 1) };

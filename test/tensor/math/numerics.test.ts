@@ -86,6 +86,6 @@ test("filling with a number that does not fit is refused too", () => {
   const t = new Tensor([1, 2], { dtype: "int8" });
   expect(() => t.maskedFill(new Tensor([true, false]), 1000)).toThrow(/^maskedFill: 1000 does not fit int8/);
   expect(() => t.add("1" as unknown as number)).toThrow(
-    /^add: an operand is the string "1"; expected a Tensor/,
+    /^add: x is the string "1", expected a number or a Tensor/,
   );
 });
