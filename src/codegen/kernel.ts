@@ -2,6 +2,7 @@
 // goes an AST and a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
 
 import { checkGraph, checkList, showGraph } from "#codegen/diagnostics";
+import { expand } from "#codegen/tuning";
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
 import { runSync, type Step } from "../helpers.ts";
@@ -20,7 +21,6 @@ import { recordOf } from "./opt/record.ts";
 import { type Pass, type PassContext, passSteps, timed } from "./pass.ts";
 import { blockSums } from "./passes/blocksums.ts";
 import { decompose } from "./passes/decompose.ts";
-import { expand } from "./passes/expand.ts";
 import { pickOneHot } from "./passes/onehot.ts";
 import type { Target } from "./target.ts";
 import { type FloatConstants, settleConstants, withConstants } from "./template.ts";

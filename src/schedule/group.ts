@@ -4,14 +4,22 @@
 // of all kernels in dependency order. Out: groups in dependency order; schedule.ts builds one kernel for each
 // group.
 
-import { leavesUnitsIdle } from "#schedule/splitreduce";
 import { each, getOrMake, type Step, toposort, toposortSteps } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isReduceOp } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
+import { Device } from "../runtime/registry.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
 import { type LazyOp, readInIteration } from "./lazyop.ts";
 import type { Draft } from "./schedule.ts";
+
+/** With fewer elements per compute unit, a reduction takes less time than a second kernel. */
+const MANY = 1 << 15;
+/** Whether a reduction of `elements` to `results` leaves compute units of the device idle. */
+export function leavesUnitsIdle(device: string, elements: number, results: number): boolean {
+  const units = Device.unitsOf(device);
+  return 2 * results <= units && elements >= units * MANY;
+}
 
 /** More outputs keep too many values alive at once and gain little. Small updates may have more. */
 const [MAX_OUTPUTS, MAX_UPDATES] = [8, 16];

@@ -2,7 +2,6 @@
 // stored, builds the AST of each and orders the items: an assign comes after everything that reads the old
 // value. Nothing is allocated or changed here: asking twice gives the same answer.
 
-import { splitReduction } from "#schedule/splitreduce";
 import type { DType, Value } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, StaleError, SymbolicError } from "../errors.ts";
@@ -25,7 +24,7 @@ import { fuseSteps } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 import { markConsumed, repeatedIn } from "./repeat.ts";
-import { keepSchedule, knownSchedule, type Structure, structureSteps } from "./reuse.ts";
+import type { Structure } from "./reuse.ts";
 import { buffersOf } from "./split.ts";
 
 /** One thing to run: a kernel (its AST starts with STORE), a COPY, an EMPTY or a CUSTOM. */
@@ -61,6 +60,30 @@ export interface Draft {
 /** Between the ASTs of so many kernels scheduling could stop: each has up to some hundred nodes. */
 const ITEMS = 2;
 
+/** What makes large schedules fast (tuning.ts), which pages load on demand. */
+export interface ScheduleTuning {
+  /** The items that run instead of this one: one, or the two of a split reduction. */
+  splitReduction(item: ScheduleItem): readonly ScheduleItem[];
+  /** Makes one kernel of those that differ only in offsets. */
+  shareOffsets(items: readonly ScheduleItem[]): readonly ScheduleItem[];
+}
+let tuning: ScheduleTuning | undefined;
+/** Schedules of graphs that were seen before (reuse.ts), which pages load on demand. */
+let reuse: typeof import("./reuse.ts") | undefined;
+export const useTuning = (given: ScheduleTuning): void => {
+  tuning = given;
+};
+export const useReuse = (given: typeof reuse): void => {
+  reuse = given;
+};
+/** Tells a page that a program makes many schedules. */
+const MANY_SCHEDULES = 100;
+let schedules = 0;
+let onMany = (): void => {};
+export const onManySchedules = (f: () => void): void => {
+  onMany = f;
+};
+
 /**
  * What has to run to compute these nodes, in order. Changes nothing; `runSchedule` runs it. No kernel mixes
  * nodes with ids below `since` and newer ones. `maxBuffers`: how many buffers a kernel of a device may have.
@@ -76,9 +99,12 @@ export function* scheduleSteps(
   since = 0,
   maxBuffers: (device: string) => number = buffersOf,
 ): Step<ScheduleItem[]> {
+  if (++schedules === MANY_SCHEDULES) onMany();
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
-    const structure = maxBuffers === buffersOf ? yield* structureSteps(wanted, since) : undefined;
+    if (reuse === undefined || maxBuffers !== buffersOf)
+      return (yield* newSchedule(wanted, since, maxBuffers)).items;
+    const structure = yield* reuse.structureSteps(wanted, since);
     if (structure === undefined) return (yield* newSchedule(wanted, since, maxBuffers)).items;
     // an assign destroys the old value: pending nodes that read it are computed first
     const late = (yield* isReadElsewhere(structure)) ? yield* lateReaders(structure.nodes) : [];
@@ -91,19 +117,13 @@ export function* scheduleSteps(
       wanted = [...kept, ...wanted];
       continue;
     }
-    const known = yield* knownSchedule(structure);
+    const known = yield* reuse.knownSchedule(structure);
     if (known !== undefined) return known;
     const { items, isWhole } = yield* newSchedule(wanted, since, maxBuffers);
-    if (isWhole) yield* keepSchedule(structure, items);
+    if (isWhole) yield* reuse.keepSchedule(structure, items);
     return items;
   }
 }
-
-let shared = (items: ScheduleItem[]): ScheduleItem[] => items;
-/** From now on, kernels that differ only in offsets become one (offsets.ts, which pages load on demand). */
-export const useSharing = (share: (items: readonly ScheduleItem[]) => ScheduleItem[]): void => {
-  shared = share;
-};
 
 /** `isWhole`: nothing had to be computed besides what was asked for. */
 function* newSchedule(
@@ -131,12 +151,14 @@ function* newSchedule(
       const groups = yield* groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers });
       const items = yield* mapEach(
         groups,
-        (g) =>
-          launchesOf((g[0] as Draft).item) ??
-          splitReduction((g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes)).item),
+        (g) => {
+          const { item } = g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes);
+          return launchesOf((g[0] as Draft).item) ?? tuning?.splitReduction(item) ?? item;
+        },
         ITEMS,
       );
-      return { items: shared(items.flat()), isWhole };
+      const list = items.flat();
+      return { items: [...(tuning?.shareOffsets(list) ?? list)], isWhole };
     }
     // one kernel needs a value from before an assign and one from after it: store the old part separately
     const all = new Set(fusion.all);

@@ -13,11 +13,10 @@ import { Device } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import { smax, sprod } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
+import { leavesUnitsIdle } from "./group.ts";
 import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
 import type { ScheduleItem } from "./schedule.ts";
 
-/** With fewer elements per compute unit, a reduction takes less time than a second kernel. */
-const MANY = 1 << 15;
 /** This many workgroups keep a compute unit busy. */
 const WORKGROUPS = 2;
 /** From this many products on, the cost of a second kernel is negligible. */
@@ -27,12 +26,6 @@ const MIN_REUSE = 8;
 /** The results in a tile, and the fewest terms of a partial sum. */
 const TILE = 1 << 14;
 const MIN_TERMS = 256;
-
-/** Whether a reduction of `elements` to `results` leaves compute units of the device idle. */
-export function leavesUnitsIdle(device: string, elements: number, results: number): boolean {
-  const units = Device.unitsOf(device);
-  return 2 * results <= units && elements >= units * MANY;
-}
 
 /** The items that run instead of this one: one, or the two of a split reduction. */
 export function splitReduction(item: ScheduleItem): readonly ScheduleItem[] {

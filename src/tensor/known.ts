@@ -12,11 +12,12 @@ const MOST = 100;
 
 /** All elements in row-major order; undefined where they are not known. */
 export function knownValues({ lazydata, dtype }: TensorHandle): TypedArray | undefined {
+  if (lazydata.parts.length > 1) return undefined;
   const { base } = lazydata;
   const isCopy = base.op === "COPY" && base.srcs !== undefined;
   const { realized } = isCopy ? (base.srcs?.[0]?.base ?? base) : base;
   if (realized === undefined || !lazydata.isWhole || typeof lazydata.size !== "number") return undefined;
-  if (lazydata.parts.length > 1 || CacheCollector.collecting) return undefined;
+  if (CacheCollector.collecting) return undefined;
   try {
     const bytes = runSync(realized.read(true), "values");
     return decodeArray(dtype, bytes.slice(0, dtype.bytesFor(lazydata.size)), lazydata.size);

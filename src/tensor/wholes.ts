@@ -14,8 +14,9 @@ interface Wholes {
 const known = new WeakMap<LazyBuffer, Wholes>();
 const MAX = 2 ** 31 - 1;
 
-/** Keeps the facts of the values of a node. */
+/** Keeps the facts of the values of a node on one device. */
 export function noteWholes(node: LazyBuffer, values: readonly unknown[]): void {
+  if (node.parts.length > 1) return;
   let [largest, total] = [0, 0];
   for (const x of values) {
     largest = Math.max(largest, Math.abs(Number(x)));
@@ -24,7 +25,7 @@ export function noteWholes(node: LazyBuffer, values: readonly unknown[]): void {
   known.set(node.base, { largest, total });
 }
 const factsOf = ({ lazydata }: Tensor): Wholes | undefined =>
-  lazydata.isWhole ? known.get(lazydata.base) : undefined;
+  lazydata.parts.length === 1 && lazydata.isWhole ? known.get(lazydata.base) : undefined;
 
 const widest = ({ kind, bits }: DType): number => 2 ** (kind === "int" ? bits - 1 : bits);
 

@@ -125,7 +125,10 @@ test.each<[() => unknown, RegExp]>([
     () => metrics.accuracy(scores, new Tensor([0, 1])),
     /accuracy: scores of shape \[4, 3\] do not fit .* \[2\]/,
   ],
-  [() => metrics.accuracy([0] as never, labels), /expected Tensors: accuracy\(predictions, target\)/],
+  [
+    () => metrics.accuracy([0] as never, labels),
+    /predictions of shape \[1\] do not fit targets of shape \[4\]/,
+  ],
   [() => metrics.topkAccuracy(scores, labels, 4), /k is 4, expected an integer from 1 to 3/],
   [() => metrics.mse(scores, labels), /mse: predictions of shape \[4, 3\] do not fit/],
   [() => metrics.confusionMatrix(scores, labels, 0), /numClasses is 0/],

@@ -615,7 +615,7 @@ describe("bad options", () => {
     ["a rate that is not a number", () => new optim.SGD([p()], { lr: Number.NaN }), /lr is NaN/],
     ["a beta of 1", () => new optim.Adam([p()], { betas: [0.9, 1] }), /Adam: betas is 1/],
     ["nesterov alone", () => new optim.SGD([p()], { nesterov: true }), /nesterov needs a momentum/],
-    ["an integer", () => new optim.SGD([new Tensor([1], { requiresGrad: true })]), /int32 cannot be trained/],
+    ["an integer", () => new optim.SGD([new Tensor([1])]), /int32 cannot be trained/],
     [
       "no gradient wanted",
       () => new optim.SGD([new Tensor([1.5])]),

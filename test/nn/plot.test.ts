@@ -66,7 +66,7 @@ test("text for a terminal", () => {
   );
 });
 test.each<[() => unknown, RegExp]>([
-  [() => plot.line(new Tensor([1]) as never), /not a list of numbers; for a Tensor use await t\.tolist\(\)/],
+  [() => plot.line(new Tensor([1]) as never), /^line: series is of type Tensor, expected .*; write line\(/],
   [() => plot.line({ a: ["1"] } as never), /plot\.line: a is not a list of numbers/],
   [() => plot.line([1], { colour: "red" } as never), /unknown option colour/],
   [() => plot.line([1], { width: -1 }), /width -1 and height 360 must be above 0/],

@@ -11,7 +11,7 @@ beforeAll(() => Device.open("JS"));
 
 test("console.log shows a tensor and its node as one line each", () => {
   const t = new Tensor([1, 2]);
-  expect(inspect(t)).toBe("<Tensor [2] int32 on WASM>");
+  expect(inspect(t)).toBe("<Tensor [2] int32 on WASM: [1, 2]>");
   expect(inspect({ lb: t.lazydata })).toBe(`{ lb: ${t.lazydata} }`);
 });
 

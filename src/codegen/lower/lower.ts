@@ -4,6 +4,7 @@
 // where loops open.
 
 import { unpackTypes } from "#codegen/narrow";
+import { axisOrder, findKeepable, requireValid } from "#codegen/tuning";
 import { type DType, dtypes, type Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
 import { arraysEqual, getOrMake } from "../../helpers.ts";
@@ -14,11 +15,9 @@ import { type Shape, stridesFor, unflatten } from "../../shape/view.ts";
 import { UOpArena } from "../../uop/arena.ts";
 import type { Axis, DefineGlobal, Expr, Range, Sink, Store } from "../../uop/node.ts";
 import { Parameter } from "../../uop/parameter.ts";
-import { findKeepable, type Keepable, type Producer } from "../opt/keep.ts";
-import { requireValid } from "../opt/list.ts";
+import type { Keepable, Producer } from "../opt/keep.ts";
 import { type OptOp, showOpts } from "../opt/opts.ts";
 import { recordOf } from "../opt/record.ts";
-import { axisOrder } from "../opt/swap.ts";
 import { requireSupport, type Target } from "../target.ts";
 import { type AxisLoops, AxisSplitter } from "./axes.ts";
 import { Indexes } from "./indexes.ts";

@@ -2,6 +2,8 @@
 // few thousand elements, and puts it here. Smaller ones are done before it would pay: they have no OptOps,
 // and neither has a kernel that a sync call compiles before it is loaded.
 
+import { ArgumentError } from "../../errors.ts";
+import { range } from "../../helpers.ts";
 import type { Heuristic } from "../opt/heuristics/index.ts";
 import type { OptRecord } from "../opt/record.ts";
 
@@ -18,3 +20,14 @@ export function setTuning(tuning: Tuning): void {
 export const hasTuning = (): boolean => loaded !== undefined;
 
 export const cpuLists: Heuristic = (...args) => loaded?.cpuLists(...args) ?? [];
+export const findKeepable: Tuning["findKeepable"] = (...args) => loaded?.findKeepable(...args) ?? [];
+/** Lanes come from OptOps. */
+export const expand: Tuning["expand"] = (graph, target) => loaded?.expand(graph, target) ?? graph.sink;
+export const requireValid: Tuning["requireValid"] = (opts, target) => {
+  if (loaded === undefined && opts.length > 0)
+    throw new ArgumentError(
+      'OptOps: a page loads them with the first large kernel that is awaited; await one first, or import "gradloom/sync"',
+    );
+  loaded?.requireValid(opts, target);
+};
+export const axisOrder: Tuning["axisOrder"] = (opts, n) => loaded?.axisOrder(opts, n) ?? range(n);

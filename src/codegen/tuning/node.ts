@@ -1,5 +1,10 @@
-// What makes large kernels fast on a CPU: its OptOps, and the heuristic that chooses among them. In Node it
-// comes with the package; browser.ts has it once it is loaded. `#codegen/tuning` is one of the two.
+// What makes large kernels fast on a CPU: its OptOps, the heuristic that chooses among them, and the parts of
+// lowering that only OptOps give something to do. In Node it comes with the package; browser.ts has it once
+// it is loaded. `#codegen/tuning` is one of the two.
 
 export { CPU_OPS } from "../opt/cpuops.ts";
 export { cpuLists } from "../opt/heuristics/cpu.ts";
+export { findKeepable } from "../opt/keep.ts";
+export { requireValid } from "../opt/list.ts";
+export { axisOrder } from "../opt/swap.ts";
+export { expand } from "../passes/expand.ts";

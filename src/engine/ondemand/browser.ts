@@ -14,9 +14,10 @@ import { type Step, settle, toposort, waitable } from "../../helpers.ts";
 import type { KeptKernel } from "../../host/kernelstore.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../../ops.ts";
+import { setSimd } from "../../render/wasm/simdlater.ts";
 import type { Compiled } from "../../runtime/device.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
-import { useSharing } from "../../schedule/schedule.ts";
+import { onManySchedules, useReuse, useTuning } from "../../schedule/schedule.ts";
 import { smax, sprod } from "../../shape/symbolic.ts";
 import type { Kept } from "../kept.ts";
 import type * as all from "./node.ts";
@@ -28,6 +29,9 @@ const loading = <T>(code: Promise<T>, why: string): Promise<T> => Object.assign(
 /** A kernel of fewer elements is as fast without OptOps. */
 const LARGE = 4096;
 const isLarge = ({ shape }: LazyOp): boolean => !(smax(sprod(shape)) < LARGE);
+
+// a program that makes many schedules makes the same ones again
+onManySchedules(() => void import("../../schedule/reuse.ts").then(useReuse, () => {}));
 
 /** Kernels that were compiled before this changed are compiled again. */
 export const isTuned = hasTuning;
@@ -60,9 +64,16 @@ export function keepKernel(device: Compiled, key: string, kernel: Kernel, source
 export function* loadFor(ast: readonly LazyOp[]): Step<void> {
   const ops = toposort(ast, (u) => u.srcs);
   if (!hasTuning() && (env.BEAM > 0 || ops.some(isLarge))) {
-    const sharing = import("../../schedule/offsets.ts").then((x) => useSharing(x.shareOffsets));
-    const code = import("../../codegen/tuning/node.ts").then(setTuning).then(() => sharing);
-    yield* settle(waitable(code, () => {})); // a sync call goes on without
+    const schedules = import("../../schedule/tuning.ts").then(useTuning);
+    const vectors = import("../../render/wasm/simd.ts").then(setSimd);
+    const code = Promise.all([import("../../codegen/tuning/node.ts"), schedules, vectors]);
+    // a sync call goes on without
+    yield* settle(
+      waitable(
+        code.then(([tuning]) => setTuning(tuning)),
+        () => {},
+      ),
+    );
   }
   const narrow = ops.find(({ dtype }) => dtype.isPacked || (dtype.isFloat && dtype.bits < 32));
   if (narrow !== undefined && !hasNarrow()) {

@@ -6,11 +6,13 @@ import { codes, rest } from "../../host/rest.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
-import { shareOffsets } from "../../schedule/offsets.ts";
-import { useSharing } from "../../schedule/schedule.ts";
+import * as reuse from "../../schedule/reuse.ts";
+import { useReuse, useTuning } from "../../schedule/schedule.ts";
+import * as scheduleTuning from "../../schedule/tuning.ts";
 
 useProfiler(Profiler);
-useSharing(shareOffsets);
+useTuning(scheduleTuning);
+useReuse(reuse);
 
 let kernels = 0;
 atExit(() => keepCode(codes(), kernels));

@@ -11,8 +11,9 @@ import type { Compiled } from "../../runtime/device.ts";
 import { Profiler } from "../../runtime/profile.ts";
 import { useProfiler } from "../../runtime/profiling.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
-import { shareOffsets } from "../../schedule/offsets.ts";
-import { useSharing } from "../../schedule/schedule.ts";
+import * as reuse from "../../schedule/reuse.ts";
+import { useReuse, useTuning } from "../../schedule/schedule.ts";
+import * as scheduleTuning from "../../schedule/tuning.ts";
 import * as log from "../../viz/log.ts";
 import { readable } from "../source.ts";
 
@@ -20,7 +21,8 @@ export * as diagnostics from "../../codegen/diagnostics/node.ts";
 export { searchKernel } from "../search.ts";
 
 useProfiler(Profiler);
-useSharing(shareOffsets);
+useTuning(scheduleTuning);
+useReuse(reuse);
 
 // biome-ignore lint/correctness/useYield: the page's form waits for an import
 export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {

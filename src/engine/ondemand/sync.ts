@@ -6,14 +6,19 @@ import { setTuning } from "../../codegen/tuning/browser.ts";
 import * as tuning from "../../codegen/tuning/node.ts";
 import { setPiece } from "../../deferred.ts";
 import * as power from "../../power.ts";
-import { shareOffsets } from "../../schedule/offsets.ts";
-import { useSharing } from "../../schedule/schedule.ts";
+import * as simd from "../../render/wasm/simd.ts";
+import { setSimd } from "../../render/wasm/simdlater.ts";
+import * as reuse from "../../schedule/reuse.ts";
+import { useReuse, useTuning } from "../../schedule/schedule.ts";
+import * as scheduleTuning from "../../schedule/tuning.ts";
 import * as transcendental from "../../transcendental.ts";
 import * as trigonometry from "../../trigonometry.ts";
 
 export function loadNow(): void {
+  setSimd(simd);
   setTuning(tuning);
-  useSharing(shareOffsets);
+  useTuning(scheduleTuning);
+  useReuse(reuse);
   setNarrow(narrow);
   setPiece("transcendental", transcendental);
   setPiece("trigonometry", trigonometry);

@@ -7,7 +7,7 @@ import { Pointer } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { UOpGraph } from "../../uop/list.ts";
 import type { Expr, UOp, UOpName } from "../../uop/node.ts";
-import { isV128 } from "./simd.ts";
+import { isV128 } from "./lanes.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */
 interface ElementIndex {

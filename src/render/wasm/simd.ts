@@ -1,21 +1,16 @@
 // Four lanes at once: how vectors of types of up to 32 bits are loaded, stored, computed, cast, put together
 // and taken apart in WebAssembly. A lane has 32 bits whatever its type, with a value of the type in it; a
 // bool lane is all ones or all zeros. The operands are on the stack already. Wider types have no vectors
-// here: expand.ts takes them apart.
+// here: expand.ts takes them apart. `#render/simd` is this file, or in a page simdlater.ts.
 
-import { COMMON_PORTS, type Simd } from "../../codegen/target.ts";
-import { type DType, Pointer, scalarOf, type Value } from "../../dtype.ts";
+import type { Simd } from "../../codegen/target.ts";
+import { type DType, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import { type AluOp, opRecord } from "../../ops.ts";
 import { type Alu, type Expr, valueType } from "../../uop/node.ts";
-import { emitConst, hasRepr, reprOf } from "./alu.ts";
-import { F32, type FunctionBuilder, OP, type Opcode, V128, type ValType } from "./assembler.ts";
-
-const WIDTH = 4;
-const fitsLane = (d: DType): boolean => hasRepr(d) && d.itemsize <= 4;
-
-/** The type is one value of 128 bits. */
-export const isV128 = (d: DType): boolean => d.count === WIDTH && fitsLane(scalarOf(d));
+import { emitConst, reprOf } from "./alu.ts";
+import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
+import { fitsLane, WIDTH } from "./lanes.ts";
 
 type SimdSpelling = Opcode | ((f: FunctionBuilder) => void) | undefined;
 /** bool, int<=32, uint<=32, float32: the columns of alu.ts without the 64-bit types */
@@ -94,29 +89,19 @@ export function shiftOf(u: Alu): number | undefined {
   return count.op === "CONST" ? Number(count.value) % scalarOf(count.dtype).bits : undefined;
 }
 
-/** What expand.ts may make vectors of: the node is still on scalars. */
-export const simd = (engine: { readonly relaxed: boolean }): Simd => ({
-  widths: [WIDTH],
-  // they share 16 registers with their operands; engines leave more than eight in memory
-  accumulators: 8,
-  registers: 16,
-  ...COMMON_PORTS,
-  nesting: 2,
-  fuses: (d) => d.isFloat && isV128(d) && engine.relaxed,
-  memory: (buffer) => buffer.dtype instanceof Pointer && fitsLane(buffer.dtype.base),
-  has(u) {
-    const to = valueType(u);
-    if (!fitsLane(to)) return false;
-    if (u.op === "REDUCE") return true;
-    if (u.op === "BITCAST" || u.op === "CAST") {
-      const from = u.operand.dtype;
-      if (u.op === "BITCAST") return fitsLane(from) && from.itemsize === to.itemsize;
-      return fitsLane(from) && !(from.isFloat && to.kind === "uint" && to.itemsize === 4);
-    }
-    if (u.op !== "ALU" || spellingOf(u.fn, u.operandType) === undefined) return false;
-    return !isShift(u.fn) || shiftOf(u) !== undefined;
-  },
-});
+/** Whether four of this node are computed at once; the node is still on scalars. */
+export const hasVector: Simd["has"] = (u) => {
+  const to = valueType(u);
+  if (!fitsLane(to)) return false;
+  if (u.op === "REDUCE") return true;
+  if (u.op === "BITCAST" || u.op === "CAST") {
+    const from = u.operand.dtype;
+    if (u.op === "BITCAST") return fitsLane(from) && from.itemsize === to.itemsize;
+    return fitsLane(from) && !(from.isFloat && to.kind === "uint" && to.itemsize === 4);
+  }
+  if (u.op !== "ALU" || spellingOf(u.fn, u.operandType) === undefined) return false;
+  return !isShift(u.fn) || shiftOf(u) !== undefined;
+};
 
 const shifted = (f: FunctionBuilder, by: number): void => {
   f.i32(by);
@@ -172,9 +157,6 @@ export function emitVectorBitcast(f: FunctionBuilder, from: DType, to: DType): v
   if (to.kind === "bool") notZero(f);
   else narrow(f, to);
 }
-
-/** What a value of the type is to WebAssembly. */
-export const typeOf = (d: DType): ValType => (isV128(d) ? V128 : reprOf(scalarOf(d)).type);
 
 /** Four values as they lie in a vector. */
 function vectorBits(d: DType, values: readonly Value[]): Uint32Array {

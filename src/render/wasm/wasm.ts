@@ -5,6 +5,18 @@
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
 import { CPU_OPS, cpuLists } from "#codegen/tuning";
+import {
+  emitExtract,
+  emitLoadSplat,
+  emitVectorAlu,
+  emitVectorBitcast,
+  emitVectorCast,
+  emitVectorize,
+  emitVectorLoad,
+  emitVectorStore,
+  inAllLanes,
+  shiftOf,
+} from "#render/simd";
 import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
 import { type DType, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
@@ -24,6 +36,7 @@ import {
   type WasmHelper,
 } from "./alu.ts";
 import { assemble, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
+import { isV128, simd, typeOf } from "./lanes.ts";
 import {
   accumulatorOf,
   constantOf,
@@ -34,21 +47,6 @@ import {
   lanesOf,
   plan,
 } from "./plan.ts";
-import {
-  emitExtract,
-  emitLoadSplat,
-  emitVectorAlu,
-  emitVectorBitcast,
-  emitVectorCast,
-  emitVectorize,
-  emitVectorLoad,
-  emitVectorStore,
-  inAllLanes,
-  isV128,
-  shiftOf,
-  simd,
-  typeOf,
-} from "./simd.ts";
 
 interface WasmOptions {
   /** the memory is a SharedArrayBuffer: workers run kernels on it */
