@@ -42,6 +42,7 @@ export function overflowing(uops: readonly UOp[]): Set<UOp> {
   for (const u of uops.toReversed()) {
     for (const s of u.srcs) if (looksAtAll(u, s) || (seen.has(u) && u.op === "ALU")) seen.add(s);
   }
-  const shows = (u: UOp): boolean => seen.has(u) || u.srcs.some(isLarge);
+  // compilers make an absolute value of `x < 0 ? -x : x`, which the smallest number does not have
+  const shows = (u: UOp<"ALU">): boolean => u.fn === "NEG" || seen.has(u) || u.srcs.some(isLarge);
   return new Set(uops.filter((u) => isSignedALU(u) && !ranges.has(u) && shows(u)));
 }

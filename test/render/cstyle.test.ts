@@ -370,6 +370,21 @@ describe("structure", () => {
     expect(text((g, x) => plus(g, x, -(2 ** 31)))).toContain("(unsigned int)(val0)");
     expect(text((g, x) => g.add("ALU", int, [plus(g, x, 5), x], "AND"))).toContain("(unsigned int)(val0)");
   });
+  test("a negation that is only stored is unsigned, too: the compiler may make an absolute value of it", () => {
+    const absolute = (d: DType): string => {
+      const g = new UOpGraph();
+      const data0 = g.add("DEFINE_GLOBAL", PtrDType(d), [], [0, "data0", true]);
+      const data1 = g.add("DEFINE_GLOBAL", PtrDType(d), [], [1, "data1", false]);
+      const gidx = g.add("SPECIAL", int, [], [0, "gidx0", 64]);
+      const x = g.add("LOAD", d, [data1, gidx]);
+      const below = g.add("ALU", dtypes.bool, [x, g.add("CONST", d, [], 0)], "CMPLT");
+      const value = g.add("ALU", d, [below, g.add("ALU", d, [x], "NEG"), x], "WHERE");
+      g.add("STORE", undefined, [data0, gidx, value]);
+      return uopsToCStyle(CUDALanguage, "k", g);
+    };
+    expect(absolute(dtypes.int64)).toContain("?(long long)(-(unsigned long long)(val0)):val0)");
+    expect(absolute(int)).toContain("?(int)(unsigned int)negated((unsigned int)(val0)):val0)");
+  });
   test("CUDA negates integers by their complement where it shows; indices stay plain", () => {
     const negations = (d: DType): string => {
       const g = new UOpGraph();

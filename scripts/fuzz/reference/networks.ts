@@ -87,13 +87,13 @@ function chosen(logs: Arr, target: Arr): Arr {
 }
 const flat = (s: readonly number[], p: readonly number[]): number =>
   p.reduce((f, a, i) => f * (s[i] as number) + a, 0);
-/** The mean of losses that are weighted by class divides by the weights. */
+/** The mean of losses that are weighted by class divides by the weights, each loss by itself. */
 function classLoss(losses: Arr, target: Arr, o: Options): Arr {
   if (!isArr(o.weight)) return reduced(losses, o);
   const { weight } = o;
   const w = gatherBy(weight, target.s, (p) => [Number(target.v[flat(target.s, p)])]);
   const weighted = mul(losses, w);
-  return text(o.reduction, "mean") === "mean" ? div(sum(weighted), sum(w)) : reduced(weighted, o);
+  return text(o.reduction, "mean") === "mean" ? sum(div(weighted, sum(w))) : reduced(weighted, o);
 }
 function crossEntropy(x: Arr, target: Arr, o: Options): Arr {
   const logs = sub(x, logsumexp(x, x.s.length === 1 ? 0 : 1, true));
