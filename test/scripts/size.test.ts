@@ -130,3 +130,27 @@ test("what makes kernels fast loads with the first large one that is awaited", {
   expect([sync, small]).toEqual(["E_8192", "E_16"]);
   expect(large).toMatch(/^E_\d+_\d+/);
 });
+
+test("schedules are known again once a page has made a hundred", { timeout: 120_000 }, async () => {
+  const said = await printed(`
+    import { createSchedule, Tensor } from "gradloom";
+    const a = new Tensor([1, 2, 3]);
+    await a.realize();
+    const ast = () => createSchedule([a.add(1.5).lazydata])[0].ast[0];
+    const isKnown = () => ast() === ast();
+    const before = isKnown();
+    for (let i = 0; i < 1000 && !isKnown(); i++) await new Promise((done) => setTimeout(done, 5));
+    console.log(before, isKnown());`);
+  expect(said.trim()).toBe("false true");
+});
+test("OptOps that a page has not loaded yet are refused with what to write", {
+  timeout: 120_000,
+}, async () => {
+  const said = await printed(`
+    import { createSchedule, Tensor, toKernel } from "gradloom";
+    import { WASMRenderer } from "gradloom/render";
+    const [{ ast }] = createSchedule([new Tensor(new Float32Array(8)).add(1).lazydata]).slice(-1);
+    toKernel(ast, [{ op: "UPCAST", axis: 0, lanes: 4 }], WASMRenderer);`);
+  expect(said).toContain("ArgumentError: OptOps: a page loads them with the first large kernel");
+  expect(said).toContain('import "gradloom/sync"');
+});
