@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { watchedForks } from "./test/pool.ts";
 
 // the entry points of the package, as tsconfig.json maps them to sources
 const { paths } = JSON.parse(
@@ -17,7 +18,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     environment: "node",
     env: { SPEC: "1", CACHE: "node_modules/.cache/gradloom" }, // the C of most tests is the same every time
-    pool: "forks", // a kernel that crashes the process must not take the other test files with it
+    pool: watchedForks, // a kernel that crashes or blocks its process must not take the other test files with it
     maxWorkers: 2,
     execArgv: ["--expose-gc"], // the tests of finalisers collect by hand
     testTimeout: 180_000,
