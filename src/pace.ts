@@ -1,6 +1,6 @@
-// When a page's thread must go back to the page: it may draw, scroll and answer only between two tasks. Work
-// that takes long says at short intervals that it could stop (`PAUSE` in a Step, `isSpent()` elsewhere); what
-// drives it lets a task pass once the time of a slice is spent. Elsewhere than in a page a slice has no end.
+// When a thread must go back to its event loop: a page draws and scrolls, and a server answers, only between
+// two tasks. Work that takes long says at short intervals that it could stop (`PAUSE` in a Step, `isSpent()`
+// elsewhere); what drives it lets a task pass once the time of a slice is spent. The host sets the slice.
 
 /** What a Step yields where it could stop; a sync caller goes on at once. */
 export const PAUSE: PromiseLike<undefined> = Object.assign(Promise.resolve(undefined), {
@@ -17,8 +17,8 @@ export function setSlice(ms: number, clock = now): void {
   now = clock;
   end = now() + ms;
 }
-/** When the slice that goes on must end; a time of `performance.now()`. */
-export const sliceEnd = (): number => end;
+/** Milliseconds until the current slice must end; below 0 if it should have ended already. */
+export const sliceLeft = (): number => (end === Infinity ? Infinity : end - now());
 /** The time of this slice is spent. */
 export const isSpent = (): boolean => end !== Infinity && now() >= end;
 /** A task has passed, or has just begun: a new slice. */
@@ -40,37 +40,31 @@ export async function letTasksPass(): Promise<void> {
   } while (isLeft);
 }
 
-/** Lets a task pass, as cheaply as the host can. */
-export const nextTurn = (): Promise<void> =>
-  typeof setImmediate === "undefined" ? nextTask() : new Promise((resolve) => void setImmediate(resolve));
-
-let channel: MessageChannel | undefined;
 const waiting: (() => void)[] = [];
-/** Ports of Node keep its process alive: as long as someone waits, and no longer. */
-interface NodePort {
-  ref?(): void;
-  unref?(): void;
-}
+let port: MessagePort | undefined;
+/** Taken at the start: a test that replaces timers must not stop us. */
+const { setImmediate } = globalThis as { setImmediate?: (task: () => void) => unknown };
 
 /**
- * Lets one task pass, and begins a slice. A message comes at once; a timer would come 4 ms late, the fifth
- * time in a row.
+ * Lets one task run, then begins a slice. Outside of Node it waits for a message, which comes at once;
+ * browsers delay the fifth timer in a row by 4 ms.
  */
 export function nextTask(): Promise<void> {
-  channel ??= openChannel();
-  const { port1, port2 } = channel;
   return new Promise((resolve) => {
-    if (waiting.push(resolve) === 1) (port1 as NodePort).ref?.();
-    port2.postMessage(0);
+    waiting.push(resolve);
+    if (setImmediate !== undefined) setImmediate(taskPassed);
+    else {
+      port ??= openPort();
+      port.postMessage(0);
+    }
   });
 }
-function openChannel(): MessageChannel {
-  const made = new MessageChannel();
-  made.port1.onmessage = () => {
-    beginSlice();
-    const resolve = waiting.shift();
-    if (waiting.length === 0) (made.port1 as NodePort).unref?.();
-    resolve?.();
-  };
-  return made;
+function taskPassed(): void {
+  beginSlice();
+  waiting.shift()?.();
+}
+function openPort(): MessagePort {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = taskPassed;
+  return port2;
 }

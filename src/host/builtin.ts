@@ -25,6 +25,9 @@ export const builtin = {
   get path() {
     return load("node:path") as typeof import("node:path");
   },
+  get url() {
+    return load("node:url") as typeof import("node:url");
+  },
   get v8() {
     return load("node:v8") as typeof import("node:v8");
   },

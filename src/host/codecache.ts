@@ -5,7 +5,7 @@
 import { builtin, load } from "./builtin.ts";
 import { makeFolder, prune, write } from "./diskcache.ts";
 import { whyUnsafe } from "./folder.ts";
-import { type Code, HEADER_BYTES } from "./start.ts";
+import { HEADER_BYTES, type PartCode } from "./start.ts";
 import { underFlags } from "./v8flags.ts";
 
 /** A file for each version of Node and of the package: room for a dozen. */
@@ -18,7 +18,7 @@ export const isBetter = (kernels: number, earlier: number, seconds: number): boo
   earlier < 0 || (kernels > 2 * earlier && seconds < LONG_S);
 
 /** Keeps the code of these parts; `kernels` is how many this process compiled. */
-export function keepCode(codes: readonly Code[], kernels: number): void {
+export function keepCode(codes: readonly PartCode[], kernels: number): void {
   const better = codes.filter((code) => isBetter(kernels, code.kernels, process.uptime()));
   // flags are those of the process: a thread must not change them while others compile
   if (better.length === 0 || !builtin.threads.isMainThread) return;
@@ -27,7 +27,7 @@ export function keepCode(codes: readonly Code[], kernels: number): void {
   } catch {} // a folder that cannot be used: each process compiles, as if there were no cache
 }
 
-function keep({ script, folder, key, flags }: Code, kernels: number): void {
+function keep({ script, folder, key, flags }: PartCode, kernels: number): void {
   const data = underFlags(flags, () => script.createCachedData());
   const half = new Uint8Array(HEADER_BYTES + data.byteLength);
   new DataView(half.buffer).setUint32(0, kernels, true);

@@ -13,6 +13,19 @@ export interface WorkerHandle {
   probe?(): void;
 }
 
+/** A worker thread that answers messages. */
+export interface Peer {
+  post(message: unknown): void;
+  /** Whether the process stays alive for it; in a page this does nothing. */
+  keepsAlive(on: boolean): void;
+  terminate(): void;
+}
+export interface PeerEvents {
+  message(answer: unknown): void;
+  /** Called once, when the thread has ended or has failed outside of a request. */
+  end(why: Error): void;
+}
+
 /**
  * A value that is visible to all that a call does, also after its awaits, and to nothing else. Where the
  * platform cannot tell (`exact` is false), everything that happens until the
@@ -29,14 +42,6 @@ export interface AsyncScope {
 export interface Host {
   /** Paths name files that the DISK device can hold; false: a path is an address. */
   readonly hasFiles: boolean;
-  /** Bytes `start` to `end` of a file, all of it by default; a file that ends earlier gives fewer. */
-  readBytes(path: string, start?: number, end?: number): Promise<Uint8Array<ArrayBuffer>>;
-  fileSize(path: string): Promise<number>;
-  /** Writes the parts one after the other; the file appears when it is whole. */
-  writeBytes(path: string, parts: AsyncIterable<Uint8Array>): Promise<void>;
-  writeText(path: string, text: string): void;
-  /** The path of a file that an installed npm package holds. */
-  packageFile(name: string, file: string): string;
 
   /** A text that `remember` kept under the key, in this process, an earlier one or an earlier visit. */
   recall(key: string): MaybePromise<string | undefined>;
@@ -59,4 +64,27 @@ export interface Host {
   atExit(fn: () => void): void;
   /** Shows a person how far something is; an empty text takes it away. */
   showProgress(text: string): void;
+}
+
+/** The functions of files/, which only some programs load. */
+export interface Files {
+  /** Bytes `start` to `end` of a file, all of it by default; a file that ends earlier gives fewer. */
+  readBytes(path: string, start?: number, end?: number): Promise<Uint8Array<ArrayBuffer>>;
+  fileSize(path: string): Promise<number>;
+  /** Writes the parts one after the other; the file appears when it is whole. */
+  writeBytes(path: string, parts: AsyncIterable<Uint8Array>): Promise<void>;
+  writeText(path: string, text: string): void;
+  /** The path of a file that an installed npm package holds. */
+  packageFile(name: string, file: string): string;
+}
+
+/** The functions of peers/, which only a few programs load. */
+export interface Peers {
+  /**
+   * Runs `source` in a new thread that has the settings of this one and may load modules. The text defines
+   * `serve(data, receive, send, load)`; `receive` takes the function that hears messages, `load` imports.
+   */
+  spawnPeer(source: string, data: unknown, events: PeerEvents): Peer;
+  /** The whole address of a module, which may be given as a path. */
+  moduleAddress(path: string): string;
 }

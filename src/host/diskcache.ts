@@ -31,9 +31,13 @@ const nameOf = (key: string): string => `${key}.sum`;
 const checksum = (key: string, bytes: Uint8Array): Uint8Array =>
   builtin.crypto.createHash("sha256").update(key).update("\0").update(bytes).digest();
 
-/** How many files this process has kept in each folder, and the folders that cannot be used. */
+/** How many files this process has kept in each folder. */
 const written = new Map<string, number>();
+/**
+ * Folders to which others have access, which are not used; and full or read-only ones, which are only read.
+ */
 const unusable = new Set<string>();
+const readOnly = new Set<string>();
 
 /** What was kept under the key; a file that is damaged is removed. */
 export function kept(kind: string, key: string): Uint8Array | undefined {
@@ -75,7 +79,7 @@ function touch(file: string): void {
 
 export function keep(kind: string, key: string, bytes: Uint8Array): void {
   const folder = folderOf(kind);
-  if (folder === undefined || unusable.has(folder)) return;
+  if (folder === undefined || unusable.has(folder) || readOnly.has(folder)) return;
   try {
     makeFolder(builtin.path.resolve(folder));
     if (!isOwn(folder)) return;
@@ -84,9 +88,9 @@ export function keep(kind: string, key: string, bytes: Uint8Array): void {
     if (count % LOOK_EVERY === 0) prune(folder);
     write(builtin.path.join(folder, nameOf(key)), checksum(key, bytes), bytes);
   } catch (e) {
-    refuse(
-      folder,
-      `cannot keep what was compiled (${(e as Error).message}), so every process compiles anew; ` +
+    readOnly.add(folder);
+    console.warn(
+      `gradloom: ${folder} cannot keep what was compiled (${(e as Error).message}), so every process compiles anew; ` +
         "set CACHE to a folder that can be written, or to 0",
     );
   }
@@ -115,12 +119,10 @@ export function write(file: string, ...parts: readonly Uint8Array[]): void {
 /** Whether the folder is this user's alone; if not, the process says why. */
 function isOwn(folder: string): boolean {
   const why = whyUnsafe(load, folder);
-  if (why !== undefined) refuse(folder, `is not used, since what lies there is run as code: ${why}`);
-  return why === undefined;
-}
-function refuse(folder: string, why: string): void {
+  if (why === undefined) return true;
   unusable.add(folder);
-  console.warn(`gradloom: ${folder} ${why}`);
+  console.warn(`gradloom: ${folder} is not used, because files in it are run as code: ${why}`);
+  return false;
 }
 
 /** Node's own recursive mkdir tries forever where a file system has folders but takes none, such as /proc. */

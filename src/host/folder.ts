@@ -2,10 +2,10 @@
 // is run as code, so it must belong to the user alone. start.ts reads it before the package is loaded, so
 // this file imports nothing.
 
-type Load = (name: string) => unknown;
+type LoadModule = (name: string) => unknown;
 
 /** `setting` is the setting CACHE; undefined: nothing is kept. */
-export function folderOf(load: Load, kind: string, setting: string): string | undefined {
+export function folderOf(load: LoadModule, kind: string, setting: string): string | undefined {
   if (setting === "0") return undefined;
   const path = load("node:path") as typeof import("node:path");
   if (setting !== "") return path.join(setting, kind);
@@ -13,7 +13,7 @@ export function folderOf(load: Load, kind: string, setting: string): string | un
   return home === undefined ? undefined : path.join(home, ".cache", "gradloom", kind);
 }
 /** undefined: there is no HOME and the system does not know the user, or HOME is empty. */
-export function homeFolder(load: Load): string | undefined {
+export function homeFolder(load: LoadModule): string | undefined {
   try {
     const folder = (load("node:os") as typeof import("node:os")).homedir();
     return (load("node:path") as typeof import("node:path")).isAbsolute(folder) ? folder : undefined;
@@ -30,7 +30,7 @@ export const isPrivate = ({ uid, mode }: { readonly uid: number; readonly mode: 
  * Where files have owners: the folder, and the one that holds all of them, must be this user's alone.
  * undefined if they are, or a reason. Throws if there is no such folder.
  */
-export function whyUnsafe(load: Load, folder: string): string | undefined {
+export function whyUnsafe(load: LoadModule, folder: string): string | undefined {
   const user = process.getuid?.();
   if (user === undefined) return undefined;
   const fs = load("node:fs") as typeof import("node:fs");

@@ -1,7 +1,7 @@
 // Compiled kernels that a page keeps for its next visit, in IndexedDB. In: a key that says everything the
 // code depends on. Out: the bytes of the module and what it takes to launch it. All of them are read at once,
 // when the first is asked for; new ones are written together, a moment after the last. Where storage is
-// refused (a private window, a policy, no room) nothing is kept, and nobody hears of it.
+// refused (a private window, a policy, no room) nothing is kept, and no error is shown.
 
 /** What is kept of a kernel. */
 export interface KeptKernel {
@@ -149,5 +149,5 @@ export class KernelStore {
 }
 
 function isWhole(key: string, { kernel, sum }: Stored): boolean {
-  return kernel?.code instanceof Uint8Array && checksum(key, kernel) === sum;
+  return ArrayBuffer.isView(kernel?.code) && checksum(key, kernel) === sum;
 }

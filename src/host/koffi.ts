@@ -1,8 +1,9 @@
-// koffi calls C from Node. The package is optional: it is loaded when a device first needs it, and a device
-// that lacks it says so by its own name. Only the part that we use is typed here, so
-// that its types do not reach ours.
+// koffi calls C from Node. It is loaded when a device first needs it, and a device that lacks it says so by
+// its own name. We depend on its binaries, a package for each platform: koffi itself has an install script,
+// which npm warns of. Only the part that we use is typed here, so that its types do not reach ours.
 
 import { DeviceError } from "../errors.ts";
+import { load } from "./builtin.ts";
 
 export interface Koffi {
   load(path: string): KoffiLibrary;
@@ -20,12 +21,28 @@ export interface KoffiLibrary {
   func<F = KoffiFunction>(name: string, result: string, parameters: readonly string[]): F;
 }
 
-export async function openKoffi(
-  device: string,
-  importer: () => Promise<unknown> = () => import("koffi"),
-): Promise<Koffi> {
+/** Where koffi may be: our dependency, or the whole package, which builds itself on any other platform. */
+export const koffiPackages = (): readonly string[] => [
+  `@koromix/koffi-${process.platform}-${process.arch}`,
+  "koffi",
+];
+/** Loaded with require: the text of Node's build is run where `import()` does not work. */
+function loadKoffi(): unknown {
+  const [binary, whole] = koffiPackages() as [string, string];
   try {
-    const { default: koffi } = (await importer()) as { default: Koffi };
+    return load(binary);
+  } catch (cause) {
+    try {
+      return load(whole);
+    } catch {
+      throw cause;
+    }
+  }
+}
+
+export async function openKoffi(device: string, importer: () => unknown = loadKoffi): Promise<Koffi> {
+  try {
+    const koffi = (await importer()) as Koffi;
     enlargeStack(koffi);
     return koffi;
   } catch (cause) {

@@ -3,94 +3,19 @@
 
 import type { AsyncLocalStorage } from "node:async_hooks";
 import { env } from "../env.ts";
-import { FileError } from "../errors.ts";
 import { timestamp } from "../helpers.ts";
+import { setSlice } from "../pace.ts";
 import { builtin, load } from "./builtin.ts";
 import type { AsyncScope, WorkerHandle } from "./contract.ts";
 import { keep, kept, keyOf } from "./diskcache.ts";
+import { koffiPackages } from "./koffi.ts";
 import { Native } from "./native.ts";
 
 export { enableRelaxedSimd } from "./v8flags.ts";
 export type { WorkerHandle };
 
-// ---- files ----
-
 /** Files are on this host: a path names one, and DISK can hold it. */
 export const hasFiles = true;
-
-export function writeText(path: string, text: string): void {
-  try {
-    builtin.fs.writeFileSync(path, text);
-  } catch (cause) {
-    throw new FileError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
-  }
-}
-
-/** Bytes `start` to `end` of a file, all of it by default; a file that ends earlier gives fewer. */
-export async function readBytes(path: string, start = 0, end?: number): Promise<Uint8Array<ArrayBuffer>> {
-  try {
-    const file = await builtin.files.open(path, "r");
-    try {
-      const stop = Math.min(end ?? Infinity, (await file.stat()).size);
-      const bytes = new Uint8Array(Math.max(0, stop - start));
-      for (let done = 0; done < bytes.byteLength; ) {
-        const { bytesRead } = await file.read(bytes, done, bytes.byteLength - done, start + done);
-        if (bytesRead === 0) return bytes.slice(0, done);
-        done += bytesRead;
-      }
-      return bytes;
-    } finally {
-      await file.close();
-    }
-  } catch (cause) {
-    throw new FileError(`cannot read ${path}: ${(cause as Error).message}`, { cause });
-  }
-}
-
-export async function fileSize(path: string): Promise<number> {
-  try {
-    return (await builtin.files.stat(path)).size;
-  } catch (cause) {
-    throw new FileError(`cannot read ${path}: ${(cause as Error).message}`, { cause });
-  }
-}
-
-/**
- * Writes the parts one after the other to a new file, which takes the place of the old one when it is whole:
- * a program that dies on the way leaves the old one, and whoever reads that one still does.
- */
-export async function writeBytes(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
-  const draft = `${path}.${process.pid}.${Date.now().toString(36)}.part`;
-  try {
-    const file = await builtin.files.open(draft, "wx");
-    try {
-      for await (const part of parts) {
-        for (let done = 0; done < part.byteLength; )
-          done += (await file.write(part, done, part.byteLength - done)).bytesWritten;
-      }
-      // without this a crash of the machine could leave the new name with no data
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await builtin.files.rename(draft, path);
-  } catch (cause) {
-    await builtin.files.rm(draft, { force: true });
-    if ((cause as NodeJS.ErrnoException).code === undefined) throw cause;
-    throw new FileError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
-  }
-}
-
-/** The path of a file that an installed npm package holds. */
-export function packageFile(name: string, file: string): string {
-  const { dirname, join } = builtin.path;
-  for (const paths of [undefined, { paths: [process.cwd()] }]) {
-    try {
-      return join(dirname(load.resolve(`${name}/package.json`, paths)), file);
-    } catch {}
-  }
-  throw new FileError(`the npm package ${name} is not installed; run: npm install ${name}`);
-}
 
 // ---- what a search found, for the next process: a file each ----
 
@@ -103,8 +28,15 @@ export const remember = (key: string, text: string): void =>
 
 // ---- threads ----
 
-/** Waiting may block the thread: nobody looks at it. */
+/** A wait may block the thread for a few milliseconds; nobody notices. */
 export const canBlock = true;
+
+/**
+ * How long timers and requests may wait while a graph is scheduled and compiled. A wait that blocks for as
+ * long may follow, and some places to stop are milliseconds apart: together they mostly stay below 20 ms.
+ */
+const SLICE_MS = 5;
+setSlice(SLICE_MS, timestamp);
 
 export const availableThreads = (): number => builtin.os.availableParallelism();
 
@@ -140,7 +72,8 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
   });
   return {
     terminate() {
-      terminatedAt = timestamp();
+      // from the first call on: later calls must not extend the time that it gets
+      terminatedAt = Math.min(terminatedAt, timestamp());
       void worker.terminate();
     },
     isGone() {
@@ -156,11 +89,12 @@ const END_MS = 2000;
 
 /** Where a worker finds koffi, which it loads when it first meets native code. */
 function koffiPath(): string {
-  try {
-    return load.resolve("koffi");
-  } catch {
-    return "koffi";
+  for (const name of koffiPackages()) {
+    try {
+      return load.resolve(name);
+    } catch {} // not installed
   }
+  return "koffi";
 }
 
 // ---- hooks ----

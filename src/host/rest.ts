@@ -2,14 +2,14 @@
 // part of it that a program loads when it first needs it, and the code that V8 made for its parts. The areas
 // of Tensor, nn and what few programs use are in that part.
 
-import type { Code } from "./start.ts";
+import type { PartCode } from "./start.ts";
 import { flags } from "./v8flags.ts";
 
 interface Given {
   /** Loads the part, at once: what waits for it may be a sync method. `flags` as in `loadPart`. */
   rest(flags: string): unknown;
   /** of the parts loaded so far */
-  readonly codes: readonly Code[];
+  readonly codes: readonly PartCode[];
 }
 declare const $given: Given;
 
@@ -21,4 +21,4 @@ export function rest<T>(): T {
   return loaded as T;
 }
 
-export const codes = (): readonly Code[] => $given.codes;
+export const codes = (): readonly PartCode[] => $given.codes;

@@ -12,10 +12,10 @@ import { foreignVariable, setting } from "../env.ts";
 import { folderOf, isPrivate, whyUnsafe } from "./folder.ts";
 
 /** A part of the package: it gives its exports. */
-export type Make = (given: unknown) => unknown;
+export type MakePart = (given: unknown) => unknown;
 
 /** Code that V8 makes for a part, and where it is kept. */
-export interface Code {
+export interface PartCode {
   readonly script: Script;
   readonly folder: string;
   /** differs where the part, the V8 or its flags differ */
@@ -26,9 +26,9 @@ export interface Code {
   readonly kernels: number;
 }
 
-export interface Part {
-  readonly make: Make;
-  readonly code?: Code | undefined;
+export interface PackagePart {
+  readonly make: MakePart;
+  readonly code?: PartCode | undefined;
 }
 
 /** Ahead of the code: how many kernels the process compiled that made it. V8 wants the code aligned. */
@@ -39,22 +39,27 @@ export const HEADER_BYTES = 8;
  * user's bundler has put it, which is where no such file is. `flags` are those of V8 that
  * this package has set by now.
  */
-export function loadPart(name: string, url: string | undefined, bundled: () => Make, flags = ""): Part {
+export function loadPart(
+  name: string,
+  url: string | undefined,
+  bundled: () => MakePart,
+  flags = "",
+): PackagePart {
   try {
     const load = createRequire(url as string);
-    return compiled(load, name, url as string, flags) ?? { make: load(name) as Make };
+    return compiled(load, name, url as string, flags) ?? { make: load(name) as MakePart };
   } catch {
     return { make: bundled() };
   }
 }
 
-type Load = ReturnType<typeof createRequire>;
+type Require = ReturnType<typeof createRequire>;
 
 /** Makes a function of a file, as Node does for CommonJS. */
 const BEFORE = "(function(module){";
 
 /** undefined: the file is to be loaded as any other. */
-function compiled(load: Load, name: string, url: string, flags: string): Part | undefined {
+function compiled(load: Require, name: string, url: string, flags: string): PackagePart | undefined {
   const { versions, execArgv, sourceMapsEnabled } = process as typeof process & {
     sourceMapsEnabled?: boolean;
   };
@@ -79,13 +84,13 @@ function compiled(load: Load, name: string, url: string, flags: string): Part | 
       columnOffset: -BEFORE.length, // places in the text are those in the file
       cachedData: kept?.subarray(HEADER_BYTES),
     });
-    const run = script.runInThisContext() as (module: { exports?: Make }) => void;
+    const run = script.runInThisContext() as (module: { exports?: MakePart }) => void;
     // a test runner may have given this file other globals than V8's
     if (!(run instanceof Function)) return undefined;
-    const module: { exports?: Make } = {};
+    const module: { exports?: MakePart } = {};
     run(module);
     const kernels = kept === undefined || script.cachedDataRejected ? -1 : kept.readUInt32LE();
-    return { make: module.exports as Make, code: { script, folder, key, flags, kernels } };
+    return { make: module.exports as MakePart, code: { script, folder, key, flags, kernels } };
   } catch {
     return undefined;
   }
@@ -106,7 +111,7 @@ export function keyOf(...parts: readonly string[]): string {
  * A file has all bytes twice: V8 does not notice damage, comparing is ten times as fast as a checksum, and
  * both halves are never damaged alike. The second half is read piece by piece, which needs no new memory.
  */
-function keptCode(load: Load, folder: string, key: string): Buffer | undefined {
+function keptCode(load: Require, folder: string, key: string): Buffer | undefined {
   const fs = load("node:fs") as typeof import("node:fs");
   try {
     if (whyUnsafe(load, folder) !== undefined) return undefined;

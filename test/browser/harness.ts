@@ -9,12 +9,13 @@ export * from "./server.ts";
 export const executablePath = findChromium();
 
 /** A Chromium for all tests of a file, where there is one; gives what opens a page of these files in it. */
-export function useChromium(): (files: ReadonlyMap<string, string>, options?: ServeOptions) => Promise<Page> {
+export function useChromium(
+  flags: readonly string[] = CHROMIUM_FLAGS,
+): (files: ReadonlyMap<string, string>, options?: ServeOptions) => Promise<Page> {
   let browser: Browser | undefined;
   const closing: (() => Promise<void>)[] = [];
   beforeAll(async () => {
-    if (executablePath !== undefined)
-      browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
+    if (executablePath !== undefined) browser = await chromium.launch({ executablePath, args: [...flags] });
   });
   afterAll(async () => {
     await browser?.close();

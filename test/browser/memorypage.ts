@@ -1,6 +1,7 @@
-// The page of memory.test.ts: tensors that are made and dropped, and what is held afterwards.
+// The page of memory.test.ts: tensors that are made and dropped, what is held afterwards, and tensors beyond
+// 4 GiB of a memory that may be larger.
 
-import { Device, GlobalCounters, nn, Tensor } from "gradloom";
+import { Device, GlobalCounters, nn, Tensor, withEnv } from "gradloom";
 import "gradloom/losses";
 
 const memory = (): number =>
@@ -30,6 +31,19 @@ const page = {
       if (i % (steps / 4) === 0) sizes.push(memory());
     }
     return sizes;
+  },
+  /** Computes with all tensors beyond 4 GiB. The block below is not touched, so it takes no memory. */
+  async computeAbove(gigabytes: number): Promise<{ top: number; sum: number; product: number[] }> {
+    const { allocator } = await withEnv({ WASM_MEMORY: gigabytes }, () => Device.open("WASM"));
+    allocator.alloc(2 ** 32, false);
+    const x = Tensor.arange(2 ** 20).contiguous();
+    const m = Tensor.arange(4096).reshape(64, 64).cast("float32").contiguous();
+    const product = await m
+      .matmul(m)
+      .shrink([[63, 64], null])
+      .data();
+    const sum = (await x.remainder(1000).sum().item()) as number;
+    return { top: memory(), sum, product: Array.from(product, Number) };
   },
 };
 export type MemoryPage = typeof page;

@@ -111,6 +111,13 @@ export const CHROMIUM_FLAGS = [
   "--no-first-run",
 ];
 
+/** With WebGPU, computed by the software driver that Chromium brings. */
+export const WEBGPU_FLAGS = [
+  ...CHROMIUM_FLAGS.filter((flag) => flag !== "--disable-gpu"),
+  "--enable-unsafe-webgpu",
+  "--use-webgpu-adapter=swiftshader",
+];
+
 /** CHROMIUM_PATH alone where it is set, else the usual places. */
 export function findChromium(): string | undefined {
   const named = process.env.CHROMIUM_PATH;

@@ -13,15 +13,18 @@ declare const gradloomWeights: WeightsPage; // exists inside the page only
 const openPage = useChromium();
 const asked: string[] = [];
 let values = [1.5, 2];
+let isLengthSaid = true;
 const server = createServer(async (request, response) => {
   asked.push(request.method ?? "");
-  response.writeHead(200, {
-    ETag: `"${values}"`,
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "ETag",
-    "Cross-Origin-Resource-Policy": "cross-origin",
-  });
-  response.end(request.method === "HEAD" ? undefined : await nn.safeSave({ w: new Tensor(values) }));
+  response.setHeader("ETag", `"${values}"`);
+  response.setHeader("Access-Control-Allow-Origin", "*");
+  response.setHeader("Access-Control-Expose-Headers", "ETag");
+  response.setHeader("Cross-Origin-Resource-Policy", "cross-origin");
+  if (request.method === "HEAD") return response.end();
+  const body = await nn.safeSave({ w: new Tensor(values) });
+  if (isLengthSaid) return response.end(body);
+  response.write(body); // in chunks
+  response.end();
 });
 await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
 const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/w.safetensors`;
@@ -53,6 +56,24 @@ test("a page downloads weights once", async ({ skip }) => {
   expect([await load(false), requests()]).toEqual([[3, 4, 5], "GET"]);
   await page.evaluate(() => gradloomWeights.forget());
   expect([await load(false), requests()]).toEqual([[3, 4, 5], "GET"]);
+});
+
+test("a download says how far it is, and what is kept says nothing", async ({ skip }) => {
+  skip(executablePath === undefined, NO_CHROMIUM);
+  const page = await openPage((await bundlePage("test/browser/weightspage.ts")).files);
+  const told = () => page.evaluate((a) => gradloomWeights.progress(a), address);
+  const size = (await nn.safeSave({ w: new Tensor(values) })).byteLength;
+  expect((await told()).at(-1)).toEqual([size, size]);
+  expect(await told()).toEqual([]);
+  isLengthSaid = false;
+  await page.evaluate(() => gradloomWeights.forget());
+  expect((await told()).at(-1)).toEqual([size, undefined]);
+  isLengthSaid = true;
+  // without a file system, too
+  const inNode: number[] = [];
+  await nn.fetchCached(address, { onProgress: (received) => void inNode.push(received) });
+  expect(inNode.at(-1)).toBe(size);
+  requests();
 });
 
 test("without such a file system it is fetched, and a Blob is read in parts", async () => {

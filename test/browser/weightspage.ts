@@ -8,6 +8,13 @@ const page = {
     const { w } = await nn.safeLoad(await nn.fetchCached(address, options));
     return Array.from((await w?.data()) ?? [], Number);
   },
+  /** What onProgress is told of a download: the bytes so far, and all of them. */
+  async progress(address: string): Promise<[number, number | undefined][]> {
+    const told: [number, number | undefined][] = [];
+    const onProgress = (received: number, total: number | undefined) => void told.push([received, total]);
+    await nn.fetchCached(address, { onProgress });
+    return told;
+  },
   forget: (address?: string) => nn.forgetCached(address),
   /** Cuts off what is kept. */
   async damage(): Promise<void> {

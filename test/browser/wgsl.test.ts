@@ -4,7 +4,8 @@
 import { type Browser, chromium } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
 import { type DType, dtypes, type Value } from "../../src/dtype.ts";
-import { uopsToWGSL, WGSLRenderer } from "../../src/render/wgsl.ts";
+import { WGSLRenderer } from "../../src/render/webgpu.ts";
+import { uopsToWGSL } from "../../src/render/wgsl.ts";
 import {
   aluCase,
   type Case,
@@ -17,15 +18,10 @@ import {
   opsOf,
   structureCase,
 } from "../render/kernels.ts";
-import { findChromium, NO_CHROMIUM, serve } from "./harness.ts";
+import { findChromium, NO_CHROMIUM, serve, WEBGPU_FLAGS } from "./harness.ts";
 
-const FLAGS = [
-  "--no-sandbox",
-  "--headless=new",
-  "--enable-unsafe-webgpu",
-  "--use-webgpu-adapter=swiftshader",
-];
-const TYPES = [dtypes.bool, dtypes.int32, dtypes.uint32, dtypes.float32];
+const { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32 } = dtypes;
+const TYPES = [bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32];
 
 /** A stage has at least eight storage buffers: three ops with their five inputs. */
 const OPS_A_KERNEL = 3;
@@ -88,14 +84,16 @@ const RUN = `async (jobs) => {
     const outs = job.outs.map((n) => buffer(n, STORAGE | COPY_SRC));
     const storage = [...outs, ...job.ins.map((bytes) => filled(bytes, STORAGE))];
     const vals = new Uint8Array(Int32Array.from(job.vals).buffer);
-    const all = job.vals.length === 0 ? storage : [...storage, filled(vals, UNIFORM)];
     // a binding that the kernel does not use has no place in the automatic layout
-    const used = (i) => i === storage.length || job.code.includes("data" + i + "[");
-    const entries = all.map((b, binding) => ({ binding, resource: { buffer: b } })).filter((e) => used(e.binding));
+    const used = (i) => job.code.includes("data" + i + "[");
+    const entriesOf = (all) => all.map((b, binding) => ({ binding, resource: { buffer: b } }));
+    const entries = entriesOf(storage).filter((e) => used(e.binding));
+    const group = (i, entries) => device.createBindGroup({ layout: pipeline.getBindGroupLayout(i), entries });
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
-    pass.setBindGroup(0, device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
+    pass.setBindGroup(0, group(0, entries));
+    if (vals.length > 0) pass.setBindGroup(1, group(1, entriesOf([filled(vals, UNIFORM)])));
     pass.dispatchWorkgroups(job.groups);
     pass.end();
     const reads = job.outs.map((n) => buffer(n, MAP_READ | COPY_DST));
@@ -128,7 +126,7 @@ test("every op, cast and constant agrees with ops.ts", async ({ skip }) => {
   const executablePath = findChromium();
   if (executablePath === undefined) console.log(`skip: ${NO_CHROMIUM}`);
   skip(executablePath === undefined, NO_CHROMIUM);
-  browser = await chromium.launch({ executablePath, args: FLAGS });
+  browser = await chromium.launch({ executablePath, args: WEBGPU_FLAGS });
   server = await serve(new Map([["page.js", ""]]));
   const page = await browser.newPage();
   await page.goto(server.url);

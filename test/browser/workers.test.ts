@@ -40,16 +40,17 @@ describe.each([
 });
 
 test.for([
-  ["", true],
-  [" before they could say that they were there", false],
-])(
+  ["", true, Infinity],
+  [" before they could say that they were there", false, Infinity],
+  [" before the second one had come up", true, 1],
+] as const)(
   "workers that the page ends in the middle of a kernel%s are missed and replaced",
-  async ([, couldSay], { skip }) => {
+  async ([, couldSay, up], { skip }) => {
     skip(executablePath === undefined, NO_CHROMIUM);
     const page = await open({});
     const { heard, after, fresh } = await page.evaluate(
-      (x) => gradloomWorkers.killed(x),
-      couldSay as boolean,
+      ([x, n]) => gradloomWorkers.killed(x, n ?? Infinity),
+      [couldSay, up === Infinity ? null : up] as const,
     );
     expect(heard).toMatch(
       /^DeviceError: WASM compute: kernel endless failed on worker \d+: the worker is gone/,

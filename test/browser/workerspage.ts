@@ -35,10 +35,15 @@ async function timed<T>(run: () => Promise<T>) {
 /** The workers of the page, the dead ones too: no event of a worker says that it was terminated. */
 const made: Worker[] = [];
 let isHeard = true;
+let comingUp = Infinity;
 globalThis.Worker = class extends Worker {
   constructor(...args: ConstructorParameters<typeof Worker>) {
     super(...args);
     made.push(this);
+  }
+  /** What it is to run does not reach one that is kept from coming up. */
+  override postMessage(...args: unknown[]): void {
+    if (made.indexOf(this) < comingUp) super.postMessage(...(args as [unknown]));
   }
   /** A worker that is ended at once is not heard: so the message of its start may be lost. */
   override set onmessage(listen: Worker["onmessage"]) {
@@ -48,11 +53,12 @@ globalThis.Worker = class extends Worker {
 
 const page = {
   /**
-   * Ends all workers while one is in a kernel; what who waits heard, and a product afterwards. `heard`: they
-   * could say before that they had come up.
+   * Ends all workers while one is in a kernel; what who waits heard, and a product afterwards. `couldSay`:
+   * they could say before that they had come up. Only the first `up` of them did.
    */
-  async killed(couldSay = true) {
+  async killed(couldSay: boolean, up: number) {
     isHeard = couldSay;
+    comingUp = up;
     await page.products(64, 1);
     while (!hardware().workers.present) await new Promise((resolve) => setTimeout(resolve, 5));
     const d = device("WASM");
@@ -61,6 +67,7 @@ const page = {
     const heard = Promise.resolve(d.synchronize()).then(String, String);
     for (const worker of made.splice(0)) worker.terminate();
     isHeard = true;
+    comingUp = Infinity;
     const said = await heard;
     // the page itself computes a product whose worker turns out to be gone; new ones start with the next
     let after = await page.products(640, 1);

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { isBetter, keepCode } from "../../src/host/codecache.ts";
-import { keyOf, loadPart, type Part } from "../../src/host/start.ts";
+import { keyOf, loadPart, type PackagePart } from "../../src/host/start.ts";
 import { type Built, buildPackage } from "../scripts/built.ts";
 
 const PART = "module.exports=(function(given){return (()=>given+1)()});\n";
@@ -41,7 +41,7 @@ describe("a part", () => {
     const settings = { CACHE: join(folder, "cache"), CODECACHE: "1", NODE_V8_COVERAGE: "", ...changes };
     for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
   };
-  const load = (name = "./part.cjs"): Part =>
+  const load = (name = "./part.cjs"): PackagePart =>
     loadPart(name, pathToFileURL(join(folder, "index.js")).href, () => (given) => `bundled ${given}`);
   const code = (): string => join(folder, "cache", "code");
   /** Loads the part, uses it and keeps its code; how many kernels the process compiled whose code it took. */

@@ -117,7 +117,7 @@ test("a folder that others may write to is not used", ({ skip }) => {
     const cache = join(folder, name);
     withEnv({ CACHE: cache }, () => cached("kind", "k", () => Uint8Array.of(9))); // what somebody put there
     chmodSync(cache, mode);
-    refused(cache, /is not used, since what lies there is run as code: .*others may write.*chmod go-w/);
+    refused(cache, /is not used, because files in it are run as code: .*others may write.*chmod go-w/);
     expect(readdirSync(join(cache, "kind"))).toEqual(["k.sum"]);
   }
   const inner = join(folder, "inner");
@@ -250,6 +250,62 @@ test("a file is on the disk before it has its name, and its draft has a name of 
   expect(new Set(drafts).size).toBe(2);
   for (const draft of drafts)
     expect(draft).toMatch(new RegExp(`k\\.sum\\.${process.pid}\\.[-0-9a-f]{36}\\.part wx$`));
+});
+/** What `write` calls of the file system, in its order. */
+const STEPS = ["openSync", "writeSync", "fsyncSync", "closeSync", "renameSync", "rmSync"] as const;
+/** Runs `fn` on a file system whose call number `at` and all after it fail; says whether it came to that. */
+function failing(at: number, error: Error, fn: () => void): boolean {
+  let calls = 0;
+  const spies = STEPS.map((name) => {
+    const real = fs[name] as (...args: unknown[]) => unknown;
+    return vi.spyOn(fs, name).mockImplementation(((...args: unknown[]) => {
+      if (calls++ < at) return real(...args);
+      if (name === "closeSync") real(...args); // the system closes what a dead process had open
+      throw error;
+    }) as never);
+  });
+  try {
+    fn();
+  } catch (e) {
+    if (e !== error) throw e;
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+  return calls > at;
+}
+test("a process that dies at any step of a write leaves the old file, the new one or none", () => {
+  const cache = join(folder, "killed");
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+  for (const isThere of [false, true]) {
+    for (let at = 0, more = true; more; at++) {
+      // a folder of its own: after a failed write a process keeps nothing there
+      withEnv({ CACHE: join(cache, `${isThere}${at}`) }, () => {
+        if (isThere) keep("kind", "k", Uint8Array.of(7));
+        else keep("kind", "other", bytes); // makes the folder
+        more = failing(at, new Error("killed"), () => keep("kind", "k", bytes));
+        const got = [...cached("kind", "k", () => Uint8Array.of(9))].join();
+        expect(isThere ? ["7", "1,2,3"] : ["9", "1,2,3"]).toContain(got);
+      });
+    }
+  }
+  warn.mockRestore();
+});
+test("a disk that is full, or only read, is told once; what lies there is still found", () => {
+  const cache = join(folder, "full");
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+  withEnv({ CACHE: cache }, () => {
+    keep("kind", "k", bytes);
+    const write = vi.spyOn(fs, "writeSync").mockImplementation(() => {
+      throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+    });
+    for (const key of ["l", "m"]) expect([...cached("kind", key, () => bytes)]).toEqual([1, 2, 3]);
+    expect(write).toHaveBeenCalledTimes(1);
+    write.mockRestore();
+    expect([...cached("kind", "k", never)]).toEqual([1, 2, 3]);
+  });
+  expect(warn.mock.calls.map(String)).toEqual([expect.stringMatching(/full.kind cannot keep .*ENOSPC/)]);
+  expect(readdirSync(join(cache, "kind"))).toEqual(["k.sum"]);
+  warn.mockRestore();
 });
 test("drafts that a dead process left go, those of others stay", () => {
   const kind = join(folder, "drafts", "kind");

@@ -5,18 +5,29 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FileError, withEnv } from "gradloom";
 import { describe, expect, test } from "vitest";
-import * as chosen from "#host";
+import * as chosen from "#host/files";
 import * as browser from "../../src/host/browser.ts";
-import type { Host } from "../../src/host/contract.ts";
+import type { Files, Host, Peers } from "../../src/host/contract.ts";
+import * as pageFiles from "../../src/host/files/browser.ts";
+import * as nodeFiles from "../../src/host/files/node.ts";
 import * as node from "../../src/host/node.ts";
+import * as pagePeers from "../../src/host/peers/browser.ts";
+import * as nodePeers from "../../src/host/peers/node.ts";
 
 const HOSTS: Readonly<Record<string, Host>> = { node, browser };
 
 test("both export the names of the contract and no others", () => {
   expect(Object.keys(HOSTS.browser as Host).sort()).toEqual(Object.keys(HOSTS.node as Host).sort());
 });
-test("#host is Node's here", () => {
-  expect(chosen.readBytes).toBe(node.readBytes);
+test("and so do their files and peers", () => {
+  const files: readonly Files[] = [nodeFiles, pageFiles];
+  const peers: readonly Peers[] = [nodePeers, pagePeers];
+  for (const [node, page] of [files, peers]) {
+    expect(Object.keys(page as object).sort()).toEqual(Object.keys(node as object).sort());
+  }
+});
+test("#host/files is Node's here", () => {
+  expect(chosen.readBytes).toBe(nodeFiles.readBytes);
 });
 
 describe("Node", () => {
@@ -32,34 +43,34 @@ describe("Node", () => {
   test("a file is written whole, and read in part", () =>
     inFolder(async (folder) => {
       const path = join(folder, "x");
-      await node.writeBytes(
+      await nodeFiles.writeBytes(
         path,
         (async function* () {
           yield Uint8Array.of(1, 2);
           yield Uint8Array.of(3, 4, 5);
         })(),
       );
-      expect(await node.fileSize(path)).toBe(5);
-      expect([...(await node.readBytes(path))]).toEqual([1, 2, 3, 4, 5]);
-      expect([...(await node.readBytes(path, 1, 3))]).toEqual([2, 3]);
-      expect([...(await node.readBytes(path, 3, 9))]).toEqual([4, 5]);
-      node.writeText(path, "text");
+      expect(await nodeFiles.fileSize(path)).toBe(5);
+      expect([...(await nodeFiles.readBytes(path))]).toEqual([1, 2, 3, 4, 5]);
+      expect([...(await nodeFiles.readBytes(path, 1, 3))]).toEqual([2, 3]);
+      expect([...(await nodeFiles.readBytes(path, 3, 9))]).toEqual([4, 5]);
+      nodeFiles.writeText(path, "text");
       expect(readFileSync(path, "utf8")).toBe("text");
     }));
   test("a writer that fails leaves the old file", () =>
     inFolder(async (folder) => {
       const path = join(folder, "x");
-      node.writeText(path, "old");
+      nodeFiles.writeText(path, "old");
       // biome-ignore lint/correctness/useYield: it fails before its first part
       const failing = (async function* (): AsyncGenerator<Uint8Array> {
         throw new Error("no more");
       })();
-      await expect(node.writeBytes(path, failing)).rejects.toThrow("no more");
+      await expect(nodeFiles.writeBytes(path, failing)).rejects.toThrow("no more");
       expect(readFileSync(path, "utf8")).toBe("old");
     }));
   test("a file that is not there is a FileError that names it", async () => {
-    await expect(node.readBytes("/no/such/file")).rejects.toThrow(FileError);
-    await expect(node.fileSize("/no/such/file")).rejects.toThrow(/cannot read \/no\/such\/file/);
+    await expect(nodeFiles.readBytes("/no/such/file")).rejects.toThrow(FileError);
+    await expect(nodeFiles.fileSize("/no/such/file")).rejects.toThrow(/cannot read \/no\/such\/file/);
   });
   test("what is remembered is recalled, in a folder of its own", () =>
     inFolder((folder) =>
@@ -89,11 +100,11 @@ describe("a page", () => {
       yield Uint8Array.of(1, 2);
       yield Uint8Array.of(3);
     };
-    await expect(browser.writeBytes("x.bin", parts())).rejects.toThrow(/a page has no files/);
+    await expect(pageFiles.writeBytes("x.bin", parts())).rejects.toThrow(/a page has no files/);
     const written: unknown[] = [];
     page.GRADLOOM_WRITE = (path, data) => void written.push([path, data]);
-    await browser.writeBytes("x.bin", parts());
-    browser.writeText("y.txt", "text");
+    await pageFiles.writeBytes("x.bin", parts());
+    pageFiles.writeText("y.txt", "text");
     delete page.GRADLOOM_WRITE;
     expect(written).toEqual([
       ["x.bin", Uint8Array.of(1, 2, 3)],

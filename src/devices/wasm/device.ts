@@ -19,6 +19,8 @@ function common(): NonNullable<typeof shared> {
   shared = { hardware, backend: new RingQueueBackend(hardware), records: new KernelRecords() };
   return shared;
 }
+/** All that were opened. */
+const devices = new Set<RingDevice>();
 
 /** A signal in the shared memory. */
 interface RingSignal extends HCQSignal {
@@ -33,6 +35,9 @@ interface RingMark {
 interface RetiredMemory extends RingMark {
   free(): void;
 }
+
+/** With this many kernels in flight a launch waits, because a full ring would block the host's thread. */
+const MAX_AHEAD = 128;
 
 const collected = new FinalizationRegistry<() => void>((release) => release());
 
@@ -68,6 +73,7 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
       block: (done) => void hardware.block({ done, signal: 0, timeoutMs: hardware.timeoutMs }),
     });
     hardware.tenants.add(this);
+    devices.add(this);
   }
 
   get space(): unknown {
@@ -76,8 +82,11 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
   get words(): Int32Array {
     return this.hardware.memory.words;
   }
-  protected peers(): Iterable<HCQCompatCompiled> {
-    return [...this.hardware.tenants].filter((t) => t instanceof HCQCompatCompiled);
+  get isWide(): boolean {
+    return this.hardware.memory.isWide;
+  }
+  protected peers(): Iterable<RingDevice> {
+    return devices;
   }
 
   computeQueue(): HWComputeQueue {
@@ -86,8 +95,8 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
   copyQueue(): HWCopyQueue {
     return new HWCopyQueue(common().backend);
   }
-  enqueue(kind: "compute" | "copy", at: number, nwords: number, worth: boolean): void {
-    this.hardware.submit(this.#rings[kind], at, nwords, worth);
+  enqueue(kind: "compute" | "copy", at: number, nwords: number, work: number): void {
+    this.hardware.submit(this.#rings[kind], at, nwords, work);
     this.#throwFailure(); // executed here and now, it may have failed already
   }
 
@@ -126,6 +135,12 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
   #reached(signal: HCQSignal, value: number): boolean {
     this.#throwFailure();
     return this.readSignal(signal) >= value;
+  }
+  /** If much is in flight, waits until half of it is done. */
+  room(): MaybePromise<void> {
+    const last = this.timelineValue - 1;
+    if (last - this.readSignal(this.timelineSignal) >= MAX_AHEAD)
+      return this.waitSignal(this.timelineSignal, last - MAX_AHEAD / 2);
   }
   /** Microseconds since 1970 already. */
   gpu2cpuTime(time: number): number {
@@ -171,7 +186,6 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
     const pending = this.#retired.findIndex((r) => !this.#hasPassedMark(r));
     for (const { free } of this.#retired.splice(0, pending < 0 ? this.#retired.length : pending)) free();
   }
-  /** Frees all that was given up, which takes as long as the work that uses it. */
   drain(): void {
     const last = this.#retired.at(-1);
     if (last === undefined) return;

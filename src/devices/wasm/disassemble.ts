@@ -3,7 +3,7 @@
 import { COMMANDS, type RingCommand, WORDS } from "./layout.ts";
 
 /** What the addresses in a stream are called. */
-export interface Names {
+export interface AddressNames {
   readonly signals: Map<number, string>;
   readonly kernels: Map<number, string>;
 }
@@ -16,7 +16,7 @@ const hex = (word: number | undefined): string => `0x${((word ?? 0) >>> 0).toStr
  */
 export function disassemble(
   stream: ArrayLike<number>,
-  { signals, kernels }: Names,
+  { signals, kernels }: AddressNames,
   next = -1,
   memory?: ArrayLike<number>,
 ): string[] {
@@ -37,6 +37,7 @@ export function disassemble(
     },
     copy: (at) =>
       `copy ${hex(stream[at + 1])} <- ${hex(stream[at + 2])}, ${(stream[at + 3] ?? 0) >>> 0} bytes`,
+    copyWide: (at) => `copy ${long(at + 1)} <- ${long(at + 3)}, ${BigInt(long(at + 5))} bytes`,
     move: (at) => {
       const side = (i: number) => `${stream[at + i] === 0 ? "" : "native "}${long(at + i + 1)}`;
       return `move ${side(1)} <- ${side(4)}, ${BigInt(long(at + 7))} bytes`;

@@ -4,7 +4,7 @@
 // and what every JavaScript has.
 
 import type { Governor } from "./governor.ts";
-import type { KernelCode, Kernels, Loaded, NativeCalls } from "./kernels.ts";
+import type { HostKernels, KernelCode, Loaded, NativeCalls } from "./kernels.ts";
 import type { RingLayout } from "./layout.ts";
 
 /**
@@ -21,10 +21,12 @@ export class Executor {
   readonly #canBlock: boolean;
   readonly #governor: Governor;
   readonly #handlers: readonly Handler[];
-  readonly #kernels: Kernels;
+  readonly #kernels: HostKernels;
   /** when this thread must be given back; a time of `performance.now()` */
   #until = Infinity;
-  /** the word in which the ring keeps how far its kernel came */
+  /** no other thread takes what is left when the time is over */
+  #isAlone = true;
+  /** the word in which the ring keeps how far its kernel has got */
   #part = 0;
   #whileLate: (() => void) | undefined;
   /** milliseconds of the parts that this thread took of its last shared kernel */
@@ -40,7 +42,7 @@ export class Executor {
     id: number,
     canBlock: boolean,
     governor: Governor,
-    kernels: Kernels,
+    kernels: HostKernels,
   ) {
     this.#governor = governor;
     this.#kernels = kernels;
@@ -55,20 +57,25 @@ export class Executor {
       timestamp: (at) => this.#timestamp(at),
       memoryBarrier: () => 1, // signals and waits are sequentially consistent, and kernels run in order
       exec: (at) => this.#exec(at),
-      copy: (at) => this.#copy(at),
-      move: (at) => this.#move(at),
+      copy: (at) => this.#kernels.copy(this.#w, this.#bytes, at),
+      move: (at) => this.#kernels.move?.(this.#w, this.#bytes, at) ?? -1,
+      copyWide: (at) => this.#kernels.copyWide(this.#w, this.#bytes, at),
     };
     this.#handlers = layout.commands.map((name) => table[name]);
     this.#seeAll();
   }
 
   /** What kernels import that this thread runs. */
-  get imports(): Kernels["imports"] {
+  get imports(): HostKernels["imports"] {
     return this.#kernels.imports;
+  }
+  /** Something was left to others since the last pump began. */
+  get hasLeft(): boolean {
+    return this.#kernels.hasLeft === true;
   }
   /** Native calls that this thread has already. */
   useNative(native: NativeCalls): void {
-    this.#kernels.useNative(native);
+    this.#kernels.useNative?.(native);
   }
 
   /** A worker's life: work, watch the bell for a while, sleep on it. */
@@ -76,6 +83,7 @@ export class Executor {
     const { bell, state, awake } = this.#l;
     Atomics.store(this.#w, this.#me + state, awake);
     for (;;) {
+      this.#kernels.standBy?.(this.#w);
       const heard = Atomics.load(this.#w, bell);
       if (this.pump()) continue;
       let left = spins;
@@ -83,7 +91,6 @@ export class Executor {
       if (left === 0) this.sleep(heard, Infinity);
     }
   }
-
   /** Sleeps until the bell is not what it was. Only where a thread may block. */
   sleep(heard: number, milliseconds: number): void {
     const { bell, sleepers, state, awake, asleep } = this.#l;
@@ -96,10 +103,13 @@ export class Executor {
 
   /**
    * Executes what can be executed now, anywhere, and stops after the command or part of a kernel in which
-   * `until` comes; says whether there was anything.
+   * `until` comes; says whether there was anything. A kernel that would hold this thread for more than `most`
+   * milliseconds is left to others. With `isWary`, so is a kernel that nobody has timed.
    */
-  pump(until = Infinity): boolean {
+  pump(until = Infinity, most = Infinity, isWary = false): boolean {
     this.#until = until;
+    this.#isAlone = most === Infinity;
+    this.#kernels.limit?.(until, most, isWary);
     // a memory of one thread moves when it grows
     if (this.#w.length === 0) this.#seeAll();
     const w = this.#w;
@@ -123,7 +133,10 @@ export class Executor {
       this.#w = new Int32Array(buffer);
       this.#bytes = new Uint8Array(buffer);
       this.#times = new Float64Array(buffer);
-    } while (this.#w.length < (this.#w[this.#l.size] as number));
+    } while (!this.#seesAll(this.#w));
+  }
+  #seesAll(w: Int32Array): boolean {
+    return w.length >= (w[this.#l.size] as number) * this.#l.pageWords;
   }
 
   #runRing(ring: number): boolean {
@@ -138,7 +151,7 @@ export class Executor {
       const first = Atomics.load(w, ring + head);
       if (first === Atomics.load(w, ring + tail) || (busy && this.#isLate())) break;
       // what was submitted may lie, or point, where the memory has grown since
-      if (w.length < (w[this.#l.size] as number)) {
+      if (!this.#seesAll(w)) {
         this.#seeAll();
         w = this.#w;
       }
@@ -167,9 +180,7 @@ export class Executor {
     while (at < words) {
       const w = this.#w;
       if (Atomics.load(w, halt) !== 0) return at;
-      const handler = this.#handlers[w[start + at] as number];
-      const took =
-        handler === undefined ? this.#fail(`no command has number ${w[start + at]}`) : handler(start + at);
+      const took = this.#run(start + at);
       if (took === 0) return at;
       if (took < 0) {
         w[ring + faultKernel] = w[this.#me + kernel] as number;
@@ -185,6 +196,15 @@ export class Executor {
       if (this.#isLate()) return at;
     }
     return at;
+  }
+
+  #run(at: number): number {
+    const code = this.#w[at] as number;
+    try {
+      return this.#handlers[code]?.(at) ?? this.#fail(`no command has number ${code}`);
+    } catch (e) {
+      return this.#fail(e);
+    }
   }
 
   #signal(at: number): number {
@@ -210,55 +230,22 @@ export class Executor {
     this.#times[signal + 1] = (performance.timeOrigin + performance.now()) * 1000;
     return 2;
   }
-  #copy(at: number): number {
-    const w = this.#w;
-    const [dest, src, nbytes] = [
-      (w[at + 1] as number) >>> 0,
-      (w[at + 2] as number) >>> 0,
-      (w[at + 3] as number) >>> 0,
-    ];
-    this.#bytes.copyWithin(dest, src, src + nbytes);
-    return 4;
-  }
-  #move(at: number): number {
-    const w = this.#w;
-    try {
-      const word = (i: number) => w[at + i] as number;
-      const nbytes = (word(7) >>> 0) + word(8) * 2 ** 32;
-      const side = (i: number, from: number, n: number): Uint8Array => {
-        const low = (word(i + 1) >>> 0) + from;
-        if (word(i) === 0) return this.#bytes.subarray(low, low + n);
-        return this.#kernels.natives.view(low % 2 ** 32, word(i + 2) + Math.floor(low / 2 ** 32), n);
-      };
-      // Node shows no more than 2 GiB of native memory at once
-      for (let from = 0; from < nbytes; from += 2 ** 30) {
-        const n = Math.min(2 ** 30, nbytes - from);
-        side(1, from, n).set(side(4, from, n));
-      }
-    } catch (e) {
-      return this.#fail(e);
-    }
-    return 9;
-  }
   #exec(at: number): number {
     const w = this.#w;
     const record = w[at + 1] as number;
     const args = (w[at + 2] as number) >>> 2;
     const size = w[at + 3] as number;
+    if (this.#kernels.leaves?.(w, record, size < 0 ? 1 : Math.ceil(size / (w[this.#l.threads] as number))))
+      return 0;
     w[this.#me + this.#l.kernel] = record;
-    try {
-      const kernel = this.#load(record);
-      if (size < 0) this.#kernels.call(kernel, record, this.#w, args, -1, 0);
-      else if (this.#until !== Infinity || w[this.#part] !== 0) {
-        if (!this.#slice(kernel, record, args, size)) return 0;
-      } else if (!this.#share(kernel, record, args, size)) return -1;
-    } catch (e) {
-      return this.#fail(e);
-    }
+    const kernel = this.#load(record);
+    if (size < 0) this.#kernels.call(kernel, record, w, args, -1, 0);
+    else if (this.#until !== Infinity && this.#isAlone) {
+      if (!this.#slice(kernel, record, args, size)) return 0;
+    } else if (!this.#share(kernel, record, args, size)) return -1;
     w[this.#me + this.#l.kernel] = 0;
     return 4;
   }
-
   /** Wakes whoever sleeps. */
   #ring(): void {
     const { bell, sleepers } = this.#l;
@@ -297,24 +284,10 @@ export class Executor {
     return this.#kernels.known(record, this.#field(record, this.#l.generation));
   }
   #load(record: number): Loaded {
-    const loaded = this.#known(record) ?? this.#kernels.instantiate(this.#copyCode(record));
+    const loaded =
+      this.#known(record) ?? this.#kernels.instantiate(this.#kernels.codeOf(this.#w, this.#bytes, record));
     if (loaded.fn instanceof Error) throw loaded.fn;
     return loaded;
-  }
-  /** A copy stays right when the record gets another kernel. */
-  #copyCode(record: number): KernelCode {
-    const { generation, native, code, codeBytes, name, nameBytes } = this.#l;
-    const slice = (at: number, n: number): Uint8Array<ArrayBuffer> => {
-      const start = this.#field(record, at) >>> 0;
-      return this.#bytes.slice(start, start + this.#field(record, n)) as Uint8Array<ArrayBuffer>;
-    };
-    return {
-      record,
-      generation: this.#field(record, generation),
-      native: this.#field(record, native) !== 0,
-      code: slice(code, codeBytes),
-      name: new TextDecoder().decode(slice(name, nameBytes)),
-    };
   }
   /**
    * Alone, a part at a time, until the time is over: the ring keeps how far it came, for whoever goes on.
@@ -322,15 +295,17 @@ export class Executor {
    */
   #slice(kernel: Loaded, record: number, args: number, size: number): boolean {
     const w = this.#w;
-    let count = Math.ceil(size / 32);
+    const each = this.#kernels.duration?.(w, record) ?? 0;
+    let count = Math.ceil(each === 0 ? size / 512 : Math.min(size / 32, 2e6 / each));
     let last = performance.now();
     for (let begin = w[this.#part] as number; begin < size; ) {
       const end = Math.min(size, begin + count);
       this.#kernels.call(kernel, record, this.#w, args, begin, end);
+      const now = performance.now();
+      this.#kernels.time?.(w, record, now - last, end - begin);
       begin = end;
       w[this.#part] = begin < size ? begin : 0;
       w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
-      const now = performance.now();
       if (begin < size && now >= this.#until) {
         w[this.#me + this.#l.kernel] = 0;
         return false;
@@ -343,9 +318,12 @@ export class Executor {
     return true;
   }
 
-  /** Puts a kernel up for everyone, works on it too, and leaves when all of it is done. */
-  #share(kernel: Loaded, record: number, args: number, size: number): boolean {
+  /** Shares the rest of a kernel with all executors, works on it too, and returns when all of it is done. */
+  #share(kernel: Loaded, record: number, args: number, end: number): boolean {
     const w = this.#w;
+    const begin = w[this.#part] as number;
+    const size = end - begin;
+    w[this.#part] = 0;
     const { threads, executorCount, jobOpen, jobKernel, jobArgs, jobSize, jobChunk, jobNext } = this.#l;
     const { jobFault, jobSeats } = this.#l;
     // a page's thread must not wait for others
@@ -353,8 +331,10 @@ export class Executor {
     const width = Math.min(this.#governor.width(w, most), size);
     if (width <= 1) {
       const before = performance.now();
-      this.#kernels.call(kernel, record, this.#w, args, 0, size);
-      const each = (performance.now() - before) / size;
+      this.#kernels.call(kernel, record, this.#w, args, begin, end);
+      const took = performance.now() - before;
+      this.#kernels.time?.(this.#w, record, took, size);
+      const each = took / size;
       // the least counts, which nothing disturbed; it may be of another time, so it rises slowly
       kernel.alone = kernel.alone === 0 ? each : Math.min(each, kernel.alone * 1.01);
       return true;
@@ -364,10 +344,10 @@ export class Executor {
     const chunk = Math.ceil(size / (width * this.#l.partsEach));
     w[me + jobKernel] = record;
     w[me + jobArgs] = args;
-    w[me + jobSize] = size;
+    w[me + jobSize] = end;
     w[me + jobChunk] = chunk;
     w[me + jobFault] = 0;
-    Atomics.store(w, me + jobNext, 0);
+    Atomics.store(w, me + jobNext, begin);
     Atomics.store(w, me + jobSeats, width - 1);
     Atomics.store(w, me + jobOpen, 1);
     this.#ring();
@@ -387,7 +367,7 @@ export class Executor {
     const helpers = width - 1 - Math.max(0, Atomics.load(w, me + jobSeats));
     // two threads that share a memory may each take longer for a part than one alone
     const alone = helpers === 1 && kernel.alone > 0 ? kernel.alone * chunk : Infinity;
-    const part = Math.min(this.#usualPart(), alone);
+    const part = Math.min(this.#governor.usual(this.#durations.subarray(0, this.#timed)), alone);
     const times = { part, own: closed - start, waited: performance.now() - closed };
     this.#governor.count(w, { helpers, parts: Math.ceil(size / chunk), mine, ...times });
     return failed === 0;
@@ -416,11 +396,6 @@ export class Executor {
     }
     return false;
   }
-  /** The time of a part that was not interrupted: the lower median of those that this thread took last. */
-  #usualPart(): number {
-    const sorted = this.#durations.subarray(0, this.#timed).slice().sort();
-    return sorted[(this.#timed - 1) >> 1] ?? 0;
-  }
   /** What went wrong at a helper is reported by the one who asked for help. */
   #copyText(from: number): void {
     const { texts, textBytes } = this.#l;
@@ -441,10 +416,14 @@ export class Executor {
     this.#timed = 0;
     let last = performance.now();
     for (let taken = 0; ; taken++) {
+      // a helper may leave before the end; an owner stays
+      if (taken > 0 && job !== this.#me && this.#isLate()) return taken;
       const begin = Atomics.add(w, job + jobNext, chunk);
       if (begin >= size) return taken;
-      this.#kernels.call(kernel, record, this.#w, args, begin, Math.min(size, begin + chunk));
+      const end = Math.min(size, begin + chunk);
+      this.#kernels.call(kernel, record, this.#w, args, begin, end);
       const now = performance.now();
+      this.#kernels.time?.(this.#w, record, now - last, end - begin);
       if (this.#timed < this.#durations.length) this.#durations[this.#timed++] = now - last;
       last = now;
       w[this.#me + this.#l.progress] = ((w[this.#me + this.#l.progress] as number) + 1) | 0;
@@ -455,7 +434,7 @@ export class Executor {
   #help(other: number): boolean {
     const w = this.#w;
     const { executors, executorWords, jobOpen, jobKernel, jobFault, jobNext, jobSize, jobSeats } = this.#l;
-    const { helping, jobLeft, jobAwaited } = this.#l;
+    const { helping, jobLeft, jobAwaited, jobChunk } = this.#l;
     const job = executors + other * executorWords;
     if (Atomics.load(w, job + jobOpen) === 0 || Atomics.load(w, job + jobSeats) <= 0) return false;
     if (Atomics.load(w, job + jobNext) >= (w[job + jobSize] as number)) return false;
@@ -464,11 +443,12 @@ export class Executor {
     let copied: KernelCode | undefined;
     try {
       if (Atomics.load(w, job + jobOpen) !== 0) {
-        if (w.length < (w[this.#l.size] as number)) this.#seeAll();
+        if (!this.#seesAll(w)) this.#seeAll();
         const record = w[job + jobKernel] as number;
         const kernel = this.#known(record);
         if (kernel?.fn instanceof Error) throw kernel.fn;
-        if (kernel === undefined) copied = this.#copyCode(record);
+        if (kernel === undefined) copied = this.#kernels.codeOf(this.#w, this.#bytes, record);
+        else if (this.#kernels.leaves?.(w, record, w[job + jobChunk] as number)) helped = false;
         else if (Atomics.sub(w, job + jobSeats, 1) > 0) {
           w[this.#me + this.#l.kernel] = record;
           helped = this.#parts(job, kernel) > 0;

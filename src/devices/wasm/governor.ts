@@ -52,6 +52,11 @@ export class Governor {
     this.#settle(w, gain - waited - (own - mine * part));
   }
 
+  /** The time of a part that was not interrupted: the lower median. */
+  usual(durations: Float64Array): number {
+    return durations.slice().sort()[(durations.length - 1) >> 1] ?? 0;
+  }
+
   /** The pause doubles with each failure. */
   #settle(w: Int32Array, saved: number): void {
     const { spared, balance, pause, retryAt, noise, credit, debt, shortestPause, longestPause } = this.#l;

@@ -1,19 +1,21 @@
 // What all devices on the rings share: the memory, the rings in it, the host's executor and the workers.
-// Decides who executes a submission, waits for signals, and cleans up after a
-// failure. One instance a process.
+// Decides who executes a submission, waits for signals, and cleans up after a failure. One instance a
+// process.
 
+import { disassemble } from "#devices/disassemble";
+import { Kernels } from "#devices/kernels";
 import { canBlock } from "#host";
 import { env } from "../../env.ts";
 import { DeviceError, OutOfMemoryError } from "../../errors.ts";
 import { type MaybePromise, waitable } from "../../helpers.ts";
-import { addLeftover, nextTask, sliceEnd } from "../../pace.ts";
-import { disassemble, type Names } from "./disassemble.ts";
+import { addLeftover, beginSlice, nextTask, sliceLeft } from "../../pace.ts";
+import type { AddressNames } from "./disassemble.ts";
 import { Executor } from "./executor.ts";
 import { Governor } from "./governor.ts";
-import { Kernels } from "./kernels.ts";
 import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
-import { canShare, WasmMemory } from "./memory.ts";
-import { START_MS, Workers } from "./workers.ts";
+import { canShare, openMemory, type WasmMemory } from "./memory.ts";
+import { changed, Watch } from "./watch.ts";
+import { Workers } from "./workers.ts";
 
 /** A queue of submissions in the shared memory. */
 export interface Ring {
@@ -27,6 +29,8 @@ export interface Tenant {
   readonly hasWork: boolean;
   /** What was submitted is given up: the next wait throws this, later work goes on. */
   abandon(error: DeviceError): void;
+  /** Frees the memory that it gave up, which takes as long as the work that uses it. */
+  drain(): void;
 }
 /** What a wait is for. */
 interface WaitTarget {
@@ -38,14 +42,25 @@ interface WaitTarget {
   readonly tenant?: Tenant & { forget(error: DeviceError): void };
 }
 
-/** How long a host that may block does so before it lets other tasks run. */
-const SLICE_MS = 50;
-/** A host that awaits looks again after this long even if nobody rang. */
+/** Work that takes longer than waking a thread: some 100 µs. */
+const WORTH = 2 ** 18;
+/** Work that takes a millisecond at most, as estimated for kernels that nobody has timed. */
+const SHORT = 2 ** 20;
+/**
+ * How long a host that may block does so before it lets other tasks run, and how long a kernel may take that
+ * it executes itself.
+ */
+const BLOCK_MS = 5;
+const KERNEL_MS = 3;
+/** A wait that is longer than this is worth another worker, which stands in for the host. */
+const STAND_IN_MS = 20;
+/** How long a page waits for workers that it has started before it computes meanwhile. */
+const COME_UP_MS = 250;
+/** A host that waits looks again after this long even if nobody rang. */
+const SLEEP_MS = 50;
 const LOOK_MS = 250;
 /** How long an executor may take to come out of its kernel when all work is given up; a page cannot wait. */
 const LEAVE_MS = canBlock ? 10_000 : 50;
-/** A kernel that runs is a good reason to see no progress, for a while. */
-const PATIENCE = 10;
 
 export class Hardware {
   readonly memory: WasmMemory;
@@ -53,11 +68,14 @@ export class Hardware {
   readonly workers: Workers;
   readonly tenants = new Set<Tenant>();
   readonly #rings: Ring[] = [];
-  readonly names: Names = { signals: new Map(), kernels: new Map() };
-  #startedAt = 0;
+  readonly names: AddressNames = { signals: new Map(), kernels: new Map() };
+  /** operations and bytes that were submitted since the rings were empty */
+  #work = 0;
+  /** what the host executes during a submission ends with the slice */
+  isPaced = !canBlock;
 
   constructor(shared = canShare()) {
-    this.memory = new WasmMemory(shared);
+    this.memory = openMemory(shared);
     const kernels = new Kernels(this.memory.memory, LAYOUT, 0);
     this.host = new Executor(
       this.memory.memory,
@@ -79,7 +97,7 @@ export class Hardware {
 
   /** A block for the runtime's own use, or an error. */
   alloc(nbytes: number, zeroed = true): number {
-    const at = this.memory.alloc(nbytes, zeroed);
+    const at = this.memory.allocOwn(nbytes, zeroed);
     if (at !== undefined) return at;
     throw new OutOfMemoryError(
       `WASM: no room for ${nbytes} bytes of its own; drop tensors that are no longer needed`,
@@ -132,8 +150,9 @@ export class Hardware {
     return ((Atomics.load(this.memory.words, ring.at + LAYOUT.head) - submission) | 0) >= 0;
   }
 
-  /** Puts a stream into a ring. `worth`: it is enough work to wake someone for it. */
-  submit(ring: Ring, address: number, nwords: number, worth: boolean): void {
+  /** Puts a stream into a ring; `work`: its operations and bytes. */
+  submit(ring: Ring, address: number, nwords: number, work: number): void {
+    if (canBlock) this.#work = (this.#isBehind ? this.#work : 0) + work;
     const tail = this.submitted(ring);
     if (!this.hasDone(ring, (tail - RING_ENTRIES + 1) | 0)) this.#makeRoom(ring, tail);
     const { words } = this.memory;
@@ -142,7 +161,7 @@ export class Hardware {
     words[entry + 1] = nwords;
     Atomics.store(words, ring.at + LAYOUT.tail, (tail + 1) | 0);
     Atomics.add(words, LAYOUT.bell, 1);
-    this.#dispatch(worth);
+    this.#dispatch(work >= WORTH);
   }
   #makeRoom(ring: Ring, tail: number): void {
     this.block({
@@ -153,16 +172,16 @@ export class Hardware {
   }
 
   /**
-   * Who executes: a worker that is awake finds it by itself; sleeping ones are woken, or the first ones
+   * Who executes: a worker that is awake finds it by itself; sleeping ones are woken, and missing ones
    * started, for what is worth it; anything else the caller does at once, which
    * costs less than to have it done.
    */
   #dispatch(worth: boolean): void {
     const { workers } = this;
     if (workers.usable) {
+      if (worth && workers.areShort) workers.start();
       if (workers.active) return;
       if (worth) {
-        if (!workers.started) this.#startedAt = performance.now();
         workers.start();
         if (workers.usable) {
           workers.wake();
@@ -177,7 +196,7 @@ export class Hardware {
 
   /** The host executes what can be executed now; in a page until its time is over. */
   pump(): void {
-    const until = sliceEnd();
+    const until = this.isPaced ? performance.now() + sliceLeft() : Infinity;
     let heard: number;
     do heard = Atomics.load(this.memory.words, LAYOUT.bell);
     while (
@@ -204,12 +223,12 @@ export class Hardware {
     return env.HCQ_TIMEOUT * 1000;
   }
 
-  /** Blocks for a while where this thread may, then awaits. `done` throws where the device failed. */
+  /** Blocks for a moment if this thread may block, then awaits. `done` throws if the device failed. */
   wait(wait: WaitTarget): MaybePromise<void> {
     this.#settleFaults();
     if (wait.done()) return;
     const watch = new Watch(this, wait.timeoutMs);
-    if (canBlock && this.block(wait, watch, SLICE_MS)) return;
+    if (canBlock && this.block(wait, watch, performance.now() + BLOCK_MS)) return;
     // who waits in the sync way hears of a failure; the promise must not hear of it first
     const sync = { isTaken: false };
     return waitable(this.#await(wait, watch, sync), () => {
@@ -218,54 +237,87 @@ export class Hardware {
     });
   }
 
-  /** Executes and sleeps until it is done, or false after `limitMs`. */
-  block(wait: WaitTarget, watch = new Watch(this, wait.timeoutMs), limitMs = Infinity): boolean {
-    const until = performance.now() + limitMs;
+  /**
+   * Executes and sleeps until it is done. A caller that can await passes a time, `until`. It gets false at
+   * that time, or earlier if the next kernel takes long, which is then left to workers.
+   */
+  block(wait: WaitTarget, watch = new Watch(this, wait.timeoutMs), until = Infinity): boolean {
+    const most =
+      canBlock && until < Infinity && this.workers.usable && this.workers.present ? KERNEL_MS : Infinity;
     for (;;) {
       this.#settleFaults();
       if (wait.done()) return true;
       const { words } = this.memory;
       const heard = Atomics.load(words, LAYOUT.bell);
-      if (this.host.pump()) continue;
+      const isBusy = this.host.pump(until, most, this.#work > SHORT);
+      if (isBusy && until === Infinity) continue;
+      if (canBlock && (this.host.hasLeft || performance.now() >= until)) return this.#handOver(wait);
+      if (isBusy) continue;
       if (wait.signal !== 0) Atomics.or(words, wait.signal + LAYOUT.wanted, 2);
       for (let i = 0; i < 2000 && Atomics.load(words, LAYOUT.bell) === heard; i++);
       if (wait.done()) return true;
-      if (canBlock && this.memory.shared) this.host.sleep(heard, wait.signal === 0 ? 1 : SLICE_MS);
+      const limit = Math.min(wait.signal === 0 ? 1 : SLEEP_MS, until - performance.now());
+      if (canBlock && this.memory.shared && limit > 0) this.host.sleep(heard, limit);
       if (Atomics.load(words, LAYOUT.bell) === heard) this.workers.reap();
       this.#look(wait, watch);
-      if (performance.now() > until) return false;
     }
+  }
+  /** Lets others go on with what the host has not finished. Returns whether all of it is done. */
+  #handOver(wait: WaitTarget): boolean {
+    if (!canBlock) return false;
+    this.#settleFaults();
+    if (wait.done()) return true;
+    if (this.workers.started) this.workers.wake();
+    return false;
   }
 
   async #await(wait: WaitTarget, watch: Watch, sync: { readonly isTaken: boolean }): Promise<void> {
     await undefined;
+    const start = performance.now();
     while (!sync.isTaken) {
+      if (this.#hasFaults) await this.#emptied();
       this.#settleFaults();
       if (wait.done()) return;
-      if (canBlock) {
-        if (this.block(wait, watch, SLICE_MS)) return;
-        await new Promise((resolve) => setTimeout(resolve, 0));
-        continue;
-      }
-      if (!this.workers.usable || !this.workers.started) {
-        this.pump();
+      const { workers } = this;
+      const waited = performance.now() - start;
+      // a page gives workers on their way a moment to take what it would have to do itself
+      const isTaken = workers.present || (!canBlock && workers.started && waited < COME_UP_MS);
+      if (!workers.usable || !isTaken) {
+        if (canBlock && this.block(wait, watch, performance.now() + BLOCK_MS)) return;
+        if (!canBlock) this.pump();
         this.#settleFaults();
         if (wait.done()) return;
         await nextTask();
-        this.#look(wait, watch);
-        continue;
+        workers.look();
+      } else {
+        if (canBlock && waited >= STAND_IN_MS) workers.start(true);
+        await this.#rung(wait, waited < STAND_IN_MS ? STAND_IN_MS - waited : LOOK_MS);
+        workers.look();
+        if (workers.areMissing) workers.giveUp();
+        // the executor that was to do it may be gone
+        if (workers.usable && this.#isBehind && !workers.active) workers.wake();
       }
-      const { words } = this.memory;
-      const heard = Atomics.load(words, LAYOUT.hostBell);
-      Atomics.or(words, wait.signal + LAYOUT.wanted, 1);
-      if (wait.done()) return;
-      await changed(words, LAYOUT.hostBell, heard);
-      this.workers.look();
-      if (!this.workers.present && performance.now() - this.#startedAt > START_MS) this.workers.giveUp();
-      // who was to do it may be gone
-      if (this.workers.usable && this.#isBehind && !this.workers.active) this.workers.wake();
-      this.#look(wait, watch);
+      if (watch.look() !== 0) {
+        await this.#emptied();
+        this.#look(wait, watch);
+      }
     }
+  }
+  /** Waits until somebody rings for the host, or until it is time to look. */
+  async #rung({ done, signal }: WaitTarget, milliseconds: number): Promise<void> {
+    const { words } = this.memory;
+    const heard = Atomics.load(words, LAYOUT.hostBell);
+    Atomics.or(words, signal + LAYOUT.wanted, 1);
+    if (done()) return;
+    if (canBlock) {
+      Atomics.add(words, LAYOUT.hostAway, 1);
+      Atomics.notify(words, LAYOUT.hostAway);
+    }
+    await changed(words, LAYOUT.hostBell, heard, milliseconds);
+    if (canBlock) Atomics.sub(words, LAYOUT.hostAway, 1);
+    beginSlice();
+    // an event says so, too, but it may come late or have been missed
+    if (canBlock && Atomics.load(words, LAYOUT.hostBell) === heard) this.workers.reap();
   }
   #look(wait: WaitTarget, watch: Watch): void {
     const still = watch.look();
@@ -282,7 +334,10 @@ export class Hardware {
 
   /** Where a ring has failed, everything in flight is given up. */
   #settleFaults(): void {
-    if (Atomics.load(this.memory.words, LAYOUT.faults) !== 0) this.#giveUp();
+    if (this.#hasFaults) this.#giveUp();
+  }
+  get #hasFaults(): boolean {
+    return Atomics.load(this.memory.words, LAYOUT.faults) !== 0;
   }
 
   /**
@@ -308,17 +363,34 @@ export class Hardware {
     Atomics.add(words, LAYOUT.bell, 1);
     return error;
   }
-  /** Until no executor is in a ring or helps. One that does not come out of its kernel in time is ended. */
+  /** The executors that work on a ring or help with a kernel. */
+  get #inside(): Set<number> {
+    const { words } = this.memory;
+    const inside = new Set(this.#rings.map((r) => Atomics.load(words, r.at + LAYOUT.lock) - 1));
+    for (const id of this.workers.ids) {
+      const at = LAYOUT.executors + id * LAYOUT.executorWords + LAYOUT.helping;
+      if (Atomics.load(words, at) !== 0) inside.add(id);
+    }
+    inside.delete(-1);
+    return inside;
+  }
+  /**
+   * Called before work in flight is given up: lets tasks run until no executor is inside, or for a long time.
+   */
+  async #emptied(): Promise<void> {
+    if (!canBlock) return;
+    const { words } = this.memory;
+    Atomics.store(words, LAYOUT.halt, 1);
+    const until = performance.now() + LEAVE_MS;
+    while (Atomics.load(words, LAYOUT.halt) !== 0 && this.#inside.size > 0 && performance.now() < until)
+      await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  /** Waits until no executor is inside. One that does not leave its kernel in time is terminated. */
   #awaitRings(): void {
     const { words } = this.memory;
     const until = performance.now() + LEAVE_MS;
     for (;;) {
-      const inside = new Set(this.#rings.map((r) => Atomics.load(words, r.at + LAYOUT.lock) - 1));
-      for (const id of this.workers.ids) {
-        const at = LAYOUT.executors + id * LAYOUT.executorWords + LAYOUT.helping;
-        if (Atomics.load(words, at) !== 0) inside.add(id);
-      }
-      inside.delete(-1);
+      const inside = this.#inside;
       if (inside.size === 0) return;
       const isLate = performance.now() > until;
       for (const id of inside) if (isLate) this.workers.terminate(id);
@@ -409,43 +481,4 @@ export class Hardware {
       })
       .join("\n");
   }
-}
-
-/** Notices when nothing moves. */
-class Watch {
-  readonly #hardware: Hardware;
-  readonly #limit: number;
-  #progress = -1;
-  #since = 0;
-
-  constructor(hardware: Hardware, limitMs: number) {
-    this.#hardware = hardware;
-    this.#limit = limitMs;
-  }
-  /** 0, or the seconds that nothing has moved for if they are too many. */
-  look(): number {
-    const now = performance.now();
-    const { progress } = this.#hardware;
-    if (progress !== this.#progress) {
-      this.#progress = progress;
-      this.#since = now;
-    }
-    const still = now - this.#since;
-    const limit = this.#hardware.computing ? this.#limit * PATIENCE : this.#limit;
-    return still < limit ? 0 : Math.round(still / 10) / 100;
-  }
-}
-
-type WaitAsync = (
-  w: Int32Array,
-  at: number,
-  value: number,
-  ms: number,
-) => { value: PromiseLike<string> | string };
-
-/** Until the word is another, or it is time to look. */
-async function changed(words: Int32Array, at: number, value: number): Promise<void> {
-  const { waitAsync } = Atomics as { waitAsync?: WaitAsync };
-  if (waitAsync === undefined) await new Promise((resolve) => setTimeout(resolve, 1));
-  else await waitAsync(words, at, value, LOOK_MS).value;
 }

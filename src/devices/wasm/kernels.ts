@@ -1,6 +1,6 @@
-// The kernels that one executor has: compiles them on first use and calls them. In: a kernel's code and the
-// words of its arguments. As with executor.ts, the class's own text is sent to the workers: it must not use
-// anything from outside but what it is given and what every JavaScript has.
+// The kernels of one executor: compiles each on first use and calls it; also copies memory. In: a kernel's
+// code, and the words of a command. As in executor.ts, the text of the class is sent to the workers, so it
+// may use only what it is given and what every JavaScript engine has. Node has more (nodekernels.ts).
 
 import type { RingLayout } from "./layout.ts";
 
@@ -40,30 +40,41 @@ export interface NativeCalls {
   view(low: number, high: number, nbytes: number): Uint8Array;
 }
 
+/** What only Node has. */
+export interface NodeParts {
+  useNative(native: NativeCalls): void;
+  /** Sets how far the executor goes from now on; see `pump` of the executor. */
+  limit(until: number, most: number, isWary: boolean): void;
+  /** Whether this many indexes of a kernel would block the thread for too long. Others then take them. */
+  leaves(w: Int32Array, record: number, count: number): boolean;
+  /** something was left since the limit was set */
+  readonly hasLeft: boolean;
+  /** Nanoseconds for each index of a kernel; 0: nobody has timed it. */
+  duration(w: Int32Array, record: number): number;
+  /** Notes how long this many indexes took. */
+  time(w: Int32Array, record: number, milliseconds: number, count: number): void;
+  /** Executes a `move` command, as `copy` executes a copy. */
+  move(w: Int32Array, bytes: Uint8Array, at: number): number;
+  /** Sleeps while this executor should not work. */
+  standBy(w: Int32Array): void;
+}
+export type HostKernels = Kernels & Partial<NodeParts>;
+
+/** An expression whose value is the class. */
+export const kernelsText = (): string => String(Kernels);
+
 export class Kernels {
   /** What they import. */
   readonly imports: { readonly env: { readonly memory: WebAssembly.Memory; readonly scratch: number } };
   readonly #l: RingLayout;
   readonly #loaded = new Map<number, Loaded>();
-  readonly #openNative: (() => NativeCalls) | undefined;
-  #native: NativeCalls | undefined;
 
   /** `id` is that of the executor. */
-  constructor(memory: WebAssembly.Memory, layout: RingLayout, id: number, openNative?: () => NativeCalls) {
+  constructor(memory: WebAssembly.Memory, layout: RingLayout, id: number) {
     this.#l = layout;
-    this.#openNative = openNative;
     this.imports = { env: { memory, scratch: layout.scratch * 4 + id * layout.scratchBytes } };
   }
 
-  get natives(): NativeCalls {
-    this.#native ??= this.#openNative?.();
-    if (this.#native === undefined) throw new Error("this thread cannot call native code");
-    return this.#native;
-  }
-  /** Native calls that this thread has already. */
-  useNative(native: NativeCalls): void {
-    this.#native = native;
-  }
   /** A kernel that this thread has already. */
   adopt(record: number, generation: number, native: boolean, fn: unknown): void {
     this.#loaded.set(record, { generation, fn, native, alone: 0 });
@@ -73,12 +84,31 @@ export class Kernels {
     const known = this.#loaded.get(record);
     return known?.generation === generation ? known : undefined;
   }
+  /**
+   * The code of a record, as a copy: the record may get another kernel. `w` and `bytes` are all of the shared
+   * memory.
+   */
+  codeOf(w: Int32Array, bytes: Uint8Array, record: number): KernelCode {
+    const { generation, native, code, codeBytes, name, nameBytes } = this.#l;
+    const field = (at: number): number => w[(record >>> 2) + at] as number;
+    const slice = (at: number, n: number): Uint8Array<ArrayBuffer> => {
+      const start = field(at) >>> 0;
+      return bytes.slice(start, start + field(n)) as Uint8Array<ArrayBuffer>;
+    };
+    return {
+      record,
+      generation: field(generation),
+      native: field(native) !== 0,
+      code: slice(code, codeBytes),
+      name: new TextDecoder().decode(slice(name, nameBytes)),
+    };
+  }
   /** Compiles a kernel on first use; the engine shares the machine code of equal bytes between threads. */
-  instantiate({ record, generation, native, code, name }: KernelCode): Loaded {
+  instantiate(code: KernelCode): Loaded {
+    const { record, generation, native } = code;
     let fn: unknown;
     try {
-      if (native) fn = this.natives.load(code);
-      else fn = new WebAssembly.Instance(new WebAssembly.Module(code), this.imports).exports[name];
+      fn = this.load(code);
     } catch (e) {
       fn = e instanceof Error ? e : new Error(String(e)); // whoever needs the kernel says so
     }
@@ -87,24 +117,47 @@ export class Kernels {
     return loaded;
   }
 
+  load({ code, name }: KernelCode): unknown {
+    return new WebAssembly.Instance(new WebAssembly.Module(code), this.imports).exports[name];
+  }
+
   /** The arguments stand in `w` from word `at` on. `begin` below 0: the kernel takes no range. */
   call(kernel: Loaded, record: number, w: Int32Array, at: number, begin: number, end: number): unknown {
     const n = w[(record >>> 2) + this.#l.args] as number;
-    if (kernel.native) {
-      const buffers = w[(record >>> 2) + this.#l.buffers] as number;
-      return this.natives.call(kernel.fn, w, at, buffers, n, begin, end);
-    }
+    const wide = w[(record >>> 2) + this.#l.buffers] as number;
     const fn = kernel.fn as KernelFn;
-    if (begin < 0) {
+    if (begin < 0 && wide === 0) {
       // a call with a list of arguments costs several times as much
       if (n === 2) return fn(w[at] as number, w[at + 1] as number);
       if (n === 3) return fn(w[at] as number, w[at + 1] as number, w[at + 2] as number);
       if (n === 1) return fn(w[at] as number);
     }
     const args: number[] = [];
+    for (let i = 0; i < wide; i++) args.push(this.wide(w, at + 2 * i));
     const given = begin < 0 ? n : n - 2;
-    for (let i = 0; i < given; i++) args.push(w[at + i] as number);
+    for (let i = wide; i < given; i++) args.push(w[at + wide + i] as number);
     if (begin >= 0) args.push(begin, end);
     return fn(...args);
+  }
+
+  /** Executes the `copy` command at word `at`: `w` and `bytes` are all of the shared memory. */
+  copy(w: Int32Array, bytes: Uint8Array, at: number): number {
+    const [dest, src, nbytes] = [
+      (w[at + 1] as number) >>> 0,
+      (w[at + 2] as number) >>> 0,
+      (w[at + 3] as number) >>> 0,
+    ];
+    bytes.copyWithin(dest, src, src + nbytes);
+    return 4;
+  }
+  /** The same in a memory above 4 GiB. */
+  copyWide(w: Int32Array, bytes: Uint8Array, at: number): number {
+    const src = this.wide(w, at + 3);
+    bytes.copyWithin(this.wide(w, at + 1), src, src + this.wide(w, at + 5));
+    return 7;
+  }
+  /** A number of two words. */
+  wide(w: Int32Array, at: number): number {
+    return ((w[at] as number) >>> 0) + (w[at + 1] as number) * 2 ** 32;
   }
 }

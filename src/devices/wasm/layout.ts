@@ -1,6 +1,6 @@
 // Where things lie at the start of the memory that all devices on the rings share, and what the words of a
-// queue mean. Plain data: the executors in the workers get it as a message. Addresses
-// are counted in words of 32 bits.
+// queue mean. Plain data: the executors in the workers get it as a message. Addresses are counted in words of
+// 32 bits.
 
 import { SCRATCH_BYTES } from "../../render/wasm/wasm.ts";
 
@@ -14,6 +14,7 @@ export const COMMANDS = [
   "copy", // destination, source, bytes
   // destination, source, bytes, where native memory takes part: 0 or 1, then low and high word of an address
   "move",
+  "copyWide", // destination, source, bytes in a memory above 4 GiB: low and high word of each
 ] as const;
 export type RingCommand = (typeof COMMANDS)[number];
 
@@ -26,6 +27,7 @@ export const WORDS: Readonly<Record<RingCommand, number>> = {
   exec: 4,
   copy: 4,
   move: 9,
+  copyWide: 7,
 };
 
 export const MAX_EXECUTORS = 64;
@@ -61,7 +63,7 @@ export const LAYOUT = {
   executorCount: HEADER + 6,
   /** how many executors may share one kernel */
   threads: HEADER + 7,
-  /** how large the memory is, in words: whoever sees less looks again */
+  /** how large the memory is, in pages: whoever sees less looks again */
   size: HEADER + 8,
   // what sharing kernels has gained or lost lately (executor.ts, #settle)
   /** threads that are left out, since their parts were finished too late; 0 on a machine that is ours */
@@ -72,6 +74,11 @@ export const LAYOUT = {
   pause: HEADER + 11,
   /** when the next try is due, in milliseconds of the clock, modulo 2^32 */
   retryAt: HEADER + 12,
+  /**
+   * not 0: the host awaits, so a worker stands in for it. In a page the host always awaits, and no worker
+   * stands by
+   */
+  hostAway: HEADER + 13,
 
   executors: EXECUTORS,
   executorWords: EXECUTOR_WORDS,
@@ -130,9 +137,14 @@ export const LAYOUT = {
   args: 3,
   name: 4,
   nameBytes: 5,
-  /** not 0: the code is a shared object for the processor, and its buffers are addresses of two words */
+  /** not 0: the code is a shared object for the processor */
   native: 6,
+  /** buffers whose addresses have two words; 0 where addresses have one */
   buffers: 7,
+  /** nanoseconds for each of its indexes, or for all of a kernel without indexes; 0: nobody has timed it */
+  duration: 8,
+
+  pageWords: 16384,
 
   texts: TEXTS,
   textBytes: TEXT_BYTES,
@@ -157,10 +169,18 @@ export const LAYOUT = {
   absent: 0,
   awake: 1,
   asleep: 2,
+  /** it stands in for the host, and waits because the host is there */
+  standby: 3,
 } as const;
 export type RingLayout = typeof LAYOUT;
 
+export const PAGE = 65536;
 /** The first byte that buffers may use. */
-export const CONTROL_BYTES = Math.ceil((END * 4) / 65536) * 65536;
-export const KERNEL_RECORD_BYTES = 32;
+export const CONTROL_BYTES = Math.ceil((END * 4) / PAGE) * PAGE;
+export const KERNEL_RECORD_BYTES = 48;
 export const SIGNAL_BYTES = 16;
+/** An address or a size as its low and its high word. */
+export const pair = (x: number | bigint): [number, number] => [
+  Number(BigInt.asIntN(32, BigInt(x))),
+  Number(BigInt(x) >> 32n),
+];

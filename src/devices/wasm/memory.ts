@@ -1,14 +1,13 @@
 // The one memory of all WASM devices of this process: shared between threads where the host allows it, else
 // an ordinary one. Hands out blocks and grows as needed. The callers know when a block may be
-// used again.
+// used again. It has 4 GiB; WASM_MEMORY makes it another size (sized.ts).
 
 import { AddressSpace } from "../../runtime/addressspace.ts";
-import { CONTROL_BYTES, LAYOUT } from "./layout.ts";
+import { CONTROL_BYTES, LAYOUT, PAGE } from "./layout.ts";
 
-const PAGE = 65536;
-/** Pages at most: 4 GiB; a host that cannot reserve that much gets less. */
-const LIMITS = [65536, 32768, 16384, 4096] as const;
-const INITIAL = CONTROL_BYTES / PAGE + 1;
+/** The usual one has 4 GiB; a host that cannot reserve that much gives less. */
+const SIZES = [65536, 32768, 16384, 4096] as const;
+export const INITIAL = CONTROL_BYTES / PAGE + 1;
 
 /** Threads can share memory: Node always, a page if it is cross-origin isolated. */
 export const canShare = (): boolean =>
@@ -19,28 +18,39 @@ export class WasmMemory {
   readonly memory: WebAssembly.Memory;
   readonly maxBytes: number;
   readonly shared: boolean;
-  readonly #space = new AddressSpace(CONTROL_BYTES);
+  /** addresses have 64 bits */
+  readonly isWide: boolean = false;
+  protected readonly space: AddressSpace;
   /** memory below was handed out before and is not zero any more */
   #dirty = 0;
   #top = CONTROL_BYTES;
   #words = new Int32Array(0);
   #times = new Float64Array(0);
 
-  constructor(shared: boolean) {
+  /** Blocks lie from byte `start` on. */
+  constructor(shared: boolean, memory: WebAssembly.Memory, pages: number, start: number = CONTROL_BYTES) {
     this.shared = shared;
-    const { memory, pages } = create(shared);
     this.memory = memory;
     this.maxBytes = pages * PAGE;
+    this.space = new AddressSpace(start);
     this.#announce();
   }
 
   /** A block, or undefined when there is no room. */
   alloc(nbytes: number, zeroed: boolean): number | undefined {
+    return this.allocIn(this.space, nbytes, zeroed, this.maxBytes);
+  }
+  /** A block for the runtime's own use, whose address fits in 32 bits. */
+  allocOwn(nbytes: number, zeroed: boolean): number | undefined {
+    return this.alloc(nbytes, zeroed);
+  }
+  /** A block that ends before byte `end`. */
+  protected allocIn(space: AddressSpace, nbytes: number, zeroed: boolean, end: number): number | undefined {
     const size = AddressSpace.rounded(nbytes);
-    if (size > this.maxBytes) return undefined;
-    const { at, fresh } = this.#space.alloc(nbytes);
-    if (!this.#reach(this.#space.top)) {
-      this.#space.free(at, nbytes);
+    if (size > end) return undefined;
+    const { at, fresh } = space.alloc(nbytes);
+    if (at + size > end || !this.#reach(space.top)) {
+      space.free(at, nbytes);
       return undefined;
     }
     if (zeroed && (!fresh || at < this.#dirty)) this.bytes(at, nbytes).fill(0);
@@ -48,7 +58,7 @@ export class WasmMemory {
     return at;
   }
   free(at: number, nbytes: number): void {
-    this.#space.free(at, nbytes);
+    this.space.free(at, nbytes);
   }
 
   /** Growing replaces the buffer, so a window is made for each use. */
@@ -79,11 +89,14 @@ export class WasmMemory {
   /** Before anything that lies in the new part can be named in a queue. */
   #announce(): void {
     const words = new Int32Array(this.memory.buffer);
-    Atomics.store(words, LAYOUT.size, words.length);
+    Atomics.store(words, LAYOUT.size, words.byteLength / PAGE);
+  }
+  protected addPages(count: number): void {
+    this.memory.grow(count);
   }
   #grow(bytes: number): boolean {
     try {
-      this.memory.grow(Math.ceil(bytes / PAGE));
+      this.addPages(Math.ceil(bytes / PAGE));
       this.#announce();
       return true;
     } catch {
@@ -92,14 +105,27 @@ export class WasmMemory {
   }
 }
 
-function create(shared: boolean): { memory: WebAssembly.Memory; pages: number } {
+/** The first of these sizes, in pages, that can be reserved. */
+export function reserve(
+  sizes: readonly number[],
+  shared: boolean,
+  make: (maximum: number) => WebAssembly.Memory = (maximum) =>
+    new WebAssembly.Memory({ initial: INITIAL, maximum, shared }),
+): readonly [WebAssembly.Memory, pages: number] {
   let refusal: unknown;
-  for (const pages of LIMITS) {
+  for (const pages of sizes) {
     try {
-      return { memory: new WebAssembly.Memory({ initial: INITIAL, maximum: pages, shared }), pages };
+      return [make(pages), pages];
     } catch (e) {
       refusal = e;
     }
   }
   throw refusal;
+}
+
+/** Makes the memory that WASM_MEMORY asks for. A page has no other than the usual until it loads sized.ts. */
+let make = (shared: boolean): WasmMemory => new WasmMemory(shared, ...reserve(SIZES, shared));
+export const openMemory = (shared: boolean): WasmMemory => make(shared);
+export function useSized(sized: typeof make): void {
+  make = sized;
 }

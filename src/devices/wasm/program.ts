@@ -1,11 +1,12 @@
-// A kernel on the rings: its bytes lie in the shared memory, where each worker that executes it finds them;
-// the record that says where is what an exec command names. A kernel is a WebAssembly module, or
-// native code in a shared object.
+// A kernel on the rings: its bytes lie in the shared memory, where each worker that executes it finds them.
+// An exec command names the record that says where they are. A kernel is a WebAssembly module, or native code
+// in a shared object.
 
+import type { MaybePromise } from "../../helpers.ts";
 import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import { HCQProgram, type KernArgs } from "../../runtime/hcq/program.ts";
 import type { RingDevice } from "./device.ts";
-import { KERNEL_RECORD_BYTES, LAYOUT } from "./layout.ts";
+import { KERNEL_RECORD_BYTES, LAYOUT, pair } from "./layout.ts";
 
 /** The stream of an eager launch is shorter than this. */
 const STREAM_BYTES = 256;
@@ -52,27 +53,34 @@ export class RingProgram extends HCQProgram<HCQCompatAllocRes> {
     all[record + LAYOUT.args] = words;
     all[record + LAYOUT.buffers] = 0;
     all[record + LAYOUT.native] = native ? 1 : 0;
+    all[record + LAYOUT.duration] = 0;
     names.kernels.set(this.at, name);
     host.adopt(this.at, generation, fn);
   }
 
+  room(): MaybePromise<void> {
+    return this.device.room();
+  }
   allocKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): KernArgs {
     const nbytes = Math.max(4, this.#words(handles, vals) * 4);
     const at = this.device.hardware.alloc(nbytes);
-    return new RingKernArgs(this.device, this.#native, at, nbytes).fill(handles, vals);
+    return new RingKernArgs(this.device, this.#isWide, at, nbytes).fill(handles, vals);
   }
   protected transientKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): KernArgs {
     const at = this.device.transient.alloc(this.#words(handles, vals) * 4, STREAM_BYTES);
-    return new RingKernArgs(this.device, this.#native, at, 0).fill(handles, vals);
+    return new RingKernArgs(this.device, this.#isWide, at, 0).fill(handles, vals);
   }
-  /**
-   * Native code takes addresses of two words, and a table of each: how many there are is known from here on.
-   */
+  /** Its addresses take two words. */
+  get #isWide(): boolean {
+    return this.#native || this.device.isWide;
+  }
+  /** Where addresses take two words, how many there are is known from here on. */
   #words(handles: readonly unknown[], vals: readonly unknown[]): number {
-    if (!this.#native) return handles.length + vals.length;
+    if (!this.#isWide) return handles.length + vals.length;
     const { words } = this.device.hardware.memory;
     words[(this.at >>> 2) + LAYOUT.buffers] = handles.length;
-    words[(this.at >>> 2) + LAYOUT.args] = vals.length;
+    // native code takes a table of the addresses and one of the variables
+    if (this.#native) words[(this.at >>> 2) + LAYOUT.args] = vals.length;
     return handles.length * 2 + vals.length;
   }
 }
@@ -80,18 +88,18 @@ export class RingProgram extends HCQProgram<HCQCompatAllocRes> {
 class RingKernArgs implements KernArgs {
   readonly at: number;
   readonly #device: RingDevice;
-  readonly #native: boolean;
+  readonly #isWide: boolean;
   readonly #nbytes: number;
   #vals = 0;
 
-  constructor(device: RingDevice, native: boolean, at: number, nbytes: number) {
+  constructor(device: RingDevice, isWide: boolean, at: number, nbytes: number) {
     this.#device = device;
-    this.#native = native;
+    this.#isWide = isWide;
     this.at = at;
     this.#nbytes = nbytes;
   }
   fill(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): this {
-    this.#vals = handles.length * (this.#native ? 2 : 1);
+    this.#vals = handles.length * (this.#isWide ? 2 : 1);
     for (let i = 0; i < handles.length; i++) this.setBuffer(i, handles[i]);
     for (let i = 0; i < vals.length; i++) this.setVal(i, vals[i] as number);
     return this;
@@ -100,10 +108,8 @@ class RingKernArgs implements KernArgs {
     const { vaAddr } = handle as HCQCompatAllocRes;
     const { words } = this.#device.hardware.memory;
     const at = this.at >>> 2;
-    if (this.#native) {
-      words[at + i * 2] = Number(BigInt.asIntN(32, BigInt(vaAddr)));
-      words[at + i * 2 + 1] = Number(BigInt(vaAddr) >> 32n);
-    } else words[at + i] = Number(vaAddr);
+    if (this.#isWide) words.set(pair(vaAddr), at + i * 2);
+    else words[at + i] = Number(vaAddr);
   }
   setVal(i: number, value: number): void {
     this.#device.hardware.memory.words[(this.at >>> 2) + this.#vals + i] = value;

@@ -1,6 +1,7 @@
 // How commands for the rings are spelt: the words of layout.ts. A bound stream lies in the shared memory
 // until its queue is collected; another is copied into transient memory of the device at each submission.
 
+import { disassemble } from "#devices/disassemble";
 import { InternalError } from "../../errors.ts";
 import type { HCQCompatAllocRes } from "../../runtime/hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "../../runtime/hcq/device.ts";
@@ -13,8 +14,8 @@ import type {
   QueueBackend,
 } from "../../runtime/hcq/queue.ts";
 import type { Transient } from "../../runtime/hcq/transient.ts";
-import { disassemble, type Names } from "./disassemble.ts";
-import { COMMANDS, type RingCommand } from "./layout.ts";
+import type { AddressNames } from "./disassemble.ts";
+import { COMMANDS, pair, type RingCommand } from "./layout.ts";
 
 /** A signal, a kernel or arguments in the shared memory: what a command names by the first byte. */
 interface Addressed {
@@ -29,12 +30,12 @@ export interface StreamTarget {
   readonly words: Int32Array;
   /** its buffers lie outside of the shared memory */
   readonly nativeMemory: boolean;
-  enqueue(kind: "compute" | "copy", at: number, nwords: number, worth: boolean): void;
+  /** the shared memory may be larger than 4 GiB */
+  readonly isWide: boolean;
+  enqueue(kind: "compute" | "copy", at: number, nwords: number, work: number): void;
 }
 
 const CODE = Object.fromEntries(COMMANDS.map((name, i) => [name, i])) as Record<RingCommand, number>;
-/** Work that takes longer than waking a thread: some 100 µs. */
-const WORTH = 2 ** 18;
 const WHOLE = -1;
 
 /** Addresses above 2 GiB are negative as words. */
@@ -47,10 +48,6 @@ const at = (x: HCQSignal | HCQProgram | KernArgs): number => {
 };
 /** 0 for the shared memory, 1 for native memory. */
 const space = ({ device }: HCQCompatAllocRes): number => (targetOf(device).nativeMemory ? 1 : 0);
-const pair = (x: number | bigint): [number, number] => [
-  Number(BigInt.asIntN(32, BigInt(x))),
-  Number(BigInt(x) >> 32n),
-];
 
 const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly number[] } = {
   signal: ({ signal, value }) => [CODE.signal, at(signal), value],
@@ -58,15 +55,19 @@ const ENCODE: { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly 
   timestamp: ({ signal }) => [CODE.timestamp, at(signal)],
   memoryBarrier: () => [CODE.memoryBarrier],
   exec: ({ program, kernargs, globalSize }) => [CODE.exec, at(program), at(kernargs), globalSize[0] ?? WHOLE],
-  copy: ({ dest, src, nbytes }) =>
-    space(dest) + space(src) === 0
-      ? [CODE.copy, Number(dest.vaAddr) | 0, Number(src.vaAddr) | 0, nbytes | 0]
-      : [CODE.move, space(dest), ...pair(dest.vaAddr), space(src), ...pair(src.vaAddr), ...pair(nbytes)],
+  copy: ({ dest, src, nbytes }) => {
+    const isNative = space(dest) + space(src) > 0;
+    if (!isNative && !targetOf(dest.device).isWide)
+      return [CODE.copy, Number(dest.vaAddr) | 0, Number(src.vaAddr) | 0, nbytes | 0];
+    const [to, from, n] = [pair(dest.vaAddr), pair(src.vaAddr), pair(nbytes)];
+    if (isNative) return [CODE.move, space(dest), ...to, space(src), ...from, ...n];
+    return [CODE.copyWide, ...to, ...from, ...n];
+  },
 };
 
 /** The part of the hardware that marks and names come from. */
 interface SignalWords {
-  readonly names: Names;
+  readonly names: AddressNames;
   allocSignal(value: number, label: string): number;
 }
 
@@ -96,14 +97,14 @@ export class RingQueueBackend implements QueueBackend {
     const target = targetOf(device);
     const { stream, q, kind } = queue;
     if (stream instanceof RingStream) {
-      target.enqueue(kind, stream.at, q.length, queue.work >= WORTH);
+      target.enqueue(kind, stream.at, q.length, queue.work);
       return;
     }
     const nbytes = q.length * 4;
     const start =
       nbytes > target.transient.half ? target.keep(queue, nbytes) : target.transient.alloc(nbytes);
     target.words.set(q, start >>> 2);
-    target.enqueue(kind, start, q.length, queue.work >= WORTH);
+    target.enqueue(kind, start, q.length, queue.work);
   }
   show(queue: HWCommandQueue): string {
     return disassemble(queue.q, this.#signals.names).join("\n");

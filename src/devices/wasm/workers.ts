@@ -1,18 +1,18 @@
 // The worker threads that run executors: started when there is work for them, never keeping a process alive,
 // shared by all WASM devices. Where none can be started the host executes everything itself.
 
+import { kernelsText } from "#devices/kernels";
 import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#host";
 import { env } from "../../env.ts";
 import { Executor } from "./executor.ts";
 import { Governor } from "./governor.ts";
-import { Kernels } from "./kernels.ts";
 import { LAYOUT, MAX_EXECUTORS } from "./layout.ts";
 import type { WasmMemory } from "./memory.ts";
 
 /** Iterations of watching the bell before an idle worker sleeps: some 50 µs, the price of being woken. */
 const SPINS = 10_000;
 /** Milliseconds after which a worker that has not come up is not counted on. */
-export const START_MS = 10_000;
+const START_MS = 10_000;
 /** Workers that may die before no more are started. */
 const MAX_LOSSES = 16;
 
@@ -26,7 +26,7 @@ export const wantedThreads = (): number =>
  */
 const workerSource = (): string =>
   `const __name = (f) => f;\nconst Executor = ${Executor};\nconst Governor = ${Governor};\n` +
-  `const Kernels = ${Kernels};\n` +
+  `const Kernels = ${kernelsText()};\n` +
   "const start = ({ memory, layout, id, spins }, native) => {\n" +
   "  const kernels = new Kernels(memory, layout, id, native);\n" +
   "  new Executor(memory, layout, id, true, new Governor(layout), kernels).loop(spins);\n" +
@@ -39,6 +39,8 @@ export class Workers {
   /** when each was started that has not come up yet, by its number */
   readonly #startedAt = new Map<number, number>();
   #losses = 0;
+  /** how many the last start was to bring */
+  #wanted = 0;
   /** one came up: workers can be had here */
   #cameUp = false;
 
@@ -54,14 +56,21 @@ export class Workers {
   get started(): boolean {
     return this.#handles.size > 0;
   }
-  /** One of them is at work, about to look for work, or on its way. */
+  /** Some were lost since the last start. */
+  get areShort(): boolean {
+    return this.#handles.size < this.#wanted;
+  }
+  /** One of them is at work or about to look for work; or none has come up yet, and one is on its way. */
   get active(): boolean {
     const { words } = this.#memory;
+    let [isThere, isOnItsWay] = [false, false];
     for (const id of this.#handles.keys()) {
       const state = Atomics.load(words, stateOf(id));
-      if (state === LAYOUT.absent ? !this.#isLate(id) : state !== LAYOUT.asleep) return true;
+      if (state === LAYOUT.awake) return true;
+      if (state !== LAYOUT.absent) isThere = true;
+      else if (!this.#isLate(id)) isOnItsWay = true;
     }
-    return false;
+    return isOnItsWay && !isThere;
   }
   /** It should have come up by now. */
   #isLate(id: number): boolean {
@@ -74,19 +83,26 @@ export class Workers {
     this.#cameUp ||= isThere;
     return isThere;
   }
+  /** No worker has ever started, although each should have by now. */
+  get areMissing(): boolean {
+    return !this.present && !this.#cameUp && this.ids.every((id) => this.#isLate(id));
+  }
   get ids(): readonly number[] {
     return [...this.#handles.keys()];
   }
 
   /**
-   * Starts those that are missing. A host that may block computes too while it waits, so it counts as one.
+   * Starts those that are missing. A host that may block computes too while it waits, so it counts as one; if
+   * it `isAway`, another worker stands in for it.
    */
-  start(): void {
+  start(isAway = false): void {
     const { words } = this.#memory;
     const threads = wantedThreads();
     Atomics.store(words, LAYOUT.threads, threads);
-    const wanted = canBlock ? Math.max(1, threads - 1) : threads;
+    const wanted = canBlock && !isAway ? Math.max(1, threads - 1) : threads;
+    this.#wanted = wanted;
     for (let id = 1; id <= wanted && this.usable; id++) if (!this.#handles.has(id)) this.#start(id);
+    Atomics.notify(words, LAYOUT.hostAway); // with more threads, another one stands in
   }
   /**
    * They count as awake from here on, not only when they get to run. The bell rings after that, so that one
@@ -129,7 +145,7 @@ export class Workers {
     const { words } = this.#memory;
     for (const [id, handle] of [...this.#handles]) {
       if (Atomics.load(words, stateOf(id)) !== LAYOUT.absent) handle.probe?.();
-      else if (this.#isLate(id) && this.present) handle.terminate();
+      else if (this.#isLate(id) && (this.present || this.#cameUp)) handle.terminate();
     }
   }
   /** Its thread is there no more, whether or not that was noticed. */

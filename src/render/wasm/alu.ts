@@ -84,19 +84,27 @@ export interface AluContext {
 }
 
 /** One spelling: an opcode, or a few, or code. `undefined`: the target lacks the op for this type. */
-type Spelling = Opcode | ((c: AluContext, d: DType, second: Value | undefined) => void) | undefined;
+type OpcodeSpelling = Opcode | ((c: AluContext, d: DType, second: Value | undefined) => void) | undefined;
 /** bool, int<=32, uint<=32, int64, uint64, float32, float64 */
-type OpcodeRow = readonly [Spelling, Spelling, Spelling, Spelling, Spelling, Spelling, Spelling];
+type OpcodeRow = readonly [
+  OpcodeSpelling,
+  OpcodeSpelling,
+  OpcodeSpelling,
+  OpcodeSpelling,
+  OpcodeSpelling,
+  OpcodeSpelling,
+  OpcodeSpelling,
+];
 
-const nothing: Spelling = () => {};
+const nothing: OpcodeSpelling = () => {};
 // biome-ignore format: one line each
-const same = (bool: Spelling, i32: Opcode, i64: Opcode, f32?: Opcode, f64?: Opcode): OpcodeRow =>
+const same = (bool: OpcodeSpelling, i32: Opcode, i64: Opcode, f32?: Opcode, f64?: Opcode): OpcodeRow =>
   [bool, i32, i32, i64, i64, f32, f64];
 // biome-ignore format: one line each
 const floats = (f32: Opcode, f64: Opcode): OpcodeRow =>
   [undefined, undefined, undefined, undefined, undefined, f32, f64];
 
-const negative = (type: ValType): Spelling => {
+const negative = (type: ValType): OpcodeSpelling => {
   return ({ f }) => {
     if (type === I32) f.i32(-1);
     else f.i64(-1n);
@@ -104,7 +112,7 @@ const negative = (type: ValType): Spelling => {
   };
 };
 const maximum =
-  (type: ValType, greater: Opcode): Spelling =>
+  (type: ValType, greater: Opcode): OpcodeSpelling =>
   ({ f, scratch }) => {
     const a = scratch(type);
     const b = a + 1;
@@ -118,14 +126,14 @@ const maximum =
   };
 /** Straight where the divisor is a harmless constant; else through a function that cannot trap. */
 const divide =
-  (code: Opcode, helper: WasmHelper): Spelling =>
+  (code: Opcode, helper: WasmHelper): OpcodeSpelling =>
   ({ f, helper: number }, _, second) => {
     if (second !== undefined && Number(second) !== 0 && Number(second) !== -1) f.op(code);
     else f.call(number(helper));
   };
 /** The hardware takes counts modulo 32 and 64; shorter types need the mask. */
 const shift =
-  (code: Opcode): Spelling =>
+  (code: Opcode): OpcodeSpelling =>
   ({ f }, d) => {
     if (d.itemsize < 4) {
       f.i32(d.itemsize * 8 - 1);
@@ -134,7 +142,7 @@ const shift =
     f.op(code);
   };
 const remainder =
-  (type: ValType): Spelling =>
+  (type: ValType): OpcodeSpelling =>
   ({ f, helper, scratch }) => {
     // float32 goes through float64: both conversions are exact, and so is the remainder
     if (type === F64) return f.call(helper("fmod"));
@@ -224,7 +232,7 @@ const widen =
   };
 interface CastRow {
   readonly toInt: CastCode;
-  readonly toF32: Spelling;
+  readonly toF32: OpcodeSpelling;
   readonly toF64: Opcode | undefined;
   readonly notZero: (f: FunctionBuilder) => void;
 }
@@ -317,15 +325,17 @@ export function emitBitcast(c: AluContext, from: DType, to: DType): void {
 
 // ---- helper functions of the module ----
 
-type Division =
-  | "i32.div_s"
-  | "i32.div_u"
-  | "i32.rem_s"
-  | "i32.rem_u"
-  | "i64.div_s"
-  | "i64.div_u"
-  | "i64.rem_s"
-  | "i64.rem_u";
+const DIVISIONS = {
+  "i32.div_s": OP["i32.div_s"],
+  "i32.div_u": OP["i32.div_u"],
+  "i32.rem_s": OP["i32.rem_s"],
+  "i32.rem_u": OP["i32.rem_u"],
+  "i64.div_s": OP["i64.div_s"],
+  "i64.div_u": OP["i64.div_u"],
+  "i64.rem_s": OP["i64.rem_s"],
+  "i64.rem_u": OP["i64.rem_u"],
+} as const;
+type Division = keyof typeof DIVISIONS;
 export type WasmHelper = "fmod" | Division;
 
 /** a op b, but 0 for b = 0, and -a for a signed a / -1, where the instruction would trap. */
@@ -353,7 +363,7 @@ function division(code: Division): FunctionBuilder {
   }
   f.get(0);
   f.get(1);
-  f.op(OP[code]);
+  f.op(DIVISIONS[code]);
   return f;
 }
 

@@ -2,6 +2,8 @@
 // In go calls such as `f.op(OP["i32.add"])`, out comes the Uint8Array of a module. It checks nothing:
 // what the code means, and whether its stack fits, is left to the renderer and to WebAssembly.validate.
 
+import type { VectorOpcode } from "./vectorops.ts";
+
 export const I32 = 0x7f;
 export const I64 = 0x7e;
 export const F32 = 0x7d;
@@ -17,61 +19,34 @@ type BlockType = ValType | typeof VOID;
 export const OP = {
   unreachable: 0x00, nop: 0x01, block: 0x02, loop: 0x03, if: 0x04, else: 0x05, end: 0x0b, br: 0x0c,
   br_if: 0x0d, return: 0x0f, call: 0x10, drop: 0x1a, select: 0x1b, "local.get": 0x20, "local.set": 0x21,
-  "local.tee": 0x22, "global.get": 0x23,
-
-  "i32.load": 0x28, "i64.load": 0x29, "f32.load": 0x2a, "f64.load": 0x2b, "i32.load8_s": 0x2c,
-  "i32.load8_u": 0x2d, "i32.load16_s": 0x2e, "i32.load16_u": 0x2f, "i32.store": 0x36, "i64.store": 0x37,
-  "f32.store": 0x38, "f64.store": 0x39, "i32.store8": 0x3a, "i32.store16": 0x3b, "i32.const": 0x41,
-  "i64.const": 0x42, "f32.const": 0x43, "f64.const": 0x44,
-
+  "local.tee": 0x22, "global.get": 0x23, "i32.load": 0x28, "i64.load": 0x29, "f32.load": 0x2a,
+  "f64.load": 0x2b, "i32.load8_s": 0x2c, "i32.load8_u": 0x2d, "i32.load16_s": 0x2e, "i32.load16_u": 0x2f,
+  "i32.store": 0x36, "i64.store": 0x37, "f32.store": 0x38, "f64.store": 0x39, "i32.store8": 0x3a,
+  "i32.store16": 0x3b, "i32.const": 0x41, "i64.const": 0x42, "f32.const": 0x43, "f64.const": 0x44,
   "i32.eqz": 0x45, "i32.eq": 0x46, "i32.ne": 0x47, "i32.lt_s": 0x48, "i32.lt_u": 0x49, "i32.gt_s": 0x4a,
-  "i32.gt_u": 0x4b, "i32.le_s": 0x4c, "i32.le_u": 0x4d, "i32.ge_s": 0x4e, "i32.ge_u": 0x4f, "i64.eqz": 0x50,
-  "i64.eq": 0x51, "i64.ne": 0x52, "i64.lt_s": 0x53, "i64.lt_u": 0x54, "i64.gt_s": 0x55, "i64.gt_u": 0x56,
-  "i64.le_s": 0x57, "i64.le_u": 0x58, "i64.ge_s": 0x59, "i64.ge_u": 0x5a, "f32.eq": 0x5b, "f32.ne": 0x5c,
-  "f32.lt": 0x5d, "f32.gt": 0x5e, "f32.le": 0x5f, "f32.ge": 0x60, "f64.eq": 0x61, "f64.ne": 0x62,
-  "f64.lt": 0x63, "f64.gt": 0x64, "f64.le": 0x65, "f64.ge": 0x66,
-
-  "i32.clz": 0x67, "i32.ctz": 0x68, "i32.popcnt": 0x69, "i32.add": 0x6a, "i32.sub": 0x6b, "i32.mul": 0x6c,
-  "i32.div_s": 0x6d, "i32.div_u": 0x6e, "i32.rem_s": 0x6f, "i32.rem_u": 0x70, "i32.and": 0x71, "i32.or": 0x72,
-  "i32.xor": 0x73, "i32.shl": 0x74, "i32.shr_s": 0x75, "i32.shr_u": 0x76, "i32.rotl": 0x77, "i32.rotr": 0x78,
-  "i64.clz": 0x79, "i64.ctz": 0x7a, "i64.popcnt": 0x7b, "i64.add": 0x7c, "i64.sub": 0x7d, "i64.mul": 0x7e,
-  "i64.div_s": 0x7f, "i64.div_u": 0x80, "i64.rem_s": 0x81, "i64.rem_u": 0x82, "i64.and": 0x83, "i64.or": 0x84,
-  "i64.xor": 0x85, "i64.shl": 0x86, "i64.shr_s": 0x87, "i64.shr_u": 0x88, "i64.rotl": 0x89, "i64.rotr": 0x8a,
-
-  "f32.abs": 0x8b, "f32.neg": 0x8c, "f32.ceil": 0x8d, "f32.floor": 0x8e, "f32.trunc": 0x8f,
-  "f32.nearest": 0x90, "f32.sqrt": 0x91, "f32.add": 0x92, "f32.sub": 0x93, "f32.mul": 0x94, "f32.div": 0x95,
-  "f32.min": 0x96, "f32.max": 0x97, "f32.copysign": 0x98, "f64.abs": 0x99, "f64.neg": 0x9a, "f64.ceil": 0x9b,
-  "f64.floor": 0x9c, "f64.trunc": 0x9d, "f64.nearest": 0x9e, "f64.sqrt": 0x9f, "f64.add": 0xa0,
-  "f64.sub": 0xa1, "f64.mul": 0xa2, "f64.div": 0xa3, "f64.min": 0xa4, "f64.max": 0xa5, "f64.copysign": 0xa6,
-
-  "i32.wrap_i64": 0xa7, "i64.extend_i32_s": 0xac, "i64.extend_i32_u": 0xad, "f32.convert_i32_s": 0xb2,
-  "f32.convert_i32_u": 0xb3, "f32.convert_i64_s": 0xb4, "f32.convert_i64_u": 0xb5, "f32.demote_f64": 0xb6,
-  "f64.convert_i32_s": 0xb7, "f64.convert_i32_u": 0xb8, "f64.convert_i64_s": 0xb9, "f64.convert_i64_u": 0xba,
+  "i32.gt_u": 0x4b, "i64.eqz": 0x50, "i64.eq": 0x51, "i64.ne": 0x52, "i64.lt_s": 0x53, "i64.lt_u": 0x54,
+  "i64.gt_s": 0x55, "i64.gt_u": 0x56, "f32.eq": 0x5b, "f32.ne": 0x5c, "f32.lt": 0x5d, "f64.eq": 0x61,
+  "f64.ne": 0x62, "f64.lt": 0x63, "f64.gt": 0x64, "f64.le": 0x65, "f64.ge": 0x66, "i32.add": 0x6a,
+  "i32.sub": 0x6b, "i32.mul": 0x6c, "i32.div_s": 0x6d, "i32.div_u": 0x6e, "i32.rem_s": 0x6f,
+  "i32.rem_u": 0x70, "i32.and": 0x71, "i32.or": 0x72, "i32.xor": 0x73, "i32.shl": 0x74,
+  "i32.shr_s": 0x75, "i32.shr_u": 0x76, "i64.add": 0x7c, "i64.sub": 0x7d, "i64.mul": 0x7e,
+  "i64.div_s": 0x7f, "i64.div_u": 0x80, "i64.rem_s": 0x81, "i64.rem_u": 0x82, "i64.and": 0x83,
+  "i64.or": 0x84, "i64.xor": 0x85, "i64.shl": 0x86, "i64.shr_s": 0x87, "i64.shr_u": 0x88,
+  "f32.neg": 0x8c, "f32.trunc": 0x8f, "f32.sqrt": 0x91, "f32.add": 0x92, "f32.sub": 0x93,
+  "f32.mul": 0x94, "f32.div": 0x95, "f32.max": 0x97, "f64.abs": 0x99, "f64.neg": 0x9a, "f64.trunc": 0x9d,
+  "f64.sqrt": 0x9f, "f64.add": 0xa0, "f64.sub": 0xa1, "f64.mul": 0xa2, "f64.div": 0xa3, "f64.max": 0xa5,
+  "f64.copysign": 0xa6, "i32.wrap_i64": 0xa7, "i64.extend_i32_s": 0xac, "i64.extend_i32_u": 0xad,
+  "f32.convert_i32_s": 0xb2, "f32.convert_i32_u": 0xb3, "f32.convert_i64_s": 0xb4,
+  "f32.convert_i64_u": 0xb5, "f32.demote_f64": 0xb6, "f64.convert_i32_s": 0xb7,
+  "f64.convert_i32_u": 0xb8, "f64.convert_i64_s": 0xb9, "f64.convert_i64_u": 0xba,
   "f64.promote_f32": 0xbb, "i32.reinterpret_f32": 0xbc, "i64.reinterpret_f64": 0xbd,
-  "f32.reinterpret_i32": 0xbe, "f64.reinterpret_i64": 0xbf, "i32.extend8_s": 0xc0, "i32.extend16_s": 0xc1,
-  "i64.extend8_s": 0xc2, "i64.extend16_s": 0xc3, "i64.extend32_s": 0xc4,
-
-  "i32.trunc_sat_f32_s": 0xfc0000, "i32.trunc_sat_f32_u": 0xfc0001, "i32.trunc_sat_f64_s": 0xfc0002,
-  "i32.trunc_sat_f64_u": 0xfc0003, "i64.trunc_sat_f32_s": 0xfc0004, "i64.trunc_sat_f32_u": 0xfc0005,
-  "i64.trunc_sat_f64_s": 0xfc0006, "i64.trunc_sat_f64_u": 0xfc0007,
-
-  "v128.load": 0xfd0000, "v128.load32_splat": 0xfd0009, "v128.store": 0xfd000b, "v128.const": 0xfd000c,
-  "i8x16.shuffle": 0xfd000d, "i32x4.splat": 0xfd0011, "f32x4.splat": 0xfd0013, "i32x4.extract_lane": 0xfd001b,
-  "i32x4.replace_lane": 0xfd001c, "f32x4.extract_lane": 0xfd001f, "f32x4.replace_lane": 0xfd0020,
-  "v128.store32_lane": 0xfd005a, "v128.store64_lane": 0xfd005b, "v128.load32_zero": 0xfd005c,
-  "v128.load64_zero": 0xfd005d, "i32x4.eq": 0xfd0037, "i32x4.ne": 0xfd0038, "i32x4.lt_s": 0xfd0039,
-  "i32x4.lt_u": 0xfd003a, "f32x4.eq": 0xfd0041, "f32x4.ne": 0xfd0042, "f32x4.lt": 0xfd0043,
-  "v128.not": 0xfd004d, "v128.and": 0xfd004e, "v128.or": 0xfd0050, "v128.xor": 0xfd0051,
-  "v128.bitselect": 0xfd0052, "f32x4.trunc": 0xfd0069, "i16x8.extend_low_i8x16_s": 0xfd0087,
-  "i16x8.extend_low_i8x16_u": 0xfd0089, "i32x4.neg": 0xfd00a1, "i32x4.extend_low_i16x8_s": 0xfd00a7,
-  "i32x4.extend_low_i16x8_u": 0xfd00a9, "i32x4.shl": 0xfd00ab, "i32x4.shr_s": 0xfd00ac,
-  "i32x4.shr_u": 0xfd00ad, "i32x4.add": 0xfd00ae, "i32x4.sub": 0xfd00b1, "i32x4.mul": 0xfd00b5,
-  "i32x4.max_s": 0xfd00b8, "i32x4.max_u": 0xfd00b9, "f32x4.neg": 0xfd00e1, "f32x4.sqrt": 0xfd00e3,
-  "f32x4.add": 0xfd00e4, "f32x4.sub": 0xfd00e5, "f32x4.mul": 0xfd00e6, "f32x4.div": 0xfd00e7,
-  "f32x4.pmin": 0xfd00ea, "f32x4.pmax": 0xfd00eb, "i32x4.trunc_sat_f32x4_s": 0xfd00f8, "f32x4.convert_i32x4_s": 0xfd00fa,
-  "f32x4.convert_i32x4_u": 0xfd00fb, "f32x4.relaxed_madd": 0xfd0105,
+  "f32.reinterpret_i32": 0xbe, "f64.reinterpret_i64": 0xbf, "i32.extend8_s": 0xc0,
+  "i32.extend16_s": 0xc1, "i32.trunc_sat_f32_s": 0xfc0000, "i32.trunc_sat_f64_s": 0xfc0002,
+  "i64.trunc_sat_f32_s": 0xfc0004, "i64.trunc_sat_f32_u": 0xfc0005, "i64.trunc_sat_f64_s": 0xfc0006,
+  "i64.trunc_sat_f64_u": 0xfc0007, "v128.const": 0xfd000c,
+  "f32x4.relaxed_madd": 0xfd0105,
 } as const;
-export type Opcode = (typeof OP)[keyof typeof OP];
+export type Opcode = (typeof OP)[keyof typeof OP] | VectorOpcode;
 
 const scratch = new DataView(new ArrayBuffer(8));
 const scratchBytes = new Uint8Array(scratch.buffer);
@@ -193,11 +168,6 @@ export class FunctionBuilder {
     this.op(OP["v128.const"]);
     this.code.raw(new Uint8Array(lanes.buffer, lanes.byteOffset, 16));
   }
-  /** Bytes of two vectors by their numbers. */
-  shuffle(bytes: readonly number[]): void {
-    this.op(OP["i8x16.shuffle"]);
-    this.code.raw(bytes);
-  }
   /** A load or store: `align` is the log2 of the alignment, `offset` in bytes is added to the address. */
   memory(code: Opcode, align: number, offset: number): void {
     this.op(code);
@@ -258,9 +228,15 @@ export class FunctionBuilder {
   }
 }
 
+interface MemoryType {
+  readonly min: number;
+  readonly max: number;
+  readonly shared: boolean;
+  readonly wide?: boolean;
+}
 interface ModuleSpec {
-  /** `env.memory`, in pages of 64 KiB */
-  readonly memory: { readonly min: number; readonly max: number; readonly shared: boolean };
+  /** `env.memory`, in pages of 64 KiB; where it is `wide`, its addresses are i64 */
+  readonly memory: MemoryType;
   /** a constant i32 is imported too, as global 0: `env.scratch` */
   readonly scratch?: boolean;
   /** vectors as globals, which come after the imported one; they count as variable */
@@ -296,7 +272,7 @@ export function assemble(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
     w.name("env");
     w.name("memory");
     w.byte(2);
-    w.byte(spec.memory.shared ? 3 : 1);
+    w.byte((spec.memory.shared ? 3 : 1) | (spec.memory.wide ? 4 : 0));
     w.uleb(spec.memory.min);
     w.uleb(spec.memory.max);
     if (!spec.scratch) return;

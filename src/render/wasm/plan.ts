@@ -6,7 +6,7 @@ import type { Value } from "../../dtype.ts";
 import { Pointer } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import type { UOpGraph } from "../../uop/list.ts";
-import type { Expr, UOp, UOpName } from "../../uop/node.ts";
+import type { Expr, Special, UOp, UOpName } from "../../uop/node.ts";
 import { isV128 } from "./lanes.ts";
 
 /** An element index: a value that may be absent, plus a constant number of elements. */
@@ -24,6 +24,7 @@ export interface EmitPlan {
   readonly inline: readonly boolean[];
   /** of LOADs and STOREs */
   readonly index: readonly (ElementIndex | undefined)[];
+  readonly grid: readonly Special[];
 }
 
 const STATEMENTS: ReadonlySet<UOpName> = new Set([
@@ -115,10 +116,10 @@ function splitIndex(index: Expr, itemsize: number, proof: NotNegative): ElementI
 function operands(u: UOp, index: ElementIndex | undefined): readonly UOp[] {
   switch (u.op) {
     case "LOAD":
-    case "STORE": {
-      const rest = u.srcs.slice(2);
-      return index?.base === undefined ? rest : [index.base, ...rest];
-    }
+    case "STORE":
+      return [index?.base, ...(u.op === "LOAD" ? [u.gate, u.otherwise] : [u.value, u.gate])].filter(
+        (s) => s !== undefined,
+      );
     case "PHI":
       return [u.value];
     case "LOOP":
@@ -140,6 +141,7 @@ interface BlockFacts {
   readonly stores: readonly number[];
   /** positions of the assignments of an accumulator */
   readonly assigned: ReadonlyMap<UOp, number[]>;
+  readonly grid: readonly Special[];
 }
 
 function layout(uops: readonly UOp[]): BlockFacts {
@@ -147,6 +149,7 @@ function layout(uops: readonly UOp[]): BlockFacts {
   const block: number[] = [];
   const stores = [0];
   const assigned = new Map<UOp, number[]>();
+  const grid: Special[] = [];
   const stack = [0];
   let blocks = 0;
   for (let i = 0; i < n; i++) {
@@ -154,6 +157,7 @@ function layout(uops: readonly UOp[]): BlockFacts {
     if (u.op === "ENDLOOP" || u.op === "ENDIF") stack.pop();
     block[i] = stack.at(-1) ?? 0;
     if (u.op === "LOOP" || u.op === "IF" || u.op === "SPECIAL") stack.push(++blocks);
+    if (u.op === "SPECIAL") grid.push(u);
     stores[i + 1] = (stores[i] as number) + (u.op === "STORE" ? 1 : 0);
     const acc = u.op === "PHI" ? accumulatorOf(u) : undefined;
     if (acc === undefined) continue;
@@ -161,9 +165,10 @@ function layout(uops: readonly UOp[]): BlockFacts {
     if (list === undefined) assigned.set(acc, [i]);
     else list.push(i);
   }
-  const grid = uops.filter((u) => u.op === "SPECIAL").length; // open to the end of the kernel
-  if (stack.length !== 1 + grid) throw new InternalError("WASM: a LOOP or IF of the kernel is not closed");
-  return { block, stores, assigned };
+  // the grid is open to the end of the kernel
+  if (stack.length !== 1 + grid.length)
+    throw new InternalError("WASM: a LOOP or IF of the kernel is not closed");
+  return { block, stores, assigned, grid };
 }
 
 /** Whether the value at `i` may as well be computed at `p`, later in the list. */
@@ -215,7 +220,7 @@ export function plan(graph: UOpGraph): EmitPlan {
       depth[j] = moves ? (depth[i] as number) + 1 : 0;
     }
   }
-  return { uops, position: (u) => graph.indexOf(u), live, inline, index };
+  return { uops, position: (u) => graph.indexOf(u), live, inline, index, grid: facts.grid };
 }
 
 /** The value of a constant source. */

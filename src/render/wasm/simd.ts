@@ -11,6 +11,7 @@ import { type Alu, type Expr, valueType } from "../../uop/node.ts";
 import { emitConst, reprOf } from "./alu.ts";
 import { F32, type FunctionBuilder, OP, type Opcode, V128 } from "./assembler.ts";
 import { fitsLane, WIDTH } from "./lanes.ts";
+import { VECTOR_OP } from "./vectorops.ts";
 
 type SimdSpelling = Opcode | ((f: FunctionBuilder) => void) | undefined;
 /** bool, int<=32, uint<=32, float32: the columns of alu.ts without the 64-bit types */
@@ -28,13 +29,13 @@ const never: SimdSpelling = (f) => {
 const boolLess: SimdSpelling = (f) => {
   const b = f.local(V128);
   f.set(b);
-  f.op(OP["v128.not"]);
+  f.op(VECTOR_OP["v128.not"]);
   f.get(b);
-  f.op(OP["v128.and"]);
+  f.op(VECTOR_OP["v128.and"]);
 };
 const boolEqual: SimdSpelling = (f) => {
-  f.op(OP["v128.xor"]);
-  f.op(OP["v128.not"]);
+  f.op(VECTOR_OP["v128.xor"]);
+  f.op(VECTOR_OP["v128.not"]);
 };
 
 /**
@@ -44,35 +45,39 @@ const boolEqual: SimdSpelling = (f) => {
 const largest: SimdSpelling = (f) => {
   const b = f.local(V128);
   f.tee(b);
-  f.op(OP["f32x4.pmax"]);
+  f.op(VECTOR_OP["f32x4.pmax"]);
   f.get(b);
   f.get(b);
-  f.op(OP["f32x4.ne"]);
-  f.op(OP["v128.or"]);
+  f.op(VECTOR_OP["f32x4.ne"]);
+  f.op(VECTOR_OP["v128.or"]);
 };
+
+export { minMaxOf } from "../minmax.ts";
+export const emitMinMax = (f: FunctionBuilder, isMax: boolean): void =>
+  f.op(isMax ? VECTOR_OP["f32x4.pmax"] : VECTOR_OP["f32x4.pmin"]);
 
 /** What is missing goes lane by lane. */
 // biome-ignore format: a table
 const ALU: Partial<Record<AluOp, SimdRow>> = {
-  NEG: [nothing, OP["i32x4.neg"], OP["i32x4.neg"], OP["f32x4.neg"]],
-  SQRT: [undefined, undefined, undefined, OP["f32x4.sqrt"]],
-  TRUNC: [undefined, undefined, undefined, OP["f32x4.trunc"]],
-  ADD: ints(OP["i32x4.add"], OP["v128.or"], OP["f32x4.add"]),
-  SUB: ints(OP["i32x4.sub"], OP["v128.xor"], OP["f32x4.sub"]),
-  MUL: ints(OP["i32x4.mul"], OP["v128.and"], OP["f32x4.mul"]),
-  DIV: [undefined, undefined, undefined, OP["f32x4.div"]],
+  NEG: [nothing, VECTOR_OP["i32x4.neg"], VECTOR_OP["i32x4.neg"], VECTOR_OP["f32x4.neg"]],
+  SQRT: [undefined, undefined, undefined, VECTOR_OP["f32x4.sqrt"]],
+  TRUNC: [undefined, undefined, undefined, VECTOR_OP["f32x4.trunc"]],
+  ADD: ints(VECTOR_OP["i32x4.add"], VECTOR_OP["v128.or"], VECTOR_OP["f32x4.add"]),
+  SUB: ints(VECTOR_OP["i32x4.sub"], VECTOR_OP["v128.xor"], VECTOR_OP["f32x4.sub"]),
+  MUL: ints(VECTOR_OP["i32x4.mul"], VECTOR_OP["v128.and"], VECTOR_OP["f32x4.mul"]),
+  DIV: [undefined, undefined, undefined, VECTOR_OP["f32x4.div"]],
   MOD: [never, undefined, undefined, undefined],
-  MAX: [OP["v128.or"], OP["i32x4.max_s"], OP["i32x4.max_u"], largest],
-  CMPLT: [boolLess, OP["i32x4.lt_s"], OP["i32x4.lt_u"], OP["f32x4.lt"]],
-  CMPEQ: ints(OP["i32x4.eq"], boolEqual, OP["f32x4.eq"]),
-  CMPNE: ints(OP["i32x4.ne"], OP["v128.xor"], OP["f32x4.ne"]),
-  AND: ints(OP["v128.and"], OP["v128.and"]),
-  OR: ints(OP["v128.or"], OP["v128.or"]),
-  XOR: ints(OP["v128.xor"], OP["v128.xor"]),
+  MAX: [VECTOR_OP["v128.or"], VECTOR_OP["i32x4.max_s"], VECTOR_OP["i32x4.max_u"], largest],
+  CMPLT: [boolLess, VECTOR_OP["i32x4.lt_s"], VECTOR_OP["i32x4.lt_u"], VECTOR_OP["f32x4.lt"]],
+  CMPEQ: ints(VECTOR_OP["i32x4.eq"], boolEqual, VECTOR_OP["f32x4.eq"]),
+  CMPNE: ints(VECTOR_OP["i32x4.ne"], VECTOR_OP["v128.xor"], VECTOR_OP["f32x4.ne"]),
+  AND: ints(VECTOR_OP["v128.and"], VECTOR_OP["v128.and"]),
+  OR: ints(VECTOR_OP["v128.or"], VECTOR_OP["v128.or"]),
+  XOR: ints(VECTOR_OP["v128.xor"], VECTOR_OP["v128.xor"]),
   // the count is a scalar on the stack
-  SHL: [undefined, OP["i32x4.shl"], OP["i32x4.shl"], undefined],
-  SHR: [undefined, OP["i32x4.shr_s"], OP["i32x4.shr_u"], undefined],
-  WHERE: [OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"], OP["v128.bitselect"]],
+  SHL: [undefined, VECTOR_OP["i32x4.shl"], VECTOR_OP["i32x4.shl"], undefined],
+  SHR: [undefined, VECTOR_OP["i32x4.shr_s"], VECTOR_OP["i32x4.shr_u"], undefined],
+  WHERE: [VECTOR_OP["v128.bitselect"], VECTOR_OP["v128.bitselect"], VECTOR_OP["v128.bitselect"], VECTOR_OP["v128.bitselect"]],
   MULACC: [undefined, undefined, undefined, OP["f32x4.relaxed_madd"]],
 };
 
@@ -86,7 +91,7 @@ const isShift = (op: AluOp): boolean => op === "SHL" || op === "SHR";
 export function shiftOf(u: Alu): number | undefined {
   if (u.fn !== "SHL" && u.fn !== "SHR") return undefined;
   const [, count] = u.operands;
-  return count.op === "CONST" ? Number(count.value) % scalarOf(count.dtype).bits : undefined;
+  return count.op === "CONST" ? Number(count.value) & (scalarOf(count.dtype).bits - 1) : undefined;
 }
 
 /** Whether four of this node are computed at once; the node is still on scalars. */
@@ -105,14 +110,14 @@ export const hasVector: Simd["has"] = (u) => {
 
 const shifted = (f: FunctionBuilder, by: number): void => {
   f.i32(by);
-  f.op(OP["i32x4.shl"]);
+  f.op(VECTOR_OP["i32x4.shl"]);
   f.i32(by);
-  f.op(OP["i32x4.shr_s"]);
+  f.op(VECTOR_OP["i32x4.shr_s"]);
 };
 const splat = (x: number): Uint32Array => new Uint32Array(WIDTH).fill(x);
 function masked(f: FunctionBuilder, bits: Uint32Array): void {
   f.v128(bits);
-  f.op(OP["v128.and"]);
+  f.op(VECTOR_OP["v128.and"]);
 }
 /** Brings lanes back into the range of a type below 32 bits. */
 function narrow(f: FunctionBuilder, d: DType): void {
@@ -136,7 +141,7 @@ const ONE = new Uint32Array(new Float32Array([1]).buffer)[0] as number;
 
 function notZero(f: FunctionBuilder): void {
   f.v128(zeros);
-  f.op(OP["i32x4.ne"]);
+  f.op(VECTOR_OP["i32x4.ne"]);
 }
 
 export function emitVectorCast(f: FunctionBuilder, from: DType, to: DType): void {
@@ -144,11 +149,12 @@ export function emitVectorCast(f: FunctionBuilder, from: DType, to: DType): void
   if (to.kind === "bool" && !from.isFloat) notZero(f);
   else if (to.kind === "bool") {
     f.v128(zeros);
-    f.op(OP["f32x4.ne"]);
+    f.op(VECTOR_OP["f32x4.ne"]);
   } else if (from.kind === "bool") masked(f, splat(to.isFloat ? ONE : 1));
-  else if (to.isFloat) f.op(from.kind === "int" ? OP["f32x4.convert_i32x4_s"] : OP["f32x4.convert_i32x4_u"]);
+  else if (to.isFloat)
+    f.op(from.kind === "int" ? VECTOR_OP["f32x4.convert_i32x4_s"] : VECTOR_OP["f32x4.convert_i32x4_u"]);
   else {
-    if (from.isFloat) f.op(OP["i32x4.trunc_sat_f32x4_s"]);
+    if (from.isFloat) f.op(VECTOR_OP["i32x4.trunc_sat_f32x4_s"]);
     narrow(f, to);
   }
 }
@@ -172,7 +178,7 @@ export const inAllLanes = (d: DType, value: Value): Uint32Array =>
 
 // ---- memory: types below 32 bits are widened on the way in and packed on the way out ----
 
-interface Narrow {
+interface NarrowAccess {
   readonly load: Opcode;
   readonly widen: readonly Opcode[];
   /** which bytes of the lanes go into memory */
@@ -183,33 +189,33 @@ const packed = (itemsize: number): number[] => {
   const kept = Array.from({ length: 4 * itemsize }, (_, i) => 4 * Math.floor(i / itemsize) + (i % itemsize));
   return [...kept, ...new Array<number>(16 - kept.length).fill(0)];
 };
-const bytes = (low16: Opcode, low32: Opcode): Narrow => ({
-  load: OP["v128.load32_zero"],
+const bytes = (low16: Opcode, low32: Opcode): NarrowAccess => ({
+  load: VECTOR_OP["v128.load32_zero"],
   widen: [low16, low32],
   bytes: packed(1),
-  store: OP["v128.store32_lane"],
+  store: VECTOR_OP["v128.store32_lane"],
 });
-const halves = (low32: Opcode): Narrow => ({
-  load: OP["v128.load64_zero"],
+const halves = (low32: Opcode): NarrowAccess => ({
+  load: VECTOR_OP["v128.load64_zero"],
   widen: [low32],
   bytes: packed(2),
-  store: OP["v128.store64_lane"],
+  store: VECTOR_OP["v128.store64_lane"],
 });
 const SIGNED = {
-  1: bytes(OP["i16x8.extend_low_i8x16_s"], OP["i32x4.extend_low_i16x8_s"]),
-  2: halves(OP["i32x4.extend_low_i16x8_s"]),
+  1: bytes(VECTOR_OP["i16x8.extend_low_i8x16_s"], VECTOR_OP["i32x4.extend_low_i16x8_s"]),
+  2: halves(VECTOR_OP["i32x4.extend_low_i16x8_s"]),
 } as const;
 const UNSIGNED = {
-  1: bytes(OP["i16x8.extend_low_i8x16_u"], OP["i32x4.extend_low_i16x8_u"]),
-  2: halves(OP["i32x4.extend_low_i16x8_u"]),
+  1: bytes(VECTOR_OP["i16x8.extend_low_i8x16_u"], VECTOR_OP["i32x4.extend_low_i16x8_u"]),
+  2: halves(VECTOR_OP["i32x4.extend_low_i16x8_u"]),
 } as const;
-const narrowOf = (d: DType): Narrow | undefined =>
+const narrowOf = (d: DType): NarrowAccess | undefined =>
   d.itemsize === 4 ? undefined : (d.kind === "int" ? SIGNED : UNSIGNED)[d.itemsize as 1 | 2];
 
 /** Four elements from the address on the stack. */
 export function emitVectorLoad(f: FunctionBuilder, d: DType, offset: number): void {
   const how = narrowOf(d);
-  f.memory(how?.load ?? OP["v128.load"], reprOf(d).align, offset);
+  f.memory(how?.load ?? VECTOR_OP["v128.load"], reprOf(d).align, offset);
   for (const op of how?.widen ?? []) f.op(op);
   if (d.kind === "bool") notZero(f);
 }
@@ -217,20 +223,21 @@ export function emitVectorLoad(f: FunctionBuilder, d: DType, offset: number): vo
 export function emitVectorStore(f: FunctionBuilder, d: DType, offset: number): void {
   const how = narrowOf(d);
   if (how === undefined) {
-    f.memory(OP["v128.store"], reprOf(d).align, offset);
+    f.memory(VECTOR_OP["v128.store"], reprOf(d).align, offset);
     return;
   }
   if (d.kind === "bool") masked(f, splat(1));
   const all = f.local(V128);
   f.tee(all);
   f.get(all);
-  f.shuffle(how.bytes);
+  f.op(VECTOR_OP["i8x16.shuffle"]);
+  f.code.raw(how.bytes);
   f.memory(how.store, reprOf(d).align, offset);
   f.code.byte(0); // lane 0 of what was packed
 }
 /** One element from the address on the stack, in all lanes. */
 export function emitLoadSplat(f: FunctionBuilder, offset: number): void {
-  f.memory(OP["v128.load32_splat"], 2, offset);
+  f.memory(VECTOR_OP["v128.load32_splat"], 2, offset);
 }
 
 // ---- lanes ----
@@ -256,17 +263,17 @@ export function emitVectorize(
   };
   const isFloat = reprOf(d).type === F32;
   lane(first);
-  f.op(isFloat ? OP["f32x4.splat"] : OP["i32x4.splat"]);
+  f.op(isFloat ? VECTOR_OP["f32x4.splat"] : VECTOR_OP["i32x4.splat"]);
   lanes.forEach((u, i) => {
     if (u === first) return;
     lane(u);
-    f.op(isFloat ? OP["f32x4.replace_lane"] : OP["i32x4.replace_lane"]);
+    f.op(isFloat ? VECTOR_OP["f32x4.replace_lane"] : VECTOR_OP["i32x4.replace_lane"]);
     f.code.byte(i);
   });
 }
 /** One lane of the vector on the stack. */
 export function emitExtract(f: FunctionBuilder, d: DType, lane: number): void {
-  f.op(reprOf(d).type === F32 ? OP["f32x4.extract_lane"] : OP["i32x4.extract_lane"]);
+  f.op(reprOf(d).type === F32 ? VECTOR_OP["f32x4.extract_lane"] : VECTOR_OP["i32x4.extract_lane"]);
   f.code.byte(lane);
   if (d.kind !== "bool") return;
   f.i32(1);

@@ -3,17 +3,17 @@
 
 import { InternalError } from "../../errors.ts";
 
-type Vectors = typeof import("./simd.ts");
-let loaded: Vectors | undefined;
-export function setSimd(vectors: Vectors): void {
+type SimdModule = typeof import("./simd.ts");
+let loaded: SimdModule | undefined;
+export function setSimd(vectors: SimdModule): void {
   loaded = vectors;
 }
-function later<K extends keyof Vectors>(name: K): Vectors[K] {
+function later<K extends keyof SimdModule>(name: K): SimdModule[K] {
   const call = (...args: unknown[]): unknown => {
     if (loaded === undefined) throw new InternalError(`WASM: ${name} before it was loaded`);
     return (loaded[name] as (...args: unknown[]) => unknown)(...args);
   };
-  return call as Vectors[K];
+  return call as SimdModule[K];
 }
 
 export const emitExtract = later("emitExtract");
@@ -24,6 +24,8 @@ export const emitVectorCast = later("emitVectorCast");
 export const emitVectorize = later("emitVectorize");
 export const emitVectorLoad = later("emitVectorLoad");
 export const emitVectorStore = later("emitVectorStore");
+export const emitMinMax = later("emitMinMax");
 export const inAllLanes = later("inAllLanes");
+export const minMaxOf = later("minMaxOf");
 export const shiftOf = later("shiftOf");
 export const hasVector = later("hasVector");

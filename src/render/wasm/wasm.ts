@@ -2,12 +2,14 @@
 // one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable,
 // then for a kernel with a grid the part of it to do: begin and end. A kernel with arrays of its own
 // (DEFINE_LOCAL) also imports `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
+// On a memory above 4 GiB a pointer is an f64, see addresses.ts.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
 import { CPU_OPS, cpuLists } from "#codegen/tuning";
 import {
   emitExtract,
   emitLoadSplat,
+  emitMinMax,
   emitVectorAlu,
   emitVectorBitcast,
   emitVectorCast,
@@ -15,6 +17,7 @@ import {
   emitVectorLoad,
   emitVectorStore,
   inAllLanes,
+  minMaxOf,
   shiftOf,
 } from "#render/simd";
 import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
@@ -23,7 +26,7 @@ import { InternalError } from "../../errors.ts";
 import { getOrMake } from "../../helpers.ts";
 import type { UOpGraph } from "../../uop/list.ts";
 import { type Const, type Loop, type UOp, type UOpName, valueType } from "../../uop/node.ts";
-import { minMaxOf } from "../minmax.ts";
+import { addIndex, NARROW_PAGES, placeArrays, WIDE_PAGES, widened } from "./addresses.ts";
 import {
   type AluContext,
   buildHelper,
@@ -35,7 +38,7 @@ import {
   reprOf,
   type WasmHelper,
 } from "./alu.ts";
-import { assemble, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
+import { assemble, F64, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
 import { isV128, simd, typeOf } from "./lanes.ts";
 import {
   accumulatorOf,
@@ -53,12 +56,12 @@ interface WasmOptions {
   readonly shared: boolean;
   /** the engine has relaxed SIMD: a product is added in one instruction; asked for the first float vector */
   readonly relaxed: boolean;
+  /** the memory has 64-bit addresses */
+  readonly wide?: boolean;
 }
 
 /** What a thread has for the arrays of a kernel. */
 export const SCRATCH_BYTES = 1 << 18;
-
-const PAGES = { min: 1, max: 65536 } as const;
 
 /** A constant vector in a local, and its bits. */
 interface HeldVector {
@@ -72,6 +75,7 @@ class WasmEmitter implements AluContext {
   /** the kernel has arrays of its own */
   readonly usesScratch: boolean;
   readonly #plan: EmitPlan;
+  readonly #isWide: boolean;
   /** the first local of a value */
   readonly #locals = new Map<UOp, number>();
   readonly #params = new Map<UOp, number>();
@@ -84,31 +88,22 @@ class WasmEmitter implements AluContext {
   readonly #held = new Map<Const, HeldVector | undefined>();
   readonly #helpers: WasmHelper[] = [];
 
-  constructor(graph: UOpGraph) {
+  constructor(graph: UOpGraph, isWide: boolean) {
     this.#plan = plan(graph);
-    const buffers = graph.uops
-      .filter((u) => u.op === "DEFINE_GLOBAL")
-      .sort((a, b) => a.position - b.position);
+    this.#isWide = isWide;
+    const buffers = graph.globals().toSorted((a, b) => a.position - b.position);
     for (const u of buffers) this.#params.set(u, this.#params.size);
     for (const u of graph.uops) if (u.op === "DEFINE_VAR") this.#params.set(u, this.#params.size);
     this.#begin = this.#params.size;
-    const grid = graph.uops.filter((u) => u.op === "SPECIAL");
+    const { grid } = this.#plan;
     if (grid.length > 1) throw new InternalError("WASM: a grid has one dimension here, the others are loops");
-    const params = this.#begin + 2 * grid.length;
-    this.f = new FunctionBuilder({ params: new Array<ValType>(params).fill(I32), results: [] });
-    let offset = 0;
-    for (const u of graph.uops) {
-      if (u.op !== "DEFINE_LOCAL") continue;
-      const at = this.f.local(I32);
-      this.f.globalGet(0);
-      this.f.i32(offset);
-      this.f.op(OP["i32.add"]);
-      this.f.set(at);
-      this.#params.set(u, at);
-      // arrays start where vectors may start
-      offset += Math.ceil((u.elements * u.dtype.base.itemsize) / 64) * 64;
-    }
-    this.usesScratch = offset > 0;
+    const params = new Array<ValType>(this.#begin + 2 * grid.length).fill(I32);
+    this.f = new FunctionBuilder({
+      params: isWide ? params.fill(F64, 0, buffers.length) : params,
+      results: [],
+    });
+    if (isWide) for (const u of buffers) this.#params.set(u, widened(this.f, this.#params.get(u) as number));
+    this.usesScratch = placeArrays(this.f, graph, isWide, (u, local) => void this.#params.set(u, local)) > 0;
     for (const u of graph.uops) this.#hold(u);
   }
   /**
@@ -150,14 +145,14 @@ class WasmEmitter implements AluContext {
   };
 
   functions(): FunctionBuilder[] {
-    const { uops, live, inline } = this.#plan;
+    const { uops, live, inline, grid } = this.#plan;
     for (let i = 0; i < uops.length; i++) {
       if (!live[i] || inline[i]) continue;
       const u = uops[i] as UOp;
       if (isStatement(u)) (STATEMENT[u.op] as EmitUOp<UOpName>)(this, u);
       else if (!isFree(u)) this.#keep(u);
     }
-    for (const u of uops) if (u.op === "SPECIAL") this.closeGrid(u);
+    for (const u of grid) this.closeGrid(u);
     return [this.f, ...this.#helpers.map(buildHelper)];
   }
 
@@ -236,11 +231,7 @@ class WasmEmitter implements AluContext {
     this.push(u.buffer, 0);
     if (index.base !== undefined) {
       this.push(index.base, 0);
-      if (align > 0) {
-        this.f.i32(align);
-        this.f.op(OP["i32.shl"]);
-      }
-      this.f.op(OP["i32.add"]);
+      addIndex(this.f, align, this.#isWide);
     }
     return (index.plus + lane) << align;
   }
@@ -278,7 +269,7 @@ const emitOp: Emit<"ALU"> = (e, u, lane) => {
   const minMax = isV128(type) && type.isFloat ? minMaxOf(u) : undefined;
   if (minMax !== undefined) {
     for (const x of minMax.operands) e.push(x, lane);
-    return e.f.op(OP[minMax.isMax ? "f32x4.pmax" : "f32x4.pmin"]);
+    return emitMinMax(e.f, minMax.isMax);
   }
   if (u.fn === "WHERE") {
     const [condition, x, y] = u.operands;
@@ -348,6 +339,7 @@ const VALUE: { readonly [K in UOpName]: Emit<K> } = {
   COMMIT: refuse,
   WAIT: refuse,
   LDMATRIX: refuse,
+  LDFRAGMENT: refuse,
   WMMA: refuse,
   TILE: refuse,
   ELEMENT: refuse,
@@ -408,7 +400,7 @@ const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
     if (!surelyRuns(u)) {
       e.f.get(i);
       e.push(u.end, 0);
-      e.f.op(OP[u.dtype.isBig ? "i64.lt_s" : "i32.lt_s"]);
+      e.f.op(u.dtype.isBig ? OP["i64.lt_s"] : OP["i32.lt_s"]);
       e.f.if();
     }
     e.f.loop();
@@ -420,10 +412,10 @@ const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
     e.f.get(i);
     if (isBig) e.f.i64(1n);
     else e.f.i32(1);
-    e.f.op(OP[isBig ? "i64.add" : "i32.add"]);
+    e.f.op(isBig ? OP["i64.add"] : OP["i32.add"]);
     e.f.tee(i);
     e.push(loop.end, 0);
-    e.f.op(OP[isBig ? "i64.lt_s" : "i32.lt_s"]);
+    e.f.op(isBig ? OP["i64.lt_s"] : OP["i32.lt_s"]);
     e.f.brIf(0);
     e.f.end();
     if (!surelyRuns(loop)) e.f.end();
@@ -439,6 +431,7 @@ const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
   COMMIT: refuse,
   WAIT: refuse,
   LDMATRIX: refuse,
+  LDFRAGMENT: refuse,
   WMMA: refuse,
   TILE: refuse,
   ELEMENT: refuse,
@@ -471,6 +464,7 @@ export const wasmRenderer = (options: WasmOptions): WasmRenderer => ({
   // a function takes 1000 arguments
   maxBuffers: 500,
   saturatingCast: true,
+  ieee: true,
   safeDivision: true,
   optOps: CPU_OPS,
   heuristic: cpuLists,
@@ -480,8 +474,9 @@ export const wasmRenderer = (options: WasmOptions): WasmRenderer => ({
   support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize < 4 ? "bits" : "native"),
   has: (op, d) => hasAlu(op, scalarOf(d)),
   render(name, uops) {
-    const e = new WasmEmitter(uops);
-    const memory = { ...PAGES, shared: options.shared };
+    const { shared, wide = false } = options;
+    const e = new WasmEmitter(uops, wide);
+    const memory = { min: 1, max: wide ? WIDE_PAGES : NARROW_PAGES, shared, wide };
     const code = assemble({
       memory,
       scratch: e.usesScratch,

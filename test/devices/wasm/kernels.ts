@@ -101,6 +101,41 @@ export const ramp = (dev: WasmDevice, name: string): RingProgram =>
     });
   });
 
+/**
+ * dst[1 + i] = 1 for a range of i as soon as dst[0] is not 0; gives up after a second or more: takes a
+ * buffer, and where to begin and end.
+ */
+export const awaiting = (dev: WasmDevice, name: string): RingProgram =>
+  kernel(dev, name, 3, (f) => {
+    const left = f.local(I32);
+    repeat(f, 1, 2, (i) => {
+      f.i32(2 ** 31 - 1);
+      f.set(left);
+      f.loop();
+      f.get(0);
+      f.memory(OP["i32.load"], 2, 0);
+      f.op(OP["i32.eqz"]);
+      f.get(left);
+      f.i32(1);
+      f.op(OP["i32.sub"]);
+      f.tee(left);
+      f.i32(0);
+      f.op(OP["i32.ne"]);
+      f.op(OP["i32.and"]);
+      f.brIf(0);
+      f.end();
+      f.get(0);
+      f.get(i);
+      f.i32(2);
+      f.op(OP["i32.shl"]);
+      f.op(OP["i32.add"]);
+      f.get(left);
+      f.i32(0);
+      f.op(OP["i32.ne"]);
+      f.memory(OP["i32.store"], 2, 4);
+    });
+  });
+
 /** Fails. */
 export const trap = (dev: WasmDevice, name: string, params = 1): RingProgram =>
   kernel(dev, name, params, (f) => f.op(OP.unreachable));

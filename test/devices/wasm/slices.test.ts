@@ -2,12 +2,19 @@
 // Whoever goes on finds where it stopped, so that a kernel which adds to what is there adds once.
 
 import { Device, Tensor } from "gradloom";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import type { Executor } from "../../../src/devices/wasm/executor.ts";
+import { LAYOUT } from "../../../src/devices/wasm/layout.ts";
 import { setSlice } from "../../../src/pace.ts";
 import { device, ints, launch, ramp, scale } from "./kernels.ts";
 
-afterEach(() => setSlice(Infinity));
+const { hardware } = device("WASM:50");
+/** Submissions execute no longer than this. */
+const setPace = (ms: number): void => {
+  hardware.isPaced = ms < Infinity;
+  setSlice(ms);
+};
+afterEach(() => setPace(Infinity));
 const OVER = 0;
 
 /** Until the workers sleep: then small work is executed here. */
@@ -27,7 +34,7 @@ test("a command at a time", async () => {
   await atRest("WASM:50");
   const x = ints("WASM:50", [3]);
   const program = scale(d, "twice", 2, 1);
-  setSlice(OVER); // each submission executes one command
+  setPace(OVER); // each submission executes one command
   for (let i = 0; i < 5; i++) launch(program, [x, x], { worth: false });
   expect(d.isIdle).toBe(false);
   // three commands each, of which the submissions have executed five
@@ -41,7 +48,7 @@ test("a part of a kernel at a time, each once", async () => {
   const n = 64;
   const x = ints("WASM:51", new Array<number>(n).fill(0));
   const program = ramp(d, "ramp");
-  setSlice(OVER);
+  setPace(OVER);
   launch(program, [x], { size: n, worth: false });
   launch(program, [x], { size: n, worth: false });
   expect(calls(d.hardware.host, () => d.isIdle)).toBeGreaterThan(8);
@@ -49,12 +56,45 @@ test("a part of a kernel at a time, each once", async () => {
   expect(Array.from(x.dataSync(), Number)).toEqual(want);
 });
 
+describe("a host that leaves long kernels to others", () => {
+  test("leaves one that was timed as long, and whoever goes on begins where it was left", async () => {
+    const d = device("WASM:53");
+    await atRest("WASM:53");
+    const n = 64;
+    const x = ints("WASM:53", new Array<number>(n).fill(0));
+    const program = ramp(d, "begun");
+    setPace(OVER);
+    launch(program, [x], { size: n, worth: false });
+    hardware.host.pump(OVER); // a part of it
+    const { words } = hardware.memory;
+    words[(program.at >>> 2) + LAYOUT.duration] = 1e9;
+    expect(hardware.host.pump(Infinity, 3)).toBe(false);
+    expect([hardware.host.hasLeft, d.isIdle]).toEqual([true, false]);
+    words[(program.at >>> 2) + LAYOUT.duration] = 1000;
+    expect(hardware.host.pump(Infinity, 3)).toBe(true);
+    expect([hardware.host.hasLeft, d.isIdle]).toEqual([false, true]);
+    expect(Array.from(x.dataSync(), Number)).toEqual(Array.from({ length: n }, (_, i) => i + 1));
+  });
+  test("leaves one that nobody has timed, if there may be much work", async () => {
+    const d = device("WASM:54");
+    await atRest("WASM:54");
+    const x = ints("WASM:54", [3]);
+    setPace(OVER);
+    launch(scale(d, "untimed", 2, 0), [x, x], { worth: false }); // the wait before it, and no more
+    expect(hardware.host.pump(Infinity, 3, true)).toBe(false);
+    expect([hardware.host.hasLeft, d.isIdle]).toEqual([true, false]);
+    expect(hardware.host.pump(Infinity, 3, false)).toBe(true);
+    expect([hardware.host.hasLeft, d.isIdle]).toEqual([false, true]);
+    expect(x.dataSync()[0]).toBe(6);
+  });
+});
+
 test("a wait finishes what was left", async () => {
   const d = device("WASM:52");
   await atRest("WASM:52");
   const n = 64;
   const x = ints("WASM:52", new Array<number>(n).fill(0));
-  setSlice(OVER);
+  setPace(OVER);
   for (let i = 0; i < 20; i++) launch(ramp(d, `ramp${i}`), [x], { size: n, worth: false });
   expect(d.isIdle).toBe(false);
   expect(Array.from(x.dataSync(), Number)).toEqual(Array.from({ length: n }, (_, i) => 20 * (i + 1)));
@@ -62,7 +102,7 @@ test("a wait finishes what was left", async () => {
 
 test("tensors come out the same", async () => {
   await Device.open("WASM");
-  setSlice(OVER);
+  setPace(OVER);
   const t = await Tensor.zeros(300, 40).contiguous().realize();
   for (let i = 0; i < 10; i++) await t.assign(t.add(1)).realize();
   expect(await t.mul(Tensor.arange(40)).sum().item()).toBe(300 * 10 * 780);

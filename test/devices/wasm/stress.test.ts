@@ -59,8 +59,8 @@ beforeAll(async () => {
   // whether a submission is worth a worker changes who executes it, and must change nothing else
   const { hardware } = device("WASM:90");
   const submit = hardware.submit.bind(hardware);
-  vi.spyOn(hardware, "submit").mockImplementation((ring, at, nwords, worth) =>
-    submit(ring, at, nwords, worth || random.chance(20)),
+  vi.spyOn(hardware, "submit").mockImplementation((ring, at, nwords, work) =>
+    submit(ring, at, nwords, random.chance(20) ? 2 ** 20 : work),
   );
 });
 afterAll(() => vi.restoreAllMocks());
