@@ -2,7 +2,7 @@
 // goes an AST and a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
 
 import { checkGraph, checkList, showGraph } from "#codegen/diagnostics";
-import { expand } from "#codegen/tuning";
+import { expand, pickOneHot } from "#codegen/tuning";
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
 import { runSync, type Step } from "../helpers.ts";
@@ -21,7 +21,6 @@ import { recordOf } from "./opt/record.ts";
 import { type Pass, type PassContext, passSteps, timed } from "./pass.ts";
 import { blockSums } from "./passes/blocksums.ts";
 import { decompose } from "./passes/decompose.ts";
-import { pickOneHot } from "./passes/onehot.ts";
 import type { Target } from "./target.ts";
 import { type FloatConstants, settleConstants, withConstants } from "./template.ts";
 
@@ -37,14 +36,15 @@ const onSink = (
   },
 });
 
-/** The graph transformation of the ops of a name; the target has the record that says what it is. */
+/** The pass for the OptOps of one name: it runs the graph transformation of their record. */
 const optOp = (op: OptOpName, name: string): Pass => ({
   name,
+  applies: ({ opts }) => opts.some((o) => o.op === op),
   run: (graph, { opts, target }) => {
-    const named = opts.filter((o) => o.op === op);
-    if (named.length === 0) return graph;
     const record = recordOf(target, op);
-    return named.reduce((g, o, index) => record?.transform?.(g, o, { opts, target, index }) ?? g, graph);
+    return opts
+      .filter((o) => o.op === op)
+      .reduce((g, o, index) => record?.transform?.(g, o, { opts, target, index }) ?? g, graph);
   },
 });
 
@@ -53,9 +53,9 @@ const optOp = (op: OptOpName, name: string): Pass => ({
  * heuristics, and then with the list that they chose.
  */
 const BEFORE_HEURISTICS: readonly Pass[] = [
-  // an OptOp so early because it finds values by the nodes that lower made; without OptOps it does nothing
+  // this OptOp comes first because it finds values by the nodes that lower made
   optOp("KEEP", "kept values"),
-  // so early that the heuristics see a gather as a load and not as a sum
+  // before the heuristics, so that they see a gather as a load and not as a sum
   onSink("one-hot sums", ({ sink, arena }) => pickOneHot(sink, arena)),
 ];
 /** The rest, with the chosen list. */
@@ -87,20 +87,20 @@ export interface Kernel {
   /** positions of the buffers it takes: folding may leave an input that nothing reads */
   readonly globals: readonly number[];
   readonly vars: readonly Variable[];
-  /** some elements are computed twice (PADTO): no output may share memory with an input */
+  /** an OptOp has some elements computed twice: no output may share memory with an input */
   readonly repeats: boolean;
   /** arithmetic on values, all loops counted; addresses do not count */
   readonly ops: number;
   /** the bytes of each buffer that are touched, counted once */
   readonly bytes: number;
-  /** which of its constants may be others: template.ts */
+  /** which of its constants may have other values: template.ts */
   readonly floats: FloatConstants;
 }
 
 /** Lowers the AST of a ScheduleItem to the kernel that a renderer of this target can spell. */
 export const toKernel = (ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel =>
   runSync(kernelSteps(ast, opts, target), "toKernel");
-/** The same, and it could stop between passes. */
+/** The same as a Step, which can pause between passes. */
 export function* kernelSteps(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Step<Kernel> {
   const prepared = yield* prepareSteps(ast, opts, target);
   return yield* finishSteps(ast, prepared, { opts, target });
@@ -109,13 +109,13 @@ export function* kernelSteps(ast: readonly LazyOp[], opts: readonly OptOp[], tar
 /** The same with the OptOps that the heuristic chooses. `inPlace`: one of its inputs is its output. */
 export const toFastKernel = (ast: readonly LazyOp[], target: Target, inPlace: boolean): Kernel =>
   runSync(fastKernelSteps(ast, target, inPlace), "toFastKernel");
-/** The same, and it could stop between passes. */
+/** The same as a Step, which can pause between passes. */
 export function* fastKernelSteps(ast: readonly LazyOp[], target: Target, inPlace: boolean): Step<Kernel> {
   const plain = yield* prepareSteps(ast, [], target);
   for (const opts of chooseLists(plain, target, inPlace)) {
     yield PAUSE;
-    // THREAD only concerns linearize: the graph is the same
-    if (opts.every((o) => o.op === "THREAD")) return yield* finishSteps(ast, plain, { opts, target });
+    if (opts.every((o) => recordOf(target, o.op)?.onlyLinearize))
+      return yield* finishSteps(ast, plain, { opts, target });
     const kernel = yield* fittingSteps(ast, opts, target);
     if (kernel !== undefined) return kernel;
   }
@@ -123,12 +123,15 @@ export function* fastKernelSteps(ast: readonly LazyOp[], target: Target, inPlace
 }
 
 /** A lowered kernel, and the ordinary constants of its AST in the order of `astStructure`. */
-export interface Template {
+export interface KernelTemplate {
   readonly kernel: Kernel;
   readonly constants: readonly number[];
 }
 /** The kernel of the same structure with these constants; undefined: it has to be lowered. */
-export function similarKernel({ kernel, constants }: Template, now: readonly number[]): Kernel | undefined {
+export function similarKernel(
+  { kernel, constants }: KernelTemplate,
+  now: readonly number[],
+): Kernel | undefined {
   const made = withConstants(kernel, constants, now);
   if (made === undefined) return undefined;
   if (env.SPEC) checkList(made.uops);
@@ -138,7 +141,7 @@ export function similarKernel({ kernel, constants }: Template, now: readonly num
 /** undefined: the list asks for what the kernel or the target does not have. The empty list always fits. */
 export const fitting = (ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Kernel | undefined =>
   runSync(fittingSteps(ast, opts, target), "fitting");
-/** The same, and it could stop between passes. */
+/** The same as a Step, which can pause between passes. */
 export function* fittingSteps(
   ast: readonly LazyOp[],
   opts: readonly OptOp[],
@@ -187,7 +190,7 @@ function* finishSteps(ast: readonly LazyOp[], prepared: KernelGraph, context: Pa
     localSize,
     globals: uops.globals().map((u) => u.position),
     vars: uops.vars(),
-    repeats: opts.some((o) => o.op === "PADTO"),
+    repeats: opts.some((o) => recordOf(target, o.op)?.repeats),
     ops: countOps(uops, [...globalSize, ...localSize], target.gpu?.warp ?? 1),
     bytes: countBytes(ast),
     floats,

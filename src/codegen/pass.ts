@@ -18,6 +18,8 @@ export interface PassContext {
 /** From graph to graph. */
 export interface Pass {
   readonly name: string;
+  /** Whether it has anything to do for such kernels. A pass without this has something to do for all. */
+  readonly applies?: (context: PassContext) => boolean;
   /** May return the same graph: most passes leave most kernels unchanged. */
   readonly run: (graph: KernelGraph, context: PassContext) => KernelGraph;
 }
@@ -72,17 +74,19 @@ function print({ pass, milliseconds, isChanged, text }: PassRecord): void {
   console.log(isChanged ? `---- ${pass}, ${took}\n${text()}` : `---- ${pass}, ${took}: nothing to do`);
 }
 
-/** The graph after these passes; it could stop after each of them. */
+/** The graph after these passes; a Step, which can pause after each of them. */
 export function* passSteps(
   graph: KernelGraph,
   passes: readonly Pass[],
   context: PassContext,
 ): Step<KernelGraph> {
   let before = graph;
-  for (const { name, run } of passes) {
+  for (const { name, applies, run } of passes) {
+    const isIdle = applies?.(context) === false;
+    if (isIdle && !isObserved()) continue;
     const after = timed(
       name,
-      () => run(before, context),
+      () => (isIdle ? before : run(before, context)),
       (made) => showGraph(made.sink),
       (made) => made.sink !== before.sink,
     );

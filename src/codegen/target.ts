@@ -30,6 +30,11 @@ export interface Core {
   /** operations that one thread does while another wakes up */
   readonly wakeOperations: number;
 }
+/**
+ * On a CPU a kernel with fewer iterations than this gets no OptOps: it would gain nothing, and such kernels
+ * are the ones that people read.
+ */
+export const PLAIN_ITERATIONS = 64;
 /** Figures of a common desktop core. */
 export const COMMON_CORE: Core = {
   l1Bytes: 1 << 15,
@@ -82,8 +87,8 @@ export interface GpuCycles {
   readonly multiplyAdd: number;
   /** the counter, the addresses and the branch of an iteration */
   readonly loop: number;
-  /** an asynchronous copy of one vector a thread */
-  readonly asyncCopy: number;
+  /** a copy of one vector a thread to shared memory */
+  readonly copy: number;
   readonly barrier: number;
   /** a store of one element a thread */
   readonly store: number;
@@ -127,7 +132,9 @@ export interface Gpu {
   readonly cycles: GpuCycles;
   /** products of matrices that a warp computes in one step; TC names them by their number */
   readonly tensorCores: readonly TensorCore[];
-  /** memory is copied to shared memory while threads compute (ASYNC), which SHARED needs */
+  /** bytes that an element takes in shared memory at least, unless threads store such a word whole */
+  readonly sharedWord: number;
+  /** the hardware copies to shared memory while threads compute (ASYNC); otherwise copies go by registers */
   readonly hasAsyncCopy: boolean;
   /** the target has a fused multiply-add (MULACC) for this type */
   fuses(dtype: DType): boolean;
@@ -161,6 +168,11 @@ export interface Target {
   has(op: AluOp, dtype: DType): boolean;
   /** a cast from float to integer behaves as castValue says by itself; otherwise clamps are added */
   readonly saturatingCast: boolean;
+  /**
+   * float32 is what IEEE 754 says. Otherwise (WebGPU) values below 2^-126 may count as 0, and the sign of a 0
+   * may be lost; NaN and infinities are right in any case
+   */
+  readonly ieee: boolean;
   /** an integer division by zero is harmless; otherwise it is guarded */
   readonly safeDivision: boolean;
   /** the OptOps that its kernels can have */
@@ -191,6 +203,28 @@ export const fusesProducts = (target: Target, dtype: DType): boolean =>
 /** Text, machine code, or (for the interpreter) the list itself, as the device's compiler wants it. */
 export type Code = string | Uint8Array | UOpGraph;
 
+/**
+ * Which buffers of a launch share memory. WebGPU binds a piece of memory only once, and not for reading and
+ * for writing at the same time. So the first of several equal buffers stands for all of them, and a buffer
+ * that shares memory with a written one is bound for writing, too.
+ */
+export interface Sharing {
+  /** for each buffer: the first one with the same memory */
+  readonly sameAs: readonly number[];
+  /** for each buffer: whether it is bound for writing */
+  readonly written: readonly boolean[];
+}
+/** What a launch must know about buffers that are bound by number. */
+export interface Binding {
+  /** for each buffer: whether the kernel writes it, and the type of its elements */
+  readonly written: readonly boolean[];
+  readonly types: readonly string[];
+  /** variables are given to the launch itself; false: through a buffer */
+  readonly immediate: boolean;
+  /** the code for a launch whose buffers share memory */
+  shared(sharing: Sharing): string;
+}
+
 /** A rendered kernel, and what its compiler and its launches must know about it. */
 export interface Source<C extends Code = Code> {
   readonly code: C;
@@ -201,6 +235,8 @@ export interface Source<C extends Code = Code> {
   readonly isPart: boolean;
   /** bytes of shared memory that every launch gives it, besides what the code declares itself */
   readonly dynamicShared: number;
+  /** where buffers are bound by number; undefined elsewhere */
+  readonly binding: Binding | undefined;
 }
 
 /** Code with its facts; what is not said is 0 or false. */
@@ -210,6 +246,7 @@ export const sourceOf = <C extends Code>(code: C, facts: Partial<Omit<Source, "c
   vals: 0,
   isPart: false,
   dynamicShared: 0,
+  binding: undefined,
   ...facts,
 });
 export const isText = (source: Source): source is Source<string> => typeof source.code === "string";

@@ -1,13 +1,18 @@
-// The devices of a browser build, a line each. EXT and WASM load with the package, since every program uses
-// them; the rest on first use.
+// The devices of a browser build: those of every platform, and the page's GPU.
 
+import { env } from "../env.ts";
 import type { DeviceKinds } from "../runtime/device.ts";
-import * as ext from "./ext.ts";
+import { kinds as everywhere } from "./everywhere.ts";
+import { useSized } from "./wasm/memory.ts";
 import * as wasm from "./wasm.ts";
 
+const loadSized = async () => {
+  useSized((await import("./wasm/sized.ts")).sizedMemory);
+  return wasm;
+};
+
 export const kinds: DeviceKinds = {
-  WASM: { storage: "memory", load: () => wasm },
-  JS: { storage: "memory", load: async () => (await import("./simulated.ts")).js },
-  NULL: { storage: "memory", load: async () => (await import("./simulated.ts")).nothing },
-  EXT: { storage: "array", load: () => ext },
+  ...everywhere,
+  WASM: { storage: "memory", rank: 1, load: () => (env.WASM_MEMORY === 4 ? wasm : loadSized()) },
+  WEBGPU: { storage: "memory", rank: 3, load: () => import("./webgpu.ts") },
 };

@@ -1,6 +1,6 @@
 // CUDA: kernels as CUDA C++, compiled by NVRTC and launched through the driver's own interface; no CUDA
-// runtime, no native build. The parts are in cuda/; this file loads the two libraries
-// when the first device is opened.
+// runtime, no native build. The parts are in cuda/; this file loads the two libraries when the first device
+// is opened.
 
 import { openKoffi } from "../host/koffi.ts";
 import { CUDARenderer } from "../render/languages.ts";

@@ -1,6 +1,6 @@
 // DISK:/path/to/file holds a file. Nothing is read until bytes are asked for; it computes nothing. A file
-// that is shorter than the tensor on it is refused, a file that is not there yet is
-// made by the first copy into it.
+// that is shorter than the tensor on it is refused. The first copy into a file makes it if it is not there
+// yet.
 
 import { closeSync, existsSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { DeviceError, FileError } from "../errors.ts";
@@ -12,14 +12,15 @@ interface Opened {
   writable: boolean;
 }
 /** A part of the file. */
-interface Part {
+interface FilePart {
   readonly file: Opened;
   readonly start: number;
   readonly nbytes: number;
 }
 
-class File implements Allocator<Part> {
+class File implements Allocator<FilePart> {
   readonly recycles = false;
+  readonly isSlow = false;
   readonly slack = HOST_SLACK;
   readonly canTransfer = false;
   readonly offsetAlign = HOST_ALIGN;
@@ -29,7 +30,7 @@ class File implements Allocator<Part> {
     this.#path = path;
   }
 
-  alloc(nbytes: number): Part {
+  alloc(nbytes: number): FilePart {
     const file: Opened = { fd: undefined, writable: false };
     if (existsSync(this.#path)) {
       const { size } = fstatSync(this.#open(file, false));
@@ -38,16 +39,16 @@ class File implements Allocator<Part> {
     }
     return { file, start: 0, nbytes };
   }
-  free({ file }: Pick<Part, "file">): void {
+  free({ file }: Pick<FilePart, "file">): void {
     if (file.fd !== undefined) closeSync(file.fd);
     file.fd = undefined;
   }
-  copyin({ file, start }: Part, src: Uint8Array): void {
+  copyin({ file, start }: FilePart, src: Uint8Array): void {
     const fd = this.#open(file, true);
     for (let done = 0; done < src.byteLength; )
       done += this.#try("write", () => writeSync(fd, src, done, src.byteLength - done, start + done));
   }
-  copyout(dest: Uint8Array, { file, start }: Part): void {
+  copyout(dest: Uint8Array, { file, start }: FilePart): void {
     const fd = this.#open(file, false);
     this.#require(fstatSync(fd).size, start + dest.byteLength);
     for (let done = 0; done < dest.byteLength; ) {
@@ -59,7 +60,7 @@ class File implements Allocator<Part> {
   view(): undefined {
     return undefined;
   }
-  offset({ file, start }: Part, nbytes: number, byteOffset: number): Part {
+  offset({ file, start }: FilePart, nbytes: number, byteOffset: number): FilePart {
     return { file, start: start + byteOffset, nbytes };
   }
   transfer(): void {
@@ -90,7 +91,7 @@ class File implements Allocator<Part> {
   }
 }
 
-export function open(name: string): Compiled<Part> {
+export function open(name: string): Compiled<FilePart> {
   const path = name.slice("DISK:".length);
   if (!name.startsWith("DISK:") || path === "") {
     throw new DeviceError(`device ${name} names no file; write it as DISK:path/to/file`);

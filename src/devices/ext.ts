@@ -21,6 +21,7 @@ export const hostAllocator = (device: string): Allocator<Uint8Array> => ({
   view: (handle) => handle,
   offset: (handle, nbytes, at) => handle.subarray(at, at + nbytes),
   recycles: false,
+  isSlow: false,
   slack: HOST_SLACK,
   offsetAlign: HOST_ALIGN,
   canTransfer: false,

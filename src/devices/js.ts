@@ -22,6 +22,7 @@ export const JSRenderer: Renderer = {
   support: () => "native",
   has: () => true,
   saturatingCast: true,
+  ieee: true,
   safeDivision: true,
   optOps: CPU_OPS,
   heuristic: cpuLists,

@@ -1,12 +1,17 @@
-// The devices of Node: those of the browser, and those that need files, compilers and foreign functions.
+// The devices of Node: those of every platform, and those that need files, compilers and foreign functions.
 
 import type { DeviceKinds } from "../runtime/device.ts";
-import { kinds as everywhere } from "./browser.ts";
+import { kinds as everywhere } from "./everywhere.ts";
+import { useSized } from "./wasm/memory.ts";
+import { sizedMemory } from "./wasm/sized.ts";
+
+useSized(sizedMemory);
 
 export const kinds: DeviceKinds = {
   ...everywhere,
-  CLANG: { storage: "memory", load: () => import("./clang.ts") },
-  CUDA: { storage: "memory", load: () => import("./cuda.ts") },
+  CLANG: { storage: "memory", rank: 2, load: () => import("./clang.ts") },
+  CUDA: { storage: "memory", rank: 5, load: () => import("./cuda.ts") },
   DISK: { storage: "file", load: () => import("./disk.ts") },
-  NV: { storage: "memory", load: () => import("./nv.ts") },
+  WEBGPU: { storage: "memory", rank: 3, load: () => import("./dawn.ts") },
+  NV: { storage: "memory", rank: 4, load: () => import("./nv.ts") },
 };

@@ -1,5 +1,5 @@
 // NULL records what it is asked to run, computes nothing and holds nothing: for looking at kernels and for
-// measuring the host side. What is read back from it is zeros.
+// measuring the host side. Reading from it gives zeros.
 
 import { ClangRenderer } from "../render/languages.ts";
 import { type Compiled, HOST_ALIGN, HOST_SLACK, type Launch } from "../runtime/device.ts";
@@ -25,6 +25,7 @@ export const open = (name: string): Compiled<null> => ({
     view: () => undefined,
     offset: () => null,
     recycles: false,
+    isSlow: false,
     slack: HOST_SLACK,
     offsetAlign: HOST_ALIGN,
     canTransfer: true,

@@ -1,4 +1,4 @@
-// Devices that no hardware is behind, in one piece: a page that opens neither has fewer files to load.
+// Devices without hardware, in one piece: a page that opens neither of them loads fewer files.
 
 export * as js from "./js.ts";
 export * as nothing from "./null.ts";

@@ -27,15 +27,17 @@ function relaxedSimd(): boolean {
 
 export class WasmDevice extends RingDevice {
   readonly nativeMemory = false;
+  readonly canInterpret = true;
   readonly allocator: WasmAllocator;
   readonly renderer: Renderer;
 
   constructor(name: string) {
     super(name);
     this.allocator = new WasmAllocator(this);
-    const { shared } = this.hardware.memory;
+    const { shared, isWide: wide } = this.hardware.memory;
     this.renderer = wasmRenderer({
       shared,
+      wide,
       get relaxed() {
         return relaxedSimd();
       },
@@ -43,7 +45,8 @@ export class WasmDevice extends RingDevice {
   }
 
   get codeVariant(): string {
-    return `${this.hardware.memory.shared ? "shared" : "own"},${relaxedSimd() ? "relaxed" : "strict"}|`;
+    const { shared, isWide } = this.hardware.memory;
+    return `${shared ? "shared" : "own"}${isWide ? ",wide" : ""},${relaxedSimd() ? "relaxed" : "strict"}|`;
   }
 
   compile(name: string, { code }: Source): RingProgram {
@@ -82,12 +85,12 @@ class WasmAllocator extends HCQCompatAllocator<WasmBlock> {
   /** There is no room while work is in flight: afterwards there may be. */
   #afterAll(nbytes: number, zeroed: boolean): number {
     const { hardware, name } = this.device;
-    for (const tenant of hardware.tenants) if (tenant instanceof RingDevice) tenant.drain();
+    for (const tenant of hardware.tenants) tenant.drain();
     const at = hardware.memory.alloc(nbytes, zeroed);
     if (at !== undefined) return at;
     throw new OutOfMemoryError(
       `${name}: no room for ${nbytes} bytes; ${GlobalCounters.memUsedOn(name)} are in use and a WebAssembly memory ends at ${hardware.memory.maxBytes}. ` +
-        "Drop tensors that are no longer needed, split the tensor, or use another device",
+        "Drop tensors that are no longer needed, split the tensor, raise WASM_MEMORY, or use another device",
     );
   }
 

@@ -377,6 +377,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
     const address = k.address(u.buffer, u.index);
     k.set(u, k.declare(u, "val", k.helped(k.warp(u).loadMatrix(address, lanesOf(u), u.isTransposed))));
   },
+  LDFRAGMENT: refuseUOp,
   WMMA: (k, u) => {
     const { a, b, c } = u;
     k.multiplies = true;

@@ -15,4 +15,5 @@ export {
   OpenCLRenderer,
 } from "./languages.ts";
 export { WASMRenderer } from "./wasm/wasm.ts";
-export { uopsToWGSL, WGSLRenderer } from "./wgsl.ts";
+export { WGSLRenderer } from "./webgpu.ts";
+export { uopsToWGSL } from "./wgsl.ts";

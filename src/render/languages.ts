@@ -354,12 +354,12 @@ export const OpenCLLanguage: CStyleLanguage = {
 
 // ---- the renderers ----
 
-type Limits = Pick<Target, "name" | "grid" | "globalMax" | "localMax" | "sharedMax" | "maxBuffers">;
+type LanguageLimits = Pick<Target, "name" | "grid" | "globalMax" | "localMax" | "sharedMax" | "maxBuffers">;
 
 /** Codegen clamps casts and guards divisions for all of them: C leaves both undefined. */
 const renderer = (
   language: CStyleLanguage,
-  limits: Limits,
+  limits: LanguageLimits,
   lacks: Readonly<Record<string, Support>>,
 ): Renderer<string> => ({
   ...limits,
@@ -367,6 +367,7 @@ const renderer = (
   // CUDA's powf is 4 ulp off
   has: (op, d) => language.codeForOp[op] !== undefined && (op !== "POW" || scalarOf(d) === dtypes.float64),
   saturatingCast: false,
+  ieee: true,
   safeDivision: false,
   hasThreads: false,
   optOps: limits.grid !== undefined ? GRID_OPS : CPU_OPS,

@@ -58,7 +58,7 @@ function cyclesOf({ multiplyAddsPerCycle }: Generation): GpuCycles {
     // the counter, a comparison and a branch; four addresses; one slot until the branch is taken
     loop: 8,
     // the address here, the address there, the copy itself
-    asyncCopy: 3,
+    copy: 3,
     barrier: 40,
     // 4 bytes a thread, at a quarter of the rate of the multiprocessor
     store: (WARP * 4) / (WRITE_RATE / SCHEDULERS),
@@ -95,6 +95,7 @@ export function nvidiaGpu(capability: number, queried: Queried): Gpu {
     loopInstructions: 640, // of 16 bytes: they fit into the 12 KiB next to a scheduler
     cycles: cyclesOf(found),
     tensorCores: MMA.filter((c) => capability >= (c.from.itemsize === 1 ? 89 : 80)),
+    sharedWord: 1,
     hasAsyncCopy: capability >= 80,
     fuses: isFused,
   };

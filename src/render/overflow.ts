@@ -17,8 +17,8 @@ const MODULAR: ReadonlySet<AluOp> = new Set<AluOp>([...OVERFLOWS, "WHERE"]);
 /** clang takes x in `x + INT_MIN` for positive, and makes it `x | INT_MIN`. */
 const LARGE = 2 ** 30;
 const isLarge = (s: UOp): boolean => {
-  const x = s.op === "VECTORIZE" ? (s.srcs[0] as UOp) : s;
-  return x.op === "CONST" && Math.abs(Number(x.value)) >= LARGE;
+  const x = s.op === "VECTORIZE" ? s.lanes[0] : s;
+  return x?.op === "CONST" && Math.abs(Number(x.value)) >= LARGE;
 };
 
 /** Narrow values are computed in ints, which hold the result; narrow lanes are not. */

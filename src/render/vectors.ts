@@ -7,7 +7,7 @@ import { COMMON_PORTS, type Simd } from "../codegen/target.ts";
 import { type DType, dtypes, floatToIntVia, Pointer, scalarOf } from "../dtype.ts";
 import type { AluOp } from "../ops.ts";
 import { type UOp, valueType } from "../uop/node.ts";
-import { isCount, operand } from "./spelling.ts";
+import { isCount, operand, type Spell } from "./spelling.ts";
 
 /** What a processor has. */
 export interface Vectors {
@@ -19,8 +19,6 @@ export interface Vectors {
   /** a product is added in one instruction */
   readonly fused: boolean;
 }
-
-type Spell = (d: DType, ...srcs: string[]) => string;
 
 const nameOf = (d: DType): string => `${scalarOf(d).alias}${d.count}`;
 const isBool = (d: DType): boolean => d.kind === "bool";

@@ -1,142 +1,48 @@
-// Linear UOps to WGSL, the language of WebGPU. One kernel is one module: its buffers are bindings in their
-// order, its variables one uniform after them. WGSL converts nothing by itself and may assume NaN away, so
-// casts and NaN are spelt out. bool buffers hold one byte an element, four to a word; other types narrower
-// than 32 bits (but f16, where the device has it) and 64-bit types are refused by `support`.
+// Linear UOps to WGSL, the language of WebGPU. One kernel is one module: its buffers are bindings of group 0
+// in their order, its variables immediates or one uniform of group 1. Types and ops are in wgslops.ts, memory
+// in wgslmemory.ts. float64 is refused by `support`.
 
-import { GRID } from "../codegen/linear/gridlinear.ts";
-import { GRID_OPS } from "../codegen/opt/cpuops.ts";
-import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";
-import { COMMON_CORE, type Renderer, type Source, type Support, sourceOf } from "../codegen/target.ts";
+import { type Sharing, type Source, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
+import { getOrMake, prod, range } from "../helpers.ts";
 import { identifier, kernelIdentifier, ownIdentifier } from "../names.ts";
-import type { AluOp, NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
-import type { Alu, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
-import { isCount, operand, pythonFloat } from "./spelling.ts";
-import { helperTexts, type WgslHelper } from "./wgslhelpers.ts";
+import type { TensorCore } from "../uop/matrix.ts";
+import type { Alu, DefineGlobal, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
+import { carefulFloat } from "./wgslfloats.ts";
+import { helperTexts } from "./wgslhelpers.ts";
+import type { MatrixSpelling } from "./wgslmatrix.ts";
+import { elementType, type Layout, layoutsOf, loadText, storeTexts } from "./wgslmemory.ts";
+import { bitcast, cast, literal, type Need, spellOp, typeName } from "./wgslops.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
 
-const TYPES: Readonly<Record<string, string>> = {
-  bool: "bool",
-  int32: "i32",
-  uint32: "u32",
-  float16: "f16",
-  float32: "f32",
-};
-function typeName(d: DType): string {
-  const name = TYPES[scalarOf(d).name];
-  if (name === undefined) throw new InternalError(`WGSL has no ${d}; \`support\` refuses it`);
-  return d.count === 1 ? name : `vec${d.count}<${name}>`;
-}
-
-/** Asks for a helper function and returns its name. */
-type Need = (helper: WgslHelper) => WgslHelper;
-
-function literal(d: DType, value: Value, need: Need): string {
-  if (d.kind === "bool") return value ? "true" : "false";
-  if (d === dtypes.uint32) return `${value}u`;
-  if (!d.isFloat) return value === -2147483648 ? "i32(-2147483648)" : String(value);
-  const x = Number(value);
-  const half = (text: string): string => (d === dtypes.float16 ? `f16(${text})` : text);
-  if (Number.isNaN(x)) return half(`${need("nan")}()`);
-  if (Math.abs(Math.fround(x)) === Infinity) return half(x > 0 ? `${need("inf")}()` : `(-${need("inf")}())`);
-  return half(`${pythonFloat(x)}f`);
-}
-
-// ---- ops ----
-
-type SpellWGSL = (d: DType, need: Need, ...srcs: string[]) => string;
-const infix =
-  (symbol: string): SpellWGSL =>
-  (_, __, a = "", b = "") =>
-    `(${a}${symbol}${operand(b)})`;
-const call =
-  (fn: string): SpellWGSL =>
-  (_, __, ...xs) =>
-    `${fn}(${xs.join(",")})`;
-/** A helper on f32; f16 passes through it and rounds once. */
-const helper =
-  (name: WgslHelper): SpellWGSL =>
-  (d, need, ...xs) => {
-    if (d !== dtypes.float16) return `${need(name)}(${xs.join(",")})`;
-    return `f16(${need(name)}(${xs.map((x) => `f32(${x})`).join(",")}))`;
-  };
-const same: SpellWGSL = (_, __, a = "") => a;
-const bitsAreNaN: SpellWGSL = (d, need, x) => `${need("is_nan")}(${d === dtypes.float16 ? `f32(${x})` : x})`;
-const shift =
-  (symbol: string): SpellWGSL =>
-  (_, __, a = "", b = "") =>
-    `(${a}${symbol}${isCount(b, 32) ? `${Number.parseInt(b, 10)}u` : `(u32(${b})&31u)`})`;
-
-const BOOL: Partial<Record<AluOp, SpellWGSL>> = {
-  NEG: same,
-  TRUNC: same,
-  ADD: infix("|"),
-  SUB: infix("!="),
-  MUL: infix("&"),
-  IDIV: infix("&"),
-  MOD: () => "false",
-  MAX: infix("|"),
-  CMPLT: (_, __, a, b) => `(!${a}&${b})`,
-  XOR: infix("!="),
-  MULACC: (_, __, a, b, c) => `((${a}&${b})|${c})`,
-};
-
-/**
- * sin is not among them: WGSL promises it to 2^-11 only. exp2 and log2 are as exact as the driver makes them.
- */
-const NUMBER: NativeOps<SpellWGSL> = {
-  NEG: (d, _, a = "") => (d.kind === "uint" ? `(0u-${a})` : `(-${operand(a)})`),
-  EXP2: helper("nan_exp2"),
-  LOG2: helper("nan_log2"),
-  SQRT: call("sqrt"),
-  RECIP: (d, need, a) => `(${literal(d, 1, need)}/${a})`,
-  TRUNC: (d, need, a = "") => (d.isFloat ? call("trunc")(d, need, a) : a),
-  ADD: infix("+"),
-  SUB: infix("-"),
-  MUL: infix("*"),
-  DIV: infix("/"),
-  IDIV: infix("/"),
-  // the % of floats is x - y*trunc(x/y), which rounds
-  MOD: (d, need, a = "", b = "") => (d.isFloat ? helper("fmod") : infix("%"))(d, need, a, b),
-  MAX: (d, need, a = "", b = "") => (d.isFloat ? helper("nan_max") : call("max"))(d, need, a, b),
-  CMPLT: infix("<"),
-  CMPEQ: (d, need, a, b) => (d.isFloat && a === b ? `(!${bitsAreNaN(d, need, a ?? "")})` : `(${a}==${b})`),
-  // != of floats is an ordered comparison on some drivers: false for NaN
-  CMPNE: (d, need, a, b) => {
-    if (!d.isFloat) return `(${a}!=${b})`;
-    return a === b ? bitsAreNaN(d, need, a ?? "") : `(!(${a}==${b}))`;
-  },
-  AND: infix("&"),
-  OR: infix("|"),
-  XOR: infix("^"),
-  SHL: shift("<<"),
-  SHR: shift(">>"),
-  WHERE: (_, __, c, a, b) => `select(${b},${a},${c})`,
-  MULACC: (_, __, a, b, c) => `((${a}*${b})+${c})`,
-};
-
-function cast(to: DType, from: DType, x: string, need: Need): string {
-  if (to === from) return x;
-  if (to.kind === "bool")
-    return from.isFloat ? `(!(${x}==${literal(from, 0, need)}))` : `(${x}!=${literal(from, 0, need)})`;
-  if (to === dtypes.float16 && from !== dtypes.float32 && from.kind !== "bool") return `f16(f32(${x}))`;
-  if (!from.isFloat || to.isFloat) return `${typeName(to)}(${x})`;
-  return `${need(to === dtypes.uint32 ? "to_u32" : "to_i32")}(${from === dtypes.float16 ? `f32(${x})` : x})`;
-}
-
-// ---- the walk ----
-
 class WGSLText extends KernelWriter {
-  readonly buffers: UOp<"DEFINE_GLOBAL">[] = [];
+  readonly buffers: DefineGlobal[];
   readonly variables: UOp<"DEFINE_VAR">[] = [];
   readonly locals: string[] = [];
   readonly local = [1, 1, 1];
+  readonly sharing: Sharing;
   usesHalf = false;
+  usesSubgroups = false;
+  readonly #layouts: ReadonlyMap<Memory, Layout>;
+  readonly matrices: ReadonlyMap<UOp, TensorCore>;
+  readonly #spelling: MatrixSpelling | undefined;
+  /** what was read of the matrices whose elements are used */
+  readonly #elements = new Map<UOp, readonly string[]>();
 
-  constructor(uops: readonly UOp[]) {
+  /** `spelling`: of matrices of subgroups, where the device has them. */
+  constructor(uops: readonly UOp[], sharing: Sharing | undefined, spelling?: MatrixSpelling) {
     super(uops);
+    this.#spelling = spelling;
+    this.buffers = uops.filter((u) => u.op === "DEFINE_GLOBAL").toSorted((a, b) => a.position - b.position);
+    this.sharing = sharing ?? ownMemory(this.buffers);
+    this.#layouts = layoutsOf(uops, (u) => this.first(u));
+    this.matrices = spelling?.matricesOf(uops) ?? new Map();
+    for (const u of this.buffers) {
+      const first = this.first(u);
+      this.set(u, first === u ? this.parameter(ownIdentifier(u.name)) : this.text(first));
+    }
     for (const u of uops) {
       const d = u.dtype instanceof Pointer ? u.dtype.base : u.dtype;
       if (d !== undefined && scalarOf(d) === dtypes.float16) this.usesHalf = true;
@@ -144,80 +50,101 @@ class WGSLText extends KernelWriter {
     }
   }
 
+  /** The buffer that stands for this one. */
+  first(u: DefineGlobal): DefineGlobal {
+    const at = this.sharing.sameAs[this.buffers.indexOf(u)];
+    return (at === undefined ? undefined : this.buffers[at]) ?? u;
+  }
+  layout(memory: Memory): Layout {
+    const known = this.#layouts.get(memory.op === "DEFINE_GLOBAL" ? this.first(memory) : memory);
+    if (known === undefined) throw new InternalError(`${memory.op}: a list has no such memory`);
+    return known;
+  }
+
+  /** vec2 and the like are types. */
+  override fresh(prefix: Prefix): string {
+    const name = super.fresh(prefix);
+    return prefix === "vec" ? name.replace("vec", "lanes") : name;
+  }
   need: Need = (name) => {
     this.helpers.add(name);
     return name;
   };
   override declare(_: UOp, prefix: Prefix, text: string): string {
+    return this.named(text, prefix);
+  }
+  named(text: string, prefix: Prefix = "vec"): string {
     const name = this.fresh(prefix);
     this.line(`let ${name} = ${text};`);
     return name;
   }
   constant(d: DType, value: Value): string {
     const one = literal(scalarOf(d), value, this.need);
-    return d.count === 1 ? one : `${typeName(d)}(${one})`;
+    return d.count === 1 ? one : `${typeName(d)}(${Array(d.count).fill(one).join(",")})`;
   }
   lane(u: Expr, i: number): string {
     if (u.op === "CONST") return literal(scalarOf(u.dtype), u.value, this.need);
+    const core = this.matrices.get(u);
+    if (core !== undefined) return this.#elementsOf(u, core)[i] as string;
     return lanesOf(u) === 1 ? this.text(u) : `${this.text(u)}[${i}]`;
   }
+  get spelling(): MatrixSpelling {
+    if (this.#spelling === undefined) throw new InternalError("this WGSL has no matrices of subgroups");
+    return this.#spelling;
+  }
+  #elementsOf(matrix: Expr, core: TensorCore): readonly string[] {
+    return getOrMake(this.#elements, matrix, () => {
+      const { before, elements } = this.spelling.elements(this.text(matrix), core);
+      for (const line of before) this.line(line);
+      return elements.map((text) => this.named(text));
+    });
+  }
   perLane(d: DType, operands: readonly Expr[], spell: (...xs: string[]) => string): string {
-    const lanes = Array.from({ length: d.count }, (_, i) => spell(...operands.map((x) => this.lane(x, i))));
+    const lanes = range(d.count).map((i) => spell(...operands.map((x) => this.lane(x, i))));
     return d.count === 1 ? (lanes[0] ?? "") : `${typeName(d)}(${lanes.join(",")})`;
   }
   alu(u: Alu): string {
     const d = scalarOf(u.operandType);
-    const spell = (d.kind === "bool" ? BOOL[u.fn] : undefined) ?? NUMBER[u.fn];
-    if (spell === undefined) throw new InternalError(`WGSL has no ${u.fn}; codegen decomposes it`);
-    return this.perLane(u.dtype, u.operands, (...xs) => spell(d, this.need, ...xs));
+    const careful = d.isFloat ? carefulFloat(u, d, this) : undefined;
+    return careful ?? this.perLane(u.dtype, u.operands, (...xs) => spellOp(u.fn, d, this.need, xs));
   }
-  /** The index of lane `i` of an access. */
-  at(index: Expr, i: number): string {
-    return i === 0 ? stripParens(this.text(index)) : `${this.text(index)}+${i}`;
+  /** An index; one of 64 bits has its value in the low word, since no buffer is larger. */
+  at(index: Expr): string {
+    return index.dtype.isBig ? `(${this.text(index)}).x` : stripParens(this.text(index));
   }
 }
 
-/** A buffer of bools, four to a word. */
-const isPacked = (buffer: Memory): boolean =>
-  buffer.op === "DEFINE_GLOBAL" && buffer.dtype.base.kind === "bool";
-const isWritten = (buffer: Memory): boolean => buffer.op === "DEFINE_GLOBAL" && buffer.isWritten;
-
-function element(k: WGSLText, buffer: Memory, at: string): string {
-  const name = k.text(buffer);
-  if (!isPacked(buffer)) return `${name}[${at}]`;
-  const word = isWritten(buffer) ? `atomicLoad(&${name}[(${at})>>2u])` : `${name}[(${at})>>2u]`;
-  return `(((${word}>>(u32((${at})&3)*8u))&255u)!=0u)`;
-}
-
-/** Neighbours in a word belong to other threads: the byte is changed atomically. */
-function storeElement(k: WGSLText, buffer: Memory, at: string, value: string): void {
-  const name = k.text(buffer);
-  if (!isPacked(buffer)) {
-    k.line(`${name}[${at}] = ${value};`);
-    return;
-  }
-  k.line(`atomicAnd(&${name}[(${at})>>2u], ~(255u<<(u32((${at})&3)*8u)));`);
-  k.line(`atomicOr(&${name}[(${at})>>2u], select(0u,1u,${value})<<(u32((${at})&3)*8u));`);
-}
-
-const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+const ownMemory = (buffers: readonly DefineGlobal[]): Sharing => ({
+  sameAs: buffers.map((_, i) => i),
+  written: buffers.map((u) => u.isWritten),
+});
 
 const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
-  DEFINE_GLOBAL: (k, u) => {
-    k.buffers.push(u);
-    k.set(u, k.parameter(ownIdentifier(u.name)));
-  },
+  // named before the walk: one may stand for another
+  DEFINE_GLOBAL: () => {},
   DEFINE_VAR: (k, u) => {
     k.variables.push(u);
     k.set(u, `vars.${k.parameter(identifier(u.variable.name))}`);
   },
   DEFINE_LOCAL: (k, u) => {
     const name = k.parameter(ownIdentifier(u.name));
-    k.locals.push(`var<workgroup> ${name}: array<${typeName(u.dtype.base)}, ${u.elements}>;`);
+    const layout = k.layout(u);
+    const [type, size] = [
+      elementType(u.dtype.base, layout),
+      Math.ceil(u.elements / (layout.width * layout.perWord)),
+    ];
+    k.locals.push(`var<workgroup> ${name}: array<${type}, ${size}>;`);
     k.set(u, name);
   },
   DEFINE_ACC: (k, u) => {
     const name = k.fresh("acc");
+    const core = k.matrices.get(u);
+    if (core !== undefined) {
+      // it starts as zeros
+      if (Number(u.initial) !== 0) throw new InternalError(`a sum of matrices starts at ${u.initial}`);
+      k.line(`var ${name}: ${k.spelling.resultType(core)};`);
+      return k.set(u, name);
+    }
     k.line(`var ${name}: ${typeName(u.dtype)} = ${k.constant(u.dtype, u.initial)};`);
     k.set(u, name);
   },
@@ -240,22 +167,31 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   ENDIF: (k) => k.close(),
   LOAD: (k, u) => {
     const { buffer, index, gate, otherwise, dtype: d } = u;
-    const lanes = range(d.count).map((i) => element(k, buffer, k.at(index, i)));
-    const value = d.count === 1 ? (lanes[0] ?? "") : `${typeName(d)}(${lanes.join(",")})`;
-    if (gate === undefined) return k.set(u, k.declare(u, "val", value));
+    const load = (): string =>
+      loadText(k.text(buffer), scalarOf(d), k.layout(buffer), k.at(index), d.count, (text) => k.named(text));
+    if (gate === undefined) return k.set(u, k.declare(u, "val", load()));
     // select would read the memory in any case
     const name = k.fresh("val");
     k.line(`var ${name}: ${typeName(d)} = ${k.text(otherwise)};`);
-    k.line(`if (${stripParens(k.text(gate))}) { ${name} = ${value}; }`);
+    k.open(`if (${stripParens(k.text(gate))}) {`);
+    k.line(`${name} = ${load()};`);
+    k.close();
     k.set(u, name);
   },
   STORE: (k, u) => {
     const { buffer, index, value, gate } = u;
+    const count = lanesOf(value);
     if (gate !== undefined) k.open(`if (${stripParens(k.text(gate))}) {`);
-    if (lanesOf(value) === 1) storeElement(k, buffer, k.at(index, 0), k.text(value));
+    const text = k.text(value);
+    const layout = k.layout(buffer);
+    const d = scalarOf(value.dtype);
+    const store = (lanes: readonly string[]): void => {
+      for (const line of storeTexts(k.text(buffer), d, layout, k.at(index), lanes)) k.line(line);
+    };
+    if (count === layout.width) store([text]);
     else {
-      const name = /^\w+$/.test(k.text(value)) ? k.text(value) : k.declare(value, "vec", k.text(value));
-      for (const i of range(lanesOf(value))) storeElement(k, buffer, k.at(index, i), `${name}[${i}]`);
+      const name = /^\w+$/.test(text) ? text : k.named(text);
+      store(range(count).map((i) => `${name}[${i}]`));
     }
     if (gate !== undefined) k.close();
   },
@@ -269,11 +205,11 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
     );
   },
   BITCAST: (k, u) => {
-    const to = typeName(scalarOf(u.dtype));
+    const [to, from] = [scalarOf(u.dtype), scalarOf(u.operand.dtype)];
     k.value(
       u,
       "cast",
-      k.perLane(u.dtype, [u.operand], (x) => `bitcast<${to}>(${x})`),
+      k.perLane(u.dtype, [u.operand], (x = "") => bitcast(to, from, x)),
     );
   },
   PHI: (k, u) => {
@@ -281,13 +217,26 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
     k.set(u, k.text(u.accumulator));
   },
   BARRIER: (k) => k.line("workgroupBarrier();"),
-  // the target says that its threads exchange nothing
-  SHFL: refuseUOp,
+  SHFL: (k, u) => {
+    k.usesSubgroups = true;
+    const isBool = u.dtype.kind === "bool";
+    const value = isBool ? `select(0u,1u,${k.text(u.operand)})` : k.text(u.operand);
+    const other = `subgroupShuffleXor(${value},${u.mask}u)`;
+    k.set(u, k.declare(u, "val", isBool ? `(${other}!=0u)` : other));
+  },
+  LDFRAGMENT: (k, u) => {
+    k.set(u, k.declare(u, "val", k.spelling.load(k.text(u.buffer), k.at(u.index), u.operandLoad)));
+  },
+  WMMA: (k, u) => {
+    const { a, b, c, core } = u;
+    const before = c === undefined || c.op === "CONST" ? `${k.spelling.resultType(core)}()` : k.text(c);
+    k.set(u, k.declare(u, "val", k.spelling.multiply(k.text(a), k.text(b), before)));
+  },
+  // the target has no asynchronous copies, and no matrices whose elements threads hold
   ASYNC: refuseUOp,
   COMMIT: refuseUOp,
   WAIT: refuseUOp,
   LDMATRIX: refuseUOp,
-  WMMA: refuseUOp,
   TILE: refuseUOp,
   ELEMENT: refuseUOp,
   GEP: (k, u) => k.value(u, "val", k.lane(u.vector, u.lane)),
@@ -301,74 +250,67 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   SINK: refuseUOp,
 };
 
-/** The bindings: buffers by position, then one uniform with all variables. */
-function bindings(k: WGSLText): string[] {
-  const buffers = k.buffers
-    .toSorted((a, b) => a.position - b.position)
-    .map((u) => {
-      const { position } = u;
-      const word = u.isWritten ? "atomic<u32>" : "u32";
-      const type = isPacked(u) ? word : typeName(u.dtype.base);
-      const access = u.isWritten ? "read_write" : "read";
-      return `@group(0) @binding(${position}) var<storage, ${access}> ${k.text(u)}: array<${type}>;`;
-    });
+/** Whether the variables fit what a pass takes without a buffer. */
+const areImmediate = ({ variables }: WGSLText, bytes: number): boolean =>
+  variables.length > 0 && 4 * variables.length <= bytes;
+
+/** The bindings: buffers by their order, then all variables as one struct. */
+function bindings(k: WGSLText, immediates: number): string[] {
+  const buffers = k.buffers.flatMap((u, i) => {
+    if (k.first(u) !== u) return [];
+    const access = k.sharing.written[i] ? "read_write" : "read";
+    const type = elementType(u.dtype.base, k.layout(u));
+    return [`@group(0) @binding(${i}) var<storage, ${access}> ${k.text(u)}: array<${type}>;`];
+  });
   if (k.variables.length === 0) return buffers;
   const members = k.variables.map((u) => `${k.text(u).slice("vars.".length)}: i32`).join(", ");
-  const position = Math.max(-1, ...k.buffers.map((u) => u.position)) + 1;
-  return [
-    ...buffers,
-    `struct Vars { ${members} }`,
-    `@group(0) @binding(${position}) var<uniform> vars: Vars;`,
-  ];
+  const vars = areImmediate(k, immediates)
+    ? "var<immediate> vars: Vars;"
+    : "@group(1) @binding(0) var<uniform> vars: Vars;";
+  return [...buffers, `struct Vars { ${members} }`, vars];
 }
 
 /** The text of a module with one entry point, `name`. */
-export const uopsToWGSL = (name: string, uops: UOpGraph | readonly UOp[]): string =>
-  renderWGSL(name, uops).code;
+export const uopsToWGSL = (name: string, uops: UOpGraph | readonly UOp[], sharing?: Sharing): string =>
+  moduleOf(name, new WGSLText([...uops], sharing));
 
-/**
- * Bindings are numbered: the buffers by position, after them one uniform with the variables, if there are
- * any.
- */
-function renderWGSL(name: string, uops: UOpGraph | readonly UOp[]): Source<string> {
-  const k = new WGSLText([...uops]);
-  const args = "@builtin(workgroup_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>";
-  const lines = [
+function moduleOf(name: string, k: WGSLText, immediates = 0): string {
+  const [core] = k.matrices.values();
+  const args = [
+    "@builtin(workgroup_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>",
+    ...(core === undefined ? [] : ["@builtin(local_invocation_index) lidx: u32"]),
+  ].join(", ");
+  return [
     ...(k.usesHalf ? ["enable f16;"] : []),
-    ...bindings(k),
+    ...(k.usesSubgroups || core !== undefined ? ["enable subgroups;"] : []),
+    ...(core === undefined ? [] : k.spelling.enable),
+    ...(areImmediate(k, immediates) ? ["requires immediate_address_space;"] : []),
+    ...bindings(k, immediates),
     ...k.locals,
+    ...(core === undefined ? [] : [k.spelling.room(core, prod(k.local))]),
     ...helperTexts(k.helpers),
     `@compute @workgroup_size(${k.local.join(", ")}) fn ${kernelIdentifier(name)}(${args}) {`,
     ...k.lines,
     "}",
-  ];
-  return sourceOf(lines.join("\n"), { buffers: k.buffers.length, vals: k.variables.length });
+  ].join("\n");
 }
 
-/**
- * WebGPU's guaranteed limits. `hasHalf` says whether the device has the feature shader-f16.
- */
-export const makeWGSLRenderer = (hasHalf: boolean): Renderer<string> => {
-  const support: Readonly<Record<string, Support>> = { float16: hasHalf ? "native" : "none" };
-  return {
-    name: "WEBGPU",
-    grid: GRID,
-    hasThreads: false,
-    globalMax: [65535, 65535, 65535],
-    localMax: [256, 256, 64],
-    sharedMax: 16384,
-    // what every adapter has for a stage
-    maxBuffers: 8,
-    support: (d) => support[scalarOf(d).name] ?? (Object.hasOwn(TYPES, scalarOf(d).name) ? "native" : "none"),
-    has: (op) => Object.hasOwn(NUMBER, op),
-    saturatingCast: true,
-    safeDivision: false,
-    optOps: GRID_OPS,
-    heuristic: cpuLists,
-    core: COMMON_CORE,
-    simd: undefined,
-    gpu: undefined,
-    render: renderWGSL,
-  };
-};
-export const WGSLRenderer: Renderer<string> = makeWGSLRenderer(true);
+/** `immediates`: bytes of variables that the device takes without a buffer. */
+export function renderWGSL(
+  name: string,
+  uops: UOpGraph,
+  immediates = 0,
+  spelling?: MatrixSpelling,
+): Source<string> {
+  const k = new WGSLText([...uops], undefined, spelling);
+  return sourceOf(moduleOf(name, k, immediates), {
+    buffers: k.buffers.length,
+    vals: k.variables.length,
+    binding: {
+      written: k.sharing.written,
+      types: k.buffers.map((u) => u.dtype.base.name),
+      immediate: areImmediate(k, immediates),
+      shared: (sharing) => moduleOf(name, new WGSLText([...uops], sharing, spelling), immediates),
+    },
+  });
+}

@@ -2,23 +2,26 @@
 // and casts that saturate as castValue does. In go the names a kernel uses, out come their texts, callees
 // first.
 
+import { type HelperText, WIDE_HELPERS, type WideHelper } from "./wgslwide.ts";
+
 export type WgslHelper =
+  | WideHelper
   | "inf"
   | "nan"
   | "is_nan"
   | "nan_max"
+  | "zero_of"
+  | "mul_inf"
+  | "div_zero"
+  | "div_same"
+  | "div"
   | "nan_exp2"
-  | "nan_log2"
   | "fmod"
   | "to_i32"
   | "to_u32";
 
-interface HelperText {
-  readonly calls: readonly WgslHelper[];
-  readonly text: string;
-}
-
-const HELPERS: Record<WgslHelper, HelperText> = {
+const HELPERS: Record<WgslHelper, HelperText<WgslHelper>> = {
+  ...WIDE_HELPERS,
   // a constant expression must not be infinite, so the bits pass through a variable
   inf: {
     calls: [],
@@ -49,21 +52,54 @@ const HELPERS: Record<WgslHelper, HelperText> = {
   return max(a, b);
 }`,
   },
-  // SwiftShader gives infinity for NaN, and takes the logarithm of the absolute value
+  // a product with 0 and x - x may be taken for 0, which they are not for NaN and infinities
+  zero_of: {
+    calls: ["nan"],
+    text: `fn zero_of(x: f32) -> f32 {
+  if ((bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u) { return nan(); }
+  return 0.0f;
+}`,
+  },
+  // where x is known to be 0, so may this product be
+  mul_inf: {
+    calls: ["nan", "is_nan"],
+    text: `fn mul_inf(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if ((bits << 1u) == 0u || is_nan(x)) { return nan(); }
+  return bitcast<f32>(0x7f800000u | (bits & 0x80000000u));
+}`,
+  },
+  // x / x may be taken for 1
+  div_same: {
+    calls: ["nan"],
+    text: `fn div_same(x: f32) -> f32 {
+  let size = bitcast<u32>(x) & 0x7fffffffu;
+  if (size == 0u || size >= 0x7f800000u) { return nan(); }
+  return 1.0f;
+}`,
+  },
+  // WGSL promises nothing for divisors above 2^126
+  div: {
+    calls: [],
+    text: `fn div(a: f32, b: f32) -> f32 {
+  let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
+  return (a * scale) / (b * scale);
+}`,
+  },
+  // 0 / x may be taken for 0 as well
+  div_zero: {
+    calls: ["nan", "is_nan"],
+    text: `fn div_zero(x: f32) -> f32 {
+  if (x == 0.0f || is_nan(x)) { return nan(); }
+  return 0.0f;
+}`,
+  },
+  // SwiftShader gives infinity for NaN
   nan_exp2: {
     calls: ["is_nan"],
     text: `fn nan_exp2(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
   return exp2(x);
-}`,
-  },
-  nan_log2: {
-    calls: ["nan", "inf", "is_nan"],
-    text: `fn nan_log2(x: f32) -> f32 {
-  if (is_nan(x) || x < 0.0f) { return nan(); }
-  if (x == 0.0f) { return -inf(); }
-  if (bitcast<u32>(x) == 0x7f800000u) { return x; }
-  return log2(x);
 }`,
   },
   // long division of the mantissas, eight bits of quotient at a time
@@ -114,9 +150,11 @@ const HELPERS: Record<WgslHelper, HelperText> = {
 
 export function helperTexts(names: Iterable<string>): string[] {
   const wanted = new Set<WgslHelper>();
-  for (const name of names as Iterable<WgslHelper>) {
-    for (const callee of HELPERS[name].calls) wanted.add(callee);
+  const want = (name: WgslHelper): void => {
+    if (wanted.has(name)) return;
+    for (const callee of HELPERS[name].calls) want(callee);
     wanted.add(name);
-  }
+  };
+  for (const name of names as Iterable<WgslHelper>) want(name);
   return [...wanted].map((name) => HELPERS[name].text);
 }

@@ -117,7 +117,7 @@ export function gridAsLoops(kernel: Kernel): Kernel {
   return { ...kernel, uops: list, globalSize: [], localSize: [] };
 }
 
-/** JS as if it ran a grid of work items. */
+/** JS as if it ran a grid of threads. */
 export const gridTarget = (): Renderer => ({
   ...rendererOf("JS"),
   name: "GRID",

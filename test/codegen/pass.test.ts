@@ -38,6 +38,21 @@ test("every pass is recorded once, in order, with its graph", async () => {
   expect(records).toHaveLength(names.length + 2);
 });
 
+test("a pass that does not concern a kernel is skipped, and shown as idle", async () => {
+  const { ast } = await item();
+  const graph = lower(ast, [], ClangRenderer);
+  const pass = { name: "for others", applies: () => false, run: vi.fn(() => graph) };
+  const steps = () => passSteps(graph, [pass], { opts: [], target: ClangRenderer });
+  expect(steps().next()).toEqual({ done: true, value: graph });
+  const records: PassRecord[] = [];
+  withPassRecorder(
+    (r) => void records.push(r),
+    () => runSync(steps(), "passes"),
+  );
+  expect(records.map((r) => [r.pass, r.isChanged])).toEqual([["for others", false]]);
+  expect(pass.run).not.toHaveBeenCalled();
+});
+
 test("the time of each pass adds up", async () => {
   const { ast } = await item();
   const before = passTimes().get("linearize") ?? 0;

@@ -22,7 +22,7 @@ import {
 } from "../../src/render/languages.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";
 import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
-import { WGSLRenderer } from "../../src/render/wgsl.ts";
+import { WGSLRenderer } from "../../src/render/webgpu.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
 import type { UOp } from "../../src/uop/node.ts";
 import { dotProduct, groupCase, structureCase } from "./kernels.ts";
@@ -286,7 +286,7 @@ describe("structure", () => {
     ]);
     expect(uopsToCStyle(ClangLanguage, "k", g)).toContain("data0[0] = (val0-(-1.5f));");
   });
-  test("work items, workgroup memory, barriers", () => {
+  test("threads, workgroup memory, barriers", () => {
     const text = (l: CStyleLanguage) => uopsToCStyle(l, "k", groupCase().uops);
     expect(text(MetalLanguage)).toContain("int gidx0 = gid.x; /* 2 */\n  int lidx0 = lid.x; /* 4 */");
     expect(text(MetalLanguage)).toContain("threadgroup float temp[4];");
@@ -439,7 +439,7 @@ test("renderers: limits and types", () => {
 });
 
 describe("what a launch has to know is in fields of the source", () => {
-  const factsOf = ({ code: _, ...facts }: Source): Omit<Source, "code"> => facts;
+  const factsOf = ({ code: _, binding: __, ...facts }: Source): Omit<Source, "code" | "binding"> => facts;
   const none = { buffers: 0, vals: 0, isPart: false, dynamicShared: 0 };
 
   test("buffers and variables are counted", () => {

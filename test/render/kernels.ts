@@ -34,7 +34,7 @@ export interface Case {
   /** bound after the outputs */
   readonly inputs: readonly { readonly dtype: DType; readonly values: readonly Value[] }[];
   readonly vals: readonly number[];
-  /** work items a group; 1 where the kernel has no lidx */
+  /** threads of a workgroup; 1 where the kernel has no lidx */
   readonly local: number;
 }
 
@@ -355,7 +355,7 @@ export function structureCase(): Case {
   };
 }
 
-/** Work items, workgroup memory and a barrier: a group turns its four elements around. */
+/** Threads, workgroup memory and a barrier: a workgroup reverses its four elements. */
 export function groupCase(): Case {
   const g = new UOpGraph();
   const [f, i32] = [dtypes.float32, dtypes.int32];

@@ -30,7 +30,7 @@ test("what a step costs follows from the lanes of the generation", () => {
   expect(cycles(90)).toEqual({
     multiplyAdd: 1.08,
     loop: 8,
-    asyncCopy: 3,
+    copy: 3,
     barrier: 40,
     store: 16,
     combine: 30,

@@ -2,6 +2,7 @@
 // and run over edge values, and compared with `evaluate`, `castValue` and `bitcastValue`.
 
 import { describe, expect, test } from "vitest";
+import { hasWideMemory } from "../../src/devices/wasm/sized.ts";
 import {
   bitcastValue,
   castValue,
@@ -13,6 +14,7 @@ import {
   writeValue,
 } from "../../src/dtype.ts";
 import { type AluOp, isDefinedOn, OPS, opRecord, resultDType } from "../../src/ops.ts";
+import { F64, I32 } from "../../src/render/wasm/assembler.ts";
 import { WASMRenderer, wasmRenderer } from "../../src/render/wasm/wasm.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
@@ -495,6 +497,20 @@ describe("the module", () => {
     const bytes = wasmRenderer({ shared: true, relaxed: false }).render("k", new UOpGraph()).code;
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
     expect(() => new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } })).not.toThrow();
+  });
+
+  test("a memory above 4 GiB has addresses of 64 bits and pointers that come as f64", () => {
+    const g = mapKernel([float32, bool], float32, 8, (h, [a]) => alu(h, "ADD", a as UOp, a as UOp));
+    const [narrow, wide] = [false, true].map((w) => {
+      const { code } = wasmRenderer({ shared: false, relaxed: false, wide: w }).render("k", g);
+      return code;
+    }) as [Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>];
+    expect(narrow).toEqual(WASMRenderer.render("k", g).code);
+    // the type of the kernel: three pointers, and no results
+    const typeOf = (bytes: Uint8Array) => [...bytes.subarray(11, 17)];
+    expect(typeOf(narrow)).toEqual([0x60, 3, I32, I32, I32, 0]);
+    expect(typeOf(wide)).toEqual([0x60, 3, F64, F64, F64, 0]);
+    expect(WebAssembly.validate(wide)).toBe(hasWideMemory());
   });
 
   test("a single-use value needs no local", () => {

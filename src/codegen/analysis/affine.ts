@@ -31,7 +31,7 @@ export function affine(u: Expr, known: Map<Expr, Affine> = new Map()): Affine {
   });
 }
 
-/** The sum as nodes: in one order whatever it was made from, the constant last. */
+/** The sum as nodes, always in the same order, with the constant last. */
 export function toIndex({ terms, k }: Affine, a: UOpArena): Expr {
   const sorted = [...terms].filter(([, c]) => c !== 0).sort(([x], [y]) => x.id - y.id);
   const products = sorted.map(([t, c]) => a.alu("MUL", t, a.int(c)));

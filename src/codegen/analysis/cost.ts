@@ -22,7 +22,7 @@ export function countOps(uops: UOpGraph, grid: readonly Sint[], warp: number): n
   };
   for (const u of uops) {
     if (u.op === "LOAD" || u.op === "STORE") mark([u.index, u.gate]);
-    else if (u.op === "LDMATRIX") mark([u.index]);
+    else if (u.op === "LDMATRIX" || u.op === "LDFRAGMENT") mark([u.index]);
     else if (u.op === "ASYNC") mark([u.toIndex, u.fromIndex, u.gate]);
     else if (u.op === "LOOP") mark([u.start, u.end]);
   }

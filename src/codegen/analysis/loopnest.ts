@@ -3,9 +3,10 @@
 // changed.
 
 import { InternalError } from "../../errors.ts";
-import { getOrMake, toposort } from "../../helpers.ts";
+import { getOrMake } from "../../helpers.ts";
 import { opCost } from "../../ops.ts";
 import { smax } from "../../shape/symbolic.ts";
+import type { UOpArena } from "../../uop/arena.ts";
 import type { UOpMap } from "../../uop/map.ts";
 import type { Alu, Axis, Expr, Load, Range, Reduce, Store, UOp } from "../../uop/node.ts";
 import type { KernelGraph } from "../lower/lower.ts";
@@ -47,6 +48,7 @@ export class LoopNest {
   /** the first is what leads to the stores, the others are the bodies of reductions */
   readonly bodies: readonly [LoopBody, ...LoopBody[]];
   readonly keepable: readonly Keepable[];
+  readonly #arena: UOpArena;
   readonly #free: UOpMap<AxisIds>;
   readonly #patterns = new Map<UOp, Map<number, AccessPattern>>();
 
@@ -56,13 +58,14 @@ export class LoopNest {
     this.keepable = keepable;
     this.order = order;
     this.target = target;
+    this.#arena = arena;
     this.#free = freeAxes(sink, arena, this.ranges);
     const reduces = arena.nodes(sink).filter((u) => u.op === "REDUCE");
     this.bodies = [this.#body(undefined, sink.stores), ...reduces.map((r) => this.#body(r, [r.body]))];
   }
 
   #body(reduce: Reduce | undefined, roots: readonly (Store | Expr)[]): LoopBody {
-    const inner = toposort<UOp>(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
+    const inner = this.#arena.nodesFrom(roots, (u) => (u.op === "REDUCE" ? [] : u.srcs));
     const axes = new Set(roots.flatMap((r) => [...this.free(r)]));
     for (const r of reduce?.ranges ?? []) axes.add(r.axis.id);
     const alus = inner.filter(isFloatAlu);
@@ -87,7 +90,8 @@ export class LoopNest {
       this.keepable.flatMap((s) => s.consumers.map((p) => p.done.get(s.value))),
     );
     const isHere = (u: UOp): boolean => u.op !== "REDUCE" && !kept.has(u);
-    return toposort<UOp>(roots, (u) => (isHere(u) ? u.srcs : []))
+    return this.#arena
+      .nodesFrom(roots, (u) => (isHere(u) ? u.srcs : []))
       .filter(isFloatAlu)
       .filter(isHere);
   }
@@ -141,12 +145,17 @@ export class LoopNest {
     return this.free(u).has(id);
   }
   pattern(access: Load | Store, id: number): AccessPattern {
-    const known = getOrMake(this.#patterns, access, () => new Map<number, AccessPattern>());
-    return getOrMake(known, id, () => {
-      const range = this.ranges.get(id);
-      if (range === undefined || !this.depends(access, id)) return "invariant";
-      return hasUnitStride(access, range, this.target.simd) ? "unit" : "strided";
-    });
+    // asked for every tile of a heuristic: no closure is made where the answer is known
+    const known = this.#patterns.get(access)?.get(id);
+    if (known !== undefined) return known;
+    const pattern = this.#patternOf(access, id);
+    getOrMake(this.#patterns, access, () => new Map<number, AccessPattern>()).set(id, pattern);
+    return pattern;
+  }
+  #patternOf(access: Load | Store, id: number): AccessPattern {
+    const range = this.ranges.get(id);
+    if (range === undefined || !this.depends(access, id)) return "invariant";
+    return hasUnitStride(access, range, this.target.simd) ? "unit" : "strided";
   }
   /** The part of a buffer that is read or written. */
   bytes(access: Load | Store): number {

@@ -1,6 +1,6 @@
-// Which loops each node of a kernel runs in: its free axes, those of the ranges below it without the ones
-// that a REDUCE or STAGE closes. The heuristics, KEEP, PACK and linearize ask. Most nodes have the same free
-// axes as one of their sources, and share its set.
+// Which loops each node of a kernel runs in. They are its free axes: the axes of all ranges below it, except
+// those that a REDUCE or STAGE closes. The heuristics, KEEP, PACK and linearize ask. Most nodes have the same
+// free axes as one of their sources, and share its set.
 
 import type { UOpArena } from "../../uop/arena.ts";
 import { UOpMap } from "../../uop/map.ts";

@@ -7,10 +7,10 @@ import type { AluOp } from "../../ops.ts";
 import { isExpr, type UOp } from "../../uop/node.ts";
 
 /** The least and the greatest value. */
-export type Interval = readonly [least: number, greatest: number];
+export type ValueBounds = readonly [least: number, greatest: number];
 
-const span = (xs: readonly number[]): Interval => [Math.min(...xs), Math.max(...xs)];
-const INTERVAL_OF: Partial<Record<AluOp, (a: Interval, b: Interval) => Interval | undefined>> = {
+const span = (xs: readonly number[]): ValueBounds => [Math.min(...xs), Math.max(...xs)];
+const INTERVAL_OF: Partial<Record<AluOp, (a: ValueBounds, b: ValueBounds) => ValueBounds | undefined>> = {
   ADD: (a, b) => [a[0] + b[0], a[1] + b[1]],
   SUB: (a, b) => [a[0] - b[1], a[1] - b[0]],
   MUL: (a, b) => span([a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]]),
@@ -20,12 +20,12 @@ const INTERVAL_OF: Partial<Record<AluOp, (a: Interval, b: Interval) => Interval 
 };
 
 /** Numbers are exact up to 2^53 only: a 64-bit range stops well below. */
-const fits = (d: DType, [least, greatest]: Interval): boolean => {
+const fits = (d: DType, [least, greatest]: ValueBounds): boolean => {
   const limit = d.itemsize === 8 ? 2 ** 52 : 2 ** (d.itemsize * 8 - 1);
   return least >= -limit && greatest < limit;
 };
 
-function intervalOf(u: UOp, known: ReadonlyMap<UOp, Interval>): Interval | undefined {
+function intervalOf(u: UOp, known: ReadonlyMap<UOp, ValueBounds>): ValueBounds | undefined {
   if (u.op === "CONST") return [Number(u.value), Number(u.value)];
   if (u.op === "SPECIAL") return [0, u.size - 1];
   if (u.op === "DEFINE_VAR") return [u.variable.min, u.variable.max];
@@ -42,8 +42,8 @@ function intervalOf(u: UOp, known: ReadonlyMap<UOp, Interval>): Interval | undef
 }
 
 /** The ranges of integers; a value without one may be anything, or may have wrapped. */
-export function rangesOf(nodes: Iterable<UOp>): ReadonlyMap<UOp, Interval> {
-  const known = new Map<UOp, Interval>();
+export function rangesOf(nodes: Iterable<UOp>): ReadonlyMap<UOp, ValueBounds> {
+  const known = new Map<UOp, ValueBounds>();
   for (const u of nodes) {
     const range = intervalOf(u, known);
     if (range !== undefined && isExpr(u) && u.dtype.isInt && fits(scalarOf(u.dtype), range))

@@ -17,8 +17,9 @@ import {
 } from "../../uop/node.ts";
 
 const { int32, bool } = dtypes;
-/** One end of an asynchronous copy. */
-export interface Address {
+const zeroOf = (d: DType): Value => (d.isBig ? 0n : 0);
+/** One end of a copy. */
+export interface CopyAddress {
   readonly memory: Memory;
   readonly index: Expr;
 }
@@ -58,13 +59,17 @@ export class Emitter {
   and([first, ...rest]: readonly Expr[]): Expr | undefined {
     return first && rest.reduce((x, y) => this.alu("AND", bool, x, y), first);
   }
-  load(memory: Memory, index: Expr): Expr {
-    return this.push(makeUOp("LOAD", memory.dtype.base, [memory, index], undefined));
+  /** Where the gate is closed the value is 0. */
+  load(memory: Memory, index: Expr, elements = 1, gate?: Expr): Expr {
+    const { base } = memory.dtype;
+    const type = elements === 1 ? base : base.vec(elements);
+    const gated = gate === undefined ? [] : [gate, this.push(makeUOp("CONST", type, [], zeroOf(base)))];
+    return this.push(makeUOp("LOAD", type, [memory, index, ...gated], undefined));
   }
   shuffle(value: Expr, mask: number): Expr {
     return this.push(makeUOp("SHFL", value.dtype, [value], mask));
   }
-  /** One number out of the indexes of a workgroup, the first the innermost. */
+  /** Combines the indexes of a workgroup into one number. The first is the innermost. */
   flatten(axes: readonly { readonly index: Expr; readonly size: number }[]): Expr {
     return axes.reduceRight<Expr>(
       (outer, { index, size }) => this.int("ADD", this.int("MUL", outer, this.const(size)), index),
@@ -102,7 +107,7 @@ export class Emitter {
   endIf(branch: If): void {
     this.push(makeUOp("ENDIF", undefined, [branch], undefined));
   }
-  asyncCopy(to: Address, from: Address, elements: number, gate: Expr | undefined): void {
+  asyncCopy(to: CopyAddress, from: CopyAddress, elements: number, gate: Expr | undefined): void {
     const srcs = [to.memory, to.index, from.memory, from.index];
     this.push(makeUOp("ASYNC", undefined, gate === undefined ? srcs : [...srcs, gate], elements));
   }

@@ -1,16 +1,20 @@
 // Linearize for kernels that run as a grid of threads: workgroups take the place of the outer loops, threads
-// of a workgroup share reductions (workgroup.ts) and tiles in shared memory (asynccopy.ts), and an iteration
-// may read the operands of the next (pipeline.ts). GRID is what a renderer with a grid puts into Target.grid:
-// so a page that runs on WASM loads nothing of it.
+// of a workgroup share reductions (workgroup.ts) and tiles in shared memory (tilecopies.ts), and an iteration
+// may read the operands of the next (pipeline.ts). A renderer with a grid puts GRID into Target.grid; a page
+// that runs on WASM does not load it.
 
+import { dtypes } from "../../dtype.ts";
 import { ArgumentError } from "../../errors.ts";
 import { toposort } from "../../helpers.ts";
-import { smax } from "../../shape/symbolic.ts";
+import type { AluOp } from "../../ops.ts";
+import { type Sint, smax, sprod } from "../../shape/symbolic.ts";
 import { isThread } from "../../uop/axis.ts";
+import { roomOfResults } from "../../uop/matrix.ts";
 import {
   type Axis,
   type DefineLocal,
   type Expr,
+  isLoad,
   type Loop,
   type LoopOwner,
   type Range,
@@ -26,10 +30,12 @@ import { coalesce } from "../passes/coalesce.ts";
 import type { Grid } from "../target.ts";
 import { type Accumulation, type Assign, termsOf } from "./accumulate.ts";
 import { AsyncCopies } from "./asynccopy.ts";
-import { type AccessCount, inStrips, nearestLast } from "./grid.ts";
-import { type Arrangement, keyOf, type Linear, Linearizer, type Owners } from "./linearize.ts";
+import { type AccessCount, foldedGrid, inStrips, nearestLast } from "./grid.ts";
+import { type Arrangement, keyOf, Linearizer, type LinearKernel, type Owners } from "./linearize.ts";
 import { matrixProducts } from "./matrixproducts.ts";
 import { inStage, readsFrom, SoftwarePipeline } from "./pipeline.ts";
+import { RegisterCopies } from "./registercopy.ts";
+import type { TileCopies } from "./tilecopies.ts";
 import { combineThreads, type ThreadAxis } from "./workgroup.ts";
 
 class GridLinearizer extends Linearizer {
@@ -37,12 +43,16 @@ class GridLinearizer extends Linearizer {
   readonly #threads: Axis[] = [];
   /** the offset in shared memory of the stage of a tile that this iteration reads */
   readonly #stages = new Map<TileNode, Expr>();
+  /** the copies that an iteration of a loop makes */
+  readonly #copies = new Map<Loop, TileCopies>();
   /** of the loop that was opened last, if it is software-pipelined */
   #pipeline: SoftwarePipeline | undefined;
+  /** whether this workgroup is one of the kernel's; undefined: all are */
+  #inGrid: Expr | undefined;
   /** how many axes are open that are not loops */
   #gridAxes = 0;
 
-  override run(): Linear {
+  override run(): LinearKernel {
     const made = super.run();
     this.#requireShared();
     return made;
@@ -80,10 +90,38 @@ class GridLinearizer extends Linearizer {
   }
 
   /**
-   * Of threads that have the same result only the first stores it, if they also read that location: a late
-   * thread would see the new value.
+   * Workgroups that are too many for one dimension are folded into rows. Where they do not fill the last row,
+   * those beyond the end do what the last one does, and store nothing.
+   */
+  protected override openDim(axes: readonly Axis[], name: string, sizes: Sint[]): Expr {
+    const size = sprod(axes.map((a) => a.size));
+    const [most = Infinity] = this.target.globalMax;
+    if (name !== "gidx" || smax(size) <= most) return super.openDim(axes, name, sizes);
+    const { columns, rows } = foldedGrid(size, most);
+    const int = (fn: AluOp, ...xs: Expr[]): Expr => this.list.add("ALU", dtypes.int32, xs, fn);
+    const number = (n: number): Expr => this.list.add("CONST", dtypes.int32, [], n);
+    const column = this.special(columns, name, sizes);
+    const row = this.special(rows, name, sizes);
+    const all = int("ADD", int("MUL", row, number(columns)), column);
+    if (typeof size === "number" && rows === size / columns) return all;
+    const count = axes.map((a) => this.place(this.rangeOf(a).end)).reduce((x, y) => int("MUL", x, y));
+    const gate = this.list.add("ALU", dtypes.bool, [all, count], "CMPLT");
+    this.know(gate, gate);
+    this.#inGrid = gate;
+    return int("WHERE", gate, all, int("ADD", count, number(-1)));
+  }
+
+  /**
+   * Where several threads have the same result and also read its location, only the first stores it: a late
+   * thread would otherwise read the new value.
    */
   protected override storedOnce(store: Store): Store {
+    const once = this.#storedByFirst(store);
+    if (this.#inGrid === undefined) return once;
+    const gates = [once.gate, this.#inGrid].filter((g) => g !== undefined);
+    return this.arena.store(once.buffer, once.index, once.value, this.arena.and(gates));
+  }
+  #storedByFirst(store: Store): Store {
     const alike = this.#threads.filter((a) => !this.isIn(a, store));
     const isRead = (u: UOp): boolean =>
       u.op === "LOAD" && u.buffer.op === "DEFINE_GLOBAL" && !alike.some((a) => this.isIn(a, u));
@@ -105,7 +143,7 @@ class GridLinearizer extends Linearizer {
   }
   /** For an access to a tile: adds the offset of this iteration's stage to the index. */
   protected override sourcesHere(u: UOp, srcs: readonly UOp[]): readonly UOp[] {
-    if ((u.op !== "LOAD" && u.op !== "LDMATRIX") || u.buffer.op !== "TILE") return srcs;
+    if (!isLoad(u) || u.buffer.op !== "TILE") return srcs;
     const offset = this.#stages.get(u.buffer);
     return withIndex(srcs, (index) => inStage(index, offset, this.list));
   }
@@ -117,6 +155,10 @@ class GridLinearizer extends Linearizer {
     if (tiles.length === 0) return this.openLoop(range);
     const isInnermost = range === ranges.at(-1) && stages.length === 0;
     return this.#openTiledLoop(tiles, range, isInnermost ? this.#firstOperands(reduces) : []);
+  }
+  protected override closeLoop(loop: Loop): void {
+    this.#copies.get(loop)?.finish();
+    super.closeLoop(loop);
   }
   /** Products of matrices are software-pipelined. */
   protected override accumulate(all: readonly Accumulation[], assign: Assign): UOp[] {
@@ -130,8 +172,9 @@ class GridLinearizer extends Linearizer {
     const below = toposort<UOp>(bodies, (u) => (this.placed.has(u) ? [] : u.srcs));
     return below.filter((u) => u.op === "TILE").filter((u) => u.loop === loop);
   }
-  #copiesTo(tiles: readonly TileNode[]): { copies: AsyncCopies; locals: Map<TileNode, DefineLocal> } {
-    const copies = new AsyncCopies(this.emit, this.#threadAxes());
+  #copiesTo(tiles: readonly TileNode[]): { copies: TileCopies; locals: Map<TileNode, DefineLocal> } {
+    const Copies = this.target.gpu?.hasAsyncCopy === true ? AsyncCopies : RegisterCopies;
+    const copies = new Copies(this.emit, this.#threadAxes());
     const locals = new Map<TileNode, DefineLocal>();
     for (const t of tiles) locals.set(t, copies.prepare(t, this.place(t.buffer), this.place(t.base)));
     return { copies, locals };
@@ -147,11 +190,14 @@ class GridLinearizer extends Linearizer {
     copies.start(end, isInLoop);
     const early = tiles.every((t) => t.tile.stages > 1) ? operands.filter((u) => readsFrom(u, tiles)) : [];
     const pipeline =
-      early.length > 0 ? new SoftwarePipeline(this.emit, copies, locals, this.placeSrc) : undefined;
+      early.length > 0 && copies instanceof AsyncCopies
+        ? new SoftwarePipeline(this.emit, copies, locals, this.placeSrc)
+        : undefined;
     pipeline?.prologue(early);
     const loop = this.openLoop(range);
+    this.#copies.set(loop, copies);
     for (const [tile, local] of locals) this.know(tile, local);
-    const offsets = pipeline === undefined ? copies.iteration(loop, end) : copies.currentStage();
+    const offsets = pipeline?.currentStage() ?? copies.iteration(loop, end);
     tiles.forEach((t, i) => {
       const offset = offsets[i];
       if (offset !== undefined) this.#stages.set(t, offset);
@@ -212,9 +258,12 @@ class GridLinearizer extends Linearizer {
     );
   }
   #requireShared(): void {
-    const { sharedMax, name } = this.target;
-    let bytes = 0;
-    for (const u of this.list) if (u.op === "DEFINE_LOCAL") bytes += u.elements * u.dtype.base.itemsize;
+    const { sharedMax, name, gpu } = this.target;
+    const threads = this.#threads.reduce((n, a) => n * smax(a.size), 1);
+    const core = this.nodes.find((u) => u.op === "WMMA")?.core;
+    let bytes = core?.isOpaque === true ? roomOfResults(core, threads) : 0;
+    for (const u of this.list)
+      if (u.op === "DEFINE_LOCAL") bytes += u.elements * elementBytes(u, this.list, gpu?.sharedWord ?? 1);
     if (bytes > sharedMax) {
       throw new ArgumentError(
         `${showOpts(this.opts)}: the kernel takes ${bytes} bytes of shared memory, ${name} has ${sharedMax}; use smaller amounts`,
@@ -233,6 +282,15 @@ class GridLinearizer extends Linearizer {
         return { index: u.index, times: loops.reduce((n, id) => n * (sizes.get(id) ?? 1), 1) };
       });
   }
+}
+
+/** What an element takes in shared memory: a word at least, where threads store less than a word at once. */
+function elementBytes(local: DefineLocal, list: Iterable<UOp>, word: number): number {
+  const { itemsize } = local.dtype.base;
+  if (itemsize % word === 0) return itemsize;
+  for (const u of list)
+    if (u.op === "STORE" && u.buffer === local && (u.value.dtype.count * itemsize) % word !== 0) return word;
+  return itemsize;
 }
 
 /** What a renderer with a grid has for codegen. */

@@ -6,7 +6,7 @@
 
 import { dtypes, scalarOf } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
-import { getOrMake, toposort } from "../../helpers.ts";
+import { getOrMake } from "../../helpers.ts";
 import { REDUCE } from "../../ops.ts";
 import { type Sint, smax, sprod } from "../../shape/symbolic.ts";
 import { UOpGraph } from "../../uop/list.ts";
@@ -36,7 +36,7 @@ import { type Accumulation, type Assign, accumulate } from "./accumulate.ts";
 import { dimsOf } from "./dimensions.ts";
 import { Emitter } from "./emitter.ts";
 
-export interface Linear {
+export interface LinearKernel {
   readonly uops: UOpGraph;
   /** workgroups and threads of a grid; empty where the kernel is all loops */
   readonly globalSize: readonly Sint[];
@@ -55,7 +55,7 @@ export interface Owners {
   readonly stages: readonly LoopOwner[];
 }
 
-export type Linearize = (lowered: KernelGraph, opts: readonly OptOp[], target: Target) => Linear;
+export type Linearize = (lowered: KernelGraph, opts: readonly OptOp[], target: Target) => LinearKernel;
 
 export const linearize: Linearize = (lowered, opts, target) =>
   target.grid === undefined
@@ -91,7 +91,7 @@ export class Linearizer {
     this.lowered = lowered;
     this.arena = arena;
     this.target = target;
-    this.#thread = opts.findLast((o) => o.op === "THREAD")?.axis;
+    this.#thread = opts.find((o) => o.op === "THREAD")?.axis;
     this.opts = opts;
     this.list = new UOpGraph(arena);
     this.emit = new Emitter(this.list);
@@ -103,7 +103,7 @@ export class Linearizer {
     }
   }
 
-  run(): Linear {
+  run(): LinearKernel {
     const globals: DefineGlobal[] = [];
     const vars: DefineVar[] = [];
     const arrays: DefineLocal[] = [];
@@ -126,7 +126,7 @@ export class Linearizer {
     // all values before all stores: one output may be the old value of another
     if (stores.length > 1) for (const s of stores) this.place(s.value);
     for (const s of stores) this.#place(this.storedOnce(s));
-    for (const loop of opened.reverse()) this.#close(loop);
+    for (const loop of opened.reverse()) this.closeLoop(loop);
     const { list: uops, globalSize, localSize } = this;
     return { uops, globalSize, localSize };
   }
@@ -195,7 +195,7 @@ export class Linearizer {
     if (u.op === "RANGE") throw new InternalError(`axis ${u.axis.id} is used outside its loop`);
     if (u.op === "REDUCE" || u.op === "STAGE") return this.placeOwner(u);
     if (u.op === "TILE") return this.placeTile(u);
-    // a STORE reads best value first: the accumulator and its loop, then the address
+    // the value of a STORE is placed first, with its loop and accumulator; the address follows
     if (u.op === "STORE") this.place(u.value);
     const srcs = changedSrcs(u, this.placeSrc);
     // not interned: nothing is left to fold, and each loop has its own copy of a node
@@ -240,7 +240,7 @@ export class Linearizer {
     // before the sums: a product that is stored is not fused into one of them
     for (const s of stores) this.#place(s);
     const phis = this.accumulate(accumulations, (acc, sum) => this.emit.phi(acc, sum, ...loops));
-    for (const loop of loops.toReversed()) this.#close(loop);
+    for (const loop of loops.toReversed()) this.closeLoop(loop);
     for (const r of ready) {
       const made = isReduce(r) ? phis[reduces.indexOf(r)] : this.placed.get(r.array);
       if (made !== undefined) this.know(r, made);
@@ -260,7 +260,7 @@ export class Linearizer {
     const all = this.owners.get(keyOf(first.ranges)) ?? [];
     const ready = all.filter((r) => r === first || (!this.placed.has(r) && this.isReady(r)));
     if (ready.every(isReduce)) return ready;
-    const needs = (a: UOp, b: UOp): boolean => toposort([a], (x) => x.srcs).includes(b);
+    const needs = (a: UOp, b: UOp): boolean => this.arena.nodes(a).includes(b);
     const chosen = [first];
     for (const r of ready) if (!chosen.some((c) => c === r || needs(c, r) || needs(r, c))) chosen.push(r);
     return chosen;
@@ -268,7 +268,7 @@ export class Linearizer {
 
   // ---- what workgroups do otherwise (gridlinear.ts) ----
 
-  /** The store of a result, as one of the threads that have it does it. */
+  /** The store of a result. Where several threads have it, one of them stores it. */
   protected storedOnce(store: Store): Store {
     return store;
   }
@@ -298,7 +298,7 @@ export class Linearizer {
     this.open.add(range.axis.id);
     return loop;
   }
-  #close(loop: Loop): void {
+  protected closeLoop(loop: Loop): void {
     this.list.add("ENDLOOP", undefined, [loop]);
     for (const u of this.#scopes.pop() ?? []) {
       if (u.op === "RANGE") this.open.delete(u.axis.id);
@@ -318,18 +318,22 @@ export class Linearizer {
     reorder: (specials: readonly Expr[]) => readonly Expr[] = (specials) => specials,
   ): void {
     const dims = dimsOf(axes, limits);
-    const specials = dims.map((members, dim) => {
-      const size = sprod(members.map((a) => a.size));
-      sizes.push(size);
-      return this.list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
-    });
+    const specials = dims.map((members) => this.openDim(members, name, sizes));
     const indexes = reorder(specials);
     dims.forEach((members, dim) => {
       const index = indexes[dim];
       if (index !== undefined) this.#unflatten(members, index);
     });
   }
-  /** The indexes of axes, innermost first, out of one number. */
+  /** One dimension for these axes; gives the index along it. */
+  protected openDim(axes: readonly Axis[], name: string, sizes: Sint[]): Expr {
+    return this.special(sprod(axes.map((a) => a.size)), name, sizes);
+  }
+  protected special(size: Sint, name: string, sizes: Sint[]): Expr {
+    const dim = sizes.push(size) - 1;
+    return this.list.add("SPECIAL", dtypes.int32, [], [dim, `${name}${dim}`, smax(size)]);
+  }
+  /** Takes one number apart into the indexes of axes, innermost first. */
   #unflatten(axes: readonly Axis[], all: Expr): void {
     let rest = all;
     for (const a of axes) {

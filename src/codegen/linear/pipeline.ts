@@ -12,6 +12,7 @@ import {
   type DefineAcc,
   type DefineLocal,
   type Expr,
+  isLoad,
   type Loop,
   type TileNode,
   type UOp,
@@ -62,6 +63,10 @@ export class SoftwarePipeline {
   enter(loop: Loop, end: Expr): void {
     this.#loop = { loop, end };
   }
+  /** The offsets of this iteration's stage, by tile. */
+  currentStage(): Expr[] {
+    return this.#copies.currentStage();
+  }
   /** Early in an iteration: starts the copies that later ones need. */
   copyAhead(): void {
     const { loop, end } = this.#entered();
@@ -95,7 +100,7 @@ export class SoftwarePipeline {
       getOrMake(done, u, () => {
         if (!readsFrom(u, tiles)) return this.#place(u);
         const srcs = u.srcs.map(visit);
-        const buffer = u.op === "LOAD" || u.op === "LDMATRIX" ? u.buffer : undefined;
+        const buffer = isLoad(u) ? u.buffer : undefined;
         const offset = buffer?.op === "TILE" ? offsets[tiles.indexOf(buffer)] : undefined;
         const here = (index: Expr): Expr => inStage(index, offset, this.#emit.list);
         return this.#emit.push(copyUOp(u, offset === undefined ? srcs : withIndex(srcs, here)));

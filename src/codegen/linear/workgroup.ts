@@ -43,7 +43,7 @@ export interface PartialResult {
 export const combineThreads = (parts: readonly PartialResult[], group: Workgroup): Expr[] =>
   new Combination(group).run(parts);
 
-interface Slot {
+interface PartialSlot {
   readonly fn: ReduceOp;
   readonly memory: DefineLocal;
 }
@@ -87,7 +87,7 @@ class Combination {
     const isFirst =
       this.#width > 1 ? emit.compare("CMPEQ", this.#laneModulo(this.#width), emit.const(0)) : undefined;
     const at = this.#indexOf(emit.int("IDIV", this.#position, emit.const(this.#width)));
-    const slots = ofWarps.map(({ fn, value }): Slot => {
+    const slots = ofWarps.map(({ fn, value }): PartialSlot => {
       const memory = emit.local(scalarOf(value.dtype), left * this.#rows);
       emit.store(memory, at, value, isFirst);
       return { fn, memory };
@@ -123,7 +123,7 @@ class Combination {
   }
 
   /** A tree: half of the parts are combined with the other half until one is left. */
-  #tree(slots: readonly Slot[], parts: number): void {
+  #tree(slots: readonly PartialSlot[], parts: number): void {
     const emit = this.#emit;
     const mine = this.#indexOf(this.#position);
     for (let left = parts; left > 1; ) {

@@ -2,7 +2,16 @@
 // sides of matrices for tensor cores. In goes the size of an axis, out come the RANGEs it became and its
 // index as a sum of them.
 
-import { add, idiv, mentions, mul, type Sint, sub, Variable } from "../../shape/symbolic.ts";
+import {
+  add,
+  idiv,
+  mentions,
+  mul,
+  ownVariable,
+  type Sint,
+  sub,
+  type Variable,
+} from "../../shape/symbolic.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import type { Axis, Expr, Range } from "../../uop/node.ts";
 import type { OptOp } from "../opt/opts.ts";
@@ -93,7 +102,7 @@ export class AxisSplitter {
     const inner = parts.lanes * parts.group * tile;
     const even = typeof size === "number" && size % inner === 0;
     const guard = (end: Sint): void => {
-      const variable = Variable(`b${of}`, 0, sub(end, 1));
+      const variable = ownVariable(`b${of}`, 0, sub(end, 1));
       const index = this.#indexes.toExpr(at);
       inBounds = this.#arena.alu("CMPLT", ...this.#indexes.alike(index, this.#indexes.toExpr(end)));
       this.#indexes.bind(variable, index, inBounds);
@@ -140,14 +149,14 @@ export class AxisSplitter {
       this.#indexes.toExpr(size - lanes),
     );
     const fits = this.#arena.alu("CMPLT", first, last);
-    const variable = Variable(`b${of}`, 0, size - lanes);
+    const variable = ownVariable(`b${of}`, 0, size - lanes);
     this.#indexes.bind(variable, this.#arena.alu("WHERE", fits, first, last));
     return variable;
   }
 
   #range(size: Sint, kind: Axis["kind"], of: number): { variable: Variable; range: Range } {
     const range = this.#arena.range({ size, kind, of }, this.#indexes.toExpr(size));
-    const variable = Variable(`r${range.axis.id}`, 0, typeof size === "number" ? size - 1 : sub(size, 1));
+    const variable = ownVariable(`r${range.axis.id}`, 0, typeof size === "number" ? size - 1 : sub(size, 1));
     this.axes.push(range.axis);
     this.#indexes.bind(variable, range);
     return { variable, range };

@@ -55,8 +55,8 @@ export class Indexes {
     return this.#wideExpr(x);
   }
   /**
-   * Where in a buffer, as an int32. Sums and products that leave its range come back, as they wrap: only what
-   * is divided or compared must not.
+   * An index into a buffer, as an int32. Sums and products may leave its range on the way: they wrap, and
+   * come back. What is divided or compared must not.
    */
   toAddress(x: Sint): Expr {
     if (!this.#isWide(x)) return fold(x, this.#narrow, this.#known);

@@ -4,10 +4,10 @@
 // where loops open.
 
 import { unpackTypes } from "#codegen/narrow";
-import { axisOrder, findKeepable, requireValid } from "#codegen/tuning";
+import { axisOrder, findKeepable, inBlocks, requireValid } from "#codegen/tuning";
 import { type DType, dtypes, type Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
-import { arraysEqual, getOrMake } from "../../helpers.ts";
+import { arraysEqual, getOrMake, mapped } from "../../helpers.ts";
 import { isAluOp, isReduceOp, REDUCE, type ReduceOp } from "../../ops.ts";
 import { astNodes, isParametric, type LazyOp } from "../../schedule/lazyop.ts";
 import { and, type Sint, sprod } from "../../shape/symbolic.ts";
@@ -16,7 +16,7 @@ import { UOpArena } from "../../uop/arena.ts";
 import type { Axis, DefineGlobal, Expr, Range, Sink, Store } from "../../uop/node.ts";
 import { Parameter } from "../../uop/parameter.ts";
 import type { Keepable, Producer } from "../opt/keep.ts";
-import { type OptOp, showOpts } from "../opt/opts.ts";
+import { axisOf, type OptOp, showOpts } from "../opt/opts.ts";
 import { recordOf } from "../opt/record.ts";
 import { requireSupport, type Target } from "../target.ts";
 import { type AxisLoops, AxisSplitter } from "./axes.ts";
@@ -26,7 +26,8 @@ import { mergeDims } from "./merge.ts";
 export interface KernelGraph {
   readonly sink: Sink;
   readonly arena: UOpArena;
-  /** all axes of the kernel, by id */ readonly axes: readonly Axis[];
+  /** all axes of the kernel, by id */
+  readonly axes: readonly Axis[];
   /** the output, local and top axes, outermost first */
   readonly order: readonly Axis[];
   /** the threads of the workgroup */
@@ -39,7 +40,9 @@ export interface KernelGraph {
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
   const isPacked = astNodes(ast).some((u) => u.dtype.isPacked);
-  return new Lowering(isPacked ? unpackTypes(ast, target) : ast, opts, target, !isPacked).run();
+  if (isPacked) return new Lowering(unpackTypes(ast, target), opts, target, false).run();
+  const lanes = target.simd?.widths.at(-1);
+  return new Lowering(lanes === undefined ? ast : inBlocks(ast, lanes), opts, target, true).run();
 }
 
 /**
@@ -73,7 +76,7 @@ function factsOf(ast: readonly LazyOp[]): AstFacts {
 const facts = new WeakMap<readonly LazyOp[], AstFacts>();
 
 class Lowering {
-  readonly #arena = new UOpArena();
+  readonly #arena: UOpArena;
   readonly #indexes: Indexes;
   readonly #splitter: AxisSplitter;
   readonly #sites: Site[] = [];
@@ -89,6 +92,7 @@ class Lowering {
   readonly #target: Target;
 
   constructor(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target, isParametric: boolean) {
+    this.#arena = new UOpArena(target.ieee);
     this.#ast = ast;
     this.#facts = getOrMake(facts, ast, () => factsOf(ast));
     this.#parameters = isParametric ? new Map() : undefined;
@@ -105,10 +109,10 @@ class Lowering {
     if (root === undefined) throw new InternalError("a kernel without a STORE cannot be lowered");
     const { shape } = root;
     const merged = getOrMake(this.#facts.merged, root, () => mergeDims(this.#ast));
-    const loops = merged.map((dims) => this.#splitter.split(dims, sizeOfDims(dims, shape), undefined));
+    const loops = mapped(merged, (dims) => this.#splitter.split(dims, sizeOfDims(dims, shape), undefined));
     const outputs = this.#outputOrder(loops);
     const site = this.#site(indexes(loops, shape), 1);
-    const stores = this.#ast.map((store) => {
+    const stores = mapped(this.#ast, (store) => {
       if (store.op !== "STORE") throw new InternalError(`a kernel starts with STORE, not ${store.op}`);
       return this.#store(store, site);
     });
@@ -123,7 +127,7 @@ class Lowering {
   /** Every OptOp names an axis that the kernel has. */
   #requireAxes(): void {
     const { numbered } = this.#splitter;
-    const stray = this.#opts.find((o) => o.op !== "NOLOCALS" && o.axis >= numbered);
+    const stray = this.#opts.find((o) => (axisOf(o) ?? -1) >= numbered);
     if (stray === undefined) return;
     throw new ArgumentError(`${showOpts([stray])}: this kernel has the axes 0 to ${numbered - 1}`);
   }
@@ -216,7 +220,7 @@ class Lowering {
     const [src] = op.srcs;
     const loops = getOrMake(this.#reduceLoops, op, () => this.#loopsOf(op, src, site));
     const fresh = indexes(loops, src.shape);
-    const idx = site.idx.map((at, d) => (op.arg.includes(d) ? fresh[d]! : at));
+    const idx = mapped(site.idx, (at, d) => (op.arg.includes(d) ? fresh[d]! : at));
     const inner = this.#site(idx, site.gate);
     let value = this.#lower(src, inner);
     for (const { inBounds } of loops) {
@@ -244,7 +248,7 @@ class Lowering {
     const known = getOrMake(this.#sharedLoops, site, () => new Map<string, readonly AxisLoops[]>());
     return getOrMake(known, key, () => {
       const busy: Range[] = [];
-      return merged.map((dims) => {
+      return mapped(merged, (dims) => {
         const made = this.#splitter.split(dims, sizeOfDims(dims, src.shape), { idx: site.idx, busy });
         busy.push(...made.threads);
         return made;
@@ -318,7 +322,7 @@ function isLessLargest(op: LazyOp): boolean {
  * them.
  */
 function indexes(loops: readonly AxisLoops[], shape: Shape): Sint[] {
-  const idx: Sint[] = shape.map(() => 0);
+  const idx = mapped(shape, (): Sint => 0);
   for (const l of loops) {
     const sizes = l.dims.map((d) => shape[d]!);
     const parts = l.dims.length === 1 ? [l.at] : unflatten(l.at, sizes);

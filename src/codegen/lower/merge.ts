@@ -2,7 +2,7 @@
 // stride across both. [4,4] elements that are read and written in order are E_16, a transposed one stays
 // E_4_4. In go the ASTs, out come groups of dims.
 
-import { arraysEqual, getOrMake, range } from "../../helpers.ts";
+import { arraysEqual, getOrMake, mapped, range } from "../../helpers.ts";
 import { isReduceOp, type ReduceOp } from "../../ops.ts";
 import type { LazyOp } from "../../schedule/lazyop.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
@@ -26,7 +26,7 @@ export function mergeDims(roots: readonly LazyOp[], axes?: readonly number[]): n
   const shape = roots[0]?.shape ?? [];
   const all = range(shape.length);
   const dims = axes ?? all;
-  if (dims.length < 2) return dims.map((d) => [d]);
+  if (dims.length < 2) return mapped(dims, (d) => [d]);
   const conditions: Condition[] = [];
   for (const r of roots) collect(r, all, conditions, new Map());
   const groups: number[][] = [];

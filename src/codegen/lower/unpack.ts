@@ -17,24 +17,23 @@ import type { Target } from "../target.ts";
 
 const { int32, uint8, uint32 } = dtypes;
 
-/**
- * Kernels unpacked so far, by their first STORE and the type of a word: a kernel is lowered more than once.
- */
-const known = new WeakMap<LazyOp, Map<DType, readonly LazyOp[]>>();
+/** The results so far, by first STORE, type of a word and `ieee`: a kernel is lowered more than once. */
+const known = new WeakMap<LazyOp, Map<string, readonly LazyOp[]>>();
 
 /** The same kernel without packed types. */
 export function unpackTypes(ast: readonly LazyOp[], target: Target): readonly LazyOp[] {
   const first = ast[0] as LazyOp;
   const word = target.support(uint8) === "none" ? uint32 : uint8;
-  const kernels = getOrMake(known, first, () => new Map<DType, readonly LazyOp[]>());
-  return getOrMake(kernels, word, () => {
-    const unpacking = new Unpacking(word);
+  const kernels = getOrMake(known, first, () => new Map<string, readonly LazyOp[]>());
+  return getOrMake(kernels, `${word.name} ${target.ieee}`, () => {
+    const unpacking = new Unpacking(word, target.ieee);
     return ast.map((store) => unpacking.of(store));
   });
 }
 
 /** The algebra of narrow.ts on nodes of one shape. */
-const nodes = (shape: Shape): Algebra<LazyOp> => ({
+const nodes = (shape: Shape, ieee: boolean): Algebra<LazyOp> => ({
+  ieee,
   alu: (op, ...srcs) => {
     const last = srcs.at(-1) as LazyOp;
     return lazyOp(op, srcs, undefined, resultDType(op, last.dtype), last.shape);
@@ -53,10 +52,12 @@ const STAYS_FLOAT: ReadonlySet<AluOp> = new Set<AluOp>(["MAX", "WHERE", "NEG"]);
 
 class Unpacking {
   readonly #word: DType;
+  readonly #ieee: boolean;
   readonly #done = new Map<LazyOp, LazyOp>();
 
-  constructor(word: DType) {
+  constructor(word: DType, ieee: boolean) {
     this.#word = word;
+    this.#ieee = ieee;
   }
 
   of(u: LazyOp): LazyOp {
@@ -78,7 +79,7 @@ class Unpacking {
   #packed(u: LazyOp, srcs: readonly LazyOp[]): LazyOp {
     const type = u.dtype;
     const wide = wideOf(type);
-    const a = nodes(u.shape);
+    const a = nodes(u.shape, this.#ieee);
     if (u.op === "LOAD") return this.#load(u);
     if (u.op === "CONST") {
       const value = wrap(type, u.arg.val);
@@ -112,7 +113,10 @@ class Unpacking {
     return stays ? made : fitPacked(a, type, made);
   }
 
-  /** The word is the element's number divided by how many share one; the remainder says where in it. */
+  /**
+   * The number of an element, divided by the elements of a word, is its word; the remainder is its place
+   * there.
+   */
   #load(u: LazyOp<"LOAD">): LazyOp {
     const { idx, dtype, st } = u.arg;
     const perWord = this.#word.bits / dtype.bits;
@@ -121,7 +125,7 @@ class Unpacking {
       .expand([words, perWord])
       .reshape([words * perWord]);
     const at = all.add(st);
-    const a = nodes(u.shape);
+    const a = nodes(u.shape, this.#ieee);
     const word = lazyOp("LOAD", [], new MemBuffer(idx, this.#word, at), this.#word, u.shape);
     const element = lazyOp("ARANGE", [], st, int32, u.shape);
     const place = a.alu("AND", element, a.constant(int32, perWord - 1));
@@ -143,7 +147,7 @@ class Unpacking {
     const value = this.of(u.srcs[0] as LazyOp);
     const perWord = this.#word.bits / dtype.bits;
     const { shape, views } = wordsOf(u.shape, perWord, dtype);
-    const a = nodes(shape);
+    const a = nodes(shape, this.#ieee);
     const elements = views.map((v) => lazyOp("VIEW", [value], v, value.dtype, shape));
     const word = a.cast(packElements(a, dtype, elements), this.#word);
     const memory = new MemBuffer(idx, this.#word, ShapeTracker.fromShape(shape));

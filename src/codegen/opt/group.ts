@@ -1,4 +1,4 @@
-// GROUP (multiple accumulators): a reduction has several, which can be the lanes of a vector.
+// GROUP (multiple accumulators): a reduction gets several accumulators. They can be the lanes of a vector.
 
 import { divisions, type OptDoc, type OptRecord } from "./record.ts";
 import { factorRefusal } from "./split.ts";

@@ -1,6 +1,6 @@
-// Lists of OptOps that come from outside: out of a cache, or from a caller in plain JavaScript. Whether a
-// list fits a kernel is for lowering to say; here it is checked that each op is one that the target has, with
-// its parameters.
+// What holds for a list of OptOps whatever the kernel: the target has each op, its parameters are there, and
+// no two ops contradict each other. Lists also come from a cache, or from a caller in plain JavaScript.
+// Lowering says whether a list fits a kernel.
 
 import { ArgumentError } from "../../errors.ts";
 import type { Target } from "../target.ts";
@@ -57,4 +57,10 @@ function requireParams(o: OptOp, { name, params }: OptRecord): void {
       `${showOpts([o])}: ${p} is ${String(value)}; expected a whole number, ${least} or more (${meaning})`,
     );
   }
+}
+
+/** The list with one more op. Where a list may have one of its name, it takes the place of that. */
+export function extended(opts: readonly OptOp[], op: OptOp, target: Target): OptOp[] {
+  const isOnce = recordOf(target, op.op)?.once === true;
+  return [...(isOnce ? opts.filter((o) => o.op !== op.op) : opts), op];
 }

@@ -55,6 +55,7 @@ const core = (name: string, perWord: number, from: TensorCore["from"]): TensorCo
   a: rows(perWord),
   b: columns(perWord),
   c: results,
+  isOpaque: false,
 });
 
 /** TC names them by their index in this list. tf32 is float32 of which 13 bits are ignored. */

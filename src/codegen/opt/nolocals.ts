@@ -17,6 +17,7 @@ export const NOLOCALS: OptRecord<"NOLOCALS"> = {
   params: {},
   takes: undefined,
   expected: "nothing",
+  onlyLinearize: true,
   excludes: ["LOCAL", "GROUPTOP"],
   candidates: () => [],
 };

@@ -6,14 +6,14 @@
  * The parameters of each op, all of them whole numbers. Axes are named by number: output axes count from 0,
  * the outermost first; reduce axes go on from there, in the order of the AST.
  */
-export interface Params {
+export interface OptParams {
   UPCAST: { axis: number; lanes: number };
   UNROLL: { axis: number; factor: number };
   GROUP: { axis: number; accumulators: number };
   LOCAL: { axis: number; threads: number };
   GROUPTOP: { axis: number; threads: number };
   NOLOCALS: Record<never, never>;
-  THREAD: { axis: number; least: number };
+  THREAD: { axis: number };
   PADTO: { axis: number; multiple: number };
   SWAP: { axis: number; with: number };
   INTERCHANGE: { axis: number; reduce: number };
@@ -23,11 +23,14 @@ export interface Params {
   SHARED: { axis: number; stages: number };
 }
 
-export type OptOpName = keyof Params;
+export type OptOpName = keyof OptParams;
 /** One step of a kernel's optimisation. */
 export type OptOp<K extends OptOpName = OptOpName> = {
-  [P in K]: { readonly op: P } & Readonly<Params[P]>;
+  [P in K]: { readonly op: P } & Readonly<OptParams[P]>;
 }[K];
+
+/** The axis that an op names; undefined: it is about the whole kernel. */
+export const axisOf = (o: OptOp): number | undefined => ("axis" in o ? o.axis : undefined);
 
 /** The ops that take a factor of an axis. */
 export type SplitName = "UPCAST" | "UNROLL" | "GROUP" | "LOCAL" | "GROUPTOP";

@@ -43,7 +43,7 @@ export const PACK: OptRecord<"PACK"> = {
 };
 
 /** What packing must know about a node. */
-interface Facts {
+interface NodeFacts {
   /** the axes it depends on */
   readonly free: AxisIds;
   /** it reads a buffer */
@@ -57,7 +57,7 @@ class Packer {
   readonly #sink: Sink;
   readonly #opt: OptOp<"PACK">;
   readonly #target: Target;
-  readonly #facts = new Map<UOp, Facts>();
+  readonly #facts = new Map<UOp, NodeFacts>();
   /** the LOADs that replace what was packed */
   readonly #packed = new Map<UOp, Expr>();
   /** the ranges of the axis that the op names */
@@ -97,7 +97,7 @@ class Packer {
     return this.#arena.reduce(fn, one.body, [one.range, ...ranges.filter((r) => isLane(r.axis))]);
   }
 
-  #factsOf(u: UOp): Facts {
+  #factsOf(u: UOp): NodeFacts {
     return getOrMake(this.#facts, u, () => {
       const below = u.srcs.map((s) => this.#factsOf(s));
       if (u.op === "RANGE" && u.axis.of === this.#opt.axis) this.#named.add(u.axis.id);

@@ -27,6 +27,7 @@ export const PADTO: OptRecord<"PADTO"> = {
   },
   takes: "output",
   expected: "a multiple up to its size, before any other op on it",
+  repeats: true,
   refusal: (axis, { multiple }) => {
     const { left, isWhole, isRagged } = axis;
     const fits = isWhole && !isRagged && typeof left === "number" && multiple <= left;

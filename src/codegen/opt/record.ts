@@ -8,7 +8,7 @@ import type { Sint } from "../../shape/symbolic.ts";
 import { isLane } from "../../uop/axis.ts";
 import type { KernelGraph } from "../lower/lower.ts";
 import type { Target } from "../target.ts";
-import { type OptOp, type OptOpName, type Params, showOpts } from "./opts.ts";
+import { type OptOp, type OptOpName, type OptParams, showOpts } from "./opts.ts";
 
 /** A parameter: what it means, and its least value. */
 export interface Param {
@@ -68,7 +68,7 @@ export interface OptDoc {
 
 export interface OptRecord<K extends OptOpName = OptOpName> {
   readonly name: K;
-  readonly params: { readonly [P in keyof Params[K]]: Param };
+  readonly params: { readonly [P in keyof OptParams[K]]: Param };
   /** the kind of axis that it names; undefined: it is about the whole kernel */
   readonly takes: "output" | "reduce" | undefined;
   /** what it takes besides an axis, for the text of a refusal */
@@ -77,6 +77,10 @@ export interface OptRecord<K extends OptOpName = OptOpName> {
   readonly once?: true;
   /** ops that a list with this one cannot have */
   readonly excludes?: readonly OptOpName[];
+  /** some elements are computed twice: not for a kernel that writes what it reads */
+  readonly repeats?: true;
+  /** only linearize looks at it: the graph is the same with and without it */
+  readonly onlyLinearize?: true;
   /** Why it does not apply to this axis; undefined: it does. The graph transformation may still refuse. */
   refusal?(axis: AxisState, opt: OptOp<K>, target: Target): string | undefined;
   /** Ops worth trying on this kernel, which was lowered without OptOps. */

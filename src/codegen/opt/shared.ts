@@ -1,6 +1,6 @@
 // SHARED (shared-memory tiling): what the threads of a workgroup read several times in an iteration of a
 // reduce comes through shared memory. A load becomes one from a TILE, which says what part of the buffer is
-// copied and its layout there; linear/asynccopy.ts emits the copies. Between pickOneHot and blockSums, while
+// copied and its layout there; linear/tilecopies.ts emits the copies. Between pickOneHot and blockSums, while
 // axes are still ranges. Rows are padded, or their pieces change places from row to row (swizzled), to avoid
 // bank conflicts.
 
@@ -14,7 +14,9 @@ import type { Axis, Expr, Load, Range, Reduce, Sink, TileNode, UOp } from "../..
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
+import { REGISTER_STAGES } from "../linear/registercopy.ts";
 import type { KernelGraph } from "../lower/lower.ts";
+import type { Gpu } from "../target.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
@@ -22,7 +24,7 @@ export const SHARED_DOC: OptDoc = {
   textbook: "shared-memory tiling with prefetch",
   summary:
     "What a workgroup reads in an iteration of a reduction is copied to shared memory beforehand, by asynchronous " +
-    "copies. Inner loops of the reduction read it there.",
+    "copies or through registers. Inner loops of the reduction read it there.",
   picture: `
 for k: s += a[i, k] * b[k, j]         SHARED(2, stages=2)
 copy the tile of iteration 0
@@ -37,28 +39,39 @@ export const SHARED: OptRecord<"SHARED"> = {
     stages: { meaning: "the iterations whose tiles are in shared memory at once", least: 1 },
   },
   takes: "reduce",
-  expected: "1 or more stages; without such copies leave it out",
+  expected:
+    "1 or 2 stages, more only where the hardware copies by itself; without shared memory leave it out",
   once: true,
-  refusal: (_, __, target) =>
-    target.gpu?.hasAsyncCopy === true
+  refusal: (_, { stages }, { gpu, name }) => {
+    if (gpu === undefined) return `${name} has no shared memory`;
+    return stages <= maxStages(gpu)
       ? undefined
-      : `${target.name} does not copy to shared memory while it computes`,
-  candidates: (kernel, { target }) =>
-    target.gpu?.hasAsyncCopy === true
-      ? constantAxes(kernel, "reduce").flatMap(({ axis }) =>
-          [1, 2, 3].map((stages) => ({ op: "SHARED", axis, stages }) as const),
-        )
-      : [],
+      : `${name} copies through registers, in up to ${maxStages(gpu)} stages`;
+  },
+  candidates: (kernel, { target: { gpu } }) =>
+    gpu === undefined
+      ? []
+      : constantAxes(kernel, "reduce").flatMap(({ axis }) =>
+          [1, 2, 3]
+            .filter((stages) => stages <= maxStages(gpu))
+            .map((stages) => ({ op: "SHARED", axis, stages }) as const),
+        ),
   // TC brings its own operands to shared memory
-  transform: (graph, opt, { opts }) =>
-    opts.some((o) => o.op === "TC") ? graph : { ...graph, sink: shareLoads(graph, opt) },
+  transform: (graph, opt, { opts, target: { gpu } }) =>
+    gpu === undefined || opts.some((o) => o.op === "TC")
+      ? graph
+      : { ...graph, sink: shareLoads(graph, opt, gpu) },
 };
 
-/** The most and the fewest bytes that one copy moves. */
-const MAX_COPY = 16;
+/** Whether operands come faster from shared memory than from the cache. */
+export const pays = (gpu: Gpu): boolean => gpu.sharedRate > gpu.fetchRate;
+/** The most iterations whose tiles can be in shared memory at once. */
+export const maxStages = (gpu: Gpu): number => (gpu.hasAsyncCopy ? Infinity : REGISTER_STAGES);
+
+/** The fewest bytes that one copy moves; the most are those of a vector. */
 const MIN_COPY = 4;
-/** The bytes of one row across all banks. */
-const BANKS = 128;
+/** What decides how a tile is laid out: the bytes of a vector, and of a row across all banks. */
+export type SharedFigures = Pick<Gpu, "vectorBytes" | "sharedRate">;
 
 /** A load from a tile in shared memory: the tile, and how far in it the address moves along each range. */
 export interface TiledLoad {
@@ -97,11 +110,11 @@ interface TileLayout extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> 
 }
 
 /** The graph in which the reduces over the axis that SHARED names read shared memory. */
-function shareLoads(lowered: KernelGraph, opt: OptOp<"SHARED">): Sink {
+function shareLoads(lowered: KernelGraph, opt: OptOp<"SHARED">, gpu: SharedFigures): Sink {
   let count = 0;
   const sink = mapGraph(lowered.sink, lowered.arena, (u) => {
     if (u.op !== "REDUCE" || !u.ranges.some((r) => r.axis.of === opt.axis)) return undefined;
-    const by = sharedLoads(u, lowered, opt);
+    const by = sharedLoads(u, lowered, opt, gpu);
     count += by.size;
     if (by.size === 0) return undefined;
     return lowered.arena.reduce(u.fn, substitute(u.body, by, lowered.arena), u.ranges);
@@ -115,7 +128,12 @@ function shareLoads(lowered: KernelGraph, opt: OptOp<"SHARED">): Sink {
   return sink;
 }
 /** Maps the loads of a reduction that can be shared to loads from shared memory. */
-function sharedLoads({ body, ranges }: Reduce, lowered: KernelGraph, opt: OptOp<"SHARED">): Map<UOp, UOp> {
+function sharedLoads(
+  { body, ranges }: Reduce,
+  lowered: KernelGraph,
+  opt: OptOp<"SHARED">,
+  gpu: SharedFigures,
+): Map<UOp, UOp> {
   const { arena, axes } = lowered;
   const threads = axes.filter(isThread);
   const loop = loopOf(ranges, opt);
@@ -125,9 +143,9 @@ function sharedLoads({ body, ranges }: Reduce, lowered: KernelGraph, opt: OptOp<
     const below = new Set(
       toposort<UOp>([load], (x) => x.srcs).flatMap((x) => (x.op === "RANGE" ? [x.axis] : [])),
     );
-    // what no two threads read gains nothing
+    // a load that no two threads share gains nothing
     if (threads.every((a) => below.has(a))) continue;
-    const found = tileOf(load, loop, lowered, opt.stages);
+    const found = tileOf(load, loop, lowered, { stages: opt.stages, gpu });
     if (found === undefined) continue;
     by.set(load, arena.load(found.tile, toIndex({ terms: found.pitches, k: found.offset }, arena)));
   }
@@ -157,6 +175,13 @@ export function loopOf(ranges: readonly Range[], opt: OptOp<"SHARED">): CopyLoop
  */
 type Reader = "threads" | "matrices" | "swizzled";
 
+interface TileOptions {
+  readonly stages: number;
+  readonly gpu: SharedFigures;
+  /** default: threads */
+  readonly reader?: Reader | undefined;
+}
+
 /**
  * The tile of its buffer that a workgroup reads by this load in an iteration of the loop; undefined where
  * that is not a box.
@@ -165,8 +190,7 @@ export function tileOf(
   load: Load,
   { loop, inside }: CopyLoop,
   { arena }: KernelGraph,
-  stages: number,
-  reader: Reader = "threads",
+  { stages, gpu, reader }: TileOptions,
 ): TiledLoad | undefined {
   const { buffer, index, gate } = load;
   if (gate !== undefined) return undefined;
@@ -186,7 +210,7 @@ export function tileOf(
   if (walks.size === 0 || (loop !== undefined && step === 0)) return undefined;
   const first = k + sum([...walks.values()].map((w) => Math.min(0, w.stride * (w.size - 1))));
   const others = [...base.values(), step, first];
-  const part = layoutOf([...walks.values()], others, elementOf(load).itemsize, reader);
+  const part = layoutOf([...walks.values()], others, elementOf(load).itemsize, gpu, reader);
   if (part === undefined) return undefined;
   const { dims, size, vector, swizzle, pitches, offset } = part;
   const tile: Tile = { dims, size, vector, swizzle, step, stages: loop === undefined ? 1 : stages };
@@ -206,18 +230,21 @@ export function layoutOf(
   walks: readonly Walk[],
   others: readonly number[],
   itemsize: number,
+  gpu: SharedFigures,
   reader: Reader = "threads",
 ): TileLayout | undefined {
-  const dims = boxOf(walks, MAX_COPY / itemsize, reader);
+  const unit = gpu.vectorBytes / itemsize;
+  const dims = boxOf(walks, unit, reader);
   const [row, ...outer] = dims ?? [];
   if (dims === undefined || row === undefined) return undefined;
-  const vector = vectorOf(row, [...others, ...outer.map((d) => d.stride)], itemsize);
+  const vector = vectorOf(row, [...others, ...outer.map((d) => d.stride)], unit);
   if (vector * itemsize < MIN_COPY) return undefined;
   // elements that are copied one by one may be stored in any order: the one that takes the fewest loads to
   // read is chosen
   const orders = dims.map((_, i) => [i, ...dims.keys()].filter((d, at, all) => all.indexOf(d) === at));
+  const swizzle = (row: number) => (reader === "swizzled" ? swizzleOf(row, itemsize, gpu) : undefined);
   const laid = (vector > 1 ? orders.slice(0, 1) : orders).map((order) =>
-    layOut(dims, order, itemsize, reader),
+    layOut(dims, order, unit, { reader, swizzle }),
   );
   const best = laid.reduce((x, y) => (y.loads < x.loads ? y : x));
   return { ...best, vector };
@@ -256,24 +283,23 @@ function boxOf(walks: readonly Walk[], unit: number, reader: Reader): TileDim[] 
 }
 
 /**
- * Dims in the given order. Rows that are read at the same time are an odd number of 16-byte pieces apart, so
- * that they are in different banks, or without gaps and swizzled, if rows are long enough and a power of two.
+ * Dims in the given order. Rows that are read at the same time are an odd number of vectors (of `unit`
+ * elements) apart, so that they are in different banks, or without gaps and swizzled, if rows are long enough
+ * and a power of two.
  */
 function layOut(
   dims: readonly TileDim[],
   order: readonly number[],
-  itemsize: number,
-  reader: Reader,
+  unit: number,
+  how: { readonly reader: Reader; readonly swizzle: (row: number) => Swizzle | undefined },
 ): Omit<TileLayout, "vector"> {
-  const unit = MAX_COPY / itemsize;
   const row = order.flatMap((i) => dims[i] ?? [])[0];
-  const swizzle =
-    reader === "swizzled" && dims.length > 1 && row !== undefined ? swizzleOf(row.size, itemsize) : undefined;
+  const swizzle = dims.length > 1 && row !== undefined ? how.swizzle(row.size) : undefined;
   const pitch: number[] = [];
   let size = 1;
   for (const [at, i] of order.entries()) {
     const dim = dims[i]!;
-    const isOdd = swizzle === undefined && (dim.apart || reader === "threads");
+    const isOdd = swizzle === undefined && (dim.apart || how.reader === "threads");
     if (at > 0) size = (Math.ceil(size / unit) | (isOdd ? 1 : 0)) * unit;
     pitch[i] = size;
     size *= dim.size;
@@ -295,12 +321,13 @@ function merged(dims: Tile["dims"]): Tile["dims"] {
   }
   return found;
 }
-/** For rows of this many elements: one column of eight successive rows is spread over all banks. */
-function swizzleOf(row: number, itemsize: number): Swizzle | undefined {
+/** For rows of this many elements: a column of successive rows is spread over all banks. */
+function swizzleOf(row: number, itemsize: number, gpu: SharedFigures): Swizzle | undefined {
+  const { vectorBytes, sharedRate } = gpu;
   const bytes = row * itemsize;
-  if (bytes < 2 * MAX_COPY || !Number.isInteger(Math.log2(bytes))) return undefined;
-  const pieces = Math.min(bytes, BANKS) / MAX_COPY;
-  return { unit: MAX_COPY / itemsize, pieces, every: Math.max(bytes, BANKS) / itemsize };
+  if (bytes < 2 * vectorBytes || !Number.isInteger(Math.log2(bytes))) return undefined;
+  const pieces = Math.min(bytes, sharedRate) / vectorBytes;
+  return { unit: vectorBytes / itemsize, pieces, every: Math.max(bytes, sharedRate) / itemsize };
 }
 
 /** How many loads a thread needs for its lanes, if one loads up to `most` neighbours. */
@@ -328,10 +355,10 @@ function countLoads(pitches: ReadonlyMap<Walk, number>, offset: number, most: nu
   return count;
 }
 
-/** The widest vectors that are contiguous and aligned. */
-function vectorOf(row: TileDim, others: readonly number[], itemsize: number): number {
+/** The widest vectors, of up to `most` elements, that are contiguous and aligned. */
+function vectorOf(row: TileDim, others: readonly number[], most: number): number {
   if (row.stride !== 1) return 1;
-  let vector = MAX_COPY / itemsize;
+  let vector = most;
   while (vector > 1 && (row.size % vector !== 0 || others.some((s) => s % vector !== 0))) vector /= 2;
   return vector;
 }

@@ -4,7 +4,7 @@
 import { ArgumentError } from "../../errors.ts";
 import { add, idiv, type Sint } from "../../shape/symbolic.ts";
 import type { Target } from "../target.ts";
-import { factorOf, type OptOp, showOpts } from "./opts.ts";
+import { axisOf, factorOf, type OptOp, showOpts } from "./opts.ts";
 import { type AxisPart, type AxisState, type OptRecord, recordOf } from "./record.ts";
 
 /**
@@ -52,7 +52,7 @@ export function splitAxis(
   const parts = { far: 1, local: 1, lanes: 1, group: 1 };
   for (const o of opts) {
     const record = recordOf(target, o.op);
-    if (o.op === "NOLOCALS" || o.axis !== number || record === undefined) continue;
+    if (axisOf(o) !== number || record === undefined) continue;
     const state = { left: rest, isWhole: rest === entire, isPadded: padded, isRagged: ragged };
     requireApplies(record, o, { number, isOutput, size, lanes: parts.lanes, ...state }, target);
     if (o.op === "PADTO" && typeof rest === "number" && rest % o.multiple !== 0) {

@@ -15,7 +15,7 @@ import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
 import { contractionOf, rowsAndColumns } from "../analysis/contraction.ts";
 import type { KernelGraph } from "../lower/lower.ts";
-import type { Target } from "../target.ts";
+import type { Gpu, Target } from "../target.ts";
 import { isExactEnough } from "./mma.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
@@ -24,7 +24,9 @@ import { loopOf, type TiledLoad, tileOf } from "./shared.ts";
 const { uint8, uint16, uint32 } = dtypes;
 /** The integers that have the bits of an element, by its size. */
 const bitsOf = (itemsize: number): DType => (itemsize === 1 ? uint8 : itemsize === 2 ? uint16 : uint32);
-/** A row of LDMATRIX, in bytes. */
+/** The words that a thread holds of a matrix. */
+const wordsOf = ({ elements }: Fragment, { itemsize }: DType): DType => uint32.vec((elements * itemsize) / 4);
+/** A row of LDMATRIX, in bytes, and what the rows of an opaque operand start at a multiple of. */
 const ROW = 16;
 
 export const TC_DOC: OptDoc = {
@@ -56,10 +58,10 @@ export const TC: OptRecord<"TC"> = {
   },
   tiles: tensorCoreSides,
   transform(graph, opt, { opts, target }) {
-    const core = target.gpu?.tensorCores[opt.core];
-    return core === undefined
-      ? graph
-      : new TensorCores(graph, { opts, tc: opt, core, warp: target.gpu?.warp ?? 1 }).run();
+    const { gpu } = target;
+    const core = gpu?.tensorCores[opt.core];
+    if (gpu === undefined || core === undefined) return graph;
+    return new TensorCores(graph, { opts, tc: opt, core, gpu }).run();
   },
 };
 
@@ -105,7 +107,7 @@ interface TensorCoreOptions {
   readonly opts: readonly OptOp[];
   readonly tc: OptOp<"TC">;
   readonly core: TensorCore;
-  readonly warp: number;
+  readonly gpu: Gpu;
 }
 
 class TensorCores {
@@ -114,19 +116,19 @@ class TensorCores {
   readonly #opts: readonly OptOp[];
   readonly #tc: OptOp<"TC">;
   readonly #core: TensorCore;
-  readonly #warp: number;
+  readonly #gpu: Gpu;
   /** the thread's index in the warp, and the elements of the result that it holds */
   readonly #thread: Range;
   readonly #element: Range;
 
-  constructor(lowered: KernelGraph, { opts, tc, core, warp }: TensorCoreOptions) {
+  constructor(lowered: KernelGraph, { opts, tc, core, gpu }: TensorCoreOptions) {
     this.#lowered = lowered;
     this.#arena = lowered.arena;
     this.#opts = opts;
     this.#tc = tc;
     this.#core = core;
-    this.#warp = warp;
-    this.#thread = this.#arena.range({ kind: "warp", size: warp, of: -1 });
+    this.#gpu = gpu;
+    this.#thread = this.#arena.range({ kind: "warp", size: gpu.warp, of: -1 });
     this.#element = this.#arena.range({ kind: "upcast", size: core.c.elements, of: -1 });
   }
   #int(n: number): Expr {
@@ -166,7 +168,7 @@ class TensorCores {
     const a = this.#arena;
     return digits.reduce((sum, [from, by, size, times]) => {
       const x = from === "lane" ? this.#thread : element;
-      const isLast = from === "lane" && by * size === this.#warp;
+      const isLast = from === "lane" && by * size === this.#gpu.warp;
       const high = a.alu("IDIV", x, this.#int(by));
       const digit = isLast ? high : a.alu("MOD", high, this.#int(size));
       return a.alu("ADD", sum, a.alu("MUL", digit, this.#int(times)));
@@ -193,7 +195,12 @@ class TensorCores {
     const rest = contraction.ranges.filter((r) => r !== k);
     const rows = this.#operand({ value: this.#narrow(left), row: m, column: k, fragment: a }, rest);
     const columns = this.#operand({ value: this.#narrow(right), row: k, column: n, fragment: b }, rest);
-    return this.#arena.reduce("SUM", this.#arena.multiply(this.#core, rows, columns), rest);
+    return this.#arena.reduce("SUM", this.#multiply(rows, columns), rest);
+  }
+  /** A warp multiplies two matrices; the REDUCE around it adds up. */
+  #multiply(a: Expr, b: Expr): Expr {
+    const { to, c } = this.#core;
+    return this.#arena.make("WMMA", to.vec(c.elements), [a, b], this.#core);
   }
   /** The value before it was widened for the sum. */
   #narrow(u: Expr): Expr {
@@ -209,13 +216,16 @@ class TensorCores {
     const { value, row, column, fragment } = operand;
     const a = this.#arena;
     const shared = this.#opts.find((o) => o.op === "SHARED");
+    if (this.#core.isOpaque && (shared === undefined || value.op !== "LOAD"))
+      this.#refuse("it multiplies what SHARED brings to shared memory as it is in a buffer");
     let read = value;
     if (shared !== undefined && value.op === "LOAD") {
       const loop = loopOf(ranges, shared);
       const tiled = (reader?: "matrices" | "swizzled"): TiledLoad | undefined => {
-        const found = tileOf(value, loop, this.#lowered, shared.stages, reader);
+        const found = tileOf(value, loop, this.#lowered, { stages: shared.stages, gpu: this.#gpu, reader });
         return found?.offset === 0 ? found : undefined;
       };
+      if (this.#core.isOpaque) return this.#fragment(operand, tiled("matrices"));
       for (const reader of ["swizzled", "matrices"] as const) {
         const found = tiled(reader);
         const matrices = found && this.#matrices(operand, found);
@@ -234,7 +244,26 @@ class TensorCores {
       ]);
       return a.bitcast(substitute(read, by, a), bits);
     });
-    return a.bitcast(a.vectorize(elements), uint32.vec((fragment.elements * itemsize) / 4));
+    return a.bitcast(a.vectorize(elements), wordsOf(fragment, this.#core.from));
+  }
+
+  /** The operand as the hardware loads it from a tile: rows, or columns, that are contiguous there. */
+  #fragment({ row, column, fragment }: Operand, tiled: TiledLoad | undefined): Expr {
+    const { a, from } = this.#core;
+    const [rows, columns] = [tiled?.pitches.get(row), tiled?.pitches.get(column)];
+    const isTransposed = columns !== 1;
+    const pitch = isTransposed ? columns : rows;
+    if (tiled === undefined || pitch === undefined || (isTransposed && rows !== 1))
+      return this.#refuse("an operand is not a box of its buffer");
+    const others = [...tiled.pitches].filter(([r]) => r !== row && r !== column);
+    // the hardware loads vectors of 16 bytes
+    if ([pitch, ...others.map(([, p]) => p)].some((p) => p % (ROW / from.itemsize) !== 0))
+      return this.#refuse("rows of an operand do not start at vectors of 16 bytes");
+    const at = toIndex({ terms: new Map(others), k: 0 }, this.#arena);
+    const side = fragment === a ? "a" : "b";
+    const words = wordsOf(this.#core[side], from);
+    const load = { core: this.#core, side, pitch, isTransposed } as const;
+    return this.#arena.make("LDFRAGMENT", words, [tiled.tile, at], load);
   }
 
   /**
@@ -273,7 +302,12 @@ class TensorCores {
     if (pair !== undefined) by.set(pair, a.alu("ADD", times(a.alu("IDIV", pair, this.#int(2)), 2), half));
     const at = this.#indexIn(tiled, by, { side: isTransposed ? inner : outer, within });
     if (at === undefined) return undefined;
-    const read = a.loadMatrix(tile, at, pair === undefined ? words : 2 * words, isTransposed);
+    const read = a.make(
+      "LDMATRIX",
+      uint32.vec(pair === undefined ? words : 2 * words),
+      [tile, at],
+      isTransposed,
+    );
     if (pair === undefined) return read;
     const odd = times(a.alu("MOD", pair, this.#int(2)), words);
     return a.vectorize(range(words).map((i) => a.element(read, a.alu("ADD", odd, this.#int(i)))));

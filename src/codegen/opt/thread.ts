@@ -10,21 +10,18 @@ export const THREAD_DOC: OptDoc = {
     "threads.",
   picture: `
 for i in 0..1000:
-  y[i] = f(x[i])              THREAD(0, least=1)
+  y[i] = f(x[i])              THREAD(0)
 each thread, for its i in 0..1000:
   y[i] = f(x[i])`,
 };
 
 export const THREAD: OptRecord<"THREAD"> = {
   name: "THREAD",
-  params: {
-    axis: { meaning: "an output axis", least: 0 },
-    least: { meaning: "the least iterations of a part", least: 1 },
-  },
+  params: { axis: { meaning: "an output axis", least: 0 } },
   takes: "output",
-  expected: "1 or more iterations",
+  expected: "nothing else",
+  once: true,
+  onlyLinearize: true,
   candidates: (kernel, { target }) =>
-    target.hasThreads
-      ? constantAxes(kernel, "output").map(({ axis }) => ({ op: "THREAD", axis, least: 1 }))
-      : [],
+    target.hasThreads ? constantAxes(kernel, "output").map(({ axis }) => ({ op: "THREAD", axis })) : [],
 };

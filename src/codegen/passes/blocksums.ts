@@ -35,14 +35,14 @@ export function blockSums({ sink, arena }: KernelGraph): Sink {
   const known = new Map<string, Blocks>();
   return mapGraph(sink, arena, (u) => {
     if (u.op !== "REDUCE" || u.fn !== "SUM" || !u.dtype.isFloat) return undefined;
-    // its loop already drives the copies to shared memory
-    if (toposort<UOp>([u.body], (x) => x.srcs).some((x) => x.op === "TILE" || x.op === "WMMA"))
-      return undefined;
     // lanes of a GROUP have accumulators of their own already
     const groups = u.ranges.filter(isGroup);
     const ranges = u.ranges.filter((r) => !isGroup(r));
     const total = ranges.reduce((n, r) => n * tripCount(r), 1);
     if (total <= MAX_RUN) return undefined;
+    // its loop already drives the copies to shared memory
+    if (toposort<UOp>([u.body], (x) => x.srcs).some((x) => x.op === "TILE" || x.op === "WMMA"))
+      return undefined;
     const key = ranges.map((r) => r.axis.id).join();
     const { outer, inner, split } = getOrMake(known, key, () => cut(ranges, total, arena));
     let { body } = u;

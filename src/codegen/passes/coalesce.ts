@@ -38,20 +38,20 @@ interface OffsetAccess<U> {
   readonly offset: number;
 }
 /** Accesses that differ only in that constant. */
-interface Row<U> {
+interface AccessRow<U> {
   readonly base: Affine;
   readonly type: DType;
   readonly accesses: OffsetAccess<U>[];
 }
 
-function rows<U extends Load | Store>(accesses: readonly U[], forms: Forms, a: UOpArena): Row<U>[] {
-  const found = new Map<string, Row<U>>();
+function rows<U extends Load | Store>(accesses: readonly U[], forms: Forms, a: UOpArena): AccessRow<U>[] {
+  const found = new Map<string, AccessRow<U>>();
   for (const u of accesses) {
     const form = affine(u.index, forms);
     const base = { terms: form.terms, k: 0 };
     const otherwise = u.op === "LOAD" ? u.otherwise : undefined;
     const key = [u.buffer, toIndex(base, a), u.gate, otherwise].map((s) => s?.id).join();
-    const row = getOrMake(found, key, (): Row<U> => ({ base, type: elementOf(u), accesses: [] }));
+    const row = getOrMake(found, key, (): AccessRow<U> => ({ base, type: elementOf(u), accesses: [] }));
     row.accesses.push({ u, offset: form.k });
   }
   return [...found.values()];
@@ -59,7 +59,7 @@ function rows<U extends Load | Store>(accesses: readonly U[], forms: Forms, a: U
 
 type Run<U> = readonly [U, ...U[]];
 /** The runs of neighbours in a row that one access can move; single accesses are left out. */
-function runs<U>({ base, type, accesses }: Row<U>, vectorBytes: number): Run<U>[] {
+function runs<U>({ base, type, accesses }: AccessRow<U>, vectorBytes: number): Run<U>[] {
   const at = new Map(accesses.map((x) => [x.offset, x.u]));
   const found: Run<U>[] = [];
   for (let width = vectorBytes / type.itemsize; width >= 2; width /= 2) {

@@ -3,7 +3,7 @@
 // Between lower and linearize.
 
 import { emulate } from "#codegen/narrow";
-import { bounds, floatToIntVia } from "../../dtype.ts";
+import { bounds, dtypes, floatToIntVia } from "../../dtype.ts";
 import { DTypeError } from "../../errors.ts";
 import { getOrMake } from "../../helpers.ts";
 import { type Algebra, opRecord } from "../../ops.ts";
@@ -11,7 +11,7 @@ import type { UOpArena } from "../../uop/arena.ts";
 import type { Alu, Expr, Sink, UOp } from "../../uop/node.ts";
 import { alu, any, anyAlu, node } from "../../uop/pattern.ts";
 import { graphRewrite, RuleTable, rewriteEach, rule } from "../../uop/rewrite.ts";
-import { narrowSupport, requireSupport, type Target } from "../target.ts";
+import { narrowSupport, type Target } from "../target.ts";
 
 export function decompose(sink: Sink, target: Target, arena: UOpArena): Sink {
   const isNarrow = (u: UOp): boolean => narrowSupport(target, u.dtype) !== "native";
@@ -28,7 +28,7 @@ const tables = new WeakMap<Target, RuleTable>();
 function missingOps(target: Target): RuleTable {
   let table = tables.get(target);
   if (table === undefined) {
-    const functions = new Functions(target);
+    const functions = new FusedFunctions(target);
     const isMissing = (u: Alu): boolean => !target.has(u.fn, u.operandType) && !functions.fused.has(u);
     table = new RuleTable([
       rule(`what ${target.name} lacks`, anyAlu(isMissing), (_, arena, u) => {
@@ -48,7 +48,7 @@ function missingOps(target: Target): RuleTable {
  * Decompositions use a fused multiply-add where the target's vectors have one, which rounds once. A MULACC of
  * the user rounds twice on all targets, so those made here are remembered.
  */
-class Functions {
+class FusedFunctions {
   readonly fused = new WeakSet<Expr>();
   readonly #target: Target;
   readonly #algebras = new WeakMap<UOpArena, Algebra<Expr>>();
@@ -69,12 +69,11 @@ class Functions {
         return made;
       },
       constant: (dtype, value) => arena.constant(dtype, value),
-      cast: (x, dtype) => {
-        requireSupport(this.#target, dtype, "sin, cos: the reduction of angles");
-        return arena.cast(x, dtype);
-      },
+      cast: (x, dtype) => arena.cast(x, dtype),
       bitcast: (x, dtype) => arena.bitcast(x, dtype),
       dtypeOf: (x) => arena.dtypeOf(x),
+      hasDouble: this.#target.support(dtypes.float64) !== "none",
+      ieee: this.#target.ieee,
       fuses: (dtype) => simd?.fuses(dtype.vec(width)) === true,
       isNotPositive: (x) => isNotPositive(x, arena),
     };

@@ -41,7 +41,7 @@ class Expander implements Expansion {
     this.#scalars = new UOpMap(arena);
     this.#vectors = new UOpMap(arena);
     this.lanes = new Lanes(sink, arena, simd?.widths ?? []);
-    this.vectorAxes = chooseVectorAxes(arena.nodes(sink), this.lanes, simd, this.hasUnitStride);
+    this.vectorAxes = chooseVectorAxes(sink, simd, this);
   }
 
   scalar<U extends UOp>(u: U, lane: Lane): Made<U["op"]>;

@@ -1,7 +1,8 @@
 // What makes large kernels fast, in a page: engine/ondemand loads it before the first kernel of more than a
-// few thousand elements, and puts it here. Smaller ones are done before it would pay: they have no OptOps,
-// and neither has a kernel that a sync call compiles before it is loaded.
+// few thousand elements, and puts it here. Smaller kernels finish before it would pay off. They have no
+// OptOps; nor has a kernel that a sync call compiles before this is loaded.
 
+import { SYNC } from "../../deferred.ts";
 import { ArgumentError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Heuristic } from "../opt/heuristics/index.ts";
@@ -23,10 +24,13 @@ export const cpuLists: Heuristic = (...args) => loaded?.cpuLists(...args) ?? [];
 export const findKeepable: Tuning["findKeepable"] = (...args) => loaded?.findKeepable(...args) ?? [];
 /** Lanes come from OptOps. */
 export const expand: Tuning["expand"] = (graph, target) => loaded?.expand(graph, target) ?? graph.sink;
+/** Without it a gather is a sum over all that it chooses from. */
+export const pickOneHot: Tuning["pickOneHot"] = (sink, arena) => loaded?.pickOneHot(sink, arena) ?? sink;
+export const inBlocks: Tuning["inBlocks"] = (ast, lanes) => loaded?.inBlocks(ast, lanes) ?? ast;
 export const requireValid: Tuning["requireValid"] = (opts, target) => {
   if (loaded === undefined && opts.length > 0)
     throw new ArgumentError(
-      'OptOps: a page loads them with the first large kernel that is awaited; await one first, or import "gradloom/sync"',
+      `OptOps: a page loads them with the first large kernel that is awaited; await one first, or ${SYNC}`,
     );
   loaded?.requireValid(opts, target);
 };

@@ -1,7 +1,7 @@
 // Many kernels at once: what is asked for before anybody waits is compiled together, several kernels in one
-// text and as many compilers as there are cores. Half of a compiler's time for one kernel is its own start.
-// In goes a kernel's C, out comes its own shared object (compiler.ts says what that is), or later a promise
-// that a sync caller can sit out.
+// text and as many compilers as there are cores. A compiler spends half of its time for one kernel on its own
+// start. In goes a kernel's C, out comes its own shared object (compiler.ts says what that is), or later a
+// promise that a sync caller can sit out.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -59,8 +59,8 @@ class Order {
     this.#settle();
   }
   #get(): Uint8Array {
-    if (this.#result instanceof Error) throw this.#result;
-    return this.#result as Uint8Array;
+    if (ArrayBuffer.isView(this.#result)) return this.#result;
+    throw this.#result;
   }
   /**
    * With all others that wait, or alone where it has been begun already by processes

@@ -3,8 +3,8 @@
 //
 // Memory, measured with koffi 3.3 on Node 20, a kernel of three buffers: addresses as bigint from
 // `koffi.alloc` 45 ns a call, typed arrays 96 ns, the addresses written into a table and the table passed 37
-// ns. The table also escapes koffi's limit of 64 parameters, so every kernel gets
-// a second entry that takes one.
+// ns. The table also escapes koffi's limit of 64 parameters, so every kernel gets a second entry that takes
+// one.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -14,7 +14,7 @@ export interface Suspect {
 }
 
 /** What one GPU has to know of another. */
-interface Peer {
+interface CudaPeer {
   readonly context: CudaContext;
   readonly allocator: { allowAccess(peer: CudaContext): void };
 }
@@ -23,7 +23,7 @@ interface Peer {
 export class CudaSystem {
   readonly driver: CudaDriver;
   /** those that are open */
-  readonly devices = new Set<Peer>();
+  readonly devices = new Set<CudaPeer>();
   #current = 0;
 
   constructor(driver: CudaDriver, device: string) {

@@ -96,9 +96,9 @@ const FUNCTIONS = {
 } as const satisfies Record<string, readonly CKind[]>;
 
 export type DriverCall = keyof typeof FUNCTIONS;
-type Parameters<T extends readonly CKind[]> = { -readonly [I in keyof T]: CValue<T[I]> };
+type CParameters<T extends readonly CKind[]> = { -readonly [I in keyof T]: CValue<T[I]> };
 export type DriverFunctions = {
-  readonly [K in DriverCall]: (...args: Parameters<(typeof FUNCTIONS)[K]>) => number;
+  readonly [K in DriverCall]: (...args: CParameters<(typeof FUNCTIONS)[K]>) => number;
 };
 
 /** Memory of the host that stays where it is, as the driver's structures need it. */

@@ -1,7 +1,7 @@
 // CUDA graphs: a captured run of kernels and copies, given to the driver once and launched with one call. An
 // edge stands where memory demands it (order.ts), so what is independent may overlap. A run changes the
-// parameters of those nodes whose memory, variables or sizes differ from the run before; the driver leaves
-// earlier runs that are in flight alone.
+// parameters of those nodes whose memory, variables or sizes differ from the run before; runs that are in
+// flight keep theirs.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, type Step } from "../../helpers.ts";
@@ -36,7 +36,7 @@ const [SRC_TYPE, SRC, DST_TYPE, DST, WIDTH, HEIGHT, DEPTH] = [32, 48, 120, 136, 
 const IN_DEVICE_MEMORY = 2;
 
 /** A node whose parameters may change. */
-interface GraphNode {
+interface CudaGraphNode {
   readonly handle: number;
   readonly item: GraphItem;
   readonly context: CudaContext;
@@ -48,23 +48,23 @@ interface GraphNode {
 }
 /** What is patched when the memory of a slot changes: an argument of a kernel, or one end of a copy. */
 interface Relocation {
-  readonly node: GraphNode;
+  readonly node: CudaGraphNode;
   put(address: number): void;
 }
 /** A node that depends on variables, and the values it has now. */
 interface Valued {
-  readonly node: GraphNode;
+  readonly node: CudaGraphNode;
   readonly item: GraphKernel;
   readonly values: number[];
 }
 /** What the driver holds of a graph. */
-interface Holdings {
+interface DriverGraph {
   readonly context: CudaContext;
   graph: number;
   exec: number;
   memory: number;
 }
-const collected = new FinalizationRegistry<Holdings>(({ context, graph, exec, memory }) => {
+const collected = new FinalizationRegistry<DriverGraph>(({ context, graph, exec, memory }) => {
   context.retire(() => {
     context.call("cuGraphExecDestroy", exec);
     context.call("cuGraphDestroy", graph);
@@ -84,7 +84,7 @@ export class CudaGraph implements GraphRunner {
   /** by slot: the address that its relocations hold */
   readonly #addresses = new Map<number, number>();
   readonly #valued: Valued[] = [];
-  readonly #dirty = new Set<GraphNode>();
+  readonly #dirty = new Set<CudaGraphNode>();
   readonly #spans: { readonly timing: Timing; readonly facts: SpanFacts; start: number; end: number }[] = [];
   /** 0 until the first run: the driver looks at the memory of copies when it makes a graph */
   #exec = 0;
@@ -182,7 +182,7 @@ export class CudaGraph implements GraphRunner {
     handles: readonly CudaBlock[],
     varVals: ReadonlyMap<Variable, number>,
     before: readonly number[],
-  ): GraphNode {
+  ): CudaGraphNode {
     const { program, args, vars } = item;
     if (!(program instanceof CudaProgram))
       throw new InternalError("a CUDA graph of another device's kernels");
@@ -200,7 +200,7 @@ export class CudaGraph implements GraphRunner {
     context: CudaContext,
     handles: readonly CudaBlock[],
     before: readonly number[],
-  ): GraphNode {
+  ): CudaGraphNode {
     const [dest, src] = [item.dest, item.src].map((s) => this.#addressOf(s, handles)) as [number, number];
     const node = builder.copy(item, context, dest, src, before);
     const put = (at: number) => (address: number) => {
@@ -214,7 +214,7 @@ export class CudaGraph implements GraphRunner {
     return ((this.#slots[slot]?.handle ?? handles[slot]) as CudaBlock).address;
   }
   /** Notes a place of a slot that is another memory with every run. */
-  #place(slot: number, node: GraphNode, put: (address: number) => void): void {
+  #place(slot: number, node: CudaGraphNode, put: (address: number) => void): void {
     if (this.#slots[slot]?.handle === undefined)
       getOrMake(this.#relocations, slot, () => []).push({ node, put });
   }
@@ -301,7 +301,7 @@ class Builder {
     program: CudaProgram,
     { addresses, values, varVals }: KernelInputs,
     before: readonly number[],
-  ): GraphNode {
+  ): CudaGraphNode {
     const { context } = program;
     const at = this.#take(bytesOf(item));
     const args = new KernelArguments(
@@ -334,7 +334,7 @@ class Builder {
     dest: number,
     src: number,
     before: readonly number[],
-  ): GraphNode {
+  ): CudaGraphNode {
     const at = this.#take(bytesOf(item));
     const fields = new DataView(this.#view, at, COPY_PARAMS);
     for (const [place, type, address] of [

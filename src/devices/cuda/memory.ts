@@ -26,6 +26,7 @@ const megabytes = (n: number): string => `${(n / 2 ** 20).toFixed(1)} MiB`;
 
 export class CudaAllocator implements Allocator<CudaBlock> {
   readonly recycles = true;
+  readonly isSlow = false;
   readonly slack: number;
   readonly canTransfer = true;
   readonly offsetAlign = HOST_ALIGN;

@@ -8,6 +8,7 @@ import { CompileError, DeviceError } from "../../errors.ts";
 import { cached, keyOf } from "../../host/diskcache.ts";
 import type { Koffi } from "../../host/koffi.ts";
 import { CUDALanguage } from "../../render/languages.ts";
+import type { Out } from "./driver.ts";
 import { builtinsBeside, headersBeside, nvrtcPaths } from "./find.ts";
 import { HEADERS } from "./headers.ts";
 
@@ -27,8 +28,6 @@ export interface Nvrtc {
   compile(source: string, options: readonly string[], kind: CodeKind): Compilation;
 }
 
-type Out = BigUint64Array | Int32Array | Uint8Array;
-
 /** NVRTC's functions, as declared in nvrtc.h: each returns 0 if all is well. A program is a pointer. */
 const FUNCTIONS = {
   nvrtcVersion: ["void*", "void*"],
@@ -45,7 +44,7 @@ const FUNCTIONS = {
   nvrtcDestroyProgram: ["void*"],
 } as const;
 type Argument = Out | number | bigint | string | readonly string[];
-type Functions = Readonly<Record<keyof typeof FUNCTIONS, (...args: Argument[]) => number>>;
+type NvrtcFunctions = Readonly<Record<keyof typeof FUNCTIONS, (...args: Argument[]) => number>>;
 
 /** NVRTC's answers that are the source's fault and not ours. */
 const COMPILATION_FAILED = 6;
@@ -53,7 +52,7 @@ const COMPILATION_FAILED = 6;
 class NvrtcLibrary implements Nvrtc {
   readonly version: string;
   readonly archs: readonly number[];
-  readonly #f: Functions;
+  readonly #f: NvrtcFunctions;
   readonly #include: string | undefined;
 
   constructor(koffi: Koffi, path: string) {
@@ -61,7 +60,7 @@ class NvrtcLibrary implements Nvrtc {
     const library = koffi.load(path);
     this.#f = Object.fromEntries(
       Object.entries(FUNCTIONS).map(([name, args]) => [name, library.func(name, "int", args)]),
-    ) as Functions;
+    ) as NvrtcFunctions;
     this.#include = headersBeside(path);
     const [major, minor, count] = [new Int32Array(1), new Int32Array(1), new Int32Array(1)];
     this.#check("nvrtcVersion", major, minor);

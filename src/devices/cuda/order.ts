@@ -12,15 +12,15 @@ import type { GraphItem, GraphSlot } from "../../runtime/device.ts";
  */
 const LARGE = 1 << 22;
 
-interface Access {
+interface ItemAccess {
   readonly from: number;
   readonly to: number;
   readonly item: number;
 }
 /** Who reads and who writes one piece of memory, as far as later items have to know. */
 interface MemorySpan {
-  reads: Access[];
-  writes: Access[];
+  reads: ItemAccess[];
+  writes: ItemAccess[];
 }
 
 export function orderOf(items: readonly GraphItem[], slots: readonly GraphSlot[]): number[][] {
@@ -55,11 +55,11 @@ function touchedBy(item: GraphItem): (readonly [slot: number, write: boolean])[]
   return item.args.map((slot) => [slot, item.written.includes(slot)] as const);
 }
 
-const overlap = (a: Access, b: Access): boolean => a.from < b.to && b.from < a.to;
+const overlap = (a: ItemAccess, b: ItemAccess): boolean => a.from < b.to && b.from < a.to;
 
 /** What lies wholly under a write is reached through it. */
-function overwrite(memory: MemorySpan, access: Access): void {
-  const stays = (a: Access): boolean => a.from < access.from || a.to > access.to;
+function overwrite(memory: MemorySpan, access: ItemAccess): void {
+  const stays = (a: ItemAccess): boolean => a.from < access.from || a.to > access.to;
   memory.reads = memory.reads.filter(stays);
   memory.writes = memory.writes.filter(stays);
   memory.writes.push(access);

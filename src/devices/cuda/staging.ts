@@ -12,7 +12,7 @@ export const CHUNK = 2 << 20;
 const AHEAD = 4;
 const ALIGN = 256;
 
-interface Chunk {
+interface StagedChunk {
   readonly from: number;
   readonly to: number;
   readonly event: number;
@@ -26,7 +26,7 @@ export class Staging {
   /** where the next chunk goes */
   #head = 0;
   /** in the order in which they were enqueued */
-  readonly #flying: Chunk[] = [];
+  readonly #flying: StagedChunk[] = [];
   readonly #events: number[] = [];
 
   constructor(context: CudaContext, timing: Timing) {
@@ -59,7 +59,7 @@ export class Staging {
   /** Returns when all bytes are there. */
   fetch(dest: Uint8Array, address: number): void {
     const context = this.#context;
-    const asked: { chunk: Chunk; at: number; nbytes: number }[] = [];
+    const asked: { chunk: StagedChunk; at: number; nbytes: number }[] = [];
     const take = (): void => {
       const next = asked.shift();
       if (next === undefined) return;
@@ -88,7 +88,7 @@ export class Staging {
     if (this.#head + nbytes > RING) this.#head = 0;
     const [from, to] = [this.#head, this.#head + nbytes];
     while (this.#flying.some((c) => c.from < to && from < c.to)) {
-      this.#context.call("cuEventSynchronize", (this.#flying[0] as Chunk).event);
+      this.#context.call("cuEventSynchronize", (this.#flying[0] as StagedChunk).event);
       this.#land();
     }
     return from;
@@ -97,7 +97,7 @@ export class Staging {
     this.#address = this.#context.make("cuMemHostAlloc", RING, 0);
     this.#bytes = new Uint8Array(this.#context.driver.memory.view(this.#address, RING));
   }
-  #launch(from: number, nbytes: number): Chunk {
+  #launch(from: number, nbytes: number): StagedChunk {
     const context = this.#context;
     const event = this.#events.pop() ?? context.newEvent();
     context.call("cuEventRecord", event, context.stream);
@@ -107,7 +107,7 @@ export class Staging {
     this.#head = to;
     return chunk;
   }
-  #isDone({ event }: Chunk): boolean {
+  #isDone({ event }: StagedChunk): boolean {
     this.#context.enter();
     const status = this.#context.driver.cuEventQuery(event);
     if (status === CUDA.NOT_READY) return false;

@@ -9,7 +9,7 @@ import type { CudaContext } from "./context.ts";
 import { CUDA } from "./driver.ts";
 
 export type SpanFacts = Pick<Span, "track" | "name" | "kind" | "args">;
-interface Pending {
+interface PendingSpan {
   readonly facts: SpanFacts;
   readonly start: number;
   readonly end: number;
@@ -28,7 +28,7 @@ export class Timing {
   readonly #context: CudaContext;
   #pair: readonly [number, number] | undefined;
   readonly #free: number[] = [];
-  #pending: Pending[] = [];
+  #pending: PendingSpan[] = [];
   /** an event, and when it was on the host's clock */
   #origin: { readonly event: number; readonly at: number } | undefined;
   #aside = 0;
@@ -85,7 +85,7 @@ export class Timing {
     if (this.#context.isDead) return;
     this.#pending = this.#pending.filter((p) => !this.#read(p));
   }
-  #read({ facts, start, end, once }: Pending): boolean {
+  #read({ facts, start, end, once }: PendingSpan): boolean {
     const context = this.#context;
     context.enter();
     if (context.driver.cuEventQuery(end) === CUDA.NOT_READY) return false;

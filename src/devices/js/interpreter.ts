@@ -152,6 +152,7 @@ const INSTRUCTIONS: { readonly [K in UOpName]: InstructionMaker<K> } = {
   BARRIER: () => goOn,
   SHFL: () => goOn,
   LDMATRIX: () => goOn,
+  LDFRAGMENT: () => goOn,
   WMMA: () => goOn,
   ASYNC: (u, { cell, copies }) => {
     const { elements } = u;
@@ -206,17 +207,17 @@ function instructions(list: UOpGraph): Instruction[] {
 }
 
 /** The cells that say where in memory something is. */
-interface Address {
+interface CellAddress {
   readonly type: DType;
   readonly memory: number;
   readonly index: number;
 }
-const placeOf = (memory: Memory, index: Expr, cell: Wiring["cell"]): Address => ({
+const placeOf = (memory: Memory, index: Expr, cell: Wiring["cell"]): CellAddress => ({
   type: memory.dtype.base,
   memory: cell(memory),
   index: cell(index),
 });
-function read(cells: Cell[], place: Address, count: number): Cell {
+function read(cells: Cell[], place: CellAddress, count: number): Cell {
   const [view, index] = [cells[place.memory] as DataView | Shared, integer(cells[place.index])];
   const { type } = place;
   if (view instanceof Shared) {
@@ -225,7 +226,7 @@ function read(cells: Cell[], place: Address, count: number): Cell {
   if (count === 1) return readValue(view, index * type.itemsize, type);
   return Array.from({ length: count }, (_, l) => readValue(view, (index + l) * type.itemsize, type));
 }
-function write(cells: Cell[], place: Address, values: readonly Value[]): void {
+function write(cells: Cell[], place: CellAddress, values: readonly Value[]): void {
   const [view, index] = [cells[place.memory] as DataView | Shared, integer(cells[place.index])];
   const { type } = place;
   if (view instanceof Shared) values.forEach((x, l) => void view.write(index + l, x));

@@ -4,10 +4,10 @@
 
 import { type DType, dtypes, readValue, type Value, writeValue } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
-import { sum } from "../../helpers.ts";
+import { range, sum } from "../../helpers.ts";
 import { elementOf } from "../../uop/list.ts";
 import type { Digits, Fragment } from "../../uop/matrix.ts";
-import type { LoadMatrix, MatrixMultiply, Shuffle, UOp } from "../../uop/node.ts";
+import type { LoadFragment, LoadMatrix, MatrixMultiply, Shuffle, UOp } from "../../uop/node.ts";
 import type { Copies, Shared } from "./memory.ts";
 
 /** A scalar, or one value a lane. */
@@ -40,6 +40,8 @@ export function meetingOf(u: UOp, cell: CellOf): Meeting | undefined {
       return exchange(u, cell);
     case "LDMATRIX":
       return loadMatrices(u, cell);
+    case "LDFRAGMENT":
+      return loadFragment(u, cell);
     case "WMMA":
       return multiply(u, cell);
     default:
@@ -80,6 +82,25 @@ function loadMatrices(u: LoadMatrix, cell: CellOf): Meeting {
         const half = (k: number): number => rows[8 * j + 2 * column + k]?.[row] as number;
         return u.isTransposed ? half(0) + half(1) * 65536 : (rows[8 * j + row]?.[column] as number);
       });
+    });
+  });
+}
+
+function loadFragment(u: LoadFragment, cell: CellOf): Meeting {
+  const [own, memory, index] = [cell(u), cell(u.buffer), cell(u.index)];
+  const { core, side, pitch, isTransposed } = u.operandLoad;
+  const { elements, row, column } = core[side];
+  return eachWarp((threads, first, shared) => {
+    const start = threads[0]?.[index] as number;
+    threads.forEach((cells, lane) => {
+      if (cells[index] !== start)
+        throw new InternalError(`LDFRAGMENT: thread ${lane} names ${cells[index]}, the first ${start}`);
+      for (const s of shared) s.thread = first + lane;
+      const values = range(elements).map((e) => {
+        const [r, c] = [positionOf(row, lane, e), positionOf(column, lane, e)];
+        return (cells[memory] as Shared).read(start + (isTransposed ? c * pitch + r : r * pitch + c));
+      });
+      cells[own] = repacked(values, core.from, dtypes.uint32);
     });
   });
 }

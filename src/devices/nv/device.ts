@@ -8,7 +8,7 @@ import { env } from "../../env.ts";
 import { DeviceError } from "../../errors.ts";
 import { chain, type MaybePromise, waitable } from "../../helpers.ts";
 import { HCQCompatCompiled, type HCQSignal } from "../../runtime/hcq/device.ts";
-import { type DeviceMemory, Pool, type PoolBlock, wordsOf } from "../../runtime/hcq/pool.ts";
+import { type MemoryBlock, Pool, type PoolBlock, wordsOf } from "../../runtime/hcq/pool.ts";
 import { type Mark, Retired } from "../../runtime/hcq/retired.ts";
 import { Transient } from "../../runtime/hcq/transient.ts";
 import { clock } from "../../runtime/profiling.ts";
@@ -42,7 +42,7 @@ const [TIME_LOW, TIME_HIGH] = [6, 7];
 
 /** Local memory for all threads there can be. */
 interface Local {
-  readonly memory: DeviceMemory;
+  readonly memory: MemoryBlock;
   readonly perThread: number;
   readonly perTpc: number;
 }
@@ -274,7 +274,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
     this.#throwFailure();
     const done = () => this.readSignal(signal) >= value;
     if (done()) return;
-    const watch = new Watch(this, timeoutMs);
+    const watch = new ChannelWatch(this, timeoutMs);
     if (this.#block(done, watch, SLICE_MS)) return;
     return waitable(this.#await(done, watch), () => void this.#block(done, watch, Infinity));
   }
@@ -283,10 +283,10 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
   }
   block(done: () => boolean): void {
     this.#throwFailure();
-    this.#block(done, new Watch(this, env.HCQ_TIMEOUT * 1000), Infinity);
+    this.#block(done, new ChannelWatch(this, env.HCQ_TIMEOUT * 1000), Infinity);
   }
   /** Looks until it is done, or says false after `limitMs`. */
-  #block(done: () => boolean, watch: Watch, limitMs: number): boolean {
+  #block(done: () => boolean, watch: ChannelWatch, limitMs: number): boolean {
     const start = performance.now();
     for (;;) {
       for (let i = 0; i < LOOKS; i++) if (done()) return true;
@@ -300,7 +300,7 @@ export class NVDevice extends HCQCompatCompiled implements NVTarget {
       Atomics.wait(nap, 0, 0, NAP_MS);
     }
   }
-  async #await(done: () => boolean, watch: Watch): Promise<void> {
+  async #await(done: () => boolean, watch: ChannelWatch): Promise<void> {
     while (!this.#block(done, watch, SLICE_MS)) await new Promise((resolve) => setTimeout(resolve, 0));
   }
   /** It only has to differ when something was done. */
@@ -415,7 +415,7 @@ function calibrate(gpu: NVGpu): { gpu: bigint; host: number } {
 }
 
 /** Notices when nothing moves. */
-class Watch {
+class ChannelWatch {
   readonly #device: NVDevice;
   readonly #limitMs: number;
   #progress = Number.NaN;

@@ -1,7 +1,7 @@
 // What the NV device sees of a GPU: memory with an address, two channels that fetch words, and what the
 // hardware is. The kernel driver (driver/) gives the real one and the tests a mock; what the words say is for
-// commands/. Types only. Every address is below 2^40, where all of the hardware's
-// pointers reach, so a number holds it.
+// commands/. Types only. Every address is below 2^40, where all of the hardware's pointers reach, so a number
+// holds it.
 
 import type { MemorySource } from "../../runtime/hcq/pool.ts";
 

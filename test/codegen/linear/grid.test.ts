@@ -92,7 +92,7 @@ describe("the grid", () => {
       /workgroups of 30 threads; GRID takes up to 16/,
     );
   });
-  test("a reduce is a loop in every work item", async () => {
+  test("a reduce is a loop in every thread", async () => {
     const kernel = await check(ints([4, 6], 9).sum(1));
     expect(grid(kernel)).toEqual({ gidx0: 4 });
     expect(trips(kernel)).toEqual([6]);
@@ -116,7 +116,7 @@ describe("the grid", () => {
 });
 
 describe("work groups", () => {
-  test("LOCAL splits an axis into groups and items", async () => {
+  test("LOCAL splits an axis into workgroups and threads", async () => {
     const kernel = await check(ints([24], 14).add(1), [opt("LOCAL", 0, 8)]);
     expect(grid(kernel)).toEqual({ gidx0: 3, lidx0: 8 });
     expect([kernel.globalSize, kernel.localSize]).toEqual([[3], [8]]);
@@ -159,7 +159,7 @@ describe("work groups", () => {
 
 describe("fused reduces", () => {
   const floats = (shape: readonly number[], seed: number) => ints(shape, seed).cast(float32);
-  test("softmax: a work item a row, its columns a loop", async () => {
+  test("softmax: a thread a row, its columns a loop", async () => {
     const kernel = await check(floats([4, 6], 20).softmax(), [], 2);
     expect(grid(kernel)).toEqual({ gidx0: 4 });
     // max, sum, and the columns that are stored
@@ -177,7 +177,7 @@ describe("fused reduces", () => {
     expect(kernel.globalSize).toEqual([3]);
     expect(trips(kernel).every((n) => n === 8)).toBe(true);
   });
-  test("a variance is a work item a row", async () => {
+  test("a variance is a thread a row", async () => {
     const kernel = await check(floats([5, 8], 23).var(1), [], 4);
     expect(kernel.globalSize).toEqual([5]);
     expect(trips(kernel)).toEqual([8, 8]);

@@ -2,7 +2,7 @@
 // compared or returned that 32 bits cannot hold, and in 32 bits everywhere else. Values on every device,
 // texts for every language, and a refusal by name where a language has no 64-bit integers.
 
-import { createSchedule, dtypes, type Renderer, Tensor } from "gradloom";
+import { createSchedule, type DType, dtypes, type Renderer, Tensor } from "gradloom";
 import {
   ClangRenderer,
   CUDARenderer,
@@ -12,6 +12,7 @@ import {
   WGSLRenderer,
 } from "gradloom/render";
 import { describe, expect, test } from "vitest";
+import type { Support } from "../../../src/codegen/target.ts";
 import { optimized } from "../../../src/engine/compile.ts";
 import { ShapeError } from "../../../src/errors.ts";
 import { deviceTest, read } from "../../device/harness.ts";
@@ -99,9 +100,11 @@ describe.each(Object.entries(LANGUAGES))("%s", (_, renderer) => {
   });
 });
 
-test("a language without 64-bit integers refuses by name", () => {
+test("a language has 64-bit integers of its own, of two words, or refuses by name", () => {
   expect(texts(strided(END), WGSLRenderer)).toHaveLength(1);
-  const make = () => texts(strided(2 * END), WGSLRenderer);
+  expect(texts(strided(2 * END), WGSLRenderer).join("\n")).toMatch(/mul64|add64/);
+  const support = (d: DType): Support => (d.isBig ? "none" : WGSLRenderer.support(d));
+  const make = () => texts(strided(2 * END), { ...WGSLRenderer, support });
   expect(make).toThrow(ShapeError);
   expect(make).toThrow(/needs 64-bit integers, which \w+ does not have; split the tensor/);
 });

@@ -94,7 +94,7 @@ describe("the heuristic", () => {
     showOpts(toFastKernel((await lastItem(t)).ast, WASMRenderer, inPlace).opts);
   test("a row times a matrix from memory: rows, several at once, in parts for the threads", async () => {
     expect(await chosen(empty(1, 768).matmul(empty(768, 3072)))).toBe(
-      "UPCAST(0, lanes=16) LOCAL(0, threads=48) UNROLL(1, factor=8) INTERCHANGE(0, reduce=1) THREAD(0, least=1)",
+      "UPCAST(0, lanes=16) LOCAL(0, threads=48) UNROLL(1, factor=8) INTERCHANGE(0, reduce=1) THREAD(0)",
     );
     expect(await chosen(empty(1, 768).matmul(empty(768, 2304)).add(empty(2304)).relu())).toContain(
       "INTERCHANGE",

@@ -150,6 +150,6 @@ describe("the heuristic", () => {
   });
   test("threads share the loop around the packing", async () => {
     const { ast } = await lastItem(empty(256, 256).matmul(empty(256, 256)));
-    expect(toFastKernel(ast, WASMRenderer, false).opts.at(-1)).toEqual(opt("THREAD", 1, 1));
+    expect(toFastKernel(ast, WASMRenderer, false).opts.at(-1)).toEqual(opt("THREAD", 1));
   });
 });

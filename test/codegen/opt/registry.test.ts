@@ -114,7 +114,7 @@ const REFUSED: Readonly<Record<OptOpName, readonly [OptOp, RegExp][]>> = {
     [opt("GROUPTOP", 0, 2), /axis 0 is an output axis/],
   ],
   NOLOCALS: [],
-  THREAD: [[opt("THREAD", 2, 1), /axis 2 is a reduce axis/]],
+  THREAD: [[opt("THREAD", 2), /axis 2 is a reduce axis/]],
   PADTO: [
     [opt("PADTO", 0, 17), /with 16 left; PADTO takes an output axis and a multiple up to its size/],
     [opt("PADTO", 2, 4), /axis 2 is a reduce axis/],

@@ -6,20 +6,32 @@ import { ArgumentError, dtypes, type Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { fitting, type Kernel, prepare } from "../../../src/codegen/kernel.ts";
 import { type OptOp, showOpts } from "../../../src/codegen/opt/opts.ts";
+import { layoutOf } from "../../../src/codegen/opt/shared.ts";
+import type { Gpu, Renderer } from "../../../src/codegen/target.ts";
 import { Device } from "../../../src/runtime/registry.ts";
 import type { ScheduleItem } from "../../../src/schedule/schedule.ts";
+import type { UOp } from "../../../src/uop/node.ts";
 import { expectValues } from "../../device/harness.ts";
 import { Random } from "../../shape/random.ts";
 import { gpuTarget, lastItem, lowered, opsIn, opt, runKernel, trips, wholeFloats } from "../kernels.ts";
 
 await Device.open("JS");
 const TARGET = gpuTarget(32);
+/** A GPU whose hardware does not copy by itself. */
+const REGISTERS: Renderer = { ...TARGET, gpu: { ...(TARGET.gpu as Gpu), hasAsyncCopy: false } };
+const inStages = (opts: readonly OptOp[], most: number): OptOp[] =>
+  opts.map((o) => (o.op === "SHARED" ? { ...o, stages: Math.min(o.stages, most) } : o));
 
+/** With asynchronous copies, whose kernel it gives, and with copies through registers. */
 async function check(item: ScheduleItem, opts: readonly OptOp[], seed = 0): Promise<Kernel> {
   const kernel = lowered(item, opts, TARGET);
   const what = `seed ${seed}: ${kernel.name} with ${showOpts(opts)}`;
   const want = await runKernel(item, lowered(item));
   expectValues(dtypes.float32, await runKernel(item, kernel), want, what, { zeros: "equal" });
+  const copied = lowered(item, inStages(opts, 2), REGISTERS);
+  expect(opsIn(copied, "ASYNC")).toEqual([]);
+  const through = `${what}, through registers`;
+  expectValues(dtypes.float32, await runKernel(item, copied), want, through, { zeros: "equal" });
   return kernel;
 }
 const whole = (shape: readonly number[], seed: number): Tensor =>
@@ -27,6 +39,16 @@ const whole = (shape: readonly number[], seed: number): Tensor =>
 /** What is read from global memory other than by copies. */
 const direct = (kernel: Kernel): number =>
   opsIn(kernel, "LOAD").filter((u) => u.buffer.op === "DEFINE_GLOBAL").length;
+
+test("how a tile is laid out follows from the target's vectors and banks", () => {
+  const row = { of: 0, size: 32, stride: 1, kind: "lane" } as const;
+  const rows = { of: 1, size: 8, stride: 32, kind: "tile" } as const;
+  const laid = (vectorBytes: number, sharedRate: number) =>
+    layoutOf([row, rows], [], 4, { vectorBytes, sharedRate }, "swizzled");
+  expect(laid(16, 128)).toMatchObject({ vector: 4, swizzle: { unit: 4, pieces: 8, every: 32 } });
+  expect(laid(8, 64)).toMatchObject({ vector: 2, swizzle: { unit: 2, pieces: 8, every: 32 } });
+  expect(laid(8, 256)).toMatchObject({ vector: 2, swizzle: { unit: 2, pieces: 16, every: 64 } });
+});
 
 /** The gradient of a convolution's weight. */
 function weightGradient(x: Tensor, w: Tensor, seed: number, options = {}): Tensor {
@@ -94,6 +116,46 @@ describe("windows", () => {
     const item = await lastItem(whole([2, 4, 8, 8], 8).conv2d(whole([4, 4, 3, 3], 9)));
     const list = [opt("LOCAL", 1, 4), opt("LOCAL", 3, 6), opt("UNROLL", 6, 3), opt("SHARED", 6, 2)];
     expect(() => lowered(item, list, TARGET)).toThrow(ArgumentError);
+  });
+});
+
+describe("copies through registers", () => {
+  const product = () => lastItem(whole([64, 48], 10).dot(whole([48, 64], 11)));
+  const list = [opt("UPCAST", 0, 4), opt("LOCAL", 0, 8), opt("UPCAST", 1, 4), opt("LOCAL", 1, 8)];
+  const tiled = (stages: number) => [...list, opt("UNROLL", 2, 8), opt("SHARED", 2, stages)];
+
+  test("two stages: loads come before the arithmetic of an iteration, stores after it, one barrier", async () => {
+    const item = await product();
+    await check(item, tiled(2));
+    const { uops } = lowered(item, tiled(2), REGISTERS);
+    const all = uops.uops;
+    const body = all.slice(
+      all.findIndex((u) => u.op === "LOOP"),
+      all.findIndex((u) => u.op === "ENDLOOP"),
+    );
+    const places = (is: (u: UOp) => boolean): number[] => body.flatMap((u, i) => (is(u) ? [i] : []));
+    const copies = places((u) => u.op === "LOAD" && u.buffer.op === "DEFINE_GLOBAL");
+    const reads = places((u) => u.op === "LOAD" && u.buffer.op === "DEFINE_LOCAL");
+    const stores = places((u) => u.op === "STORE");
+    expect(copies.length).toBeGreaterThan(0);
+    expect(stores).toHaveLength(copies.length);
+    expect(Math.max(...copies)).toBeLessThan(Math.min(...reads));
+    expect(Math.max(...reads)).toBeLessThan(Math.min(...stores));
+    expect(places((u) => u.op === "BARRIER")).toHaveLength(1);
+  });
+  test("one stage takes half the memory and a second barrier", async () => {
+    const item = await product();
+    await check(item, tiled(1));
+    const [one, two] = [1, 2].map((stages) => lowered(item, tiled(stages), REGISTERS)) as [Kernel, Kernel];
+    const room = (k: Kernel): number => opsIn(k, "DEFINE_LOCAL").reduce((n, u) => n + u.elements, 0);
+    expect(room(two)).toBe(2 * room(one));
+    expect(opsIn(one, "BARRIER")).toHaveLength(2);
+  });
+  test("refused: more stages than registers can fill, and targets without shared memory", async () => {
+    const item = await product();
+    expect(() => lowered(item, tiled(3), REGISTERS)).toThrow(/SHARED.*through registers, in up to 2 stages/);
+    const bare = { ...TARGET, gpu: undefined };
+    expect(() => lowered(item, tiled(2), bare)).toThrow(/SHARED.*has no shared memory/);
   });
 });
 

@@ -43,11 +43,11 @@ async function check(t: Tensor, opts: readonly OptOp[]): Promise<Kernel> {
 const product = (
   type: DType,
   [m, k, n]: readonly [number, number, number],
-  turnA = false,
-  turnB = false,
+  transA = false,
+  transB = false,
 ): Tensor => {
-  const a = turnA ? matrix(type, [k, m], 1).T : matrix(type, [m, k], 1);
-  const b = turnB ? matrix(type, [n, k], 2).T : matrix(type, [k, n], 2);
+  const a = transA ? matrix(type, [k, m], 1).T : matrix(type, [m, k], 1);
+  const b = transB ? matrix(type, [n, k], 2).T : matrix(type, [k, n], 2);
   return a.dot(b);
 };
 const WAYS = [
@@ -57,15 +57,15 @@ const WAYS = [
   [true, true],
 ] as const;
 
-/** Indexes as each item of the first warp has them, in the first iteration of all loops. */
+/** Indexes as each thread of the first warp has them, in the first iteration of all loops. */
 const indexesOf = (kernel: Kernel): ReadonlyMap<UOp, Value>[] =>
-  range(32).map((item) => {
+  range(32).map((thread) => {
     const known = new Map<UOp, Value>();
     for (const u of kernel.uops) {
       if (u.op === "CONST") known.set(u, u.value);
       else if (u.op === "DEFINE_ACC") known.set(u, u.initial);
       else if (u.op === "LOOP") known.set(u, 0);
-      else if (u.op === "SPECIAL") known.set(u, u.arg[1] === "lidx0" ? item : 0);
+      else if (u.op === "SPECIAL") known.set(u, u.arg[1] === "lidx0" ? thread : 0);
       else if (u.op === "ALU" && u.srcs.every((s) => known.has(s))) {
         const values = u.srcs.map((s) => known.get(s) as Value);
         known.set(u, opRecord(u.arg).evaluate(u.srcs.at(-1)?.dtype as DType, ...values));
@@ -74,7 +74,7 @@ const indexesOf = (kernel: Kernel): ReadonlyMap<UOp, Value>[] =>
     return known;
   });
 /**
- * How many groups of four banks eight items that are served at once touch, at worst: in all there are eight.
+ * How many of the eight groups of four banks eight threads touch that are served at once, at worst.
  */
 function banks(access: UOp, indexes: readonly ReadonlyMap<UOp, Value>[]): number {
   const { base } = (access.srcs[0] as UOp).dtype as Pointer;
@@ -91,9 +91,9 @@ describe("SHARED", () => {
     opt("LOCAL", 1, 4),
     opt("UNROLL", 2, 4),
   ];
-  test.each(WAYS)("operands in any order, 1 to 4 iterations ahead (%s, %s)", async (turnA, turnB) => {
+  test.each(WAYS)("operands in any order, 1 to 4 iterations ahead (%s, %s)", async (transA, transB) => {
     for (const stages of [1, 2, 3, 4]) {
-      const kernel = await check(product(float32, [16, 24, 32], turnA, turnB), [
+      const kernel = await check(product(float32, [16, 24, 32], transA, transB), [
         ...tile,
         opt("SHARED", 2, stages),
       ]);
@@ -177,39 +177,43 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
   });
   const size = [32, 4 * core.k, 32] as const;
   const warps = [opt("UPCAST", 0, 2), opt("LOCAL", 1, 2), opt("UPCAST", 1, 2)];
-  test.each(WAYS)("element by element (%s, %s)", async (turnA, turnB) => {
-    const kernel = await check(product(core.from, size, turnA, turnB), [opt("TC", 2, number)]);
+  test.each(WAYS)("element by element (%s, %s)", async (transA, transB) => {
+    const kernel = await check(product(core.from, size, transA, transB), [opt("TC", 2, number)]);
     expect(opsIn(kernel, "WMMA")).toHaveLength(1);
     expect([kernel.globalSize, kernel.localSize]).toEqual([[4, 2], [32]]);
   });
   test.each(WAYS)(
     "through shared memory, several warps with several results each (%s, %s)",
-    async (turnA, turnB) => {
+    async (transA, transB) => {
       for (const stages of [1, 2, 3]) {
         const list = [opt("TC", 2, number), ...warps, opt("UNROLL", 2, 2), opt("SHARED", 2, stages)];
-        const kernel = await check(product(core.from, size, turnA, turnB), list);
+        const kernel = await check(product(core.from, size, transA, transB), list);
         expect(opsIn(kernel, "WMMA")).toHaveLength(8);
         expect(kernel.localSize).toEqual([32, 2]);
-        const turned = core.from.itemsize === 2 || (!turnA && turnB);
-        if (turned) expect(opsIn(kernel, "LOAD").filter((u) => u.buffer.op === "DEFINE_GLOBAL")).toEqual([]);
+        const hasMatrixLoads = core.from.itemsize === 2 || (!transA && transB);
+        if (hasMatrixLoads)
+          expect(opsIn(kernel, "LOAD").filter((u) => u.buffer.op === "DEFINE_GLOBAL")).toEqual([]);
       }
     },
   );
-  test.each(WAYS)("what is read or copied at once lies in different banks (%s, %s)", async (turnA, turnB) => {
-    for (const unroll of [1, 2, 4]) {
-      const list = [opt("TC", 2, number), ...warps, opt("UNROLL", 2, unroll), opt("SHARED", 2, 2)];
-      // a block that is as wide as the matrix, and one of several
-      const item = await lastItem(product(core.from, [32, 8 * core.k, 32 * unroll], turnA, turnB));
-      const kernel = lowered(item, list, gpuTarget(32));
-      const indexes = indexesOf(kernel);
-      const isMatrix = core.from.itemsize === 2 || (!turnA && turnB);
-      const copies = opsIn(kernel, "ASYNC").filter((u) => isMatrix && u.arg === 16 / core.from.itemsize);
-      const reads = opsIn(kernel, "LDMATRIX");
-      if (isMatrix) expect(Math.min(reads.length, copies.length)).toBeGreaterThan(0);
-      for (const u of [...reads, ...copies]) expect(banks(u, indexes)).toBe(8);
-    }
-  });
-  test("matrices are read four at once, by turns that are ahead of what they multiply", async () => {
+  test.each(WAYS)(
+    "what is read or copied at once lies in different banks (%s, %s)",
+    async (transA, transB) => {
+      for (const unroll of [1, 2, 4]) {
+        const list = [opt("TC", 2, number), ...warps, opt("UNROLL", 2, unroll), opt("SHARED", 2, 2)];
+        // a block that is as wide as the matrix, and one of several
+        const item = await lastItem(product(core.from, [32, 8 * core.k, 32 * unroll], transA, transB));
+        const kernel = lowered(item, list, gpuTarget(32));
+        const indexes = indexesOf(kernel);
+        const isMatrix = core.from.itemsize === 2 || (!transA && transB);
+        const copies = opsIn(kernel, "ASYNC").filter((u) => isMatrix && u.arg === 16 / core.from.itemsize);
+        const reads = opsIn(kernel, "LDMATRIX");
+        if (isMatrix) expect(Math.min(reads.length, copies.length)).toBeGreaterThan(0);
+        for (const u of [...reads, ...copies]) expect(banks(u, indexes)).toBe(8);
+      }
+    },
+  );
+  test("matrices are read four at once, by iterations ahead of those that multiply them", async () => {
     const list = [opt("TC", 2, number), ...warps, opt("UNROLL", 2, 2), opt("SHARED", 2, 3)];
     const kernel = await check(product(core.from, [32, 6 * core.k, 32], false, true), list);
     const [loop] = opsIn(kernel, "LOOP") as [UOp];
@@ -229,9 +233,9 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
   test("one warp copies a few rows at a time: the pieces of each of them change places in another way", async () => {
     const shape = [32, 8 * core.k, 16] as const;
     const list = [opt("TC", 2, number), opt("UPCAST", 0, 2), opt("UPCAST", 1, 2)];
-    for (const [turnA, turnB] of WAYS) {
+    for (const [transA, transB] of WAYS) {
       for (const unroll of [2, 4])
-        await check(product(core.from, shape, turnA, turnB), [
+        await check(product(core.from, shape, transA, transB), [
           ...list,
           opt("UNROLL", 2, unroll),
           opt("SHARED", 2, 2),
@@ -243,8 +247,8 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
     for (let i = 0; i < 4; i++) {
       const [lanesM, lanesN] = [random.pick([1, 2, 3]), random.pick([1, 2, 3, 4])];
       const [warpsM, warpsN] = [random.pick([1, 2]), random.pick([1, 2])];
-      const [unroll, turns, stages] = [random.pick([1, 2, 3, 4]), random.int(1, 4), random.int(1, 4)];
-      const shape = [16 * lanesM * warpsM, core.k * unroll * turns, 8 * lanesN * warpsN] as const;
+      const [unroll, iterations, stages] = [random.pick([1, 2, 3, 4]), random.int(1, 4), random.int(1, 4)];
+      const shape = [16 * lanesM * warpsM, core.k * unroll * iterations, 8 * lanesN * warpsN] as const;
       const list = [
         opt("TC", 2, number),
         opt("UPCAST", 0, lanesM),
@@ -309,7 +313,7 @@ test("a block that is larger where shared memory and the result are", async () =
     return [m / Number(globalSize[1]), n / Number(globalSize[0])];
   };
   expect(await block(4096, 4096, 232448)).toEqual([128, 256]);
-  expect(await block(2048, 2048, 232448), "128 of 132 units").toEqual([128, 256]);
+  expect(await block(2048, 2048, 232448), "128 of 132 compute units").toEqual([128, 256]);
   expect(await block(4096, 4096, 101376)).toEqual([128, 128]);
   expect(await block(4096, 4096, 49152)).toEqual([128, 128]);
   expect(await block(4096, 128, 232448)).toEqual([64, 64]);

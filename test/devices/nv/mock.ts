@@ -14,7 +14,7 @@ import type { NVChannel, NVGpu } from "../../../src/devices/nv/gpu.ts";
 import { OutOfMemoryError } from "../../../src/errors.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
-import type { DeviceMemory, MemoryKind } from "../../../src/runtime/hcq/pool.ts";
+import type { MemoryBlock, MemoryKind } from "../../../src/runtime/hcq/pool.ts";
 import { UOpGraph } from "../../../src/uop/list.ts";
 import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./commands/elf.ts";
 import { EXPECTED, oddBits, type Qmd4Field } from "./mockqmd.ts";
@@ -25,7 +25,7 @@ const CODE_MAGIC = 0x4b434f4d; // "MOCK"
 /** What device memory holds before it is written. */
 const GARBAGE = 0xa5;
 
-interface Mapping extends DeviceMemory {
+interface Mapping extends MemoryBlock {
   readonly data: Uint8Array;
 }
 /** Something that the hardware would not do. */
@@ -131,7 +131,7 @@ export class MockGpu implements NVGpu {
 
   // ---- memory
 
-  alloc(nbytes: number, kind: MemoryKind): DeviceMemory {
+  alloc(nbytes: number, kind: MemoryKind): MemoryBlock {
     const size = Math.ceil(nbytes / PAGE) * PAGE;
     if (kind !== "host" && this.#used + size > this.totalBytes)
       throw new OutOfMemoryError(`mock: no room for ${nbytes} bytes`);
@@ -145,7 +145,7 @@ export class MockGpu implements NVGpu {
     this.#mappings.push(mapping);
     return mapping;
   }
-  free(memory: DeviceMemory): void {
+  free(memory: MemoryBlock): void {
     const at = this.#mappings.indexOf(memory as Mapping);
     if (at < 0) throw new Error(`mock: free of ${hex(memory.va)}, which is not mapped`);
     this.#mappings.splice(at, 1);

@@ -5,7 +5,7 @@
 import { parse } from "../../../src/devices/nv/commands/methods.ts";
 import { qmdWords, readQmd } from "../../../src/devices/nv/commands/qmd.ts";
 import type { NVChannel, NVGpu } from "../../../src/devices/nv/gpu.ts";
-import type { DeviceMemory, MemoryKind } from "../../../src/runtime/hcq/pool.ts";
+import type { MemoryBlock, MemoryKind } from "../../../src/runtime/hcq/pool.ts";
 
 export interface Recording {
   readonly gpu: Pick<
@@ -41,9 +41,9 @@ export function recorded(gpu: NVGpu): { gpu: NVGpu; recording: Recording } {
   const { sharedWindow, localWindow } = gpu;
   const facts = { name, arch, classes, smCount, gpcs, tpcsPerGpc, smsPerTpc, maxWarpsPerSM };
   const recording: Recording = { gpu: { ...facts, sharedWindow, localWindow }, memory: [], submissions: [] };
-  const visible: DeviceMemory[] = [];
+  const visible: MemoryBlock[] = [];
   const words = (va: number, count: number): Uint32Array => {
-    const m = visible.find((x) => va >= x.va && va + count * 4 <= x.va + x.size) as DeviceMemory;
+    const m = visible.find((x) => va >= x.va && va + count * 4 <= x.va + x.size) as MemoryBlock;
     const bytes = m.bytes as Uint8Array;
     return new Uint32Array(bytes.buffer, bytes.byteOffset + va - m.va, count).slice();
   };

@@ -12,7 +12,7 @@ import { loadsOf, onlyContraction } from "../../analysis/contraction.ts";
 import type { KernelGraph } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { type OptOp, type SplitName, splitBy } from "../opts.ts";
-import { layoutOf, type Walk } from "../shared.ts";
+import { layoutOf, pays, type Walk } from "../shared.ts";
 import { registersOf, workgroupsByRegisters, workgroupsByRoom, workgroupThreads } from "./occupancy.ts";
 
 /** A kernel is worth the search if it keeps the whole machine busy for this many cycles. */
@@ -54,7 +54,7 @@ interface StridedFactor {
   readonly itemsize: number;
 }
 /** What the kernel computes. */
-interface Sum {
+interface SumOfProducts {
   readonly factors: readonly StridedFactor[];
   readonly outputs: readonly Axis[];
   /** the outermost first */
@@ -85,14 +85,14 @@ interface SplitAxis {
   readonly lanes: number;
   readonly threads: number;
 }
-interface Plan {
+interface TilePlan {
   readonly outputs: readonly SplitAxis[];
   readonly terms: readonly SplitAxis[];
   /** which of the terms has the loop that fetches */
   readonly fetch: number;
 }
 interface Scored {
-  readonly plan: Plan;
+  readonly plan: TilePlan;
   readonly score: number;
 }
 
@@ -103,13 +103,13 @@ export function convolutionLists(
   gpu: Gpu,
   least: number = MIN_CYCLES * gpu.computeUnits * gpu.multiplyAddsPerCycle,
 ): OptOp[][] {
-  const found = gpu.hasAsyncCopy && target.sharedMax > 0 ? sumOf(lowered, least) : undefined;
+  const found = target.sharedMax > 0 && pays(gpu) ? sumOf(lowered, least) : undefined;
   if (found === undefined) return [];
   return new ConvolutionSearch(found, target, gpu).best().map(({ plan }) => listOf(plan));
 }
 
 /** The contraction that the kernel consists of; undefined where it does something else. */
-function sumOf({ sink, arena, order }: KernelGraph, least: number): Sum | undefined {
+function sumOf({ sink, arena, order }: KernelGraph, least: number): SumOfProducts | undefined {
   const found = onlyContraction(sink, arena);
   const loads = found && loadsOf(found);
   const [store, other] = sink.stores;
@@ -182,7 +182,7 @@ const mostOf = <T extends { readonly score: number }>(all: readonly T[], n: numb
   all.toSorted((a, b) => b.score - a.score).slice(0, n);
 
 class ConvolutionSearch {
-  readonly #sum: Sum;
+  readonly #sum: SumOfProducts;
   readonly #target: Target;
   readonly #gpu: Gpu;
   /** limits of the accumulators of a thread and of the threads of a workgroup */
@@ -190,7 +190,7 @@ class ConvolutionSearch {
   readonly #minThreads: number;
   readonly #maxThreads: number;
 
-  constructor(found: Sum, target: Target, gpu: Gpu) {
+  constructor(found: SumOfProducts, target: Target, gpu: Gpu) {
     this.#sum = found;
     this.#target = target;
     this.#gpu = gpu;
@@ -228,7 +228,7 @@ class ConvolutionSearch {
   /**
    * The lanes of a thread along each axis, at most the inner three, and which axes of the sum are unrolled.
    */
-  #blocks(): Plan[] {
+  #blocks(): TilePlan[] {
     const inner = this.#sum.outputs.filter((a) => this.#reuses(a)).slice(-3);
     const lanes = this.#sum.outputs.map((a) => {
       const most = this.#isRow(a) ? MAX_ROW : MAX_LANES;
@@ -263,7 +263,7 @@ class ConvolutionSearch {
   }
 
   /** The threads of each axis, and the loop that fetches. */
-  #workgroups(block: Plan): Plan[] {
+  #workgroups(block: TilePlan): TilePlan[] {
     const threads = block.outputs.map(({ axis, lanes }) =>
       this.#reuses(axis) ? divisors(sizeOf(axis) / lanes, this.#maxThreads) : [1],
     );
@@ -288,7 +288,7 @@ class ConvolutionSearch {
     });
   }
   /** Where results are few, threads share the sum along the axis before the last. */
-  #sharers(block: Plan): (readonly SplitAxis[])[] {
+  #sharers(block: TilePlan): (readonly SplitAxis[])[] {
     const at = block.terms.length - 2;
     const shared = block.terms[at];
     if (shared === undefined) return [block.terms];
@@ -299,7 +299,7 @@ class ConvolutionSearch {
 
   // ---- what it takes ----
 
-  #walks(factor: StridedFactor, { outputs, terms, fetch }: Plan): Walks {
+  #walks(factor: StridedFactor, { outputs, terms, fetch }: TilePlan): Walks {
     const walks: Walk[] = [];
     const threads = new Map<Axis, Walk>();
     const others: number[] = [];
@@ -323,19 +323,19 @@ class ConvolutionSearch {
   }
 
   /** Cycles of a thread for one product, with its share of the loads; `loads` includes bank conflicts. */
-  #cost(plan: Plan, loads: number): number {
+  #cost(plan: TilePlan, loads: number): number {
     const { multiplyAdd, loop } = this.#gpu.cycles;
     return multiplyAdd + (loads + loop) / prod([...plan.outputs, ...plan.terms].map((c) => c.lanes));
   }
   /** The part of the machine that small workgroups of such blocks fill. */
-  #filled({ outputs }: Plan): number {
+  #filled({ outputs }: TilePlan): number {
     return Math.min(1, prod(outputs.map(rest)) / (this.#minThreads * this.#gpu.computeUnits));
   }
   /** The cycles of a product before threads are chosen. */
-  #body(plan: Plan): number {
+  #body(plan: TilePlan): number {
     const loads = this.#sum.factors.map((f) => {
       const { walks, others } = this.#walks(f, plan);
-      const part = walks.length === 0 ? undefined : layoutOf(walks, others, f.itemsize);
+      const part = walks.length === 0 ? undefined : layoutOf(walks, others, f.itemsize, this.#gpu);
       return part?.loads ?? prod(walks.filter((w) => w.kind === "lane").map((w) => w.size));
     });
     return this.#cost(plan, 2 * sum(loads));
@@ -345,14 +345,16 @@ class ConvolutionSearch {
    * What an iteration of the loop fetches, and what it costs to read; undefined where a factor cannot come
    * through shared memory.
    */
-  #fetched(plan: Plan): Fetched | undefined {
+  #fetched(plan: TilePlan): Fetched | undefined {
     let [shared, bytes, copies] = [0, 0, 0];
     const parts: { loads: number; pitches: Map<Axis, number>; vector: number }[] = [];
     for (const f of this.#sum.factors) {
       const { walks, threads, others } = this.#walks(f, plan);
       const step = f.strides.get(plan.terms[plan.fetch]!.axis.id) ?? 0;
       const part =
-        step === 0 || walks.length === 0 ? undefined : layoutOf(walks, [...others, step], f.itemsize);
+        step === 0 || walks.length === 0
+          ? undefined
+          : layoutOf(walks, [...others, step], f.itemsize, this.#gpu);
       if (part === undefined) return undefined;
       const elements = prod(part.dims.map((d) => d.size));
       shared += part.size * f.itemsize * STAGES;
@@ -372,7 +374,7 @@ class ConvolutionSearch {
   }
 
   /** The workgroups that a compute unit has at once, and the warps of each. */
-  #resident(plan: Plan, shared: number): { atOnce: number; warps: number } {
+  #resident(plan: TilePlan, shared: number): { atOnce: number; warps: number } {
     const threads = prod([...plan.outputs, ...plan.terms].map((c) => c.threads));
     const accumulators = prod(plan.outputs.map((c) => c.lanes));
     const registers = registersOf(accumulators, OPERANDS * accumulators);
@@ -384,7 +386,7 @@ class ConvolutionSearch {
     return { atOnce, warps: Math.ceil(threads / this.#gpu.warp) };
   }
   /** The part of a compute unit that its number of warps keeps busy. */
-  #occupation(plan: Plan, shared: number): number {
+  #occupation(plan: TilePlan, shared: number): number {
     const { atOnce, warps } = this.#resident(plan, shared);
     const resident = atOnce * warps;
     const { computeUnits, warp, schedulers, sharedLatency } = this.#gpu;
@@ -401,7 +403,7 @@ class ConvolutionSearch {
   }
 
   /** The part of a compute unit's peak rate that is reached; 0 where the plan does not fit. */
-  #score(plan: Plan): number {
+  #score(plan: TilePlan): number {
     const fetched = this.#fetched(plan);
     if (fetched === undefined || fetched.shared > this.#target.sharedMax) return 0;
     const threads = prod([...plan.outputs, ...plan.terms].map((c) => c.threads));
@@ -413,7 +415,7 @@ class ConvolutionSearch {
     const products =
       accumulators * prod(plan.terms.map((c, i) => (i > plan.fetch ? rest(c) * c.lanes : c.lanes)));
     const computing = products * this.#cost(plan, fetched.loads);
-    const copying = cycles.asyncCopy * Math.ceil(fetched.copies / threads) + cycles.barrier;
+    const copying = cycles.copy * Math.ceil(fetched.copies / threads) + cycles.barrier;
     const moving = fetched.bytes / fetchRate / (warps / schedulers);
     const iteration = Math.max(computing + copying, moving);
     // cycles of a result after the last iteration: threads that share it combine their parts, one stores it
@@ -430,12 +432,12 @@ class ConvolutionSearch {
    * Whether lanes are of three axes and only the last axis of the sum is unrolled: then what a thread loads
    * is not reused in the next iteration.
    */
-  #readsAgain({ outputs, terms }: Plan): boolean {
+  #readsAgain({ outputs, terms }: TilePlan): boolean {
     const before = terms.at(-2);
     return before !== undefined && rest(before) > 1 && outputs.filter((c) => c.lanes > 1).length > 2;
   }
   /** Results that a thread stores at once. */
-  #storeWidth({ outputs }: Plan): number {
+  #storeWidth({ outputs }: TilePlan): number {
     const lanes = outputs
       .filter((c) => c.lanes > 1)
       .map((c) => ({ ...c, stride: Math.abs(this.#sum.stored.get(c.axis.id) ?? 0) }))
@@ -446,7 +448,7 @@ class ConvolutionSearch {
   }
 }
 
-function listOf({ outputs, terms, fetch }: Plan): OptOp[] {
+function listOf({ outputs, terms, fetch }: TilePlan): OptOp[] {
   const list: OptOp[] = [];
   const add = (op: SplitName, { axis }: SplitAxis, factor: number): void => {
     if (factor > 1) list.push(splitBy(op, axis.of, factor));

@@ -9,6 +9,7 @@ import { smax } from "../../../shape/symbolic.ts";
 import type { Axis, Load, Store } from "../../../uop/node.ts";
 import { type LoopBody, LoopNest } from "../../analysis/loopnest.ts";
 import { MAX_RUN } from "../../passes/blocksums.ts";
+import { PLAIN_ITERATIONS } from "../../target.ts";
 import { costOf, KEEP_COST } from "../keep.ts";
 import { factorsOf, type OptOp, splitBy } from "../opts.ts";
 import type { Heuristic } from "./index.ts";
@@ -20,11 +21,6 @@ const MAX_BODY = 72;
 const BUSY_BODY = 16;
 /** A reduction of up to this many iterations, all its loops together, is fully unrolled. */
 const WHOLE_ITERATIONS = 16;
-/**
- * Kernels with fewer iterations than this stay as they are: nothing is gained, and they are the ones people
- * read.
- */
-const MIN_ITERATIONS = 64;
 /**
  * How a matrix is read row by row: lanes at once, rows at once, and parts of the columns for threads to
  * share.
@@ -60,7 +56,7 @@ class CpuHeuristic {
   choose(): OptOp[] {
     const { simd } = this.#k.target;
     const opts: OptOp[] = [];
-    if (this.#hot.iterations < MIN_ITERATIONS) return opts;
+    if (this.#hot.iterations < PLAIN_ITERATIONS) return opts;
     const streamed = simd === undefined ? undefined : this.#streamed();
     if (streamed !== undefined) opts.push(...streamed);
     else if (simd !== undefined) {
@@ -276,7 +272,7 @@ class CpuHeuristic {
     const long = outputs.filter((a) => left(a) >= 16);
     const read = (a: Axis): number => this.#readAgain(a, left(a));
     const axis = long.sort((a, b) => read(a) - read(b))[0] ?? outputs.sort((a, b) => left(b) - left(a))[0];
-    return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of, least: 1 }];
+    return axis === undefined ? [] : [{ op: "THREAD", axis: axis.of }];
   }
   /**
    * Bytes from memory if this loop is around all others: what is invariant along it is read again in every

@@ -205,7 +205,7 @@ class GpuHeuristic {
     this.#add("UPCAST", near, vector);
     const other = this.#nearest(this.#outer.filter((a) => a !== near));
     if (other !== undefined && this.#near(other) > 0 && this.#vector(other) > 1) {
-      // what is read along one axis is written along another: squares, in which both have neighbours
+      // reads are contiguous along one axis and writes along another: squares, in which both find neighbours
       this.#add("UPCAST", other, this.#vector(other));
       for (const a of [near, other])
         this.#add("LOCAL", a, Math.min(2 ** Math.floor(Math.log2(this.#limits.threads) / 2), this.#rest(a)));

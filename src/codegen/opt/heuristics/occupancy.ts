@@ -9,8 +9,8 @@ const ADDRESSES = 30;
 /** Registers are allocated to a thread in units of this many. */
 const GRANULE = 8;
 
-/** Threads of a workgroup where nothing speaks for another number: eight workgroups fill a compute unit. */
-export const workgroupThreads = (gpu: Gpu): number => gpu.threadsPerUnit / 8;
+/** Threads of a workgroup where nothing speaks for another number: about eight workgroups fill a unit. */
+export const workgroupThreads = (gpu: Gpu): number => 2 ** Math.round(Math.log2(gpu.threadsPerUnit / 8));
 
 /** Registers of a thread with this many accumulators and words of operands. */
 export const registersOf = (accumulators: number, operands: number): number =>

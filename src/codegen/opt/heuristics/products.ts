@@ -13,6 +13,7 @@ import type { KernelGraph } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { isExactEnough } from "../mma.ts";
 import { factorOf, type OptOp, splitBy } from "../opts.ts";
+import { maxStages, pays } from "../shared.ts";
 import { registersOf, workgroupThreads } from "./occupancy.ts";
 
 /**
@@ -53,7 +54,7 @@ const MAX_STAGES = 4;
 const sectorOf = (gpu: Gpu): number => gpu.transactionBytes / 4;
 
 /** A product of matrices: two output axes, the reduce axis, the types of the factors in memory. */
-interface Product {
+interface MatrixProduct {
   readonly axes: Readonly<Record<"m" | "n" | "k", number>>;
   readonly m: number;
   readonly n: number;
@@ -72,18 +73,15 @@ export function productLists(lowered: KernelGraph, target: Target, gpu: Gpu): Op
   if (core !== undefined) {
     const step: OptOp = { op: "TC", axis: product.axes.k, core: number };
     const blocks = candidates(tensorCoreBlocks(gpu, core), product, gpu);
-    lists.push(...listsOf(product, blocks, core.k, target).map((list) => [step, ...list]));
+    lists.push(...listsOf(product, blocks, core.k, target, gpu).map((list) => [step, ...list]));
     for (const b of blocks.slice(0, 1)) lists.push([step, ...sideOpts(product, b)]);
   }
-  if (gpu.hasAsyncCopy) {
-    const blocks = candidates(threadBlocks(gpu), product, gpu).slice(0, 1);
-    lists.push(...listsOf(product, blocks, 1, target));
-  }
-  return lists;
+  const blocks = pays(gpu) ? candidates(threadBlocks(gpu), product, gpu).slice(0, 1) : [];
+  return [...lists, ...listsOf(product, blocks, 1, target, gpu)];
 }
 
-/** The product that the kernel is all about; undefined where it is about something else. */
-function productOf({ sink, arena, order }: KernelGraph): Product | undefined {
+/** The product that the kernel computes; undefined where it computes something else. */
+function productOf({ sink, arena, order }: KernelGraph): MatrixProduct | undefined {
   const found = onlyContraction(sink, arena);
   const loads = found && loadsOf(found);
   const [m, n] = order.slice(-2);
@@ -100,7 +98,7 @@ function productOf({ sink, arena, order }: KernelGraph): Product | undefined {
 }
 
 /** Sides that the step divides, and types that it takes as they are. */
-const fits = (core: TensorCore, { m, n, k, types }: Product): boolean =>
+const fits = (core: TensorCore, { m, n, k, types }: MatrixProduct): boolean =>
   m % core.m === 0 &&
   n % core.n === 0 &&
   k % core.k === 0 &&
@@ -185,12 +183,15 @@ function tensorCoreBlock(gpu: Gpu, core: TensorCore, tile: WarpTile, m: number, 
   const isAlone = 2 * m * n * gpu.warp * tile.registers > gpu.registersPerUnit;
   // a workgroup that is alone on its compute unit has nothing to run while it waits: it prefetches more
   // stages
-  const pipelines = isAlone
-    ? [MAX_STAGES, MAX_STAGES - 1].map((stages) => ({ lanes: line, stages }))
-    : [
-        ...[MAX_STAGES - 1, MAX_STAGES - 2].map((stages) => ({ lanes: line, stages })),
-        { lanes: Math.max(1, line / 2), stages: MAX_STAGES - 2 },
-      ];
+  const pipelines = core.isOpaque
+    ? // its operands leave no registers for copies in flight
+      [Math.max(1, line / 2), 1].map((lanes) => ({ lanes, stages: 1 }))
+    : isAlone
+      ? [MAX_STAGES, MAX_STAGES - 1].map((stages) => ({ lanes: line, stages }))
+      : [
+          ...[MAX_STAGES - 1, MAX_STAGES - 2].map((stages) => ({ lanes: line, stages })),
+          { lanes: Math.max(1, line / 2), stages: MAX_STAGES - 2 },
+        ];
   return {
     m: rows,
     n: columns,
@@ -240,7 +241,7 @@ function threadBlock(gpu: Gpu, side: number, tile: number): Block {
  * The blocks that divide the result, starting with the first that leaves few compute units idle; else the
  * smallest.
  */
-function candidates(blocks: readonly Block[], { m, n, others }: Product, gpu: Gpu): readonly Block[] {
+function candidates(blocks: readonly Block[], { m, n, others }: MatrixProduct, gpu: Gpu): readonly Block[] {
   const whole = blocks.filter((b) => m % b.m.size === 0 && n % b.n.size === 0);
   const count = (b: Block): number => (others * m * n) / (b.m.size * b.n.size);
   const first = whole.findIndex((b) => count(b) >= gpu.computeUnits * (1 - IDLE));
@@ -255,13 +256,22 @@ function candidates(blocks: readonly Block[], { m, n, others }: Product, gpu: Gp
  * Of the first blocks that fit in shared memory, with all their pipelines. `k`: elements of the sum in a
  * lane.
  */
-function listsOf(product: Product, blocks: readonly Block[], k: number, { sharedMax }: Target): OptOp[][] {
+function listsOf(
+  product: MatrixProduct,
+  blocks: readonly Block[],
+  k: number,
+  { sharedMax }: Target,
+  gpu: Gpu,
+): OptOp[][] {
   const fitting = blocks
     .map((b) => ({
       sides: sideOpts(product, b),
       pipelines: b.pipelines
-        .map(({ lanes, stages }) => ({ lanes: dividing(product.k / k, lanes), stages }))
-        // where the sum allows no more lanes, two pipelines may be the same
+        .map(({ lanes, stages }) => ({
+          lanes: dividing(product.k / k, lanes),
+          stages: Math.min(stages, maxStages(gpu)),
+        }))
+        // where the sum or the machine allows no more, two pipelines may be the same
         .filter((p, i, all) => i === all.findIndex((x) => x.lanes === p.lanes && x.stages === p.stages))
         .filter((p) => p.stages * p.lanes * b.laneBytes <= sharedMax),
     }))
@@ -271,7 +281,7 @@ function listsOf(product: Product, blocks: readonly Block[], k: number, { shared
     .flatMap(({ sides, pipelines }) => pipelines.map((p) => [...sides, ...pipelineOpts(product, p)]));
 }
 
-function sideOpts({ axes }: Product, block: Block): OptOp[] {
+function sideOpts({ axes }: MatrixProduct, block: Block): OptOp[] {
   const side = (axis: number, { lanes, threads, far }: Side): OptOp[] => {
     const opts = [
       splitBy("UPCAST", axis, lanes),
@@ -287,7 +297,7 @@ function sideOpts({ axes }: Product, block: Block): OptOp[] {
 const dividing = (n: number, most: number): number => (n % most === 0 ? most : dividing(n, most / 2));
 
 /** The lanes of an iteration, and the pipeline stages to prefetch. */
-function pipelineOpts({ axes }: Product, { lanes, stages }: Pipeline): OptOp[] {
+function pipelineOpts({ axes }: MatrixProduct, { lanes, stages }: Pipeline): OptOp[] {
   const unroll: OptOp[] = lanes > 1 ? [{ op: "UNROLL", axis: axes.k, factor: lanes }] : [];
   return [...unroll, { op: "SHARED", axis: axes.k, stages }];
 }

@@ -3,6 +3,7 @@
 // estimated, in cycles. In go the loop nest and the loop body with the most iterations; cpu.ts asks for the
 // best tile of an axis.
 
+import { InternalError } from "../../../errors.ts";
 import { getOrMake, prod } from "../../../helpers.ts";
 import { isProduct, type Load, type Store } from "../../../uop/node.ts";
 import type { AccessPattern, LoopBody, LoopNest } from "../../analysis/loopnest.ts";
@@ -36,12 +37,12 @@ interface Best {
   readonly packing: Packing | undefined;
   readonly cost: number;
 }
-/** Lanes of each axis; along the axis of the vectors, vectors. */
+/** Lanes of each axis; for the axis of the vectors, how many vectors. */
 type VectorTile = ReadonlyMap<number, number>;
 
 /** Lanes of an axis worth trying. */
 const AMOUNTS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
-/** Of an element, as it is computed with. */
+/** The bytes of an element, in the type that it is computed in. */
 const itemsizeOf = (u: Access): number => (u.op === "LOAD" ? u : u.value).dtype.itemsize;
 const vectorsIn = (tile: VectorTile): number => prod([...tile.values()]);
 
@@ -80,16 +81,21 @@ export class VectorTiles {
         ? Infinity
         : (this.#k.target.simd?.registers ?? 1) / (1 + this.#hot.memory.length + this.#hot.weight);
     const tiles = this.#tiles(wide, reused).filter((t) => vectorsIn(t) <= Math.max(1, most));
-    const found = this.packing(wide);
-    const ways = tiles.map((tile) => ({ tile, packing: undefined as Packing | undefined }));
-    if (found !== undefined) {
-      const fitting = tiles.filter((t) => this.packedBytes(t, wide, found) <= this.#k.target.sharedMax);
-      // long runs are copied faster than short ones
-      ways.push(...fitting.reverse().map((tile) => ({ tile, packing: found })));
-    }
     const epilogue = this.#epilogueCost(wide);
-    const costs = ways.map((way) => ({ ...way, cost: epilogue + this.#cost(way.tile, wide, way.packing) }));
-    return costs.reduce((a, b) => (b.cost < a.cost - 1e-9 ? b : a));
+    let best: Best | undefined;
+    const consider = (tile: VectorTile, packing: Packing | undefined): void => {
+      const cost = epilogue + this.#cost(tile, wide, packing);
+      if (best === undefined || cost < best.cost - 1e-9) best = { tile, packing, cost };
+    };
+    for (const tile of tiles) consider(tile, undefined);
+    const found = this.packing(wide);
+    if (found !== undefined) {
+      // the largest tiles first: long runs are copied faster than short ones
+      for (const tile of tiles.toReversed())
+        if (this.packedBytes(tile, wide, found) <= this.#k.target.sharedMax) consider(tile, found);
+    }
+    if (best === undefined) throw new InternalError(`axis ${wide} has no tile`);
+    return best;
   }
   /**
    * The cost of what comes after a sum, per iteration of it: lanes that are added up, or stored one by one.
@@ -134,6 +140,7 @@ export class VectorTiles {
     const { simd } = this.#k.target;
     if (simd === undefined) return 0;
     const { broadcastLoads, gatherLoads } = simd;
+    const width = this.#k.widthOf(wide);
     const accumulators = vectorsIn(tile);
     let loads = 0;
     let waits = 0;
@@ -142,23 +149,22 @@ export class VectorTiles {
       const isPacked = packing?.loads.has(u) === true;
       for (const [id, lanes] of tile) {
         const pattern = this.patternIn(u, id, packing);
-        if (id === wide)
-          n *= { invariant: broadcastLoads, unit: lanes, strided: gatherLoads * lanes }[pattern];
-        else if (pattern !== "invariant") n *= lanes;
+        if (pattern === "invariant") n *= id === wide ? broadcastLoads : 1;
+        else n *= id === wide && pattern === "strided" ? gatherLoads * lanes : lanes;
       }
       loads += n;
       if (packing !== undefined && isPacked) {
         // an operand is read and written once for all iterations of the loop, element by element where it is
         // strided
-        const each = this.#k.pattern(u, wide) === "strided" ? 2 * this.#k.widthOf(wide) : 2;
+        const each = this.#k.pattern(u, wide) === "strided" ? 2 * width : 2;
         waits += (each * n * (tile.get(packing.axis) ?? 1)) / this.#k.size(packing.axis);
       } else waits += this.wait(u);
     }
     const sum = this.#hot.reduce;
     const isSumOfProducts = sum !== undefined && isProduct(sum.body);
-    const fused = isSumOfProducts && simd.fuses(sum.dtype.vec(this.#k.widthOf(wide)));
+    const fused = isSumOfProducts && simd.fuses(sum.dtype.vec(width));
     const alus = accumulators * (this.#hot.weight + (fused ? 0 : 1));
-    const waste = this.#k.waste(wide, (tile.get(wide) ?? 1) * this.#k.widthOf(wide));
+    const waste = this.#k.waste(wide, (tile.get(wide) ?? 1) * width);
     const busy = Math.max(alus / simd.aluPerCycle, loads / simd.loadsPerCycle, simd.latency);
     return (waste * (busy + LOAD_ISSUE * loads + LOOP_CYCLES + waits)) / accumulators;
   }

@@ -1,6 +1,7 @@
 // A node for one lane: the ranges of lanes become numbers, and whatever depends on them is made again.
 
 import { InternalError } from "../../../errors.ts";
+import { mapped } from "../../../helpers.ts";
 import type { Range, Stage, UOp } from "../../../uop/node.ts";
 import type { Expansion } from "./expansion.ts";
 import { type Lane, laneOf } from "./lanes.ts";
@@ -22,7 +23,7 @@ export function scalar(u: UOp, lane: Lane, x: Expansion): UOp {
     default:
       return x.arena.withSrcs(
         u,
-        u.srcs.map((s) => x.scalar(s, lane)),
+        mapped(u.srcs, (s) => x.scalar(s, lane)),
       );
   }
 }

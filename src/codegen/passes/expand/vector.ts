@@ -2,12 +2,12 @@
 // compute on vectors is a vector, and anything else is made lane by lane and gathered. Also: which axes of
 // lanes become vectors.
 
-import { toposort } from "../../../helpers.ts";
+import { mapped } from "../../../helpers.ts";
 import type { UOpArena } from "../../../uop/arena.ts";
-import type { Expr, Load, Store, UOp } from "../../../uop/node.ts";
+import type { Expr, Load, Sink, Store, UOp } from "../../../uop/node.ts";
 import type { Simd } from "../../target.ts";
 import type { Expansion } from "./expansion.ts";
-import type { Lane, LaneAxis, Lanes } from "./lanes.ts";
+import type { Lane, LaneAxis } from "./lanes.ts";
 import { reduction } from "./reduction.ts";
 
 /** `u` depends on the axis. */
@@ -20,7 +20,7 @@ export function vector(u: Expr, first: Lane, along: LaneAxis, x: Expansion): Exp
     return arena.withType(
       u,
       u.dtype.vec(lanes.widthOf(along)),
-      operands.map((o) => x.vector(o, first, along)),
+      mapped<Expr, Expr>(operands, (o) => x.vector(o, first, along)),
     );
   }
   const [one, ...others] = lanes.ofVector(first, along).map((lane) => x.scalar(u, lane));
@@ -65,18 +65,18 @@ const [NEIGHBOURS, APART, INSIDE_SUM] = [4, -1, 8];
  * them.
  */
 export function chooseVectorAxes(
-  nodes: readonly UOp[],
-  lanes: Lanes,
+  sink: Sink,
   simd: Simd | undefined,
-  hasUnitStride: Expansion["hasUnitStride"],
+  { arena, lanes, hasUnitStride }: Pick<Expansion, "arena" | "lanes" | "hasUnitStride">,
 ): readonly LaneAxis[] {
   if (simd === undefined) return [];
+  const nodes = arena.nodes(sink);
   const reduces = nodes.filter((u) => u.op === "REDUCE");
   const accesses = nodes.filter((u) => u.op === "LOAD" || u.op === "STORE");
   // what a sum reads, it reads many times
   const inside = new Set(
-    toposort(
-      reduces.map((r): UOp => r.body),
+    arena.nodesFrom(
+      reduces.map((r) => r.body),
       (u) => u.srcs,
     ),
   );

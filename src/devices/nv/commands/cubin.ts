@@ -1,7 +1,6 @@
 // A compiled kernel as NVIDIA's compilers write it: an ELF file. Picks one kernel's facts (registers, shared
 // and local memory, barriers, where its parameters go) from the .nv.info attributes and lays out an image of
-// code and constants. The image is moved to its address by `relocate`; putting it
-// there is the program's business.
+// code and constants. `relocate` fits the image to its address; program.ts puts it there.
 
 import { InternalError } from "../../../errors.ts";
 
@@ -183,9 +182,9 @@ class Elf {
   }
 }
 
-type Facts = Pick<Cubin, "registers" | "barriers" | "local" | "maxThreads" | "parameters">;
+type CubinFacts = Pick<Cubin, "registers" | "barriers" | "local" | "maxThreads" | "parameters">;
 
-function readFacts(elf: Elf, name: string, kernel: number): Facts {
+function readFacts(elf: Elf, name: string, kernel: number): CubinFacts {
   let [registers, barriers, local, start] = [0, 0, 0, 0];
   let maxThreads: number | undefined;
   const found: { ordinal: number; offset: number; size: number }[] = [];

@@ -1,6 +1,6 @@
 // The stream that a channel fetches, word by word: a header (opcode, count, subchannel, method) and its data.
-// Spells methods by the names of the class headers, and reads streams back for people
-// and for the mock of the tests.
+// Spells methods by the names of the class headers, and reads streams back for people and for the mock of the
+// tests.
 
 import { InternalError } from "../../../errors.ts";
 import { COMPUTE, COPY, HOST } from "./classes.ts";
@@ -30,12 +30,12 @@ export const method = (to: ClassName, { at }: Method, ...data: readonly number[]
 ];
 
 /** Fields of a word, each by the name of its value or as a number. */
-type FieldValues<M extends Method> = {
+type MethodValues<M extends Method> = {
   readonly [F in keyof M["fields"]]?: keyof M["fields"][F]["values"] | number;
 };
 
 /** The word that sets these fields of a method and leaves the others 0. */
-export function pack<M extends Method>({ fields }: M, chosen: FieldValues<M>): number {
+export function pack<M extends Method>({ fields }: M, chosen: MethodValues<M>): number {
   let word = 0;
   for (const [name, value] of Object.entries(chosen)) {
     const { bits, values } = fields[name] as Field;

@@ -1,6 +1,6 @@
 // A kernel on the GPU: its image in the GPU's memory, the QMD that every launch begins with, and its
-// arguments in constant bank 0, behind the words that the driver would put there (sizes,
-// windows of shared and local memory).
+// arguments in constant bank 0, behind the words that the driver would put there (sizes, windows of shared
+// and local memory).
 
 import { DeviceError, InternalError } from "../../../errors.ts";
 import type { HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";

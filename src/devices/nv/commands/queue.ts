@@ -1,7 +1,6 @@
 // How commands are spelt for the GPU's own rings. Kernels that follow each other become a chain of QMDs: the
 // first is sent by the stream, each starts the next when it is done, and what comes right after a kernel (a
-// signal, a timestamp) is one of its QMD's releases. Only what is left of a
-// command is words for the host class.
+// signal, a timestamp) is one of its QMD's releases. The rest of a command becomes words for the host class.
 
 import { ArgumentError, InternalError } from "../../../errors.ts";
 import { getOrMake } from "../../../helpers.ts";
@@ -173,10 +172,10 @@ const address = (res: HCQCompatAllocRes): number => {
   throw new InternalError("an NV queue got memory of another kind of device");
 };
 
-type Spelling = { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly number[] };
+type CommandWords = { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly number[] };
 
-const WAITS: Pick<Spelling, "wait"> = { wait: ({ signal, value }) => acquire(va(signal), value) };
-const COMPUTE_WORDS: Spelling = {
+const WAITS: Pick<CommandWords, "wait"> = { wait: ({ signal, value }) => acquire(va(signal), value) };
+const COMPUTE_WORDS: CommandWords = {
   ...WAITS,
   signal: ({ signal, value }) => release(va(signal), value),
   timestamp: ({ signal }) => release(va(signal) + STAMP, 0),
@@ -186,7 +185,7 @@ const COMPUTE_WORDS: Spelling = {
     throw new InternalError("a compute queue does not copy");
   },
 };
-const COPY_WORDS: Spelling = {
+const COPY_WORDS: CommandWords = {
   ...WAITS,
   signal: ({ signal, value }) => copyRelease(va(signal), value),
   timestamp: ({ signal }) => copyRelease(va(signal) + STAMP, 0),
@@ -200,7 +199,7 @@ const COPY_WORDS: Spelling = {
 /** Spells the commands of one kind of queue and hands streams to a device. */
 export class NVBackend implements QueueBackend {
   readonly #target: NVTarget;
-  readonly #words: Spelling;
+  readonly #words: CommandWords;
 
   constructor(target: NVTarget, kind: "compute" | "copy") {
     this.#target = target;

@@ -4,7 +4,7 @@
 // goes through a channel is channel.ts.
 
 import { DeviceError } from "../../../errors.ts";
-import type { DeviceMemory } from "../../../runtime/hcq/pool.ts";
+import type { MemoryBlock } from "../../../runtime/hcq/pool.ts";
 import { LAYOUT, type MappedMemory, type Owner } from "../memory/virtual.ts";
 import { Channel, ENTRY_BYTES } from "./channel.ts";
 import { explainFault } from "./fault.ts";
@@ -126,7 +126,7 @@ function findCopyEngine({ rm, owner }: Ground): number {
 function makeChannel(
   ground: Ground,
   spec: ChannelSpec,
-  area: DeviceMemory,
+  area: MemoryBlock,
   i: number,
   undo: (() => void)[],
 ): Channel {

@@ -4,7 +4,7 @@
 // in memory and one store to the doorbell.
 
 import { DeviceError } from "../../../errors.ts";
-import type { DeviceMemory, MemoryKind } from "../../../runtime/hcq/pool.ts";
+import type { MemoryBlock, MemoryKind } from "../../../runtime/hcq/pool.ts";
 import type { LinuxKernel } from "../../linux/syscalls.ts";
 import type { NVChannel, NVClasses, NVGpu } from "../gpu.ts";
 import { LAYOUT, MappedMemory, type Owner } from "../memory/virtual.ts";
@@ -230,10 +230,10 @@ class NvidiaGpu implements NVGpu {
     this.#channels = makeChannels(this.#ground, this.#undoChannels);
   }
 
-  alloc(nbytes: number, kind: MemoryKind): DeviceMemory {
+  alloc(nbytes: number, kind: MemoryKind): MemoryBlock {
     return this.#ground.memory.alloc(nbytes, kind);
   }
-  free(memory: DeviceMemory): void {
+  free(memory: MemoryBlock): void {
     this.#ground.memory.free(memory);
   }
   submit(channel: NVChannel, va: number, dwords: number): void {

@@ -1,5 +1,5 @@
-// What more there is to know about a compute channel that stopped: the addresses that kernels touched where
-// no memory is. Asked of the driver after the fact, as a debugger would.
+// Details of a compute channel that stopped: the addresses without memory that kernels touched. The driver is
+// asked for them afterwards, as a debugger does.
 
 import type { Ground } from "./channelgroup.ts";
 import { STRUCTS } from "./ioctls.ts";

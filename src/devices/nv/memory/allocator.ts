@@ -1,6 +1,6 @@
 // Memory of an NV device. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and
-// out go through memory of the host that the GPU reaches, in parts, so that one part is filled
-// or emptied while another moves.
+// out go through memory of the host that the GPU reaches, in parts, so that one part is filled or emptied
+// while another moves.
 
 import { OutOfMemoryError } from "../../../errors.ts";
 import { chain, getOrMake, type MaybePromise } from "../../../helpers.ts";
@@ -8,7 +8,7 @@ import { GlobalCounters } from "../../../runtime/counters.ts";
 import { HOST_SLACK } from "../../../runtime/device.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
 import type { Fence } from "../../../runtime/hcq/device.ts";
-import { type DeviceMemory, Pool, type PoolBlock } from "../../../runtime/hcq/pool.ts";
+import { type MemoryBlock, Pool, type PoolBlock } from "../../../runtime/hcq/pool.ts";
 import { Transient } from "../../../runtime/hcq/transient.ts";
 import type { NVDevice } from "../device.ts";
 
@@ -16,7 +16,7 @@ export interface NVBlock extends HCQCompatAllocRes {
   readonly vaAddr: number;
   /** what it was cut from, or what it is; a part of another block has neither */
   readonly piece: PoolBlock | undefined;
-  readonly memory: DeviceMemory | undefined;
+  readonly memory: MemoryBlock | undefined;
 }
 
 /** From here on a buffer has memory of its own, a multiple of a large page. */
@@ -38,10 +38,10 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
   override readonly slack: number;
   readonly #small: Pool;
   /** large memory that was given up, by what was asked for */
-  readonly #kept = new Map<number, DeviceMemory[]>();
+  readonly #kept = new Map<number, MemoryBlock[]>();
   #keptBytes = 0;
   readonly #staging: Transient;
-  #staged: DeviceMemory | undefined;
+  #staged: MemoryBlock | undefined;
 
   constructor(device: NVDevice) {
     super(device);
@@ -78,7 +78,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     return { device: this.device, vaAddr: memory.va, size, piece: undefined, memory };
   }
   /** What this device does with it later comes later, so it can be had again at once. */
-  #keep(memory: DeviceMemory, size: number): void {
+  #keep(memory: MemoryBlock, size: number): void {
     const rounded = Math.ceil(size / LARGE_STEP) * LARGE_STEP;
     getOrMake(this.#kept, rounded, () => []).push(memory);
     this.#keptBytes += rounded;
@@ -93,7 +93,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     if (all.length > 0) this.device.retire(() => all.forEach((memory) => void gpu.free(memory)));
   }
   /** Memory of the GPU for the device's own use. */
-  allocDevice(size: number): DeviceMemory {
+  allocDevice(size: number): MemoryBlock {
     return this.#orMakeRoom(size, () => this.device.gpu.alloc(size, "device"));
   }
   /** Where there is no room, there may be some when all that was given up is free. */
@@ -143,7 +143,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
 
   protected allocHost(nbytes: number): { res: NVBlock; bytes: Uint8Array } {
     const vaAddr = this.#staging.alloc(nbytes);
-    const { va, bytes } = this.#staged as DeviceMemory;
+    const { va, bytes } = this.#staged as MemoryBlock;
     const at = vaAddr - va;
     const res = {
       device: this.device,

@@ -5,7 +5,7 @@
 
 import { InternalError, OutOfMemoryError } from "../../../errors.ts";
 import { AddressSpace } from "../../../runtime/addressspace.ts";
-import type { DeviceMemory, MemoryKind } from "../../../runtime/hcq/pool.ts";
+import type { MemoryBlock, MemoryKind } from "../../../runtime/hcq/pool.ts";
 import { N } from "../driver/ioctls.ts";
 import type { ResourceManager } from "../driver/resourcemanager.ts";
 import { encode } from "../driver/structs.ts";
@@ -40,7 +40,7 @@ export interface Owner {
 }
 
 /** A block, with what undoes each step of its making. */
-interface AddressBlock extends DeviceMemory {
+interface AddressBlock extends MemoryBlock {
   readonly handle: number;
   readonly undo: (() => void)[];
 }
@@ -57,7 +57,7 @@ export class MappedMemory {
   readonly #owner: Owner;
   readonly #small = new AddressSpace(LAYOUT.small[0]);
   readonly #huge = new AddressSpace(LAYOUT.huge[0]);
-  readonly #blocks = new Map<DeviceMemory, AddressBlock>();
+  readonly #blocks = new Map<MemoryBlock, AddressBlock>();
 
   constructor(rm: ResourceManager, owner: Owner) {
     this.#rm = rm;
@@ -65,7 +65,7 @@ export class MappedMemory {
   }
 
   /** `contiguous`: in one piece also physically, for what engines read without translation. */
-  alloc(nbytes: number, kind: MemoryKind, contiguous = false): DeviceMemory {
+  alloc(nbytes: number, kind: MemoryKind, contiguous = false): MemoryBlock {
     if (kind !== "device" && nbytes > WINDOW) {
       throw new OutOfMemoryError(
         `NV: ${nbytes} bytes that the host sees; at most ${WINDOW} in one piece, allocate several`,
@@ -88,7 +88,7 @@ export class MappedMemory {
     }
   }
 
-  free(memory: DeviceMemory): void {
+  free(memory: MemoryBlock): void {
     const block = this.#blocks.get(memory);
     if (block === undefined) throw new InternalError(`NV: memory at ${memory.va} is freed twice`);
     this.#blocks.delete(memory);
@@ -98,7 +98,7 @@ export class MappedMemory {
     for (const memory of [...this.#blocks.keys()].reverse()) this.free(memory);
   }
   /** The driver's handle, for objects that are made on top of a block. */
-  handleOf(memory: DeviceMemory): number {
+  handleOf(memory: MemoryBlock): number {
     const block = this.#blocks.get(memory);
     if (block === undefined) throw new InternalError(`NV: no block at ${memory.va}`);
     return block.handle;
@@ -106,7 +106,7 @@ export class MappedMemory {
 
   /** In words: what lies at an address, or what it comes after. */
   whereabouts(va: number): string {
-    let before: DeviceMemory | undefined;
+    let before: MemoryBlock | undefined;
     for (const block of this.#blocks.keys()) {
       if (block.va <= va && block.va > (before?.va ?? -1)) before = block;
     }

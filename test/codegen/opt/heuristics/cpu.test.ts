@@ -37,7 +37,7 @@ describe("what it chooses", () => {
   test("elementwise: vectors along the memory, threads for many elements", () => {
     expect(kernelOf(empty(1024).add(1)).opts).toEqual([{ op: "UPCAST", axis: 0, lanes: 16 }]);
     const large = kernelOf(empty(1 << 20).add(1));
-    expect(large.opts.at(-1)).toEqual({ op: "THREAD", axis: 0, least: 1 });
+    expect(large.opts.at(-1)).toEqual({ op: "THREAD", axis: 0 });
     expect(large.globalSize).toEqual([1 << 16]);
   });
   test("threads where the ops are worth it: one that costs much counts as many", () => {
@@ -147,6 +147,13 @@ describe("what it chooses", () => {
         .contiguous(),
     );
     expect(k.opts.slice(0, 1)).toEqual([{ op: "UPCAST", axis: 0, lanes: 4 }]);
+  });
+  test("a join along the last dim: lanes along the parts", () => {
+    const k = kernelOf(Tensor.cat([empty(32, 128), empty(32, 128), empty(32, 128)], 1).contiguous());
+    expect(k.opts.slice(0, 1)).toEqual([{ op: "UPCAST", axis: 2, lanes: 16 }]);
+    const loads = opsIn(k, "LOAD");
+    expect(loads.length).toBeGreaterThan(0);
+    expect(loads.every((u) => u.dtype.count === 4)).toBe(true);
   });
   test("threads share no loop that a reduce does not depend on: it would run again for each of them", () => {
     const x = empty(64, 32, 400);

@@ -89,12 +89,12 @@ describe.each([
       const list = placed(kernel);
       const changes = changing(list);
       const values = new Set(["ALU", "CAST", "LOAD", "GEP", "VECTORIZE"]);
-      const steady = list.filter(({ node, loops }) => {
+      const invariant = list.filter(({ node, loops }) => {
         const inner = loops.at(-1);
         return values.has(node.op) && inner !== undefined && changes.get(node)?.has(inner) !== true;
       });
       expect(
-        steady.map((p) => `${p.node.op} ${p.node.arg ?? ""} in ${p.loops.length} loops`),
+        invariant.map((p) => `${p.node.op} ${p.node.arg ?? ""} in ${p.loops.length} loops`),
         name,
       ).toEqual([]);
     }, plain);

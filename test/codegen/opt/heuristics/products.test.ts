@@ -124,9 +124,12 @@ describe("limits of the target", () => {
     expect(results(65536)).toBe(64);
     expect(results(32768)).toBe(16);
   });
-  test("a GPU without asynchronous copies or tensor cores has no such lists", () => {
+  test("a GPU without asynchronous copies or tensor cores multiplies by threads, in two stages", () => {
     const gpu = nvidiaGpu(75, { computeUnits: 40 });
-    expect(listsFor(product([1024, 1024, 1024], "bfloat16"), { ...h200, gpu })).toEqual([]);
+    const lists = listsFor(product([1024, 1024, 1024], "bfloat16"), { ...h200, gpu });
+    expect(lists.length).toBeGreaterThan(0);
+    expect(lists.filter(usesTensorCores)).toEqual([]);
+    expect(new Set(lists.map(stagesOf))).toEqual(new Set([2]));
   });
 });
 

@@ -9,7 +9,7 @@ import { openGpu } from "../../../../src/devices/nv/driver/driver.ts";
 import { N, STRUCTS } from "../../../../src/devices/nv/driver/ioctls.ts";
 import type { NVGpu } from "../../../../src/devices/nv/gpu.ts";
 import { DeviceError, InternalError, OutOfMemoryError, withEnv } from "../../../../src/index.ts";
-import type { DeviceMemory } from "../../../../src/runtime/hcq/pool.ts";
+import type { MemoryBlock } from "../../../../src/runtime/hcq/pool.ts";
 import { FakeKernel } from "./fakekernel.ts";
 
 const MiB = 2 ** 20;
@@ -268,7 +268,7 @@ describe("teardown", () => {
 describe("memory", () => {
   test("lies below 2^40, apart from each other, in pages of 2 MiB from 8 MiB on", () => {
     const { kernel, gpu } = open();
-    const all: DeviceMemory[] = [];
+    const all: MemoryBlock[] = [];
     for (const kind of ["device", "visible", "host"] as const) {
       for (const size of [1, 5000, 65536, 8 * MiB - 1, 8 * MiB, 8 * MiB + 1, 100 * MiB]) {
         const memory = gpu.alloc(size, kind);
@@ -319,9 +319,9 @@ describe("memory", () => {
     expect(gpu.freeBytes()).toBe((before[1] as number) - 2 * (65536 + 16 * MiB));
     for (const memory of first) gpu.free(memory);
     expect([kernel.left(), gpu.freeBytes()]).toEqual(before);
-    const addresses = (all: DeviceMemory[]) => all.map(({ va }) => va).sort();
+    const addresses = (all: MemoryBlock[]) => all.map(({ va }) => va).sort();
     expect(addresses(take())).toEqual(addresses(first));
-    expect(() => gpu.free(first[0] as DeviceMemory)).toThrow(InternalError);
+    expect(() => gpu.free(first[0] as MemoryBlock)).toThrow(InternalError);
     gpu.close();
   });
 
