@@ -65,6 +65,7 @@ export class CommandQueue {
 
   constructor(schedule: readonly ScheduleItem[]) {
     for (const si of schedule) this.#add(si);
+    this.#copiers.clear();
     if (env.DEBUG >= 6) console.log(this.toString());
   }
 
@@ -157,7 +158,7 @@ export class CommandQueue {
       const queue = this.#queue(device);
       const si = queue[0] as QueueItem;
       if (si instanceof SyncItem) {
-        queue.shift();
+        this.#drop(queue);
         const fence = yield* synchronize(si);
         for (const d of waiting.get(si) ?? []) {
           waitOn(d, fence);
@@ -165,7 +166,7 @@ export class CommandQueue {
         }
         seen.set(si, fence);
       } else if (si instanceof WaitItem) {
-        queue.shift();
+        this.#drop(queue);
         if (seen.has(si.sync)) waitOn(device, seen.get(si.sync));
         else {
           getOrMake(waiting, si.sync, () => []).push(device);
@@ -176,11 +177,19 @@ export class CommandQueue {
         const item = isItem(si) ? si : si.item;
         yield* this.#prepare(item);
         yield* executeItem(item, progress);
-        queue.shift(); // afterwards: what failed stays in the queue
+        this.#drop(queue); // afterwards: what failed stays in the queue
       }
     }
     const stuck = [...this.q].filter(([, items]) => items.length > 0);
     if (stuck.length > 0) throw new InternalError(`the queue stopped with work left:\n${this}`);
+  }
+
+  /**
+   * Lets go of the first item. An error keeps the queue alive, in the frames of its stack: where memory runs
+   * out, what has run must be free to be collected.
+   */
+  #drop(queue: QueueItem[]): void {
+    this.#order.delete(queue.shift() as QueueItem);
   }
 
   /** Opens the devices of an item; with the first kernel of a device all that follow on it are compiled. */

@@ -9,18 +9,19 @@ import {
   loadFor,
   searchKernel,
   showSource,
+  smallKernel,
 } from "#engine/ondemand";
 import {
   fastKernelSteps,
   fittingSteps,
   type Kernel,
+  type KernelTemplate,
   kernelSteps,
   similarKernel,
-  type Template,
 } from "../codegen/kernel.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
 import { isObserved } from "../codegen/pass.ts";
-import type { Renderer, Source } from "../codegen/target.ts";
+import { type Renderer, type Source, sourceOf } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
 import {
@@ -70,7 +71,7 @@ export function* runnerFor(si: ScheduleItem): Step<Runner | undefined> {
   const out = si.outputs[0] as Buffer;
   switch (first.op) {
     case "STORE":
-      return yield* kernelRunner(out.device, si.ast, writesWhatItReads(si));
+      return smallKernel(si) ?? (yield* kernelRunner(out.device, si.ast, writesWhatItReads(si)));
     case "COPY": {
       const src = si.inputs[0] as Buffer;
       if (canTransfer(out.device, src.device)) return new BufferXfer();
@@ -99,7 +100,7 @@ function canTransfer(to: string, from: string): boolean {
 
 /** What a kernel depends on besides its AST. */
 const useOf = (name: string, inPlace: boolean): string =>
-  `${name}|${isTuned()}|${env.NOOPT}|${env.BEAM}|${env.ALLOW_TF32}|${inPlace ? "in place|" : ""}`;
+  `${name}|${Device.timesLost(name)}|${isTuned()}|${env.NOOPT}|${env.BEAM}|${env.ALLOW_TF32}|${inPlace ? "in place|" : ""}`;
 
 /** The runner of an AST that was looked up before for the same use. */
 function recentRunner(ast: readonly LazyOp[], use: string): CompiledRunner | undefined {
@@ -111,10 +112,12 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
   const last = recentRunner(ast, useOf(name, inPlace));
   if (last !== undefined) return last;
   const key = astKey(ast);
-  if (!isTuned() || !compiled.has(useOf(name, inPlace) + key)) yield* loadFor(ast);
+  const isKnown = isTuned() && compiled.has(useOf(name, inPlace) + key);
+  const isLast = isKnown || (yield* loadFor(ast));
   const use = useOf(name, inPlace); // it may depend on what was loaded
   const runner = yield* lookedUp(use + key, name, ast, inPlace);
-  recent.set(ast, { use, runner });
+  // a kernel that was compiled without a piece is compiled again once that piece is loaded
+  if (isLast) recent.set(ast, { use, runner });
   return runner;
 }
 function* lookedUp(
@@ -132,7 +135,8 @@ function* lookedUp(
   // what someone wants to look at, or to measure, is made
   const isKept = env.BEAM === 0 && env.DEBUG < 4 && !isObserved();
   const kept = isKept ? yield* keptKernel(device, key) : undefined;
-  if (kept !== undefined) return yield* settle(compile(key, { ...kept, vars: [] }, kept, device));
+  if (kept !== undefined)
+    return yield* settle(compile(key, { ...kept, vars: [] }, sourceOf(kept.code, kept), device));
   const kernel =
     env.BEAM > 0 && !env.NOOPT
       ? yield* searchKernel(ast, device, renderer, inPlace, env.BEAM)
@@ -187,7 +191,7 @@ function rendererOf({ name, renderer }: Compiled): Renderer {
 interface Structures {
   readonly lists: Map<string, readonly OptOp[]>;
   /** the kernel that was lowered last */
-  readonly templates: Map<string, Template>;
+  readonly templates: Map<string, KernelTemplate>;
 }
 /** By what they depend on: layers, and steps of training, often differ in a constant only. */
 const structures = new WeakMap<Renderer, Structures>();
@@ -203,7 +207,7 @@ function remember<V>(map: Map<string, V>, key: string, value: V, most: number): 
 /** The kernel with the list that the heuristic chose for it, or for another of the same structure. */
 export const optimized = (ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel =>
   runSync(optimizedSteps(ast, renderer, inPlace), "compile");
-/** The same, and it could stop between passes. */
+/** The same as a Step, which can pause between passes. */
 function* optimizedSteps(ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Step<Kernel> {
   if (env.NOOPT) return yield* kernelSteps(ast, [], renderer);
   const { lists, templates } = getOrMake(
@@ -238,7 +242,9 @@ function compile(
     getOrMake(compiled, key, () => {
       program.cost = { ops: kernel.ops, bytes: kernel.bytes };
       if (compiled.size >= MAX_KERNELS) compiled.delete(compiled.keys().next().value as string);
-      return new CompiledRunner({ ...kernel, device: device.name, program });
+      // a Kernel has its graph too, which nobody needs any more
+      const facts = { ...kernel, uops: undefined, floats: undefined, device: device.name, program };
+      return new CompiledRunner(facts);
     }),
   );
 }

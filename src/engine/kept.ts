@@ -5,13 +5,13 @@ import type { Kernel } from "../codegen/kernel.ts";
 import type { Source } from "../codegen/target.ts";
 import { type KeptKernel, KernelStore } from "../host/kernelstore.ts";
 
-export interface Kept {
+export interface KernelKeeper {
   recall(key: string): KeptKernel | undefined;
   keep(key: string, kernel: Kernel, source: Source): void;
 }
 
 /** What this build has kept; undefined where nothing can be kept. */
-export async function openKept(build: string): Promise<Kept | undefined> {
+export async function openKept(build: string): Promise<KernelKeeper | undefined> {
   const store = await KernelStore.open(build);
   return (
     store && {
@@ -29,7 +29,7 @@ function keptOf(kernel: Kernel, source: Source): KeptKernel | undefined {
   const { name, globalSize, localSize, globals, repeats, ops, bytes, vars } = kernel;
   const { code, buffers, vals, isPart, dynamicShared } = source;
   const sizes = globalSize.filter((n) => typeof n === "number");
-  if (!(code instanceof Uint8Array) || vars.length > 0 || sizes.length < globalSize.length) return undefined;
+  if (!ArrayBuffer.isView(code) || vars.length > 0 || sizes.length < globalSize.length) return undefined;
   return {
     name,
     code: code as Uint8Array<ArrayBuffer>,

@@ -1,17 +1,17 @@
 // The pipeline on one screen: schedule, (lower, render, compile: compile.ts), enqueue (commandqueue.ts). Two
-// calls never interleave: a realize waits for the one before it, and the sync form refuses
-// to run in the middle of another.
+// calls never interleave: a realize waits for the one before it, and the sync form refuses to run in the
+// middle of another.
 
 import { loadDiagnostics, logGraph } from "#engine/ondemand";
 import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
-import { nextTurn, PAUSE } from "../pace.ts";
+import { nextTask, PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { activeProfiler } from "../runtime/profiling.ts";
+import { beginRun } from "../schedule/consumed.ts";
 import { showAst } from "../schedule/lazyop.ts";
-import { beginRun } from "../schedule/repeat.ts";
 import { type ScheduleItem, scheduleSteps } from "../schedule/schedule.ts";
 import { CommandQueue } from "./commandqueue.ts";
 import { Device } from "./devices.ts";
@@ -52,7 +52,7 @@ let passed = 0;
 function releaseNodes(): Promise<void> | undefined {
   if (nodesMade() - passed < MAX_KEPT) return undefined;
   passed = nodesMade();
-  return nextTurn();
+  return nextTask();
 }
 
 /**
@@ -65,7 +65,8 @@ export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
     try {
       await runAsync(work());
     } catch (e) {
-      if (left === 0 || !(e instanceof OutOfMemoryError) || !(await collectGarbage())) throw e;
+      const isFull = e instanceof OutOfMemoryError && !e.isLate;
+      if (left === 0 || !isFull || !(await collectGarbage())) throw e;
       await attempt(left - 1);
     }
   };

@@ -5,6 +5,7 @@
 
 import { makeAsyncScope } from "#host";
 import { ArgumentError } from "../errors.ts";
+import { isPromise } from "../helpers.ts";
 import type { AsyncScope } from "../host/contract.ts";
 
 export interface Scope {
@@ -14,9 +15,6 @@ export interface Scope {
 }
 /** Runs `fn` in the scope again: for what an async function does after an await, in a page. */
 export type Within = <T>(fn: () => T) => T;
-
-const isPromise = (x: unknown): x is Promise<unknown> =>
-  typeof x === "object" && x !== null && typeof (x as Promise<unknown>).then === "function";
 
 export class Scopes {
   /** what holds where nothing else was said */
@@ -31,13 +29,17 @@ export class Scopes {
     this.#tasks = tasks;
   }
 
+  /** The scope that holds here, as far as the platform can tell. */
+  get current(): Scope {
+    const isTask = this.#pending.size > 0 && this.#tasks.exact;
+    return this.#here ?? (isTask ? (this.#tasks.get() as Scope | undefined) : undefined) ?? this.initial;
+  }
   get<K extends keyof Scope>(key: K): Scope[K] {
-    if (this.#here !== undefined) return this.#here[key];
-    const { initial } = this;
-    if (this.#pending.size === 0) return initial[key];
-    if (this.#tasks.exact) return ((this.#tasks.get() as Scope | undefined) ?? initial)[key];
-    for (const scope of this.#pending) if (scope[key] !== initial[key]) throw new ArgumentError(AMBIGUOUS);
-    return initial[key];
+    const { current, initial } = this;
+    if (current === initial && !this.#tasks.exact) {
+      for (const scope of this.#pending) if (scope[key] !== initial[key]) throw new ArgumentError(AMBIGUOUS);
+    }
+    return current[key];
   }
   /** Whether layers that behave differently in training should do so. */
   get training(): boolean {
@@ -66,7 +68,7 @@ export class Scopes {
     } finally {
       if (!isPromise(result)) this.#close(scope);
     }
-    return isPromise(result) ? (result.finally(() => this.#close(scope)) as T) : result;
+    return isPromise(result) ? (Promise.resolve(result).finally(() => this.#close(scope)) as T) : result;
   }
   #close(scope: Scope): void {
     this.#pending.delete(scope);

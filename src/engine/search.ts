@@ -5,6 +5,7 @@
 
 import { recall, remember, showProgress } from "#host";
 import { fitting, type Kernel, prepare, toFastKernel } from "../codegen/kernel.ts";
+import { extended } from "../codegen/opt/list.ts";
 import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
 import { parseOpts } from "../codegen/opt/stored.ts";
 import type { Renderer, Target } from "../codegen/target.ts";
@@ -23,7 +24,7 @@ const RUNS = 4;
 /** A round that gains less than this is the last. */
 const LEAST_GAIN = 0.02;
 
-interface Candidate {
+interface TimedKernel {
   readonly kernel: Kernel;
   readonly seconds: number;
 }
@@ -56,7 +57,7 @@ function keyOf(
   ...[ast, device, renderer, inPlace, width]: [readonly LazyOp[], Compiled, Renderer, boolean, number]
 ) {
   const facts = [kindOf(device.name), inPlace, width, env.ALLOW_TF32, identityOf(renderer)];
-  return `gradloom 3|${facts.join("|")}|${astKey(ast)}`;
+  return `gradloom 4|${facts.join("|")}|${astKey(ast)}`;
 }
 /** All figures of a target, as text: a list that is fast on one GPU may not even fit another. */
 function identityOf(target: Target): string {
@@ -98,17 +99,19 @@ class Search {
   }
 
   *run(width: number): Step<Kernel> {
-    let best: Candidate[] = [];
+    let best: TimedKernel[] = [];
     const starts = [toFastKernel(this.#ast, this.#renderer, this.#inPlace).opts, []];
     for (const opts of starts) best.push(...(yield* this.#measure(opts, best)));
     for (;;) {
       best = best.sort((a, b) => a.seconds - b.seconds).slice(0, width);
-      const [first] = best as [Candidate];
-      const next: Candidate[] = [];
+      const [first] = best as [TimedKernel];
+      const next: TimedKernel[] = [];
       for (const { kernel } of best) {
         for (const action of this.#actions) {
           if (this.#isLate()) break;
-          next.push(...(yield* this.#measure([...kernel.opts, action], [...best, ...next])));
+          next.push(
+            ...(yield* this.#measure(extended(kernel.opts, action, this.#renderer), [...best, ...next])),
+          );
         }
       }
       const fastest = Math.min(...next.map((c) => c.seconds));
@@ -125,7 +128,7 @@ class Search {
   /**
    * Compiles and times a list. The result is empty for a list that does not fit or gives a known kernel.
    */
-  *#measure(opts: readonly OptOp[], others: readonly Candidate[]): Step<Candidate[]> {
+  *#measure(opts: readonly OptOp[], others: readonly TimedKernel[]): Step<TimedKernel[]> {
     const kernel = fitting(this.#ast, opts, this.#renderer);
     if (kernel === undefined || kernel.uops.uops.length > MAX_UOPS) return [];
     const text = `${kernel.globalSize}|${kernel.uops}`;

@@ -6,7 +6,7 @@
 import { castValue, type DType, dtypes, type Value, wrap } from "../dtype.ts";
 import { env } from "../env.ts";
 import { DeviceError, DTypeError, InternalError, ShapeError } from "../errors.ts";
-import { inspect, type MaybePromise } from "../helpers.ts";
+import { arraysEqual, inspect, type MaybePromise } from "../helpers.ts";
 import {
   type AluOp,
   isLoadOp,
@@ -156,7 +156,7 @@ export class LazyBuffer {
     const exact = typeof value === "bigint" ? dtypes.int64 : dtypes.float64;
     const cast = dtype.isFloat ? Number(value) : castValue(dtype, value, exact);
     const scalar = LazyBuffer.loadop("CONST", [], dtype, device, cast);
-    return shape.length === 0 ? scalar : scalar.reshape(shape.map(() => 1)).expand(shape);
+    return shape.length === 0 ? scalar : scalar.viewed(ShapeTracker.repeating(shape));
   }
 
   /** 0, 1, … n-1, as int32, or as int64 where that is too short. */
@@ -293,7 +293,7 @@ export class LazyBuffer {
           `${op}: the operands are on ${this.device} and ${s.device}; move one of them: t.to("${this.device}")`,
         );
       }
-      if (s.st.shape.length !== this.st.shape.length || !s.shape.every((d, i) => d === this.shape[i])) {
+      if (s.st !== this.st && !arraysEqual(s.shape, this.shape)) {
         throw new ShapeError(`${op}: shapes [${this.shape}] and [${s.shape}] differ; broadcast them first`);
       }
     }

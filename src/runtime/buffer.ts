@@ -1,7 +1,7 @@
 // A Buffer is room for `size` elements on a device: described first, allocated later, freed when the last
 // user is collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
 
-import type { DType, TypedArray } from "../dtype.ts";
+import type { DType, NumberArray, TypedArray } from "../dtype.ts";
 import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
 import { getOrMake, type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
 import { canonicalBytes, decodeArray } from "../hostarrays.ts";
@@ -152,11 +152,11 @@ export class Buffer {
   }
 
   /** A copy of the contents as a typed array. */
-  async data(): Promise<TypedArray> {
-    return decodeArray(this.dtype, await runAsync(this.read()), this.size);
+  async data<T extends TypedArray = NumberArray>(): Promise<T> {
+    return decodeArray(this.dtype, await runAsync(this.read()), this.size) as T;
   }
-  dataSync(): TypedArray {
-    return decodeArray(this.dtype, runSync(this.read(), "dataSync"), this.size);
+  dataSync<T extends TypedArray = NumberArray>(): T {
+    return decodeArray(this.dtype, runSync(this.read(), "dataSync"), this.size) as T;
   }
   /** The raw bytes, copied to the host. */
   asBuffer(): Uint8Array {

@@ -1,7 +1,7 @@
 // Freed memory is kept for the next buffer of its size: programs ask for the same sizes over and over. For
-// each device at most MEMCACHE megabytes are kept, what was unused longest goes first, and all of it goes
-// before a device says that it is full. Allocators whose memory is the engine's own (host
-// arrays) and files take no part.
+// each device at most MEMCACHE megabytes are kept, or as much as its tensors hold if new memory takes it
+// long. What was unused longest goes first, and all of it goes before a device says that it is full.
+// Allocators whose memory is the engine's own (host arrays) and files take no part.
 
 import { env } from "../env.ts";
 import { OutOfMemoryError } from "../errors.ts";
@@ -9,7 +9,7 @@ import { getOrMake } from "../helpers.ts";
 import { GlobalCounters } from "./counters.ts";
 import type { Compiled, Handle } from "./device.ts";
 
-interface Kept {
+interface FreedMemory {
   readonly handle: Handle;
   readonly nbytes: number;
 }
@@ -17,9 +17,9 @@ interface Kept {
 /** The freed memory of one device. */
 class FreeList {
   readonly #device: Compiled;
-  readonly #bySize = new Map<number, Kept[]>();
+  readonly #bySize = new Map<number, FreedMemory[]>();
   /** in the order in which they were freed */
-  readonly #all = new Set<Kept>();
+  readonly #all = new Set<FreedMemory>();
   #bytes = 0;
 
   constructor(device: Compiled) {
@@ -34,24 +34,26 @@ class FreeList {
     return kept.handle;
   }
   put(handle: Handle, nbytes: number): void {
-    const cap = env.MEMCACHE * 2 ** 20;
-    if (nbytes > cap) {
-      this.#device.allocator.free(handle, nbytes);
+    const { allocator, name } = this.#device;
+    const used = allocator.isSlow ? GlobalCounters.memUsedOn(name) : 0;
+    const cap = Math.max(env.MEMCACHE * 2 ** 20, used);
+    if (nbytes > cap || allocator.isBroken?.(handle)) {
+      allocator.free(handle, nbytes);
       return;
     }
     const kept = { handle, nbytes };
     getOrMake(this.#bySize, nbytes, () => []).push(kept);
     this.#all.add(kept);
     this.#count(nbytes);
-    while (this.#bytes > cap) this.#drop(this.#all.values().next().value as Kept);
+    while (this.#bytes > cap) this.#drop(this.#all.values().next().value as FreedMemory);
   }
   flush(): void {
     for (const kept of this.#all) this.#drop(kept);
   }
 
   /** The oldest of a size is the first in its list. */
-  #drop(kept: Kept): void {
-    const list = this.#bySize.get(kept.nbytes) as Kept[];
+  #drop(kept: FreedMemory): void {
+    const list = this.#bySize.get(kept.nbytes) as FreedMemory[];
     list.splice(list.indexOf(kept), 1);
     if (list.length === 0) this.#bySize.delete(kept.nbytes);
     this.#all.delete(kept);
@@ -89,9 +91,13 @@ export function allocOn(device: Compiled, nbytes: number, zeroed: boolean): Hand
 }
 
 export function freeOn(device: Compiled, handle: Handle, nbytes: number): void {
-  if (device.allocator.recycles) listOf(device).put(handle, nbytes);
+  const isKept = device.allocator.recycles && device.isLost !== true;
+  if (isKept) listOf(device).put(handle, nbytes);
   else device.allocator.free(handle, nbytes);
 }
 
-/** Gives all freed memory of a device back to it. */
-export const flushFreed = (device: Compiled): void => lists.get(device)?.flush();
+/** Gives all freed memory of a device back to it; nothing of the device is held on to. */
+export function flushFreed(device: Compiled): void {
+  lists.get(device)?.flush();
+  lists.delete(device);
+}

@@ -33,6 +33,8 @@ interface DeviceModule {
 /** A line of the registry. */
 export interface DeviceKind {
   readonly storage: StorageKind;
+  /** its place among the devices of a machine, 1 or more, the faster the higher; AUTO takes no other */
+  readonly rank?: number;
   /**
    * Loads the device's module. It comes at first use: a program does not pay for
    * devices that it does not open.
@@ -78,6 +80,13 @@ export interface Allocator<H = Handle> {
   /** Freed memory may be kept and handed out again for the same size (cache.ts). */
   readonly recycles: boolean;
   /**
+   * New memory takes the device milliseconds: as much freed memory is kept as tensors hold, where that is
+   * more than MEMCACHE.
+   */
+  readonly isSlow: boolean;
+  /** Whether memory turned out not to be there: it is not kept. Absent: what was allocated is there */
+  isBroken?(handle: H): boolean;
+  /**
    * Dropped tensors may hold this many bytes before a collection is asked for, which
    * takes milliseconds (buffer.ts).
    */
@@ -108,6 +117,8 @@ export interface Program<H = Handle> {
    * device's clock where it has one.
    */
   run(handles: readonly H[], launch: Launch, wait: boolean): MaybePromise<number | undefined>;
+  /** Waits until so little is in flight that `run` does not block. Absent where it never blocks. */
+  room?(): MaybePromise<void>;
 }
 
 // ---- captured steps ----
@@ -154,6 +165,18 @@ export interface GraphRunner {
 /** Makes a graph of items whose devices are all of one space. */
 export type GraphMaker = (items: readonly GraphItem[], slots: readonly GraphSlot[]) => GraphRunner;
 
+// ---- drawing ----
+
+/** A device that draws on canvases of its page, without the host. */
+export interface Display<H = Handle> {
+  /** rows of pixels start at multiples of so many bytes */
+  readonly rowBytes: number;
+  /**
+   * Draws pixels of four bytes: red, green and blue, times alpha, and alpha. False: the canvas is not for it.
+   */
+  draw(canvas: object, pixels: H, width: number, height: number): boolean;
+}
+
 // ---- the device ----
 
 /**
@@ -196,6 +219,17 @@ export interface Compiled<H = Handle> {
    * Undefined: it cannot be kept
    */
   readonly codeVariant?: string;
+  /**
+   * true: the host can compute small kernels in its place, with the same results. It reaches the memory, and
+   * the arithmetic is exactly that of ops.ts (engine/interpret.ts)
+   */
+  readonly canInterpret?: boolean;
+  /** true once its hardware is lost: the next use opens the device again. Absent: it cannot be lost */
+  readonly isLost?: boolean;
+  /** how its memory gets on a canvas. Absent: through the host */
+  readonly display?: Display<H>;
+  /** the CPU does the work of its hardware, slowly. Absent: it does not */
+  readonly isSoftware?: boolean;
   /** Makes a program of what its renderer gave. Throws a CompileError where the source is refused. */
   compile(name: string, source: Source): MaybePromise<Program<H>>;
   /** Until all that was enqueued is done. Throws what failed on the device meanwhile. */

@@ -1,9 +1,10 @@
 // PROFILE=1: what ran when, as a trace that Perfetto and chrome://tracing show: a process a device, a track a
 // queue, and the host's own. On HCQ devices the times are the timestamps of signals around each command, read
-// when the command is done; on others the host's clock. The trace is written to
-// PROFILEPATH when the process ends.
+// when the command is done; on others the host's clock. The trace is written to PROFILEPATH when the process
+// ends.
 
-import { atExit, writeText } from "#host";
+import { atExit } from "#host";
+import { writeText } from "#host/files";
 import { env } from "../env.ts";
 import { FileError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";
@@ -25,23 +26,23 @@ export interface Span {
   readonly args: Readonly<Record<string, string | number>>;
 }
 /** A kernel that was scheduled: where, and the number of the node that it computes. */
-export interface Scheduled {
+export interface ScheduledKernel {
   readonly device: string;
   readonly node: number;
 }
 /** The parts of a ScheduleItem that are noted. */
-interface Item {
+interface ProfiledItem {
   readonly ast: readonly { readonly op: string }[];
   readonly outputs: readonly { readonly device: string }[];
-  readonly lazies: readonly GraphNode[];
-  readonly partOf?: GraphNode;
+  readonly lazies: readonly ProfiledNode[];
+  readonly partOf?: ProfiledNode;
 }
 /** The parts of a LazyBuffer that are looked at. */
-interface GraphNode {
+interface ProfiledNode {
   readonly id: number;
-  readonly base: GraphNode;
+  readonly base: ProfiledNode;
   readonly op: string | undefined;
-  readonly srcs: readonly GraphNode[] | undefined;
+  readonly srcs: readonly ProfiledNode[] | undefined;
   readonly hasMemory: boolean;
   readonly shape: readonly unknown[];
 }
@@ -51,7 +52,7 @@ export interface Marks {
   readonly end: HCQSignal;
 }
 /** A submission whose stamps are not read yet. */
-interface Pending {
+interface PendingSubmission {
   readonly device: HCQCompatCompiled;
   readonly kind: string;
   readonly commands: readonly Command[];
@@ -65,8 +66,8 @@ interface Pending {
  * The node that most of a kernel's work is for: its largest reduction, else its last result. `ends` are the
  * results of all kernels, which a kernel reads and does not compute.
  */
-function mainNode(results: readonly GraphNode[], ends: ReadonlySet<GraphNode>): number {
-  const size = (n: GraphNode): number =>
+function mainNode(results: readonly ProfiledNode[], ends: ReadonlySet<ProfiledNode>): number {
+  const size = (n: ProfiledNode): number =>
     n.shape.reduce<number>((a, s) => a * (typeof s === "number" ? s : 1), 1);
   const open = results.map((r) => r.base);
   const seen = new Set(open);
@@ -93,10 +94,10 @@ const LOOK = 256;
 
 export class Profiler {
   #spans: Span[] = [];
-  #pending: Pending[] = [];
+  #pending: PendingSubmission[] = [];
   #asked = false;
   readonly #collectors: (() => void)[] = [];
-  readonly #listeners = new Set<(items: readonly Scheduled[]) => void>();
+  readonly #listeners = new Set<(items: readonly ScheduledKernel[]) => void>();
 
   get spans(): readonly Span[] {
     this.collect();
@@ -137,11 +138,11 @@ export class Profiler {
   }
 
   /** Calls `listen` with the kernels of each schedule before they run, until the result is called. */
-  onSchedule(listen: (items: readonly Scheduled[]) => void): () => void {
+  onSchedule(listen: (items: readonly ScheduledKernel[]) => void): () => void {
     this.#listeners.add(listen);
     return () => void this.#listeners.delete(listen);
   }
-  scheduled(schedule: readonly Item[]): void {
+  scheduled(schedule: readonly ProfiledItem[]): void {
     if (this.#listeners.size === 0) return;
     const own = new Set(schedule.flatMap((si) => si.lazies.map((lb) => lb.base)));
     const kernels = schedule
@@ -163,7 +164,7 @@ export class Profiler {
     for (const collect of this.#collectors) collect();
     this.#pending = this.#pending.filter((p) => !this.#read(p));
   }
-  #read({ device, kind, commands, before, once }: Pending): boolean {
+  #read({ device, kind, commands, before, once }: PendingSubmission): boolean {
     const time = (signal: HCQSignal) => device.gpu2cpuTime(device.readTimestamp(signal));
     const last = commands.at(-1)?.marks as Marks;
     if (device.readTimestamp(last.end) === before) return false;

@@ -13,7 +13,13 @@ export function useProfiler(type: new () => Profiler): void {
 /** undefined: nothing is to be noted, or what notes it is not loaded. */
 export const activeProfiler = (): Profiler | undefined => current;
 
-/** What PROFILE=1 has noted: `profiler.write("trace.json")` writes it before the process ends. */
+/**
+ * What PROFILE=1 has noted: `profiler.write("trace.json")` writes it before the process ends.
+ *
+ * @example
+ * await withEnv({ PROFILE: 1 }, () => Tensor.arange(4).add(1).realize());
+ * profiler.spans.some((span) => span.kind === "kernel") // => true
+ */
 export const profiler: Pick<Profiler, "spans" | "add" | "trace" | "write" | "reset"> = {
   get spans(): readonly Span[] {
     return current?.spans ?? [];

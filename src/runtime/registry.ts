@@ -4,20 +4,24 @@
 import { env } from "../env.ts";
 import { DeviceError } from "../errors.ts";
 import { type MaybePromise, runAsync, type Step, settle } from "../helpers.ts";
+import { flushFreed } from "./cache.ts";
 import { GlobalCounters } from "./counters.ts";
 import type { Compiled, DeviceKind, DeviceKinds, StorageKind } from "./device.ts";
 
 /** The part of a name before the colon: WASM of WASM:1. */
-export const kindOf = (name: string): string => name.split(":", 1)[0] as string;
+export function kindOf(name: string): string {
+  const colon = name.indexOf(":");
+  return colon < 0 ? name : name.slice(0, colon);
+}
 
 /** Upper-cases the kind and drops a `:0`; the path of a file stays as it is. */
 export function canonicalize(name: string): string {
   if (typeof name !== "string") {
     throw new DeviceError(`device: got ${String(name)}, expected a name such as "WASM"`);
   }
-  const colon = name.indexOf(":");
-  const kind = kindOf(name).toUpperCase();
-  const rest = colon < 0 ? "" : name.slice(colon + 1);
+  const spelt = kindOf(name);
+  const kind = spelt.toUpperCase();
+  const rest = name.slice(spelt.length + 1);
   return rest === "" || (rest === "0" && !isFile(kind)) ? kind : `${kind}:${rest}`;
 }
 
@@ -43,6 +47,9 @@ function requireComputing(canonical: string): string {
   );
 }
 
+/** The device that is the fastest one that opens. */
+const AUTO = "AUTO";
+
 /** What may follow the colon in the name of a device: one spelling for each. */
 const IS_NUMBER = /^(0|[1-9]\d*)$/;
 
@@ -60,6 +67,8 @@ export class DeviceRegistry {
   readonly #kinds = new Map<string, DeviceKind>();
   readonly #open = new Map<string, Compiled>();
   readonly #opening = new Map<string, Promise<Compiled>>();
+  /** how often a device was lost and opened again */
+  readonly #reopened = new Map<string, number>();
   #default: string | undefined;
 
   /** Adds kinds of device, or replaces those that are not open yet. */
@@ -77,7 +86,7 @@ export class DeviceRegistry {
     return this.storageOf(name) === "memory";
   }
 
-  /** The device of new tensors: the setting DEV, WASM unless changed. */
+  /** The device of new tensors: the setting DEV, WASM unless changed. With AUTO the fastest that opens. */
   get DEFAULT(): string {
     return this.#default ?? requireComputing(canonicalize(env.DEV));
   }
@@ -89,8 +98,7 @@ export class DeviceRegistry {
 
   /** The canonical name of a device that computes; an error where this build has no such device. */
   computing(name: string): string {
-    const canonical = canonicalize(name);
-    this.#kind(canonical);
+    const canonical = this.#known(name);
     if (this.computes(canonical)) return canonical;
     throw new DeviceError(
       `device ${canonical} holds data and cannot compute; name a device that does, such as WASM, JS or CLANG`,
@@ -107,15 +115,36 @@ export class DeviceRegistry {
     return runAsync(this.opened(name));
   }
 
+  /**
+   * The name of the fastest device that opens on this machine, as in `Device.DEFAULT = await Device.best()`.
+   * It is open then. A GPU that the CPU emulates is not taken. The device `AUTO` is the same one by a name
+   * that needs no waiting.
+   *
+   * @example
+   * const name = await Device.best();
+   * Device.isOpen(name) // => true
+   */
+  async best(): Promise<string> {
+    const ranked = [...this.#kinds].filter(([, kind]) => kind.rank);
+    for (const [name] of ranked.sort(([, a], [, b]) => (b.rank as number) - (a.rank as number))) {
+      const device = await this.open(name).catch((e) => {
+        if (!(e instanceof DeviceError)) throw e;
+      });
+      if (device && !device.isSoftware) return name;
+    }
+    throw new DeviceError("Device.best: no device opens");
+  }
+
   /** An open device, opening it here if that takes no waiting. */
   get(name: string): Compiled {
     const canonical = canonicalize(name);
-    const device = this.#open.get(canonical);
+    const device = this.#alive(canonical);
     if (device !== undefined) return device;
     const made = this.#start(canonical);
     if (!(made instanceof Promise)) return made as Compiled;
+    const lost = this.timesLost(canonical) > 0 ? ", since it was lost with what its memory held" : "";
     throw new DeviceError(
-      `device ${canonical} is not open yet, and opening it takes time; ` +
+      `device ${canonical} is not open yet${lost}, and opening it takes time; ` +
         `await Device.open("${canonical}") first, or use the async form of the call`,
     );
   }
@@ -128,11 +157,15 @@ export class DeviceRegistry {
    * Bytes that tensors hold: on one device, or on all that are open. `cached` is freed memory that is kept
    * for the next buffer of its size, `peak` the most that all devices held at once, since
    * `GlobalCounters.reset()`.
+   *
+   * @example
+   * const x = await Tensor.ones(1024).contiguous().realize();
+   * Device.memory(x.device).used >= 4 * x.numel() // => true
    */
   memory(name?: string): DeviceMemory {
     const { memCached: cached, memPeak: peak, buffers } = GlobalCounters;
     const devices = GlobalCounters.memByDevice;
-    const used = name === undefined ? GlobalCounters.memUsed : (devices[canonicalize(name)] ?? 0);
+    const used = name === undefined ? GlobalCounters.memUsed : (devices[this.#known(name)] ?? 0);
     return { used, cached, peak, buffers, devices };
   }
 
@@ -143,15 +176,37 @@ export class DeviceRegistry {
 
   *opened(name: string): Step<Compiled> {
     const canonical = canonicalize(name);
-    return this.#open.get(canonical) ?? (yield* settle(this.#start(canonical)));
+    return this.#alive(canonical) ?? (yield* settle(this.#start(canonical)));
   }
 
+  /** An open device, unless it was lost: then it is forgotten. */
+  #alive(canonical: string): Compiled | undefined {
+    const device = this.#open.get(canonical);
+    if (device?.isLost !== true) return device;
+    this.#open.delete(canonical);
+    flushFreed(device);
+    this.#reopened.set(canonical, this.timesLost(canonical) + 1);
+    return undefined;
+  }
+  /** How often this device was lost: programs that were compiled before can no longer be used. */
+  timesLost(name: string): number {
+    return this.#reopened.get(name) ?? 0;
+  }
+
+  /** The canonical name of a device that this build has. */
+  #known(name: string): string {
+    const canonical = canonicalize(name);
+    this.#kind(canonical);
+    return canonical;
+  }
   #kind(canonical: string): DeviceKind {
     if (canonical.includes(",") && this.storageOf(canonical) !== "file") {
       throw new DeviceError(
         `device ${canonical} names several devices, where one is wanted; name one, or spread a tensor with t.shard([…])`,
       );
     }
+    if (canonical === AUTO)
+      return { storage: "memory", load: () => ({ open: async () => this.open(await this.best()) }) };
     const kind = this.#kinds.get(kindOf(canonical));
     const [, number] = /:(.*)$/s.exec(canonical) ?? [];
     if (kind !== undefined && kind.storage !== "file" && number !== undefined && !IS_NUMBER.test(number)) {

@@ -55,6 +55,8 @@ export class CompiledRunner extends Runner {
   }
   *run(buffers: readonly Buffer[], varVals: VarVals, wait: boolean): Step<void> {
     const { kernel } = this;
+    const room = kernel.program.room?.();
+    if (isPromise(room)) yield room;
     const vals = kernel.vars.map((v) => {
       const val = varVals.get(v);
       if (val !== undefined) return val;
@@ -71,7 +73,8 @@ export class CompiledRunner extends Runner {
     const seconds = yield* settle(kernel.program.run(handles, launch, wait));
     if (env.PROFILE && !Device.get(device).keepsTime) {
       const args = { FLOP: ops, bytes };
-      activeProfiler()?.add({ device, track: "compute", name, kind: "kernel", start, end: clock(), args });
+      const end = seconds === undefined ? clock() : start + seconds * 1e6;
+      activeProfiler()?.add({ device, track: "compute", name, kind: "kernel", start, end, args });
     }
     updateStats({
       kind: "kernel",

@@ -5,14 +5,15 @@
 
 import { env } from "../env.ts";
 import { InternalError } from "../errors.ts";
-import { arraysEqual, each, PORTION, runSync, type Step, toposortSteps } from "../helpers.ts";
+import { arraysEqual, each, PORTION, runSync, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../ops.ts";
 import { PAUSE } from "../pace.ts";
 import { Device } from "../runtime/registry.ts";
 import { type Sint, sub } from "../shape/symbolic.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
-import { buffersOf, elements, split, type Use } from "./split.ts";
+import { elements, type Graph, type GraphNode, graphSteps, newSearch, type Use } from "./graph.ts";
+import { buffersOf, split } from "./split.ts";
 
 /** How many fused reductions may depend on one another in a kernel: softmax needs two, its gradient three. */
 const MAX_STACKED = 3;
@@ -48,107 +49,96 @@ export function* fuseSteps(
   outs: readonly LazyBuffer[],
   maxBuffers: (device: string) => number = buffersOf,
 ): Step<Fusion> {
-  const graph = new Graph();
-  yield* graph.build(outs);
-  yield* graph.storeUnsafePads();
+  const bases = outs.map((x) => x.base).filter((b) => b.realized === undefined);
+  const graph = yield* graphSteps(bases);
+  const fusing = new Fusing(graph);
+  yield* fusing.look(new Set(bases));
+  yield* fusing.storeUnsafePads();
   // Try to fuse all candidates back at once. A reduction that ends up in two kernels, or is seen through
   // another view, is stored after all; then try the remaining ones again.
-  let fused = graph.fuseBackCandidates();
+  let fused = fusing.fuseBackCandidates();
   for (let round = 0; ; round++) {
-    const realizes = yield* graph.groupReduces(fused, yield* graph.stacked(fused));
-    const kept = new Set<LazyBuffer>();
-    yield* each(fused, (r) => graph.fusesBack(r, realizes) && kept.add(r), FOLLOWED);
-    if (kept.size === fused.size) {
-      yield* split(realizes, { ...graph, fused, maxBuffers });
-      yield* graph.protectTargets(realizes);
-      return { realizes, all: graph.all };
-    }
-    fused = round < MAX_ROUNDS ? kept : new Set();
+    yield* fusing.groupReduces(yield* fusing.stacked());
+    const kept: GraphNode[] = [];
+    yield* each(fused, (r) => fusing.fusesBack(r) && kept.push(r), FOLLOWED);
+    if (kept.length === fused.length) break;
+    for (const r of fused) r.fused = false;
+    fused = round < MAX_ROUNDS ? kept : [];
+    for (const r of fused) r.fused = true;
   }
+  yield* split(graph, maxBuffers);
+  yield* fusing.protectTargets();
+  const realizes = new Set(bases);
+  const all = graph.all.map(({ lb, stored }) => {
+    if (stored) realizes.add(lb);
+    return lb;
+  });
+  return { realizes, all };
 }
 
-class Graph {
-  readonly all: LazyBuffer[] = [];
-  /** stored whatever else is decided */
-  readonly #stored = new Set<LazyBuffer>();
-  readonly #simplePads = new Set<LazyBuffer>();
+class Fusing {
+  readonly #all: readonly GraphNode[];
+  readonly #simplePads = new Set<GraphNode>();
   /**
    * an expanded node -> the reductions whose result it continues; it is stored, unless all of them stay in
    * the kernel of their input
    */
-  readonly #expanded = new Map<LazyBuffer, readonly LazyBuffer[]>();
-  readonly uses = new Map<LazyBuffer, Use[]>();
+  readonly #expanded = new Map<GraphNode, readonly GraphNode[]>();
 
-  *build(outs: readonly LazyBuffer[]): Step<void> {
-    const bases = outs.map((x) => x.base).filter((b) => b.realized === undefined);
-    for (const b of bases) this.#stored.add(b);
-    yield* this.#collect(bases);
-    yield* each(this.all, (b) => {
-      for (const s of b.srcs ?? []) this.#look(s);
-    });
+  constructor({ all }: Graph) {
+    this.#all = all;
   }
 
-  /** Lists all nodes, sources first, and their users. Applies the rules for loads, forced nodes, copies. */
-  *#collect(bases: readonly LazyBuffer[]): Step<void> {
-    const sources = (b: LazyBuffer): LazyBuffer[] => {
-      const found: LazyBuffer[] = [];
-      for (const through of b.srcs ?? []) {
-        const { base } = through;
-        const uses = this.uses.get(base);
-        if (uses === undefined) this.uses.set(base, [{ by: b, through }]);
-        else uses.push({ by: b, through });
-        if (base.realized === undefined) found.push(base);
-      }
-      return found;
-    };
-    yield* each(yield* toposortSteps(bases, sources), (b) => {
-      this.all.push(b);
+  /** Applies the rules for what was asked for, loads, forced nodes and copies, then those for views. */
+  *look(wanted: ReadonlySet<LazyBuffer>): Step<void> {
+    yield* each(this.#all, (b) => {
+      const { lb } = b;
       // counting is cheaper than reading: an ARANGE is computed wherever it is needed
-      if (b.forcedRealize || (b.isLoad && b.op !== "ARANGE")) this.#stored.add(b);
-      if (b.op === "COPY") this.#storeCopySource(b.srcs?.[0]);
+      if (wanted.has(lb) || lb.forcedRealize || (lb.isLoad && lb.op !== "ARANGE")) b.mustStore = true;
+      if (lb.op === "COPY") this.#storeCopySource(b);
+    });
+    yield* each(this.#all, (b) => {
+      for (let i = 0; i < b.srcs.length; i++)
+        this.#lookThrough(b.lb.srcs?.[i] as LazyBuffer, b.srcs[i] as GraphNode);
     });
   }
 
-  #storeCopySource(src: LazyBuffer | undefined): void {
+  #storeCopySource(copy: GraphNode): void {
+    const src = copy.lb.srcs?.[0];
     if (src === undefined || !src.st.contiguous || src.size !== src.base.size) {
       throw new InternalError("COPY reads a whole contiguous buffer; copyToDevice makes one");
     }
-    if (src.base.realized === undefined) this.#stored.add(src.base);
+    (copy.srcs[0] as GraphNode).mustStore = true;
   }
 
   /** A view with more elements than its base: an expanded base is stored, a padded one only if necessary. */
-  #look(view: LazyBuffer): void {
-    const { base } = view;
-    if (
-      view === base ||
-      base.realized !== undefined ||
-      base.op === "ARANGE" ||
-      elements(base.shape) >= elements(view.shape)
-    )
-      return;
+  #lookThrough(view: LazyBuffer, base: GraphNode): void {
+    if (view === base.lb || base.isRealized || base.lb.op === "ARANGE") return;
+    if (base.elements >= elements(view.shape)) return;
     if (env.FUSE && this.#widensFreely(base)) return;
     const mask = view.st.views.length === 1 ? view.st.views[0]?.mask : undefined;
     const shown = mask === undefined ? Infinity : elements(mask.map(([lo, hi]) => sub(hi, lo)));
-    if (elements(base.shape) >= shown) this.#simplePads.add(base);
-    else if (env.FUSE && !this.#stored.has(base)) {
+    if (base.elements >= shown) this.#simplePads.add(base);
+    else if (env.FUSE && !base.mustStore) {
       const below = this.#reducesBelow(base);
       // a base larger than a reduction below it is expanded already: softmax(x) before a matmul is stored
-      if (below?.every((r) => elements(r.shape) === elements(base.shape))) this.#expanded.set(base, below);
-      else this.#stored.add(base);
-    } else this.#stored.add(base);
+      if (below?.every((r) => r.elements === base.elements)) this.#expanded.set(base, below);
+      else base.mustStore = true;
+    } else base.mustStore = true;
   }
 
   /**
    * A cast to a wider float, on a device that converts for free. The narrow source is stored instead, which
    * takes fewer bytes: the operands of a matmul reach its kernel in their narrow type.
    */
-  #widensFreely(b: LazyBuffer): boolean {
-    const src = b.op === "CAST" ? b.srcs?.[0] : undefined;
-    if (src === undefined || !src.dtype.isFloat || src.dtype.itemsize >= b.dtype.itemsize) return false;
-    const target = Device.isOpen(b.device) ? Device.get(b.device).renderer : undefined;
+  #widensFreely(b: GraphNode): boolean {
+    const { lb } = b;
+    const src = lb.op === "CAST" ? lb.srcs?.[0] : undefined;
+    if (src === undefined || !src.dtype.isFloat || src.dtype.itemsize >= lb.dtype.itemsize) return false;
+    const target = Device.isOpen(lb.device) ? Device.get(lb.device).renderer : undefined;
     if (target?.gpu === undefined && target?.support(src.dtype) !== "native") return false;
-    if (this.#reducesBelow(b)?.length !== 0 || this.#stored.has(b)) return false;
-    if (src.base.realized === undefined) this.#stored.add(src.base);
+    if (this.#reducesBelow(b)?.length !== 0 || b.mustStore) return false;
+    (b.srcs[0] as GraphNode).mustStore = true;
     return true;
   }
 
@@ -156,222 +146,227 @@ class Graph {
    * The reductions whose elementwise epilogue ends in `node`, which has their reduced shape; undefined if too
    * many nodes lie between.
    */
-  #reducesBelow(node: LazyBuffer): LazyBuffer[] | undefined {
-    const found = new Set<LazyBuffer>();
-    const seen = new Set<LazyBuffer>();
+  #reducesBelow(node: GraphNode): GraphNode[] | undefined {
+    const found: GraphNode[] = [];
+    const search = newSearch();
+    let visited = 0;
     const todo = [node];
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-      if (seen.has(b) || b.realized !== undefined || this.#stored.has(b)) continue;
-      seen.add(b);
-      if (seen.size > MAX_EPILOGUE || found.size > MAX_BELOW) return undefined;
-      if (b.isReduce) found.add(b);
-      else for (const s of b.srcs ?? []) todo.push(s.base);
+      if (b.search === search || b.isRealized || b.mustStore) continue;
+      b.search = search;
+      if (++visited > MAX_EPILOGUE || found.length > MAX_BELOW) return undefined;
+      if (b.lb.isReduce) found.push(b);
+      else for (const s of b.srcs) todo.push(s);
     }
-    return [...found];
+    return found;
   }
 
   /**
    * A kernel may read the buffer it assigns to only where it writes; otherwise the value is stored first. All
    * that such a kernel computes goes through the value, so this comes last and splits nothing else.
    */
-  *protectTargets(stored: Set<LazyBuffer>): Step<void> {
+  *protectTargets(): Step<void> {
     yield* each(
-      this.all.filter((b) => b.op === "ASSIGN"),
-      (b) => this.#protect(b, stored),
+      this.#all.filter((b) => b.lb.op === "ASSIGN"),
+      (b) => this.#protect(b),
       FOLLOWED,
     );
   }
-  #protect(assign: LazyBuffer, stored: Set<LazyBuffer>): void {
-    const [value, target] = assign.srcs as readonly [LazyBuffer, LazyBuffer];
-    const visited = [new Set<LazyBuffer>(), new Set<LazyBuffer>()];
-    const todo = [{ x: value, moved: false }];
+  #protect(assign: GraphNode): void {
+    const [first, target] = assign.lb.srcs as readonly [LazyBuffer, LazyBuffer];
+    const value = assign.srcs[0] as GraphNode;
+    const visited = [new Set<GraphNode>(), new Set<GraphNode>()];
+    const todo = [{ node: value, x: first, moved: false }];
     for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
-      const { base, st } = at.x;
-      const moved = at.moved || !(st.contiguous && sameShape(st.shape, target.shape));
-      if (base.realized !== undefined || stored.has(base)) {
-        if (!moved || base.buffer !== target.base.buffer) continue;
-        if (value.base.realized === undefined) stored.add(value.base);
+      const { node, x } = at;
+      const moved = at.moved || !(x.st.contiguous && sameShape(x.st.shape, target.shape));
+      if (node.isRead) {
+        if (!moved || node.lb.buffer !== target.base.buffer) continue;
+        if (!value.isRealized) value.stored = true;
         return;
       }
-      const seen = visited[moved ? 1 : 0] as Set<LazyBuffer>;
-      if (seen.has(base)) continue;
-      seen.add(base);
-      for (const x of base.srcs ?? []) todo.push({ x, moved: moved || base.isReduce });
+      const seen = visited[moved ? 1 : 0] as Set<GraphNode>;
+      if (seen.has(node)) continue;
+      seen.add(node);
+      node.srcs.forEach((s, i) => {
+        todo.push({ node: s, x: node.lb.srcs?.[i] as LazyBuffer, moved: moved || node.lb.isReduce });
+      });
     }
   }
 
   /** Padding adds zeros: it may move below ops only if op(0) is 0 for all of them. */
   *storeUnsafePads(): Step<void> {
     if (this.#simplePads.size === 0) return;
-    const unsafe = new Set<LazyBuffer>();
-    yield* each(this.all, (b) => {
-      const own = b.op !== undefined && isAluOp(b.op) && !opRecord(b.op).padSafe;
-      if (!own && !b.srcs?.some((s) => unsafe.has(s.base))) return;
-      if (this.#simplePads.has(b)) this.#stored.add(b);
-      if (!this.#stored.has(b)) unsafe.add(b);
+    const unsafe = new Set<GraphNode>();
+    yield* each(this.#all, (b) => {
+      const { op } = b.lb;
+      const own = op !== undefined && isAluOp(op) && !opRecord(op).padSafe;
+      if (!own && !b.srcs.some((s) => unsafe.has(s))) return;
+      if (this.#simplePads.has(b)) b.mustStore = true;
+      if (!b.mustStore) unsafe.add(b);
     });
   }
 
-  fuseBackCandidates(): Set<LazyBuffer> {
-    return new Set([...this.#expanded.values()].flat());
+  fuseBackCandidates(): GraphNode[] {
+    const found = new Set([...this.#expanded.values()].flat());
+    for (const r of found) r.fused = true;
+    return [...found];
   }
 
   /**
    * The nodes to store so that no stack of fused reductions is higher than MAX_STACKED: one more reduction
    * would compute the whole stack again. A softmax of a softmax is two kernels.
    */
-  *stacked(fused: ReadonlySet<LazyBuffer>): Step<ReadonlySet<LazyBuffer>> {
-    const found = new Set<LazyBuffer>();
-    const heights = new Map<LazyBuffer, number>();
-    for (let i = 0; i < this.all.length; i++) {
+  *stacked(): Step<ReadonlySet<GraphNode>> {
+    const found = new Set<GraphNode>();
+    for (const b of this.#all) b.height = 0;
+    for (let i = 0; i < this.#all.length; i++) {
       if (i % PORTION === PORTION - 1) yield PAUSE;
-      const b = this.all[i] as LazyBuffer;
-      if (this.#stored.has(b) || found.has(b) || (b.isReduce && !fused.has(b))) continue;
+      const b = this.#all[i] as GraphNode;
+      const { isReduce } = b.lb;
+      if (b.mustStore || found.has(b) || (isReduce && !b.fused)) continue;
       let height = 0;
-      for (const s of b.sources) height = Math.max(height, heights.get(s.base) ?? 0);
-      heights.set(b, b.isReduce ? height + 1 : height);
-      if (!b.isReduce || height < MAX_STACKED) continue;
-      const tall = this.#tallest(b, height, heights);
+      for (const s of b.srcs) height = Math.max(height, s.height);
+      b.height = isReduce ? height + 1 : height;
+      if (!isReduce || height < MAX_STACKED) continue;
+      const tall = this.#tallest(b, height);
       found.add(tall);
-      heights.delete(tall);
+      tall.height = 0;
       // only nodes after it can change their heights
-      i = this.all.lastIndexOf(tall, i) - 1;
+      i = tall.at - 1;
     }
     return found;
   }
   /** In the stack of this height below `b`: what the topmost reduction reads. */
-  #tallest(b: LazyBuffer, height: number, heights: ReadonlyMap<LazyBuffer, number>): LazyBuffer {
-    let top = (b.sources[0] as LazyBuffer).base;
-    while (!top.isReduce)
-      top = top.sources.map((s) => s.base).find((s) => heights.get(s) === height) as LazyBuffer;
-    const reduced = (top.sources[0] as LazyBuffer).base;
+  #tallest(b: GraphNode, height: number): GraphNode {
+    let top = b.srcs[0] as GraphNode;
+    while (!top.lb.isReduce) top = top.srcs.find((s) => s.height === height) as GraphNode;
+    const reduced = top.srcs[0] as GraphNode;
     // operands that were expanded to meet, as in a matmul: never store the product, it is larger than both
-    const grown = reduced.sources.every((s) => elements(s.base.shape) < elements(reduced.shape));
+    const grown = reduced.srcs.every((s) => s.elements < reduced.elements);
     return grown ? top : reduced;
   }
 
   /**
-   * The stored nodes, given the reductions that are fused back and the nodes from `stacked`. Every other
-   * reduction gets a kernel together with its epilogue.
+   * Says which nodes are stored, given the reductions that are fused back and the nodes from `stacked`. Every
+   * other reduction gets a kernel together with its epilogue.
    */
-  *groupReduces(fused: ReadonlySet<LazyBuffer>, stacked: ReadonlySet<LazyBuffer>): Step<Set<LazyBuffer>> {
-    const stored = new Set([...this.#stored, ...stacked]);
+  *groupReduces(stacked: ReadonlySet<GraphNode>): Step<void> {
+    for (const b of this.#all) b.stored = b.mustStore;
+    for (const b of stacked) b.stored = true;
     for (const [b, below] of this.#expanded) {
-      if (below.length === 0 || !below.every((r) => fused.has(r))) stored.add(b);
+      if (below.length === 0 || !below.every((r) => r.fused)) b.stored = true;
     }
-    const taken = new Set<LazyBuffer>();
-    const reduces = this.all.filter((r) => r.isReduce && !fused.has(r));
+    const taken = new Set<GraphNode>();
+    const reduces = this.#all.filter((r) => r.lb.isReduce && !r.fused);
     yield* each(
       reduces,
       (r) => {
-        const root = stored.has(r) ? r : (this.#soleRoot(r, stored, taken) ?? this.#chase(r, stored, fused));
+        const root = r.stored ? r : (this.#soleRoot(r, taken) ?? this.#chase(r));
         taken.add(root);
-        stored.add(root);
+        root.stored = true;
       },
       FOLLOWED,
     );
-    return stored;
   }
 
-  #follows(use: Use, r: LazyBuffer): boolean {
-    return use.through.st.contiguous && elements(use.through.shape) === elements(r.shape) && !use.by.isReduce;
+  #follows({ by, through }: Use, r: GraphNode): boolean {
+    return through.st.contiguous && elements(through.shape) === r.elements && !by.lb.isReduce;
   }
 
   /** The one stored node to which all elementwise paths from `r` lead, if no reduction has taken it yet. */
-  #soleRoot(
-    r: LazyBuffer,
-    stored: ReadonlySet<LazyBuffer>,
-    taken: ReadonlySet<LazyBuffer>,
-  ): LazyBuffer | undefined {
-    let root: LazyBuffer | undefined;
-    const seen = new Set<LazyBuffer>();
+  #soleRoot(r: GraphNode, taken: ReadonlySet<GraphNode>): GraphNode | undefined {
+    let root: GraphNode | undefined;
+    const search = newSearch();
+    let visited = 0;
     const todo = [r];
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-      for (const use of this.uses.get(b) ?? []) {
+      for (const use of b.uses) {
+        const { by } = use;
         if (!this.#follows(use, r)) return undefined;
-        if (stored.has(use.by)) {
-          if (root !== undefined && root !== use.by) return undefined;
-          root = use.by;
-        } else if (!seen.has(use.by)) {
-          seen.add(use.by);
-          todo.push(use.by);
+        if (by.stored) {
+          if (root !== undefined && root !== by) return undefined;
+          root = by;
+        } else if (by.search !== search) {
+          by.search = search;
+          visited++;
+          todo.push(by);
         }
       }
-      if (seen.size > MAX_EPILOGUE) return undefined;
+      if (visited > MAX_EPILOGUE) return undefined;
     }
     return root === undefined || taken.has(root) ? undefined : root;
   }
 
   /** The end of the chain of single elementwise users after `r`. It ends where another reduction joins. */
-  #chase(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>, fused: ReadonlySet<LazyBuffer>): LazyBuffer {
+  #chase(r: GraphNode): GraphNode {
     let at = r;
     const budget = { left: MAX_EPILOGUE };
-    while (!stored.has(at)) {
-      const uses = this.uses.get(at) ?? [];
+    while (!at.stored) {
+      const { uses } = at;
       const next = uses[0]?.by;
-      if (next === undefined || next.isLoad || !uses.every((u) => u.by === next && this.#follows(u, r)))
+      if (next === undefined || next.lb.isLoad || !uses.every((u) => u.by === next && this.#follows(u, r)))
         break;
-      if (this.#meetsReduce(next, at, stored, fused, budget)) break;
+      if (meetsReduce(next, at, budget)) break;
       at = next;
     }
     return at;
-  }
-  /** `budget`: how many nodes may still be visited; beyond that a reduction is assumed. */
-  #meetsReduce(
-    node: LazyBuffer,
-    except: LazyBuffer,
-    stored: ReadonlySet<LazyBuffer>,
-    fused: ReadonlySet<LazyBuffer>,
-    budget: { left: number },
-  ): boolean {
-    const seen = new Set([except]);
-    const todo = (node.srcs ?? []).map((s) => s.base);
-    for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-      if (seen.has(b) || b.realized !== undefined || stored.has(b)) continue;
-      seen.add(b);
-      if ((b.isReduce && !fused.has(b)) || budget.left-- <= 0) return true;
-      for (const s of b.srcs ?? []) todo.push(s.base);
-    }
-    return false;
   }
 
   /**
    * Whether reduction `r` can stay inside a kernel: all its users end in one kernel, which runs over the
    * elements that `r` reduces. The loop of `r` then runs once per row and never once per element.
    */
-  fusesBack(r: LazyBuffer, stored: ReadonlySet<LazyBuffer>): boolean {
-    if (stored.has(r)) return false;
-    const full = (r.sources[0] as LazyBuffer).shape;
-    const axes = r.arg as readonly number[];
-    const few = elements(r.shape);
+  fusesBack(r: GraphNode): boolean {
+    if (r.stored) return false;
+    const full = (r.lb.sources[0] as LazyBuffer).shape;
+    const axes = r.lb.arg as readonly number[];
+    const few = r.elements;
     // one compute unit of a GPU works on a whole row
-    if (elements(full) >= MANY_ELEMENTS && few < Device.unitsOf(r.device)) return false;
-    const roots = new Set<LazyBuffer>();
-    const seen = new Set<LazyBuffer>();
+    if (elements(full) >= MANY_ELEMENTS && few < Device.unitsOf(r.lb.device)) return false;
+    let root: GraphNode | undefined;
+    const search = newSearch();
+    let visited = 0;
     const todo = [r];
     for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
-      const reduced = elements(b.shape) === few;
-      for (const { by, through } of this.uses.get(b) ?? []) {
-        const stays =
-          through === b || (through.st.contiguous && elements(through.shape) === elements(b.shape));
+      const reduced = b.elements === few;
+      for (const { by, through } of b.uses) {
+        const stays = through === b.lb || (through.st.contiguous && elements(through.shape) === b.elements);
         const fits = stays
           ? reduced || sameShape(through.shape, full)
           : reduced && expandsBack(through, full, axes);
         if (!fits) return false;
-        if (by.isReduce) {
-          const again = !sameShape(through.shape, full) || !arraysEqual(by.arg as readonly number[], axes);
-          if (again) return false;
+        if (by.lb.isReduce) {
+          const over = by.lb.arg as readonly number[];
+          if (!sameShape(through.shape, full) || !arraysEqual(over, axes)) return false;
         }
-        if (stored.has(by)) roots.add(by);
-        else if (!seen.has(by)) {
-          seen.add(by);
+        if (by.stored) {
+          if (root !== undefined && root !== by) return false;
+          root = by;
+        } else if (by.search !== search) {
+          by.search = search;
+          visited++;
           todo.push(by);
         }
       }
-      if (seen.size > MAX_FOLLOWED) return false;
+      if (visited > MAX_FOLLOWED) return false;
     }
-    return roots.size === 1;
+    return root !== undefined;
   }
+}
+
+/** `budget`: how many nodes may still be visited; beyond that a reduction is assumed. */
+function meetsReduce(node: GraphNode, except: GraphNode, budget: { left: number }): boolean {
+  const search = newSearch();
+  except.search = search;
+  const todo = [...node.srcs];
+  for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
+    if (b.search === search || b.isRead) continue;
+    b.search = search;
+    if ((b.lb.isReduce && !b.fused) || budget.left-- <= 0) return true;
+    todo.push(...b.srcs);
+  }
+  return false;
 }
 
 /**

@@ -4,7 +4,7 @@
 
 import type { DType, Value } from "../dtype.ts";
 import { getOrMake, toposort } from "../helpers.ts";
-import type { CustomFn } from "../lazy/lazybuffer.ts";
+import type { CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
 import { type AluOp, isOrdinary, isReduceOp, type ReduceOp } from "../ops.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
 import { type Shape, stridesFor } from "../shape/view.ts";
@@ -81,6 +81,11 @@ export function lazyOp<K extends LazyOpKind>(
   return { op, srcs, arg, dtype, shape } as LazyOp;
 }
 
+/** The AST of a loop, given one of its results. */
+export const loopAst = ({ arg, dtype, shape }: LazyBuffer): LazyOp[] => [
+  lazyOp("SCAN", [], arg as LaunchList, dtype, shape),
+];
+
 export const showArg = (u: LazyOp): string => {
   if (u.arg === undefined) return "";
   if (u.op === "VIEW" || u.op === "ARANGE") return u.arg.key;
@@ -92,8 +97,22 @@ export const showArg = (u: LazyOp): string => {
   return String(u.arg);
 };
 
+const keys = new WeakMap<readonly LazyOp[], string>();
 /** Equal for equal kernels. Linear in the number of nodes, however much they are shared. */
-export const astKey = (ast: readonly LazyOp[]): string => keyWith(ast, showArg);
+export const astKey = (ast: readonly LazyOp[]): string => getOrMake(keys, ast, () => keyWith(ast, showArg));
+
+/** How many different kernels are remembered. */
+const MAX_ASTS = 4096;
+const asts = new Map<string, readonly LazyOp[]>();
+/** The AST of an equal kernel that was made before, or this one. What is derived from it is derived once. */
+export function interned(ast: readonly LazyOp[]): readonly LazyOp[] {
+  const key = astKey(ast);
+  const known = asts.get(key);
+  if (known !== undefined) return known;
+  if (asts.size >= MAX_ASTS) asts.clear();
+  asts.set(key, ast);
+  return ast;
+}
 
 export interface AstStructure {
   /** equal for kernels that differ only in the constants below: the same OptOps suit all of them */
@@ -102,6 +121,7 @@ export interface AstStructure {
   readonly constants: readonly number[];
 }
 export function astStructure(ast: readonly LazyOp[]): AstStructure {
+  if (!astNodes(ast).some(isParametric)) return { key: astKey(ast), constants: [] };
   const constants: number[] = [];
   const key = keyWith(ast, (u) => {
     if (!isParametric(u)) return showArg(u);
@@ -176,11 +196,12 @@ export function readInPlace(store: LazyOp): number[] {
 
 /**
  * The buffers that a kernel reads only at the element it writes: once, or in every iteration of a reduction
- * to that element. Another output of the same kernel may be such a buffer.
+ * to that element. Another output of the same kernel may be such a buffer. For a kernel of one output.
  */
-export function readInIteration(store: LazyOp): number[] {
+export function readInIteration(ast: readonly LazyOp[]): number[] {
+  const [store] = ast as readonly [LazyOp];
   if (store.op !== "STORE" || !store.arg.st.contiguous) return [];
-  const nodes = toposort<LazyOp>([store], (x) => x.srcs);
+  const nodes = astNodes(ast);
   const here = new Map<LazyOp, boolean>();
   const look = (roots: readonly LazyOp[], axes: readonly number[]): void => {
     for (const u of toposort<LazyOp>(roots, (x) => (isMoving(x) ? [] : x.srcs)))

@@ -4,7 +4,7 @@
 
 import { getOrMake } from "../helpers.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
-import { markFixed, mul, Variable } from "../shape/symbolic.ts";
+import { add, markFixed, mul, ownVariable, type Sint, type Variable } from "../shape/symbolic.ts";
 import { View } from "../shape/view.ts";
 import { astNodes, keyWith, type LazyOp, MemBuffer, showArg } from "./lazyop.ts";
 import type { ScheduleItem } from "./schedule.ts";
@@ -19,12 +19,12 @@ const MAX_ALIGNED = 16;
 const MAX_SIZE = 2 ** 28;
 
 /** What kernels that differ only in offsets have in common. */
-interface Kind {
+interface SharedKernel {
   /** the offsets of some of them */
   readonly seen: Set<string>;
   ast?: readonly LazyOp[];
 }
-const kinds = new Map<string, Kind>();
+const kinds = new Map<string, SharedKernel>();
 
 /** An offset as a Variable: this times `factor`. */
 interface Offset {
@@ -33,7 +33,7 @@ interface Offset {
   readonly variable: Variable;
 }
 interface Found {
-  readonly kind: Kind;
+  readonly kind: SharedKernel;
   readonly offsets: readonly Offset[];
   readonly places: ReadonlyMap<LazyOp, Offset>;
 }
@@ -57,35 +57,43 @@ function alike({ ast, outputs, inputs, partOf }: ScheduleItem): Found | undefine
   const offsets: Offset[] = [];
   const places = new Map<LazyOp, Offset>();
   const key = keyWith(ast, (u) => {
-    const from = u.op === "LOAD" ? offsetOf(u.arg.st) : 0;
+    const from = u.op === "LOAD" ? lowestOf(u.arg.st) : 0;
     const size = u.op === "LOAD" ? (inputs[u.arg.idx - outputs.length]?.size ?? 0) : 0;
-    if (u.op !== "LOAD" || from === 0 || size > MAX_SIZE || u.dtype.isPacked) return showArg(u);
+    if (u.op !== "LOAD" || from <= 0 || size > MAX_SIZE || u.dtype.isPacked) return showArg(u);
     let factor = 1;
     while (factor < MAX_ALIGNED && from % (2 * factor) === 0) factor *= 2;
     const value = from / factor;
     let at = offsets.findIndex((x) => x.value === value && x.factor === factor);
     if (at < 0) {
-      const variable = Variable(`offset${offsets.length}`, 0, Math.floor((size - 1) / factor));
+      const variable = ownVariable(`offset${offsets.length}`, 0, Math.floor((size - 1) / factor));
       markFixed(variable);
       at = offsets.push({ value, factor, variable }) - 1;
     }
     const offset = offsets[at] as Offset;
     places.set(u, offset);
-    const { shape, strides } = u.arg.st.views[0] as View;
-    return `${u.arg.idx}:${u.arg.dtype.name}${shape}/${strides}@${at}*${factor}<${offset.variable.max}`;
+    const { shape, strides, mask, offset: start } = u.arg.st.views[0] as View;
+    const view = `${shape}/${strides}/${mask?.join(";")}+${(start as number) - from}`;
+    return `${u.arg.idx}:${u.arg.dtype.name}${view}@${at}*${factor}<${offset.variable.max}`;
   });
   if (offsets.length === 0) return undefined;
   if (kinds.size >= MAX_KINDS && !kinds.has(key)) kinds.delete(kinds.keys().next().value as string);
-  const kind = getOrMake(kinds, key, (): Kind => ({ seen: new Set() }));
+  const kind = getOrMake(kinds, key, (): SharedKernel => ({ seen: new Set() }));
   if (kind.seen.size < MIN_ALIKE) kind.seen.add(offsets.map((x) => x.value).join());
   return { kind, offsets, places };
 }
 
-/** Where a view begins in its buffer, if all its elements lie after that; otherwise 0. */
-function offsetOf({ views }: ShapeTracker): number {
-  const { offset, strides, mask } = views[0] as View;
-  const isPlain = views.length === 1 && mask === undefined && typeof offset === "number";
-  return isPlain && strides.every((s) => typeof s === "number" && s >= 0) ? offset : 0;
+/** The lowest element of its buffer that a view reads, if that is known; otherwise 0. */
+function lowestOf({ views }: ShapeTracker): number {
+  const { shape, strides, offset, mask } = views[0] as View;
+  if (views.length > 1 || typeof offset !== "number") return 0;
+  let low = offset;
+  for (const [i, step] of strides.entries()) {
+    const [first, end] = mask?.[i] ?? [0, shape[i]];
+    const extreme = (step as number) < 0 ? add(end as Sint, -1) : first;
+    if (typeof step !== "number" || typeof extreme !== "number") return 0;
+    low += step * extreme;
+  }
+  return low;
 }
 
 function moved(ast: readonly LazyOp[], places: ReadonlyMap<LazyOp, Offset>): readonly LazyOp[] {
@@ -97,8 +105,9 @@ function moved(ast: readonly LazyOp[], places: ReadonlyMap<LazyOp, Offset>): rea
       done.set(u, { ...u, srcs } as LazyOp);
       continue;
     }
-    const { shape, strides } = u.arg.st.views[0] as View;
-    const view = View.create(shape, strides, mul(offset.variable, offset.factor));
+    const { shape, strides, mask, offset: start } = u.arg.st.views[0] as View;
+    const shift = (start as number) - offset.value * offset.factor;
+    const view = View.create(shape, strides, add(mul(offset.variable, offset.factor), shift), mask);
     const st = ShapeTracker.fromViews([view]);
     done.set(u, { ...u, srcs, arg: new MemBuffer(u.arg.idx, u.arg.dtype, st) } as LazyOp);
   }

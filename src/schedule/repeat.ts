@@ -1,11 +1,13 @@
 // Which values are stored because they were computed twice already. A kernel does not store what it computes
 // on the way. Data that is made by lazy ops and read in every step of a loop would be computed in each of
-// them. The rule: what a third run would compute again is stored then, if reading it is cheaper.
+// them. The rule: what a third run would compute again is stored then, if reading it is cheaper. consumed.ts
+// counts the runs.
 
 import { env } from "../env.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, opCost } from "../ops.ts";
-import { elements, isBetterStored } from "./split.ts";
+import { elements } from "./graph.ts";
+import { isBetterStored } from "./split.ts";
 
 /** How many more runs are expected to read the value. */
 const RUNS = 100;
@@ -17,26 +19,6 @@ const MAX_BYTES = 1 << 28;
 const MIN_PART = 1 / 16;
 /** How many nodes are counted to find what it costs to compute a value. */
 const MAX_COUNTED = 200;
-
-let runs = 1;
-/** A schedule is about to run. */
-export const beginRun = (): void => void runs++;
-
-/** Marks what was computed on the way to a stored node, and what was computed by an earlier run as well. */
-export function markConsumed(sources: readonly LazyBuffer[]): void {
-  const todo = [...sources];
-  for (let b = todo.pop()?.base; b !== undefined; b = todo.pop()?.base) {
-    if (b.srcs === undefined) continue;
-    if (b.consumed) {
-      if (b.lastRun !== 0 && b.lastRun !== runs) b.repeats++;
-      b.lastRun = runs;
-      continue;
-    }
-    b.consumed = true;
-    b.lastRun = runs;
-    todo.push(...b.srcs);
-  }
-}
 
 /** The values of a graph that two runs have computed already and that are better stored now. */
 export function repeatedIn(nodes: readonly LazyBuffer[]): LazyBuffer[] {

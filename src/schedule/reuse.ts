@@ -6,12 +6,14 @@
 
 import { env } from "../env.ts";
 import { each, getOrMake, mapEach, PORTION, type Step } from "../helpers.ts";
-import type { LazyBuffer } from "../lazy/lazybuffer.ts";
+import type { LazyBuffer, Together } from "../lazy/lazybuffer.ts";
 import { PAUSE } from "../pace.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
 import { Device } from "../runtime/registry.ts";
+import { rememberMovements } from "../shape/movements.ts";
 import type { ShapeTracker } from "../shape/shapetracker.ts";
+import { type LazyOp, loopAst } from "./lazyop.ts";
 import type { ScheduleItem } from "./schedule.ts";
 
 /** A graph as a list, and its nodes in the order of the list. */
@@ -28,24 +30,29 @@ export interface Structure {
 
 /** What of an item stays the same; buffers and nodes are given by position. */
 interface ItemTemplate {
-  readonly item: ScheduleItem;
+  /** undefined: a loop. Only its results matter here; the loop of each graph has its own kernels */
+  readonly ast: readonly LazyOp[] | undefined;
+  readonly varVals: ScheduleItem["varVals"];
   readonly outputs: readonly number[];
   readonly inputs: readonly number[];
   readonly lazies: readonly number[];
   readonly reads: readonly number[];
 }
-interface Template {
+interface ScheduleTemplate {
   readonly list: readonly unknown[];
   readonly items: readonly ItemTemplate[];
   /** buffers between the halves of split reductions: new ones for each run; at positions -1, -2, … */
   readonly own: readonly Buffer[];
 }
 
+// a program that schedules much also moves its tensors in the same ways again and again
+rememberMovements();
+
 /** What all templates together may have: elements of lists, which also bounds their kernels. */
 const MAX_ELEMENTS = 1 << 21;
 /** Elements of a list are looked at this many at a time. */
 const MANY_ELEMENTS = 1 << 12;
-const templates = new Map<number, Template>();
+const templates = new Map<number, ScheduleTemplate>();
 let elements = 0;
 let limit = MAX_ELEMENTS;
 
@@ -62,14 +69,24 @@ let devices = 0;
 const idOf = (name: string): number =>
   Device.isOpen(name) ? getOrMake(deviceIds, Device.get(name), () => ++devices) : 0;
 
+/** A number for each view without symbolic sizes, by its key; lists hold it instead of the view. */
+const viewIds = new Map<string, number>();
+const MAX_VIEWS = 1 << 16;
+let views = 0;
+/** Below 0, so that it is not taken for a count of views; never given twice. */
+function viewId(key: string): number {
+  if (viewIds.size >= MAX_VIEWS) viewIds.clear();
+  return getOrMake(viewIds, key, () => -++views);
+}
+
 /** undefined: something in the graph must be looked at every time. */
 export function* structureSteps(wanted: readonly LazyBuffer[], since: number): Step<Structure | undefined> {
-  const walk = new Walk(since);
+  const walk = new GraphWalk(since);
   for (const root of wanted) if (!(yield* walk.visit(root))) return undefined;
   return yield* walk.finish(wanted);
 }
 
-class Walk {
+class GraphWalk {
   readonly #since: number;
   readonly #list: unknown[] = [env.FUSE];
   readonly #nodes: LazyBuffer[] = [];
@@ -77,6 +94,7 @@ class Walk {
   readonly #assigns: LazyBuffer[] = [];
   readonly #places = new Map<LazyBuffer, number>();
   readonly #buffers = new Map<Buffer, number>();
+  readonly #loops = new Map<Together, number>();
   readonly #devices = new Set<string>();
 
   constructor(since: number) {
@@ -85,15 +103,15 @@ class Walk {
 
   /** Adds a node after its sources; false where the structure does not say everything. */
   *visit(root: LazyBuffer): Step<boolean> {
+    const places = this.#places;
+    if (places.has(root)) return true;
     const path: LazyBuffer[] = [root];
     const done: number[] = [0];
-    const places = this.#places;
     while (path.length > 0) {
       const b = path[path.length - 1] as LazyBuffer;
-      const srcs = b.srcs;
       const at = done[done.length - 1] as number;
-      const next = srcs?.[at];
-      if (next !== undefined && !places.has(b)) {
+      const next = b.srcs?.[at];
+      if (next !== undefined) {
         done[done.length - 1] = at + 1;
         const base = next._base ?? next;
         if (!places.has(base)) {
@@ -104,8 +122,7 @@ class Walk {
       }
       path.pop();
       done.pop();
-      if (places.has(b)) continue;
-      if (b.stale !== undefined || b.op === "CUSTOM" || b.op === "SCAN") return false;
+      if (b.stale !== undefined || b.op === "CUSTOM") return false;
       this.#add(b);
       if (this.#nodes.length % PORTION === 0) yield PAUSE;
     }
@@ -127,6 +144,7 @@ class Walk {
     if (b.srcs === undefined || b.op === "EMPTY") this.#addBuffer(b.buffer);
     if (b.srcs === undefined) return;
     if (b.op === "ASSIGN") this.#assigns.push(b);
+    if (b.op === "SCAN") this.#addLoop(b);
     if (b.op === "CONST") list.push(b.arg);
     else if (b.isReduce) for (const axis of b.arg as readonly number[]) list.push(axis);
     const { srcs } = b;
@@ -143,6 +161,13 @@ class Walk {
     }
   }
 
+  /** Which result of which loop. The body does not matter: the loop itself knows its launches. */
+  #addLoop(b: LazyBuffer): void {
+    const loop = b.arg as Together;
+    const place = getOrMake(this.#loops, loop, () => this.#loops.size + 1);
+    this.#list.push(place, loop.results.indexOf(b), loop.results.length);
+  }
+
   /** Which memory: the same buffer, or another part of the same memory. */
   #addBuffer(buffer: Buffer): void {
     const place = (b: Buffer): number => getOrMake(this.#buffers, b, () => this.#buffers.size + 1);
@@ -150,8 +175,13 @@ class Walk {
   }
 
   /** Symbolic sizes are interned, with the values that are bound: equal ones are the same object. */
-  #addView({ views }: ShapeTracker): void {
+  #addView(st: ShapeTracker): void {
+    const { views } = st;
     const list = this.#list;
+    if (views.every((v) => v.isNumeric)) {
+      list.push(viewId(st.key));
+      return;
+    }
     list.push(views.length);
     for (const v of views) {
       list.push(v.contiguous ? -1 : -2, v.shape.length);
@@ -206,11 +236,11 @@ export function* knownSchedule({ list, hash, nodes }: Structure): Step<ScheduleI
   const own = found.own.map((b) => new Buffer(b.device, b.size, b.dtype));
   const node = (i: number): LazyBuffer => nodes[i] as LazyBuffer;
   const buffer = (i: number): Buffer => (i < 0 ? (own[-1 - i] as Buffer) : node(i).buffer);
-  return yield* mapEach(found.items, ({ item, outputs, inputs, lazies, reads }) => ({
-    ast: item.ast,
+  return yield* mapEach(found.items, ({ ast, varVals, outputs, inputs, lazies, reads }) => ({
+    ast: ast ?? loopAst(node(lazies[0] as number)),
     outputs: outputs.map(buffer),
     inputs: inputs.map(buffer),
-    varVals: item.varVals,
+    varVals,
     lazies: lazies.map(node),
     reads: reads.map(node),
   }));
@@ -221,21 +251,27 @@ export function* keepSchedule({ list, hash, places }: Structure, items: readonly
   if (list.length > limit / 2) return;
   const where = new Map<Buffer, number>();
   const own: Buffer[] = [];
+  // results of a loop that the graph does not read are not in it
+  const isHere = (lb: LazyBuffer): boolean => places.has(lb);
   const place = (lb: LazyBuffer): number => places.get(lb) as number;
   yield* each(items, ({ lazies, reads = [] }) => {
-    for (const lb of lazies) where.set(lb.buffer, place(lb));
+    for (const lb of lazies.filter(isHere)) where.set(lb.buffer, place(lb));
     for (const lb of reads) where.set(lb.buffer, place(lb));
   });
   const buffer = (b: Buffer): number => getOrMake(where, b, () => -own.push(b));
   const made = yield* mapEach(
     items,
-    (item): ItemTemplate => ({
-      item: { ...item, outputs: [], inputs: [], lazies: [], reads: [] },
-      outputs: item.outputs.map(buffer),
-      inputs: item.inputs.map(buffer),
-      lazies: item.lazies.map(place),
-      reads: (item.reads ?? []).map(place),
-    }),
+    ({ ast, varVals, outputs, inputs, lazies, reads = [] }): ItemTemplate => {
+      const isLoop = ast[0]?.op === "SCAN";
+      return {
+        ast: isLoop ? undefined : ast,
+        varVals,
+        outputs: isLoop ? [] : outputs.map(buffer),
+        inputs: isLoop ? [] : inputs.map(buffer),
+        lazies: lazies.filter(isHere).map(place),
+        reads: reads.map(place),
+      };
+    },
   );
   const before = templates.get(hash);
   if (before !== undefined) elements -= before.list.length;

@@ -10,20 +10,22 @@ import {
   each,
   getOrMake,
   mapEach,
+  mapped,
   runSync,
   type Step,
   toposort,
   toposortSteps,
 } from "../helpers.ts";
 import type { CustomFn, LazyBuffer, Together } from "../lazy/lazybuffer.ts";
+import { requireNodes } from "../lazy/placement.ts";
 import { type AluOp, isAluOp, isReduceOp, opRecord } from "../ops.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
+import { markConsumed } from "./consumed.ts";
 import { fuseSteps } from "./fuse.ts";
 import { groupDrafts } from "./group.ts";
-import { ConstBuffer, type LazyOp, lazyOp, MemBuffer } from "./lazyop.ts";
-import { markConsumed, repeatedIn } from "./repeat.ts";
+import { ConstBuffer, interned, type LazyOp, lazyOp, loopAst, MemBuffer } from "./lazyop.ts";
 import type { Structure } from "./reuse.ts";
 import { buffersOf } from "./split.ts";
 
@@ -61,13 +63,9 @@ export interface Draft {
 const ITEMS = 2;
 
 /** What makes large schedules fast (tuning.ts), which pages load on demand. */
-export interface ScheduleTuning {
-  /** The items that run instead of this one: one, or the two of a split reduction. */
-  splitReduction(item: ScheduleItem): readonly ScheduleItem[];
-  /** Makes one kernel of those that differ only in offsets. */
-  shareOffsets(items: readonly ScheduleItem[]): readonly ScheduleItem[];
-}
+type ScheduleTuning = typeof import("./tuning.ts");
 let tuning: ScheduleTuning | undefined;
+const repeatedIn: ScheduleTuning["repeatedIn"] = (nodes) => tuning?.repeatedIn(nodes) ?? [];
 /** Schedules of graphs that were seen before (reuse.ts), which pages load on demand. */
 let reuse: typeof import("./reuse.ts") | undefined;
 export const useTuning = (given: ScheduleTuning): void => {
@@ -92,7 +90,7 @@ export const createSchedule = (
   outs: readonly LazyBuffer[],
   since = 0,
   maxBuffers: (device: string) => number = buffersOf,
-): ScheduleItem[] => runSync(scheduleSteps(outs, since, maxBuffers), "createSchedule");
+): ScheduleItem[] => runSync(scheduleSteps(requireNodes(outs), since, maxBuffers), "createSchedule");
 /** The same, and it could stop after every few nodes. Nodes that are built meanwhile have no part in it. */
 export function* scheduleSteps(
   outs: readonly LazyBuffer[],
@@ -103,9 +101,9 @@ export function* scheduleSteps(
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
     if (reuse === undefined || maxBuffers !== buffersOf)
-      return (yield* newSchedule(wanted, since, maxBuffers)).items;
+      return launched((yield* newSchedule(wanted, since, maxBuffers)).items);
     const structure = yield* reuse.structureSteps(wanted, since);
-    if (structure === undefined) return (yield* newSchedule(wanted, since, maxBuffers)).items;
+    if (structure === undefined) return launched((yield* newSchedule(wanted, since, maxBuffers)).items);
     // an assign destroys the old value: pending nodes that read it are computed first
     const late = (yield* isReadElsewhere(structure)) ? yield* lateReaders(structure.nodes) : [];
     if (late.length > 0) {
@@ -118,14 +116,14 @@ export function* scheduleSteps(
       continue;
     }
     const known = yield* reuse.knownSchedule(structure);
-    if (known !== undefined) return known;
+    if (known !== undefined) return launched(known);
     const { items, isWhole } = yield* newSchedule(wanted, since, maxBuffers);
     if (isWhole) yield* reuse.keepSchedule(structure, items);
-    return items;
+    return launched(items);
   }
 }
 
-/** `isWhole`: nothing had to be computed besides what was asked for. */
+/** `isWhole`: nothing had to be computed besides what was asked for. A loop is one item. */
 function* newSchedule(
   asked: readonly LazyBuffer[],
   since: number,
@@ -147,13 +145,13 @@ function* newSchedule(
     const { sorted, before, torn } = yield* order(roots, drafts);
     if (torn.length === 0) {
       const isWhole = wanted === asked;
-      if (!env.FUSE) return { items: sorted.flatMap((d) => launchesOf(d.item) ?? d.item), isWhole };
+      if (!env.FUSE) return { items: sorted.map((d) => d.item), isWhole };
       const groups = yield* groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers });
       const items = yield* mapEach(
         groups,
         (g) => {
           const { item } = g.length === 1 ? (g[0] as Draft) : joined(g, fusion.realizes);
-          return launchesOf((g[0] as Draft).item) ?? tuning?.splitReduction(item) ?? item;
+          return tuning?.splitReduction(item) ?? item;
         },
         ITEMS,
       );
@@ -178,7 +176,6 @@ function* newSchedule(
 function requireFresh(b: LazyBuffer): void {
   if (b.stale !== undefined) throw new StaleError(b.stale);
 }
-
 /** These nodes and all unrealised nodes that depend on them, by ways that do not pass `stored`. */
 export function* buildOn(nodes: readonly LazyBuffer[], stored?: ReadonlySet<LazyBuffer>): Step<LazyBuffer[]> {
   const found = new Set(nodes);
@@ -204,13 +201,13 @@ function* isReadElsewhere({ assigns, nodes, users, places }: Structure): Step<bo
   const todo: LazyBuffer[] = [];
   yield* each(nodes, (b, i) => {
     if (b.srcs === undefined && !targets.has(b)) return;
-    if (b.readersKept > (users[i] as number)) todo.push(...b.pendingReaders());
+    if (b.readersKept > (users[i] as number)) for (const r of b.pendingReaders()) todo.push(r);
   });
   for (let b = todo.pop(); b !== undefined; b = todo.pop()) {
     if (places.has(b) || seen.has(b) || b.stale !== undefined) continue;
     if (!b.consumed || seen.size > MAX_ELSEWHERE) return true;
     seen.add(b);
-    todo.push(...b.pendingReaders());
+    for (const r of b.pendingReaders()) todo.push(r);
   }
   return false;
 }
@@ -228,7 +225,6 @@ function* lateReaders(graph: readonly LazyBuffer[]): Step<LazyBuffer[]> {
 
 /** The pending nodes that depend on these values: they must be computed before the memory is overwritten. */
 export const waitingOn = (nodes: readonly LazyBuffer[]): Step<LazyBuffer[]> => endsOn(nodes, [], new Set());
-
 /**
  * Ends of the graph that read `old` values and are not in `planned`. Nodes that also read the new value (one
  * of `assigns` for each old one) are left for later. So are intermediate nodes of something that has been
@@ -262,13 +258,16 @@ function* endsOn(
     if (n !== 0n) news.set(b, (news.get(b) ?? 0n) | n);
   });
   const ends: LazyBuffer[] = [];
-  yield* each(threatened, (b) => {
+  // users first: a node that only garbage reads may be an end itself
+  const garbage = new Set<LazyBuffer>();
+  yield* each([...threatened].reverse(), (b) => {
     if (planned.has(b)) return;
-    const readers = b.pendingReaders();
+    const readers = b.pendingReaders().filter((r) => !garbage.has(r));
+    if (b.consumed && readers.length === 0) garbage.add(b);
     if (readers.some((r) => threatened.has(r))) return;
     if (!b.consumed || readers.some((r) => !r.consumed && !stale.has(r))) ends.push(b);
   });
-  return ends;
+  return ends.reverse();
 }
 
 /**
@@ -338,7 +337,7 @@ function loopDraft(out: LazyBuffer, drafts: ReadonlyMap<LazyBuffer, Draft>): Dra
   const reads = out.sources;
   for (const src of reads) requireFresh(src);
   const item = {
-    ast: [lazyOp("SCAN", [], loop, out.dtype, out.shape)],
+    ast: loopAst(out),
     outputs: loop.results.map((r) => r.buffer),
     inputs: reads.map((s) => s.buffer),
     varVals: new Map(),
@@ -347,9 +346,9 @@ function loopDraft(out: LazyBuffer, drafts: ReadonlyMap<LazyBuffer, Draft>): Dra
   };
   return { item, out };
 }
-/** What runs instead of a loop's item: its kernels, step by step. */
-const launchesOf = ({ ast }: ScheduleItem): readonly ScheduleItem[] | undefined =>
-  ast[0]?.op === "SCAN" ? ast[0].arg.items() : undefined;
+/** Replaces the item of a loop by its kernels, which run step by step. */
+const launched = (items: readonly ScheduleItem[]): ScheduleItem[] =>
+  items.flatMap((item) => (item.ast[0]?.op === "SCAN" ? item.ast[0].arg.items() : item));
 
 /** Builds the AST of one kernel. Views are pushed down to the loads as far as possible. */
 class AstBuilder {
@@ -369,13 +368,13 @@ class AstBuilder {
   }
 
   draft(): Draft {
-    const ast = this.#outs.map((out, i) => {
+    const ast = mapped(this.#outs, (out, i) => {
       const st = this.#unbind(out.st);
       const value = this.#see(out, out.st);
       return lazyOp("STORE", [value], new MemBuffer(i, out.dtype, st), out.dtype, st.shape);
     });
     const item = {
-      ast,
+      ast: interned(ast),
       outputs: this.#outs.map((out) => out.buffer),
       inputs: this.#inputs,
       varVals: this.#varVals,
@@ -387,7 +386,7 @@ class AstBuilder {
 
   /** `lb` seen through `st`: a load, a constant, or computed in the kernel. */
   #see(lb: LazyBuffer, st: ShapeTracker): LazyOp {
-    const { base } = lb;
+    const base = lb._base ?? lb;
     const through = lb === base ? st : lb.st.add(st).simplify();
     const first = this.#memo.get(base);
     if (first === undefined) {
@@ -444,10 +443,10 @@ class AstBuilder {
         [src],
         axes,
         dtype,
-        src.shape.map((d, i) => (axes.includes(i) ? 1 : d)),
+        mapped(src.shape, (d, i) => (axes.includes(i) ? 1 : d)),
       );
     }
-    const values = srcs.map((s) => this.#see(s, st));
+    const values = mapped(srcs, (s) => this.#see(s, st));
     const { shape } = values[0] as LazyOp;
     if (op === "CAST" || op === "BITCAST") return lazyOp(op, values, dtype, dtype, shape);
     if (isAluOp(op)) return lazyOp<AluOp>(op, values, undefined, dtype, shape);

@@ -4,11 +4,9 @@
 
 import { env } from "../env.ts";
 import { each, getOrMake, type Step } from "../helpers.ts";
-import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { isAluOp, opCost } from "../ops.ts";
 import { Device } from "../runtime/registry.ts";
-import { smax, sprod } from "../shape/symbolic.ts";
-import type { Shape } from "../shape/view.ts";
+import { type Evaluations, elements, type Graph, type GraphNode, newSearch, type Use } from "./graph.ts";
 
 /** A longer chain of ops is stored on the way: compilers are slow on huge kernels and gain nothing. */
 export const MAX_FUSED_DEPTH = 400;
@@ -25,38 +23,20 @@ const MANY_BUFFERS = 500;
 /** Launching a kernel costs as much as moving this many bytes. */
 const KERNEL_BYTES = 1 << 16;
 
-/** One use of a node: the user, and the view through which it reads. */
-export interface Use {
-  readonly by: LazyBuffer;
-  readonly through: LazyBuffer;
-}
-/** The graph as fuse.ts sees it. */
-interface FusedGraph {
-  /** sources before users */
-  readonly all: readonly LazyBuffer[];
-  readonly uses: ReadonlyMap<LazyBuffer, readonly Use[]>;
-  /** reductions computed inside the kernel in which they are expanded back */
-  readonly fused: ReadonlySet<LazyBuffer>;
-  /** how many buffers a kernel of a device may have */
-  readonly maxBuffers: (device: string) => number;
-}
-
-export const elements = (shape: Shape): number => smax(sprod(shape));
-
 /** How many buffers a kernel of the device may have, as far as that is known. */
 export const buffersOf = (device: string): number =>
   (Device.isOpen(device) ? Device.get(device).renderer?.maxBuffers : undefined) ?? MANY_BUFFERS;
 
-/** Adds to the stored nodes. */
-export function* split(stored: Set<LazyBuffer>, graph: FusedGraph): Step<void> {
-  const { all, uses, maxBuffers } = graph;
+/** Marks more nodes as stored. `maxBuffers`: how many buffers a kernel of a device may have. */
+export function* split(graph: Graph, maxBuffers: (device: string) => number): Step<void> {
+  const { all, used } = graph;
   // a graph that is below the limits as a whole has no part that exceeds one
-  const isSmall = all.length <= MAX_REPEATED && all.every((b) => uses.size < maxBuffers(b.device));
-  if (isSmall) return yield* splitCostly(stored, graph);
-  yield* splitRepeated(stored, graph);
-  yield* splitCostly(stored, graph);
-  yield* splitDeep(stored, graph);
-  yield* splitWide(stored, graph);
+  const isSmall = all.length <= MAX_REPEATED && all.every((b) => used < maxBuffers(b.lb.device));
+  if (isSmall) return yield* splitCostly(all);
+  yield* splitRepeated(all);
+  yield* splitCostly(all);
+  yield* splitDeep(all);
+  yield* splitWide(all, maxBuffers);
 }
 
 // ---- shared by kernels ----
@@ -66,41 +46,41 @@ export function* split(stored: Set<LazyBuffer>, graph: FusedGraph): Step<void> {
  * it. This keeps all kernels together linear in the graph: the state of a recurrent network would otherwise
  * be computed from its first step in every later one.
  */
-function* splitRepeated(stored: Set<LazyBuffer>, { all, uses }: FusedGraph): Step<void> {
-  /** the stored node in whose kernel a node is computed; null: several kernels */
-  const kernels = new Map<LazyBuffer, LazyBuffer | null>();
+function* splitRepeated(all: readonly GraphNode[]): Step<void> {
   yield* each(all.toReversed(), (b) => {
-    if (stored.has(b) || b.isLoad) return;
-    let kernel: LazyBuffer | null | undefined;
-    for (const { by } of uses.get(b) ?? []) {
-      const mine = stored.has(by) ? by : kernels.get(by);
+    if (b.stored || b.lb.isLoad) return;
+    let kernel: GraphNode | null | undefined;
+    for (const { by } of b.uses) {
+      const mine = by.stored ? by : by.kernel;
       if (kernel === undefined) kernel = mine;
       else if (kernel !== mine) kernel = null;
     }
-    kernels.set(b, kernel ?? null);
+    b.kernel = kernel ?? null;
   });
   // a product of expanded operands is larger than both: the operands are stored instead
-  const grows = (b: LazyBuffer): boolean =>
-    b.sources.every((s) => s.isUnrealizedConst || elements(s.base.shape) < elements(b.shape));
+  const grows = (b: GraphNode): boolean =>
+    b.srcs.every((s) => (s.lb.op === "CONST" && !s.isRealized) || s.elements < b.elements);
   yield* each(all, (b) => {
-    if (kernels.get(b) !== null || grows(b)) return;
-    const users = uses.get(b) ?? [];
-    const [first] = users as [Use];
-    const parts = users.some((u) => u.by !== first.by) || grows(first.by);
-    if (parts && fusedNodes(b, stored, MAX_REPEATED) > MAX_REPEATED) stored.add(b);
+    if (b.kernel !== null || grows(b)) return;
+    const [first] = b.uses as [Use];
+    const parts = b.uses.some((u) => u.by !== first.by) || grows(first.by);
+    if (parts && isLarge(b)) b.stored = true;
   });
 }
 
-/** How many nodes a kernel computes for `b`, itself included; counting ends beyond `most`. */
-function fusedNodes(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, most: number): number {
-  const seen = new Set([b]);
-  for (const x of seen) {
-    for (const { base } of x.srcs ?? []) {
-      if (base.realized === undefined && !base.isLoad && !stored.has(base)) seen.add(base);
+/** Whether a kernel computes more than MAX_REPEATED nodes for `b`, itself included. */
+function isLarge(b: GraphNode): boolean {
+  const search = newSearch();
+  b.search = search;
+  const found = [b];
+  for (let i = 0; i < found.length && found.length <= MAX_REPEATED; i++) {
+    for (const s of (found[i] as GraphNode).srcs) {
+      if (s.search === search || s.isRead || s.lb.isLoad) continue;
+      s.search = search;
+      found.push(s);
     }
-    if (seen.size > most) break;
   }
-  return seen.size;
+  return found.length > MAX_REPEATED;
 }
 
 // ---- the cost rule ----
@@ -130,59 +110,41 @@ export function isBetterStored({ ops, bytesRead, elements: n, itemsize, evaluate
 }
 
 /**
- * Where a node is computed and how many of its elements. A key names the kernel (shape and loops) and the
- * view.
- */
-type Evaluations = ReadonlyMap<string, number>;
-
-/**
  * Stores what is cheaper to keep than to recompute, and what is seen through too many views. Users come
  * first.
  */
-function* splitCostly(stored: Set<LazyBuffer>, graph: FusedGraph): Step<void> {
-  const evaluations = new Map<LazyBuffer, Evaluations>();
-  const kernels = new Map<LazyBuffer, Evaluations>();
-  yield* each(graph.all.toReversed(), (b) => {
-    if (stored.has(b) || b.isLoad) return;
-    const mine = evaluationsOf(b, stored, { evaluations, kernels }, graph);
+function* splitCostly(all: readonly GraphNode[]): Step<void> {
+  const kernels = new Map<GraphNode, Evaluations>();
+  yield* each(all.toReversed(), (b) => {
+    if (b.stored || b.lb.isLoad) return;
+    const mine = evaluationsOf(b, kernels);
     let evaluated = 0;
     for (const n of mine.values()) evaluated += n;
-    const again = env.FUSE !== 0 && evaluated > elements(b.shape);
-    if (mine.size > MAX_FUSED_VIEWS || (again && isCostly(b, stored, evaluated))) stored.add(b);
-    else evaluations.set(b, mine);
+    const again = env.FUSE !== 0 && evaluated > b.elements;
+    if (mine.size > MAX_FUSED_VIEWS || (again && isCostly(b, evaluated))) b.stored = true;
+    else b.evaluations = mine;
   });
 }
 
-/** What is known of the users of a node: where fused ones are computed, and the kernels of stored ones. */
-interface Known {
-  readonly evaluations: ReadonlyMap<LazyBuffer, Evaluations>;
-  readonly kernels: Map<LazyBuffer, Evaluations>;
-}
-
-function evaluationsOf(
-  b: LazyBuffer,
-  stored: ReadonlySet<LazyBuffer>,
-  { evaluations, kernels }: Known,
-  { uses, fused }: FusedGraph,
-): Evaluations {
-  const size = elements(b.shape);
-  const all = uses.get(b) ?? [];
-  const above = (by: LazyBuffer): Evaluations =>
-    (stored.has(by) ? undefined : evaluations.get(by)) ??
-    getOrMake(kernels, by, () => new Map([[`${by.device}|${by.shape}`, elements(by.shape)]]));
-  const same = (u: Use): boolean => u.through === b && !u.by.isReduce;
+/** `kernels`: those of stored nodes. */
+function evaluationsOf(b: GraphNode, kernels: Map<GraphNode, Evaluations>): Evaluations {
+  const size = b.elements;
+  const above = (by: GraphNode): Evaluations =>
+    (by.stored ? undefined : by.evaluations) ??
+    getOrMake(kernels, by, () => new Map([[`${by.lb.device}|${by.lb.shape}`, by.elements]]));
+  const same = (u: Use): boolean => u.through === b.lb && !u.by.lb.isReduce;
   // most nodes have a single user, which reads them without a view
-  const [only] = all;
-  if (only !== undefined && all.length === 1 && same(only)) return above(only.by);
+  const [only] = b.uses;
+  if (only !== undefined && b.uses.length === 1 && same(only)) return above(only.by);
   const found = new Map<string, number>();
-  for (const u of all) {
+  for (const u of b.uses) {
     const { st } = u.through;
     const shown = elements(u.through.shape);
     // an expand shows the same values several times; they are computed before its loop
     const still =
-      u.through === b || st.contiguous || (shown > size && st.views.every((v) => v.mask === undefined));
+      u.through === b.lb || st.contiguous || (shown > size && st.views.every((v) => v.mask === undefined));
     for (const [place, n] of above(u.by)) {
-      const loop = u.by.isReduce && !fused.has(u.by) ? `${place}/${u.by.arg}` : place;
+      const loop = u.by.lb.isReduce && !u.by.fused ? `${place}/${u.by.lb.arg}` : place;
       const at = still ? loop : `${loop}>${st.key}`;
       const here = still ? (same(u) ? Math.min(n, size) : size) : Math.min(shown, size);
       found.set(at, Math.max(found.get(at) ?? 0, here));
@@ -196,64 +158,78 @@ function evaluationsOf(
  * Whether `b`, computed at several places, is better stored. What includes a reduction stays in its own
  * kernel. Of a value that takes many nodes, the first MAX_COSTED are counted.
  */
-function isCostly(b: LazyBuffer, stored: ReadonlySet<LazyBuffer>, evaluated: number): boolean {
-  const here = new Set([b]);
-  const size = elements(b.shape);
-  const read = new Set<LazyBuffer>();
+function isCostly(b: GraphNode, evaluated: number): boolean {
+  const size = b.elements;
+  const search = newSearch();
+  b.search = search;
+  const here = [b];
   let ops = 0;
   let bytesRead = 0;
-  for (const x of here) {
-    if (x.isReduce) return false;
-    if (x.op !== undefined && isAluOp(x.op)) ops += Math.min(elements(x.shape), size) * opCost(x.op);
-    for (const { base } of x.sources) {
-      if (base.realized === undefined && !stored.has(base)) here.add(base);
-      else if (!read.has(base)) {
-        read.add(base);
-        bytesRead += Math.min(elements(base.shape), size) * base.dtype.itemsize;
-      }
+  for (let i = 0; i < here.length; i++) {
+    const { lb, srcs, elements: own } = here[i] as GraphNode;
+    if (lb.isReduce) return false;
+    if (lb.op !== undefined && isAluOp(lb.op)) ops += Math.min(own, size) * opCost(lb.op);
+    for (const s of srcs) {
+      if (s.search === search) continue;
+      s.search = search;
+      if (!s.isRead) here.push(s);
+      else bytesRead += Math.min(s.elements, size) * s.lb.dtype.itemsize;
     }
-    if (here.size > MAX_COSTED) break;
+    if (here.length > MAX_COSTED) break;
   }
-  return isBetterStored({ ops, bytesRead, elements: size, itemsize: b.dtype.itemsize, evaluated });
+  return isBetterStored({ ops, bytesRead, elements: size, itemsize: b.lb.dtype.itemsize, evaluated });
 }
 
 // ---- limits ----
 
 /** Stores a node on every path of fused nodes that is longer than MAX_FUSED_DEPTH. */
-function* splitDeep(stored: Set<LazyBuffer>, { all }: FusedGraph): Step<void> {
-  const depth = new Map<LazyBuffer, number>();
+function* splitDeep(all: readonly GraphNode[]): Step<void> {
   yield* each(all, (b) => {
     let d = 0;
-    for (const s of b.srcs ?? []) if (!stored.has(s.base)) d = Math.max(d, depth.get(s.base) ?? 0);
-    if (d >= MAX_FUSED_DEPTH) stored.add(b);
-    depth.set(b, d + 1);
+    for (const s of b.srcs) if (!s.stored) d = Math.max(d, s.depth);
+    if (d >= MAX_FUSED_DEPTH) b.stored = true;
+    b.depth = d + 1;
+  });
+}
+
+const isBuffer = ({ lb }: GraphNode): boolean => lb.op !== "CONST" && lb.op !== "ARANGE";
+
+/** Whether a kernel may reach its limit. A buffer to which several paths lead counts several times. */
+function mayBeWide(all: readonly GraphNode[], limitOf: (b: GraphNode) => number): boolean {
+  const counts: number[] = [];
+  return all.some((b) => {
+    let count = 0;
+    for (const s of b.srcs) if (isBuffer(s)) count += s.isRead ? 1 : (counts[s.at] as number);
+    return counts.push(count) > 0 && count >= limitOf(b);
   });
 }
 
 /** Stores sources of a node whose kernel would have more buffers, with its result, than the device allows. */
-function* splitWide(stored: Set<LazyBuffer>, { all, uses, maxBuffers }: FusedGraph): Step<void> {
+function* splitWide(all: readonly GraphNode[], maxBuffers: (device: string) => number): Step<void> {
   const limits = new Map<string, number>();
-  const inputs = new Map<LazyBuffer, Set<LazyBuffer>>();
+  const limitOf = ({ lb }: GraphNode): number => getOrMake(limits, lb.device, () => maxBuffers(lb.device));
+  if (!mayBeWide(all, limitOf)) return;
+  const inputs = new Map<GraphNode, Set<GraphNode>>();
   /** how many inputs a node had before its user added to the set */
-  const counts = new Map<LazyBuffer, number>();
-  // the only user of a node may add to the node's set instead of copying it: a sum of many parts stays linear
-  const isOwn = (b: LazyBuffer): boolean => uses.get(b)?.length === 1;
+  const counts = new Map<GraphNode, number>();
   yield* each(all, (b) => {
-    let union: Set<LazyBuffer> | undefined;
+    let union: Set<GraphNode> | undefined;
     let mayAdd = false;
-    for (const { base } of b.srcs ?? []) {
-      if (base.op === "CONST" || base.op === "ARANGE") continue;
-      const known = stored.has(base) ? undefined : inputs.get(base);
-      const reads = known ?? new Set([base]);
-      const mayAddToReads = known === undefined || isOwn(base);
+    for (const s of b.srcs) {
+      if (!isBuffer(s)) continue;
+      const known = s.stored ? undefined : inputs.get(s);
+      const reads = known ?? new Set([s]);
+      // the only user of a node may add to the node's set instead of copying it: a sum of many parts stays
+      // linear
+      const mayAddToReads = known === undefined || s.uses.length === 1;
       if (union === undefined) [union, mayAdd] = [reads, mayAddToReads];
       else if (reads.size > union.size && mayAddToReads) [union, mayAdd] = [addAll(reads, union), true];
       else if ([...reads].some((x) => !union?.has(x)))
         [union, mayAdd] = [addAll(mayAdd ? union : new Set(union), reads), true];
     }
-    if ((union?.size ?? 0) >= getOrMake(limits, b.device, () => maxBuffers(b.device))) {
-      const bases = (b.srcs ?? []).map((s) => s.base).filter((s) => s.op !== "CONST");
-      for (const s of bases) if ((counts.get(s) ?? 0) > 1) stored.add(s);
+    if ((union?.size ?? 0) >= limitOf(b)) {
+      const bases = b.srcs.filter((s) => s.lb.op !== "CONST");
+      for (const s of bases) if ((counts.get(s) ?? 0) > 1) s.stored = true;
       union = new Set(bases);
     }
     inputs.set(b, union ?? new Set());

@@ -19,8 +19,8 @@ import type { ScheduleItem } from "./schedule.ts";
 
 /** This many workgroups keep a compute unit busy. */
 const WORKGROUPS = 2;
-/** From this many products on, the cost of a second kernel is negligible. */
-const MIN_PRODUCTS = 1 << 26;
+/** If each compute unit has at least this many products, the cost of a second kernel is negligible. */
+const MIN_PRODUCTS_PER_UNIT = 1 << 19;
 /** Each operand is used at least this often, so that a tile of results is worth computing at once. */
 const MIN_REUSE = 8;
 /** The results in a tile, and the fewest terms of a partial sum. */
@@ -76,7 +76,8 @@ function splitContraction(
     return u.op === "CONST" ? 1 : elementsOf(u.op === "VIEW" ? u.srcs[0] : u);
   };
   const size = elementsOf(product);
-  if (size < MIN_PRODUCTS || !product.srcs.every((s) => stored(s) * MIN_REUSE <= size)) return undefined;
+  if (size < MIN_PRODUCTS_PER_UNIT * units) return undefined;
+  if (!product.srcs.every((s) => stored(s) * MIN_REUSE <= size)) return undefined;
   const tiles = elementsOf(sum) / TILE;
   const terms = size / elementsOf(sum);
   const most = Math.min((WORKGROUPS * units) / Math.max(1, tiles), terms / MIN_TERMS);

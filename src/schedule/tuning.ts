@@ -2,4 +2,5 @@
 // with what makes large kernels fast.
 
 export { shareOffsets } from "./offsets.ts";
+export { repeatedIn } from "./repeat.ts";
 export { splitReduction } from "./splitreduce.ts";

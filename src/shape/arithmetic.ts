@@ -3,6 +3,7 @@
 // coefficient * atom, atoms in a fixed order. Division and modulo round down, as in Python. The rules use
 // only the numeric bounds of the nodes, so each result holds for every value of the variables.
 import { SymbolicError } from "../errors.ts";
+import { mapped } from "../helpers.ts";
 import {
   All,
   compare,
@@ -147,7 +148,7 @@ function scale(a: Sym, c: number): Sint {
   if (c === 1) return a;
   return linear(
     a.terms,
-    a.coefs.map((x) => x * c),
+    mapped(a.coefs, (x) => x * c),
     a.k * c,
   );
 }

@@ -15,6 +15,7 @@ import {
   le,
   mentions,
   mul,
+  ownVariable,
   rebind,
   type Sint,
   type Sym,
@@ -24,7 +25,7 @@ import {
   sub,
   substitute,
   unbind,
-  Variable,
+  type Variable,
   vars,
 } from "./symbolic.ts";
 import { type Interval, merge, type Shape, sameSize, unflatten, View } from "./view.ts";
@@ -69,6 +70,12 @@ export class ShapeTracker {
   static fromShape(shape: Shape): ShapeTracker {
     checkShape("fromShape", shape);
     return new ShapeTracker([View.create([...shape])]);
+  }
+
+  /** A single element, seen at every index of `shape`. */
+  static repeating(shape: Shape): ShapeTracker {
+    const st = ShapeTracker.fromShape(shape);
+    return new ShapeTracker([View.create(st.shape, new Array(shape.length).fill(0))]);
   }
 
   /** From matching views; the first one indexes the buffer. */
@@ -274,7 +281,7 @@ export class ShapeTracker {
 
   /** One variable per axis; a constant if the axis has at most one index. */
   #indexes(): Sint[] {
-    return this.shape.map((s, i) => (smax(s) <= 1 ? 0 : Variable(`dim${i}`, 0, sub(s, 1))));
+    return this.shape.map((s, i) => (smax(s) <= 1 ? 0 : ownVariable(`dim${i}`, 0, sub(s, 1))));
   }
 
   /** The stride of each axis in the buffer; undefined if it is not constant. */
@@ -419,7 +426,7 @@ function standIns(view: View, coords: readonly Sint[], level: number, real: Map<
     if (typeof x === "number" || typeof lo !== "number" || typeof hi !== "number") return x;
     if (x.min >= lo && x.max < hi) return x;
     if (hi - lo === 1) return lo;
-    const stand = Variable(`~${level}.${i}`, lo, hi - 1);
+    const stand = ownVariable(`${level}.${i}`, lo, hi - 1);
     real.set(stand, substitute(x, real));
     return stand;
   });

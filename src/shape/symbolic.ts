@@ -24,9 +24,17 @@ export { type Bound, internedCount, type Sint, Sym, smax, smin } from "./express
 
 export type Variable = Var;
 
+/** Names of the compiler's own variables begin with this, and no other names do. */
+const OWN = "~";
+
 /**
  * A symbolic integer between `min` and `max`, both included. The same arguments give the same variable. With
  * a symbolic `max` (a loop over a symbolic size) the simplifier can prove more.
+ *
+ * @example
+ * const n = Variable("n", 1, 4).bind(3);
+ * const x = Tensor.arange(8).reshape(4, 2);
+ * await x.shrink([[0, n], [0, 2]]).sum(0).tolist() // => [6, 9]
  */
 export function Variable(name: string, min: number, max: Sint): Variable {
   const top = smax(max ?? NaN);
@@ -41,12 +49,18 @@ export function Variable(name: string, min: number, max: Sint): Variable {
       `Variable: ${JSON.stringify(name)} from ${min} to ${max} is not a range; give a name and safe integers min <= max`,
     );
   }
-  if (!isPrintable(name)) {
+  if (!isPrintable(name) || name.startsWith(OWN)) {
     throw new SymbolicError(
-      `Variable: ${printable(JSON.stringify(name))} is not a name; use at most 200 characters, none of which moves a cursor`,
+      `Variable: ${printable(JSON.stringify(name))} is not a name; use at most 200 printable characters, the first of which is not ${OWN}`,
     );
   }
-  return intern(new Var(name, min, top, typeof max === "number" ? undefined : max));
+  return interned(name, min, max);
+}
+/** A variable of the compiler: never the same as one of the user, whatever names and ranges those have. */
+export const ownVariable = (name: string, min: number, max: Sint): Variable => interned(OWN + name, min, max);
+
+function interned(name: string, min: number, max: Sint): Variable {
+  return intern(new Var(name, min, smax(max), typeof max === "number" ? undefined : max));
 }
 
 export const sprod = (shape: readonly Sint[]): Sint => {

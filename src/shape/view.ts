@@ -3,7 +3,7 @@
 // ShapeTracker then stacks a second one). Views are canonical: stride 0 on dims with a single readable index,
 // no mask that hides nothing, one form for a view that hides everything. `shapetracker.ts` validates user
 // arguments.
-import { arraysEqual } from "../helpers.ts";
+import { arraysEqual, mapped } from "../helpers.ts";
 import {
   add,
   and,
@@ -17,11 +17,11 @@ import {
   lt,
   mod,
   mul,
+  ownVariable,
   type Sint,
   smin,
   sprod,
   sub,
-  Variable,
 } from "./symbolic.ts";
 
 export type Shape = readonly Sint[];
@@ -110,7 +110,7 @@ export class View {
     if (shape.includes(0) || (strides === undefined && offset === 0 && mask === undefined)) {
       return new View(shape, plain, 0, undefined, true);
     }
-    const steps = shape.map((s, i) => (s === 1 ? 0 : (strides ?? plain)[i]!));
+    const steps = mapped(shape, (s, i) => (s === 1 ? 0 : (strides ?? plain)[i]!));
     if (mask !== undefined) {
       if (mask.some(([lo, hi]) => ge(lo, hi) === 1)) return View.nothing(shape);
       mask.forEach((part, i) => {
@@ -209,7 +209,7 @@ export class View {
   }
 
   permute(axes: readonly number[]): View {
-    const pick = <T>(xs: readonly T[]): T[] => axes.map((a) => xs[a]!);
+    const pick = <T>(xs: readonly T[]): T[] => mapped(axes, (a) => xs[a]!);
     return View.create(pick(this.shape), pick(this.strides), this.offset, this.mask && pick(this.mask));
   }
 
@@ -314,8 +314,8 @@ export class View {
   }
 
   /** Dims from..to-1 as one dim, if one stride and one interval describe them. */
-  #join(from: number, to: number): Run | undefined {
-    let run: Run | undefined;
+  #join(from: number, to: number): DimRun | undefined {
+    let run: DimRun | undefined;
     for (let i = from; i < to; i++) {
       const size = this.shape[i]!,
         stride = this.strides[i]!;
@@ -340,7 +340,7 @@ export class View {
   }
 }
 
-interface Run {
+interface DimRun {
   readonly size: Sint;
   readonly stride: Sint;
   readonly part: Interval;
@@ -349,7 +349,7 @@ interface Run {
 }
 
 /** One dim split into dims of these sizes, if its interval is a box in them. */
-function divide(run: Run, sizes: Shape): { strides: Sint[]; mask: Interval[] } | undefined {
+function divide(run: DimRun, sizes: Shape): { strides: Sint[]; mask: Interval[] } | undefined {
   const strides: Sint[] = [],
     mask: Interval[] = [];
   let { stride, part } = run;
@@ -389,7 +389,7 @@ export function merge(outer: View, inner: View): View | undefined {
     const [lo, hi] = outer.interval(i);
     if (typeof lo !== "number" || smin(hi) < lo + 1) return undefined;
     // Outside outer's own mask any result is allowed, so the variable need not range there.
-    idxs.push(sub(hi, lo) === 1 ? lo : Variable(`dim${i}`, lo, sub(hi, 1)));
+    idxs.push(sub(hi, lo) === 1 ? lo : ownVariable(`dim${i}`, lo, sub(hi, 1)));
   }
   const over = idxs.filter((x) => typeof x !== "number");
   const { index, valid } = inner.expr(unflatten(outer.expr(idxs).index, inner.shape));

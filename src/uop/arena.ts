@@ -7,7 +7,7 @@ import { arraysEqual, getOrMake } from "../helpers.ts";
 import { type Algebra, type AluOp, opRecord, type ReduceOp, resultDType } from "../ops.ts";
 import { FOLD } from "./fold.ts";
 import { UOpSet } from "./map.ts";
-import type { TensorCore, Tile } from "./matrix.ts";
+import type { Tile } from "./matrix.ts";
 import {
   type Axis,
   type Const,
@@ -85,6 +85,11 @@ export class UOpArena implements Algebra<Expr> {
   readonly #folded: (UOp | undefined)[] = [];
   readonly #sorted = new Map<UOp, readonly UOp[]>();
   #ranges = 0;
+  readonly ieee: boolean;
+
+  constructor(ieee = true) {
+    this.ieee = ieee;
+  }
 
   /** How many ids the arena spans so far. */
   get size(): number {
@@ -93,17 +98,21 @@ export class UOpArena implements Algebra<Expr> {
 
   /** All nodes below the root and itself, sources first. Passes that change nothing share one list. */
   nodes(root: UOp): readonly UOp[] {
-    return getOrMake(this.#sorted, root, () => {
-      const order: UOp[] = [];
-      const seen = new UOpSet(this);
-      const visit = (u: UOp): void => {
-        seen.add(u);
-        for (let i = 0; i < u.srcs.length; i++) if (!seen.has(u.srcs[i]!)) visit(u.srcs[i]!);
-        order.push(u);
-      };
-      visit(root);
-      return order;
-    });
+    return getOrMake(this.#sorted, root, () => this.nodesFrom([root], (u) => u.srcs));
+  }
+  /** The nodes that are reached from the roots, sources first; `sources`: where to go from a node. */
+  nodesFrom(roots: readonly UOp[], sources: (u: UOp) => readonly UOp[]): UOp[] {
+    const order: UOp[] = [];
+    const seen = new UOpSet(this);
+    const visit = (u: UOp): void => {
+      if (seen.has(u)) return;
+      seen.add(u);
+      const srcs = sources(u);
+      for (let i = 0; i < srcs.length; i++) visit(srcs[i]!);
+      order.push(u);
+    };
+    for (const root of roots) visit(root);
+    return order;
   }
 
   /**
@@ -202,7 +211,7 @@ export class UOpArena implements Algebra<Expr> {
     return rest.reduce((x, y) => this.alu("AND", x, y), first);
   }
   /** `lanes`: the width of a vector of neighbours. Where the gate is false the value is `otherwise`, or 0. */
-  load(buffer: Memory, index: Expr, { gate, otherwise, lanes = 1 }: LoadOptions = {}): Expr {
+  load(buffer: Memory, index: Expr, { gate, otherwise, lanes = 1 }: LoadParts = {}): Expr {
     const dtype = lanes === 1 ? buffer.dtype.base : buffer.dtype.base.vec(lanes);
     const gated = gate === undefined ? [] : [gate, otherwise ?? this.constant(dtype, 0)];
     return this.make("LOAD", dtype, [buffer, index, ...gated], undefined);
@@ -218,14 +227,6 @@ export class UOpArena implements Algebra<Expr> {
   /** The lane of a vector that an index of ranges of lanes names. */
   element(vector: Expr, index: Expr): Expr {
     return this.make("ELEMENT", scalarOf(vector.dtype), [vector, index], undefined);
-  }
-  /** A warp multiplies the matrices a and b; a REDUCE around it adds up. */
-  multiply(core: TensorCore, a: Expr, b: Expr): Expr {
-    return this.make("WMMA", core.to.vec(core.c.elements), [a, b], core);
-  }
-  /** Matrices of 8 rows of 16 bytes from shared memory, a word of each for every thread. */
-  loadMatrix(buffer: Memory, index: Expr, words: number, isTransposed: boolean): Expr {
-    return this.make("LDMATRIX", dtypes.uint32.vec(words), [buffer, index], isTransposed);
   }
   /** One lane of a vector; for a VECTORIZE, the scalar itself. */
   gep(vector: Expr, lane: number): Expr {
@@ -269,7 +270,7 @@ export class UOpArena implements Algebra<Expr> {
   }
 }
 
-export interface LoadOptions {
+export interface LoadParts {
   readonly gate?: Load["gate"];
   readonly otherwise?: Load["otherwise"];
   readonly lanes?: number;

@@ -139,5 +139,6 @@ function showArg(u: UOp): string {
   }
 }
 
-/** The element type of what a LOAD or STORE moves, as it is in memory. */
-export const elementOf = (access: UOp<"LOAD" | "STORE" | "LDMATRIX">): DType => access.buffer.dtype.base;
+/** The element type of what an access moves, as it is in memory. */
+export const elementOf = (access: UOp<"LOAD" | "STORE" | "LDMATRIX" | "LDFRAGMENT">): DType =>
+  access.buffer.dtype.base;

@@ -29,6 +29,24 @@ export interface TensorCore {
   readonly a: Fragment;
   readonly b: Fragment;
   readonly c: Fragment;
+  /**
+   * the hardware does not tell which thread holds which element: operands are loaded whole (LDFRAGMENT), and
+   * the result goes through shared memory before its elements are used. The fragments are our choice.
+   */
+  readonly isOpaque: boolean;
+}
+/** The bytes of shared memory through which the results of an opaque core go, a matrix for each warp. */
+export function roomOfResults({ m, n, to, c }: TensorCore, threads: number): number {
+  const warp = (m * n) / c.elements;
+  return Math.ceil(threads / warp) * m * n * to.itemsize;
+}
+/** An operand that a warp loads whole from shared memory. */
+export interface FragmentLoad {
+  readonly core: TensorCore;
+  readonly side: "a" | "b";
+  /** elements from one row of the matrix to the next; if it is transposed, from one column to the next */
+  readonly pitch: number;
+  readonly isTransposed: boolean;
 }
 
 /**

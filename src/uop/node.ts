@@ -7,7 +7,7 @@ import { InternalError } from "../errors.ts";
 import type { AluOp, BinaryOp, ReduceOp, TernaryOp, UnaryOp } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import type { Axis } from "./axis.ts";
-import type { TensorCore, Tile } from "./matrix.ts";
+import type { FragmentLoad, TensorCore, Tile } from "./matrix.ts";
 import { Parameter } from "./parameter.ts";
 
 /** What each op carries besides its sources. A missing entry fails the type check. */
@@ -43,6 +43,7 @@ export interface UOpArgs {
   WAIT: number;
   /** whether each matrix is transposed on the way */
   LDMATRIX: boolean;
+  LDFRAGMENT: FragmentLoad;
   WMMA: TensorCore;
   /** lane */
   GEP: number;
@@ -170,6 +171,12 @@ export interface LoadMatrix extends Node<"LDMATRIX", DType> {
   readonly index: Expr;
   readonly isTransposed: boolean;
 }
+/** A warp reads an operand of WMMA from shared memory; all threads give the address of its first element. */
+export interface LoadFragment extends Node<"LDFRAGMENT", DType> {
+  readonly buffer: Memory;
+  readonly index: Expr;
+  readonly operandLoad: FragmentLoad;
+}
 /** A warp multiplies two matrices and adds a third; each thread holds parts of them. */
 export interface MatrixMultiply extends Node<"WMMA", DType> {
   readonly a: Expr;
@@ -200,7 +207,7 @@ export interface Reduce extends Node<"REDUCE", DType> {
   readonly ranges: readonly Range[];
 }
 /** Graph only: the lane of a vector that an index, made of ranges of lanes, names. */
-export interface Element extends Node<"ELEMENT", DType> {
+export interface ElementNode extends Node<"ELEMENT", DType> {
   readonly vector: Expr;
   readonly index: Expr;
 }
@@ -217,12 +224,13 @@ export type Expr =
   | Phi
   | Shuffle
   | LoadMatrix
+  | LoadFragment
   | MatrixMultiply
   | Gep
   | Vectorize
   | Range
   | Reduce
-  | Element;
+  | ElementNode;
 
 // ---- effects ----
 
@@ -302,6 +310,7 @@ export const UOps = names(
   "COMMIT",
   "WAIT",
   "LDMATRIX",
+  "LDFRAGMENT",
   "WMMA",
   "GEP",
   "VECTORIZE",
@@ -445,6 +454,9 @@ class UOpNode {
   get isTransposed() {
     return this.arg;
   }
+  get operandLoad() {
+    return this.arg;
+  }
   get name() {
     const { arg } = this as unknown as DefineGlobal | DefineLocal | Special;
     return this.op === "DEFINE_LOCAL" ? arg[0] : arg[1];
@@ -499,7 +511,11 @@ export function settle(u: Const): void {
 /** A copy of a node with other sources, not interned. */
 export const copyUOp = (u: UOp, srcs: readonly UOp[]): UOp => makeUOp(u.op, u.dtype, srcs, u.arg);
 
-/** The sources of a LOAD, STORE or LDMATRIX with another index among them. */
+/** Whether a node reads memory. */
+export const isLoad = (u: UOp): u is Load | LoadMatrix | LoadFragment =>
+  u.op === "LOAD" || u.op === "LDMATRIX" || u.op === "LDFRAGMENT";
+
+/** The sources of an access to memory with another index among them. */
 export const withIndex = (srcs: readonly UOp[], change: (index: Expr) => Expr): UOp[] =>
   srcs.map((s, i) => (i === 1 ? change(s as Expr) : s));
 

@@ -31,53 +31,42 @@ type CapturesOf<Ps extends readonly Pattern[]> = Ps extends readonly [
   ? C & CapturesOf<Rest>
   : unknown;
 
+/** Every pattern has every field, in one order: the engine's inline caches see one shape when they match. */
+const made = <C, R>(parts: Pattern): Pattern<C, R> => {
+  const { op, fn, srcs, more, as, where, commutative, hasConst } = parts;
+  return { op, fn, srcs, more, as, where, commutative, hasConst };
+};
+
 /** Any expression. A name that occurs twice in a pattern is the same node at both places. */
-export const any = <N extends string>(as: N, where?: (u: Expr) => boolean): Capture<N, Expr> => ({
-  as,
-  ...condition(where),
-});
-export const memory = <N extends string>(as: N): Capture<N, Memory> => ({ as });
-export const constant = <N extends string>(as: N, where?: (u: Const) => boolean): Capture<N, Const> => ({
-  op: "CONST",
-  as,
-  ...condition(where),
-});
+export const any = <N extends string>(as: N, where?: (u: Expr) => boolean): Capture<N, Expr> =>
+  made({ as, where: condition(where) });
+export const memory = <N extends string>(as: N): Capture<N, Memory> => made({ as });
+export const constant = <N extends string>(as: N, where?: (u: Const) => boolean): Capture<N, Const> =>
+  made({ op: "CONST", as, where: condition(where) });
 export const alu = <F extends AluOp, const Ps extends readonly Pattern[]>(
   fn: F,
   ...srcs: Ps
-): Pattern<CapturesOf<Ps>, Alu<F>> => ({ op: "ALU", fn, srcs });
+): Pattern<CapturesOf<Ps>, Alu<F>> => made({ op: "ALU", fn, srcs });
 /** Both orders of two sources. */
-export const either = <F extends AluOp, A, B>(
-  fn: F,
-  a: Pattern<A>,
-  b: Pattern<B>,
-): Pattern<A & B, Alu<F>> => ({ op: "ALU", fn, srcs: [a, b], commutative: true });
+export const either = <F extends AluOp, A, B>(fn: F, a: Pattern<A>, b: Pattern<B>): Pattern<A & B, Alu<F>> =>
+  made({ op: "ALU", fn, srcs: [a, b], commutative: true });
 /** Any ALU that the condition accepts. */
-export const anyAlu = (where: (u: Alu) => boolean, hasConst = false): Pattern<unknown, Alu> => ({
-  op: "ALU",
-  ...condition(where),
-  hasConst,
-});
+export const anyAlu = (where: (u: Alu) => boolean, hasConst = false): Pattern<unknown, Alu> =>
+  made({ op: "ALU", where: condition(where), hasConst });
 /** A reduce of this body, over any ranges. */
-export const reduce = <C>(fn: ReduceOp, body: Pattern<C>): Pattern<C, Reduce> => ({
-  op: "REDUCE",
-  fn,
-  srcs: [body],
-  more: true,
-});
+export const reduce = <C>(fn: ReduceOp, body: Pattern<C>): Pattern<C, Reduce> =>
+  made({ op: "REDUCE", fn, srcs: [body], more: true });
 /** A node of another op by its sources, in their order. */
 export const node = <K extends UOpName, const Ps extends readonly Pattern[]>(
   op: K,
   srcs: Ps,
   where?: (u: UOp<K>) => boolean,
-): Pattern<CapturesOf<Ps>, UOp<K>> => ({ op, srcs, ...condition(where) });
+): Pattern<CapturesOf<Ps>, UOp<K>> => made({ op, srcs, where: condition(where) });
 /** A node of this op, whatever its sources. */
-export const op = <K extends UOpName>(name: K, where?: (u: UOp<K>) => boolean): Pattern<unknown, UOp<K>> => ({
-  op: name,
-  ...condition(where),
-});
+export const op = <K extends UOpName>(name: K, where?: (u: UOp<K>) => boolean): Pattern<unknown, UOp<K>> =>
+  made({ op: name, where: condition(where) });
 /** Any node that the condition accepts. */
-export const anything = <R extends UOp>(where: (u: UOp) => u is R): Pattern<unknown, R> => ({ where });
+export const anything = <R extends UOp>(where: (u: UOp) => u is R): Pattern<unknown, R> => made({ where });
 /** The pattern under a condition on the node that it matches. */
 export const when = <C, R>(p: Pattern<C, R>, where: (u: R) => boolean): Pattern<C, R> => ({
   ...p,
@@ -85,8 +74,8 @@ export const when = <C, R>(p: Pattern<C, R>, where: (u: R) => boolean): Pattern<
 });
 
 /** The op of the pattern has been compared by the time its condition is asked. */
-const condition = <U>(where: ((u: U) => boolean) | undefined): Pick<Pattern, "where"> =>
-  where === undefined ? {} : { where: where as unknown as (u: UOp) => boolean };
+const condition = <U extends UOp>(where: ((u: U) => boolean) | undefined): Pattern["where"] =>
+  where as Pattern["where"];
 
 /** What the pattern being matched has captured so far; a failed attempt is undone by setting `count` back. */
 const names: string[] = [];

@@ -52,7 +52,7 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
   STORE: (u) => isElement(u.value?.dtype, u.buffer) && isIndex(u.index) && isGate(u.gate),
   ALU: (u) => {
     if (u.srcs.length !== opRecord(u.fn).arity) return false;
-    const values = u.fn === "WHERE" ? u.srcs.slice(1) : u.srcs;
+    const values = u.fn === "WHERE" ? u.operands.slice(1) : u.operands;
     const type = values[0]?.dtype;
     if (!isValue(type)) return false;
     // one condition for each lane
@@ -72,6 +72,12 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
   WAIT: (u) => u.srcs.length === 0 && u.pending >= 0,
   LDMATRIX: (u) =>
     isLocal(u.buffer) && isIndex(u.index) && isValue(u.dtype) && scalarOf(u.dtype) === dtypes.uint32,
+  LDFRAGMENT: (u) => {
+    const { core, side, pitch } = u.operandLoad;
+    const words = (core[side].elements * core.from.itemsize) / 4;
+    const isOf = isLocal(u.buffer) && element(u.buffer) === core.from && has(u, dtypes.uint32.vec(words));
+    return isOf && isIndex(u.index) && pitch > 0;
+  },
   WMMA: (u) => {
     const { a, b, c, to, from } = u.core;
     const isWords = (x: MaybeUOp, elements: number): boolean =>

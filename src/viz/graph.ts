@@ -8,7 +8,7 @@ import { isLoadOp, isReduceOp } from "../ops.ts";
 import type { Shape } from "../shape/view.ts";
 import { BOX_HEIGHT, type Drawing, type Line, layout } from "./layout.ts";
 
-export interface GraphNode {
+export interface DrawnNode {
   /** its index in `nodes` */
   readonly id: number;
   readonly op: LazyOpName;
@@ -34,7 +34,7 @@ interface GraphEdge {
 
 /** Nodes are sorted sources first; the edges into one node are in the order of its operands. */
 export interface LazyGraph {
-  readonly nodes: readonly GraphNode[];
+  readonly nodes: readonly DrawnNode[];
   readonly edges: readonly GraphEdge[];
 }
 
@@ -42,7 +42,7 @@ export interface LazyGraph {
 
 /** What `outs` are computed from. `realizes` are the nodes that the schedule stores. */
 export function collectGraph(outs: readonly LazyBuffer[], realizes?: ReadonlySet<LazyBuffer>): LazyGraph {
-  const nodes: GraphNode[] = [];
+  const nodes: DrawnNode[] = [];
   const edges: GraphEdge[] = [];
   const ids = new Map<LazyBuffer, number>();
   const add = (b: LazyBuffer, stored: boolean): number => nodes.push(describe(b, nodes.length, stored)) - 1;
@@ -70,7 +70,7 @@ export function collectGraph(outs: readonly LazyBuffer[], realizes?: ReadonlySet
 const isPlainConstant = (s: LazyBuffer, user: LazyBuffer): boolean =>
   s.isUnrealizedConst && list(s.shape) === list(user.shape) && !s.st.views.some((v) => v.mask);
 
-function describe(b: LazyBuffer, id: number, stored: boolean): GraphNode {
+function describe(b: LazyBuffer, id: number, stored: boolean): DrawnNode {
   return {
     id,
     op: b.op!,
@@ -118,8 +118,8 @@ const DARK: Record<OpGroup, Paint> = {
   reduce: { fill: "#552329", line: "#f0808a" },
 };
 
-const title = (n: GraphNode): string => (n.arg === "" ? n.op : `${n.op} ${n.arg}`);
-const subtitle = (n: GraphNode): string => `${n.shape} ${n.dtype}`;
+const title = (n: DrawnNode): string => (n.arg === "" ? n.op : `${n.op} ${n.arg}`);
+const subtitle = (n: DrawnNode): string => `${n.shape} ${n.dtype}`;
 
 // ---- Graphviz ----
 
@@ -238,7 +238,7 @@ function draw(graph: LazyGraph, plan: Drawing, widths: readonly number[]): strin
   ].join("\n");
 }
 
-function drawNode(n: GraphNode, x: number, y: number, width: number): string {
+function drawNode(n: DrawnNode, x: number, y: number, width: number): string {
   const mid = round(x + width / 2);
   return (
     `<g class="${classes(n)}" data-node="${n.id}"><title>${escapeXml(hintOf(n))}</title>` +
@@ -248,12 +248,12 @@ function drawNode(n: GraphNode, x: number, y: number, width: number): string {
   );
 }
 
-function hintOf(n: GraphNode): string {
+function hintOf(n: DrawnNode): string {
   const state = n.realized ? ", realised" : n.stored ? ", stored by a kernel" : "";
   return `#${n.id} ${title(n)}, ${subtitle(n)} on ${n.device}${state}`;
 }
 
-const classes = (n: GraphNode): string => `node ${groupOf(n.op)}${n.stored ? " stored" : ""}`;
+const classes = (n: DrawnNode): string => `node ${groupOf(n.op)}${n.stored ? " stored" : ""}`;
 const box = (realized: boolean, x: number, y: number, width: number, height = BOX_HEIGHT): string =>
   `<rect x="${round(x)}" y="${round(y)}" width="${width}" height="${height}" ` +
   `rx="${realized ? height / 2 : 6}"/>`;
@@ -289,7 +289,7 @@ function drawLabels({ stops, link, leaps }: Line, graph: LazyGraph): string {
 }
 
 /** The number that `drawLabels` refers to. */
-const drawNumber = (n: GraphNode, x: number, y: number): string =>
+const drawNumber = (n: DrawnNode, x: number, y: number): string =>
   `<text class="label number" x="${round(x + 4)}" y="${round(y + BOX_HEIGHT + 12)}">#${n.id}</text>`;
 
 const LEGEND: readonly { readonly sample: string; readonly text: string }[] = [

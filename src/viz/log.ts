@@ -1,7 +1,7 @@
 // GRAPH=1: writes the lazy graph of a schedule as GRAPHPATH.dot and GRAPHPATH.svg through the host's file
 // writer. Later graphs get a number.
 
-import { writeText } from "#host";
+import { writeText } from "#host/files";
 import { env } from "../env.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { fuse } from "../schedule/fuse.ts";

@@ -4,12 +4,13 @@
 
 import { CompileError, createSchedule, Device, nn, runSchedule, type ScheduleItem, Tensor } from "gradloom";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { toFastKernel } from "../../src/codegen/kernel.ts";
+import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import type { Renderer, Source } from "../../src/codegen/target.ts";
-import { clearKernelCache, optimized } from "../../src/engine/compile.ts";
+import { clearKernelCache, optimized, runnerFor } from "../../src/engine/compile.ts";
 import { withEnv } from "../../src/env.ts";
-import type { MaybePromise } from "../../src/helpers.ts";
+import { type MaybePromise, runSync } from "../../src/helpers.ts";
 import type { Compiled, Program } from "../../src/runtime/device.ts";
+import type { CompiledRunner } from "../../src/runtime/runner.ts";
 import { astStructure } from "../../src/schedule/lazyop.ts";
 import { nextUOpId } from "../../src/uop/node.ts";
 
@@ -67,6 +68,14 @@ describe("the same structure is compiled once", () => {
     await x.realize();
     expect(compile).toHaveBeenCalledTimes(1);
   });
+});
+
+test("a compiled kernel keeps what launches need, and not the graph it came from", () => {
+  const [item] = createSchedule([Tensor.empty([4, 9]).realizeSync().softmax().lazydata]);
+  const runner = runSync(runnerFor(item as ScheduleItem), "test") as CompiledRunner;
+  const { uops, floats, ...facts } = runner.kernel as Partial<Kernel> & CompiledRunner["kernel"];
+  expect([uops, floats]).toEqual([undefined, undefined]);
+  expect(facts).toMatchObject({ device: "WASM", globals: [0, 1], repeats: false, localSize: [] });
 });
 
 describe("a device that compiles beside the host", () => {

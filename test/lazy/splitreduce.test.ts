@@ -20,6 +20,7 @@ test("the partial sums along any axis add up to the sum", async () => {
       shape.reduce((a, b) => a * b, 1),
       { device: "JS", dtype: "int32" },
     )
+      .remainder(1000) // sums of large numbers that are known would be refused
       .reshape(...shape)
       .contiguous();
     await x.realize();

@@ -51,6 +51,27 @@ test("over the cap the oldest goes first; what is larger than the cap is not kep
     expect(free).toHaveBeenCalledTimes(1);
   });
 });
+test("where new memory takes long, as much is kept as is in use", () => {
+  const allocator = device.allocator as { isSlow: boolean };
+  const before = allocator.isSlow;
+  withEnv({ MEMCACHE: 1 }, () => {
+    const held = room(4 * MIB);
+    for (const [isSlow, kept] of [
+      [false, 0],
+      [true, 3 * MIB],
+    ] as const) {
+      allocator.isSlow = isSlow;
+      const cached = GlobalCounters.memCached;
+      room(3 * MIB).dispose();
+      expect(GlobalCounters.memCached - cached).toBe(kept);
+    }
+    // what is kept goes with what was in use
+    held.dispose();
+    room(64).dispose();
+    expect(GlobalCounters.memCached).toBeLessThan(MIB);
+    allocator.isSlow = before;
+  });
+});
 test("MEMCACHE=0 keeps nothing", () => {
   withEnv({ MEMCACHE: 0 }, () => {
     const free = vi.spyOn(device.allocator, "free");

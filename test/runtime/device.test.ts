@@ -164,3 +164,56 @@ describe("what a kind of device holds is known before it is opened", () => {
     expect(() => Device.get("NOSUCH")).toThrow(/device NOSUCH does not exist; this build has .*WASM/);
   });
 });
+
+describe("the fastest device", () => {
+  const slow = openJS("JS");
+  const closed = (): never => {
+    throw new DeviceError("no such hardware");
+  };
+
+  test("is the first by rank that opens, and opens as AUTO", async () => {
+    const tried: string[] = [];
+    const kind = (rank: number, open: (name: string) => Compiled) => ({
+      storage: "memory" as const,
+      rank,
+      load: () => {
+        return {
+          open(name: string) {
+            tried.push(name);
+            return open(name);
+          },
+        };
+      },
+    });
+    Device.register({
+      EMULATED: kind(102, () => ({ ...slow, name: "EMULATED", isSoftware: true })),
+      FAST: kind(100, (name) => new Patient(name)),
+      SLOWER: kind(99, closed),
+      ABSENT: kind(103, closed),
+    });
+    expect(await Device.best()).toBe("FAST");
+    expect(tried).toEqual(["ABSENT", "EMULATED", "FAST"]);
+    expect(Device.isOpen("FAST")).toBe(true);
+    expect(await Device.open("AUTO")).toBe(Device.get("FAST"));
+    expect(Device.kinds).not.toContain("AUTO");
+  });
+  test("is taken by DEV=AUTO without waiting", async () => {
+    await withEnv({ DEV: "AUTO" }, async () => {
+      expect(Device.DEFAULT).toBe("AUTO");
+      const x = new Tensor([1, 2, 3]).add(1);
+      expect([x.device, await x.tolist()]).toEqual(["AUTO", [2, 3, 4]]);
+      const step = new TinyJit((t: Tensor) => t.mul(2));
+      for (let i = 0; i < 3; i++) expect(await (await step(x)).tolist()).toEqual([4, 6, 8]);
+      expect(await x.to("WASM").tolist()).toEqual([2, 3, 4]);
+    });
+    expect(() => Device.get("AUTO:1")).toThrow(/AUTO:1 does not exist/);
+  });
+  test("a mistake is not taken for a device that does not open", async () => {
+    const broken = (): never => {
+      throw new TypeError("a bug");
+    };
+    Device.register({ BROKEN: { storage: "memory", rank: 104, load: () => ({ open: broken }) } });
+    await expect(Device.best()).rejects.toThrow(TypeError);
+    Device.register({ BROKEN: { storage: "memory", load: () => ({ open: broken }) } });
+  });
+});

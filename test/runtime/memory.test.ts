@@ -350,3 +350,9 @@ test("what is held is a reason to ask for a collection, what is disposed of is n
     vi.unstubAllGlobals();
   }
 });
+
+test("one realize may store more than the memory holds: what nobody needs any more is freed", async () => {
+  let x = Tensor.full([64 * MIB], 1, { device: "WASM" }).contiguous();
+  for (let i = 0; i < 20; i++) x = x.add(1).contiguous();
+  expect(await x.shrink([[64 * MIB - 1, 64 * MIB]]).tolist()).toEqual([21]);
+});

@@ -82,6 +82,13 @@ describe("kernels stay apart", () => {
     expect(outputsOf(x.sum(1), x.add(1))).toEqual([1, 1]);
     expect(outputsOf(x.narrow(0, 0, 4).add(1), x.narrow(0, 4, 4).add(1))).toEqual([1, 1]);
   });
+  test("where both are contractions that share an operand: its elements come from a cache anyway", () => {
+    const [a, b, c] = [ready([64, 64]), ready([64, 32]), ready([64, 32], {}, 5)];
+    expect(outputsOf(a.matmul(b), a.matmul(c))).toEqual([1, 1]);
+    // a matrix that is read once costs what memory costs
+    const [v, w] = [ready([64, 1]), ready([64, 1], {}, 5)];
+    expect(outputsOf(a.matmul(v), a.matmul(w))).toEqual([2]);
+  });
   test("where one reads the other at another index", () => {
     const a = x.add(1);
     expect(outputsOf(a, a.flip(1).add(a))).toEqual([1, 1]);

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { optimized } from "../../src/engine/compile.ts";
 import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
 import { astKey, astNodes, astStructure, type LazyOp } from "../../src/schedule/lazyop.ts";
+import { itemsOf, ready } from "./count.ts";
 
 const astOf = (t: Tensor): readonly LazyOp[] => createSchedule([t.lazydata]).at(-1)?.ast ?? [];
 const input = (...shape: number[]): Tensor => Tensor.empty(shape, { device: "JS" });
@@ -23,4 +24,13 @@ test("a structure has the constants that its key leaves out, in order", () => {
   expect(of(2.5, 7.25).key).toBe(of(0.1, 3.5).key);
   expect(of(2.5, 7.25).constants).toEqual([2.5, 7.25]);
   expect(astKey(astOf(x.mul(2.5)))).not.toBe(astKey(astOf(x.mul(3.5))));
+});
+
+test("equal kernels of one graph, and of the next, have one AST", () => {
+  const layers = (w: readonly Tensor[]): Tensor => w.reduce((x, m) => x.dot(m).relu(), ready([4, 8]));
+  const weights = (): Tensor[] => Array.from({ length: 4 }, () => ready([8, 8]));
+  const [first, second] = [itemsOf(layers(weights())), itemsOf(layers(weights()), layers(weights()))];
+  expect([first.length, second.length]).toEqual([4, 8]);
+  expect(new Set([...first, ...second].map((si) => si.ast)).size).toBe(1);
+  expect(itemsOf(layers([ready([8, 16])]))[0]?.ast).not.toBe(first[0]?.ast);
 });

@@ -75,6 +75,14 @@ describe("two kernels", () => {
   });
 });
 
+test("how many products a contraction must have to be split depends on the compute units", () => {
+  const kernels = (device: string, terms: number): number =>
+    kernelsOf(empty([32, terms], device).matmul(empty([terms, 32], device))).length;
+  const few = UNITS * 2 ** 9; // 32 * 32 * few products: 2^19 for each of these units
+  expect([kernels(GPU, few), kernels(GPU, few - UNITS)]).toEqual([2, 1]);
+  expect(kernels(LARGE, few)).toBe(1);
+});
+
 describe("one kernel", () => {
   test("for a one-hot sum: it becomes a load only if it is not split", () => {
     const table = empty([2 ** 17]);

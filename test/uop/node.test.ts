@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { MMA } from "../../src/codegen/opt/mma.ts";
 import { dtypes, PtrDType } from "../../src/dtype.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
-import type { Tile } from "../../src/uop/matrix.ts";
+import type { FragmentLoad, Tile } from "../../src/uop/matrix.ts";
 import {
   copyUOp,
   isExpr,
@@ -36,6 +36,7 @@ const branch = makeUOp("IF", undefined, [gate], undefined);
 const words = makeUOp("CONST", uint32.vec(4), [], 1);
 const size = Variable("size", 1, 9);
 const core = MMA[0]!;
+const fragment: FragmentLoad = { core, side: "a", pitch: 24, isTransposed: false };
 const tile: Tile = { dims: [], size: 16, swizzle: undefined, vector: 4, step: 4, stages: 2 };
 
 /** The names of an op, as its interface has them, on a node of these parts. */
@@ -207,6 +208,15 @@ const CASES: { readonly [K in UOpName]: readonly Case<K>[] } = {
       arg: true,
       names: (u) => ({ buffer: u.buffer, index: u.index, isTransposed: u.isTransposed }),
       are: { buffer: array, index: range, isTransposed: true },
+    },
+  ],
+  LDFRAGMENT: [
+    {
+      dtype: uint32.vec(4),
+      srcs: [array, range],
+      arg: fragment,
+      names: (u) => ({ buffer: u.buffer, index: u.index, operandLoad: u.operandLoad }),
+      are: { buffer: array, index: range, operandLoad: fragment },
     },
   ],
   WMMA: [

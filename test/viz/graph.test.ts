@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { dtypes } from "../../src/dtype.ts";
 import { LazyBuffer } from "../../src/lazy/lazybuffer.ts";
 import { Buffer } from "../../src/runtime/buffer.ts";
-import { collectGraph, type GraphNode, type LazyGraph, toDot, toSvg } from "../../src/viz/graph.ts";
+import { collectGraph, type DrawnNode, type LazyGraph, toDot, toSvg } from "../../src/viz/graph.ts";
 
 const host = (shape: number[], dtype = dtypes.int32): LazyBuffer => {
   const size = shape.reduce((a, b) => a * b, 1);
@@ -15,7 +15,7 @@ const host = (shape: number[], dtype = dtypes.int32): LazyBuffer => {
 const load = (...shape: number[]): LazyBuffer => host(shape).copyToDevice("WASM");
 const dotProduct = (): LazyBuffer => load(2).e("MUL", load(2)).r("SUM", [0]);
 
-const node = (id: number, over: Partial<GraphNode> = {}): GraphNode => ({
+const node = (id: number, over: Partial<DrawnNode> = {}): DrawnNode => ({
   id,
   op: "NEG",
   arg: "",

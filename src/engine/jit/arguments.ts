@@ -4,7 +4,7 @@
 
 import type { DType } from "../../dtype.ts";
 import { JitError, StaleError } from "../../errors.ts";
-import { arraysEqual } from "../../helpers.ts";
+import { arraysEqual, isPromise } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
 import { keyOf, type Sint, Sym, unbind, type Variable, vars } from "../../shape/symbolic.ts";
@@ -17,6 +17,8 @@ export const isTensor = (x: unknown): x is TensorLike =>
 
 const leafOf: LeafOf<TensorLike | Sym> = (x, path) => {
   if (x instanceof Sym) return { what: "a bound Variable", leaf: x };
+  if (isPromise(x))
+    throw new JitError(`TinyJit: ${path} is a promise; await it, and write step(await x.realize())`);
   if (!isTensor(x)) return undefined;
   if (x.context !== undefined) {
     throw new JitError(
@@ -122,10 +124,10 @@ const isSymbolic = (st: ShapeTracker): boolean =>
 /** What the arguments of a call have to be. */
 export interface Expected {
   readonly tree: TreeDef;
-  readonly tensors: readonly Facts[];
+  readonly tensors: readonly TensorFacts[];
   readonly sizes: readonly string[];
 }
-interface Facts {
+interface TensorFacts {
   readonly dtype: DType;
   readonly device: string;
   readonly requiresGrad: boolean;
@@ -136,7 +138,7 @@ interface Facts {
   readonly memory: readonly Sint[];
 }
 
-const factsOf = ({ lazydata, requiresGrad }: TensorLike): Facts => ({
+const factsOf = ({ lazydata, requiresGrad }: TensorLike): TensorFacts => ({
   dtype: lazydata.dtype,
   device: lazydata.device,
   requiresGrad,
@@ -161,7 +163,7 @@ export function mismatch(expected: Expected, given: Arguments): string | undefin
     );
   }
   for (let i = 0; i < given.tensors.length; i++) {
-    const want = expected.tensors[i] as Facts;
+    const want = expected.tensors[i] as TensorFacts;
     const got = factsOf(given.tensors[i] as TensorLike);
     const differs = ASPECTS.find((a) => !a.same(want, got));
     if (differs === undefined) continue;
@@ -178,16 +180,16 @@ export function mismatch(expected: Expected, given: Arguments): string | undefin
 }
 
 interface Aspect {
-  readonly same: (a: Facts, b: Facts) => boolean;
-  readonly show: (f: Facts) => string;
+  readonly same: (a: TensorFacts, b: TensorFacts) => boolean;
+  readonly show: (f: TensorFacts) => string;
   readonly advice: string;
 }
-const shapeOf = (f: Facts): string => `shape [${f.shape.join(", ")}]`;
+const shapeOf = (f: TensorFacts): string => `shape [${f.shape.join(", ")}]`;
 const ASPECTS: readonly Aspect[] = [
   {
     same: (a, b) => arraysEqual(a.shape, b.shape),
     show: shapeOf,
-    advice: "",
+    advice: "; leave a smaller last batch out (dropLast), fill it up, or use a jit for each shape",
   },
   { same: (a, b) => a.dtype === b.dtype, show: (f) => `dtype ${f.dtype.name}`, advice: "; cast it" },
   { same: (a, b) => a.device === b.device, show: (f) => `device ${f.device}`, advice: "; move it with to()" },

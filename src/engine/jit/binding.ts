@@ -1,6 +1,6 @@
 // What goes into a capture and comes out of it. Before: placeholders for the inputs while the function is
-// captured, and all that an eager call would compute first. After: tensors whose memory holds a new value are
-// told so, and the results are made of this call's memory.
+// captured, and all that an eager call would compute first. After: tensors whose memory holds a new value get
+// a new node, and the results are made of this call's memory.
 
 import { JitError } from "../../errors.ts";
 import { runSync, type Step } from "../../helpers.ts";
@@ -13,10 +13,10 @@ import { realizeSteps } from "../realize.ts";
 import type { Arguments } from "./arguments.ts";
 import {
   buffersOf,
-  type Captured,
-  type Part,
+  type CapturedFunction,
   type Placeholder,
   type Result,
+  type ResultPart,
   type Returned,
 } from "./capture.ts";
 import { at, type TensorLike } from "./collector.ts";
@@ -60,7 +60,7 @@ export function renew(t: TensorLike): void {
 // ---- before a replay ----
 
 /** Computes what an eager call would have computed first, and refuses memory that is not what it was. */
-export function* prepare(captured: Captured, given: Arguments): Step<void> {
+export function* prepare(captured: CapturedFunction, given: Arguments): Step<void> {
   given.requireUnchanged(() => [...captured.external.keys(), ...captured.assigned.flatMap((a) => a.buffers)]);
   const pending: LazyBuffer[] = given.unrealized();
   for (const [buffer, node] of captured.external) {
@@ -74,6 +74,13 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
           "because another name of it was assigned to; reset() the jit",
       );
     }
+  }
+  const changed = captured.frozen.find((b) => b.overwritten);
+  if (changed !== undefined) {
+    throw new JitError(
+      `TinyJit: the function uses a value that was built before it and not realized, of a tensor of shape [${changed.shape}] ` +
+        "that was assigned to since; realize() the value first, or build it inside the function",
+    );
   }
   const written = captured.writtenInputs.flatMap((i) => basesOf(given.tensors[i] as TensorLike));
   for (const { tensor, buffers, line } of captured.assigned) {
@@ -92,7 +99,7 @@ export function* prepare(captured: Captured, given: Arguments): Step<void> {
     });
   }
   for (const base of written) keepCopies(base);
-  pending.push(...(yield* waitingOn(written)));
+  for (const b of yield* waitingOn(written)) pending.push(b);
   if (pending.length > 0) {
     yield* realizeSteps(pending);
     given.unrealized(); // an assign that waited may have overwritten an input
@@ -106,7 +113,7 @@ const GONE = "was disposed of; reset() the jit";
  * Memory that is written must not belong to anything else in the call: neither to an input nor to a tensor
  * from before.
  */
-export function requireApart(captured: Captured, given: Arguments): void {
+export function requireApart(captured: CapturedFunction, given: Arguments): void {
   const refuse = (writes: string, shared: string | undefined): never => {
     throw new JitError(
       `TinyJit: the function assigns to ${writes}, and ${shared} lies in the same memory; pass a copy: x.clone()`,
@@ -131,7 +138,7 @@ const rootOf = (b: Buffer): Buffer => (b.base === undefined ? b : rootOf(b.base)
 
 /** The memory of the results of the capturing call itself. */
 export function outputsOf(
-  captured: Captured,
+  captured: CapturedFunction,
   leaves: readonly Returned[],
   results: readonly Result[],
 ): Map<number, Buffer> {
@@ -153,12 +160,12 @@ export function outputsOf(
 
 /** Makes the leaves of what a call returns. Results that share memory share a node. */
 export class Results {
-  readonly #captured: Captured;
+  readonly #captured: CapturedFunction;
   readonly #given: Arguments;
   readonly #outputs: ReadonlyMap<number, Buffer>;
   readonly #nodes = new Map<number, LazyBuffer>();
 
-  constructor(captured: Captured, given: Arguments, outputs: ReadonlyMap<number, Buffer>) {
+  constructor(captured: CapturedFunction, given: Arguments, outputs: ReadonlyMap<number, Buffer>) {
     this.#captured = captured;
     this.#given = given;
     this.#outputs = outputs;
@@ -181,14 +188,14 @@ export class Results {
     }
   }
 
-  #part(part: Part): LazyBuffer {
+  #part(part: ResultPart): LazyBuffer {
     const { bound } = this.#given;
     if (part.kind === "constant") return part.value.seen(part.value.st.rebind(bound));
     const node = part.kind === "slot" ? this.#node(part) : (this.#inputs[part.index] as LazyBuffer);
     return node.seen(part.view.st.rebind(bound));
   }
 
-  #node({ slot, view }: Extract<Part, { kind: "slot" }>): LazyBuffer {
+  #node({ slot, view }: Extract<ResultPart, { kind: "slot" }>): LazyBuffer {
     const known = this.#nodes.get(slot);
     if (known !== undefined) return known;
     const { slots, assigned, external } = this.#captured;

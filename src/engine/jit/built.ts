@@ -2,11 +2,11 @@
 
 import { rest } from "../../host/rest.ts";
 
-type Maker = typeof import("./jit.ts").TinyJit;
-const loaded = (): Maker => rest<{ TinyJit: Maker }>().TinyJit;
+type JitClass = typeof import("./jit.ts").TinyJit;
+const loaded = (): JitClass => rest<{ TinyJit: JitClass }>().TinyJit;
 
 export const TinyJit = new Proxy(function TinyJit() {}, {
   construct: (_, args, target) => Reflect.construct(loaded(), args, target === TinyJit ? loaded() : target),
   apply: (_, self, args) => Reflect.apply(loaded() as unknown as () => unknown, self, args),
   get: (_, key) => Reflect.get(loaded(), key),
-}) as unknown as Maker;
+}) as unknown as JitClass;

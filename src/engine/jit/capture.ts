@@ -4,9 +4,10 @@
 // there before (weights), host data, and what only the items see, which is planned into one arena for each
 // device. Nothing here runs anything.
 
+import { loadPlanner } from "#engine/ondemand";
 import type { DType } from "../../dtype.ts";
 import { InternalError, JitError } from "../../errors.ts";
-import type { Step } from "../../helpers.ts";
+import { type Step, toposort } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import type { Runner } from "../../runtime/runner.ts";
@@ -22,7 +23,7 @@ import {
   type Trace,
   type TraceItem,
 } from "./collector.ts";
-import { arrange, type BufferUse, holdsData, type MemoryReport, planArenas, usesOf } from "./memoryplan.ts";
+import { type BufferUse, holdsData, type MemoryReport, planner, reportOf, usesOf } from "./placement.ts";
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
@@ -53,7 +54,7 @@ export type Result =
       readonly kind: "tensor";
       readonly type: TensorClass;
       readonly assemble: (parts: readonly LazyBuffer[]) => LazyBuffer;
-      readonly parts: readonly Part[];
+      readonly parts: readonly ResultPart[];
     }
   | {
       readonly kind: "host";
@@ -65,7 +66,7 @@ export type Result =
   | { readonly kind: "assigned"; readonly tensor: TensorLike };
 
 /** A node of a returned tensor: in an input, in a slot, or a constant without memory. */
-export type Part =
+export type ResultPart =
   | { readonly kind: "input"; readonly index: number; readonly view: PartView }
   | { readonly kind: "slot"; readonly slot: number; readonly view: PartView }
   | { readonly kind: "constant"; readonly value: LazyBuffer };
@@ -79,12 +80,14 @@ interface AssignedMemory {
   readonly line: string;
 }
 
-export interface Captured {
+export interface CapturedFunction {
   readonly items: readonly JitItem[];
   readonly slots: readonly Slot[];
   /** memory that is read, not written, and whose it is: an assign to it may wait */
   readonly external: Map<Buffer, LazyBuffer>;
   readonly assigned: readonly AssignedMemory[];
+  /** what captured kernels compute values from before the call from: nobody may assign to it */
+  readonly frozen: readonly LazyBuffer[];
   /** which of the tensors that are passed in the function assigns to */
   readonly writtenInputs: readonly number[];
   /** random draws, by their place in what the function takes of the stream: `length` numbers */
@@ -143,9 +146,12 @@ export function* capture(
   inputs: readonly Placeholder[],
   returned: readonly Returned[],
   given: ReadonlySet<Variable>,
-): Step<{ captured: Captured; results: Result[] }> {
+): Step<{ captured: CapturedFunction; results: Result[] }> {
   const wanted = new Set(returned.flatMap(memoryOf));
-  const ordered = yield* arrange(trace, wanted);
+  yield* loadPlanner(trace.items.reduce((n, { item }) => item.outputs.reduce((m, b) => m + b.nbytes, n), 0));
+  const { arrange, planArenas } = planner();
+  const made = trace.items.filter((x) => x.isNew);
+  const ordered = yield* arrange(made, usesOf(made, trace.firstNode), wanted);
   const items = ordered.filter(isCaptured);
   if (items.length === 0)
     throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
@@ -162,8 +168,8 @@ export function* capture(
     slots.add(buffer, { kind: "output", device, size, dtype });
   }
   const free = new Set([...uses.keys()].filter((b) => !slots.has(b)));
-  const { memory, planned } = yield* planArenas(ordered, uses, free);
-  for (const [buffer, place] of planned) slots.add(buffer, { kind: "fixed", buffer: place });
+  const places = yield* planArenas(ordered, uses, free);
+  for (const [buffer, place] of places.planned) slots.add(buffer, { kind: "fixed", buffer: place });
   for (const { buffer } of uses.values()) {
     if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
   }
@@ -178,18 +184,22 @@ export function* capture(
     outputs: item.outputs.length,
     varVals: item.varVals,
   }));
-  const captured: Captured = {
+  const captured: CapturedFunction = {
     items: jitItems,
     slots: slots.list,
     external,
     assigned: [...trace.assigned.values()]
       .filter((a) => !inputs.some((i) => i.tensor === a.tensor))
       .map(({ tensor, line }) => ({ tensor, line, buffers: buffersOf([tensor]) })),
+    frozen: toposort(
+      [...trace.older].filter((b) => b.srcs !== undefined),
+      (b) => b.srcs?.map((s) => s.base) ?? [],
+    ).filter((b) => b.realized !== undefined),
     writtenInputs: inputs.flatMap((input, i) =>
       input.aliases.some((a) => uses.get(a)?.written === true) ? [i] : [],
     ),
     random: { draws: trace.draws, from: trace.stream.from, length: trace.stream.to - trace.stream.from },
-    memory,
+    memory: reportOf(uses, places),
   };
   return { captured, results };
 }
@@ -287,7 +297,7 @@ function partOf(
   inputs: readonly Placeholder[],
   trace: Trace,
   external: Map<Buffer, LazyBuffer>,
-): Part {
+): ResultPart {
   const { base, st } = part;
   const buffer = base.realized;
   if (buffer === undefined) return { kind: "constant", value: part };

@@ -11,6 +11,7 @@ import type { Runner } from "../../runtime/runner.ts";
 import type { ScheduleItem } from "../../schedule/schedule.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { callerLine } from "../caller.ts";
+import { scopes } from "../scope.ts";
 
 const asyncScope = makeAsyncScope();
 
@@ -52,7 +53,7 @@ export interface Draw {
   readonly redraw: (at: number) => void;
 }
 /** How many random numbers were drawn so far. */
-interface Stream {
+interface DrawCount {
   drawn: number;
 }
 
@@ -84,10 +85,14 @@ export class Trace {
   readonly assigned = new Map<TensorLike, Assigned>();
   /** by what the function was given instead of the array */
   readonly reads = new Map<object, HostRead>();
+  /** where the function was called: scopes that it opens itself are the same in every call */
+  readonly entry = scopes.current;
   /** what the function looked at besides, by whom it belongs to */
   readonly settings = new Map<object, Setting>();
   /** the nodes of the call before, for a capture: from the first up to below the second */
   readonly earlier: readonly [number, number] | undefined;
+  /** values from before a capture that it reads; those that are not stored are computed by its kernels */
+  readonly older = new Set<LazyBuffer>();
 
   constructor(earlier?: readonly [number, number]) {
     this.earlier = earlier;
@@ -103,7 +108,7 @@ class Collector {
   /** where it cannot be told who does something: the jitted function that runs now */
   #only: Trace | undefined;
   readonly #running = new Map<unknown, Trace>();
-  stream: Stream = { drawn: 0 };
+  stream: DrawCount = { drawn: 0 };
   /**
    * how many assigns there were outside of jitted functions, and which was the
    * last one to a tensor or its memory
@@ -199,9 +204,9 @@ class Collector {
 
   /** A setting that decides what the function computes: a capture holds only while it is as it was. */
   depend<T>(name: string, owner: object, read: () => T): T {
-    const value = read();
-    this.#trace?.settings.set(owner, { name, value, read });
-    return value;
+    const trace = this.#trace;
+    trace?.settings.set(owner, { name, value: scopes.sync(trace.entry, read), read });
+    return read();
   }
 
   /** For what changes state that a replay cannot change again. */
@@ -215,13 +220,16 @@ class Collector {
    * used.
    */
   *look(outs: readonly LazyBuffer[]): Step<void> {
-    const earlier = this.#trace?.earlier;
-    if (earlier === undefined) return;
+    const trace = this.#trace;
+    const earlier = trace?.earlier;
+    if (trace === undefined || earlier === undefined) return;
     const nodes = yield* toposortSteps(
       outs.flatMap((o) => o.parts).map((p) => p.base),
       (x) => (x.srcs ?? []).map((s) => s.base),
     );
     for (const b of nodes) {
+      if (b.id >= trace.firstNode)
+        for (const { base } of b.srcs ?? []) if (base.id < trace.firstNode) trace.older.add(base);
       if (b.srcs === undefined || b.id < earlier[0] || b.id >= earlier[1]) continue;
       if (b.op === "ASSIGN" || b.srcs.some((s) => s.base.realized !== undefined && !s.onlyHolds))
         throw new JitError(carried(`a tensor of shape [${b.shape}] (${b.op})`));

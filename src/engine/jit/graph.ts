@@ -8,14 +8,14 @@ import type { Compiled, GraphItem, GraphRunner, GraphSlot } from "../../runtime/
 import { HCQGraph } from "../../runtime/hcq/graph.ts";
 import { BufferXfer, CompiledRunner } from "../../runtime/runner.ts";
 import { Device } from "../devices.ts";
-import type { Captured, JitItem, Slot } from "./capture.ts";
+import type { CapturedFunction, JitItem, Slot } from "./capture.ts";
 
 /** A graph that stands for some of the items, or an item. */
 export type GraphStage =
   | { readonly kind: "graph"; readonly graph: GraphRunner; readonly items: readonly JitItem[] }
   | { readonly kind: "item"; readonly item: JitItem };
 
-export function condense({ items, slots }: Captured): GraphStage[] {
+export function condense({ items, slots }: CapturedFunction): GraphStage[] {
   const places = slots.map(placeOf);
   const stages: GraphStage[] = [];
   for (let at = 0; at < items.length; ) {

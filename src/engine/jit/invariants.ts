@@ -26,7 +26,7 @@ interface ReadFacts {
 }
 
 /** What is kept of a call until the capture after it; none of its memory. */
-export class Summary {
+export class CallSummary {
   /** the nodes that the call made: from the first up to below the second */
   readonly nodes: readonly [number, number];
   readonly kernels: readonly ReadFacts[];
@@ -34,8 +34,8 @@ export class Summary {
   /** buffers that the call made, of more than constants */
   readonly computed: WeakSet<Buffer>;
 
-  static *of(trace: Trace): Step<Summary> {
-    return new Summary(trace, yield* kernelsOf(trace));
+  static *of(trace: Trace): Step<CallSummary> {
+    return new CallSummary(trace, yield* kernelsOf(trace));
   }
   constructor(trace: Trace, kernels: readonly ReadFacts[]) {
     this.nodes = [trace.firstNode, trace.endNode];
@@ -50,7 +50,7 @@ export class Summary {
 }
 
 /** Refuses what differs between a call and the capture after it, both with inputs of one kind. */
-export function* requireInvariant(before: Summary, now: Summary, trace: Trace): Step<void> {
+export function* requireInvariant(before: CallSummary, now: CallSummary, trace: Trace): Step<void> {
   yield* requireSameNumbers(before, now);
   yield PAUSE;
   requireSameHostData(before, trace);
@@ -80,7 +80,7 @@ export function isWithin(part: readonly string[], whole: readonly string[]): boo
  * Kernels that are the same but for numbers. The first call may have others
  * besides: it computes weights, too.
  */
-function* requireSameNumbers(before: Summary, now: Summary): Step<void> {
+function* requireSameNumbers(before: CallSummary, now: CallSummary): Step<void> {
   const earlier = yield* bySkeleton(before.kernels);
   for (const [skeleton, kernels] of yield* bySkeleton(now.kernels)) {
     const same = earlier.get(skeleton) ?? [];
@@ -120,7 +120,7 @@ function whatChanged(old: ReadFacts, now: ReadFacts): string {
 }
 
 /** Data that the function itself copies from the host must be what the call before copied. */
-function requireSameHostData(before: Summary, now: Trace): void {
+function requireSameHostData(before: CallSummary, now: Trace): void {
   let i = 0;
   for (const { item, buffer } of hostData(now)) {
     const found = before.hostData.findIndex((old, at) => at >= i && sameBytes(old, buffer));
@@ -155,7 +155,7 @@ function hostData(trace: Trace): { item: ScheduleItem; buffer: Buffer }[] {
 }
 
 /** What the capture reads, does not write, and the call before computed of things that may change. */
-function requireNothingCarried(before: Summary, now: Trace): void {
+function requireNothingCarried(before: CallSummary, now: Trace): void {
   const written = new Set(now.items.flatMap((x) => x.item.outputs));
   for (const { item } of now.captured) {
     for (const b of item.inputs) {

@@ -6,7 +6,7 @@
 
 import { env } from "../../env.ts";
 import { JitError } from "../../errors.ts";
-import { type MaybePromise, runAsync, runSync, type Step, settle } from "../../helpers.ts";
+import { isPromise, type MaybePromise, runAsync, runSync, type Step, settle } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { PAUSE } from "../../pace.ts";
 import { Buffer } from "../../runtime/buffer.ts";
@@ -23,10 +23,10 @@ import {
   renew,
   requireApart,
 } from "./binding.ts";
-import { buffersOf, type Captured, capture, type Result, type Returned, seal } from "./capture.ts";
+import { buffersOf, type CapturedFunction, capture, type Result, type Returned, seal } from "./capture.ts";
 import { CacheCollector, type HostRead, type Setting, type TensorLike, Trace } from "./collector.ts";
-import { isWithin, requireInvariant, Summary } from "./invariants.ts";
-import type { MemoryReport } from "./memoryplan.ts";
+import { CallSummary, isWithin, requireInvariant } from "./invariants.ts";
+import type { MemoryReport } from "./placement.ts";
 import { difference, flatten, isContainer, type Leaf, type TreeDef, unflatten } from "./pytree.ts";
 import { Replay } from "./replay.ts";
 
@@ -55,15 +55,15 @@ const SYNC: Driver = {
     atOnce(work, "TinyJit");
   },
   *result(x) {
-    if (!(x instanceof Promise)) return x;
-    x.catch(() => {});
+    if (!isPromise(x)) return x;
+    x.then(undefined, () => {});
     throw new JitError("TinyJit.sync: the function is async; call the jit itself and await it");
   },
 };
 
 /** What a call left for the next one to be compared with. */
 interface Earlier {
-  readonly summary: Summary;
+  readonly summary: CallSummary;
   readonly expected: Expected;
   /** the tree of the result, and the values in it that are not tensors */
   readonly returned: TreeDef;
@@ -71,7 +71,7 @@ interface Earlier {
 }
 /** A capture that can be replayed. */
 interface Ready extends Earlier {
-  readonly captured: Captured;
+  readonly captured: CapturedFunction;
   readonly results: readonly Result[];
   readonly replay: Replay;
   readonly settings: readonly Setting[];
@@ -114,7 +114,7 @@ class Jit extends Callable {
     return this.#calls;
   }
   /** What the third and later calls execute: runners, in order. Empty until something was captured. */
-  get jitCache(): Captured["items"] {
+  get jitCache(): CapturedFunction["items"] {
     return this.#ready?.captured.items ?? [];
   }
   /** What the memory planner made of the captured step. */
@@ -170,7 +170,7 @@ class Jit extends Callable {
     const trace = new Trace();
     const { tree, leaves } = yield* this.#traced(trace, given.values, given.tensors, driver);
     this.#earlier = {
-      summary: yield* Summary.of(trace),
+      summary: yield* CallSummary.of(trace),
       expected: expectedOf(given),
       returned: tree,
       bound: given.bound,
@@ -217,7 +217,7 @@ class Jit extends Callable {
       giveBack(placeholders, given.tensors);
     }
     requireSameResult(earlier.returned, done.tree);
-    const summary = yield* Summary.of(trace);
+    const summary = yield* CallSummary.of(trace);
     yield* requireInvariant(earlier.summary, summary, trace);
     const trusted = trust(earlier, this.#ready, summary, given.bound);
     const variables = new Set(given.bound.keys());
@@ -273,7 +273,7 @@ class Jit extends Callable {
   }
 }
 
-const describe = ({ items, memory: m }: Captured, inputs: number): string =>
+const describe = ({ items, memory: m }: CapturedFunction, inputs: number): string =>
   `${items.length} kernels with ${inputs} inputs; ${m.buffers} buffers of ${m.apart} bytes share ${m.planned}`;
 
 // ---- the public face ----
@@ -288,7 +288,7 @@ export interface TinyJit<A extends unknown[], R> {
   /** How often it was called since it was made or reset. */
   readonly cnt: number;
   /** What a replay executes, in order; empty until something was captured. */
-  readonly jitCache: Captured["items"];
+  readonly jitCache: CapturedFunction["items"];
   /** Bytes with and without the memory planner. */
   readonly memory: MemoryReport | undefined;
 }
@@ -303,9 +303,9 @@ interface TinyJitMaker {
   <A extends unknown[], R>(fn: (...args: A) => R): TinyJit<A, R>;
 }
 
-type Method = (this: object, ...args: unknown[]) => unknown;
+type AnyMethod = (this: object, ...args: unknown[]) => unknown;
 
-function decorate(method: Method, context: DecoratorContext): Method {
+function decorate(method: AnyMethod, context: DecoratorContext): AnyMethod {
   if (context.kind !== "method" || context.static) {
     throw new JitError(
       `@TinyJit: ${String(context.name)} is a ${context.kind === "method" ? "static method" : context.kind}, expected a ` +
@@ -347,7 +347,7 @@ function decorate(method: Method, context: DecoratorContext): Method {
  */
 export const TinyJit = new Proxy(Jit, {
   apply: (_, __, [fn, context]: [Fn, DecoratorContext | undefined]) =>
-    context === undefined ? new Jit(fn) : decorate(fn as unknown as Method, context),
+    context === undefined ? new Jit(fn) : decorate(fn as unknown as AnyMethod, context),
 }) as unknown as TinyJitMaker;
 
 // ---- what is the same in every call ----
@@ -371,7 +371,7 @@ function isNews(ready: Ready, given: Arguments): boolean {
 function trust(
   earlier: Earlier,
   ready: Ready | undefined,
-  summary: Summary,
+  summary: CallSummary,
   bound: ReadonlyMap<Variable, number>,
 ): Set<Variable> {
   const changed = [...bound.keys()].filter((v) => earlier.bound.get(v) !== bound.get(v));

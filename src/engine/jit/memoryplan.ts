@@ -1,7 +1,7 @@
 // Where the values of a captured step lie, and in which order its items run. In: the items as they were
 // executed. Out: the order that needs the least memory, and a place in an arena for each value that only the
 // items see. Each device has one arena. Values that live at different times share memory, and a result may
-// take the place of an operand that is not read any more.
+// take the place of an operand that is not read any more. placement.ts has what happens without it.
 
 import { dtypes } from "../../dtype.ts";
 import { each, getOrMake, type Step } from "../../helpers.ts";
@@ -10,65 +10,23 @@ import { CompiledRunner } from "../../runtime/runner.ts";
 import { readInPlace } from "../../schedule/lazyop.ts";
 import { orderSteps, planSteps } from "../../schedule/memory.ts";
 import { Device } from "../devices.ts";
-import type { Trace, TraceItem } from "./collector.ts";
-
-export interface MemoryReport {
-  /** bytes of what only the items see, side by side and as planned */
-  readonly apart: number;
-  readonly planned: number;
-  /** how many buffers share how many arenas */
-  readonly buffers: number;
-  readonly arenas: number;
-  /** bytes of all buffers of the step, weights, inputs and outputs too, without and with the plan */
-  readonly totalApart: number;
-  readonly totalPlanned: number;
-}
-
-/** Host arrays and files are not memory that a plan could share. */
-export const holdsData = (b: Buffer): boolean => !Device.computes(b.device);
-
-/** Where a buffer comes from, seen from the items alone. */
-export interface BufferUse {
-  readonly buffer: Buffer;
-  /** made by the items, not there before */
-  readonly local: boolean;
-  first: number;
-  last: number;
-  written: boolean;
-}
-
-/** Every buffer of the trace in order of its first use. */
-export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, BufferUse> {
-  const uses = new Map<Buffer, BufferUse>();
-  items.forEach(({ item, isNew }, i) => {
-    if (!isNew) return;
-    const touch = (buffer: Buffer, local: boolean): BufferUse => {
-      const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
-      use.last = i;
-      return use;
-    };
-    for (const b of item.inputs) touch(b, false);
-    item.outputs.forEach((b, k) => {
-      const node = item.lazies[k];
-      const made = node === undefined || (node.op !== "ASSIGN" && node.id >= firstNode);
-      touch(b, made).written = true;
-    });
-  });
-  return uses;
-}
+import type { TraceItem } from "./collector.ts";
+import type { BufferUse, Placement } from "./placement.ts";
 
 /**
  * The order of a replay. Where possible, copies of host data go first and copies to the host go last, so that
  * they do not split a run of kernels. In between, the order is the one that needs the least memory.
  */
-export function* arrange(trace: Trace, kept: ReadonlySet<Buffer | undefined>): Step<TraceItem[]> {
-  const items = trace.items.filter((x) => x.isNew);
+export function* arrange(
+  items: readonly TraceItem[],
+  uses: ReadonlyMap<Buffer, BufferUse>,
+  kept: ReadonlySet<Buffer | undefined>,
+): Step<TraceItem[]> {
   const places = placesOf(items);
   const at = (place: number): TraceItem[] => items.filter((_, i) => places[i] === place);
-  const uses = usesOf(items, trace.firstNode);
   const numbers = new Map([...uses.keys()].map((b, i) => [b, i]));
   const bytes = [...uses.values()].map(({ buffer, local }) =>
-    local && !holdsData(buffer) && !kept.has(buffer) ? buffer.nbytes : 0,
+    local && Device.computes(buffer.device) && !kept.has(buffer) ? buffer.nbytes : 0,
   );
   const middle = at(0);
   const number = (b: Buffer): number => numbers.get(b) as number;
@@ -95,8 +53,14 @@ function placesOf(items: readonly TraceItem[]): (-1 | 0 | 1)[] {
   return items.map(({ item }, i) => {
     const [dest, src] = [item.outputs[0], item.inputs[0]];
     if (item.ast[0]?.op !== "COPY" || dest === undefined || src === undefined) return 0;
-    if (holdsData(src) && !holdsData(dest) && !lastWrite.has(src) && firstUse.get(dest) === i) return -1;
-    return holdsData(dest) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
+    if (
+      !Device.computes(src.device) &&
+      Device.computes(dest.device) &&
+      !lastWrite.has(src) &&
+      firstUse.get(dest) === i
+    )
+      return -1;
+    return !Device.computes(dest.device) && lastUse.get(dest) === i && (lastWrite.get(src) ?? -1) < i ? 1 : 0;
   });
 }
 
@@ -118,7 +82,8 @@ function* liveRanges(
   free: ReadonlySet<Buffer>,
 ): Step<ItemRange[]> {
   const places = new Map<Buffer, ItemRange>();
-  const isFree = (b: Buffer): boolean => free.has(b) && uses.get(b)?.local === true && !holdsData(b);
+  const isFree = (b: Buffer): boolean =>
+    free.has(b) && uses.get(b)?.local === true && Device.computes(b.device);
   yield* each(items, (traced, i) => {
     const { item, isNew } = traced;
     if (!isNew) return;
@@ -158,7 +123,7 @@ export function* planArenas(
   items: readonly TraceItem[],
   uses: ReadonlyMap<Buffer, BufferUse>,
   free: ReadonlySet<Buffer>,
-): Step<{ memory: MemoryReport; planned: Map<Buffer, Buffer> }> {
+): Step<Placement> {
   const planned = new Map<Buffer, Buffer>();
   const byDevice = new Map<string, ItemRange[]>();
   for (const place of yield* liveRanges(items, uses, free))
@@ -176,18 +141,5 @@ export function* planArenas(
         planned.set(buffer, new Buffer(device, buffer.size, buffer.dtype, arena, offsets[i]));
     });
   }
-  let [apart, others] = [0, 0];
-  for (const { buffer } of uses.values()) {
-    if (planned.has(buffer)) apart += buffer.nbytes;
-    else if (!holdsData(buffer)) others += buffer.nbytes;
-  }
-  const memory = {
-    apart,
-    planned: bytes,
-    buffers: planned.size,
-    arenas: byDevice.size,
-    totalApart: others + apart,
-    totalPlanned: others + bytes,
-  };
-  return { memory, planned };
+  return { planned, bytes, arenas: byDevice.size };
 }

@@ -3,6 +3,7 @@
 // caller says what a leaf is; everything else has to be equal from call to call.
 
 import { JitError } from "../../errors.ts";
+import { isPlain } from "../../helpers.ts";
 
 export type TreeDef =
   /** `what` it is, in words; the leaves are counted from left to right */
@@ -23,10 +24,6 @@ export interface Leaf<L> {
 /** Says what leaf a value is, in words too, if it is one. */
 export type LeafOf<L> = (x: unknown, path: string) => { readonly what: string; readonly leaf: L } | undefined;
 
-const isPlain = (x: object): boolean => {
-  const proto = Object.getPrototypeOf(x);
-  return proto === Object.prototype || proto === null;
-};
 /** The inner nodes of a tree: arrays and plain objects. */
 export const isContainer = (x: object): boolean => Array.isArray(x) || isPlain(x);
 
@@ -48,7 +45,7 @@ export function flatten<L>(
     return { kind: "list", path, parts: value.map((x, i) => part(x, `${path}[${i}]`)) };
   if (!isPlain(value)) return { kind: "value", path, value };
   const keys = Object.keys(value);
-  const parts = keys.map((k) => part((value as Record<string, unknown>)[k], `${path}.${k}`));
+  const parts = keys.map((k) => part(value[k], `${path}.${k}`));
   return { kind: "record", path, keys, parts };
 }
 

@@ -10,11 +10,11 @@ import { GlobalCounters } from "../../runtime/counters.ts";
 import type { Handle } from "../../runtime/device.ts";
 import { BufferXfer, CompiledRunner, type VarVals } from "../../runtime/runner.ts";
 import { Device } from "../devices.ts";
-import type { Captured, JitItem, Slot } from "./capture.ts";
+import type { CapturedFunction, JitItem, Slot } from "./capture.ts";
 import { condense, type GraphStage } from "./graph.ts";
 
 export class Replay {
-  readonly #captured: Captured;
+  readonly #captured: CapturedFunction;
   readonly stages: readonly GraphStage[];
   /** by slot; those that change are there during a run only */
   readonly #buffers: (Buffer | undefined)[];
@@ -24,7 +24,7 @@ export class Replay {
   /** what the graphs do: it is not counted while they run */
   readonly #counts = { kernels: 0, copies: 0, ops: 0, bytes: 0 };
 
-  constructor(captured: Captured) {
+  constructor(captured: CapturedFunction) {
     this.#captured = captured;
     this.#buffers = captured.slots.map((s) => (s.kind === "fixed" ? s.buffer.ensureAllocated() : undefined));
     this.#handles = this.#buffers.map((b) => b?.handle);

@@ -1,32 +1,38 @@
-// What few programs need, loaded on first use, in one piece: the search of BEAM, the source that DEBUG=4
-// shows, the graph that GRAPH=1 writes, the checks of SPEC=1, the trace of PROFILE=1. Parts of codegen that
-// only some kernels need are pieces of their own. A sync call in a page cannot wait for them, and says so; of
-// what only makes kernels fast it goes without.
+// `#engine/ondemand` in a page: code that few programs need is a piece of its own, loaded on first use. One
+// piece has the search of BEAM, the source that DEBUG=4 shows, the graph that GRAPH=1 writes, the checks of
+// SPEC=1 and the trace of PROFILE=1; others have parts of codegen that only some kernels need. A sync call
+// cannot wait for a piece: it throws and says so, or, if the piece only makes kernels fast, goes on without
+// it. node.ts has the same functions where everything is loaded at the start.
 
 import { setDiagnostics } from "../../codegen/diagnostics/browser.ts";
 import type { Kernel } from "../../codegen/kernel.ts";
 import { hasNarrow, setNarrow } from "../../codegen/narrow/browser.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { hasTuning, setTuning } from "../../codegen/tuning/browser.ts";
-import { hasPiece, type Piece, type Pieces, setPiece } from "../../deferred.ts";
+import { hasPiece, notYet, type Piece, type Pieces, SYNC, setPiece } from "../../deferred.ts";
 import { env } from "../../env.ts";
-import { type Step, settle, toposort, waitable } from "../../helpers.ts";
+import { type Step, settle, waitable } from "../../helpers.ts";
 import type { KeptKernel } from "../../host/kernelstore.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { isAluOp, opRecord } from "../../ops.ts";
 import { setSimd } from "../../render/wasm/simdlater.ts";
+import type { Buffer } from "../../runtime/buffer.ts";
 import type { Compiled } from "../../runtime/device.ts";
-import type { LazyOp } from "../../schedule/lazyop.ts";
-import { onManySchedules, useReuse, useTuning } from "../../schedule/schedule.ts";
+import type { Runner } from "../../runtime/runner.ts";
+import { astNodes, type LazyOp } from "../../schedule/lazyop.ts";
+import { onManySchedules, type ScheduleItem, useReuse, useTuning } from "../../schedule/schedule.ts";
 import { smax, sprod } from "../../shape/symbolic.ts";
-import type { Kept } from "../kept.ts";
+import { Device } from "../devices.ts";
+import { interpreter, isSmall } from "../interpret.ts";
+import { CacheCollector } from "../jit/collector.ts";
+import { loadedPlanner, usePlanner } from "../jit/planner.ts";
+import type { KernelKeeper } from "../kept.ts";
 import type * as all from "./node.ts";
 
-const SYNC = 'import "gradloom/sync"';
 /** Code that is on its way; a sync call is refused with the reason. */
 const loading = <T>(code: Promise<T>, why: string): Promise<T> => Object.assign(code, { why });
 
-/** A kernel of fewer elements is as fast without OptOps. */
+/** A kernel with fewer elements is as fast without OptOps. */
 const LARGE = 4096;
 const isLarge = ({ shape }: LazyOp): boolean => !(smax(sprod(shape)) < LARGE);
 
@@ -38,11 +44,11 @@ export const isTuned = hasTuning;
 
 /** The build of the package; nothing is kept of code that has no number. */
 declare const GRADLOOM_BUILD: string | undefined;
-let kept: Promise<Kept | undefined> | undefined;
-let store: Kept | undefined;
+let kept: Promise<KernelKeeper | undefined> | undefined;
+let store: KernelKeeper | undefined;
 /**
- * The code of the kernel, if an earlier visit kept it. Small kernels are compiled in no time; a page that has
- * others asks. A sync call goes on without.
+ * The code of the kernel, if an earlier visit to the page kept it. Compiling small kernels takes no time, so
+ * only a page that has larger ones asks. A sync call goes on without it.
  */
 export function* keptKernel(device: Compiled, key: string): Step<KeptKernel | undefined> {
   if (!hasTuning() || env.CACHE === "0" || typeof GRADLOOM_BUILD !== "string") return undefined;
@@ -60,9 +66,36 @@ export function keepKernel(device: Compiled, key: string, kernel: Kernel, source
   store.keep(device.codeVariant + key, kernel, source);
 }
 
-/** What the kernel needs and few others do. */
-export function* loadFor(ast: readonly LazyOp[]): Step<void> {
-  const ops = toposort(ast, (u) => u.srcs);
+/** The memory of a step that makes less is not worth a plan: WebAssembly's memory grows by this much. */
+const PAGE_BYTES = 1 << 16;
+/** Loads the memory planner for a step whose kernels write so many bytes. A sync call goes on without it. */
+export function* loadPlanner(bytes: number): Step<void> {
+  if (loadedPlanner() !== undefined || bytes < PAGE_BYTES) return;
+  const code = import("../jit/memoryplan.ts").then(usePlanner);
+  yield* settle(waitable(code, () => {}));
+}
+
+let interpreted = 0;
+/** After this many kernels it pays to start codegen, which takes longer than interpreting all of them. */
+const MOST_INTERPRETED = 16;
+/**
+ * A page that has not compiled a kernel yet interprets small ones, unless someone wants to look at what is
+ * compiled.
+ */
+export function smallKernel(item: ScheduleItem): Runner | undefined {
+  const { canInterpret } = Device.get((item.outputs[0] as Buffer).device);
+  if (interpreted >= MOST_INTERPRETED || !canInterpret || isWatched() || !isSmall(item)) return;
+  interpreted++;
+  return interpreter(item.ast);
+}
+const isWatched = (): boolean => CacheCollector.collecting || env.DEBUG + env.PROFILE + env.SPEC > 0;
+
+/**
+ * Loads what this kernel needs and few others do. False: a sync call goes on without what would make it fast.
+ */
+export function* loadFor(ast: readonly LazyOp[]): Step<boolean> {
+  interpreted = MOST_INTERPRETED;
+  const ops = astNodes(ast);
   if (!hasTuning() && (env.BEAM > 0 || ops.some(isLarge))) {
     const schedules = import("../../schedule/tuning.ts").then(useTuning);
     const vectors = import("../../render/wasm/simd.ts").then(setSimd);
@@ -85,6 +118,7 @@ export function* loadFor(ast: readonly LazyOp[]): Step<void> {
     if (piece === undefined || hasPiece(piece)) continue;
     yield* loadPiece(piece, op);
   }
+  return hasTuning() || !ops.some(isLarge);
 }
 function* loadPiece<K extends Piece>(piece: K, op: string): Step<void> {
   setPiece(piece, yield* settle(loading(LOADERS[piece](), notYet(op, SYNC))));
@@ -94,8 +128,6 @@ const LOADERS: { readonly [K in Piece]: () => Promise<Pieces[K]> } = {
   trigonometry: () => import("../../trigonometry.ts"),
   power: () => import("../../power.ts"),
 };
-const notYet = (what: string, instead = "await a value first"): string =>
-  `a page loads ${what} with the first kernel that is awaited; ${instead}`;
 
 const load = (): Promise<typeof all> =>
   loading(import("./node.ts"), notYet("what SPEC, BEAM, DEBUG and PROFILE need"));

@@ -1,4 +1,5 @@
-// What few programs need, in the built package of Node: node.ts itself, loaded on first use.
+// `#engine/ondemand` in the built package for Node: the functions of node.ts, which is loaded on first use
+// with the rest of the package (host/rest.ts).
 
 import { atExit } from "#host";
 import { keepCode } from "../../host/codecache.ts";
@@ -23,14 +24,19 @@ export const searchKernel: ReturnType<typeof engine>["searchKernel"] = (...args)
   engine().searchKernel(...args);
 export const logGraph: ReturnType<typeof engine>["logGraph"] = (outs) => engine().logGraph(outs);
 export const showSource: ReturnType<typeof engine>["showSource"] = (...args) => engine().showSource(...args);
-/** They come with codegen. */
+/** They are loaded together with codegen. */
 export function* loadDiagnostics(): Generator<never, void> {}
-/** A process compiles again: devices whose compilers are slow keep what they made in files. */
+/** It is loaded together with TinyJit. */
+export function* loadPlanner(_bytes: number): Generator<never, void> {}
+/** Only a page keeps the code of kernels here. Devices with slow compilers keep theirs in files. */
 export function* keptKernel(_device: unknown, _key: string): Generator<never, undefined> {}
 export function keepKernel(_device: unknown, _key: string, _kernel: unknown, _source: unknown): void {}
+/** Only a page interprets kernels. */
+export function smallKernel(_item: unknown): undefined {}
 export const isTuned = (): boolean => true;
 /** Nothing to load. It is called for each kernel that is compiled, which says how much code V8 has made. */
-export function loadFor(_ast: readonly LazyOp[]): Generator<never, void> {
+export function* loadFor(_ast: readonly LazyOp[]): Generator<never, boolean> {
   kernels++;
-  return loadDiagnostics();
+  yield* loadDiagnostics();
+  return true;
 }

@@ -1,4 +1,5 @@
-// What a page loads on first use, from the start, for kernels of sync calls: those cannot wait for an import.
+// Loads at the start what a page otherwise loads on first use: sync calls cannot wait for an import.
+// `gradloom/sync` calls it.
 
 import { setNarrow } from "../../codegen/narrow/browser.ts";
 import * as narrow from "../../codegen/narrow/node.ts";
@@ -13,12 +14,15 @@ import { useReuse, useTuning } from "../../schedule/schedule.ts";
 import * as scheduleTuning from "../../schedule/tuning.ts";
 import * as transcendental from "../../transcendental.ts";
 import * as trigonometry from "../../trigonometry.ts";
+import * as memoryplan from "../jit/memoryplan.ts";
+import { usePlanner } from "../jit/planner.ts";
 
 export function loadNow(): void {
   setSimd(simd);
   setTuning(tuning);
   useTuning(scheduleTuning);
   useReuse(reuse);
+  usePlanner(memoryplan);
   setNarrow(narrow);
   setPiece("transcendental", transcendental);
   setPiece("trigonometry", trigonometry);

@@ -12,7 +12,7 @@ import { createSchedule, type ScheduleItem } from "../../schedule/schedule.ts";
 import { ShapeTracker } from "../../shape/shapetracker.ts";
 import { add, type Sint, smax, type Variable } from "../../shape/symbolic.ts";
 import type { Interval, Shape } from "../../shape/view.ts";
-import { placeholder, Sources, Template } from "./template.ts";
+import { LoopTemplate, placeholder, Sources } from "./template.ts";
 import { loopVariable } from "./variable.ts";
 
 /** A value that passes from each step to the next. */
@@ -66,7 +66,7 @@ interface BodyItem {
   readonly varVals: ReadonlyMap<Variable, number>;
 }
 /** The kernels of a loop: those that run once, before the steps, and those of a step. */
-interface Plan {
+interface LoopKernels {
   readonly first: readonly BodyItem[];
   readonly body: readonly BodyItem[];
 }
@@ -88,11 +88,11 @@ interface Body {
   readonly results: readonly ResultFacts[];
   /** carries that are not kept: the result that has the last value; the other side is spare memory */
   readonly swapped: readonly number[];
-  plan?: Plan;
+  plan?: LoopKernels;
 }
 
 /** A loop that is part of the lazy graph; `results` are its nodes. */
-export class Loop {
+export class ScanLoop {
   readonly #body: Body;
   results: readonly LazyBuffer[];
   #spare: readonly Buffer[];
@@ -108,8 +108,8 @@ export class Loop {
     });
   }
   /** The same loop over other memory. */
-  withSources(srcs: readonly LazyBuffer[]): Loop {
-    return new Loop(this.#body, srcs);
+  withSources(srcs: readonly LazyBuffer[]): ScanLoop {
+    return new ScanLoop(this.#body, srcs);
   }
   /** Once the results are computed, one that is held must not keep the others. */
   release(): void {
@@ -178,14 +178,14 @@ export function makeLoop(spec: LoopSpec): LoopResults {
 }
 
 /** What a node of the template is stored as. */
-type Owner = { readonly carry: number } | { readonly result: number };
+type StoredAs = { readonly carry: number } | { readonly result: number };
 
 class LoopBuilder {
   readonly #spec: LoopSpec;
   readonly #step: Sint;
   readonly #sources = new Sources();
   readonly #places = new Map<Buffer, Place>();
-  readonly #owners = new Map<LazyBuffer, Owner>();
+  readonly #owners = new Map<LazyBuffer, StoredAs>();
   readonly #results: ResultFacts[] = [];
   readonly #stored: LazyBuffer[] = [];
 
@@ -206,19 +206,19 @@ class LoopBuilder {
       return made;
     });
     for (const row of rows) standIns.set(row.place.base, this.#row(row));
-    const template = new Template(this.#spec.since, this.#sources, standIns);
+    const template = new LoopTemplate(this.#spec.since, this.#sources, standIns);
     const nexts = carries.map((c, i) => this.#own(template.copy(c.next), { carry: i }));
     const kept = carries.map((c) => c.kept);
     const outs = this.#spec.outs.map((out) => {
       const node = template.copy(out);
       const owner = node.isWhole ? this.#owners.get(node.base) : undefined;
-      if (owner === undefined) return { node: this.#own(node, { result: -1 }), owner };
+      if (owner === undefined) return { node: this.#own(node, { result: -1 }), isNew: true };
       if ("carry" in owner) kept[owner.carry] = true;
-      return { node, owner };
+      return { node, isNew: false };
     });
     // a result for each stack, and for each carry
-    const stacks = outs.map(({ node, owner }) => {
-      if (owner !== undefined) return owner;
+    const stacks = outs.map(({ node, isNew }) => {
+      if (!isNew) return this.#owners.get(node.base) as StoredAs;
       const result = this.#addResult([length, ...node.shape], node);
       this.#bind(node, {
         kind: "result",
@@ -238,7 +238,7 @@ class LoopBuilder {
       };
       return kept[i] ? this.#keep(parts) : this.#swap(parts, swapped);
     });
-    const loop = new Loop(
+    const loop = new ScanLoop(
       {
         length,
         reverse,
@@ -259,10 +259,10 @@ class LoopBuilder {
 
   /** The results as they are seen: the last values, the rows before each step, the stacks. */
   #resultsOf(
-    loop: Loop,
+    loop: ScanLoop,
     carried: readonly number[],
     kept: readonly boolean[],
-    stacks: readonly Owner[],
+    stacks: readonly StoredAs[],
   ): LoopResults {
     const { length, reverse, outs } = this.#spec;
     const node = (r: number): LazyBuffer => loop.results[r] as LazyBuffer;
@@ -295,7 +295,7 @@ class LoopBuilder {
   }
 
   /** A node of the template that is stored in every step: this one, or a copy where it has no memory. */
-  #own(node: LazyBuffer, owner: Owner): LazyBuffer {
+  #own(node: LazyBuffer, owner: StoredAs): LazyBuffer {
     const isOwn = node.isWhole && node.base.realized === undefined && !this.#owners.has(node.base);
     const stored = isOwn && node.base.op !== "CONST" && node.base.op !== "ARANGE" ? node : node.duplicate();
     this.#owners.set(stored.base, owner);
@@ -342,7 +342,7 @@ interface Sides {
 
 // ---- the kernels of a loop ----
 
-function planOf({ inits, stored, places, step }: Body): Plan {
+function planOf({ inits, stored, places, step }: Body): LoopKernels {
   const first = createSchedule(inits).map((item) => inRows(item, places));
   const body: BodyItem[] = [];
   // what is the same in every step is computed once

@@ -8,7 +8,7 @@ import { toposort } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
-import type { Loop } from "./loop.ts";
+import type { ScanLoop } from "./loop.ts";
 
 /** What the loop reads: nodes that are stored before it, and the buffer that stands for each in the copy. */
 export class Sources {
@@ -41,12 +41,12 @@ export const placeholder = (device: string, st: ShapeTracker, dtype: LazyBuffer[
 const isFree = (b: LazyBuffer): boolean =>
   b.realized === undefined && (b.op === "CONST" || b.op === "ARANGE");
 
-export class Template {
+export class LoopTemplate {
   readonly sources: Sources;
   readonly #since: number;
   readonly #copies: Map<LazyBuffer, LazyBuffer>;
   /** the results of loops inside the body, by the loop they were traced with */
-  readonly #loops = new Map<Loop, readonly LazyBuffer[]>();
+  readonly #loops = new Map<ScanLoop, readonly LazyBuffer[]>();
 
   /** `since`: nodes below this id come from outside. `places`: what stands for the placeholders. */
   constructor(since: number, sources: Sources, places: ReadonlyMap<LazyBuffer, LazyBuffer>) {
@@ -88,7 +88,7 @@ export class Template {
   }
   /** A loop within the loop: the same body with other sources. */
   #inner(b: LazyBuffer, srcs: readonly LazyBuffer[]): LazyBuffer {
-    const loop = b.arg as unknown as Loop;
+    const loop = b.arg as unknown as ScanLoop;
     const at = loop.results.indexOf(b);
     const known = this.#loops.get(loop) ?? loop.withSources(srcs).results;
     this.#loops.set(loop, known);

@@ -1,7 +1,7 @@
 // The variable that counts the steps of a loop. Each launch has a value of its own, which a capture keeps;
 // other variables get their values with every call.
 
-import { markFixed, type Sint, Variable } from "../../shape/symbolic.ts";
+import { markFixed, ownVariable, type Sint } from "../../shape/symbolic.ts";
 
 /**
  * The variable of a loop inside of `depth` others; a plain 0 where there is only one step. Kernels depend on
@@ -10,7 +10,7 @@ import { markFixed, type Sint, Variable } from "../../shape/symbolic.ts";
  */
 export function loopVariable(depth: number, length: number, exact: boolean): Sint {
   if (length === 1) return 0;
-  const v = Variable(`scan_step${depth}`, 0, exact ? length - 1 : 2 ** Math.ceil(Math.log2(length)) - 1);
+  const v = ownVariable(`scan_step${depth}`, 0, exact ? length - 1 : 2 ** Math.ceil(Math.log2(length)) - 1);
   markFixed(v);
   return v;
 }

@@ -1,6 +1,6 @@
 // Memory of an HCQ device. Copies in, copies out and transfers are made of queue commands on the timelines of
-// the devices they touch, so the order of submission is the order in which memory changes;
-// a backend adds alloc and free.
+// the devices they touch, so the order of submission is the order in which memory changes; a backend adds
+// alloc and free.
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
@@ -23,6 +23,7 @@ export abstract class HCQCompatAllocator<R extends HCQCompatAllocRes = HCQCompat
   readonly canTransfer = true;
   readonly offsetAlign: number = HOST_ALIGN;
   readonly recycles = true;
+  readonly isSlow = false;
   readonly slack: number = HOST_SLACK;
   readonly device: HCQCompatCompiled;
 

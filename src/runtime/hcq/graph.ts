@@ -42,7 +42,7 @@ interface QueuedItem {
   readonly place: number;
   readonly after: readonly (readonly [QueueLane, number])[];
 }
-interface Access {
+interface MemoryAccess {
   readonly from: number;
   readonly to: number;
   readonly write: boolean;
@@ -72,14 +72,14 @@ function sweep(): void {
 }
 
 /**
- * So many runs of a graph are in flight before the host waits for one: while one runs, the next lies ready.
+ * How many runs of a graph may be in flight before the host waits for one: while one runs, the next is ready.
  */
 const DEPTH = 2;
 
 export class HCQGraph implements GraphRunner {
   readonly #make: () => Instance;
   readonly #instances: Instance[];
-  #turn = 0;
+  #next = 0;
 
   constructor(items: readonly GraphItem[], slots: readonly GraphSlot[]) {
     this.#make = () => new Instance(items, slots);
@@ -96,12 +96,12 @@ export class HCQGraph implements GraphRunner {
    */
   *run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
     const instances = this.#instances;
-    if (instances.length < DEPTH && instances[this.#turn]?.isInFlight) {
-      this.#turn = instances.length;
+    if (instances.length < DEPTH && instances[this.#next]?.isInFlight) {
+      this.#next = instances.length;
       instances.push(this.#make());
     }
-    const instance = instances[this.#turn] as Instance;
-    this.#turn = (this.#turn + 1) % instances.length;
+    const instance = instances[this.#next] as Instance;
+    this.#next = (this.#next + 1) % instances.length;
     yield* instance.run(handles, varVals);
   }
 }
@@ -296,7 +296,7 @@ function arrange(
       touches: new Set([device]),
     }));
   /** by memory and lane: what a lane did itself is in order already, and a graph mostly has one lane */
-  const seen = new Map<unknown, Map<QueueLane, Access[]>>();
+  const seen = new Map<unknown, Map<QueueLane, MemoryAccess[]>>();
   const queued = items.map((item): QueuedItem => {
     const lane = laneOf(
       hcq(item.kind === "kernel" ? item.device : item.from),
@@ -308,13 +308,13 @@ function arrange(
       for (const device of [item.from, item.to]) laneOf(hcq(device), "compute");
     }
     const place = ++lane.length;
-    const touched = touchedBy(item).map(([slot, write]): [unknown, Access] => {
+    const touched = touchedBy(item).map(([slot, write]): [unknown, MemoryAccess] => {
       const { root, from, to } = slots[slot] as GraphSlot;
       return [root, { from, to, write, lane, place }];
     });
     const after = touched.flatMap(([root, a]) => conflicts(seen.get(root), a));
     for (const [root, a] of touched) {
-      const byLane = getOrMake(seen, root, () => new Map<QueueLane, Access[]>());
+      const byLane = getOrMake(seen, root, () => new Map<QueueLane, MemoryAccess[]>());
       getOrMake(byLane, lane, () => []).push(a);
     }
     return { item, lane, place, after: needed(lane, after) };
@@ -328,8 +328,11 @@ function touchedBy(item: GraphItem): (readonly [slot: number, write: boolean])[]
 }
 
 /** What other lanes did before with the same bytes, where one of the two writes. */
-function conflicts(before: ReadonlyMap<QueueLane, readonly Access[]> | undefined, a: Access): Access[] {
-  const found: Access[] = [];
+function conflicts(
+  before: ReadonlyMap<QueueLane, readonly MemoryAccess[]> | undefined,
+  a: MemoryAccess,
+): MemoryAccess[] {
+  const found: MemoryAccess[] = [];
   for (const [lane, accesses] of before ?? []) {
     if (lane === a.lane) continue;
     for (const b of accesses) if ((a.write || b.write) && a.from < b.to && b.from < a.to) found.push(b);
@@ -338,7 +341,7 @@ function conflicts(before: ReadonlyMap<QueueLane, readonly Access[]> | undefined
 }
 
 /** The furthest place in each other lane, where this one has not waited for it already. */
-function needed(lane: QueueLane, after: readonly Access[]): (readonly [QueueLane, number])[] {
+function needed(lane: QueueLane, after: readonly MemoryAccess[]): (readonly [QueueLane, number])[] {
   const furthest = new Map<QueueLane, number>();
   for (const { lane: other, place } of after) furthest.set(other, Math.max(place, furthest.get(other) ?? 0));
   return [...furthest].filter(([other, place]) => {

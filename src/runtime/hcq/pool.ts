@@ -1,6 +1,6 @@
 // Small blocks cut from large ones: a new piece of memory takes a kernel driver a good part of a millisecond
-// and whole pages, and most of what a device needs is a few hundred bytes. When a block may be used again is
-// for its owner to know (retired.ts).
+// and whole pages, and most of what a device needs is a few hundred bytes. Its owner knows when a block may
+// be used again (retired.ts).
 
 import { InternalError } from "../../errors.ts";
 import { AddressSpace } from "../addressspace.ts";
@@ -13,7 +13,7 @@ import { AddressSpace } from "../addressspace.ts";
  */
 export type MemoryKind = "device" | "visible" | "host";
 
-export interface DeviceMemory {
+export interface MemoryBlock {
   /** the address as the device sees it, a multiple of the page size */
   readonly va: number;
   /** what was asked for, rounded up to whole pages */
@@ -26,16 +26,16 @@ export interface DeviceMemory {
 /** What gives out memory in pages: a GPU behind its kernel driver. */
 export interface MemorySource {
   /** New memory, all zeros for `host`. Throws OutOfMemoryError where there is no room. */
-  alloc(nbytes: number, kind: MemoryKind): DeviceMemory;
+  alloc(nbytes: number, kind: MemoryKind): MemoryBlock;
   /** At once: the caller knows that nothing in flight uses it. */
-  free(memory: DeviceMemory): void;
+  free(memory: MemoryBlock): void;
 }
 
 /** What every block is aligned to and a multiple of: enough for descriptors, code and the widest loads. */
 const ALIGN = 256;
 
-interface Chunk {
-  readonly memory: DeviceMemory;
+interface PoolChunk {
+  readonly memory: MemoryBlock;
   readonly space: AddressSpace;
   readonly words: Int32Array | undefined;
 }
@@ -52,7 +52,7 @@ export interface PoolBlock {
 const rounded = (nbytes: number): number => Math.max(ALIGN, Math.ceil(nbytes / ALIGN) * ALIGN);
 
 /** The host's view of memory in words. */
-export function wordsOf({ bytes, kind }: DeviceMemory): Int32Array {
+export function wordsOf({ bytes, kind }: MemoryBlock): Int32Array {
   if (bytes === undefined) throw new InternalError(`the host has no window on memory of kind ${kind}`);
   return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2);
 }
@@ -62,7 +62,7 @@ export class Pool {
   readonly #kind: MemoryKind;
   readonly #chunkBytes: number;
   readonly #tail: number;
-  readonly #chunks: Chunk[] = [];
+  readonly #chunks: PoolChunk[] = [];
 
   /** `tail`: bytes at the end of every chunk that are zero and belong to no block */
   constructor(source: MemorySource, kind: MemoryKind, chunkBytes: number, tail = 0) {
@@ -85,7 +85,7 @@ export class Pool {
     this.#chunks.push(chunk);
     return this.#take(chunk, size) as PoolBlock;
   }
-  #take(chunk: Chunk, size: number): PoolBlock | undefined {
+  #take(chunk: PoolChunk, size: number): PoolBlock | undefined {
     const { memory, space, words } = chunk;
     const { at } = space.alloc(size);
     if (space.top <= memory.size - this.#tail) {
@@ -97,7 +97,7 @@ export class Pool {
   }
 
   free({ va, size, chunk }: PoolBlock): void {
-    const { memory, space } = chunk as Chunk;
+    const { memory, space } = chunk as PoolChunk;
     space.free(va - memory.va, size);
   }
   /** Gives the chunks that nobody uses back to the source. */

@@ -38,12 +38,12 @@ export class Transient {
     const { half, align } = this.#host;
     const size = (nbytes + align - 1) & -align;
     if (size + more > half) throw new InternalError(`${nbytes} bytes of transient memory, of ${half}`);
-    if (this.#used + size + more > half) this.#turn();
+    if (this.#used + size + more > half) this.#swapHalves();
     const at = this.#start + this.#half * half + this.#used;
     this.#used += size;
     return at;
   }
-  #turn(): void {
+  #swapHalves(): void {
     if (this.#start === 0) this.#start = this.#host.alloc(2 * this.half);
     else this.#passed[this.#half] = this.#host.mark();
     this.#half = 1 - this.#half;

@@ -137,6 +137,31 @@ describe("replays equal eager calls", () => {
     expect([runs, step.cnt]).toEqual([1000, 1002]);
   }, 60_000);
 
+  test("scopes that the function opens are part of it: a model with dropout is evaluated or trained", async () => {
+    const model = new nn.Sequential(new nn.Dropout(1));
+    const x = Tensor.ones(2);
+    const inside = new TinyJit((t: Tensor) => Tensor.noGrad(() => model.forward(t)).add(1));
+    const after = new TinyJit((t: Tensor) =>
+      Tensor.noGrad(async () => {
+        await t.add(1).realize();
+        return model.forward(t).add(1);
+      }),
+    );
+    const train = new TinyJit((t: Tensor) => Tensor.train(() => model.forward(t)).add(1));
+    for (let i = 0; i < 4; i++) {
+      expect(await (await inside(x)).tolist()).toEqual([2, 2]);
+      expect(await (await after(x)).tolist()).toEqual([2, 2]);
+      expect(await (await train(x)).tolist()).toEqual([1, 1]);
+      expect(inside.sync(x).tolistSync()).toEqual([2, 2]);
+    }
+    // where the function itself is called still decides what it leaves open
+    const open = new TinyJit((t: Tensor) => model.forward(t).add(1));
+    for (let i = 0; i < 3; i++) {
+      expect(await (await Tensor.noGrad(() => open(x))).tolist()).toEqual([2, 2]);
+    }
+    await expect(open(x)).rejects.toThrow(/Tensor\.training is true, and was false/);
+  });
+
   test("training with Adam, batch norm, dropout and a changing rate: the same losses and weights, bit for bit", async () => {
     const train = async (jitted: boolean) => {
       Tensor.manualSeed(3);
@@ -163,7 +188,7 @@ describe("replays equal eager calls", () => {
       }
       const weights = await Promise.all(nn.getParameters(model).map((t) => t.data()));
       const state = nn.getStateDict(model);
-      return { losses, weights, mean: await state["layers.1.runningMean"]?.data(), runs: step };
+      return { losses, weights, mean: await state["1.runningMean"]!.data(), runs: step };
     };
     const [eager, jitted] = [await train(false), await train(true)];
     expect(jitted.losses).toEqual(eager.losses);

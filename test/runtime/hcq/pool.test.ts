@@ -2,22 +2,22 @@
 // is freed only after its mark (retired.ts).
 
 import { describe, expect, test } from "vitest";
-import { type DeviceMemory, type MemoryKind, Pool } from "../../../src/runtime/hcq/pool.ts";
+import { type MemoryBlock, type MemoryKind, Pool } from "../../../src/runtime/hcq/pool.ts";
 import { type Mark, Retired } from "../../../src/runtime/hcq/retired.ts";
 
 function source() {
-  const live = new Set<DeviceMemory>();
+  const live = new Set<MemoryBlock>();
   let next = 4096;
   return {
     live,
-    alloc(nbytes: number, kind: MemoryKind): DeviceMemory {
+    alloc(nbytes: number, kind: MemoryKind): MemoryBlock {
       const bytes = kind === "device" ? undefined : new Uint8Array(nbytes);
       const memory = { va: next, size: nbytes, kind, bytes };
       next += 2 * nbytes;
       live.add(memory);
       return memory;
     },
-    free: (memory: DeviceMemory) => void live.delete(memory),
+    free: (memory: MemoryBlock) => void live.delete(memory),
   };
 }
 

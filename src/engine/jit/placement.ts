@@ -1,0 +1,114 @@
+// What the items of a captured step do with buffers, and where its values lie. The planner (memoryplan.ts)
+// lets values share memory. A page loads it for steps that are large enough; without it each value has memory
+// of its own, and the items stay in their order.
+
+import { getOrMake, type Step } from "../../helpers.ts";
+import { Buffer } from "../../runtime/buffer.ts";
+import { Device } from "../devices.ts";
+import type { TraceItem } from "./collector.ts";
+import { loadedPlanner } from "./planner.ts";
+
+export interface MemoryReport {
+  /** bytes of what only the items see, side by side and as planned */
+  readonly apart: number;
+  readonly planned: number;
+  /** how many buffers share how many arenas */
+  readonly buffers: number;
+  readonly arenas: number;
+  /** bytes of all buffers of the step, weights, inputs and outputs too, without and with the plan */
+  readonly totalApart: number;
+  readonly totalPlanned: number;
+}
+
+/** The memory of values that only the items see. */
+export interface Placement {
+  readonly planned: ReadonlyMap<Buffer, Buffer>;
+  /** what all of it takes */
+  readonly bytes: number;
+  readonly arenas: number;
+}
+
+/** Host arrays and files are not memory that a plan could share. */
+export const holdsData = (b: Buffer): boolean => !Device.computes(b.device);
+
+/** Where a buffer comes from, seen from the items alone. */
+export interface BufferUse {
+  readonly buffer: Buffer;
+  /** made by the items, not there before */
+  readonly local: boolean;
+  first: number;
+  last: number;
+  written: boolean;
+}
+
+/** Every buffer of the trace in order of its first use. */
+export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, BufferUse> {
+  const uses = new Map<Buffer, BufferUse>();
+  items.forEach(({ item, isNew }, i) => {
+    if (!isNew) return;
+    const touch = (buffer: Buffer, local: boolean): BufferUse => {
+      const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
+      use.last = i;
+      return use;
+    };
+    for (const b of item.inputs) touch(b, false);
+    item.outputs.forEach((b, k) => {
+      const node = item.lazies[k];
+      const made = node === undefined || (node.op !== "ASSIGN" && node.id >= firstNode);
+      touch(b, made).written = true;
+    });
+  });
+  return uses;
+}
+
+/** The planner: the order of a replay, and the memory of what is in `free`. */
+export interface Planner {
+  arrange(
+    items: readonly TraceItem[],
+    uses: ReadonlyMap<Buffer, BufferUse>,
+    kept: ReadonlySet<Buffer | undefined>,
+  ): Step<readonly TraceItem[]>;
+  planArenas(
+    items: readonly TraceItem[],
+    uses: ReadonlyMap<Buffer, BufferUse>,
+    free: ReadonlySet<Buffer>,
+  ): Step<Placement>;
+}
+
+const APART: Planner = {
+  // biome-ignore lint/correctness/useYield: the planner could stop on the way
+  *arrange(items) {
+    return items;
+  },
+  // biome-ignore lint/correctness/useYield: the planner could stop on the way
+  *planArenas(_, uses, free) {
+    const planned = new Map<Buffer, Buffer>();
+    let bytes = 0;
+    for (const { buffer, local } of uses.values()) {
+      if (!local || !free.has(buffer) || holdsData(buffer)) continue;
+      planned.set(buffer, new Buffer(buffer.device, buffer.size, buffer.dtype));
+      bytes += buffer.nbytes;
+    }
+    return { planned, bytes, arenas: planned.size };
+  },
+};
+export const planner = (): Planner => loadedPlanner() ?? APART;
+
+export function reportOf(
+  uses: ReadonlyMap<Buffer, BufferUse>,
+  { planned, bytes, arenas }: Placement,
+): MemoryReport {
+  let [apart, others] = [0, 0];
+  for (const { buffer } of uses.values()) {
+    if (planned.has(buffer)) apart += buffer.nbytes;
+    else if (!holdsData(buffer)) others += buffer.nbytes;
+  }
+  return {
+    apart,
+    planned: bytes,
+    buffers: planned.size,
+    arenas,
+    totalApart: others + apart,
+    totalPlanned: others + bytes,
+  };
+}
