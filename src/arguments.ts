@@ -5,6 +5,7 @@
 // torch's order of options. Of the rest, `complain` says what came, what was expected and what to write.
 
 import { ArgumentError } from "./errors.ts";
+import { isPlain } from "./helpers.ts";
 
 // ---- what a value is: a bit for each kind ----
 
@@ -45,9 +46,7 @@ function bitOf(x: unknown): number {
   if (x instanceof tensor.type) return TENSOR;
   if (Array.isArray(x)) return ARRAY;
   if (ArrayBuffer.isView(x)) return TYPED_ARRAY;
-  // also of another realm
-  const proto = Object.getPrototypeOf(x);
-  return proto === null || Object.getPrototypeOf(proto) === null ? PLAIN : INSTANCE;
+  return isPlain(x) ? PLAIN : INSTANCE;
 }
 
 // ---- signatures ----
@@ -73,7 +72,7 @@ const KINDS: Readonly<Record<string, readonly [accepts: number, words: string]>>
   0: [NULL, "null"],
 };
 
-interface Parameter {
+interface ParameterRule {
   readonly name: string;
   readonly kinds: string;
   readonly accepts: number;
@@ -82,17 +81,17 @@ interface Parameter {
   readonly optional: boolean;
   readonly rest: boolean;
   /** of an options object */
-  readonly keys: ReadonlyMap<string, Parameter> | undefined;
+  readonly keys: ReadonlyMap<string, ParameterRule> | undefined;
   /** an option that may come by its position, too */
   readonly positional: boolean;
 }
-type Parameters = readonly Parameter[];
+type ParameterRules = readonly ParameterRule[];
 
 /**
  * `name:kinds` or `name:{options}kinds`; `?`: may be left out, `*`: many; of an option `!`: also by position,
  * `+`: required.
  */
-function parameter(text: string, isOption: boolean): Parameter {
+function parameter(text: string, isOption: boolean): ParameterRule {
   const [, marks = "", name = "", options, kinds = "", end = ""] =
     /^([!+]*)(?:(\w+):)?(?:\{(.*)\})?(\w*)([?*]?)$/.exec(text) ?? [];
   let accepts = options === undefined ? 0 : PLAIN;
@@ -107,15 +106,15 @@ function parameter(text: string, isOption: boolean): Parameter {
     keys: options?.split(",").reduce((map, item) => {
       const option = parameter(item, true);
       return map.set(option.name, option);
-    }, new Map<string, Parameter>()),
+    }, new Map<string, ParameterRule>()),
     positional: marks.includes("!"),
   };
 }
-const parse = (signature: string): Parameters[] =>
+const parse = (signature: string): ParameterRules[] =>
   signature.split("/").map((list) => (list.match(/\S+/g) ?? []).map((text) => parameter(text, false)));
 
 /** The parameter that argument `i` is for: options may follow one that takes many. */
-function parameterAt(params: Parameters, args: readonly unknown[], i: number): Parameter | undefined {
+function parameterAt(params: ParameterRules, args: readonly unknown[], i: number): ParameterRule | undefined {
   const many = params.findIndex((p) => p.rest);
   if (many < 0 || i < many) return params[i];
   const behind = params[many + 1];
@@ -124,7 +123,7 @@ function parameterAt(params: Parameters, args: readonly unknown[], i: number): P
 
 // ---- does a call fit? ----
 
-function fits(p: Parameter, x: unknown): boolean {
+function fits(p: ParameterRule, x: unknown): boolean {
   const bit = bitOf(x);
   if (bit === 0) return p.optional && x === undefined;
   if ((p.accepts & bit) === 0) return false;
@@ -136,7 +135,7 @@ function fits(p: Parameter, x: unknown): boolean {
 type Options = Readonly<Record<string, unknown>>;
 
 /** The first option that is unknown, has a wrong value or is missing. */
-function misfitOption(keys: ReadonlyMap<string, Parameter>, options: Options): string | undefined {
+function misfitOption(keys: ReadonlyMap<string, ParameterRule>, options: Options): string | undefined {
   for (const key in options) {
     const known = keys.get(key);
     if (known === undefined || !fits(known, options[key])) return key;
@@ -145,7 +144,7 @@ function misfitOption(keys: ReadonlyMap<string, Parameter>, options: Options): s
   return undefined;
 }
 /** The position of the first argument that does not fit; -1 if all do. */
-function misfit(params: Parameters, args: readonly unknown[]): number {
+function misfit(params: ParameterRules, args: readonly unknown[]): number {
   for (let i = 0; i < args.length; i++) {
     let p = params[i];
     if (p === undefined || p.rest || params[i - 1]?.rest) p = parameterAt(params, args, i);
@@ -161,7 +160,7 @@ function misfit(params: Parameters, args: readonly unknown[]): number {
 export const camel = (key: string): string => key.replaceAll(/_+(.)/g, (_, c: string) => c.toUpperCase());
 
 /** `x` for the parameter `p`: an array becomes a Tensor, options are spelt as ours. */
-function mendValue(p: Parameter, x: unknown, device: string | undefined): unknown {
+function mendValue(p: ParameterRule, x: unknown, device: string | undefined): unknown {
   const bit = bitOf(x);
   const { accepts, keys } = p;
   if (bit === PLAIN && keys !== undefined) {
@@ -186,7 +185,7 @@ function mendValue(p: Parameter, x: unknown, device: string | undefined): unknow
 }
 
 /** The arguments as the function wants them, as far as they mean one thing only. */
-function mend(params: Parameters, given: readonly unknown[], device: string | undefined): unknown[] {
+function mend(params: ParameterRules, given: readonly unknown[], device: string | undefined): unknown[] {
   let args = [...given];
   // a function that was given to `map`
   const [first, index, all] = given;
@@ -204,9 +203,11 @@ function mend(params: Parameters, given: readonly unknown[], device: string | un
       const options = [...keys.values()].filter((o) => o.positional);
       const rest = bitOf(args[last]) === PLAIN ? args.pop() : {};
       const byPosition = args.slice(at).map((x, i) => [options[i]?.name ?? "", x] as const);
-      if (byPosition.length > options.length) return [...given];
       const defined = byPosition.filter(([, x]) => x !== undefined);
-      args = [...args.slice(0, at), { ...Object.fromEntries(defined), ...(rest as object) }];
+      args =
+        byPosition.length > options.length
+          ? [...given]
+          : [...args.slice(0, at), { ...Object.fromEntries(defined), ...(rest as object) }];
     }
   }
   return Array.from(args, (x, i) => {
@@ -222,7 +223,8 @@ const describe = (x: unknown): string => {
   if (bit === STRING) return `the string "${x}"`;
   if (bit === PLAIN) return `an object { ${Object.keys(x as object).join(", ")} }`;
   const isObject = bit & (TENSOR | ARRAY | TYPED_ARRAY | INSTANCE);
-  return isObject ? `of type ${(x as object).constructor.name}` : bit === FUNCTION ? "a function" : String(x);
+  if (bit === FUNCTION) return "a function";
+  return isObject ? `of type ${(x as object).constructor.name}` : String(x) + (bit === BIGINT ? "n" : "");
 };
 
 /** Whether at most `most` letters must change to make one of the other. */
@@ -244,28 +246,32 @@ function meant(given: string, keys: readonly string[]): string {
   return found === undefined ? "" : `; did you mean ${found}?`;
 }
 
-const list = (keys: ReadonlyMap<string, Parameter>): string => `{ ${[...keys.keys()].join(", ")} }`;
-const expected = ({ kinds, keys }: Parameter): string =>
-  keys === undefined
-    ? [...new Set(Array.from(kinds, (k) => KINDS[k]?.[1]))].filter(Boolean).join(" or ")
-    : `options ${list(keys)}`;
+const list = (keys: ReadonlyMap<string, ParameterRule>): string => `{ ${[...keys.keys()].join(", ")} }`;
+/** "a number, a string or a Tensor". Of "an array" and "an array of numbers" only the first is named. */
+function expected({ kinds, keys }: ParameterRule): string {
+  if (keys !== undefined) return `options ${list(keys)}`;
+  const letters = kinds.includes("m") ? kinds.replaceAll(/[al]/g, "") : kinds;
+  const words = [...new Set(Array.from(letters, (k) => KINDS[k]?.[1]))].filter(Boolean);
+  return words.join(", ").replace(/, (?=[^,]*$)/, " or ");
+}
 
 /** The names of a function's parameters, out of its text; none where a minifier has changed them. */
 function namesIn(readable: unknown): string[] {
   const all = /\(([\s\S]*?)\)\s*\{/.exec(String(readable))?.[1] ?? "";
   const isMinified = !String(namesIn).includes("readable");
-  return isMinified ? [] : all.split(/,(?![^[]*\])/).map((p) => /^\s*(\w*)/.exec(p)?.[1] ?? "");
+  // a bundler numbers names that it has twice
+  return isMinified ? [] : all.split(/,(?![^[]*\])/).map((p) => /^\s*_?([^\W\d]*)/.exec(p)?.[1] ?? "");
 }
 
 interface Guarded {
   readonly name: string;
-  readonly overloads: readonly Parameters[];
+  readonly overloads: readonly ParameterRules[];
   /** the function, for the names of its parameters */
   readonly fn: unknown;
 }
 
 /** What does not fit: the argument, what it is and what it should be. */
-function fault(params: Parameters, args: readonly unknown[], names: readonly string[]): string {
+function fault(params: ParameterRules, args: readonly unknown[], names: readonly string[]): string {
   const at = misfit(params, args);
   const p = parameterAt(params, args, at);
   const x = args[at];
@@ -307,7 +313,7 @@ function complain(
     const position = misfit(params, args);
     // an array that has a wrong element fits better than another kind
     const kind = parameterAt(params, args, position)?.accepts ?? 0;
-    const reached = position + (kind & bitOf(args[position]) ? 0.5 : 0);
+    const reached = position + (kind & bitOf(args[position]) ? 0.5 : kind ? 0.1 : 0);
     if (reached > at) [at, what] = [reached, fault(params, args, names)];
   }
   throw new ArgumentError(`${name}: ${what}; write ${forms.join(" or ")}`);
@@ -338,8 +344,13 @@ export function checker<A extends unknown[]>(name: string, signature: string): (
 
 type AnyFunction = (this: unknown, ...args: never[]) => unknown;
 
-/** `fn` behind the check of its arguments; without a signature there is none. */
-export function guard<F extends AnyFunction>(name: string, fn: F, signature: () => string | undefined): F {
+/** `fn` behind the check of its arguments; without a signature there is none. A method has an `owner`. */
+export function guard<F extends AnyFunction>(
+  name: string,
+  fn: F,
+  signature: () => string | undefined,
+  owner?: Class,
+): F {
   let guarded: Guarded | undefined;
   let waits = false;
   function check(this: unknown, ...given: unknown[]): unknown {
@@ -356,23 +367,31 @@ export function guard<F extends AnyFunction>(name: string, fn: F, signature: () 
       if (waits) return Promise.reject(e);
       throw e;
     }
+    if (owner !== undefined && !(this instanceof owner)) {
+      throw new ArgumentError(`${name}: write (x) => object.forward(x)`);
+    }
     return fn.apply(this, args as never[]);
   }
   return check as unknown as F;
 }
 
-/** Puts the check before the methods of `owner` that are not in `rest`, in the order of their declaration. */
+/**
+ * Puts the check before the methods of `owner` that are not in `rest`, in the order of their declaration, and
+ * gives their number.
+ */
 export function guardMethods(
   owner: object,
   rest: ReadonlySet<unknown>,
   signatureAt: (i: number) => string,
-): void {
+): number {
   let i = 0;
-  for (const [name, found] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {
-    if (typeof found.value !== "function" || name === "constructor" || rest.has(found.value)) continue;
+  for (const name of Object.getOwnPropertyNames(owner)) {
+    const value: unknown = Object.getOwnPropertyDescriptor(owner, name)?.value;
+    if (typeof value !== "function" || name === "constructor" || rest.has(value)) continue;
     const signature = signatureAt(i++);
-    Object.defineProperty(owner, name, { ...found, value: guard(name, found.value, () => signature) });
+    (owner as Record<string, unknown>)[name] = guard(name, value as AnyFunction, () => signature);
   }
+  return i;
 }
 
 type Class = abstract new (...args: never[]) => object;
@@ -387,13 +406,16 @@ export function guardClass<C extends Class>(name: string, type: C, signature: st
     for (const [, key, text] of methods.matchAll(/(\w+) ?([^;]*)/g)) {
       define(
         key as string,
-        guard(`${name}.${key}`, prototype[key as string] as AnyFunction, () => text),
+        guard(`${name}.${key}`, prototype[key as string] as AnyFunction, () => text, type),
       );
     }
     define("constructor", proxy);
     return { name, fn: "", overloads: parse(signature) };
   };
   const proxy: C = new Proxy(type, {
+    apply() {
+      throw new ArgumentError(`${name} is a class; write new ${name}(…)`);
+    },
     construct(target, args: unknown[], self) {
       guarded ??= prepare();
       // a subclass without a constructor of its own passes all that it is given

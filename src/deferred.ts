@@ -1,7 +1,7 @@
-// The functions of functions.ts, in a page, where each file of them is a piece that loads before the first
-// kernel that has one of its ops: the op's record names the piece (`piece` in ops.ts), engine/ondemand loads
-// it and puts it here. `#functions` is this file in a page, and functions.ts elsewhere. To add a file: a line
-// in Pieces, one for each function here, one in LOADERS of engine/ondemand, two in engine/ondemand/sync.ts.
+// `#functions` in a page; elsewhere it is functions.ts. Math functions that few pages need are in files
+// ("pieces") that load before the first kernel with one of their ops: the record of the op names the piece
+// (`piece` in ops.ts), engine/ondemand loads it, and setPiece puts it here. To add a file: a line in Pieces,
+// one for each function here, one in LOADERS of engine/ondemand, two in engine/ondemand/sync.ts.
 
 import { ArgumentError } from "./errors.ts";
 
@@ -18,14 +18,23 @@ export function setPiece<K extends Piece>(name: K, functions: Pieces[K]): void {
 }
 export const hasPiece = (name: Piece): boolean => loaded[name] !== undefined;
 
-function piece<K extends Piece>(name: K): Pieces[K] {
-  const functions = loaded[name];
-  if (functions !== undefined) return functions;
-  throw new ArgumentError(
-    `kernel: a page loads ${name} functions with the first kernel that is awaited; compute a value of such a function ` +
-      'with await first, or import "gradloom/sync"',
-  );
+export const SYNC = 'import "gradloom/sync"';
+/** Says what a page has not loaded yet, and what to do about it. */
+export const notYet = (what: string, instead = "await a value first"): string =>
+  `a page loads ${what} with the first kernel that is awaited; ${instead}`;
+/** Returns what was loaded, and throws if it was not. */
+export function requireLoaded<T>(there: T | undefined, op: string, ...what: Parameters<typeof notYet>): T {
+  if (there !== undefined) return there;
+  throw new ArgumentError(`${op}: ${notYet(...what)}`);
 }
+
+const piece = <K extends Piece>(name: K): Pieces[K] =>
+  requireLoaded<Pieces[K]>(
+    loaded[name],
+    "kernel",
+    `${name} functions`,
+    `await such a value first, or ${SYNC}`,
+  );
 
 type Transcendental = Pieces["transcendental"];
 export const exp2: Transcendental["exp2"] = (a, x) => piece("transcendental").exp2(a, x);

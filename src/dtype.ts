@@ -23,6 +23,16 @@ export type TypedArray =
   | BigUint64Array
   | Float32Array
   | Float64Array;
+/**
+ * A form of `reduce` that can be called on a union of typed arrays, whose own overloads name different
+ * arrays.
+ */
+interface Reducible {
+  reduce(fn: (total: number, x: number, i: number) => number, initial?: number): number;
+  reduce<U>(fn: (total: U, x: number, i: number) => U, initial: U): U;
+}
+/** What `data()` returns for all types except int64 and uint64, whose elements are bigints. */
+export type NumberArray = Reducible & Exclude<TypedArray, BigInt64Array | BigUint64Array>;
 type ArrayType = {
   new (n: number): TypedArray;
   new (buffer: ArrayBufferLike, offset?: number, n?: number): TypedArray;
@@ -228,13 +238,13 @@ export function promote(a: DType, b: DType): DType {
 const CATEGORY: Record<Kind, number> = { bool: 0, int: 1, uint: 1, float: 2 };
 
 /** An operand of a promotion: 0-d tensors and plain numbers only raise the category, never the width. */
-export interface Operand {
+export interface PromotionOperand {
   readonly dtype: DType;
   readonly rank: "dimensioned" | "zerodim" | "number";
 }
 
 /** torch.result_type: dimensioned tensors first, then 0-d tensors, then numbers of a higher category. */
-export function resultType(operands: readonly Operand[]): DType {
+export function resultType(operands: readonly PromotionOperand[]): DType {
   let result: DType | undefined;
   for (const rank of ["dimensioned", "zerodim", "number"] as const) {
     let here: DType | undefined;
@@ -355,11 +365,9 @@ const WRAP: Readonly<Record<string, (x: number) => number>> = {
   bool: (x) => (x === 0 ? 0 : 1),
   float16: (x) => float16ToNumber(numberToFloat16(Math.fround(x))),
   bfloat16: (x) => bfloat16ToNumber(numberToBfloat16(Math.fround(x))),
-  float8e4m3: toSmallFloat(float8e4m3),
-  float8e5m2: toSmallFloat(float8e5m2),
-  float4e2m1: toSmallFloat(float4e2m1),
   float32: Math.fround,
   float64: (x) => x,
+  ...Object.fromEntries([...SMALL_FLOATS.keys()].map((d) => [d.name, toSmallFloat(d)])),
 };
 
 /** Brings the result of arithmetic back into the type: integers wrap, floats round. */

@@ -1,13 +1,16 @@
 // The only reader of the environment. In Node the values come from process.env, in a page from
-// globalThis.GRADLOOM_ENV, an object set before the import. Everyone else reads `env.NAME`;
-// tests and tools change a value for the duration of a call with `withEnv`.
+// globalThis.GRADLOOM_ENV, an object set before the import. Everyone else reads `env.NAME`; tests and tools
+// change a value for the duration of a call with `withEnv`.
 
 import { ArgumentError } from "./errors.ts";
 import { restoring } from "./helpers.ts";
 
 /** The settings and their defaults. A test compares the table of settings in the docs with this one. */
 export const SETTINGS = {
-  /** the default device: WASM, JS, CLANG, CUDA, NV, NULL, optionally with a number (WASM:1) */
+  /**
+   * the default device: WASM, JS, CLANG, CUDA, NV, WEBGPU, NULL, optionally with a number (WASM:1); AUTO: the
+   * fastest that opens
+   */
   DEV: "WASM",
   /** 1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues, 7 passes */
   DEBUG: 0,
@@ -21,6 +24,8 @@ export const SETTINGS = {
   FUSE: 1,
   /** megabytes of freed memory that a device keeps for the next buffer of the same size */
   MEMCACHE: 256,
+  /** gigabytes that the memory of WASM may grow to, 16 at most; above 4 the engine must have memory64 */
+  WASM_MEMORY: 4,
   /** 0: TinyJit captures nothing, 2: it replays item by item, without a graph */
   JIT: 1,
   /** 1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg */
@@ -33,6 +38,8 @@ export const SETTINGS = {
   PROFILEPATH: "gradloom-profile.json",
   /** 1: verify types and structure of the UOps between passes */
   SPEC: 0,
+  /** 1: check indices, and sums of int32, when they are computed, and fail if one is out of range */
+  CHECK: 0,
   /** how allreduce works: 0 every device gets all parts, 1 in a ring if large, 2 always in a ring */
   RING: 1,
   /** how many threads run a kernel on WASM; 0: as many as the machine has */
@@ -41,6 +48,8 @@ export const SETTINGS = {
   ALLOW_TF32: 0,
   /** how many seconds a wait for a device may see no progress before it fails */
   HCQ_TIMEOUT: 30,
+  /** what kernels of WEBGPU may use: f32, f16 (also 16-bit floats), full; empty: full */
+  WEBGPU_TIER: "",
   /** the C compiler of CLANG; empty: the first of clang, gcc, cc */
   CC: "",
   /** the folder of the CUDA toolkit, or of NVRTC's library; empty: the usual places */
@@ -67,6 +76,9 @@ const host = globalThis as Globals;
 
 /** A variable of the environment that is not ours. */
 export const foreignVariable = (name: string): string | undefined => host.process?.env?.[name];
+
+/** All variables of the environment, for a worker thread. */
+export const allVariables = (): Record<string, string | undefined> => host.process?.env ?? {};
 
 /** A setting as the environment has it, for what runs before the package is loaded. */
 export function setting(name: EnvName): string | number {
@@ -95,9 +107,14 @@ export const env = values as unknown as Env;
 
 /** Runs `fn`, which may be async, with some settings changed. Two such calls must not overlap. */
 export function withEnv<T>(changes: Partial<Env>, fn: () => T): T {
-  const unknown = Object.keys(changes).find((name) => !(name in SETTINGS));
-  if (unknown !== undefined || typeof fn !== "function") {
-    const what = unknown === undefined ? "a function is missing" : `unknown setting ${unknown}`;
+  const wrong = Object.entries(changes ?? {}).find(
+    ([name, x]) => typeof x !== typeof SETTINGS[name as EnvName] || (typeof x === "number" && !(x >= 0)),
+  );
+  if (wrong !== undefined || typeof fn !== "function") {
+    const [name = "", x] = wrong ?? [];
+    const isKnown = name in SETTINGS;
+    const value = `${name} is ${typeof x === "string" ? `"${x}"` : x}, expected a ${typeof SETTINGS[name as EnvName]}`;
+    const what = wrong === undefined ? "a function is missing" : isKnown ? value : `unknown setting ${name}`;
     throw new ArgumentError(`withEnv: ${what}; write withEnv({ DEBUG: 2 }, () => …), with names of \`env\``);
   }
   const before = { ...values };

@@ -34,8 +34,10 @@ export class DeviceError extends GradloomError {
   }
 }
 
-/** The device has no room for the buffer; nothing was allocated. */
+/** The device has no room for the buffer; nothing was allocated, unless it `isLate`. */
 export class OutOfMemoryError extends DeviceError {
+  /** memory that was given out before is not there after all: doing the same again does not help */
+  declare readonly isLate?: true;
   static {
     named(OutOfMemoryError, "OutOfMemoryError");
   }
@@ -92,3 +94,6 @@ export class InternalError extends GradloomError {
     super(`internal: ${message}`, options);
   }
 }
+
+/** Throws an error that says why something is refused; its caller knows what. */
+export type Refuse = (why: string) => never;

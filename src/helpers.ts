@@ -13,10 +13,36 @@ export function range(n: number): number[] {
   for (let i = 0; i < n; i++) numbers.push(i);
   return numbers;
 }
+/**
+ * `xs.map(make)` for arrays that stay in a graph. V8's own gives packed arrays, but holey ones once its
+ * caller is optimised: then all optimised code that reads the graph is thrown away.
+ */
+export function mapped<T, U>(xs: readonly T[], make: (x: T, i: number) => U): U[] {
+  const made: U[] = [];
+  for (let i = 0; i < xs.length; i++) made.push(make(xs[i]!, i));
+  return made;
+}
 export function arraysEqual<T>(a: readonly T[], b: readonly T[]): boolean {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;
+}
+
+// ---- what a value is, also one of another realm (a frame, a vm context), where instanceof fails ----
+
+/** The name of a built-in class: "Map", "ArrayBuffer", "Error". */
+export const tagOf = (x: unknown): string => Object.prototype.toString.call(x).slice(8, -1);
+/** Whether it is a plain object, as `{}` makes one. */
+export function isPlain(x: unknown): x is Readonly<Record<string, unknown>> {
+  if (typeof x !== "object" || x === null) return false;
+  const proto = Object.getPrototypeOf(x);
+  return proto === null || Object.getPrototypeOf(proto) === null;
+}
+/** What an object holds, by name: properties, or the elements of a Map or a Set. */
+export function partsOf(x: object): [unknown, unknown][] {
+  const tag = tagOf(x);
+  if (tag === "Map") return [...(x as Map<unknown, unknown>)];
+  return Object.entries(tag === "Set" ? [...(x as Set<unknown>)] : x);
 }
 
 /** Runs `fn`, then `restore`: when `fn` returns or throws, or when the promise it returns has settled. */
@@ -28,7 +54,7 @@ export function restoring<T>(fn: () => T, restore: () => void): T {
     restore();
     throw e;
   }
-  if (result instanceof Promise) return result.finally(restore) as T;
+  if (isPromise(result)) return Promise.resolve(result).finally(restore) as T;
   restore();
   return result;
 }
@@ -126,7 +152,7 @@ export type Step<T> = Generator<PromiseLike<unknown>, T, unknown>;
 export type MaybePromise<T> = T | PromiseLike<T>;
 
 export const isPromise = <T>(x: MaybePromise<T>): x is PromiseLike<T> =>
-  typeof (x as PromiseLike<T> | undefined)?.then === "function";
+  typeof (x as PromiseLike<T> | undefined | null)?.then === "function";
 
 /** A promise that a synchronous caller can also wait for, by blocking. */
 export interface Waitable<T> extends Promise<T> {
@@ -140,14 +166,20 @@ export function chain<T, U>(x: MaybePromise<T>, f: (value: T) => U): MaybePromis
   if (!isPromise(x)) return f(x);
   const { waitSync } = x as Partial<Waitable<T>>;
   const then = Promise.resolve(x).then(f);
-  return waitSync === undefined ? then : waitable(then, () => f(waitSync()));
+  return waitSync === undefined ? explainedBy([x], then) : waitable(then, () => f(waitSync()));
+}
+
+/** `promise` with the first `why` of those that it waits for, which a sync caller is told (`runSync`). */
+function explainedBy<P extends PromiseLike<unknown>>(waited: readonly PromiseLike<unknown>[], promise: P): P {
+  const why = waited.map((w) => (w as { readonly why?: string }).why).find((w) => w !== undefined);
+  return why === undefined ? promise : Object.assign(promise, { why });
 }
 
 /** Waits until all have settled, fulfilled or rejected. A Waitable if each of them is one. */
 export function together(xs: readonly PromiseLike<unknown>[]): PromiseLike<unknown> {
   const all = Promise.allSettled(xs);
   const waits = xs.map((x) => (x as Partial<Waitable<unknown>>).waitSync);
-  if (!waits.every((w) => w !== undefined)) return all;
+  if (!waits.every((w) => w !== undefined)) return explainedBy(xs, all);
   return waitable(all, () => {
     for (const wait of waits) {
       try {
@@ -223,7 +255,9 @@ export function runSync<T>(step: Step<T>, what: string): T {
     state.value.then(undefined, () => {}); // the promise is abandoned: its failure is not a second error
     const { why: known, waitSync } = state.value as { readonly why?: string; waitSync?: () => unknown };
     const reason = known ?? "a device here can only be waited for asynchronously";
-    const refused = new DeviceError(`${what}: ${reason}, or use the async form (await)`);
+    // a reason may have advice of its own
+    const link = reason.includes("; ") ? ", or" : ";";
+    const refused = new DeviceError(`${what}: ${reason}${link} use the async form (await)`);
     if (waitSync === undefined) {
       const end = step.throw(refused);
       if (end.done) return end.value;

@@ -8,6 +8,7 @@ export {
   type DTypeLike,
   type DTypeName,
   dtypes,
+  type NumberArray,
   PtrDType,
   promote,
   type TypedArray,
@@ -20,8 +21,8 @@ export { TinyJit } from "./engine/jit/jit.ts";
 export { runSchedule, runScheduleSync } from "./engine/realize.ts";
 export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";
-export * as fft from "./func/fft.ts";
-export * as func from "./func/transforms.ts";
+export * as fft from "./func/guarded/fft.ts";
+export * as func from "./func/guarded/transforms.ts";
 export { LazyBuffer } from "./lazy/lazybuffer.ts";
 export { MultiLazyBuffer } from "./lazy/multi.ts";
 export * as nn from "./nn/index.ts";

@@ -30,7 +30,7 @@ const USED: ReadonlySet<string> = new Set(
 );
 /** Names that renderers number, types of vectors, and whatever C's library may define. */
 const NUMBERED =
-  /^(acc|alu|cast|data|gidx|lidx|ridx|temp|tile|val|vec|buf|u?char|u?short|u?int|u?long|float|double|half|bool|exp|log|mat|tmp|part|signal)\d*(x\d)?$/;
+  /^(acc|alu|cast|data|gidx|lidx|ridx|temp|tile|val|vec|buf|u?char|u?short|u?int|u?long|float|double|half|bool|exp|log|mat|tmp|part|lanes|signal)\d*(x\d)?$/;
 const DEFINED =
   /__|_t$|_$|^(atomic|as|convert|vload|vstore|make|hip|cuda|nv|wmma|mma|ld|st|cp|is|to|from)_|[a-z]f$/;
 
@@ -45,8 +45,12 @@ function hash(text: string): string {
 const encoded = (name: string): string =>
   `v_${name.slice(0, 32).replaceAll(/[^A-Za-z0-9]+/g, "_")}_${hash(name)}`;
 
-/** A user's name as an identifier of its own: as it is where no language and no renderer has a use for it. */
-export function identifier(name: string): string {
+/**
+ * The name of a Variable as an identifier: unchanged unless a language or a renderer uses it itself. Names of
+ * the compiler begin with ~.
+ */
+export function identifier(given: string): string {
+  const name = given.replace(/^~/, "");
   const isFree =
     PLAIN.test(name) && !RESERVED.has(name) && !USED.has(name) && !NUMBERED.test(name) && !DEFINED.test(name);
   return isFree ? name : encoded(name);

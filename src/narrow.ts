@@ -1,7 +1,6 @@
 // Narrow types in terms of wide ones, for any Algebra: the bits of a small float as a float32 and back, and
-// elements of 4 bits out of the word that holds them and into it. This is the one place where packed elements
-// are taken apart. codegen/lower/unpack.ts uses it for kernels, lazy/rebits.ts to read tensors as others,
-// codegen/passes/emulate.ts for floats.
+// packed elements out of the word that holds them and into it. This is the one place where kernels take them
+// apart: codegen/lower/unpack.ts uses it for kernels, codegen/passes/emulate.ts for floats.
 
 import { bitcastValue, type DType, dtypes, SMALL_FLOATS } from "./dtype.ts";
 import type { Algebra } from "./ops.ts";
@@ -9,7 +8,7 @@ import type { Algebra } from "./ops.ts";
 const { bfloat16, float32, int32, uint32 } = dtypes;
 
 /** What the bits of a float mean: those of 16, 8 and 4 bits by the same steps. */
-interface Format {
+interface NarrowFormat {
   readonly bias: number;
   readonly mantissa: number;
   /** the largest float32, as bits, that is not replaced by `beyond` */
@@ -19,7 +18,7 @@ interface Format {
   /** the first bits of infinity or NaN */
   readonly special: number;
 }
-function formatOf(type: DType): Format {
+function formatOf(type: DType): NarrowFormat {
   const small = SMALL_FLOATS.get(type);
   if (small === undefined)
     return { bias: 15, mantissa: 10, last: 0x477fefff, beyond: 0x7c00, nan: 0x7e00, special: 0x7c00 };
@@ -28,22 +27,38 @@ function formatOf(type: DType): Format {
   return { ...small, last };
 }
 
-/** The float32 that the low bits of `w`, a uint32, mean. Bits above those of the type are not looked at. */
+/** The float32 that the low bits of `w`, a uint32, stand for. Bits above those of the type are ignored. */
 export function floatFromBits<T>(a: Algebra<T>, w: T, type: DType): T {
   const u32 = (n: number): T => a.constant(uint32, n);
   if (type === bfloat16) return a.bitcast(a.alu("SHL", w, u32(16)), float32);
   const { bias, mantissa, special } = formatOf(type);
   const signBit = 2 ** (type.bits - 1);
-  // exponent and mantissa moved into place and the bias corrected by a multiplication, which handles
-  // subnormals too
+  // exponent and mantissa are moved into place and the bias is corrected: by a multiplication, which handles
+  // subnormals too, or in integers
   const sign = a.alu("SHL", a.alu("AND", w, u32(signBit)), u32(32 - type.bits));
   const rest = a.alu("SHL", a.alu("AND", w, u32(signBit - 1)), u32(23 - mantissa));
   const larger = a.constant(float32, 2 ** (127 - bias));
-  const scaled = a.bitcast(a.alu("MUL", a.bitcast(rest, float32), larger), uint32);
+  const scaled =
+    a.ieee === false
+      ? rebiased(a, rest, bias)
+      : a.bitcast(a.alu("MUL", a.bitcast(rest, float32), larger), uint32);
   if (special === Infinity) return a.bitcast(a.alu("OR", sign, scaled), float32);
   const infiniteOrNan = a.alu("OR", rest, u32(0x7f800000));
   const isSpecial = a.alu("CMPLT", u32(special * 2 ** (23 - mantissa) - 1), rest);
   return a.bitcast(a.alu("OR", sign, a.alu("WHERE", isSpecial, infiniteOrNan, scaled)), float32);
+}
+
+/**
+ * Exponent and mantissa of a narrow float as those of a float32, for targets on which no float32 may be
+ * subnormal. A subnormal is made with a leading one, which is then subtracted.
+ */
+function rebiased<T>(a: Algebra<T>, rest: T, bias: number): T {
+  const u32 = (n: number): T => a.constant(uint32, n);
+  const normal = a.alu("ADD", rest, u32((127 - bias) * 2 ** 23));
+  const one = 2 ** (1 - bias);
+  const above = a.bitcast(a.alu("ADD", rest, u32((128 - bias) * 2 ** 23)), float32);
+  const subnormal = a.bitcast(a.alu("SUB", above, a.constant(float32, one)), uint32);
+  return a.alu("WHERE", a.alu("CMPLT", rest, u32(2 ** 23)), subnormal, normal);
 }
 
 /**

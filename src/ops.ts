@@ -20,6 +20,10 @@ export interface Algebra<T> {
   dtypeOf(x: T): DType;
   /** a MULACC of this type is one step, and rounds once; absent: none is */
   fuses?(dtype: DType): boolean;
+  /** false: there is no float64; absent: there is */
+  readonly hasDouble?: boolean;
+  /** false: float32 has no subnormal values; absent: it has them */
+  readonly ieee?: boolean;
   /** the value is known to be 0, below it, or NaN; absent: nothing is known */
   isNotPositive?(x: T): boolean;
 }

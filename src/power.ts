@@ -6,10 +6,10 @@
 
 import { dtypes } from "./dtype.ts";
 import type { Algebra } from "./ops.ts";
-import { type Format, formatOf, integers, type Notation, notation } from "./transcendental.ts";
+import { type FloatFormat, formatOf, integers, type Notation, nearest, notation } from "./transcendental.ts";
 
 /** A constant as a short float, what that leaves, and the nearest float. */
-interface Parts {
+interface SplitConstant {
   readonly short: number;
   readonly rest: number;
   readonly whole: number;
@@ -23,8 +23,8 @@ interface Tables {
   /** e^w = 1 + w + w^2 p(w) for |w| <= ln 2 / 2 */
   readonly exp: readonly number[];
   /** 2/(3 ln 2): from there to the logarithm to base 2 */
-  readonly base2: Parts;
-  readonly ln2: Parts;
+  readonly base2: SplitConstant;
+  readonly ln2: SplitConstant;
 }
 
 const POW32: Tables = {
@@ -54,14 +54,14 @@ const POW64: Tables = {
 };
 
 /** The notation of one format, with its halves of a mantissa. */
-interface Work<T> extends Notation<T> {
-  readonly format: Format;
+interface FormatNotation<T> extends Notation<T> {
+  readonly format: FloatFormat;
   readonly tables: Tables;
   readonly int: (x: number | bigint) => T;
   readonly upper: (x: T) => T;
 }
 /** A value as a sum: the first part is short, or the second is below its last bit. */
-type Sum<T> = readonly [high: T, low: T];
+type HighLow<T> = readonly [high: T, low: T];
 
 export function pow<T>(a: Algebra<T>, x: T, y: T): T {
   const d = a.dtypeOf(x);
@@ -72,14 +72,14 @@ export function pow<T>(a: Algebra<T>, x: T, y: T): T {
   const [format, tables] = [formatOf(d), d.itemsize === 8 ? POW64 : POW32];
   const int = integers(a, format.int);
   const upper = (v: T): T => a.bitcast(a.alu("AND", a.bitcast(v, format.int), int(tables.upper)), d);
-  const w: Work<T> = { ...notation(a, d), format, tables, int, upper };
+  const w: FormatNotation<T> = { ...notation(a, d), format, tables, int, upper };
   const isNegative = a.alu("CMPLT", a.bitcast(x, format.int), int(0));
   const size = w.where(w.less(x, 0), a.alu("NEG", x), x);
   return signed(a, w, x, y, isNegative, powerOf(a, w, size, y));
 }
 
 /** |x|^y; zero, infinite and NaN are put right behind the formula. */
-function powerOf<T>(a: Algebra<T>, w: Work<T>, size: T, y: T): T {
+function powerOf<T>(a: Algebra<T>, w: FormatNotation<T>, size: T, y: T): T {
   const { sub, mul, add, less, where, format } = w;
   const [low, high] = format.exp2Range;
   const [log, logRest] = logarithm(a, w, size);
@@ -103,7 +103,7 @@ function powerOf<T>(a: Algebra<T>, w: Work<T>, size: T, y: T): T {
 }
 
 /** The rules of IEEE 754 for the sign, for roots of negative numbers, and for 1 and y = 0. */
-function signed<T>(a: Algebra<T>, w: Work<T>, x: T, y: T, isNegative: T, size: T): T {
+function signed<T>(a: Algebra<T>, w: FormatNotation<T>, x: T, y: T, isNegative: T, size: T): T {
   const { mul, less, where } = w;
   const same = (u: T, v: T): T => a.alu("CMPEQ", u, v);
   const constant = (v: number): T => a.constant(a.dtypeOf(x), v);
@@ -127,7 +127,7 @@ function signed<T>(a: Algebra<T>, w: Work<T>, x: T, y: T, isNegative: T, size: T
  * log2(x) = e + log2(m), and log2(m) = 2/(3 ln 2) s (3 + s^2 + …) with s = (m - 1)/(m + 1). The division is
  * done to the upper half of the mantissa; what that leaves is exact, and divided again.
  */
-function logarithm<T>(a: Algebra<T>, w: Work<T>, x: T): Sum<T> {
+function logarithm<T>(a: Algebra<T>, w: FormatNotation<T>, x: T): HighLow<T> {
   const { add, sub, mul, div, less, where, polynomial, upper, int, format, tables } = w;
   const d = a.dtypeOf(x);
   const mantissa = int(format.mantissa);
@@ -163,12 +163,11 @@ function logarithm<T>(a: Algebra<T>, w: Work<T>, x: T): Sum<T> {
 }
 
 /** 2^(high + low): the first terms are kept in two parts, so that only the last sum rounds. */
-function exponential<T>(a: Algebra<T>, w: Work<T>, [high, low]: Sum<T>): T {
+function exponential<T>(a: Algebra<T>, w: FormatNotation<T>, [high, low]: HighLow<T>): T {
   const { add, sub, mul, polynomial, upper, int, format, tables } = w;
   const d = a.dtypeOf(high);
-  const magic = format.magic + 2 * format.bias;
-  const shifted = add(add(high, low), magic);
-  const fraction = sub(high, sub(shifted, magic));
+  const { whole: integer, bits: n } = nearest(a, add(high, low), format, 2 * format.bias);
+  const fraction = sub(high, integer);
   const short = upper(add(fraction, low));
   const { short: ln2, rest, whole } = tables.ln2;
   const u = mul(short, ln2);
@@ -179,7 +178,6 @@ function exponential<T>(a: Algebra<T>, w: Work<T>, [high, low]: Sum<T>): T {
   const sumLow = sub(x, sub(sum, 1));
   const root = add(sum, add(sumLow, add(xLow, mul(mul(x, x), polynomial(x, tables.exp)))));
 
-  const n = a.bitcast(shifted, format.int);
   const half = a.alu("SHR", n, int(1));
   const power = (k: T) => a.bitcast(a.alu("SHL", k, int(format.mantissa)), d);
   return mul(mul(root, power(half)), power(a.alu("SUB", n, half)));

@@ -7,7 +7,7 @@ import { type DType, dtypes } from "./dtype.ts";
 import type { Algebra, AluOp } from "./ops.ts";
 
 /** What the functions must know of a float format: its bits, and the tables that reach its precision. */
-export interface Format {
+export interface FloatFormat {
   readonly int: DType;
   readonly mantissa: number;
   readonly bias: number;
@@ -31,7 +31,7 @@ export interface Format {
   readonly erfEnd: number;
 }
 
-const FLOAT32: Format = {
+const FLOAT32: FloatFormat = {
   int: dtypes.int32,
   mantissa: 23,
   bias: 127,
@@ -60,7 +60,7 @@ const FLOAT32: Format = {
   erfEnd: 4,
 };
 
-export const FLOAT64: Format = {
+export const FLOAT64: FloatFormat = {
   int: dtypes.int64,
   mantissa: 52,
   bias: 1023,
@@ -134,7 +134,14 @@ export function notation<T>(a: Algebra<T>, d: DType) {
 }
 export type Notation<T> = ReturnType<typeof notation<T>>;
 
-export const formatOf = (d: DType): Format => (d.itemsize === 8 ? FLOAT64 : FLOAT32);
+export const formatOf = (d: DType): FloatFormat => (d.itemsize === 8 ? FLOAT64 : FLOAT32);
+/** A function of float32 and float64 on a narrower float: it is rounded once, at the end. */
+const widened =
+  (f: <T>(a: Algebra<T>, x: T) => T) =>
+  <T>(a: Algebra<T>, x: T): T => {
+    const d = a.dtypeOf(x);
+    return d.itemsize < 4 ? a.cast(f(a, a.cast(x, dtypes.float32)), d) : f(a, x);
+  };
 /** A constant of the integer type that is as wide as the float. */
 export const integers =
   <T>(a: Algebra<T>, d: DType) =>
@@ -142,45 +149,56 @@ export const integers =
     a.constant(d, d.isBig ? BigInt(x) : x);
 
 /**
- * 2^x = 2^n 2^f with n the nearest integer. NaN goes through the polynomial. The power 2^n is multiplied in
- * two halves, so that neither leaves the format and a subnormal result is rounded once. Adding `magic` and
- * twice the bias leaves n + 2 bias in the low bits: half of it and the rest are the
- * exponents; shifting drops all above.
+ * The integer nearest to x, as a float; and the same plus `bias`, in the low bits of an integer. Adding a
+ * number whose last bit counts 1 rounds to an integer. Where a compiler may fold that sum, TRUNC is used.
  */
-export function exp2<T>(a: Algebra<T>, x: T): T {
+export function nearest<T>(a: Algebra<T>, x: T, format: FloatFormat, bias: number): { whole: T; bits: T } {
+  const { add, sub, less, where } = notation(a, a.dtypeOf(x));
+  if (a.ieee === false) {
+    const whole = a.alu("TRUNC", add(x, where(less(x, 0), -0.5, 0.5)));
+    return { whole, bits: a.alu("ADD", a.cast(whole, format.int), integers(a, format.int)(bias)) };
+  }
+  const magic = format.magic + bias;
+  const shifted = add(x, magic);
+  return { whole: sub(shifted, magic), bits: a.bitcast(shifted, format.int) };
+}
+
+/**
+ * 2^x = 2^n 2^f with n the nearest integer. NaN goes through the polynomial. The power 2^n is multiplied in
+ * two halves, so that neither leaves the format and a subnormal result is rounded once. Half of n + 2 bias
+ * and the rest of it are the exponents; shifting drops all above.
+ */
+export const exp2 = widened(<T>(a: Algebra<T>, x: T): T => {
   const d = a.dtypeOf(x);
   const format = formatOf(d);
   if (a.isNotPositive?.(x)) return exp2NotPositive(a, x, format);
-  const { add, sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
+  const { sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
   const int = integers(a, format.int);
   const [low, high] = format.exp2Range;
-  const magic = format.magic + 2 * format.bias;
 
   const upper = where(less(high, x), high, x);
   const y = where(less(upper, low), low, upper);
-  const shifted = add(y, magic);
-  const f = sub(y, sub(shifted, magic));
-  const n = a.bitcast(shifted, format.int);
+  const { whole, bits: n } = nearest(a, y, format, 2 * format.bias);
+  const f = sub(y, whole);
   const half = a.alu("SHR", n, int(1));
   const power = (k: T) => a.bitcast(a.alu("SHL", k, int(format.mantissa)), d);
   const root = mulAdd(f, polynomial(f, format.exp2), 1);
   return mul(mul(root, power(half)), power(a.alu("SUB", n, half)));
-}
+});
 
 /**
  * The same for an x that is not above 0: then the second factor of 2^n can be a constant, and
  * there is one end less to stop at.
  */
-function exp2NotPositive<T>(a: Algebra<T>, x: T, format: Format): T {
+function exp2NotPositive<T>(a: Algebra<T>, x: T, format: FloatFormat): T {
   const d = a.dtypeOf(x);
-  const { add, sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
+  const { sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
   const [low] = format.exp2Range;
-  const magic = format.magic + format.bias + format.lift;
 
   const y = where(less(x, low), low, x);
-  const shifted = add(y, magic);
-  const f = sub(y, sub(shifted, magic));
-  const exponent = a.alu("SHL", a.bitcast(shifted, format.int), integers(a, format.int)(format.mantissa));
+  const { whole, bits } = nearest(a, y, format, format.bias + format.lift);
+  const f = sub(y, whole);
+  const exponent = a.alu("SHL", bits, integers(a, format.int)(format.mantissa));
   const root = mulAdd(f, polynomial(f, format.exp2), 1);
   return mul(mul(root, a.bitcast(exponent, d)), 2 ** -format.lift);
 }
@@ -189,7 +207,7 @@ function exp2NotPositive<T>(a: Algebra<T>, x: T, format: Format): T {
  * log2(x) = e + log2(1 + f) with 1 + f in [sqrt(1/2), sqrt(2)]. With s = f / (2 + f), z = s^2 and c = 1/ln 2,
  * log2(1 + f) = c f - s (c f - z p(z)); written as f + ((c-1) f - …), the largest term has no error.
  */
-export function log2<T>(a: Algebra<T>, x: T): T {
+export const log2 = widened(<T>(a: Algebra<T>, x: T): T => {
   const d = a.dtypeOf(x);
   const format = formatOf(d);
   const { add, sub, mul, div, less, where, polynomial } = notation(a, d);
@@ -210,13 +228,13 @@ export function log2<T>(a: Algebra<T>, x: T): T {
   const finite = where(less(x, Infinity), result, x);
   const zero = a.alu("CMPEQ", x, a.constant(d, 0));
   return where(less(0, x), finite, where(zero, -Infinity, NaN));
-}
+});
 
 /**
  * erf(x) = x + x p(x^2) near 0. Far from it the complement is 2^q(|x| - 1): it is small there, so that its
  * error counts little. NaN goes through the second one.
  */
-export function erf<T>(a: Algebra<T>, x: T): T {
+export const erf = widened(<T>(a: Algebra<T>, x: T): T => {
   const d = a.dtypeOf(x);
   const format = formatOf(d);
   const { sub, mul, mulAdd, less, where, polynomial } = notation(a, d);
@@ -228,7 +246,7 @@ export function erf<T>(a: Algebra<T>, x: T): T {
   const complement = exp2NotPositive(a, polynomial(sub(end, 1), format.erfFar), format);
   const far = sub(1, complement);
   return where(less(size, 1), near, where(isNegative, a.alu("NEG", far), far));
-}
+});
 /** The same on a number of JavaScript, which has no erf. */
 export function erfOfNumber(x: number): number {
   const { erfNear, erfFar, erfEnd } = FLOAT64;

@@ -1,14 +1,14 @@
 // Sine and cosine as sums, products and bit tricks, for targets that have no such instruction. In goes a
 // float32 or float64 value of any Algebra, out comes the expression: branch-free, within 1.5 ulp for every
-// finite value. float32 counts in turns, in float64; float64 takes multiples of pi/2 away up to 2^26, and
-// beyond multiplies by the bits of 2/pi that matter, in integers (Payne and Hanek). `scripts/minimax.mjs` has
-// the coefficients.
+// finite value. float32 is reduced to turns, in float64 or, where there is none, in integers. float64 up to
+// 2^26 is reduced by subtracting multiples of pi/2, and beyond that by multiplying with the bits of 2/pi that
+// matter, in integers (Payne and Hanek). `scripts/minimax.mjs` has the coefficients.
 
 import { dtypes } from "./dtype.ts";
 import type { Algebra } from "./ops.ts";
 import { FLOAT64, integers, type Notation, notation } from "./transcendental.ts";
 
-const { float64, int64, uint64 } = dtypes;
+const { float32, float64, int64, uint32, uint64 } = dtypes;
 
 // float32 counts in turns. 1/(2 pi) in parts of 28 bits, whose products with a float32 are exact in float64;
 // the last part has 53, as its product is small in any case.
@@ -77,6 +77,7 @@ export function cos<T>(a: Algebra<T>, x: T): T {
 }
 function sine<T>(a: Algebra<T>, x: T, quarters: number): T {
   const d = a.dtypeOf(x);
+  if (a.hasDouble === false) return a.cast(sineInWords(a, a.cast(x, float32), quarters), d);
   const wide = a.cast(x, float64);
   const n = notation(a, float64);
   return d.itemsize === 8
@@ -105,6 +106,70 @@ function sineOfTurns<T>(a: Algebra<T>, { add, sub, mul, polynomial }: Notation<T
   const near = mul(r, polynomial(z, SIN_TURNS));
   const far = add(mul(z, polynomial(z, COS_TURNS)), 1);
   return quadrant(a, a.bitcast(shifted, int64), further, near, far);
+}
+
+/** The bits of 2/pi in words of 32, after 32 zeros, as many as the largest float32 needs. */
+const WORDS = [0, ...[...INVERSE_HALF_PI].slice(0, 5).flatMap((w, i) => (i === 0 ? [w] : [w >> 32n, w]))].map(
+  (w) => Number(BigInt(w) & 0xffffffffn),
+);
+/** Larger angles are reduced. */
+const QUARTER_PI = Math.PI / 4;
+/** pi/2 in a part of 12 bits, whose product with 12 others is exact in float32, and the rest. */
+const HALF_PI_HIGH = Math.round((Math.PI / 2) * 2 ** 11) / 2 ** 11;
+const HALF_PI_LOW = Math.PI / 2 - HALF_PI_HIGH;
+
+/**
+ * Without float64 (Payne and Hanek): x = m 2^k with an integer m of 24 bits. m times the 96 bits of 2/pi that
+ * matter, modulo 2^64, has the quadrant in its upper two bits and the fraction of a quarter turn below.
+ */
+function sineInWords<T>(a: Algebra<T>, x: T, further: number): T {
+  const { add, sub, mul, less, where, polynomial } = notation(a, float32);
+  const word = integers(a, uint32);
+  const bits = a.bitcast(x, uint32);
+  const exponent = a.alu("AND", a.alu("SHR", bits, word(23)), word(0xff));
+  const isNegative = a.alu("CMPNE", a.alu("SHR", bits, word(31)), word(0));
+  const size = a.bitcast(a.alu("AND", bits, word(0x7fffffff)), float32);
+  const isNear = less(size, QUARTER_PI);
+  const far = fractionOf(a, a.alu("OR", a.alu("AND", bits, word(0x7fffff)), word(0x800000)), exponent);
+
+  // in radians: the upper 12 bits by themselves, so that the sum rounds once
+  const kept = a.constant(int64, 49n);
+  const upper = a.alu("SHL", a.alu("SHR", far.fraction, kept), kept);
+  const [high, low] = [upper, a.alu("SUB", far.fraction, upper)].map((part) =>
+    mul(a.cast(part, float32), 2 ** -62),
+  ) as [T, T];
+  const small = add(mul(high, HALF_PI_LOW), mul(low, Math.PI / 2));
+  const r = where(isNear, size, add(mul(high, HALF_PI_HIGH), small));
+  const quarters = a.alu("WHERE", isNear, a.constant(int64, 0n), far.quarters);
+  const z = mul(r, r);
+  const sin = add(r, mul(mul(r, z), polynomial(z, SIN64.slice(0, 4))));
+  const cos = sub(1, sub(mul(z, 0.5), mul(mul(z, z), polynomial(z, COS64.slice(0, 4)))));
+  const value = quadrant(a, quarters, further, sin, cos);
+  const signed = further === 0 ? where(isNegative, a.alu("NEG", value), value) : value;
+  return where(a.alu("CMPLT", exponent, word(0xff)), signed, NaN);
+}
+/** m 2^(exponent - 150) in quarters of a turn: their number, and 2^62 times what is left, both as int64. */
+function fractionOf<T>(a: Algebra<T>, m: T, exponent: T): { readonly quarters: T; readonly fraction: T } {
+  const word = integers(a, uint32);
+  const wide = integers(a, uint64);
+  const at = a.alu("SUB", exponent, word(120));
+  const [index, offset] = [a.alu("SHR", at, word(5)), a.alu("AND", at, word(31))];
+  const from = (k: number): T =>
+    WORDS.slice(k, k + 5)
+      .map((w) => word(w))
+      .reduceRight((rest, w, i) => a.alu("WHERE", a.alu("CMPEQ", index, word(i)), w, rest));
+  const words = [0, 1, 2, 3].map(from) as [T, T, T, T];
+  const [high, middle, low] = words.slice(0, 3).map((w, i) => {
+    const next = a.alu("SHR", a.alu("SHR", words[i + 1] as T, word(1)), a.alu("SUB", word(31), offset));
+    return a.alu("OR", a.alu("SHL", w, offset), next);
+  }) as [T, T, T];
+  const big = a.cast(m, uint64);
+  const product = (w: T): T => a.alu("MUL", big, a.cast(w, uint64));
+  const top = a.alu("SHL", a.cast(a.alu("MUL", m, high), uint64), wide(32));
+  const all = a.alu("ADD", a.alu("ADD", top, product(middle)), a.alu("SHR", product(low), wide(32)));
+  const quarters = a.alu("SHR", a.alu("ADD", all, wide(2n ** 61n)), wide(62));
+  const fraction = a.alu("SUB", all, a.alu("SHL", quarters, wide(62)));
+  return { quarters: a.bitcast(quarters, int64), fraction: a.bitcast(fraction, int64) };
 }
 
 /** An angle as quarters of a turn, of which the low two bits count, and what is left in radians. */

@@ -2,9 +2,22 @@
 // an error of ours, for every public function; calls that mean one thing only are accepted.
 
 import { readdirSync, readFileSync } from "node:fs";
-import { Device, GradloomError, nn, scan, Tensor, TinyJit, Variable, withEnv } from "gradloom";
+import {
+  createSchedule,
+  Device,
+  fft,
+  func,
+  GradloomError,
+  nn,
+  scan,
+  Tensor,
+  TinyJit,
+  Variable,
+  withEnv,
+} from "gradloom";
 import { describe, expect, test } from "vitest";
 import { signatureFiles } from "../scripts/signatures.ts";
+import { guard } from "../src/arguments.ts";
 import * as tables from "../src/tensor/signatures.ts";
 import { AREAS, CORE, METHODS, STATICS } from "../src/tensor/signatures.ts";
 
@@ -20,7 +33,7 @@ test("a method that a page makes out of its name has the defaults of its functio
     .map((path) => readFileSync(`src/tensor/${path}`, "utf8"))
     .join("\n");
   const methods = readFileSync("src/tensor/tensor.ts", "utf8").matchAll(
-    /^ {2}(?:static )?(\w+)\(((?:[^()]|\([^()]*\))*)\): [^{]*\{\n {4}return area\("/gm,
+    /^ {2}(?:static )?(\w+)\(((?:[^()]|\([^()]*\))*)\): [^{]*\{\n {4}return (?:\w*[aA]part\()?area\("/gm,
   );
   const defaultsOf = (params: string): string[] =>
     [...params.matchAll(/(?<!=)= (?!>)(\[[^\]]*\]|[^,\s)]+)/g)].map(([, value]) => value as string);
@@ -66,7 +79,8 @@ function tensorFunctions(): Callable[] {
   for (const list of AREAS.split(";")) {
     const [area = "", ...names] = list.split(" ");
     const signatures = (tables as unknown as Record<string, string>)[area]?.split(";") ?? [];
-    for (const [i, name] of names.entries()) {
+    for (const [i, marked] of names.entries()) {
+      const name = marked.replace("'", "");
       const isStatic = name.startsWith(".");
       add(isStatic ? Tensor : Tensor.prototype, name.replace(".", ""), signatures[i] as string);
       areas.add(name);
@@ -76,10 +90,10 @@ function tensorFunctions(): Callable[] {
     [Tensor.prototype, METHODS, ""],
     [Tensor, STATICS, "."],
   ] as const) {
-    const list = numbers.split(" ");
+    const list = Array.from(numbers, (mark) => mark.charCodeAt(0) - 40);
     const names = methodNames(owner).filter((name) => !areas.has(dot + name));
     expect(names.length).toBe(list.length);
-    for (const [i, name] of names.entries()) add(owner, name, core[Number(list[i])] as string);
+    for (const [i, name] of names.entries()) add(owner, name, core[list[i] as number] as string);
   }
   return found;
 }
@@ -229,7 +243,7 @@ class Hidden {
 const model = new nn.Linear(3, 2);
 /** What the calls in misuses.txt speak of. */
 const NAMES: Readonly<Record<string, unknown>> = {
-  ...{ Device, Hidden, nn, scan, Tensor, TinyJit, Variable, withEnv, model },
+  ...{ createSchedule, Device, fft, func, Hidden, nn, scan, Tensor, TinyJit, Variable, withEnv, model },
   x: Tensor.ones(2, 3),
   y: Tensor.ones(2, 3),
   w: Tensor.ones(2, 3),
@@ -240,6 +254,8 @@ const NAMES: Readonly<Record<string, unknown>> = {
   k: Tensor.ones(4, 3, 3, 3),
   q: Tensor.ones(1, 2, 4, 8),
   opt: new nn.SGD(model),
+  p: new Tensor([1.5], { requiresGrad: true }).sum(),
+  w1: new Tensor([1.5], { requiresGrad: true }),
 };
 const MISUSES = readFileSync("test/misuses.txt", "utf8")
   .trim()
@@ -257,7 +273,9 @@ describe("a misuse", () => {
     for (const [call, says] of MISUSES) {
       const error = await errorOf(() => plain(call));
       const message = error instanceof GradloomError ? error.message : `not ours: ${String(error)}`;
-      const helps = /write |expected|give |use |make it |cast it |set requiresGrad/.test(message);
+      const helps = /write |expected|give |return |use |make it |cast it |set requiresGrad|set DEV/.test(
+        message,
+      );
       if (!message.startsWith(says) || !helps) wrong.push(`${call}  =>  ${message}`);
     }
     expect(wrong.join("\n")).toBe("");
@@ -265,6 +283,14 @@ describe("a misuse", () => {
 });
 
 // ---- calls that mean one thing only ----
+
+test("torch's spelling of requiresGrad, and numbers that are known before anything is computed", () => {
+  const w = Object.assign(Tensor.ones(2), { requires_grad: true });
+  expect([w.requiresGrad, (w as unknown as { requires_grad: boolean }).requires_grad]).toEqual([true, true]);
+  const numbers = [new Tensor(5), new Tensor(2.5).reshape(1), Tensor.full([1, 1], 7)];
+  expect(numbers.map((t) => Number(t) + 1)).toEqual([6, 3.5, 8]);
+  expect(() => Number(new Tensor(5).pad([1, 0]))).toThrow(GradloomError);
+});
 
 const tensor = (...shape: number[]): Tensor =>
   Tensor.arange(shape.reduce((a, b) => a * b, 1))
@@ -280,6 +306,7 @@ test.each<[given: string, same: string]>([
   ["a.add([1, 2, 3])", "a.add(new Tensor([1, 2, 3]))"],
   ["a.add(new Float32Array([1, 2, 3]))", "a.add(new Tensor(new Float32Array([1, 2, 3])))"],
   ["a.mseLoss([[1, 2, 3], [4, 5, 6]])", "a.mseLoss(new Tensor([[1, 2, 3], [4, 5, 6]]))"],
+  ["a.indexPut([[0, 1], [2, 0]], 5)", "a.indexPut([new Tensor([0, 1]), new Tensor([2, 0])], 5)"],
   ["a.gather(1, [[0], [2]])", "a.gather(1, new Tensor([[0], [2]]))"],
   ["Tensor.cat([[1, 2], [3]])", "Tensor.cat([new Tensor([1, 2]), new Tensor([3])])"],
   ['b.div(2, "floor")', 'b.div(2, { roundingMode: "floor" })'],
@@ -341,6 +368,35 @@ test("a model where parameters are asked for, and models in a list or a group", 
   expect([groups[0]?.params.length, groups[0]?.options.weightDecay, groups[0]?.lr]).toEqual([2, 1, 0.5]);
   model.forward(Tensor.ones(1, 3)).sum().backward();
   expect(nn.clipGradNorm(model, 1).shape).toEqual([]);
+});
+
+test("snake_case where a class checks its own options, and one group without a list", () => {
+  const data = { x: Tensor.ones(4, 2), y: Tensor.ones(4) };
+  expect(new nn.DataLoader(data, { batch_size: 3, drop_last: true } as never).length).toBe(1);
+  expect(new nn.LeakyReLU({ negative_slope: 0.5 } as never).negativeSlope).toBe(0.5);
+  expect(new nn.SGD({ params: [model.weight], lr: 0.25 } as never).groups[0]?.lr).toBe(0.25);
+});
+
+test("null empties a gradient, as in torch", async () => {
+  const w = new Tensor([1.5], { requiresGrad: true });
+  w.sum().backward();
+  w.grad = null;
+  expect(w.grad).toBeUndefined();
+  w.sum().backward();
+  expect(await w.grad?.tolist()).toEqual([1]);
+});
+
+test("messages have the names that the source has, whatever a bundler made of them", () => {
+  const fn = guard(
+    "twice",
+    function twice(x2: number, _y: number): number {
+      return x2;
+    },
+    () => "n n",
+  );
+  expect(() => fn("1" as never, 2)).toThrow(
+    /^twice: x is the string "1", expected a number; write twice\(x, y\)/,
+  );
 });
 
 test("an array where a layer asks for a Tensor", () => {

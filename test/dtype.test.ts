@@ -15,7 +15,7 @@ import {
   floatToIntVia,
   numberToBfloat16,
   numberToFloat16,
-  type Operand,
+  type PromotionOperand,
   PtrDType,
   promote,
   readValue,
@@ -406,11 +406,11 @@ describe("promotion", () => {
     }
   });
 
-  const dim = (dtype: DType): Operand => ({ dtype, rank: "dimensioned" });
-  const zero = (dtype: DType): Operand => ({ dtype, rank: "zerodim" });
-  const number = (dtype: DType): Operand => ({ dtype, rank: "number" });
+  const dim = (dtype: DType): PromotionOperand => ({ dtype, rank: "dimensioned" });
+  const zero = (dtype: DType): PromotionOperand => ({ dtype, rank: "zerodim" });
+  const number = (dtype: DType): PromotionOperand => ({ dtype, rank: "number" });
   test("resultType: 0-d tensors and numbers raise the category, not the width", () => {
-    const rows: [Operand[], DType][] = [
+    const rows: [PromotionOperand[], DType][] = [
       [[dim(int8), zero(int64)], int8],
       [[dim(int8), zero(float64)], float64],
       [[dim(int64), zero(float16)], float16],

@@ -31,7 +31,7 @@ import {
   OpenCLRenderer,
 } from "../src/render/languages.ts";
 import { WASMRenderer } from "../src/render/wasm/wasm.ts";
-import { WGSLRenderer } from "../src/render/wgsl.ts";
+import { WGSLRenderer } from "../src/render/webgpu.ts";
 
 const { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64 } = dtypes;
 const { float16, bfloat16, float32, float64 } = dtypes;

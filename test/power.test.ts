@@ -4,7 +4,7 @@
 import { type DType, dtypes, Tensor } from "gradloom";
 import { expect } from "vitest";
 import { opRecord } from "../src/ops.ts";
-import { deviceTest, read } from "./device/harness.ts";
+import { deviceTest, has, inRange, read } from "./device/harness.ts";
 
 /** The columns of pairs as arrays of a type. */
 const columns = (dtype: DType, pairs: readonly (readonly [number, number])[]) =>
@@ -16,9 +16,10 @@ const TYPES = [
   [dtypes.float32, Float32Array, 2 ** 24],
   [dtypes.float64, Float64Array, 2 ** 53],
 ] as const;
+const typesOf = (device: string) => TYPES.filter(([dtype]) => has(device, dtype));
 
 deviceTest("powers of integers that the type has are exact", async (device) => {
-  for (const [dtype, , limit] of TYPES) {
+  for (const [dtype, , limit] of typesOf(device)) {
     const pairs: [number, number][] = [];
     for (let x = -40; x <= 40; x++) {
       for (let y = 0; y <= 30; y++) if (Math.abs(x) ** y <= limit) pairs.push([x, y]);
@@ -31,7 +32,7 @@ deviceTest("powers of integers that the type has are exact", async (device) => {
 });
 
 deviceTest("constant exponents", async (device) => {
-  for (const [, Type] of TYPES) {
+  for (const [, Type] of typesOf(device)) {
     const x = new Tensor(Type.of(10, 3, -2, 1.5), { device });
     expect(await read(x.pow(3))).toEqual([1000, 27, -8, 3.375]);
     expect(await read(x.pow(5))).toEqual([100000, 243, -32, 7.59375]);
@@ -40,9 +41,10 @@ deviceTest("constant exponents", async (device) => {
 });
 
 deviceTest("zeros, infinities, NaN and signs", async (device) => {
-  const values = [0, -0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, Infinity, -Infinity, NaN, 1e30, -1e30, 1e-40, 7];
+  const all = [0, -0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, Infinity, -Infinity, NaN, 1e30, -1e30, 1e-40, 7];
+  const values = inRange(all);
   const pairs = values.flatMap((x) => values.map((y) => [x, y] as const));
-  for (const [dtype] of TYPES) {
+  for (const [dtype] of typesOf(device)) {
     const [x, y] = columns(dtype, pairs);
     const got = await read(new Tensor(x, { device }).pow(new Tensor(y, { device })));
     for (const [i, value] of got.entries()) {

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { bitcastValue, castValue, type DType, dtypes, type Value } from "../src/dtype.ts";
 import { type Algebra, opRecord, resultDType } from "../src/ops.ts";
 import { cos, sin } from "../src/trigonometry.ts";
-import { deviceTest, read } from "./device/harness.ts";
+import { deviceTest, expectValues, read, tensor, typesOn } from "./device/harness.ts";
 
 /** x, sin x, cos x; the third is the double that is nearest to a multiple of pi/2 */
 const FAR: readonly (readonly [number, number, number])[] = [
@@ -19,7 +19,7 @@ const FAR: readonly (readonly [number, number, number])[] = [
   [2 ** 26 + 1, -0.5360214061157601, -0.8442043900535482],
 ];
 
-deviceTest("angles up to the largest float64", async (device) => {
+const farAngles = async (device: string): Promise<void> => {
   const signed = FAR.flatMap(([x, s, c]) => [[x, s, c] as const, [-x, -s, c] as const]);
   const x = new Tensor(
     Float64Array.from(signed, ([v]) => v),
@@ -42,7 +42,8 @@ deviceTest("angles up to the largest float64", async (device) => {
     await read(x.tan()),
     signed.map(([, s, c]) => s / c),
   );
-});
+};
+deviceTest("angles up to the largest float64", farAngles, dtypes.float64);
 
 interface Typed {
   readonly d: DType;
@@ -74,8 +75,29 @@ test("every exponent, within 2 ulp of what JavaScript says", () => {
   }
 });
 
+test("without float64: every exponent of float32, within 1.5 ulp", () => {
+  const words: Algebra<Typed> = { ...VALUES, hasDouble: false };
+  for (let e = -30; e < 128; e++) {
+    for (let k = 0; k < 12; k++) {
+      const v = Math.fround((1 + ((k * 7919 + e * 104729) % 4096) / 4096) * 2 ** e * (k % 2 === 0 ? 1 : -1));
+      for (const [f, truth] of [
+        [sin, Math.sin(v)],
+        [cos, Math.cos(v)],
+      ] as const) {
+        const got = Number(f(words, { d: dtypes.float32, v }).v);
+        const ulp = 2 ** (Math.floor(Math.log2(Math.abs(truth))) - 23);
+        expect(Math.abs(got - truth) / ulp, `${f.name}(${v})`).toBeLessThanOrEqual(1.5);
+      }
+    }
+  }
+  for (const v of [NaN, Infinity, -Infinity]) expect(sin(words, { d: dtypes.float32, v }).v).toBeNaN();
+  expect(sin(words, { d: dtypes.float32, v: -0 }).v).toBe(-0);
+});
+
 deviceTest("infinities and NaN have no sine, zeros keep their sign", async (device) => {
-  const x = new Tensor(Float64Array.of(Infinity, -Infinity, NaN, -0, 0), { device });
-  expect(await read(x.sin())).toEqual([NaN, NaN, NaN, -0, 0]);
-  expect(await read(x.cos())).toEqual([NaN, NaN, NaN, 1, 1]);
+  for (const d of typesOn(device, [dtypes.float32, dtypes.float64])) {
+    const x = tensor(device, d, [Infinity, -Infinity, NaN, -0, 0]);
+    expectValues(d, await read(x.sin()), [NaN, NaN, NaN, -0, 0], "sin");
+    expectValues(d, await read(x.cos()), [NaN, NaN, NaN, 1, 1], "cos");
+  }
 });

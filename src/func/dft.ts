@@ -58,12 +58,12 @@ function bluestein(x: Tensor, sign: Sign): Tensor {
 // ---- products with tables ----
 
 /** A table of complex numbers, in the form that a product takes. */
-interface Table {
+interface ComplexTable {
   /** the real parts, each twice; the imaginary parts, each as -im, im */
   readonly re: Tensor;
   readonly im: Tensor;
 }
-const times = (x: Tensor, { re, im }: Table): Tensor => x.mul(re).add(x.flip(-1).mul(im));
+const times = (x: Tensor, { re, im }: ComplexTable): Tensor => x.mul(re).add(x.flip(-1).mul(im));
 
 type Complex = readonly [re: Float64Array, im: Float64Array];
 
@@ -89,7 +89,7 @@ function tensorOf(like: Tensor, numbers: Float64Array, shape: readonly number[])
   const t = new Tensor(data, { device }).cast(like.dtype).reshape(shape);
   return like.devices.length > 1 ? t.shard(like.devices) : t;
 }
-function tableOf(like: Tensor, [re, im]: Complex, shape: readonly number[]): Table {
+function tableOf(like: Tensor, [re, im]: Complex, shape: readonly number[]): ComplexTable {
   const [twice, signed] = [new Float64Array(2 * re.length), new Float64Array(2 * re.length)];
   re.forEach((x, i) => void twice.fill(x, 2 * i, 2 * i + 2));
   im.forEach((y, i) => void signed.set([-y, y], 2 * i));
@@ -124,7 +124,7 @@ function matrix(like: Tensor, n: number, sign: Sign): Tensor {
   });
 }
 /** Between the two halves of a split: root^(j2 k1) at [j2, k1]. */
-function twiddles(like: Tensor, a: number, b: number, sign: Sign): Table {
+function twiddles(like: Tensor, a: number, b: number, sign: Sign): ComplexTable {
   return remember(like, `t${a}|${b}|${sign}`, () => {
     const [re, im] = [new Float64Array(a * b), new Float64Array(a * b)];
     for (const j of range(b)) {
@@ -134,7 +134,12 @@ function twiddles(like: Tensor, a: number, b: number, sign: Sign): Table {
   });
 }
 /** root^(k²/2), and the transform of its conjugate around 0, by 1/m for the inverse that follows. */
-function chirps(like: Tensor, n: number, m: number, sign: Sign): { chirp: Table; spectrum: Table } {
+function chirps(
+  like: Tensor,
+  n: number,
+  m: number,
+  sign: Sign,
+): { chirp: ComplexTable; spectrum: ComplexTable } {
   return remember(like, `c${n}|${sign}`, () => {
     const [re, im] = [new Float64Array(n), new Float64Array(n)];
     // k² is taken modulo 2n in whole numbers: the angle of a large square would have no digits left

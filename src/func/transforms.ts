@@ -4,7 +4,7 @@
 // (scan).
 
 import { ArgumentError, ShapeError } from "../errors.ts";
-import { prod } from "../helpers.ts";
+import { isPromise, prod } from "../helpers.ts";
 import { gradients, withRecording } from "../tensor/autograd.ts";
 import { add } from "../tensor/math/arithmetic.ts";
 import { movedim } from "../tensor/movement/arrange.ts";
@@ -17,10 +17,12 @@ export interface DerivativeOptions {
   readonly createGraph?: boolean;
 }
 /** A list of Tensors for a list of inputs, one for one. */
-type Like<A> = A extends readonly Tensor[] ? Tensor[] : Tensor;
+type OnePerInput<A extends Tensor | readonly Tensor[]> = A extends readonly Tensor[]
+  ? { -readonly [K in keyof A]: Tensor }
+  : Tensor;
 
 const kindOf = (x: unknown): string => {
-  if (x instanceof Promise) return "a Promise";
+  if (isPromise(x)) return "a Promise";
   return Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
 };
 function inputsOf(who: string, f: unknown, given: unknown): Tensor[] {
@@ -64,11 +66,11 @@ const recorded = <T>(fn: () => T): T => withRecording(true, fn);
  * @example
  * await func.grad((x) => x.square().sum(), new Tensor([1.0, 2.5])).tolist() // => [2, 5]
  */
-export function grad<A extends Tensor | readonly Tensor[]>(
+export function grad<const A extends Tensor | readonly Tensor[]>(
   f: (...inputs: Tensor[]) => Tensor,
   inputs: A,
   { createGraph = false }: DerivativeOptions = {},
-): Like<A> {
+): OnePerInput<A> {
   const xs = leaves(inputsOf("grad", f, inputs), createGraph);
   const y = resultOf(
     "grad",
@@ -80,7 +82,7 @@ export function grad<A extends Tensor | readonly Tensor[]>(
     );
   }
   const found = pull(y, y.detach().onesLike(), xs, createGraph);
-  return (Array.isArray(inputs) ? found : found[0]) as Like<A>;
+  return (Array.isArray(inputs) ? found : found[0]) as OnePerInput<A>;
 }
 
 /**
@@ -88,11 +90,11 @@ export function grad<A extends Tensor | readonly Tensor[]>(
  * @example
  * await func.jacobian((x) => x.square(), new Tensor([1.0, 2.5])).tolist() // => [[2, 0], [0, 5]]
  */
-export function jacobian<A extends Tensor | readonly Tensor[]>(
+export function jacobian<const A extends Tensor | readonly Tensor[]>(
   f: (...inputs: Tensor[]) => Tensor,
   inputs: A,
   { createGraph = false }: DerivativeOptions = {},
-): Like<A> {
+): OnePerInput<A> {
   const xs = leaves(inputsOf("jacobian", f, inputs), createGraph);
   const y = resultOf(
     "jacobian",
@@ -100,7 +102,7 @@ export function jacobian<A extends Tensor | readonly Tensor[]>(
   );
   const rows = rowsOf(y, xs, createGraph);
   const shaped = rows.map((r, i) => r.reshape([...y.shape, ...(xs[i] as Tensor).shape]));
-  return (Array.isArray(inputs) ? shaped : shaped[0]) as Like<A>;
+  return (Array.isArray(inputs) ? shaped : shaped[0]) as OnePerInput<A>;
 }
 /** The gradient of each element of `y`, as rows: the backward pass is traced once. */
 function rowsOf(y: Tensor, xs: readonly Tensor[], createGraph: boolean): Tensor[] {
@@ -121,7 +123,7 @@ function rowsOf(y: Tensor, xs: readonly Tensor[], createGraph: boolean): Tensor[
  * @example
  * await func.hessian((x) => x.pow(3).sum(), new Tensor([1.5, 2])).tolist() // => [[9, 0], [0, 12]]
  */
-export function hessian<A extends Tensor | readonly Tensor[]>(
+export function hessian<const A extends Tensor | readonly Tensor[]>(
   f: (...inputs: Tensor[]) => Tensor,
   inputs: A,
   { createGraph = false }: DerivativeOptions = {},
@@ -141,16 +143,16 @@ export function hessian<A extends Tensor | readonly Tensor[]>(
  * const [y, pullback] = func.vjp((x) => x.mul(3), new Tensor([1.5, 2]));
  * await pullback(new Tensor([1.0, 10])).tolist() // => [3, 30]
  */
-export function vjp<A extends Tensor | readonly Tensor[]>(
+export function vjp<const A extends Tensor | readonly Tensor[]>(
   f: (...inputs: Tensor[]) => Tensor,
   inputs: A,
-): [output: Tensor, pullback: (cotangent: Tensor) => Like<A>] {
+): [output: Tensor, pullback: (cotangent: Tensor) => OnePerInput<A>] {
   const xs = leaves(inputsOf("vjp", f, inputs), false);
   const y = resultOf(
     "vjp",
     recorded(() => f(...xs)),
   );
-  const pullback = (cotangent: Tensor): Like<A> => {
+  const pullback = (cotangent: Tensor): OnePerInput<A> => {
     if (!(cotangent instanceof Tensor) || showShape(cotangent.shape) !== showShape(y.shape)) {
       throw new ShapeError(
         `vjp: the gradient must be a Tensor of the output's shape ${showShape(y.shape)}, got ` +
@@ -158,7 +160,7 @@ export function vjp<A extends Tensor | readonly Tensor[]>(
       );
     }
     const found = pull(y, cotangent.cast(y.dtype), xs, false);
-    return (Array.isArray(inputs) ? found : found[0]) as Like<A>;
+    return (Array.isArray(inputs) ? found : found[0]) as OnePerInput<A>;
   };
   return [y.detach(), pullback];
 }
@@ -196,7 +198,10 @@ export function vmap<R>(
     const body = (c: Tensor, rows: Tensor[]): readonly [Tensor, never] => {
       let next = 0;
       const own = args.map((a, i) => (dims[i] === null ? a : (rows[next++] as Tensor)));
-      return [c, f(...own) as never];
+      const made = f(...own);
+      if (made === undefined)
+        throw new ArgumentError("vmap: the function returned undefined, expected Tensors");
+      return [c, made as never];
     };
     const device = (mapped[0] as Tensor).device;
     const [, out] = scan(body, Tensor.zeros([1], { device }), mapped);

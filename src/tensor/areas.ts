@@ -5,11 +5,14 @@
 
 import { guard, guardMethods } from "../arguments.ts";
 import { ArgumentError } from "../errors.ts";
+import { apart } from "./core.ts";
 import { AREAS, CORE, METHODS, STATICS } from "./signatures.ts";
+import type { Tensor } from "./tensor.ts";
 
 /** The functions of each area; types only, so that nothing is loaded. */
 interface Areas {
   readonly conv: typeof import("./conv/index.ts");
+  readonly image: typeof import("./image/index.ts");
   readonly neural: typeof import("./neural/ondemand.ts");
   readonly linalg: typeof import("./linalg/ondemand.ts");
   readonly losses: typeof import("./losses/index.ts");
@@ -45,35 +48,46 @@ export function area<K extends keyof Areas>(name: K): Areas[K] {
 /**
  * Puts the check of arguments before all methods of Tensor. A method of an area that only calls its function
  * is left out of a page's build, and made here. If the area is not there, there is nothing to check: the call
- * says what to import.
+ * says what to import. False: the class has other methods than signatures.ts.
  */
-export function guardTensor(type: { readonly prototype: object }): void {
+export function guardTensor(type: { readonly prototype: object }): boolean {
+  const { prototype } = type;
   const rest = new Set<unknown>();
+  // beside the class and not in it: engines copy the whole table of a class whenever a method is added
+  const added = Object.create(Object.getPrototypeOf(prototype));
   for (const list of AREAS.split(";")) {
     const [name, ...methods] = list.split(" ") as [keyof Areas, ...string[]];
     methods.forEach((method, i) => {
-      const key = method.replace(".", "");
-      const isStatic = key !== method;
-      const owner = (isStatic ? type : type.prototype) as Record<string, Method>;
+      const key = method.replaceAll(/\W/g, "");
+      const isStatic = method.startsWith(".");
+      const owner = (isStatic ? type : prototype) as Record<string, AreaMethod>;
       function call(this: unknown, ...args: unknown[]): unknown {
-        const fn = (area(name) as unknown as Record<string, Method>)[key] as Method;
-        return isStatic ? fn(...args) : fn(this, ...args);
+        const fn = (area(name) as unknown as Record<string, AreaMethod>)[key] as AreaMethod;
+        const made = isStatic ? fn(...args) : fn(this, ...args);
+        if (!method.endsWith("'")) return made;
+        const operands = (isStatic ? args[0] : [this]) as readonly Tensor[];
+        const copy = (t: Tensor): Tensor => apart(t, ...operands);
+        return Array.isArray(made) ? made.map(copy) : copy(made as Tensor);
       }
-      const guarded = guard(key, owner[key] ?? call, () => {
+      const own = owner[key];
+      const value = guard(key, own ?? call, () => {
         load(name);
         return signatures[name]?.[i];
       });
-      Object.defineProperty(owner, key, { value: guarded, configurable: true, writable: true });
-      rest.add(guarded);
+      rest.add(value);
+      if (own !== undefined) owner[key] = value;
+      else Object.defineProperty(isStatic ? type : added, key, { value, configurable: true, writable: true });
     });
   }
   const core = CORE.split(";");
-  const guardCore = (owner: object, numbers: readonly string[]): void =>
-    guardMethods(owner, rest, (i) => core[Number(numbers[i])] as string);
-  guardCore(type.prototype, METHODS.split(" "));
-  guardCore(type, STATICS.split(" "));
+  // signatures go by position: with another number of methods each would get that of a neighbour
+  const guardCore = (owner: object, marks: string): boolean =>
+    guardMethods(owner, rest, (i) => core[marks.charCodeAt(i) - 40] as string) === marks.length;
+  const isWhole = [guardCore(prototype, METHODS), guardCore(type, STATICS)].every(Boolean);
+  Object.setPrototypeOf(prototype, added);
+  return isWhole;
 }
-type Method = (...args: unknown[]) => unknown;
+type AreaMethod = (...args: unknown[]) => unknown;
 
 /** In the place of an area that is not there: says which of its functions was wanted. */
 function missing<K extends keyof Areas>(name: K): Areas[K] {

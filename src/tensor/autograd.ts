@@ -27,9 +27,20 @@ export const isRecording = (): boolean => scopes.get("recording");
 export const withRecording = <T>(recording: boolean, fn: () => T): T =>
   scopes.sync({ recording, training: scopes.training }, fn);
 
-/** The nodes that these gradients are, or are views of. */
-const basesOf = (flows: Iterable<Tensor | undefined>): Set<LazyBuffer> =>
-  new Set([...flows].flatMap((f) => f?.lazydata.parts.map((part) => part.base) ?? []));
+/** The nodes with an id of at least `first` that these gradients are computed from, and `others` are not. */
+function nodesOf(
+  flows: Iterable<Tensor | undefined>,
+  first: number,
+  others?: ReadonlySet<LazyBuffer>,
+): Set<LazyBuffer> {
+  const found = new Set([...flows].flatMap((f) => f?.lazydata.parts.map((part) => part.base) ?? []));
+  // iterating over a Set also visits what is added meanwhile
+  for (const b of found) {
+    if (b.id < first || others?.has(b)) found.delete(b);
+    else for (const s of b.srcs ?? []) found.add(s.base);
+  }
+  return found;
+}
 
 /** A flow to a parent that wants none is garbage: an assign to what it reads must not compute it first. */
 export function abandon(
@@ -38,8 +49,7 @@ export function abandon(
   before: number,
 ): void {
   if (unwanted.length === 0) return;
-  const kept = basesOf(wanted);
-  for (const base of basesOf(unwanted)) if (base.id >= before && !kept.has(base)) base.consumed = true;
+  for (const b of nodesOf(unwanted, before, nodesOf(wanted, before))) b.consumed = true;
 }
 
 /** All that `roots` were made of, sources first; what `stops` were made of does not count. */

@@ -5,7 +5,7 @@
 // here what results are made of.
 
 import { type DType, type DTypeLike, toDType, type Value } from "../dtype.ts";
-import { DTypeError } from "../errors.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { inspect } from "../helpers.ts";
 import { asCopy } from "../lazy/copies.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
@@ -25,8 +25,7 @@ export abstract class TensorHandle {
   /** The node of the lazy graph that this tensor stands for. */
   lazydata: LazyBuffer;
   #requiresGrad = false;
-  /** The gradient that `backward` left here; calls add up until it is set to undefined. */
-  grad: Tensor | undefined;
+  #grad: Tensor | undefined;
   /** What this tensor was made of, where a gradient may flow. */
   context: Context | undefined;
 
@@ -43,13 +42,31 @@ export abstract class TensorHandle {
     return this.#requiresGrad;
   }
   set requiresGrad(on: boolean) {
+    if (typeof on !== "boolean") throw new ArgumentError("requiresGrad: expected true or false");
     if (on && !this.dtype.isFloat) {
       throw new DTypeError(
-        `requiresGrad: ${this} holds ${this.dtype.name}, and gradients need floats; whole numbers in an array are ` +
-          'int32 unless you say otherwise: { dtype: "float32", requiresGrad: true }, or cast("float32")',
+        `requiresGrad: ${this} has no gradients; give { dtype: "float32", requiresGrad: true }, or cast("float32")`,
       );
     }
     this.#requiresGrad = on;
+  }
+  /**
+   * The gradient that `backward` left here; calls add up until it is set to undefined or null.
+   * @example
+   * const w = new Tensor([1.5], { requiresGrad: true });
+   * w.square().sum().backward();
+   * await w.grad.tolist() // => [3]
+   */
+  get grad(): Tensor | undefined {
+    return this.#grad;
+  }
+  set grad(g: Tensor | undefined | null) {
+    if (g != null && !(g instanceof TensorHandle)) {
+      throw new ArgumentError("grad: expected a Tensor");
+    }
+    const [got, expected] = [g ?? this, this].map((t) => showShape(t.shape));
+    if (got !== expected) throw new ShapeError(`grad: got shape ${got}, expected the tensor's, ${expected}`);
+    this.#grad = g ?? undefined;
   }
 
   /**
@@ -138,6 +155,16 @@ export abstract class TensorHandle {
   }
 }
 
+/** torch's spelling would be a new property, which nobody reads. */
+Object.defineProperty(TensorHandle.prototype, "requires_grad", {
+  get(this: TensorHandle) {
+    return this.requiresGrad;
+  },
+  set(this: TensorHandle, on: boolean) {
+    this.requiresGrad = on;
+  },
+});
+
 // ---- results ----
 
 type Maker = new (lazydata: LazyBuffer, options?: { readonly requiresGrad?: boolean }) => Tensor;
@@ -152,6 +179,11 @@ export function make(lazydata: LazyBuffer, options?: { readonly requiresGrad?: b
   if (maker === undefined) throw new Error("internal: the class Tensor has not been loaded");
   return new maker(lazydata, options);
 }
+/** Whether a gradient may flow to one of these. */
+export function isTracked(parents: readonly Tensor[]): boolean {
+  for (const p of parents) if (p.requiresGrad) return isRecording();
+  return false;
+}
 /** The result of an op; `backward` says how a gradient flows to the `parents`. */
 export function wrap(
   lazydata: LazyBuffer,
@@ -159,7 +191,7 @@ export function wrap(
   backward?: Backward<Tensor>,
 ): Tensor {
   const made = make(lazydata);
-  if (backward !== undefined && made.dtype.isFloat && parents.some((p) => p.requiresGrad) && isRecording()) {
+  if (backward !== undefined && made.dtype.isFloat && isTracked(parents)) {
     made.requiresGrad = true;
     made.context = { parents, run: backward };
   }
@@ -205,6 +237,10 @@ export function placedLike(self: Tensor, like: Tensor): Tensor {
 }
 export function cast(self: Tensor, dtype: DTypeLike): Tensor {
   return wrap(self.lazydata.cast(toDType(dtype)), [self], (g) => [cast(g, self.dtype)]);
+}
+/** The same for an operand: the tensor itself if neither its value nor its record would change. */
+export function typed(self: Tensor, dtype: DType): Tensor {
+  return self.dtype === dtype && !isTracked([self]) ? self : cast(self, dtype);
 }
 export function bitcast(self: Tensor, dtype: DTypeLike): Tensor {
   return wrap(self.lazydata.bitcast(toDType(dtype)));

@@ -3,6 +3,7 @@
 
 import { scopes } from "../engine/scope.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
+import { isPromise } from "../helpers.ts";
 import { nodesMade } from "../lazy/lazybuffer.ts";
 import { abandon, gradients, leavesOf, withRecording } from "./autograd.ts";
 import { cast, make, placedLike, TensorHandle, wrap } from "./core.ts";
@@ -28,12 +29,19 @@ export interface BackwardOptions {
 }
 
 export function custom<A extends readonly Tensor[]>(op: CustomGradient<A>): (...inputs: A) => Tensor {
+  for (const name of ["forward", "backward"] as const) {
+    if (typeof op[name] === "function") continue;
+    const has = Object.keys(op).join(", ") || "nothing";
+    throw new ArgumentError(
+      `custom: ${name} is ${kindOf(op[name])}, expected a function; the object has ${has}`,
+    );
+  }
   return (...inputs) => {
     requireInputs("custom", inputs);
-    const made = withRecording(false, () => op.forward(...inputs));
+    const made = withRecording(false, () => op.forward?.(...inputs));
     requireResult("custom: forward", made);
     return wrap(made.lazydata, inputs, (g, out) => {
-      const result = op.backward(g, inputs, out);
+      const result = op.backward?.(g, inputs, out);
       const flows = result instanceof TensorHandle ? [result] : result;
       if (!Array.isArray(flows) || flows.length !== inputs.length) {
         const got = Array.isArray(flows) ? `${flows.length} gradients` : kindOf(flows);
@@ -84,13 +92,13 @@ export function backward(
   }
   if (!self.requiresGrad) {
     throw new ArgumentError(
-      "backward: nothing below this tensor has requiresGrad; set it on the leaves, which must be floats, before building",
+      "backward: nothing below this tensor has requiresGrad; set it on the leaves first",
     );
   }
   if (gradient !== undefined && showShape(gradient.shape) !== showShape(self.shape)) {
     throw new ShapeError(
       `backward: the gradient has shape ${showShape(gradient.shape)}, the tensor ${showShape(self.shape)}; ` +
-        "the shapes must be equal (expand or reshape it)",
+        "the shapes must be equal",
     );
   }
   const seed = gradient === undefined ? make(self.lazydata.const(1)) : cast(gradient, self.dtype);
@@ -104,7 +112,7 @@ export function backward(
 }
 
 const kindOf = (x: unknown): string =>
-  x instanceof Promise ? "a Promise" : Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
+  isPromise(x) ? "a Promise" : Array.isArray(x) ? "an array" : x === null ? "null" : typeof x;
 function requireInputs(method: string, inputs: readonly unknown[]): void {
   const bad = inputs.findIndex((x) => !(x instanceof TensorHandle));
   if (bad < 0) return;

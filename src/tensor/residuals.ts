@@ -5,7 +5,7 @@ import { toposort } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Tensor } from "./tensor.ts";
 
-export interface Saved {
+export interface SavedValues {
   /** placeholders of carries and rows that are read */
   readonly places: ReadonlySet<LazyBuffer>;
   /** values of the forward pass that are stored for each step */
@@ -46,7 +46,7 @@ export function boundariesOf(roots: readonly Tensor[], since: number): Tensor[] 
 export function savedFor(
   roots: readonly LazyBuffer[],
   { since, first, checkpoint, places }: SavedOptions,
-): Saved {
+): SavedValues {
   const given = new Set(places.map((p) => p.lazydata.base));
   const varying = new Set<LazyBuffer>(given);
   for (const b of nodesBelow(roots)) {

@@ -3,22 +3,24 @@
 // once, too, and becomes a loop in the opposite direction. It reads what the forward loop saved: results of
 // reductions and the carries, a row for each step. Cheaper values are computed again.
 
+import { checker } from "../arguments.ts";
 import { type Carry, makeLoop, type Row } from "../engine/scan/loop.ts";
 import { placeholder, REFUSED } from "../engine/scan/template.ts";
 import { loopVariable } from "../engine/scan/variable.ts";
 import { ArgumentError } from "../errors.ts";
-import { range } from "../helpers.ts";
+import { isPromise, range } from "../helpers.ts";
 import { LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
 import { copyTo } from "../lazy/placement.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
-import type { Sint } from "../shape/symbolic.ts";
+import { type Sint, smax } from "../shape/symbolic.ts";
 import { gradientsOf, isRecording, withRecording } from "./autograd.ts";
 import { make } from "./core.ts";
 import { add } from "./math/arithmetic.ts";
 import { drawSteps, noteDraws, state as random } from "./random/threefry.ts";
-import { boundariesOf, nodesBelow, type Saved, savedFor } from "./residuals.ts";
+import { boundariesOf, nodesBelow, type SavedValues, savedFor } from "./residuals.ts";
 import type { Tensor } from "./tensor.ts";
+import { type Total, totalOf } from "./totals.ts";
 import { depth, withinBody } from "./tracing.ts";
 import { lengthOf, requireCarry, requireLeaves, type Tree, treeOf, unflatten } from "./trees.ts";
 
@@ -32,15 +34,15 @@ export interface ScanOptions {
 }
 
 /** The body, as a function of lists of tensors. */
-type Step = (carries: readonly Tensor[], rows: readonly Tensor[]) => StepResults;
+type ScanStep = (carries: readonly Tensor[], rows: readonly Tensor[]) => StepResults;
 interface StepResults {
   readonly nexts: readonly Tensor[];
   readonly outs: readonly Tensor[];
 }
 
 /** One traced call of the body. */
-interface Trace extends StepResults {
-  readonly step: Step;
+interface StepTrace extends StepResults {
+  readonly step: ScanStep;
   /** the number of the step, where the body uses it */
   readonly counter?: Sint;
   readonly since: number;
@@ -53,17 +55,25 @@ interface Trace extends StepResults {
   readonly draws: readonly Buffer[];
   readonly taken: number;
 }
+/** A tensor from outside that wants a gradient: what a step adds to it, and the sum before and after that. */
+interface Closure {
+  readonly tensor: Tensor;
+  readonly flow: Tensor;
+  readonly sum: Tensor;
+  readonly next: Tensor;
+}
 /** The traced backward pass of a body. */
 interface BackwardTrace {
   /** the gradients that come in: of each carry and each output of the body, where one flows */
   readonly ofNexts: readonly (Tensor | undefined)[];
   readonly ofOuts: readonly (Tensor | undefined)[];
-  /** tensors from outside that want a gradient, and what the step adds to it */
-  readonly closures: readonly { readonly tensor: Tensor; readonly sum: Tensor; readonly next: Tensor }[];
+  readonly closures: readonly Closure[];
   readonly ofCarries: readonly (Tensor | undefined)[];
   readonly ofRows: readonly (Tensor | undefined)[];
-  readonly saved: Saved;
+  readonly saved: SavedValues;
 }
+
+const checkScan = checker("scan", "body:f init:z xs:z? {length:n,reverse:b,checkpoint:b}?");
 
 /**
  * Runs `body` for each row of `xs`: it takes the carry and a row, and returns the next carry and an output.
@@ -84,16 +94,14 @@ export function scan<const C extends Tree, X extends Tree | undefined, Y extends
   xs: X,
   options: ScanOptions = {},
 ): [carry: C, ys: Y] {
-  if (typeof body !== "function") {
-    throw new ArgumentError(`scan: got ${typeof body} as body, expected a function (carry, x) => [carry, y]`);
-  }
+  checkScan([body, init, xs, options]);
   const from = treeOf("init", init);
   const over = treeOf("xs", xs);
   const length = lengthOf(over.leaves, over.paths, options.length);
   requireLeaves(from, over);
   const { reverse = false, checkpoint = false } = options;
   let outTree = over;
-  const step: Step = (carries, rows) => {
+  const step: ScanStep = (carries, rows) => {
     const result = body(unflatten(from, carries) as C, unflatten(over, rows) as X);
     requirePair(result);
     const next = treeOf("the carry that the body returned", result[0]);
@@ -116,7 +124,7 @@ export function repeated(self: Tensor, length: number, step: (x: Tensor, at: Sin
   if (length === 0) return self;
   if (self.lazydata.parts.length > 1) return range(length).reduce((x, i) => step(x, i), self);
   const counter = loopVariable(depth(), length, true);
-  const body: Step = ([x]) => ({ nexts: [step(x as Tensor, counter)], outs: [] });
+  const body: ScanStep = ([x]) => ({ nexts: [step(x as Tensor, counter)], outs: [] });
   return withRecording(false, () => {
     const init = [make(self.lazydata)];
     const trace = { ...traceOf(body, init, [], { length, reverse: false }), counter };
@@ -126,8 +134,8 @@ export function repeated(self: Tensor, length: number, step: (x: Tensor, at: Sin
 
 function requirePair(result: unknown): asserts result is readonly [unknown, unknown] {
   if (Array.isArray(result) && result.length === 2) return;
-  const isAsync = result instanceof Promise;
-  if (isAsync) result.catch(() => {});
+  const isAsync = isPromise(result);
+  if (isAsync) result.then(undefined, () => {});
   const got = isAsync ? "a Promise" : Array.isArray(result) ? `an array of ${result.length}` : typeof result;
   throw new ArgumentError(
     `scan: the body returned ${got}, expected [carry, y]${isAsync ? "; it must not be async" : ""}`,
@@ -136,11 +144,11 @@ function requirePair(result: unknown): asserts result is readonly [unknown, unkn
 
 /** Calls the body once, on placeholders. */
 function traceOf(
-  step: Step,
+  step: ScanStep,
   init: readonly Tensor[],
   xs: readonly Tensor[],
   { length, reverse }: { readonly length: number; readonly reverse: boolean },
-): Trace {
+): StepTrace {
   const level = depth();
   return withinBody((since) => {
     const carries = init.map((t) => standIn(t, t.shape, isRecording() && isFloat(t)));
@@ -167,20 +175,22 @@ function standIn({ lazydata }: Tensor, shape: readonly number[], requiresGrad: b
 const isFloat = (t: Tensor): boolean => t.dtype.isFloat;
 
 class Scan {
-  readonly #trace: Trace;
+  readonly #trace: StepTrace;
   readonly #init: readonly Tensor[];
   readonly #xs: readonly Tensor[];
   readonly #draws: readonly Row[];
   readonly #back: BackwardTrace | undefined;
+  readonly #checkpoint: boolean;
 
-  constructor(trace: Trace, init: readonly Tensor[], xs: readonly Tensor[], checkpoint: boolean) {
+  constructor(trace: StepTrace, init: readonly Tensor[], xs: readonly Tensor[], checkpoint: boolean) {
     this.#trace = trace;
     this.#init = init;
     this.#xs = xs;
+    this.#checkpoint = checkpoint;
     const roots = [...trace.nexts, ...trace.outs].filter((t) => t.requiresGrad);
     const closures = boundariesOf(roots, trace.since).filter((t) => t.requiresGrad);
     const wanted = isRecording() && [...init, ...xs, ...closures].some((t) => t.requiresGrad);
-    this.#back = wanted ? withinBody(() => this.#traceBackward(closures, checkpoint)) : undefined;
+    this.#back = wanted ? withinBody(() => this.#traceBackward(closures)) : undefined;
     this.#draws = this.#drawRows();
   }
 
@@ -223,7 +233,7 @@ class Scan {
         const stack = made.before[i];
         return stack === undefined || !kept[i] ? [] : [{ place: c.lazydata, stack }];
       });
-      const values = (saved as Saved).values.map((place, i): Row => {
+      const values = (saved as SavedValues).values.map((place, i): Row => {
         return { place, stack: made.outs[outs.length + i] as LazyBuffer };
       });
       this.#record(this.#back, { ends, ys, rows: [...before, ...values] });
@@ -236,7 +246,7 @@ class Scan {
 
   // ---- backward ----
 
-  #traceBackward(closures: readonly Tensor[], checkpoint: boolean): BackwardTrace {
+  #traceBackward(closures: readonly Tensor[]): BackwardTrace {
     const { carries, rows, nexts, outs, since } = this.#trace;
     const first = nodesMade();
     const seeds = new Map<Tensor, Tensor>();
@@ -256,12 +266,17 @@ class Scan {
         const flow = found.get(tensor);
         if (flow === undefined) return [];
         const sum = standIn(tensor, tensor.shape, false);
-        return [{ tensor, sum, next: add(sum, flow) }];
+        return [{ tensor, flow, sum, next: add(sum, flow) }];
       });
       const roots = [...ofCarries, ...ofRows, ...sums.map((s) => s.next)].flatMap((t) =>
         t ? [t.lazydata] : [],
       );
-      const saved = savedFor(roots, { since, first, checkpoint, places: [...carries, ...rows] });
+      const saved = savedFor(roots, {
+        since,
+        first,
+        checkpoint: this.#checkpoint,
+        places: [...carries, ...rows],
+      });
       return { ofNexts, ofOuts, closures: sums, ofCarries, ofRows, saved };
     });
   }
@@ -303,23 +318,25 @@ class Scan {
       const next = back.ofCarries[i]?.lazydata ?? zeros(c, c.shape);
       return [{ at: i, place: place.lazydata, init, next, kept: false }];
     });
-    const sums = back.closures.map(({ tensor, sum, next }): Carry => {
-      const init = zeros(tensor, tensor.shape);
-      return { place: sum.lazydata, init, next: next.lazydata, kept: false };
-    });
     const incoming = back.ofOuts.flatMap((place, j): Row[] => {
       if (place === undefined) return [];
       return [{ place: place.lazydata, stack: ys[j]?.lazydata ?? zeros(place, [length, ...place.shape]) }];
     });
     const outs = back.ofRows.flatMap((t) => (t === undefined ? [] : [t.lazydata]));
+    const read = [...incoming, ...saved, ...this.#rowsOf(rows, this.#xs), ...this.#draws];
+    const afterwards = this.#totals(back, read, outs);
+    const sums = back.closures.flatMap(({ tensor, sum, next }, i): Carry[] => {
+      const init = zeros(tensor, tensor.shape);
+      return afterwards.totals[i] ? [] : [{ place: sum.lazydata, init, next: next.lazydata, kept: false }];
+    });
     const made = makeLoop({
       since,
       depth,
       length,
       reverse: !reverse,
       carries: [...passed, ...sums],
-      rows: [...incoming, ...saved, ...this.#rowsOf(rows, this.#xs), ...this.#draws],
-      outs,
+      rows: read,
+      outs: [...outs, ...afterwards.leaves],
     });
     const ofInit = this.#init.map((t, i) => {
       const at = passed.findIndex((p) => p.at === i);
@@ -329,7 +346,34 @@ class Scan {
     const ofXs = back.ofRows.map((t) =>
       t === undefined ? undefined : make(made.outs[next++] as LazyBuffer),
     );
-    return [...ofInit, ...ofXs, ...made.carries.slice(passed.length).map((lb) => make(lb))];
+    const stackOf = (leaf: LazyBuffer): LazyBuffer =>
+      read.find(({ place }) => place.base === leaf)?.stack ??
+      (made.outs[outs.length + afterwards.leaves.indexOf(leaf)] as LazyBuffer);
+    let carried = passed.length;
+    const ofClosures = afterwards.totals.map(
+      (t) => t?.sum(stackOf) ?? (made.carries[carried++] as LazyBuffer),
+    );
+    return [...ofInit, ...ofXs, ...ofClosures.map((lb) => make(lb))];
+  }
+  /** The gradients of closures that are summed after the loop, and what is stacked for them, too. */
+  #totals(back: BackwardTrace, read: readonly Row[], outs: readonly LazyBuffer[]): BodyTotals {
+    const { since, length } = this.#trace;
+    const given = new Set(read.map((r) => r.place.base));
+    const stacked = new Set([...given, ...outs.filter((lb) => lb.isWhole).map((lb) => lb.base)]);
+    const elements = (nodes: Iterable<LazyBuffer>): number =>
+      [...nodes].reduce((n, lb) => n + smax(lb.size), 0);
+    const leaves = new Set<LazyBuffer>();
+    const totals = back.closures.map(({ tensor, flow }) => {
+      const total = this.#checkpoint ? undefined : totalOf(flow.lazydata, { length, since, stacked });
+      if (total === undefined) return undefined;
+      const more = [...total.leaves].filter((l) => !stacked.has(l));
+      // the loop would read and write the sum in every step; and stacks may double the memory, no more
+      const isLess = elements(total.leaves) < 2 * smax(tensor.lazydata.size);
+      if (!isLess || elements(more) > elements(stacked)) return undefined;
+      for (const leaf of total.leaves) if (!given.has(leaf)) leaves.add(leaf);
+      return total;
+    });
+    return { totals, leaves: [...leaves] };
   }
 
   /** The same as a scan that is recorded, for gradients of gradients: each step calls the body again. */
@@ -381,6 +425,11 @@ class Scan {
   }
 }
 
+/** What is summed after a loop: one entry for each closure. */
+interface BodyTotals {
+  readonly totals: readonly (Total | undefined)[];
+  readonly leaves: readonly LazyBuffer[];
+}
 /** The gradients that flow into a scan. */
 interface Incoming {
   readonly ends: readonly (Tensor | undefined)[];

@@ -7,8 +7,9 @@
 
 import { prepareAreas } from "#tensor/ondemand";
 import { checker, setTensorType } from "../arguments.ts";
-import { type DTypeLike, dtypes, type TypedArray } from "../dtype.ts";
+import { type DTypeLike, dtypes, type NumberArray, type TypedArray } from "../dtype.ts";
 import { scopes, type Within } from "../engine/scope.ts";
+import { ArgumentError, InternalError } from "../errors.ts";
 import { type CustomFn, LazyBuffer } from "../lazy/lazybuffer.ts";
 import type { Sint } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
@@ -22,9 +23,11 @@ import { apart, bothApart, type Element, type NestedArray, setMaker, TensorHandl
 import type { SizeArgs, TensorOptions } from "./creation/creation.ts";
 import { fromData, type TensorData } from "./creation/hostdata.ts";
 import * as creation from "./creation/index.ts";
-import type { TensorSource } from "./creation/pixels.ts";
 import type { BackwardOptions, CustomGradient } from "./gradients.ts";
 import * as gradients from "./gradients.ts";
+import type { CanvasLike, CanvasOptions } from "./image/canvas.ts";
+import type { ImageFile, ImageFileOptions, ImageOptions, ImageSource } from "./image/image.ts";
+import type { TensorSource } from "./image/pixels.ts";
 import type { EmbeddingOptions, Index, SearchOptions } from "./indexing/getitem.ts";
 import * as indexing from "./indexing/index.ts";
 import type { ScatterReduce, ScatterReduceOptions } from "./indexing/scatter.ts";
@@ -34,15 +37,13 @@ import type { Cutoff, LeastSquares, MatrixOrd } from "./linalg/linalg.ts";
 import type { Scales } from "./linalg/products.ts";
 import type { CholeskyOptions, SolveOptions, TriangularOptions } from "./linalg/solve.ts";
 import type { NormalizeOptions, PairwiseOptions } from "./losses/distance.ts";
+import type { GaussianOptions, KlDivOptions, PoissonOptions } from "./losses/likelihood.ts";
 import type {
   BceOptions,
   ClassLossOptions,
   CrossEntropyOptions,
-  GaussianOptions,
-  KlDivOptions,
   LossOptions,
   MarginOptions,
-  PoissonOptions,
   TripletOptions,
   WeightedLossOptions,
 } from "./losses/loss.ts";
@@ -184,20 +185,21 @@ export class Tensor extends TensorHandle {
     return this;
   }
   /**
-   * A copy of the elements, row by row, as a typed array (int64: BigInt64Array; float16: Float32Array).
+   * A copy of the elements, row by row, as a typed array of numbers; `data<BigInt64Array>()` for int64,
+   * `data<Float32Array>()` where that is known (float16 comes as Float32Array, too).
    * @example
    * await new Tensor([1, 2]).data() // => new Int32Array([1, 2])
    */
-  data(): Promise<TypedArray> {
-    return values.data(this);
+  data<T extends TypedArray = NumberArray>(): Promise<T> {
+    return values.data(this) as Promise<T>;
   }
   /**
    * `data` where the device can be waited for; it holds this thread until all is computed.
    * @example
    * new Tensor([1, 2]).dataSync() // => new Int32Array([1, 2])
    */
-  dataSync(): TypedArray {
-    return values.dataSync(this);
+  dataSync<T extends TypedArray = NumberArray>(): T {
+    return values.dataSync(this) as T;
   }
   /**
    * Nested arrays in the shape of the tensor; a 0-d tensor gives one element.
@@ -534,6 +536,8 @@ export class Tensor extends TensorHandle {
     return random.isTraining();
   }
   static set training(on: boolean | undefined) {
+    if (on !== undefined && typeof on !== "boolean")
+      throw new ArgumentError("training: expected true or false; Tensor.train(fn) sets it for a function");
     scopes.initial = { ...scopes.initial, training: on };
   }
   /**
@@ -3012,6 +3016,42 @@ export class Tensor extends TensorHandle {
     return area("linalg").lstsq(this, b, cutoff);
   }
 
+  // ==== image: pictures as tensors, tensors as pictures ====
+
+  /**
+   * A picture as a tensor [channels, height, width] of uint8, as `read_image` of torchvision gives it, or of
+   * floats from 0 to 1. PNG and JPEG everywhere (JPEG in Node by the package jpeg-js), in a page whatever the
+   * browser decodes, and canvases, videos and ImageData.
+   * @example
+   * const png = await new Tensor([[0, 0.5, 1]]).toImage("png");
+   * const picture = await Tensor.fromImage(png, { mode: "grey" });
+   * await picture.tolist() // => [[[0, 128, 255]]]
+   */
+  static fromImage(source: ImageSource, options: ImageOptions = {}): Promise<Tensor> {
+    return area("image").fromImage(source, options);
+  }
+  /**
+   * The picture of a tensor [channels, height, width] or [height, width] as a file: "png" or "jpeg" gives its
+   * bytes, a path that ends with .png, .jpg or .jpeg also writes it, "imagedata" gives ImageData for a
+   * canvas. uint8 goes from 0 to 255; floats go from 0 to 1 and are clamped.
+   * @example
+   * const file = await Tensor.rand(3, 8, 8).toImage("png");
+   * [...file.slice(1, 4)].map((b) => String.fromCharCode(b)).join("") // => "PNG"
+   */
+  toImage<F extends string = "png">(target?: F, options: ImageFileOptions = {}): Promise<ImageFile<F>> {
+    return area("image").toImage(this, target, options);
+  }
+  /**
+   * Draws a tensor [channels, height, width] or [height, width] on a canvas, which gets its size, as
+   * `toImage` would: uint8 from 0 to 255, floats from 0 to 1. A tensor on WEBGPU goes there without a round
+   * trip through the host, unless the canvas has a context "2d" already.
+   * @example
+   * await Tensor.zeros([8, 8]).toCanvas({}).catch((e) => e.message.slice(0, 27)) // => "toCanvas: expected a canvas"
+   */
+  toCanvas(canvas: CanvasLike, options: CanvasOptions = {}): Promise<void> {
+    return area("image").toCanvas(this, canvas, options);
+  }
+
   // ==== conv: windows over the last dims: convolution, pooling, images ====
 
   /**
@@ -3470,7 +3510,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([-1, -2]).klDiv(new Tensor([0, 1]), { reduction: "sum" }).item() // => 2
    */
   klDiv(target: Tensor, options: KlDivOptions = {}): Tensor {
-    return area("losses").klDiv(this, target, options);
+    return area("distances").klDiv(this, target, options);
   }
   /**
    * The mean of the squares of the differences.
@@ -3497,7 +3537,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).smoothL1Loss(new Tensor([2, 4]), { reduction: "none" }).tolist() // => [0.5, 1.5]
    */
   smoothL1Loss(target: Tensor, options: LossOptions & { beta?: number } = {}): Tensor {
-    return area("losses").smoothL1Loss(this, target, options);
+    return area("distances").smoothL1Loss(this, target, options);
   }
   /**
    * Half the squares of differences up to `delta`, `delta` times their magnitudes beyond.
@@ -3506,7 +3546,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1, 2]).huberLoss(new Tensor([2, 4]), { reduction: "none" }).tolist() // => [0.5, 1.5]
    */
   huberLoss(target: Tensor, options: LossOptions & { delta?: number } = {}): Tensor {
-    return area("losses").huberLoss(this, target, options);
+    return area("distances").huberLoss(this, target, options);
   }
   /**
    * The distance itself where the target is 1, what is missing to `margin` where it is -1.
@@ -3561,7 +3601,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([0]).poissonNllLoss(new Tensor([3])).item() // => 1
    */
   poissonNllLoss(target: Tensor, options: PoissonOptions = {}): Tensor {
-    return area("losses").poissonNllLoss(this, target, options);
+    return area("distances").poissonNllLoss(this, target, options);
   }
   /**
    * The negative log-likelihood of the target under normal distributions with this mean and the given
@@ -3571,7 +3611,7 @@ export class Tensor extends TensorHandle {
    * await new Tensor([1]).gaussianNllLoss(new Tensor([3]), new Tensor([1])).item() // => 2
    */
   gaussianNllLoss(target: Tensor, variance: Tensor, options: GaussianOptions = {}): Tensor {
-    return area("losses").gaussianNllLoss(this, target, variance, options);
+    return area("distances").gaussianNllLoss(this, target, variance, options);
   }
   /**
    * How far the other classes come within `margin` of the right one, to the power of `p`, over the number of
@@ -4102,5 +4142,5 @@ setTensorType({
   type: TensorHandle,
   make: (data, device) => new Tensor(data as TensorData, device === undefined ? {} : { device }),
 });
-guardTensor(Tensor);
+if (!guardTensor(Tensor)) throw new InternalError("Tensor has other methods; run npm run signatures");
 prepareAreas();

@@ -6,8 +6,10 @@ export type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "./conv/pool.ts"
 export type { InterpolateMode, InterpolateOptions } from "./conv/resample.ts";
 export type { Element, NestedArray } from "./core.ts";
 export type { Like, SizeArgs } from "./creation/creation.ts";
-export type { TensorSource } from "./creation/pixels.ts";
 export type { BackwardOptions } from "./gradients.ts";
+export type { CanvasLike, CanvasOptions } from "./image/canvas.ts";
+export type { ImageFile, ImageFileOptions, ImageOptions, ImagePicture, ImageSource } from "./image/image.ts";
+export type { TensorSource } from "./image/pixels.ts";
 export type { EmbeddingOptions, Index, SearchOptions, Slice } from "./indexing/getitem.ts";
 export type { ScatterReduce, ScatterReduceOptions } from "./indexing/scatter.ts";
 export type { PutOptions } from "./indexing/select.ts";
@@ -15,15 +17,13 @@ export type { Cutoff, LeastSquares, MatrixOrd } from "./linalg/linalg.ts";
 export type { Scales } from "./linalg/products.ts";
 export type { CholeskyOptions, SolveOptions, TriangularOptions } from "./linalg/solve.ts";
 export type { NormalizeOptions, PairwiseOptions } from "./losses/distance.ts";
+export type { GaussianOptions, KlDivOptions, PoissonOptions } from "./losses/likelihood.ts";
 export type {
   BceOptions,
   ClassLossOptions,
   CrossEntropyOptions,
-  GaussianOptions,
-  KlDivOptions,
   LossOptions,
   MarginOptions,
-  PoissonOptions,
   Reduction,
   TripletOptions,
   WeightedLossOptions,

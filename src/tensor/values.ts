@@ -1,5 +1,5 @@
-// Where tensors become values and values tensors: realize, reading to the host,
-// assigning, giving memory back.
+// Where tensors become values and values tensors: realize, reading to the host, assigning, giving memory
+// back.
 
 import type { DType, TypedArray, Value } from "../dtype.ts";
 import { CacheCollector } from "../engine/jit/collector.ts";
@@ -144,7 +144,7 @@ function requireAssignable(self: Tensor, x: Tensor): void {
   if (lb.isWhole || lb.isUnrealizedConst || assigned.has(self)) return;
   throw new ArgumentError(
     `assign: ${show(self)} is a part or another arrangement of a tensor of shape [${lb.parts[0]?.base.shape}], which would not ` +
-      "change; assign to the whole tensor, write the part with its setitem, or take contiguous() first for a copy",
+      "change; assign to the whole tensor, use its setitem, or take contiguous() first",
   );
 }
 
@@ -152,6 +152,15 @@ function requireAssignable(self: Tensor, x: Tensor): void {
 export function toPrimitive(self: Tensor, hint: string): string | Element {
   if (hint === "string") return self.toString();
   if (self.size === 1 && self.lazydata.base.realized !== undefined) return itemSync(self);
+  const [part, ...others] = self.lazydata.parts;
+  if (
+    self.size === 1 &&
+    part?.isUnrealizedConst &&
+    others.length === 0 &&
+    !part.st.views.some((v) => v.mask)
+  ) {
+    return self.dtype.kind === "bool" ? part.base.arg !== 0 : (part.base.arg as Element);
+  }
   throw new ArgumentError(
     `${self}: JavaScript's operators do not compute with tensors; write x.add(1), x.gt(1) or x.eq(1), ` +
       `await x.item() for the number, String(x) for text`,

@@ -1,7 +1,7 @@
 // Runs one sample on a device: the value, and where the file has them the gradients,
 // computed together and compared.
 
-import { Tensor } from "gradloom";
+import { DTypeError, Tensor } from "gradloom";
 import { Call, type Result, Unset, Unsupported } from "./call.ts";
 import { aligned } from "./gauge.ts";
 import { handlerOf, REASONS } from "./registry.ts";
@@ -30,6 +30,9 @@ export interface Checked {
 }
 
 const PASSED: Verdict = { outcome: "passed" };
+/** Left out on purpose, or of a type that the device does not have. */
+const isRefused = (e: unknown): boolean =>
+  e instanceof Unsupported || (e instanceof DTypeError && /^\w+: \w+ has no float64;/.test(e.message));
 const failed = (why: string): Verdict => ({ outcome: "failed", why });
 
 /** Factorizations and products over many elements, where float32 loses digits in any order of summation. */
@@ -50,7 +53,7 @@ export async function check(sample: Sample, device: string, place?: (t: Tensor) 
     return await compare(sample, result, decoder.leaves);
   } catch (e) {
     const why = e instanceof Error ? e.message : String(e);
-    return both(e instanceof Unsupported ? { outcome: "unsupported", why } : failed(why));
+    return both(isRefused(e) ? { outcome: "unsupported", why } : failed(why));
   }
 }
 
@@ -75,7 +78,7 @@ async function guarded(run: () => Promise<Verdict>): Promise<Verdict> {
     return await run();
   } catch (e) {
     const why = e instanceof Error ? e.message : String(e);
-    return e instanceof Unsupported ? { outcome: "unsupported", why } : failed(why);
+    return isRefused(e) ? { outcome: "unsupported", why } : failed(why);
   }
 }
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Tensor } from "gradloom";
 import { CUDARenderer } from "gradloom/render";
 import { expect, it } from "vitest";
+import { whyClosed } from "../device/harness.ts";
 import { registerOracle } from "../devices/oracle.ts";
 import { describe, type Report, runSamples, share } from "./runner.ts";
 import { readSamples, type Sample } from "./sample.ts";
@@ -43,6 +44,16 @@ it("CUDA's kernels, which JS executes, agree with torch on a tenth", { timeout: 
   const report = await runSamples(tenth, { device: registerOracle("GPU", CUDARenderer) });
   expectToAgree(report);
   expect([report.value.failed, report.gradient.failed], describe(report)).toEqual([0, 0]);
+});
+
+it("WEBGPU agrees with torch on a tenth, but for what is float64", { timeout: 300_000 }, async ({ skip }) => {
+  skip(!existsSync(file), MISSING);
+  const closed = await whyClosed("WEBGPU");
+  skip(closed !== undefined, closed);
+  const tenth = samples().filter((_, i) => i % 10 === 7);
+  const report = await runSamples(tenth, { device: "WEBGPU" });
+  expect([report.value.failed, report.gradient.failed], describe(report)).toEqual([0, 0]);
+  expect(share(report.value), describe(report)).toBeGreaterThanOrEqual(0.95);
 });
 
 it("two devices agree with torch on a tenth, or say what they refuse", { timeout: 150_000 }, async ({

@@ -4,6 +4,7 @@
 
 import { parseArgs } from "node:util";
 import { Device } from "gradloom";
+import "../devices/webgpu/swiftshader.ts";
 import { describe, runSamples, share } from "./runner.ts";
 import { readSamples } from "./sample.ts";
 

@@ -10,6 +10,7 @@ import { type AluOp, isDefinedOn, OPS } from "../../src/ops.ts";
 import { Buffer } from "../../src/runtime/buffer.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { LATE } from "../devices/nv/register.ts";
+import "../devices/webgpu/swiftshader.ts";
 
 /** NULL runs nothing; MOCKLATE is MOCKNV once more, with queues that are late, for the tests of these. */
 const LEFT_OUT: readonly string[] = ["NULL", LATE];
@@ -18,7 +19,8 @@ export const DEVICES: readonly string[] = Device.kinds
   .filter((kind) => Device.computes(kind) && !LEFT_OUT.includes(kind))
   .sort();
 
-async function whyClosed(name: string): Promise<string | undefined> {
+/** Why a device cannot be opened here; undefined: it can. */
+export async function whyClosed(name: string): Promise<string | undefined> {
   try {
     await Device.open(name);
     return undefined;
@@ -29,12 +31,31 @@ async function whyClosed(name: string): Promise<string | undefined> {
 }
 const closed = new Map(await Promise.all(DEVICES.map(async (d) => [d, await whyClosed(d)] as const)));
 
+/** Whether values can be of this type there. */
+export const has = (device: string, d: DType): boolean => Device.get(device).renderer?.support(d) !== "none";
+/** Whether float32 is IEEE 754's there, with subnormals and signs of zeros. */
+export const isExactOn = (device: string): boolean => Device.get(device).renderer?.ieee === true;
+/** Those of the types that the device has. */
+export const typesOn = (device: string, types: readonly DType[] = dtypes.all): readonly DType[] =>
+  types.filter((d) => has(device, d));
+
+/** The device of the test that runs keeps subnormal numbers and the sign of 0. */
+let isExact = true;
+const SMALLEST_NORMAL = 2 ** -126;
+/** A number that counts as 0 where subnormals do; the same of what was computed with one. */
+export const isSubnormal = (x: Value | undefined): boolean =>
+  typeof x === "number" && x !== 0 && Math.abs(x) < SMALLEST_NORMAL;
+
 /** Devices whose hardware few machines have: one skipped test a file says why, not each. */
-const RARE: readonly string[] = ["CUDA", "NV"];
+const RARE: readonly string[] = ["CUDA", "NV", "WEBGPU"];
 const told = new Set<string>();
 
-/** The same test on every device. */
-export function deviceTest(title: string, body: (device: string) => Promise<void>): void {
+/** The same test on every device that has these types. */
+export function deviceTest(
+  title: string,
+  body: (device: string) => Promise<void>,
+  ...needs: readonly DType[]
+): void {
   for (const device of DEVICES) {
     if (RARE.includes(device) && closed.get(device) !== undefined) {
       if (told.has(device)) continue;
@@ -43,6 +64,9 @@ export function deviceTest(title: string, body: (device: string) => Promise<void
     test(`${device}: ${title}`, async ({ skip }) => {
       const reason = closed.get(device);
       skip(reason !== undefined, reason);
+      const lacking = needs.find((d) => !has(device, d));
+      skip(lacking !== undefined, `${device} has no ${lacking?.name}`);
+      isExact = isExactOn(device);
       await body(device);
     });
   }
@@ -120,7 +144,7 @@ const FLOATS = [
  */
 export function edges(d: DType): Value[] {
   if (d.kind === "bool") return [0, 1];
-  if (d.isFloat) return [...FLOATS.map((x) => wrap(d, x))].filter(isFirst);
+  if (d.isFloat) return inRange(FLOATS.map((x) => wrap(d, x))).filter(isFirst);
   const [lo, hi] = bounds(d).map(BigInt) as [bigint, bigint];
   const near = [-33n, -7n, -2n, -1n, 0n, 1n, 2n, 3n, 5n, 8n, 31n, 32n, 65n, 100n];
   return [lo, lo + 1n, ...near, hi / 2n, hi - 1n, hi]
@@ -128,6 +152,9 @@ export function edges(d: DType): Value[] {
     .map((x) => (d.isBig ? x : Number(x)))
     .filter(isFirst);
 }
+/** Without those that may count as 0 on the device of the test, or whose small parts may. */
+export const inRange = <V extends Value>(xs: readonly V[]): V[] =>
+  isExact ? [...xs] : xs.filter((x) => x === 0 || !isSubnormal(Number(x) * 2 ** -6));
 const isFirst = (x: Value, i: number, all: readonly Value[]): boolean =>
   all.findIndex((y) => Object.is(x, y)) === i;
 
@@ -161,15 +188,23 @@ function exponentOf(x: number): number {
 
 export interface Tolerance {
   /** units in the last place of the type; what should be NaN or infinite must be exactly that */
-  readonly ulps?: number;
+  readonly ulps?: number | ((i: number) => number);
   /** 0 and -0 are the same: which of them MAX gives is not specified */
   readonly zeros?: "equal";
 }
 
-function agrees(d: DType, got: Value | undefined, want: Value, { ulps = 0, zeros }: Tolerance): boolean {
+function agrees(
+  d: DType,
+  got: Value | undefined,
+  want: Value,
+  i: number,
+  { ulps: allowed = 0, zeros }: Tolerance,
+): boolean {
+  const ulps = typeof allowed === "number" ? allowed : allowed(i);
   if (Object.is(got, want)) return true;
   if (typeof got !== "number" || typeof want !== "number") return false;
-  if (zeros === "equal" && got === want) return true;
+  if ((zeros === "equal" || !isExact) && got === want) return true;
+  if (!isExact && got === 0 && isSubnormal(want)) return true;
   if (ulps === 0 || !Number.isFinite(want)) return false;
   // within the tolerance of the largest value, infinity is as good as a number
   if (!Number.isFinite(got))
@@ -191,7 +226,7 @@ export function expectValues(
   const name = (i: number) => (typeof what === "string" ? `${what} [${i}]` : what(i));
   const bad: string[] = [];
   want.forEach((w, i) => {
-    if (agrees(d, got[i], w, tolerance)) return;
+    if (agrees(d, got[i], w, i, tolerance)) return;
     bad.push(`${name(i)} (${d.name}): got ${show(got[i])}, expected ${show(w)}`);
   });
   const title = typeof what === "string" ? what : d.name;

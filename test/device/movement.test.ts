@@ -2,8 +2,8 @@
 // against arrays written out, and the ways in which views meet computing (random
 // chains are in random.test.ts).
 
-import { DTypeError, dtypes, ShapeError, Tensor } from "gradloom";
-import { describe, expect } from "vitest";
+import { DTypeError, dtypes, ShapeError, SymbolicError, Tensor, Variable } from "gradloom";
+import { describe, expect, test } from "vitest";
 import { deviceTest, expectValues, read, tensor } from "./harness.ts";
 
 const { float32, int32, bool } = dtypes;
@@ -357,5 +357,27 @@ describe("no elements and no dims", () => {
     expect(t.T.shape).toEqual([]);
     expect(await t.sum(0).item()).toBe(2.5); // a 0-d tensor takes dim 0 and -1, as in torch
     expect(() => t.sum(1)).toThrow(ShapeError);
+  });
+});
+
+describe("Variables with the names that the compiler gives its own", () => {
+  deviceTest("are not confused with these", async (device) => {
+    const x = await tensor(device, int32, range(32), [8, 4]).realize();
+    // the ranges of the loops and offsets below, so that nothing but the name tells them apart
+    for (const [name, max] of [
+      ["r0", 3],
+      ["b0", 3],
+      ["dim0", 3],
+      ["dim1", 3],
+      ["offset0", 7],
+    ] as const) {
+      const at = Variable(name, 0, max).bind(2);
+      const row = x.shrink([[at, at.add(1)], null]).reshape(4);
+      expect(await row.sum().item()).toBe(8 + 9 + 10 + 11);
+      for (let i = 3; i < 8; i++) expect(await row.add(x.get(i)).sum().item()).toBe(44 + 16 * i);
+    }
+  });
+  test("which no user can give", () => {
+    expect(() => Variable("~r0", 0, 3)).toThrow(SymbolicError);
   });
 });

@@ -2,7 +2,7 @@
 // many rows; what is refused.
 
 import { func, GlobalCounters, nn, Tensor } from "gradloom";
-import { describe, expect, test } from "vitest";
+import { describe, expect, expectTypeOf, test } from "vitest";
 import { expectClose } from "../nn/close.ts";
 
 const x = () => new Tensor([1, 2.5, 3]);
@@ -193,7 +193,7 @@ test.each<[string, () => unknown, RegExp]>([
   [
     "swapped",
     () => func.grad(x() as never, ((v: Tensor) => v) as never),
-    /grad: got object, expected a function/,
+    /grad: f is of type Tensor, expected a function/,
   ],
   [
     "integers",
@@ -217,3 +217,10 @@ test.each<[string, () => unknown, RegExp]>([
   ["a number", () => func.vmap((a) => a)(3 as never), /argument 0 is number, expected a Tensor/],
   ["a scalar", () => func.vmap((a) => a)(new Tensor(1.5)), /argument 0 has no dims/],
 ])("refused: %s", (_, make, message) => expect(make).toThrow(message));
+
+test("TypeScript knows how many derivatives a list of inputs has", () => {
+  const x = new Tensor([1.5]);
+  const [a, b] = func.grad((u, v) => u.mul(v).sum(), [x, x]);
+  expectTypeOf(a).toEqualTypeOf<Tensor>();
+  expect([a.shape, b.shape]).toEqual([[1], [1]]);
+});

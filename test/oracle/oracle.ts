@@ -14,6 +14,7 @@ import {
   type TypeName,
 } from "../../scripts/fuzz/language.ts";
 import type { Expected } from "../../scripts/fuzz/reference/interpreter.ts";
+import { keepsZeros } from "../../scripts/fuzz/suited.ts";
 
 /** As the file has it: bounds are powers of two, one for all or one a piece; none means exactly. */
 type Written = readonly [
@@ -66,7 +67,9 @@ export async function runCases(cases: readonly Case[], device: string, how: Sett
       const result = results?.[k];
       note(
         c,
-        result === undefined ? await check(c.program, device, how, c.want) : wrong(c.program, result, c.want),
+        result === undefined
+          ? await check(c.program, device, how, c.want)
+          : wrong(c.program, result, c.want, keepsZeros(device)),
       );
     }
   }
@@ -79,7 +82,8 @@ export async function runCases(cases: readonly Case[], device: string, how: Sett
 async function together(cases: readonly Case[], device: string, { env }: Setting) {
   try {
     return await withEnv(env, async () => {
-      const outs = cases.map(({ program }) => build(program, place(program.in, device)));
+      const outs: Tensor[][] = [];
+      for (const { program } of cases) outs.push(await build(program, place(program.in, device)));
       await Tensor.realize(...outs.flat());
       const results = [];
       for (const o of outs) results.push(await read(o));

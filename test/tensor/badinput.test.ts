@@ -2,8 +2,8 @@
 // values) and the rule that was broken. And for all methods at once: an argument that is not a tensor
 // is said to be none, by its name.
 
-import { ArgumentError, DTypeError, GradloomError, ShapeError, Tensor } from "gradloom";
-import { describe, expect, test } from "vitest";
+import { ArgumentError, DTypeError, GradloomError, nn, ShapeError, Tensor } from "gradloom";
+import { describe, expect, test, vi } from "vitest";
 import { allEntries } from "../../scripts/reference.ts";
 
 const z = (...shape: number[]): Tensor => Tensor.zeros(shape);
@@ -143,7 +143,7 @@ const FAMILIES: Readonly<Record<string, readonly Row[]>> = {
     [
       () => m.binaryCrossEntropy(z(3)),
       ShapeError,
-      /^binaryCrossEntropy: input \[2, 3\] and target \[3\] must have one/,
+      /^binaryCrossEntropy: input \[2, 3\] and target \[3\] must have the same shape/,
     ],
     [
       () => m.l1Loss(m, { reduction: "avg" as "mean" }),
@@ -163,6 +163,11 @@ const FAMILIES: Readonly<Record<string, readonly Row[]>> = {
     ],
   ],
   networks: [
+    [
+      () => new nn.optim.CosineAnnealingLR(new nn.Linear(2, 2) as never, { tMax: 3 }),
+      ArgumentError,
+      /^LRScheduler: got a Linear, expected an optimiser/,
+    ],
     [() => m.linear(z(4, 2)), ShapeError, /^linear: input \[2, 3\] and weight \[4, 2\] do not fit/],
     [() => m.layerNorm(4), ShapeError, /^layerNorm: .*\[2, 3\]/],
     [() => m.groupNorm(2), ShapeError, /^groupNorm: .*\[2, 3\]/],
@@ -208,4 +213,22 @@ describe("an argument that is not a tensor", () => {
       expect((error as Error).message).toMatch(new RegExp(`^${e.name}: .*expected`));
     }
   });
+});
+
+test("losses that compare [n, 1] and [n] each with each warn, once", async () => {
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+  try {
+    const [x, y] = [Tensor.ones(4, 1), Tensor.zeros(4)];
+    for (const loss of ["mseLoss", "l1Loss", "smoothL1Loss", "huberLoss"] as const) {
+      warn.mockClear();
+      expect(x[loss](y, { reduction: "none" }).shape).toEqual([4, 4]);
+      x[loss](y);
+      expect(warn).toHaveBeenCalledTimes(1);
+      const said = /input \[4, 1\] and target \[4\] are compared as \[4, 4\]; expand or reshape one/;
+      expect(warn.mock.calls[0]?.[0]).toMatch(said);
+      expect(y[loss](y).shape).toEqual([]);
+    }
+  } finally {
+    warn.mockRestore();
+  }
 });

@@ -170,7 +170,7 @@ describe("a custom op that is async", () => {
   test("is refused by sync calls, which say why", () => {
     const fetchIt = async (): Promise<void> => {};
     expect(() => Tensor.customOp(fetchIt, [2], [], { dtype: "uint8" }).tolistSync()).toThrow(
-      /the custom op fetchIt is async, or use the async form/,
+      /the custom op fetchIt is async; use the async form/,
     );
   });
 

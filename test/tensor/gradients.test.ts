@@ -85,7 +85,7 @@ const ZERO: Readonly<Record<string, (x: Tensor) => Tensor>> = {
 };
 /** Made of nothing that a gradient could come from, or drawn at random. */
 const SOURCES = words(`
-  Tensor.arange Tensor.empty Tensor.emptyLike Tensor.eye Tensor.from Tensor.fromFile Tensor.full Tensor.fullLike
+  Tensor.arange Tensor.empty Tensor.emptyLike Tensor.eye Tensor.from Tensor.fromFile Tensor.fromImage Tensor.full Tensor.fullLike
   Tensor.glorotUniform Tensor.kaimingNormal Tensor.kaimingUniform Tensor.linspace Tensor.logspace Tensor.normal
   Tensor.ones Tensor.onesLike Tensor.rand Tensor.randLike Tensor.randint Tensor.randn Tensor.randnLike Tensor.randperm
   Tensor.scaledUniform Tensor.tri Tensor.uniform Tensor.zeros Tensor.zerosLike bernoulli emptyLike fullLike onesLike
@@ -98,7 +98,7 @@ const SOURCES = words(`
 const OTHER = words(`
   Tensor.checkpoint Tensor.custom Tensor.customOp Tensor.manualSeed Tensor.noGrad Tensor.realize Tensor.realizeSync
   Tensor.enableGrad Tensor.train Tensor.training assign backward data dataSync detach device devices dim dispose
-  dtype item itemSync ndim numel requiresGrad placedLike toJSON realize realizeSync shape shard shardDim shard_ size toString tolist tolistSync
+  dtype grad item itemSync ndim numel requiresGrad placedLike toJSON realize realizeSync shape shard shardDim shard_ size toCanvas toImage toString tolist tolistSync
 `);
 
 type Case = readonly [

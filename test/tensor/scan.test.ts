@@ -133,6 +133,22 @@ describe("values and gradients of the unrolled loop", () => {
     const one = scan((n: Tensor, x: Tensor) => [n.add(x), x], new Tensor([1]), new Tensor([[5]]));
     expect([await one[0].tolist(), await one[1].tolist()]).toEqual([[6], [[5]]]);
   });
+  test("one value as two outputs, and as a carry and an output", async () => {
+    const [last, [y, again, sums]] = scan(
+      (sum: Tensor, x: Tensor) => {
+        const y = x.mul(3);
+        const next = sum.add(y);
+        return [next, [y, y, next]] as const;
+      },
+      new Tensor([0]),
+      new Tensor([[1], [2], [3]]),
+    );
+    expect([await y.tolist(), await again.tolist()]).toEqual([
+      [[3], [6], [9]],
+      [[3], [6], [9]],
+    ]);
+    expect([await sums.tolist(), await last.tolist()]).toEqual([[[3], [9], [18]], [18]]);
+  });
   test("rows of views: transposed, flipped, expanded, cut, of constants", async () => {
     const x = Tensor.arange(24).cast("float32").reshape(2, 3, 4);
     const sum = (xs: Tensor) =>
@@ -376,7 +392,8 @@ describe("kernels", () => {
       return count;
     };
     expect(await compiled(5)).toBeGreaterThan(3);
-    expect([await compiled(5), await compiled(7)]).toEqual([0, 0]);
+    // one kernel knows the length: the contraction over all steps, after the loop
+    expect([await compiled(5), await compiled(7)]).toEqual([0, 1]);
   });
 });
 

@@ -202,7 +202,7 @@ function maxUnpool(
 ): Tensor {
   if (showShape(indices.shape) !== showShape(self.shape)) {
     throw new ShapeError(
-      `${method}: indices ${showShape(indices.shape)} and input ${showShape(self.shape)} must have one shape`,
+      `${method}: indices ${showShape(indices.shape)} and input ${showShape(self.shape)} must have the same shape`,
     );
   }
   const { x, undo } = batched(self, method, n);
@@ -219,8 +219,8 @@ function maxUnpool(
     );
   }
   const rows = [batch, channels, prod(sizes)];
-  const places = reshape(indexed(method, indices), rows);
-  const empty = filled(self, [batch, channels, prod(wanted)], 0);
+  const places = reshape(indexed(method, indices, prod(wanted)), rows);
+  const empty = filled(self, [batch, channels, prod(wanted)], 0, "scatter");
   const flat = reshape(x, rows);
   // windows that overlapped have the same maximum: all of its copies get the gradient, as in torch
   const made = wrap(scatter(empty, 2, places, detach(flat)).lazydata, [flat], (g) => [gather(g, 2, places)]);

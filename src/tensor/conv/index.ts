@@ -1,5 +1,5 @@
-// Windows over the last dims: convolution, pooling, images. The functions of the area,
-// as the class Tensor calls them.
+// Windows over the last dims: convolution, pooling, images. The functions of the area, as the class Tensor
+// calls them.
 
 export * from "./conv.ts";
 export * from "./image.ts";

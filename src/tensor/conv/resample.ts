@@ -70,7 +70,7 @@ export interface Spans<T> extends Taps<T> {
 }
 
 /** What an interpolation along one dim has to know. `scale` is input elements an output element. */
-interface Resize {
+interface DimResize {
   readonly from: number;
   readonly to: number;
   readonly scale: number;
@@ -78,6 +78,15 @@ interface Resize {
   readonly smooth: boolean;
 }
 
+const MODES: readonly InterpolateMode[] = [
+  "nearest",
+  "nearest-exact",
+  "area",
+  "linear",
+  "bilinear",
+  "bicubic",
+  "trilinear",
+];
 const RANK: Partial<Record<InterpolateMode, number>> = { linear: 1, bilinear: 2, bicubic: 2, trilinear: 3 };
 
 /** The number of each element along `dim`, in the shape of this tensor; computed in place. */
@@ -118,21 +127,25 @@ function tapsOf(self: Tensor, dim: number, to: number, taps: Taps<Tensor>): Tens
 
 /** The elements that output number n of `to` covers: those from floor(n i / to) to ceil((n + 1) i / to). */
 export function spansOf(from: number, to: number): Spans<Tensor> {
-  const lengths = range(to).map((n) => Math.ceil(((n + 1) * from) / to) - Math.floor((n * from) / to));
-  const start = (out: Tensor): Tensor => idiv(mul(out, from), to);
-  const end = (out: Tensor): Tensor => idiv(add(mul(add(out, 1), from), to - 1), to);
-  return {
-    count: Math.max(1, ...lengths),
-    index: (out, tap) => add(start(out), tap),
-    start,
-    end,
-  };
+  let count = 1;
+  for (let n = 0; n < to; n++)
+    count = Math.max(count, Math.ceil(((n + 1) * from) / to) - Math.floor((n * from) / to));
+  // the index of an output times the size of the input may need more than 32 bits
+  const isWide = from * to + to > 2 ** 31;
+  const part = (n: Tensor, rest: number): Tensor =>
+    cast(idiv(add(mul(isWide ? cast(n, dtypes.int64) : n, from), rest), to), n.dtype);
+  const start = (out: Tensor): Tensor => part(out, 0);
+  const end = (out: Tensor): Tensor => part(add(out, 1), to - 1);
+  return { count, index: (out, tap) => add(start(out), tap), start, end };
 }
 
 export function interpolate(self: Tensor, options: InterpolateOptions = {}): Tensor {
   const { mode = "nearest", alignCorners } = options;
   const n = self.ndim - 2;
   const rank = RANK[mode];
+  if (!MODES.includes(mode)) {
+    throw new ArgumentError(`interpolate: mode is "${mode}", expected one of ${MODES.join(", ")}`);
+  }
   if (n < 1 || n > 3 || (rank !== undefined && rank !== n)) {
     const want = rank === undefined ? "3 to 5" : `${rank + 2}`;
     throw new ShapeError(
@@ -162,7 +175,7 @@ export function interpolate(self: Tensor, options: InterpolateOptions = {}): Ten
   return x;
 }
 
-function resizes(self: Tensor, n: number, options: InterpolateOptions): Resize[] {
+function resizes(self: Tensor, n: number, options: InterpolateOptions): DimResize[] {
   const { size, scaleFactor, alignCorners, recomputeScaleFactor } = options;
   if ((size == null) === (scaleFactor == null)) {
     throw new ArgumentError("interpolate: give either size or scaleFactor, and not both");
@@ -194,7 +207,7 @@ function resizes(self: Tensor, n: number, options: InterpolateOptions): Resize[]
   });
 }
 
-function resize(self: Tensor, dim: number, mode: InterpolateMode, r: Resize): Tensor {
+function resize(self: Tensor, dim: number, mode: InterpolateMode, r: DimResize): Tensor {
   const { from, to, scale } = r;
   if (mode === "nearest" || mode === "nearest-exact") {
     if (from === to && scale === 1) return self;
@@ -260,12 +273,12 @@ function real(self: Tensor, x: Tensor): Tensor {
   return cast(x, self.dtype === dtypes.float64 ? dtypes.float64 : dtypes.float32);
 }
 /** The position of an output among the inputs. */
-function sourceOf(self: Tensor, out: Tensor, { from, to, scale, corners }: Resize): Tensor {
+function sourceOf(self: Tensor, out: Tensor, { from, to, scale, corners }: DimResize): Tensor {
   const at = real(self, out);
   if (corners) return mul(at, to > 1 ? (from - 1) / (to - 1) : 0);
   return sub(mul(add(at, 0.5), scale), 0.5);
 }
-function linearSample(self: Tensor, r: Resize): Taps<Tensor> {
+function linearSample(self: Tensor, r: DimResize): Taps<Tensor> {
   const source = (out: Tensor): Tensor => maximum(sourceOf(self, out, r), 0);
   const first = (out: Tensor): Tensor => minimum(cast(source(out), dtypes.int32), r.from - 1);
   return {
@@ -278,7 +291,7 @@ function linearSample(self: Tensor, r: Resize): Taps<Tensor> {
   };
 }
 /** Keys' cubic with a = -0.75: four taps, those beyond the ends are the ends. */
-function cubicOf(self: Tensor, r: Resize): Taps<Tensor> {
+function cubicOf(self: Tensor, r: DimResize): Taps<Tensor> {
   const a = -0.75;
   const low = (out: Tensor): Tensor => floor(sourceOf(self, out, r));
   return {
@@ -297,7 +310,7 @@ function keys(self: Tensor, a: number): Tensor {
   return where(le(self, 1), near, far);
 }
 /** A triangle or Keys' cubic (a = -0.5), as wide as what the output covers; its weights come to 1. */
-function smooth(self: Tensor, dim: number, cubic: boolean, r: Resize): Taps<Tensor> {
+function smooth(self: Tensor, dim: number, cubic: boolean, r: DimResize): Taps<Tensor> {
   const { from, to } = r;
   const scale = r.corners ? (to > 1 ? (from - 1) / (to - 1) : 0) : r.scale;
   const support = (cubic ? 2 : 1) * Math.max(1, scale);

@@ -3,7 +3,7 @@
 
 import { type DType, type DTypeLike, dtypes, toDType } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
-import { range } from "../../helpers.ts";
+import { isPlain, range } from "../../helpers.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { onEach } from "../../lazy/placement.ts";
 import { Device } from "../../runtime/registry.ts";
@@ -31,6 +31,7 @@ import { abs } from "../math/rounding.ts";
 import { expand, reshape } from "../movement/views.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
+import { noteSteps } from "../wholes.ts";
 
 export interface TensorOptions {
   /** whether `backward` fills `.grad` of this tensor */
@@ -57,8 +58,7 @@ export type SizeArgs =
   | readonly [Shape]
   | readonly [Shape, TensorOptions | undefined];
 
-const isOptions = (x: unknown): x is TensorOptions =>
-  typeof x === "object" && x !== null && Object.getPrototypeOf(x) === Object.prototype;
+const isOptions = (x: unknown): x is TensorOptions => isPlain(x);
 
 /** Shape and options out of the arguments of a method that takes sizes. */
 export function sizesOf(method: string, args: SizeArgs): { shape: Shape; options: TensorOptions } {
@@ -151,11 +151,17 @@ export function arange(args: readonly (number | TensorOptions | undefined)[]): T
   }
   const dtype = options.dtype === undefined ? commonType(numbers) : toDType(options.dtype);
   const places = make(onEach(deviceOf(options), (d) => LazyBuffer.arange(d, count)));
-  // the affine expression is computed wherever it is used, in a type that holds its steps
   // of integers, start and step lose their fractions first, as in torch
-  const [from, by] = [start as number, step as number].map((x) => (dtype.isInt ? Math.trunc(x) : x));
-  const steps = by === 1 ? cast(places, dtype) : mul(cast(places, dtype), by as number);
-  return leaf(from === 0 ? steps : add(steps, from as number), options);
+  const [from, by] = [start as number, step as number].map((x) => (dtype.isInt ? Math.trunc(x) : x)) as [
+    number,
+    number,
+  ];
+  if (count > 0) for (const x of [from, from + (count - 1) * by]) operandValue("arange", x, dtype);
+  // the affine expression is computed wherever it is used, in a type that holds its steps
+  const steps = by === 1 ? cast(places, dtype) : mul(cast(places, dtype), by);
+  const made = leaf(from === 0 ? steps : add(steps, from), options);
+  noteSteps(made.lazydata, dtype, from, by, count);
+  return made;
 }
 export function linspace(
   start: number | Tensor,

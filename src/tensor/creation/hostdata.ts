@@ -10,11 +10,11 @@ import { Device } from "../../runtime/registry.ts";
 import { sprod } from "../../shape/symbolic.ts";
 import type { Shape } from "../../shape/view.ts";
 import { contiguous, type Element, make, type NestedArray, TensorHandle } from "../core.ts";
+import type { TensorSource } from "../image/pixels.ts";
 import { operandValue } from "../math/promotion.ts";
 import type { Tensor } from "../tensor.ts";
 import { noteWholes } from "../wholes.ts";
 import { checkShape, commonType, empty, type TensorOptions } from "./creation.ts";
-import type { TensorSource } from "./pixels.ts";
 
 /**
  * A number, nested arrays of numbers, a typed array, nested arrays of typed arrays, an ArrayBuffer,
@@ -28,7 +28,7 @@ export type TensorData =
   | ArrayBufferLike
   | ImagePixels;
 /** Rows of pixels of four values: ImageData. */
-interface ImagePixels {
+export interface ImagePixels {
   readonly width: number;
   readonly height: number;
   readonly data: ArrayBufferView;
@@ -67,13 +67,13 @@ export function fromData(data: TensorData, options: TensorOptions): LazyBuffer {
   }
   if (data instanceof TensorHandle) {
     throw new ArgumentError(
-      "Tensor: the data is a Tensor already; use t.detach() for another name of it, t.clone() for a copy, t.cast or t.to",
+      "Tensor: the data is a Tensor already; use t.detach(), t.clone(), t.cast or t.to",
     );
   }
-  const { shape, dtype, bytes, wholes } = hostData(data, wanted);
+  const { shape, dtype, bytes } = hostData(data, wanted);
   const buffer = new Buffer("EXT", sprod(shape) as number, dtype).allocate(bytes);
   const made = copyTo(LazyBuffer.fromBuffer(buffer, shape), device);
-  if (wholes !== undefined) noteWholes(made, wholes);
+  noteWholes(made, dtype, bytes);
   return made;
 }
 
@@ -81,8 +81,6 @@ interface HostData {
   readonly shape: readonly number[];
   readonly dtype: DType;
   readonly bytes: Uint8Array;
-  /** the elements of a plain array whose type is int32 by rule */
-  readonly wholes?: readonly Element[];
 }
 
 function hostData(data: Exclude<TensorData, Element>, wanted: DType | undefined): HostData {
@@ -105,18 +103,15 @@ function fromBytes(buffer: ArrayBufferLike, dtype: DType): HostData {
   );
 }
 
-/** Data as it is; anything else is read by pixels.ts first. */
+/** Data as it is. Pictures, Blobs and Files are read first, by code that loads with the first of them. */
 export async function fromSource(
   source: TensorData | TensorSource,
   options: TensorOptions,
 ): Promise<LazyBuffer> {
   const isData = typeof source !== "object" || Array.isArray(source) || ArrayBuffer.isView(source);
   if (isData || isImage(source) || isBytes(source)) return fromData(source as TensorData, options);
-  const { read } = await import("./pixels.ts");
-  const found = await read(source);
-  if (typeof found === "string") throw new ArgumentError(`Tensor.from: ${found}`);
-  if (!("shape" in found)) return fromData(found, options);
-  return fromData(found.data, options).reshape(found.shape);
+  const { fromSource: read } = await import("../image/image.ts");
+  return read(source as TensorSource, options);
 }
 
 /** Copied, because the caller may change the array before the graph runs. */
@@ -180,7 +175,7 @@ function fromNested(data: TensorRows, wanted: DType | undefined): HostData {
       throw new ArgumentError(
         `Tensor: ${path(depth)} is ${got}, ` +
           "expected a number, bigint or boolean, a nested array of them, or a typed array; " +
-          "await Tensor.from(…) takes pictures, canvases, videos, Blobs and Files",
+          "await Tensor.from(…) takes pictures and Blobs",
       );
     }
   };
@@ -189,9 +184,7 @@ function fromNested(data: TensorRows, wanted: DType | undefined): HostData {
   const own = () => (plain || typed.size === 0 ? [...typed, commonType(flat)] : [...typed]);
   const dtype = wanted ?? own().reduce(promote);
   // typed rows may wrap as any cast; plain numbers were meant as they are written
-  if (wanted?.isInt === true && plain) for (const x of flat) operandValue("Tensor", x, wanted);
-  const bytes = encodeArray(dtype, flat);
-  return wanted === undefined && dtype === dtypes.int32
-    ? { shape, dtype, bytes, wholes: flat }
-    : { shape, dtype, bytes };
+  const asMeant = (x: Element): Element =>
+    wanted?.isInt === true && plain ? operandValue("Tensor", x, wanted) : x;
+  return { shape, dtype, bytes: encodeArray(dtype, flat.map(asMeant)) };
 }

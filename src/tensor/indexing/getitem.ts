@@ -34,6 +34,7 @@ import { sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { data } from "../values.ts";
+import { requireRange } from "../wholes.ts";
 
 /**
  * `[start, end, step]` as in Python's slices: null or nothing is the end of the
@@ -84,9 +85,9 @@ export interface IndexPlan<T> {
 
 // ---- the primitive ----
 
-/** Checks that a tensor can be an index. */
-export function indexed(method: string, index: Tensor): Tensor {
-  if (index.dtype.isInt) return index;
+/** Checks that a tensor can be an index, and that its numbers are in range where they are known. */
+export function indexed(method: string, index: Tensor, size: number, isFromEnd = false): Tensor {
+  if (index.dtype.isInt) return requireRange(method, index, { size, fromEnd: isFromEnd });
   throw new DTypeError(`${method}: the index is ${index.dtype.name}, expected integers; cast it to int32`);
 }
 /** A tensor of nothing. */
@@ -140,15 +141,16 @@ export function fromEnd(self: Tensor, n: number): Tensor {
 // ---- along a dim ----
 
 export function gather(self: Tensor, dim: number, index: Tensor): Tensor {
-  return gathered(self, dim, index, (i) => i);
+  const size = self.ndim === 0 ? 1 : (self.shape[axisOf(self, "gather", dim)] as number);
+  return gathered(self, dim, indexed("gather", index, size), (i) => i);
 }
+/** The index has been checked. */
 export function gathered(
   self: Tensor,
   dim: number,
   index: Tensor,
   map: (i: Tensor, n: number) => Tensor,
 ): Tensor {
-  indexed("gather", index);
   if (index.size === 0) return nothing(self, index.shape);
   if (self.ndim === 0 || index.ndim === 0) {
     if (self.ndim > 1 || index.ndim > 1) throw misfit(self, "gather", dim, index);
@@ -184,24 +186,23 @@ export function misfit(self: Tensor, method: string, dim: number, index: Tensor)
   );
 }
 export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
-  indexed("indexSelect", index);
   if (index.ndim > 1) {
     throw new ShapeError(
       `indexSelect: the index has shape ${showShape(index.shape)}, expected a vector; get takes any shape`,
     );
   }
   if (self.ndim === 0) return reshape(indexSelect(reshape(self, 1), dim, reshape(index, 1)), []);
-  return pick(self, axisOf(self, "indexSelect", dim), [reshape(index, -1)]);
+  const at = axisOf(self, "indexSelect", dim);
+  return pick(self, at, [reshape(indexed("indexSelect", index, self.shape[at] as number), -1)]);
 }
 export function embedding(self: Tensor, weight: Tensor, options: EmbeddingOptions = {}): Tensor {
-  indexed("embedding", self);
   if (weight.ndim !== 2) {
     throw new ShapeError(
       `embedding: the weight has shape ${showShape(weight.shape)}, expected [rows, width]`,
     );
   }
   const { paddingIdx, maxNorm, normType = 2, scaleGradByFreq = false } = options;
-  let rows = pick(weight, 0, [self]);
+  let rows = pick(weight, 0, [indexed("embedding", self, weight.shape[0] as number)]);
   if (maxNorm !== undefined) {
     const long = pow(sum(pow(abs(detach(rows)), normType), -1, true), 1 / normType);
     const scale = where(gt(long, maxNorm), mul(reciprocal(add(long, 1e-7)), maxNorm), 1);
@@ -350,12 +351,13 @@ export function cutOut(self: Tensor, cuts: readonly Cut[]): Tensor {
 function atOf(self: Tensor, tensors: readonly (Tensor | undefined)[]): Tensor {
   const dims = range(tensors.length).filter((d) => tensors[d] !== undefined);
   if (dims.length === 0) return self;
-  const [indices, together] = alignIndices("get", tensors, dims);
+  const [indices, together] = alignIndices(self, "get", tensors, dims);
   if (together) return pick(self, dims[0] as number, indices, (i, n) => fromEnd(i, n));
   return pick(movedim(self, dims, range(dims.length)), 0, indices, (i, n) => fromEnd(i, n));
 }
 /** The tensors of an index in one shape, and whether their dims are neighbours. */
 export function alignIndices(
+  self: Tensor,
   method: string,
   tensors: readonly (Tensor | undefined)[],
   dims: readonly number[],
@@ -366,17 +368,21 @@ export function alignIndices(
       `${method}: how many elements a bool mask picks is not known before it is computed; use await getAsync(…), or where`,
     );
   }
-  const shape = given.map((t) => indexed(method, t).shape).reduce(shapeOfBoth);
+  const indices = given.map((t, j) => indexed(method, t, self.shape[dims[j] as number] as number, true));
+  const shape = indices.map((t) => t.shape).reduce(shapeOfBoth);
   const together = dims.every((d, j) => d === (dims[0] as number) + j);
-  return [given.map((t) => broadcastTo(t, shape)), together];
+  return [indices.map((t) => broadcastTo(t, shape)), together];
 }
 
 // ---- order and classes ----
 
 export function oneHot(self: Tensor, numClasses: number): Tensor {
-  indexed("oneHot", self);
+  if (!Number.isInteger(numClasses) || numClasses < 1) {
+    throw new ArgumentError(`oneHot: numClasses is ${numClasses}, expected an integer from 1 up`);
+  }
   const full = [...self.shape, numClasses];
-  return cast(eq(expand(unsqueeze(self, -1), full), expand(counting(self, numClasses), full)), dtypes.int32);
+  const index = indexed("oneHot", self, numClasses);
+  return cast(eq(expand(unsqueeze(index, -1), full), expand(counting(self, numClasses), full)), dtypes.int32);
 }
 /** The elements of a dim between the first and the last that are kept. */
 export const span = ({ start, count, step }: Cut): Interval => {
@@ -385,10 +391,12 @@ export const span = ({ start, count, step }: Cut): Interval => {
   return [Math.min(start, last), Math.max(start, last) + 1];
 };
 
-function toCut(method: string, slice: Slice, n: number): Cut {
+function toCut(method: string, slice: Slice | undefined, n: number): Cut {
+  if (slice === undefined)
+    throw new ArgumentError(`${method}: an index is undefined; expected a number, [start, end], ":" or null`);
   const [from, to] = [slice[0] ?? null, slice[1] ?? null];
   const step = slice[2] ?? 1;
-  if (slice.length > 3 || step === 0 || ![from ?? 0, to ?? 0, step].every(Number.isInteger)) {
+  if (!(slice.length <= 3) || step === 0 || ![from ?? 0, to ?? 0, step].every(Number.isInteger)) {
     throw new ArgumentError(
       `${method}: ${JSON.stringify(slice)} is not a slice; expected integers [start, end, step], step not 0, ":" or "..."; ` +
         "indices in a list are new Tensor([…])",

@@ -28,7 +28,7 @@ import { axisOf, expand, reduceSum, reshape, shrink, unsqueeze } from "../moveme
 import { max, min, sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
-import { gather, indexed } from "./getitem.ts";
+import { gathered, indexed } from "./getitem.ts";
 
 export type ScatterReduce = "sum" | "prod" | "mean" | "amax" | "amin";
 /** What a reducing scatter starts from. */
@@ -47,7 +47,8 @@ export function scatter(
   src: Tensor | Element,
   { reduce }: { reduce?: "add" | "multiply" } = {},
 ): Tensor {
-  const source = src instanceof TensorHandle ? src : filled(self, index.shape, src);
+  const source =
+    src instanceof TensorHandle ? src : filled(self, index.shape, src, reduce === "add" ? "add" : "scatter");
   if (reduce === "add") return scatterAdd(self, dim, index, source as Tensor);
   if (reduce === "multiply") return scatterReduce(self, dim, index, source as Tensor, "prod");
   if (reduce !== undefined) {
@@ -59,14 +60,18 @@ export function scatter(
     overwritten(self, at, i, from),
   );
 }
+/** The elements that an index names along a dim. The index was checked before, or is made here. */
+const picked = (self: Tensor, at: number, index: Tensor): Tensor => gathered(self, at, index, (i) => i);
+
 /** One value, in this tensor's type unless another is named. */
 export function filled(
   self: Tensor,
   shape: readonly number[],
   value: Element,
+  method: string,
   dtype: DType = self.dtype,
 ): Tensor {
-  return constant(self, shape, dtype, operandValue("fill", value, dtype));
+  return constant(self, shape, dtype, operandValue(method, value, dtype));
 }
 /** Checks the arguments of a scatter; scalars become vectors; the source gets the shape of the index. */
 function alongDim(
@@ -77,13 +82,13 @@ function alongDim(
   src: Tensor,
   write: (self: Tensor, at: number, index: Tensor, src: Tensor) => Tensor,
 ): Tensor {
-  indexed(method, index);
   if (index.size === 0) return self;
   if (self.ndim === 0) {
     return reshape(alongDim(reshape(self, 1), method, dim, reshape(index, -1), reshape(src, -1), write), []);
   }
   const at = axisOf(self, method, dim);
-  const i = index.ndim === 0 ? reshape(index, 1) : index;
+  const checked = indexed(method, index, self.shape[at] as number);
+  const i = index.ndim === 0 ? reshape(checked, 1) : checked;
   const from = src.ndim === 0 ? reshape(src, 1) : src;
   const fits =
     i.ndim === self.ndim &&
@@ -134,7 +139,7 @@ function reached(self: Tensor, shape: readonly number[]): Tensor {
 /** `part`, where the index reaches, laid over `under`. */
 function pasted(self: Tensor, part: Tensor, under: Tensor): Tensor {
   if (showShape(part.shape) === showShape(under.shape)) return part;
-  const there = filled(self, part.shape, true, dtypes.bool);
+  const there = filled(self, part.shape, true, "scatter", dtypes.bool);
   return where(grown(self, there), grown(self, part), under);
 }
 /** The number of the last source that goes to each element the index reaches; -1 where none does. */
@@ -158,12 +163,12 @@ function sumsOf(self: Tensor, at: number, index: Tensor, src: Tensor): Tensor {
 function overwritten(self: Tensor, at: number, index: Tensor, src: Tensor): Tensor {
   const last = lastOf(self, at, index);
   const before = detach(self);
-  const value = where(ge(last, 0), gather(detach(src), at, last), reached(before, last.shape));
+  const value = where(ge(last, 0), picked(detach(src), at, last), reached(before, last.shape));
   return wrap(pasted(self, value, before).lazydata, [self, src], (g) => {
     const k = index.shape[at] as number;
     const numbers = reshape(counting(self, k), [k, ...index.shape.slice(at + 1).map(() => 1)]);
-    const stays = eq(gather(last, at, index), expand(numbers, index.shape));
-    return [where(grown(self, ge(last, 0)), 0, g), where(stays, gather(g, at, index), 0)];
+    const stays = eq(picked(last, at, index), expand(numbers, index.shape));
+    return [where(grown(self, ge(last, 0)), 0, g), where(stays, picked(g, at, index), 0)];
   });
 }
 export function scatterAdd(self: Tensor, dim: number, index: Tensor, src: Tensor): Tensor {
@@ -205,7 +210,7 @@ function scatterProd(self: Tensor, at: number, index: Tensor, src: Tensor, inclu
     return pasted(self, mul(reached(into, places.shape), places), into);
   };
   const written = gt(counts(self, at, index), 0);
-  const ones = filled(self, self.shape, 1);
+  const ones = filled(self, self.shape, 1, "scatter");
   const [x, s] = [detach(src), detach(self)];
   const out = includeSelf ? product(x, s) : where(written, product(x, ones), s);
   return wrap(out.lazydata, [self, src], (g) => {
@@ -218,7 +223,7 @@ function scatterProd(self: Tensor, at: number, index: Tensor, src: Tensor, inclu
     const others = (t: Tensor, z: Tensor, p: Tensor): Tensor =>
       where(eq(sub(z, isZero(t)), 0), div(p, solid(t)), 0);
     const own = includeSelf ? mul(g, others(self, zeros, rest)) : where(written, 0, g);
-    const look = (t: Tensor): Tensor => gather(t, at, index);
+    const look = (t: Tensor): Tensor => picked(t, at, index);
     return [own, mul(look(g), others(src, look(zeros), look(rest)))];
   });
 }
@@ -242,7 +247,7 @@ function scatterBest(
   const out = includeSelf ? pasted(self, both, s) : where(written, pasted(self, best, s), s);
   return wrap(out.lazydata, [self, src], (g, made) => {
     const result = detach(made);
-    const look = (t: Tensor): Tensor => gather(t, at, index);
+    const look = (t: Tensor): Tensor => picked(t, at, index);
     // all that equal the result share its gradient; what was there before counts where it took part
     const own = eq(detach(self), result);
     const mine = cast(includeSelf ? own : bitwiseAnd(own, logicalNot(written)), g.dtype);

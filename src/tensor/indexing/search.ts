@@ -15,15 +15,19 @@ import type { Tensor } from "../tensor.ts";
 import { fromEnd, gathered, indexed, misfit, pick, type SearchOptions } from "./getitem.ts";
 
 export function takeAlongDim(self: Tensor, index: Tensor, dim?: number): Tensor {
-  if (dim === undefined) return gathered(ravel(self), 0, ravel(index), (i, n) => fromEnd(i, n));
+  if (dim === undefined) {
+    const checked = indexed("takeAlongDim", index, self.size, true);
+    return gathered(ravel(self), 0, ravel(checked), (i, n) => fromEnd(i, n));
+  }
   const at = axisOf(self, "takeAlongDim", dim);
+  const places = indexed("takeAlongDim", index, self.shape[at] as number, true);
   if (index.ndim !== self.ndim) throw misfit(self, "takeAlongDim", dim, index);
   const common = self.shape.map((s, d) => (s === 1 ? (index.shape[d] as number) : s));
   const x = expand(self, common.with(at, self.shape[at] as number));
-  return gathered(x, at, expand(index, common.with(at, index.shape[at] as number)), (i, n) => fromEnd(i, n));
+  return gathered(x, at, expand(places, common.with(at, index.shape[at] as number)), (i, n) => fromEnd(i, n));
 }
 export function take(self: Tensor, index: Tensor): Tensor {
-  return pick(ravel(self), 0, [indexed("take", index)], (i, n) => fromEnd(i, n));
+  return pick(ravel(self), 0, [indexed("take", index, self.size, true)], (i, n) => fromEnd(i, n));
 }
 export function searchsorted(
   self: Tensor,

@@ -74,12 +74,11 @@ function slices(
   source: Tensor,
   write: (self: Tensor, at: number, index: Tensor, source: Tensor) => Tensor,
 ): Tensor {
-  indexed(method, index);
   if (self.ndim === 0) {
     return reshape(slices(reshape(self, 1), method, dim, reshape(index, -1), reshape(source, -1), write), []);
   }
   const at = axisOf(self, method, dim);
-  const i = reshape(index, -1);
+  const i = reshape(indexed(method, index, self.shape[at] as number, true), -1);
   const wanted = self.shape.with(at, i.size);
   if (index.ndim > 1 || showShape(source.shape) !== showShape(wanted) || source.dtype !== self.dtype) {
     throw new ShapeError(
@@ -90,13 +89,13 @@ function slices(
   return i.size === 0 ? self : write(self, at, i, source);
 }
 export function indexFill(self: Tensor, dim: number, index: Tensor, value: Tensor | Element): Tensor {
-  indexed("indexFill", index);
   if (self.ndim === 0) return reshape(indexFill(reshape(self, 1), dim, reshape(index, -1), value), []);
   const at = axisOf(self, "indexFill", dim);
-  if (index.size === 0) return self;
   const n = self.shape[at] as number;
+  const checked = indexed("indexFill", index, n, true);
+  if (index.size === 0) return self;
   const full = [n, index.size];
-  const i = fromEnd(expand(reshape(index, -1), full), n);
+  const i = fromEnd(expand(reshape(checked, -1), full), n);
   const named = max(eq(i, expand(reshape(counting(self, n), [n, 1]), full)), 1);
   const mask = expand(
     reshape(
@@ -105,31 +104,51 @@ export function indexFill(self: Tensor, dim: number, index: Tensor, value: Tenso
     ),
     self.shape,
   );
-  return maskedFill(self, mask, value);
+  const filling = value instanceof TensorHandle ? value : filled(self, [], value, "indexFill");
+  return maskedFill(self, mask, filling);
 }
 export function indexPut(
   self: Tensor,
-  indices: readonly (Tensor | null)[],
+  indices: readonly (Tensor | readonly number[] | null)[],
   values: Tensor | Element,
   { accumulate = false }: PutOptions = {},
 ): Tensor {
-  const given = values instanceof TensorHandle ? (values as Tensor) : filled(self, [], values);
+  const tensors = indices.map((i) => {
+    if (i === null || i instanceof TensorHandle) return i as Tensor | null;
+    if (Array.isArray(i) && i.every(Number.isInteger)) return fromHost(self, i);
+    throw new ArgumentError(
+      "indexPut: an index is neither a Tensor nor null nor an array of integers; expected one for each dim",
+    );
+  });
+  return putAt(self, "indexPut", tensors, values, accumulate);
+}
+function putAt(
+  self: Tensor,
+  method: string,
+  indices: readonly (Tensor | null)[],
+  values: Tensor | Element,
+  accumulate: boolean,
+): Tensor {
+  const given =
+    values instanceof TensorHandle
+      ? (values as Tensor)
+      : filled(self, [], values, accumulate ? "add" : method);
   if (given.dtype !== self.dtype) {
     throw new ShapeError(
-      `indexPut: the values are ${given.dtype.name}, the tensor is ${self.dtype.name}; cast them first`,
+      `${method}: the values are ${given.dtype.name}, the tensor is ${self.dtype.name}; cast them first`,
     );
   }
   const [mask] = indices;
   if (indices.length === 1 && mask?.dtype.kind === "bool") return masked(self, mask, given, accumulate);
   if (indices.length > self.ndim) {
     throw new ShapeError(
-      `indexPut: ${indices.length} indices for shape ${showShape(self.shape)}; expected at most ${self.ndim}`,
+      `${method}: ${indices.length} indices for shape ${showShape(self.shape)}; expected at most ${self.ndim}`,
     );
   }
   const tensors = range(self.ndim).map((d) => indices[d] ?? undefined);
   const dims = range(self.ndim).filter((d) => tensors[d] !== undefined);
   if (dims.length === 0) return accumulate ? add(self, given) : broadcastTo(given, self.shape);
-  const [list, together] = alignIndices("indexPut", tensors, dims);
+  const [list, together] = alignIndices(self, method, tensors, dims);
   const places = (list[0] as Tensor).shape;
   const rest = self.shape.filter((_, d) => !dims.includes(d));
   const at = together ? (dims[0] as number) : 0;
@@ -249,7 +268,7 @@ export function put(
       `put: the index has shape ${showShape(index.shape)}, the source ${showShape(source.shape)}; expected as many elements`,
     );
   }
-  return reshape(indexPut(ravel(self), [ravel(index)], ravel(source), { accumulate }), self.shape);
+  return reshape(putAt(ravel(self), "put", [ravel(index)], ravel(source), accumulate), self.shape);
 }
 export function maskedScatter(self: Tensor, mask: Tensor, source: Tensor): Tensor {
   const shape = shapeOfBoth(self.shape, mask.shape);
@@ -269,7 +288,7 @@ export function setitem(self: Tensor, index: readonly Index<Tensor>[], value: Te
   const before = wrap(self.lazydata);
   before.requiresGrad = self.requiresGrad;
   before.context = self.context;
-  const given = value instanceof TensorHandle ? cast(value, self.dtype) : filled(self, [], value);
+  const given = value instanceof TensorHandle ? cast(value, self.dtype) : filled(self, [], value, "setitem");
   const made = written(before, index, given as Tensor);
   assign(self, made);
   self.requiresGrad = made.requiresGrad;
@@ -285,10 +304,12 @@ function written(self: Tensor, index: readonly Index<Tensor>[], value: Tensor): 
   if (cuts.some((c) => c.count === 0)) return self;
   const region = reshape(cutOut(self, cuts), shape);
   const fill = tensors.some((t) => t !== undefined)
-    ? indexPut(
+    ? putAt(
         region,
+        "setitem",
         tensors.map((t) => t ?? null),
         value,
+        false,
       )
     : broadcastTo(reshape(value, value.shape.slice(Math.max(0, value.ndim - shape.length))), shape);
   const sizes = cuts.map((c) => c.count);
@@ -330,6 +351,10 @@ function interleaved(
   outputSize: number | undefined,
 ): Tensor {
   const n = self.shape[at] as number;
+  const odd =
+    repeats instanceof TensorHandle ? undefined : [repeats].flat().find((r) => !Number.isInteger(r) || r < 0);
+  if (odd !== undefined)
+    throw new ArgumentError(`repeatInterleave: a count is ${odd}, expected an integer from 0 up`);
   if (typeof repeats === "number") {
     const times = self.shape.toSpliced(at + 1, 0, repeats);
     return flatten(expand(unsqueeze(self, at + 1), times), at, at + 1);

@@ -65,6 +65,11 @@ export function tensordot(
   other: Tensor,
   dims: number | readonly [readonly number[], readonly number[]] = 2,
 ): Tensor {
+  if (typeof dims === "number" && !(dims >= 0 && dims <= Math.min(self.ndim, other.ndim) && dims % 1 === 0)) {
+    throw new ArgumentError(
+      `tensordot: dims is ${dims}, expected an integer from 0 to ${Math.min(self.ndim, other.ndim)}, or a list of dims for each`,
+    );
+  }
   const pairs =
     typeof dims === "number" ? [range(dims).map((i) => self.ndim - dims + i), range(dims)] : [...dims];
   const [mine, theirs] = [axesOf(self, "tensordot", pairs[0]), axesOf(other, "tensordot", pairs[1])];

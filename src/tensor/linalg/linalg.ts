@@ -92,6 +92,11 @@ export function norm(
   keepdim = false,
   typed: { readonly dtype?: DTypeLike } = {},
 ): Tensor {
+  if (typeof p === "string" && p !== "fro" && p !== "nuc") {
+    throw new ArgumentError(
+      `norm: p is "${p}", expected a number (Infinity for the largest), "fro" or "nuc"`,
+    );
+  }
   if (p !== "nuc") return vectorNorm(self, p === "fro" ? 2 : p, dim, keepdim, typed);
   return linalgNorm(self, "nuc", dim, keepdim, typed);
 }

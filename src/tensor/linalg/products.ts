@@ -10,6 +10,7 @@ import { reshape, transpose, unsqueeze } from "../movement/views.ts";
 import { sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
+import { requireProduct } from "../wholes.ts";
 
 /** `beta * input + alpha * product` */
 export interface Scales {
@@ -43,6 +44,7 @@ export function product(self: Tensor, method: string, w: Tensor): Tensor {
   // small integers and bools multiply in the type that they add up in
   const type = promote(self.dtype, w.dtype);
   if (sumDType(type) !== type) return product(cast(self, sumDType(type)), method, cast(w, sumDType(type)));
+  requireProduct(method, self, w);
   const extra = Math.min(n - 1, m - 1, 1);
   const ones = Array.from({ length: extra }, () => 1);
   const { shape: a } = self.lazydata;

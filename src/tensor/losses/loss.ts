@@ -11,11 +11,8 @@ import {
   div,
   eq,
   exp,
-  gt,
   isNarrow,
-  le,
   log,
-  lt,
   maximum,
   minimum,
   mul,
@@ -27,11 +24,12 @@ import {
   where,
 } from "../math/arithmetic.ts";
 import { log1p, sigmoid } from "../math/elementary.ts";
-import { axisOf, expand, reduceSum, reshape, unsqueeze } from "../movement/views.ts";
+import { axisOf, expand, reduceSum, reshape } from "../movement/views.ts";
 import { logSoftmax, softmax } from "../neural/softmax.ts";
 import { drop, mean, sum } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
+import { requireRange } from "../wholes.ts";
 import { along, magnitude, scalar, together } from "./common.ts";
 
 export type Reduction = "mean" | "sum" | "none";
@@ -72,7 +70,7 @@ export function reduced(self: Tensor, method: string, reduction: Reduction = "me
 // ---- classes ----
 
 /** The classes that numbers in `target` choose along `axis`: what both kinds of class loss need. */
-function choice(self: Tensor, method: string, target: Tensor, axis: number) {
+function choice(self: Tensor, method: string, target: Tensor, axis: number, ignored?: number) {
   const { shape } = self.lazydata;
   const rest = shape.toSpliced(axis, 1);
   if (target.ndim !== rest.length || !rest.every((s, i) => s === target.lazydata.shape[i])) {
@@ -84,7 +82,8 @@ function choice(self: Tensor, method: string, target: Tensor, axis: number) {
   if (!target.dtype.isInt) {
     throw new DTypeError(`${method}: class numbers are integers, got ${target.dtype.name}; cast the target`);
   }
-  const numbers = cast(detach(target), dtypes.int32);
+  const range = { size: self.shape[axis] as number, ...(ignored !== undefined && { ignored }) };
+  const numbers = cast(detach(requireRange(method, target, range)), dtypes.int32);
   const index = expand(reshape(numbers, shape.with(axis, 1)), shape);
   return { numbers, index, chosen: eq(index, numbersOf(self, axis)) };
 }
@@ -99,7 +98,7 @@ function classLoss(
   logits: boolean,
 ): Tensor {
   const { ignoreIndex = -100, labelSmoothing: smooth = 0, reduction = "mean" } = options;
-  const { numbers, index, chosen } = choice(self, method, target, axis);
+  const { numbers, index, chosen } = choice(self, method, target, axis, ignoreIndex);
   const weight = classWeight(self, method, axis, options.weight);
   const kept = ne(index, ignoreIndex);
   const hit = bitwiseAnd(chosen, kept);
@@ -209,11 +208,24 @@ export function sparseCategoricalCrossentropy(
 
 // ---- probabilities ----
 
-function sameShape(self: Tensor, method: string, target: Tensor): void {
-  if (showShape(target.shape) === showShape(self.shape)) return;
-  throw new ShapeError(
-    `${method}: input ${showShape(self.shape)} and target ${showShape(target.shape)} must have one shape; expand or reshape one`,
+const unlike = (self: Tensor, method: string, target: Tensor, what: string): ShapeError =>
+  new ShapeError(
+    `${method}: input ${showShape(self.shape)} and target ${showShape(target.shape)} ${what}; expand or reshape one`,
   );
+function sameShape(self: Tensor, method: string, target: Tensor): void {
+  if (showShape(target.shape) !== showShape(self.shape))
+    throw unlike(self, method, target, "must have the same shape");
+}
+const warned = new Set<string>();
+/** Both as floats of one shape. [n, 1] with [n] would be broadcast to [n, n], which is hardly ever meant. */
+export function compared(self: Tensor, method: string, target: Tensor): [Tensor, Tensor] {
+  const both = together(self, method, target);
+  const shape = showShape(both[0].shape);
+  if (![self, target].some((t) => showShape(t.shape) === shape) && !warned.has(method)) {
+    warned.add(method);
+    console.warn(`gradloom: ${unlike(self, method, target, `are compared as ${shape}`).message}`);
+  }
+  return both;
 }
 function weighted(self: Tensor, weight: Tensor | null | undefined): Tensor {
   return weight == null ? self : mul(self, weight);
@@ -259,19 +271,6 @@ export function binaryCrossEntropyWithLogits(
   return bceWithLogits(self, target, options);
 }
 
-export function klDiv(
-  self: Tensor,
-  target: Tensor,
-  { reduction = "mean", logTarget = false }: KlDivOptions = {},
-): Tensor {
-  const [x, t] = together(self, "klDiv", target);
-  const loss = logTarget
-    ? mul(exp(t), sub(t, x))
-    : sub(where(eq(t, 0), cast(scalar(self, 0), t.dtype), mul(t, log(where(eq(t, 0), 1, t)))), mul(t, x));
-  if (reduction !== "batchmean") return reduced(loss, "klDiv", reduction);
-  return self.ndim === 0 ? sum(loss) : div(sum(loss), self.shape[0] as number);
-}
-
 // ---- distances ----
 
 export function mseLoss(
@@ -279,7 +278,7 @@ export function mseLoss(
   target: Tensor,
   { weight, reduction }: WeightedLossOptions<Tensor> = {},
 ): Tensor {
-  const [x, t] = together(self, "mseLoss", target);
+  const [x, t] = compared(self, "mseLoss", target);
   return reduced(weighted(square(sub(x, t)), weight), "mseLoss", reduction);
 }
 export function l1Loss(
@@ -287,65 +286,10 @@ export function l1Loss(
   target: Tensor,
   { weight, reduction }: WeightedLossOptions<Tensor> = {},
 ): Tensor {
-  const [x, t] = together(self, "l1Loss", target);
+  const [x, t] = compared(self, "l1Loss", target);
   return reduced(weighted(magnitude(sub(x, t)), weight), "l1Loss", reduction);
 }
-export function smoothL1Loss(
-  self: Tensor,
-  target: Tensor,
-  { beta = 1, reduction }: LossOptions & { beta?: number } = {},
-): Tensor {
-  if (!(beta >= 0)) throw new ArgumentError(`smoothL1Loss: beta is ${beta}, expected a number from 0 up`);
-  if (beta === 0) return l1Loss(self, target, { reduction: reduction ?? "mean" });
-  const [x, t] = together(self, "smoothL1Loss", target);
-  const far = magnitude(sub(x, t));
-  const loss = where(lt(far, beta), mul(square(far), 0.5 / beta), sub(far, 0.5 * beta));
-  return reduced(loss, "smoothL1Loss", reduction);
-}
-export function huberLoss(
-  self: Tensor,
-  target: Tensor,
-  { delta = 1, reduction }: LossOptions & { delta?: number } = {},
-): Tensor {
-  if (!(delta > 0)) throw new ArgumentError(`huberLoss: delta is ${delta}, expected a number above 0`);
-  const [x, t] = together(self, "huberLoss", target);
-  const far = magnitude(sub(x, t));
-  const loss = where(le(far, delta), mul(square(far), 0.5), mul(sub(far, 0.5 * delta), delta));
-  return reduced(loss, "huberLoss", reduction);
-}
 
-// ---- likelihoods ----
-
-export function poissonNllLoss(self: Tensor, target: Tensor, options: PoissonOptions = {}): Tensor {
-  const { logInput = true, full = false, eps = 1e-8, reduction } = options;
-  const [x, t] = together(self, "poissonNllLoss", target);
-  const loss = logInput ? sub(exp(x), mul(t, x)) : sub(x, mul(t, log(add(x, eps))));
-  if (!full) return reduced(loss, "poissonNllLoss", reduction);
-  const above = where(gt(t, 1), t, 1);
-  const stirling = add(sub(mul(above, log(above)), above), mul(log(mul(above, 2 * Math.PI)), 0.5));
-  return reduced(add(loss, where(gt(t, 1), stirling, 0)), "poissonNllLoss", reduction);
-}
-export function gaussianNllLoss(
-  self: Tensor,
-  target: Tensor,
-  variance: Tensor,
-  options: GaussianOptions = {},
-): Tensor {
-  const { full = false, eps = 1e-6, reduction } = options;
-  const [x, t] = together(self, "gaussianNllLoss", target);
-  // one variance for each row may come without the last dim
-  const rows =
-    x.ndim > 0 && variance.ndim === x.ndim - 1 && x.shape.slice(0, -1).join() === variance.shape.join();
-  const spread = maximum(cast(rows ? unsqueeze(variance, -1) : variance, x.dtype), eps);
-  const loss = mul(add(log(spread), div(square(sub(x, t)), spread)), 0.5);
-  return reduced(full ? add(loss, 0.5 * Math.log(2 * Math.PI)) : loss, "gaussianNllLoss", reduction);
-}
-
-export interface KlDivOptions {
-  /** "batchmean": the sum divided by the size of dim 0, which is the divergence of distributions */
-  readonly reduction?: Reduction | "batchmean";
-  readonly logTarget?: boolean;
-}
 export interface MarginOptions extends LossOptions {
   readonly margin?: number;
 }
@@ -354,16 +298,4 @@ export interface TripletOptions extends MarginOptions {
   readonly eps?: number;
   /** use the nearer of the two distances to the negative */
   readonly swap?: boolean;
-}
-export interface PoissonOptions extends LossOptions {
-  /** this tensor is the logarithm of the mean; default true */
-  readonly logInput?: boolean;
-  /** add Stirling's approximation of log(target!) */
-  readonly full?: boolean;
-  readonly eps?: number;
-}
-export interface GaussianOptions extends LossOptions {
-  /** add the constant log(2 pi) / 2 */
-  readonly full?: boolean;
-  readonly eps?: number;
 }

@@ -28,6 +28,7 @@ import { cumsum } from "../reduce/scan.ts";
 import { any } from "../reduce/totals.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
+import { requireRange } from "../wholes.ts";
 import { together } from "./common.ts";
 import { type MarginOptions, reduced, type WeightedLossOptions } from "./loss.ts";
 
@@ -55,6 +56,8 @@ function scores(self: Tensor, method: string, target: Tensor, perClass: boolean)
   if (!target.dtype.isInt) {
     throw new DTypeError(`${method}: class numbers are integers, got ${target.dtype.name}; cast the target`);
   }
+  // of several classes -1 is the end of the list
+  requireRange(method, target, { size: self.shape.at(-1) as number, ...(perClass && { ignored: -1 }) });
   return [cast(self, toFloat(self.dtype)), cast(detach(target), dtypes.int32)];
 }
 /** Whether each of the target's numbers is the class: [..., targets, classes]. */

@@ -1,5 +1,6 @@
-// Distances, and losses made of them: the part of the losses that is loaded on demand (gradloom/distances).
+// Distances, and losses that fewer programs use: what is loaded on demand (gradloom/distances).
 
 export * from "./distance.ts";
 export * from "./embedding.ts";
+export * from "./likelihood.ts";
 export * from "./margin.ts";

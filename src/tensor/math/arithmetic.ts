@@ -6,8 +6,9 @@ import { type DType, dtypes } from "../../dtype.ts";
 import { ArgumentError, DTypeError } from "../../errors.ts";
 import { type Algebra, type AluOp, opRecord } from "../../ops.ts";
 import type { Sint } from "../../shape/symbolic.ts";
+import type { Backward } from "../autograd.ts";
 import type { Element } from "../core.ts";
-import { bitcast, cast, constant, detach, TensorHandle, wrap } from "../core.ts";
+import { bitcast, cast, constant, detach, isTracked, TensorHandle, typed, wrap } from "../core.ts";
 import { expand } from "../movement/views.ts";
 import type { Tensor } from "../tensor.ts";
 import { requireFit } from "../wholes.ts";
@@ -49,7 +50,7 @@ function spreadTo(
   shape = broadcastShape(method, xs),
 ): Tensor[] {
   return xs.map((x) => {
-    if (x instanceof TensorHandle) return cast(broadcastTo(x, shape), type);
+    if (x instanceof TensorHandle) return typed(broadcastTo(x, shape), type);
     return constant(self, shape, type, operandValue(method, x, type));
   });
 }
@@ -57,8 +58,12 @@ function spreadTo(
 export function alu(self: Tensor, op: AluOp, ...others: readonly Tensor[]): Tensor {
   const srcs = [self, ...others];
   const lb = self.lazydata.e(op, ...others.map((o) => o.lazydata));
-  return wrap(lb, srcs, (g, out) => opRecord(op).gradient(algebra(g), g, out, ...srcs));
+  return isTracked(srcs) ? wrap(lb, srcs, gradientOf(op, srcs)) : wrap(lb);
 }
+const gradientOf =
+  (op: AluOp, srcs: readonly Tensor[]): Backward<Tensor> =>
+  (g, out) =>
+    opRecord(op).gradient(algebra(g), g, out, ...srcs);
 /** What gradients are written in: constants have this tensor's shape and device. */
 function algebra(self: Tensor): Algebra<Tensor> {
   return {
@@ -80,7 +85,7 @@ function binaryAlu(
   return alu(a, op, b);
 }
 export function floatAlu(self: Tensor, op: AluOp): Tensor {
-  return alu(cast(self, toFloat(self.dtype)), op);
+  return alu(typed(self, toFloat(self.dtype)), op);
 }
 /**
  * A function of each element, integers as floats. Half-width floats compute in float32: the steps of a
@@ -91,7 +96,7 @@ export function unary(
   value: (x: Tensor) => Tensor,
   derivative: (x: Tensor, out: Tensor) => Tensor,
 ): Tensor {
-  const x = cast(self, toFloat(self.dtype));
+  const x = typed(self, toFloat(self.dtype));
   if (isNarrow(x.dtype)) return cast(unary(cast(x, dtypes.float32), value, derivative), x.dtype);
   return wrap(value(detach(x)).lazydata, [x], (g, out) => [mul(g, derivative(x, out))]);
 }

@@ -19,24 +19,30 @@ function elementType(x: Element): DType {
 }
 const toValue = (x: Element): Value => (typeof x === "boolean" ? Number(x) : x);
 
-/** Methods in which a negative number may wrap into an unsigned type, as in torch: adding -1 subtracts 1. */
-const WRAPS: ReadonlySet<string> = new Set([
-  ...["add", "sub", "mul", "bitwiseAnd", "bitwiseOr", "bitwiseXor"],
-  ...["Tensor", "full", "fullLike", "fill"],
-]);
+/**
+ * The methods in which a negative number may wrap into an unsigned type, as in torch: adding -1 subtracts 1.
+ */
+const WRAPS = /^(?:Tensor|add|sub|mul|bitwise(?:And|Or|Xor))$/;
 
 /**
- * A plain number as an operand of type `type`; one that the type cannot hold would silently be another
- * number.
+ * A plain number as an operand of type `type`. One that the type cannot hold (a fraction, NaN, 300 in uint8)
+ * is refused: it would silently become another number.
  */
 export function operandValue(method: string, x: Element, type: DType): Value {
   const value = toValue(x);
   if (!type.isInt) return value;
   const [low, high] = bounds(type);
-  const least = type.kind === "uint" && WRAPS.has(method) ? -high : low;
-  if (value >= least && value <= high) return value;
+  const least = type.kind === "uint" && WRAPS.test(method) ? -high : low;
+  // data for which a type was chosen are truncated, as a cast does
+  const isWhole = typeof value === "bigint" || value % 1 === 0 || method === "Tensor";
+  // a float below 0 is 0 as a uint64, but a whole number wraps, as in all other types
+  if (isWhole && value >= least && value <= high)
+    return value < 0 && type === dtypes.uint64
+      ? BigInt(typeof value === "bigint" ? value : Math.trunc(value))
+      : value;
   throw new ArgumentError(
-    `${method}: ${x} does not fit ${type.name} (${low} to ${high}); use a wider type, or a cast, which wraps`,
+    `${method}: ${x} does not fit ${type.name} (${low} to ${high}); use ` +
+      (isWhole ? "a wider type, or a cast, which wraps" : "a float type, or round it"),
   );
 }
 

@@ -87,6 +87,9 @@ export function rsub(self: Tensor, x: Tensor | Element, { alpha = 1 }: Scaled = 
 
 export function round(self: Tensor, decimals = 0): Tensor {
   if (decimals !== 0) {
+    if (!Number.isInteger(decimals)) {
+      throw new ArgumentError(`round: decimals is ${decimals}, expected an integer`);
+    }
     const scale = 10 ** Math.abs(decimals);
     const wide = (x: Tensor) =>
       decimals > 0 ? div(round(mul(x, scale)), scale) : mul(round(div(x, scale)), scale);

@@ -152,15 +152,18 @@ export function twice(self: Tensor, at: number, times = 2): Tensor {
   );
 }
 export function tril(self: Tensor, diagonal = 0): Tensor {
-  const [row, col] = places(self, "tril");
+  const [row, col] = places(self, "tril", diagonal);
   return where(le(col, diagonal === 0 ? row : add(row, diagonal)), self, nought(self));
 }
 export function triu(self: Tensor, diagonal = 0): Tensor {
-  const [row, col] = places(self, "triu");
+  const [row, col] = places(self, "triu", diagonal);
   return where(ge(col, diagonal === 0 ? row : add(row, diagonal)), self, nought(self));
 }
 /** Row and column of each element; expanded before anything is computed, so that nothing is stored. */
-function places(self: Tensor, method: string): [Tensor, Tensor] {
+function places(self: Tensor, method: string, diagonal: number): [Tensor, Tensor] {
+  if (!Number.isInteger(diagonal)) {
+    throw new ArgumentError(`${method}: diagonal is ${diagonal}, expected an integer`);
+  }
   if (self.ndim < 2) {
     throw new ShapeError(
       `${method}: shape ${showShape(self.shape)} is not a matrix; it takes at least 2 dims`,
@@ -188,11 +191,7 @@ export function pad(
     throw new ArgumentError(`pad: mode "${mode}" is not known; expected ${MODES.join(", ")}`);
   }
   const { dtype } = self;
-  if (dtype.isInt && operandValue("pad", value, dtype) !== Math.trunc(value)) {
-    throw new ArgumentError(
-      `pad: the value ${value} is not an integer, and the tensor is ${dtype.name}; cast it first`,
-    );
-  }
+  operandValue("pad", value, dtype);
   const pairs = pairsOf(self, amounts);
   const cuts = pairs.some((p) => p.some((x) => typeof x === "number" && x < 0));
   if (mode === "constant") {

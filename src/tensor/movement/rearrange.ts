@@ -201,6 +201,9 @@ export function meshgrid(tensors: readonly Tensor[], indexing: "ij" | "xy" = "ij
   if (odd !== undefined) {
     throw new ShapeError(`meshgrid: shape ${showShape(odd.shape)} is not a vector; flatten it first`);
   }
+  if (indexing !== "ij" && indexing !== "xy") {
+    throw new ArgumentError(`meshgrid: indexing is "${indexing}", expected "ij" or "xy"`);
+  }
   if (indexing === "xy" && list.length > 1) {
     return meshgrid(list).map((g) => transpose(g, 0, 1));
   }

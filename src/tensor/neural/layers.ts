@@ -6,7 +6,7 @@ import { range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { withRecording } from "../autograd.ts";
 import { numbersOf } from "../conv/resample.ts";
-import { cast, detach, wrap } from "../core.ts";
+import { cast, detach, TensorHandle, wrap } from "../core.ts";
 import { dot } from "../linalg/products.ts";
 import { along } from "../losses/common.ts";
 import { wide } from "../losses/loss.ts";
@@ -72,6 +72,8 @@ const EPSILON: Readonly<Record<string, number>> = {
 };
 
 export function linear(self: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
+  if (!(weight instanceof TensorHandle))
+    throw new ArgumentError("linear: the weight is not a Tensor; expected nn.parameter(…)");
   if (weight.ndim < 1 || weight.ndim > 2 || self.ndim < 1 || self.shape.at(-1) !== weight.shape.at(-1)) {
     throw new ShapeError(
       `linear: input ${showShape(self.shape)} and weight ${showShape(weight.shape)} do not fit; ` +

@@ -2,6 +2,7 @@
 
 import "./conv.ts";
 import "./neural.ts";
+import "./image.ts";
 import "./linalg.ts";
 import "./distances.ts";
 import "./losses.ts";

@@ -1,4 +1,4 @@
-// gradloom/distances: the methods of Tensor for distances, and losses made of margins, triplets and angles.
+// gradloom/distances: the methods of Tensor for distances, and losses that fewer programs use.
 
 import { install } from "../areas.ts";
 import * as functions from "../losses/ondemand.ts";

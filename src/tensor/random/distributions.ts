@@ -55,6 +55,9 @@ export function glorotUniform(shape: Shape, options: TensorOptions = {}): Tensor
 // ---- samples of given probabilities ----
 
 export function bernoulli(self: Tensor, p?: number): Tensor {
+  if (p !== undefined && !(p >= 0 && p <= 1)) {
+    throw new ArgumentError(`bernoulli: p is ${p}, expected a probability from 0 to 1`);
+  }
   const work = self.dtype.isFloat ? self.dtype : dtypes.float32;
   const chance = uniformLike(atOf(self, {}), self.lazydata.shape, work);
   return cast(lt(chance, p ?? cast(detach(self), work)), self.dtype);

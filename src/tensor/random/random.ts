@@ -156,6 +156,7 @@ export function randint(args: readonly (number | Shape | TensorOptions | undefin
 }
 export function uniform(shape: Shape, low = 0, high = 1, options: TensorOptions = {}): Tensor {
   const dtype = floatOption("uniform", options);
+  if (low > high) throw new ArgumentError(`uniform: low is ${low} and high ${high}; expected low <= high`);
   const unit = uniformLike(origin(options), checkShape("uniform", shape), dtype);
   return leaf(scaled(unit, low, high), options);
 }
@@ -165,6 +166,9 @@ export function normal(
   shape?: Shape,
   options: TensorOptions = {},
 ): Tensor {
+  if (typeof std === "number" && std < 0) {
+    throw new ArgumentError(`normal: std is ${std}, expected a standard deviation from 0 up`);
+  }
   const tensors = [mean, std].filter((x): x is Tensor => x instanceof TensorHandle);
   const device = options.device ?? tensors[0]?.device;
   const dtype = floatOption("normal", {

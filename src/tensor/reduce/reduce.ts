@@ -1,6 +1,7 @@
 // Reductions and what is made of them: sum, extremes, mean, variance.
 
 import { bounds, type DTypeLike, dtypes, sumDType } from "../../dtype.ts";
+import { env } from "../../env.ts";
 import { ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
@@ -25,7 +26,7 @@ import {
 import { axesOf, axisOf, expand, reduceSum, reshape } from "../movement/views.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
-import { mayWrap, requireFit } from "../wholes.ts";
+import { mayWrap, requireFit, watchedSum } from "../wholes.ts";
 
 /** One dim or several; none at all, as in torch, means every dim. */
 export type Axes = number | readonly number[];
@@ -75,7 +76,10 @@ function average(
   if (axes.every((a) => typeof shape[a] === "number")) {
     const count = countOf(self, axes);
     const total = sum(mayWrap(self, count) ? cast(self, toFloat(self.dtype)) : self, dim, keepdim);
-    return mul(cast(total, toFloat(total.dtype)), 1 / Math.max(0, count - correction));
+    const floats = cast(total, toFloat(total.dtype));
+    // 41 * (1 / 41) is not 1: a mean is divided, unless 1 / count is exact
+    if (correction === 0 && Math.log2(count) % 1) return div(floats, count);
+    return mul(floats, 1 / Math.max(0, count - correction));
   }
   // a symbolic size is counted in the kernel, so that one serves every binding;
   // divided before the sum, both are one
@@ -118,8 +122,11 @@ export function sum(self: Tensor, dim?: Axes, keepdim = false, { dtype }: Typed 
   // half-width floats would lose what they add: float32 holds the running sum
   if (isNarrow(self.dtype)) return cast(sum(cast(self, dtypes.float32), dim, keepdim), self.dtype);
   const axes = dimsOf(self, "sum", dim);
-  if (axes.length === self.ndim) requireFit(self, "sum");
-  return drop(reduceSum(cast(self, sumDType(self.dtype)), axes), axes, keepdim);
+  requireFit(self, "sum", axes);
+  const type = sumDType(self.dtype);
+  const isWatched = env.CHECK > 0 && type === dtypes.int32;
+  const total = reduceSum(cast(self, isWatched ? dtypes.int64 : type), axes);
+  return drop(isWatched ? cast(watchedSum("sum", total), type) : total, axes, keepdim);
 }
 export function max(self: Tensor, dim?: Axes, keepdim = false): Tensor {
   return extreme(self, "max", dim, keepdim, typeof dim === "number" ? "first" : "shared");

@@ -27,9 +27,10 @@ import { isinf, isnan } from "../math/rounding.ts";
 import { pad } from "../movement/arrange.ts";
 import { expand, flip, reduceSum, reshape, unsqueeze } from "../movement/views.ts";
 import type { Tensor } from "../tensor.ts";
+import { requireFit } from "../wholes.ts";
 import { alongLast, placeLast } from "./order.ts";
 import type { Typed } from "./reduce.ts";
-import { max, sum, turned } from "./reduce.ts";
+import { dimsOf, max, sum, turned } from "./reduce.ts";
 import { part, productType, reduceProd } from "./totals.ts";
 
 /** Rows up to twice this length are scanned at once, longer ones in blocks of it. */
@@ -39,13 +40,13 @@ const BLOCK = 32;
  * One kind of scan, along the last dim: of a short row, the value before the
  * first, how two neighbours combine.
  */
-interface Scan<T> {
+interface PrefixScan<T> {
   readonly short: (x: T) => T;
   readonly identity: number;
   readonly combine: (before: T, x: T) => T;
 }
 
-function scan(self: Tensor, how: Scan<Tensor>): Tensor {
+function scan(self: Tensor, how: PrefixScan<Tensor>): Tensor {
   const n = self.shape.at(-1) as number;
   if (n <= 2 * BLOCK) return n <= 1 || self.size === 0 ? self : how.short(self);
   const front = self.shape.slice(0, -1);
@@ -91,6 +92,7 @@ function runningMax(self: Tensor): Tensor {
 export function cumsum(self: Tensor, dim: number, { dtype }: Typed = {}): Tensor {
   if (dtype !== undefined) return cast(cumsum(cast(self, dtype), dim), dtype);
   if (isNarrow(self.dtype)) return cast(cumsum(cast(self, dtypes.float32), dim), self.dtype);
+  requireFit(self, "cumsum", dimsOf(self, "cumsum", dim));
   return alongLast(cast(self, sumDType(self.dtype)), "cumsum", dim, (x) => [sums(x)] as const)[0];
 }
 function sums(self: Tensor): Tensor {
@@ -100,6 +102,7 @@ function sums(self: Tensor): Tensor {
 export function cumprod(self: Tensor, dim: number, { dtype }: Typed = {}): Tensor {
   if (dtype !== undefined) return cast(cumprod(cast(self, dtype), dim), dtype);
   if (isNarrow(self.dtype)) return cast(cumprod(cast(self, dtypes.float32), dim), self.dtype);
+  requireFit(self, "cumprod", dimsOf(self, "cumprod", dim));
   const running = (x: Tensor) => reduceScan(x, "PROD", (y, axes) => reduceProd(y, axes));
   return alongLast(cast(self, productType(self.dtype)), "cumprod", dim, (x) => [running(x)] as const)[0];
 }

@@ -50,15 +50,15 @@ const LAUNCH = 150_000;
 const ROUND = 8;
 const BLOCKS = [4, 8, 16, 32, 64, 128, 256] as const;
 
-interface Plan {
+interface SelectionPlan {
   /** in comparisons */
   readonly cost: number;
   /** elements of a block; 1: all elements are ranked */
   readonly block: number;
 }
 /** The cheapest way to find the first `k` of `n` in each of `rows`. */
-function planFor(rows: number, n: number, k: number): Plan {
-  let best: Plan = { cost: 2 * LAUNCH + rows * (n * n + k * n), block: 1 };
+function planFor(rows: number, n: number, k: number): SelectionPlan {
+  let best: SelectionPlan = { cost: 2 * LAUNCH + rows * (n * n + k * n), block: 1 };
   for (const block of BLOCKS) {
     const blocks = Math.ceil(n / block);
     const chosen = Math.min(k, blocks);

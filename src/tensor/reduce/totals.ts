@@ -1,5 +1,5 @@
-// What a row of elements comes to, beyond sum and max: products, truths, positions of
-// extremes, norms. statistics.ts has the rarer ones.
+// What a row of elements comes to, beyond sum and max: products, truths, positions of extremes, norms.
+// statistics.ts has the rarer ones.
 
 import { type DType, type DTypeLike, dtypes } from "../../dtype.ts";
 import { range } from "../../helpers.ts";
@@ -27,6 +27,7 @@ import { pow } from "../math/elementary.ts";
 import { abs, isinf, isnan, rsub, sign } from "../math/rounding.ts";
 import { expand, flatten, permute, reduceSum, reshape, shrink, unsqueeze } from "../movement/views.ts";
 import type { Tensor } from "../tensor.ts";
+import { requireFit } from "../wholes.ts";
 import type { Axes, Typed } from "./reduce.ts";
 import { countOf, dimsOf, drop, extreme, max, min, requireElements, turned } from "./reduce.ts";
 
@@ -78,6 +79,7 @@ export function prod(self: Tensor, dim?: Axes, keepdim = false, { dtype }: Typed
   if (dtype !== undefined) return cast(prod(cast(self, dtype), dim, keepdim), dtype);
   if (isNarrow(self.dtype)) return cast(prod(cast(self, dtypes.float32), dim, keepdim), self.dtype);
   const axes = dimsOf(self, "prod", dim);
+  requireFit(self, "prod", axes);
   return drop(reduceProd(cast(self, productType(self.dtype)), axes), axes, keepdim);
 }
 

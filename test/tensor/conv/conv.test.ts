@@ -330,6 +330,15 @@ describe("pooling", () => {
     const [y, at] = x.adaptiveMaxPool1dWithIndices(3);
     expect([await y.tolist(), await at.tolist()]).toEqual([[[5, 8, 8]], [[1, 3, 3]]]);
   });
+  it("adapts sizes whose product takes more than 32 bits, and more outputs than a call takes arguments", async () => {
+    const [from, to] = [300_000, 200_000];
+    const x = Tensor.arange(from).cast("float64").reshape(1, from);
+    const [means, maxima] = [await x.adaptiveAvgPool1d(to).data(), await x.adaptiveMaxPool1d(to).data()];
+    for (let n = 0; n < to; n += 999) {
+      const [first, end] = [Math.floor((n * from) / to), Math.ceil(((n + 1) * from) / to)];
+      expect([means[n], maxima[n]]).toEqual([(first + end - 1) / 2, end - 1]);
+    }
+  });
   it("means over spans are 0 where the terms cancel, and do not see what is beside them", async () => {
     const x = new Tensor([[[-1, 3, -2, 0, 0]], [[NaN, 1, 2, 3, 4]]]);
     expect(await x.adaptiveAvgPool1d(2).tolist()).toEqual([[[0, -2 / 3].map(Math.fround)], [[NaN, 3]]]);

@@ -133,14 +133,10 @@ describe("reads by index", () => {
     // the gradient of the sum is computed first, then looked up
     expect(cost(src.grad as Tensor, 1)).toEqual([1, 2]);
   });
-  it("reads zero beyond the end", async () => {
-    expect(
-      await iota(3)
-        .add(1)
-        .take(ints(0, 3, 99, -1))
-        .tolist(),
-    ).toEqual([1, 0, 0, 3]);
-    expect(await iota(3).add(1).gather(0, ints(2, 7)).tolist()).toEqual([3, 0]);
+  it("reads zero beyond the end, where only the device knows the index", async () => {
+    const from = iota(3).add(1);
+    expect(await from.take(ints(0, 3, 99, -1).add(0)).tolist()).toEqual([1, 0, 0, 3]);
+    expect(await from.gather(0, ints(2, 7).add(0)).tolist()).toEqual([3, 0]);
   });
   it("takes every kind of integer and element", async () => {
     const x = new Tensor([true, false, true]);

@@ -4,7 +4,7 @@
 
 import { createSchedule, type DTypeName, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { deviceTest } from "../../device/harness.ts";
+import { deviceTest, isExactOn } from "../../device/harness.ts";
 import { CASES, type Case, digamma, lgamma, sigmoid } from "./functioncases.ts";
 
 const EDGES = [
@@ -60,7 +60,9 @@ describe("values", () => {
         const got = (await of(x).data()) as Float32Array;
         GRID.forEach((v, i) => {
           if (Math.abs(v) > within && Number.isFinite(v)) return;
-          expectNear(name, [v], got[i] as number, Math.fround(math(v)), ulps * 1e-7, abs);
+          // a factor of the result may be subnormal, and count as 0
+          const least = isExactOn(device) ? abs : Math.max(abs, 1e-36);
+          expectNear(name, [v], got[i] as number, Math.fround(math(v)), ulps * 1e-7, least);
         });
       }
     });
@@ -140,7 +142,7 @@ describe("functions of two", () => {
       const y = B[i] as number;
       const want = Math.fround(math(x, y));
       expectNear(name, [x, y], got[i] as number, want, 5e-6, 1e-37);
-      if (signs && want === 0 && !Object.is(got[i], want))
+      if (signs && want === 0 && !Object.is(got[i], want) && isExactOn(device))
         expect.fail(`${name}(${x}, ${y}): the sign of zero`);
     });
   };

@@ -409,7 +409,7 @@ describe("bad input is refused with the method, what came and the rule", () => {
     ],
     [
       () => x.bceWithLogits(tensor([4])),
-      /^bceWithLogits: input \[2, 4, 3\] and target \[4\] must have one shape/,
+      /^bceWithLogits: input \[2, 4, 3\] and target \[4\] must have the same shape/,
     ],
     [() => x.mseLoss(x, { reduction: "most" as "mean" }), /^mseLoss: reduction is "most"/],
     [() => x.cdist(tensor([2, 4])), /^cdist: got \[2, 4, 3\] and \[2, 4\]/],

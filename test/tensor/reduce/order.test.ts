@@ -4,7 +4,7 @@
 
 import { createSchedule, type DTypeName, dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
-import { deviceTest } from "../../device/harness.ts";
+import { deviceTest, inRange } from "../../device/harness.ts";
 import { gradientGap } from "../numeric.ts";
 
 /** Numbers with ties, the same in every run. */
@@ -28,7 +28,7 @@ function sorted(xs: readonly number[], descending = false): number[] {
 
 describe("order", () => {
   deviceTest("sort and argsort, both ways, with NaN, infinities, both zeros and ties", async (device) => {
-    const xs = [3, NaN, -1, 0, Infinity, -0, 3, -Infinity, 2.5, NaN, -1, 1e-40, -1e-40];
+    const xs = inRange([3, NaN, -1, 0, Infinity, -0, 3, -Infinity, 2.5, NaN, -1, 1e-40, -1e-40]);
     const t = new Tensor(xs, { device });
     for (const descending of [false, true]) {
       const want = sorted(xs.map(Math.fround), descending);
@@ -255,6 +255,16 @@ describe("totals", () => {
       expect(t[f]([]).shape, f).toEqual([]);
     expect(t.any([]).shape).toEqual([2, 3]);
     expect(await new Tensor(3).sum(-1).item()).toBe(3);
+  });
+  test("the mean of equal numbers is that number, whatever their count", async () => {
+    for (const n of [3, 8, 41, 47, 49, 107, 189, 1000]) {
+      const flags = Tensor.ones([n], { dtype: "bool" });
+      for (const ones of [flags, flags.cast("float32").contiguous(), flags.cast("int32")]) {
+        expect(await ones.mean().item(), `${n} of ${ones.dtype.name}`).toBe(1);
+      }
+    }
+    // as torch: 198 / 200 and not 198 * 0.005
+    expect(await Tensor.arange(200).lt(198).mean().item()).toBe(Math.fround(0.99));
   });
   test("a dtype to compute in", async () => {
     const t = new Tensor([1, 2, 3]);

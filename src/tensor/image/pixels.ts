@@ -1,28 +1,26 @@
-// What `Tensor.from` takes besides data: whatever a page can draw (a canvas, an ImageBitmap, an element with
-// an image or a video, a VideoFrame), and Blobs and Files. Out: pixels, rows of red, green, blue and alpha,
-// or bytes; or in words why there are none. Loaded on first use, so it imports nothing.
+// The pixels of whatever a page can draw: a canvas, an ImageBitmap, an element with an image or a video, a
+// VideoFrame. Out: rows of red, green, blue and alpha, or in words why there are none.
+
+import type { Picture } from "./png.ts";
 
 /** A canvas, an ImageBitmap, an element with an image or a video. */
 interface Drawable {
   readonly width: number;
   readonly height: number;
 }
-interface Frame {
+interface VideoSize {
   readonly displayWidth: number;
   readonly displayHeight: number;
 }
 /** Bytes that are read asynchronously: a Blob, a File, the answer to a fetch. */
-interface Bytes {
+export interface AsyncBytes {
   arrayBuffer(): Promise<ArrayBuffer>;
 }
 /** ImageData, a canvas, an ImageBitmap, an element with an image or a video, a VideoFrame, a Blob, a File. */
-export type TensorSource = Drawable | Frame | Bytes;
-
-/** Elements with their shape, or bytes without one. */
-type Found = { readonly shape: readonly number[]; readonly data: ArrayBufferView } | ArrayBuffer;
+export type TensorSource = Drawable | VideoSize | AsyncBytes;
 
 /** All sizes that the kinds of pictures have: the natural ones count. */
-interface Sizes extends Partial<Drawable>, Partial<Frame> {
+interface Sizes extends Partial<Drawable>, Partial<VideoSize> {
   readonly naturalWidth?: number;
   readonly naturalHeight?: number;
   readonly videoWidth?: number;
@@ -32,26 +30,7 @@ const kindOf = (x: unknown): string =>
   typeof x === "object" && x !== null ? Object.prototype.toString.call(x).slice(8, -1) : typeof x;
 
 /** A text says why it cannot be read. */
-export async function read(source: unknown): Promise<Found | string> {
-  const { arrayBuffer, type = "" } = (source ?? {}) as Partial<Bytes & { readonly type: string }>;
-  if (typeof arrayBuffer !== "function") return pixels(source);
-  if (!type.startsWith("image/")) return (source as Bytes).arrayBuffer();
-  if (typeof createImageBitmap === "undefined") {
-    return `${type} can be decoded in a page only; give its pixels, or the bytes as they are (arrayBuffer())`;
-  }
-  try {
-    // the values as they are in the file
-    const plain = { premultiplyAlpha: "none", colorSpaceConversion: "none" } as const;
-    const bitmap = await createImageBitmap(source as unknown as Blob, plain);
-    const found = pixels(bitmap);
-    bitmap.close();
-    return found;
-  } catch (cause) {
-    return `this ${type} cannot be decoded: ${(cause as Error).message}`;
-  }
-}
-
-function pixels(source: unknown): Found | string {
+export function pixelsOf(source: unknown): Picture | string {
   const s = (source ?? {}) as Sizes;
   const width = s.videoWidth ?? s.naturalWidth ?? s.displayWidth ?? s.width;
   const height = s.videoHeight ?? s.naturalHeight ?? s.displayHeight ?? s.height;
@@ -71,7 +50,8 @@ function pixels(source: unknown): Found | string {
     const context = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
     if (context === null) return `there is no canvas of ${width} x ${height} here; make the picture smaller`;
     context.drawImage(source as CanvasImageSource, 0, 0, width, height);
-    return { shape: [height, width, 4], data: context.getImageData(0, 0, width, height).data };
+    const { data } = context.getImageData(0, 0, width, height);
+    return { width, height, channels: 4, pixels: new Uint8Array(data.buffer) };
   } catch (cause) {
     // closed, or of another site that does not let this page read it
     return `${kindOf(source)} cannot be read: ${(cause as Error).message}`;

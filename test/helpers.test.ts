@@ -1,0 +1,24 @@
+// `mapped` is `map`, and its arrays are of one kind before and after its caller is optimised.
+
+import { setFlagsFromString } from "node:v8";
+import { expect, test } from "vitest";
+import { mapped } from "../src/helpers.ts";
+
+test("mapped gives what map gives", () => {
+  const show = (x: number, i: number): string => `${x}:${i}`;
+  for (const xs of [[], [3], [5, 6, 7]]) expect(mapped(xs, show)).toEqual(xs.map(show));
+});
+
+test("its arrays are packed, also once the caller is optimised", () => {
+  setFlagsFromString("--allow-natives-syntax");
+  const isHoley = new Function("xs", "return %HasHoleyElements(xs)") as (xs: unknown[]) => boolean;
+  const optimize = new Function(
+    "fn",
+    "arg",
+    "%PrepareFunctionForOptimization(fn); fn(arg); fn(arg); %OptimizeFunctionOnNextCall(fn); return fn(arg)",
+  ) as <T>(fn: (xs: number[]) => T, arg: number[]) => T;
+  setFlagsFromString("--no-allow-natives-syntax");
+  expect(isHoley(optimize((xs) => mapped(xs, (x) => ({ x })), [1, 2, 3]))).toBe(false);
+  // why it exists: when this fails, `map` will do
+  expect(isHoley(optimize((xs) => xs.map((x) => ({ x })), [1, 2, 3]))).toBe(true);
+});
