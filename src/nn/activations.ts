@@ -36,16 +36,16 @@ import { filled, type LayerOptions, positive } from "./layers.ts";
 import { checkOptions } from "./options.ts";
 
 /** A number, or an object with it under its name. */
-type Named<K extends string> = number | { readonly [P in K]?: number };
+type NumberOrOption<K extends string> = number | { readonly [P in K]?: number };
 
 /** The number `name` that was given by position or by name. */
-function given<K extends string>(layer: string, name: K, x: Named<K>, usual: number): number {
+function given<K extends string>(layer: string, name: K, x: NumberOrOption<K>, usual: number): number {
   if (typeof x === "number" && !Number.isNaN(x)) return x;
   if (typeof x !== "object" || x === null || Array.isArray(x)) {
     throw new ArgumentError(`${layer}: ${name} is ${String(x)}, expected a number or { ${name} }`);
   }
-  checkOptions(layer, x, [name]);
-  return x[name] === undefined ? usual : given(layer, name, x[name], usual);
+  const { [name]: value } = checkOptions(layer, x, [name]);
+  return value === undefined ? usual : given(layer, name, value, usual);
 }
 
 /**
@@ -75,7 +75,7 @@ export class ReLU6 {
  */
 export class LeakyReLU {
   readonly negativeSlope: number;
-  constructor(negativeSlope: Named<"negativeSlope"> = 0.01) {
+  constructor(negativeSlope: NumberOrOption<"negativeSlope"> = 0.01) {
     this.negativeSlope = given("LeakyReLU", "negativeSlope", negativeSlope, 0.01);
   }
   forward(x: Tensor): Tensor {
@@ -89,7 +89,7 @@ export class LeakyReLU {
  */
 export class ELU {
   readonly alpha: number;
-  constructor(alpha: Named<"alpha"> = 1) {
+  constructor(alpha: NumberOrOption<"alpha"> = 1) {
     this.alpha = given("ELU", "alpha", alpha, 1);
   }
   forward(x: Tensor): Tensor {
@@ -103,7 +103,7 @@ export class ELU {
  */
 export class CELU {
   readonly alpha: number;
-  constructor(alpha: Named<"alpha"> = 1) {
+  constructor(alpha: NumberOrOption<"alpha"> = 1) {
     this.alpha = given("CELU", "alpha", alpha, 1);
   }
   forward(x: Tensor): Tensor {
@@ -217,7 +217,7 @@ export class Tanhshrink {
  */
 export class Softshrink {
   readonly lambd: number;
-  constructor(lambd: Named<"lambd"> = 0.5) {
+  constructor(lambd: NumberOrOption<"lambd"> = 0.5) {
     this.lambd = given("Softshrink", "lambd", lambd, 0.5);
   }
   forward(x: Tensor): Tensor {
@@ -231,7 +231,7 @@ export class Softshrink {
  */
 export class Hardshrink {
   readonly lambd: number;
-  constructor(lambd: Named<"lambd"> = 0.5) {
+  constructor(lambd: NumberOrOption<"lambd"> = 0.5) {
     this.lambd = given("Hardshrink", "lambd", lambd, 0.5);
   }
   forward(x: Tensor): Tensor {
@@ -245,7 +245,7 @@ export class Hardshrink {
  */
 export class GLU {
   readonly dim: number;
-  constructor(dim: Named<"dim"> = -1) {
+  constructor(dim: NumberOrOption<"dim"> = -1) {
     this.dim = given("GLU", "dim", dim, -1);
   }
   forward(x: Tensor): Tensor {
@@ -259,7 +259,7 @@ export class GLU {
  */
 export class Softmin {
   readonly dim: number;
-  constructor(dim: Named<"dim"> = -1) {
+  constructor(dim: NumberOrOption<"dim"> = -1) {
     this.dim = given("Softmin", "dim", dim, -1);
   }
   forward(x: Tensor): Tensor {
@@ -273,7 +273,7 @@ export class Softmin {
  */
 export class Softmax {
   readonly dim: number;
-  constructor(dim: Named<"dim"> = -1) {
+  constructor(dim: NumberOrOption<"dim"> = -1) {
     this.dim = given("Softmax", "dim", dim, -1);
   }
   forward(x: Tensor): Tensor {
@@ -287,7 +287,7 @@ export class Softmax {
  */
 export class LogSoftmax {
   readonly dim: number;
-  constructor(dim: Named<"dim"> = -1) {
+  constructor(dim: NumberOrOption<"dim"> = -1) {
     this.dim = given("LogSoftmax", "dim", dim, -1);
   }
   forward(x: Tensor): Tensor {

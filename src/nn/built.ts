@@ -2,13 +2,13 @@
 
 import { rest } from "../host/rest.ts";
 
-type Names = typeof import("./index.ts");
+type NnNames = typeof import("./index.ts");
 /** scripts/build/node.mjs fills it in. */
-declare const NN_NAMES: readonly (keyof Names)[];
+declare const NN_NAMES: readonly (keyof NnNames)[];
 
-const read = (name: keyof Names): unknown => rest<{ nn: Names }>().nn[name];
+const read = (name: keyof NnNames): unknown => rest<{ nn: NnNames }>().nn[name];
 
 export const nn = Object.defineProperties(
   Object.create(null),
   Object.fromEntries(NN_NAMES.map((name) => [name, { enumerable: true, get: () => read(name) }])),
-) as Names;
+) as NnNames;

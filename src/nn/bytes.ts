@@ -2,15 +2,17 @@
 // ranges if the server supports them, else as one stream). Loaders of all formats read headers through a
 // ByteSource, check them, and only then ask it to provide the parts that become tensors.
 
-import { fileSize, hasFiles, readBytes } from "#host";
+import { hasFiles } from "#host";
+import { fileSize, readBytes } from "#host/files";
 import { type DType, dtypes } from "../dtype.ts";
 import { realize } from "../engine/realize.ts";
 import { ArgumentError, FileError } from "../errors.ts";
-import { runAsync } from "../helpers.ts";
+import { runAsync, tagOf } from "../helpers.ts";
 import { addressOf, unreachable } from "../host/address.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
+import { concat } from "../tensor/image/deflate.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /**
@@ -46,12 +48,12 @@ export async function openSource(source: Readable, name = "the array"): Promise<
   if (typeof source === "string" && hasFiles && !/^(?:https?|data|blob|file):/.test(source)) {
     return new FileSource(source, await fileSize(source));
   }
-  if (typeof source === "string" || source instanceof URL) return openAddress(String(source));
+  if (typeof source === "string" || tagOf(source) === "URL") return openAddress(String(source));
   if (ArrayBuffer.isView(source)) {
     return new ArraySource(new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name);
   }
-  if (source instanceof ArrayBuffer) return new ArraySource(new Uint8Array(source), name);
-  if (typeof Blob !== "undefined" && source instanceof Blob) return new BlobSource(source);
+  if (/ArrayBuffer$/.test(tagOf(source))) return new ArraySource(new Uint8Array(source as ArrayBuffer), name);
+  if (/^(?:Blob|File)$/.test(tagOf(source))) return new BlobSource(source as Blob);
   throw new ArgumentError(`load: got ${typeof source}, expected a path, a URL, a Blob or bytes`);
 }
 
@@ -246,16 +248,6 @@ class StreamSource implements ByteSource {
   async close(): Promise<void> {
     await this.#reader.cancel().catch(() => {});
   }
-}
-
-export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(parts.reduce((n, part) => n + part.byteLength, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.byteLength;
-  }
-  return bytes;
 }
 
 /** A tensor on memory that exists already. */

@@ -4,6 +4,7 @@
 // stream of random numbers. Loading checks everything before it changes anything.
 
 import { ArgumentError, FileError } from "../errors.ts";
+import { isPlain } from "../helpers.ts";
 import { state as stream } from "../tensor/random/threefry.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { Readable } from "./bytes.ts";
@@ -33,7 +34,7 @@ interface SavedOptimizer {
   readonly type: string;
   readonly groups: readonly { readonly lr: number; readonly params: number; readonly options: Plain }[];
 }
-interface Saved {
+interface SavedCheckpoint {
   readonly version: number;
   readonly values: Readonly<Record<string, Plain>>;
   readonly states: Readonly<Record<string, Plain>>;
@@ -46,7 +47,7 @@ interface Saved {
 // ---- what a part is ----
 
 type AnyOptimizer = Optimizer<CommonOptions>;
-type Part =
+type CheckpointPart =
   | { readonly kind: "optimizer"; readonly optimizer: AnyOptimizer }
   | { readonly kind: "resumable"; readonly part: Resumable }
   | { readonly kind: "tensors"; readonly tensors: StateDict }
@@ -56,29 +57,27 @@ const isResumable = (x: unknown): x is Resumable => {
   const { stateDict, loadStateDict: load } = (x ?? {}) as Partial<Resumable>;
   return typeof stateDict === "function" && typeof load === "function";
 };
-function isPlain(x: unknown): x is Plain {
+function isValue(x: unknown): x is Plain {
   if (x === null || ["boolean", "number", "string"].includes(typeof x)) return true;
-  if (Array.isArray(x)) return x.every(isPlain);
-  if (typeof x !== "object") return false;
-  const made = (Object.getPrototypeOf(x) as object | null)?.constructor ?? Object;
-  return made === Object && Object.values(x as object).every(isPlain);
+  if (Array.isArray(x)) return x.every(isValue);
+  return isPlain(x) && Object.values(x).every(isValue);
 }
 
-function partOf(who: string, name: string, x: unknown): Part {
+function partOf(who: string, name: string, x: unknown): CheckpointPart {
   if (name === "" || name.includes(".")) {
     throw new ArgumentError(`${who}: a part is named "${name}", expected a name without dots`);
   }
   if (x instanceof Optimizer) return { kind: "optimizer", optimizer: x as AnyOptimizer };
   if (isResumable(x)) return { kind: "resumable", part: x };
-  const tensors = getStateDict(x, name);
+  const tensors = typeof x === "object" && x !== null ? getStateDict(x, name) : {};
   if (Object.keys(tensors).length > 0) return { kind: "tensors", tensors };
-  if (isPlain(x)) return { kind: "value", value: x };
+  if (isValue(x)) return { kind: "value", value: x };
   const got = typeof x === "object" ? `a ${x?.constructor?.name ?? "object"}` : typeof x;
   throw new ArgumentError(
     `${who}: ${name} is ${got} without tensors; expected a model, an optimizer, a scheduler or plain values`,
   );
 }
-function partsOf(who: string, parts: Parts): [string, Part][] {
+function partsOf(who: string, parts: Parts): [string, CheckpointPart][] {
   if (typeof parts !== "object" || parts === null || Array.isArray(parts) || parts instanceof Tensor) {
     throw new ArgumentError(`${who}: expected the parts by name, such as { model, optimizer, step }`);
   }
@@ -86,7 +85,7 @@ function partsOf(who: string, parts: Parts): [string, Part][] {
 }
 
 /** The tensors of a part under their names in the file. */
-const tensorsOf = (name: string, part: Part): StateDict => {
+const tensorsOf = (name: string, part: CheckpointPart): StateDict => {
   if (part.kind === "tensors") return part.tensors;
   return part.kind === "optimizer" ? getStateDict(part.optimizer.state, name) : {};
 };
@@ -99,18 +98,23 @@ const describe = (optimizer: AnyOptimizer): SavedOptimizer => ({
 
 // ---- numbers that JSON does not have ----
 
-const NUMBERS: Readonly<Record<string, number>> = { NaN, Infinity, "-Infinity": -Infinity };
-const write = (saved: Saved): string =>
+const NUMBERS: ReadonlyMap<unknown, number> = new Map([
+  ["NaN", NaN],
+  ["Infinity", Infinity],
+  ["-Infinity", -Infinity],
+  ["-0", -0],
+]);
+const write = (saved: SavedCheckpoint): string =>
   JSON.stringify(saved, (_, x) => {
     if (typeof x !== "number") return x;
     if (Object.is(x, -0)) return { $number: "-0" };
     return Number.isFinite(x) ? x : { $number: String(x) };
   });
-const read = (text: string): Saved =>
-  JSON.parse(text, (_, x) => {
-    const name = (x as { $number?: string } | null)?.$number;
-    return name === undefined ? x : (NUMBERS[name] ?? -0);
-  }) as Saved;
+const read = (text: string): SavedCheckpoint =>
+  JSON.parse(
+    text,
+    (_, x) => NUMBERS.get((x as { $number?: unknown } | null)?.$number) ?? x,
+  ) as SavedCheckpoint;
 
 // ---- saving ----
 
@@ -133,9 +137,14 @@ export async function save(parts: Parts, path?: string): Promise<unknown> {
     );
   }
   const list = partsOf("save", parts);
-  const pick = <K extends Part["kind"], T>(kind: K, value: (p: Extract<Part, { kind: K }>) => T) =>
+  const pick = <K extends CheckpointPart["kind"], T>(
+    kind: K,
+    value: (p: Extract<CheckpointPart, { kind: K }>) => T,
+  ) =>
     Object.fromEntries(
-      list.flatMap(([name, p]) => (p.kind === kind ? [[name, value(p as Extract<Part, { kind: K }>)]] : [])),
+      list.flatMap(([name, p]) =>
+        p.kind === kind ? [[name, value(p as Extract<CheckpointPart, { kind: K }>)]] : [],
+      ),
     ) as Record<string, T>;
   const first = new Map<Tensor, string>();
   const same: Record<string, string> = {};
@@ -144,7 +153,7 @@ export async function save(parts: Parts, path?: string): Promise<unknown> {
     if (other === undefined) first.set(t, name);
     else same[name] = other;
   }
-  const saved: Saved = {
+  const saved: SavedCheckpoint = {
     version: VERSION,
     values: pick("value", (p) => p.value),
     states: pick("resumable", (p) => p.part.stateDict()),
@@ -162,21 +171,22 @@ export async function save(parts: Parts, path?: string): Promise<unknown> {
 /**
  * Puts a checkpoint back into the parts of the same names, and returns the plain values of the file. Parts
  * that are not given are passed over: `nn.load(file, { model })` is enough to use a model. What does not fit
- * is an error that names it, and then nothing has changed.
+ * is an error that names it, and then nothing has changed. TypeScript believes what the caller says about the
+ * values: `const { step } = await nn.load<{ step: number }>(file, { model })`.
  * @example
  * const [model, again] = [new nn.Linear(2, 1), new nn.Linear(2, 1)];
  * await nn.load(await nn.save({ model }), { model: again });
  * await again.weight.equal(model.weight).item() // => true
  */
-export async function load(
+export async function load<V extends { readonly [K in keyof V]: Plain } = Record<string, Plain>>(
   source: Readable,
   parts: Parts = {},
   options: CheckpointOptions = {},
-): Promise<Record<string, Plain>> {
+): Promise<V> {
   const list = partsOf("load", parts);
   const { metadata, tensors: entries } = await safeHeader(source);
   const names = Object.keys(entries);
-  const saved = savedOf(metadata[KEY]);
+  const saved = savedOf(metadata[KEY], new Set(names));
   const strict = options.strict ?? true;
   requireParts(list, saved, names);
   for (const [name, part] of list) {
@@ -192,43 +202,102 @@ export async function load(
   for (const [name, part] of list) {
     if (part.kind === "optimizer") regroup(name, part.optimizer.state, saved.same);
   }
-  await loadStateDict(Object.fromEntries(own.filter(([, tree]) => tree !== undefined)), given, { strict });
+  const trees = Object.fromEntries(own.filter(([, tree]) => tree !== undefined));
+  await resuming(list, saved, () => loadStateDict(trees, given, { strict }));
   restore(list, saved, options.random);
-  return { ...saved.values };
+  return { ...saved.values } as V;
+}
+/** Schedulers and loaders get their state first; if they or `rest` refuse it, they keep what they had. */
+async function resuming(
+  list: readonly [string, CheckpointPart][],
+  saved: SavedCheckpoint,
+  rest: () => unknown,
+): Promise<void> {
+  const undo: (() => void)[] = [];
+  const groups = list.flatMap(([, p]) => (p.kind === "optimizer" ? p.optimizer.groups : []));
+  const rates = groups.map((g) => g.lr);
+  try {
+    for (const [name, { kind, ...one }] of list) {
+      if (kind !== "resumable") continue;
+      const { part } = one as { part: Resumable };
+      const before = part.stateDict();
+      undo.push(() => part.loadStateDict(before as never));
+      part.loadStateDict(saved.states[name] as never);
+    }
+    await rest();
+  } catch (e) {
+    for (const back of undo) back();
+    for (const [i, g] of groups.entries()) g.lr = rates[i] as number; // a scheduler sets them
+    throw e;
+  }
 }
 /** What has the tensors of a part. */
-const partTree = (part: Part, given: unknown): unknown => {
+const partTree = (part: CheckpointPart, given: unknown): unknown => {
   if (part.kind === "optimizer") return part.optimizer.state;
   return part.kind === "tensors" ? given : undefined;
 };
 
-function savedOf(text: string | undefined): Saved {
+/** The type of each field of the metadata; other fields are ignored. */
+const FIELDS: {
+  readonly [K in keyof SavedCheckpoint]: (x: unknown, tensors: ReadonlySet<string>) => boolean;
+} = {
+  version: (x) => typeof x === "number",
+  values: isPlain,
+  states: isPlain,
+  optimizers: (x) => isPlain(x) && Object.values(x).every(isSavedOptimizer),
+  same: (x, tensors) => isPlain(x) && Object.values(x).every((name) => tensors.has(name as string)),
+  random: (x) => {
+    const { key, drawn } = (x ?? {}) as Partial<SavedCheckpoint["random"]>;
+    const isWord = (n: unknown): boolean => Number.isInteger(n) && (n as number) >>> 0 === n;
+    return Array.isArray(key) && key.length === 2 && key.every(isWord) && isCount(drawn);
+  },
+};
+const isCount = (n: unknown): boolean => Number.isSafeInteger(n) && (n as number) >= 0;
+function isSavedOptimizer(x: unknown): boolean {
+  const { type, groups } = (x ?? {}) as Partial<SavedOptimizer>;
+  if (typeof type !== "string" || !Array.isArray(groups)) return false;
+  return groups.every((g) => isPlain(g) && typeof g.lr === "number" && isCount(g.params));
+}
+
+function savedOf(text: string | undefined, tensors: ReadonlySet<string>): SavedCheckpoint {
   if (text === undefined) {
     throw new FileError(
       "load: the file is not a checkpoint of nn.save; for plain weights use nn.loadStateDict(model, await nn.safeLoad(file))",
     );
   }
-  let saved: Saved;
+  let saved: SavedCheckpoint;
   try {
     saved = read(text);
   } catch (cause) {
     throw new FileError("load: the metadata of the checkpoint is not JSON", { cause });
   }
-  const maps = [saved?.values, saved?.states, saved?.optimizers, saved?.same, saved?.random];
-  if (maps.some((m) => typeof m !== "object" || m === null)) {
-    throw new FileError("load: the metadata of the checkpoint is not complete");
+  if (typeof saved?.version === "number" && saved.version !== VERSION) {
+    throw new FileError(`load: the checkpoint has version ${saved.version}, this gradloom reads ${VERSION}`);
   }
-  if (saved.version === VERSION) return saved;
-  throw new FileError(`load: the checkpoint has version ${saved.version}, this gradloom reads ${VERSION}`);
+  for (const [name, isRight] of Object.entries(FIELDS)) {
+    if (isRight(saved?.[name as keyof SavedCheckpoint], tensors)) continue;
+    throw new FileError(
+      `load: the metadata of the checkpoint is not complete: ${name} is not what save wrote`,
+    );
+  }
+  return saved;
 }
 /** The tensors to read: those of the given parts, and those that stand for them. */
-function rootsOf(names: readonly string[], { same }: Saved, wanted: (name: string) => boolean): string[] {
+function rootsOf(
+  names: readonly string[],
+  { same }: SavedCheckpoint,
+  wanted: (name: string) => boolean,
+): string[] {
   const others = Object.entries(same).flatMap(([name, other]) => (wanted(name) ? [other] : []));
   return [...new Set([...names.filter(wanted), ...others])];
 }
 
-function requireParts(list: readonly [string, Part][], saved: Saved, names: readonly string[]): void {
-  const kinds = new Map<string, Part["kind"]>();
+function requireParts(
+  list: readonly [string, CheckpointPart][],
+  saved: SavedCheckpoint,
+  names: readonly string[],
+): void {
+  const kinds = new Map<string, CheckpointPart["kind"]>();
   for (const name of [...names, ...Object.keys(saved.same)])
     kinds.set(name.split(".")[0] as string, "tensors");
   for (const name of Object.keys(saved.optimizers)) kinds.set(name, "optimizer");
@@ -303,10 +372,11 @@ function regroup(name: string, states: readonly State[], same: Readonly<Record<s
 }
 
 /** All that is not a tensor. Rates come last: a scheduler sets them too. */
-function restore(list: readonly [string, Part][], saved: Saved, random: boolean | undefined): void {
-  for (const [name, part] of list) {
-    if (part.kind === "resumable") part.part.loadStateDict(saved.states[name] as never);
-  }
+function restore(
+  list: readonly [string, CheckpointPart][],
+  saved: SavedCheckpoint,
+  random: boolean | undefined,
+): void {
   for (const [name, part] of list) {
     if (part.kind !== "optimizer") continue;
     part.optimizer.groups.forEach((g, i) => {

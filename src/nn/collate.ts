@@ -3,8 +3,10 @@
 // the batch as first dim; texts and other values stay arrays. The type of a leaf never depends on which
 // samples are in a batch.
 
-import type { DTypeLike, TypedArray } from "../dtype.ts";
+import { type DTypeLike, type TypedArray, toDType } from "../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
+import { isPlain, tagOf } from "../helpers.ts";
+import { dtypeOfTyped } from "../hostarrays.ts";
 import { stackAll } from "../tensor/movement/join.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -14,9 +16,7 @@ export type Types = DTypeLike | readonly Types[] | { readonly [key: string]: Typ
 type Nested = number | readonly Nested[];
 
 export const isTypedArray = (x: unknown): x is TypedArray =>
-  ArrayBuffer.isView(x) && !(x instanceof DataView);
-export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
-  typeof x === "object" && x !== null && [Object.prototype, null].includes(Object.getPrototypeOf(x));
+  ArrayBuffer.isView(x) && dtypeOfTyped(x) !== undefined;
 /** The sizes of nested arrays of numbers that are all equal; undefined for anything else. */
 export function numericShape(x: unknown): number[] | undefined {
   if (typeof x === "number") return [];
@@ -27,13 +27,13 @@ export function numericShape(x: unknown): number[] | undefined {
 }
 
 /** What a leaf is made into; decided by the first sample. */
-type Plan =
-  | { readonly kind: "list"; readonly parts: readonly Plan[] }
-  | { readonly kind: "record"; readonly parts: Readonly<Record<string, Plan>> }
+type LeafPlan =
+  | { readonly kind: "list"; readonly parts: readonly LeafPlan[] }
+  | { readonly kind: "record"; readonly parts: Readonly<Record<string, LeafPlan>> }
   | { readonly kind: "tensor" | "array" | "flag" | "big" | "other"; readonly path: string }
   | { readonly kind: "numbers"; readonly path: string; readonly shape: readonly number[]; dtype: DTypeLike };
 
-function planOf(x: unknown, path: string, types: unknown): Plan {
+function planOf(x: unknown, path: string, types: unknown): LeafPlan {
   const at = (key: string | number): unknown =>
     typeof types === "object" && types !== null ? (types as Record<string, unknown>)[key] : types;
   if (x instanceof Tensor) return { kind: "tensor", path };
@@ -48,7 +48,15 @@ function planOf(x: unknown, path: string, types: unknown): Plan {
     return { kind: "numbers", path, shape, dtype: (given ?? usual) as DTypeLike };
   }
   if (Array.isArray(x)) return { kind: "list", parts: x.map((p, i) => planOf(p, `${path}[${i}]`, at(i))) };
-  if (!isRecord(x)) return { kind: "other", path };
+  if (!isPlain(x)) return { kind: "other", path };
+  if (isPlain(types)) {
+    const stray = Object.keys(types).find((k) => !(k in x));
+    if (stray !== undefined) {
+      throw new ArgumentError(
+        `DataLoader: dtype names ${stray}, and ${path} has ${Object.keys(x).join(", ")}; use one of its names`,
+      );
+    }
+  }
   const parts = Object.entries(x).map(([k, p]) => [k, planOf(p, `${path}.${k}`, at(k))] as const);
   return { kind: "record", parts: Object.fromEntries(parts) };
 }
@@ -57,9 +65,10 @@ function planOf(x: unknown, path: string, types: unknown): Plan {
 export class Collator {
   readonly #types: Types | undefined;
   readonly #device: string | undefined;
-  #plan: Plan | undefined;
+  #plan: LeafPlan | undefined;
 
   constructor(types?: Types, device?: string) {
+    if (typeof types === "string") toDType(types); // throws before the first batch
     this.#types = types;
     this.#device = device;
   }
@@ -73,10 +82,10 @@ export class Collator {
   batch(samples: readonly unknown[]): unknown {
     const isFirst = this.#plan === undefined;
     if (isFirst) this.learn(samples);
-    return this.#made(this.#plan as Plan, samples);
+    return this.#made(this.#plan as LeafPlan, samples);
   }
 
-  #made(plan: Plan, xs: readonly unknown[]): unknown {
+  #made(plan: LeafPlan, xs: readonly unknown[]): unknown {
     if (plan.kind === "list") {
       requireAll(xs, "an array", (x) => Array.isArray(x) && x.length === plan.parts.length);
       return plan.parts.map((part, i) =>
@@ -88,11 +97,11 @@ export class Collator {
     }
     if (plan.kind === "record") {
       const keys = Object.keys(plan.parts);
-      requireAll(xs, `an object with ${keys.join(", ")}`, (x) => isRecord(x) && keys.every((k) => k in x));
+      requireAll(xs, `an object with ${keys.join(", ")}`, (x) => isPlain(x) && keys.every((k) => k in x));
       const parts = keys.map((k) => [
         k,
         this.#made(
-          plan.parts[k] as Plan,
+          plan.parts[k] as LeafPlan,
           xs.map((x) => (x as Record<string, unknown>)[k]),
         ),
       ]);
@@ -129,11 +138,11 @@ export class Collator {
 }
 
 /** Integers become float32 for good once a fraction is seen. */
-function widen(plan: Plan, x: unknown): void {
+function widen(plan: LeafPlan, x: unknown): void {
   if (plan.kind === "numbers") {
     if (plan.dtype === "int32" && typeof x === "number" && !Number.isInteger(x)) plan.dtype = "float32";
   } else if (plan.kind === "list" && Array.isArray(x)) plan.parts.forEach((p, i) => void widen(p, x[i]));
-  else if (plan.kind === "record" && isRecord(x)) {
+  else if (plan.kind === "record" && isPlain(x)) {
     for (const [k, p] of Object.entries(plan.parts)) widen(p, x[k]);
   }
 }
@@ -154,7 +163,7 @@ function requireAll(
     `DataLoader: ${path} number ${at} of a batch is not ${what}, as those before it are; give samples of one structure, or a collate function`,
   );
 }
-function requireNumbers(plan: Plan & { readonly kind: "numbers" }, xs: readonly unknown[]): void {
+function requireNumbers(plan: LeafPlan & { readonly kind: "numbers" }, xs: readonly unknown[]): void {
   for (const [i, x] of xs.entries()) {
     const shape = numericShape(x);
     if (shape === undefined || String(shape) !== String(plan.shape)) {
@@ -176,9 +185,11 @@ function joined(path: string, xs: readonly unknown[]): TypedArray {
   requireAll(xs, "a typed array", isTypedArray, path);
   const list = xs as readonly TypedArray[];
   const [first] = list as readonly [TypedArray];
-  const odd = list.findIndex((a) => a.length !== first.length || a.constructor !== first.constructor);
+  const odd = list.findIndex((a) => a.length !== first.length || tagOf(a) !== tagOf(first));
   if (odd > 0) throw uneven(path, `[${first.length}]`, odd, `[${(list[odd] as TypedArray).length}]`);
-  const all = new (first.constructor as new (n: number) => TypedArray)(first.length * list.length);
+  // Buffer and other subclasses have constructors of their own
+  const type = Reflect.get(globalThis, tagOf(first)) as new (n: number) => TypedArray;
+  const all = new type(first.length * list.length);
   list.forEach((a, i) => void all.set(a as never, i * first.length));
   return all;
 }

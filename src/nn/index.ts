@@ -208,6 +208,20 @@ export const TransformerBlock = /* @__PURE__ */ guardClass(
   "forward x:t mask:{mask:t,isCausal:b}?;train on:b?;eval",
 );
 export type TransformerBlock = raw.TransformerBlock;
+export const EmbeddingBag = /* @__PURE__ */ guardClass(
+  "EmbeddingBag",
+  raw.EmbeddingBag,
+  "numEmbeddings:n embeddingDim:n options:{device:s,dtype:d,paddingIdx:n,mode:s}?",
+  "forward x:t offsets:t? perSampleWeights:t?",
+);
+export type EmbeddingBag = raw.EmbeddingBag;
+export const Bilinear = /* @__PURE__ */ guardClass(
+  "Bilinear",
+  raw.Bilinear,
+  "in1Features:n in2Features:n outFeatures:n options:{device:s,dtype:d,bias:b}?",
+  "forward x1:t x2:t",
+);
+export type Bilinear = raw.Bilinear;
 export const save = /* @__PURE__ */ guard(
   "save",
   raw.save,
@@ -218,6 +232,41 @@ export const load = /* @__PURE__ */ guard(
   raw.load,
   () => "~source:cksv parts:r? options:{strict:b,random:b}?",
 );
+export const Dropout1d = /* @__PURE__ */ guardClass(
+  "Dropout1d",
+  raw.Dropout1d,
+  "p:n?",
+  "forward x:t;train on:b?;eval",
+);
+export type Dropout1d = raw.Dropout1d;
+export const Dropout2d = /* @__PURE__ */ guardClass(
+  "Dropout2d",
+  raw.Dropout2d,
+  "p:n?",
+  "forward x:t;train on:b?;eval",
+);
+export type Dropout2d = raw.Dropout2d;
+export const Dropout3d = /* @__PURE__ */ guardClass(
+  "Dropout3d",
+  raw.Dropout3d,
+  "p:n?",
+  "forward x:t;train on:b?;eval",
+);
+export type Dropout3d = raw.Dropout3d;
+export const AlphaDropout = /* @__PURE__ */ guardClass(
+  "AlphaDropout",
+  raw.AlphaDropout,
+  "p:n?",
+  "forward x:t;train on:b?;eval",
+);
+export type AlphaDropout = raw.AlphaDropout;
+export const FeatureAlphaDropout = /* @__PURE__ */ guardClass(
+  "FeatureAlphaDropout",
+  raw.FeatureAlphaDropout,
+  "p:n?",
+  "forward x:t;train on:b?;eval",
+);
+export type FeatureAlphaDropout = raw.FeatureAlphaDropout;
 export const parameter = /* @__PURE__ */ guard(
   "parameter",
   raw.parameter,
@@ -356,6 +405,90 @@ export const KLDivLoss = /* @__PURE__ */ guardClass(
   "forward input:t target:t",
 );
 export type KLDivLoss = raw.KLDivLoss;
+export const CosineEmbeddingLoss = /* @__PURE__ */ guardClass(
+  "CosineEmbeddingLoss",
+  raw.CosineEmbeddingLoss,
+  "options:{!reduction:s,margin:n}?",
+  "forward input1:t input2:t target:t",
+);
+export type CosineEmbeddingLoss = raw.CosineEmbeddingLoss;
+export const MarginRankingLoss = /* @__PURE__ */ guardClass(
+  "MarginRankingLoss",
+  raw.MarginRankingLoss,
+  "options:{!reduction:s,margin:n}?",
+  "forward input1:t input2:t target:t",
+);
+export type MarginRankingLoss = raw.MarginRankingLoss;
+export const TripletMarginLoss = /* @__PURE__ */ guardClass(
+  "TripletMarginLoss",
+  raw.TripletMarginLoss,
+  "options:{!reduction:s,margin:n,p:n,eps:n,swap:b}?",
+  "forward anchor:t positive:t negative:t",
+);
+export type TripletMarginLoss = raw.TripletMarginLoss;
+export const HingeEmbeddingLoss = /* @__PURE__ */ guardClass(
+  "HingeEmbeddingLoss",
+  raw.HingeEmbeddingLoss,
+  "options:{!reduction:s,margin:n}?",
+  "forward input:t target:t",
+);
+export type HingeEmbeddingLoss = raw.HingeEmbeddingLoss;
+export const SoftMarginLoss = /* @__PURE__ */ guardClass(
+  "SoftMarginLoss",
+  raw.SoftMarginLoss,
+  "options:{!reduction:s}?",
+  "forward input:t target:t",
+);
+export type SoftMarginLoss = raw.SoftMarginLoss;
+export const MultiMarginLoss = /* @__PURE__ */ guardClass(
+  "MultiMarginLoss",
+  raw.MultiMarginLoss,
+  "options:{!reduction:s,margin:n,p:n,weight:0t}?",
+  "forward input:t target:t",
+);
+export type MultiMarginLoss = raw.MultiMarginLoss;
+export const MultiLabelMarginLoss = /* @__PURE__ */ guardClass(
+  "MultiLabelMarginLoss",
+  raw.MultiLabelMarginLoss,
+  "options:{!reduction:s}?",
+  "forward input:t target:t",
+);
+export type MultiLabelMarginLoss = raw.MultiLabelMarginLoss;
+export const MultiLabelSoftMarginLoss = /* @__PURE__ */ guardClass(
+  "MultiLabelSoftMarginLoss",
+  raw.MultiLabelSoftMarginLoss,
+  "options:{!reduction:s,weight:0t}?",
+  "forward input:t target:t",
+);
+export type MultiLabelSoftMarginLoss = raw.MultiLabelSoftMarginLoss;
+export const PoissonNLLLoss = /* @__PURE__ */ guardClass(
+  "PoissonNLLLoss",
+  raw.PoissonNLLLoss,
+  "options:{!reduction:s,logInput:b,full:b,eps:n}?",
+  "forward input:t target:t",
+);
+export type PoissonNLLLoss = raw.PoissonNLLLoss;
+export const GaussianNLLLoss = /* @__PURE__ */ guardClass(
+  "GaussianNLLLoss",
+  raw.GaussianNLLLoss,
+  "options:{!reduction:s,full:b,eps:n}?",
+  "forward input:t target:t variance:t",
+);
+export type GaussianNLLLoss = raw.GaussianNLLLoss;
+export const CosineSimilarity = /* @__PURE__ */ guardClass(
+  "CosineSimilarity",
+  raw.CosineSimilarity,
+  "options:{dim:n,eps:n}?",
+  "forward x1:t x2:t",
+);
+export type CosineSimilarity = raw.CosineSimilarity;
+export const PairwiseDistance = /* @__PURE__ */ guardClass(
+  "PairwiseDistance",
+  raw.PairwiseDistance,
+  "options:{p:n,eps:n,keepdim:b}?",
+  "forward x1:t x2:t",
+);
+export type PairwiseDistance = raw.PairwiseDistance;
 export const train = /* @__PURE__ */ guard(
   "train",
   raw.train,
@@ -463,6 +596,111 @@ export const npzSave = /* @__PURE__ */ guard(
   raw.npzSave,
   () => "~dict:r path:? options:{compress:b}?/dict:r path:s options:{compress:b}?",
 );
+export const ZeroPad1d = /* @__PURE__ */ guardClass(
+  "ZeroPad1d",
+  raw.ZeroPad1d,
+  "padding:an",
+  "forward x:t",
+);
+export type ZeroPad1d = raw.ZeroPad1d;
+export const ZeroPad2d = /* @__PURE__ */ guardClass(
+  "ZeroPad2d",
+  raw.ZeroPad2d,
+  "padding:an",
+  "forward x:t",
+);
+export type ZeroPad2d = raw.ZeroPad2d;
+export const ZeroPad3d = /* @__PURE__ */ guardClass(
+  "ZeroPad3d",
+  raw.ZeroPad3d,
+  "padding:an",
+  "forward x:t",
+);
+export type ZeroPad3d = raw.ZeroPad3d;
+export const ConstantPad1d = /* @__PURE__ */ guardClass(
+  "ConstantPad1d",
+  raw.ConstantPad1d,
+  "padding:an value:e",
+  "forward x:t",
+);
+export type ConstantPad1d = raw.ConstantPad1d;
+export const ConstantPad2d = /* @__PURE__ */ guardClass(
+  "ConstantPad2d",
+  raw.ConstantPad2d,
+  "padding:an value:e",
+  "forward x:t",
+);
+export type ConstantPad2d = raw.ConstantPad2d;
+export const ConstantPad3d = /* @__PURE__ */ guardClass(
+  "ConstantPad3d",
+  raw.ConstantPad3d,
+  "padding:an value:e",
+  "forward x:t",
+);
+export type ConstantPad3d = raw.ConstantPad3d;
+export const ReflectionPad1d = /* @__PURE__ */ guardClass(
+  "ReflectionPad1d",
+  raw.ReflectionPad1d,
+  "padding:an",
+  "forward x:t",
+);
+export type ReflectionPad1d = raw.ReflectionPad1d;
+export const ReflectionPad2d = /* @__PURE__ */ guardClass(
+  "ReflectionPad2d",
+  raw.ReflectionPad2d,
+  "padding:an",
+  "forward x:t",
+);
+export type ReflectionPad2d = raw.ReflectionPad2d;
+export const ReflectionPad3d = /* @__PURE__ */ guardClass(
+  "ReflectionPad3d",
+  raw.ReflectionPad3d,
+  "padding:an",
+  "forward x:t",
+);
+export type ReflectionPad3d = raw.ReflectionPad3d;
+export const ReplicationPad1d = /* @__PURE__ */ guardClass(
+  "ReplicationPad1d",
+  raw.ReplicationPad1d,
+  "padding:an",
+  "forward x:t",
+);
+export type ReplicationPad1d = raw.ReplicationPad1d;
+export const ReplicationPad2d = /* @__PURE__ */ guardClass(
+  "ReplicationPad2d",
+  raw.ReplicationPad2d,
+  "padding:an",
+  "forward x:t",
+);
+export type ReplicationPad2d = raw.ReplicationPad2d;
+export const ReplicationPad3d = /* @__PURE__ */ guardClass(
+  "ReplicationPad3d",
+  raw.ReplicationPad3d,
+  "padding:an",
+  "forward x:t",
+);
+export type ReplicationPad3d = raw.ReplicationPad3d;
+export const CircularPad1d = /* @__PURE__ */ guardClass(
+  "CircularPad1d",
+  raw.CircularPad1d,
+  "padding:an",
+  "forward x:t",
+);
+export type CircularPad1d = raw.CircularPad1d;
+export const CircularPad2d = /* @__PURE__ */ guardClass(
+  "CircularPad2d",
+  raw.CircularPad2d,
+  "padding:an",
+  "forward x:t",
+);
+export type CircularPad2d = raw.CircularPad2d;
+export const CircularPad3d = /* @__PURE__ */ guardClass(
+  "CircularPad3d",
+  raw.CircularPad3d,
+  "padding:an",
+  "forward x:t",
+);
+export type CircularPad3d = raw.CircularPad3d;
 export const MaxPool1d = /* @__PURE__ */ guardClass(
   "MaxPool1d",
   raw.MaxPool1d,
@@ -568,13 +806,13 @@ export const PixelUnshuffle = /* @__PURE__ */ guardClass(
   "forward x:t",
 );
 export type PixelUnshuffle = raw.PixelUnshuffle;
-export const ZeroPad2d = /* @__PURE__ */ guardClass(
-  "ZeroPad2d",
-  raw.ZeroPad2d,
-  "padding:an",
+export const ChannelShuffle = /* @__PURE__ */ guardClass(
+  "ChannelShuffle",
+  raw.ChannelShuffle,
+  "groups:n",
   "forward x:t",
 );
-export type ZeroPad2d = raw.ZeroPad2d;
+export type ChannelShuffle = raw.ChannelShuffle;
 export const Flatten = /* @__PURE__ */ guardClass(
   "Flatten",
   raw.Flatten,
@@ -683,7 +921,7 @@ export const getStateDict = /* @__PURE__ */ guard(
 export const getParameters = /* @__PURE__ */ guard(
   "getParameters",
   raw.getParameters,
-  () => "model:z",
+  () => "model:kmt",
 );
 export const loadStateDict = /* @__PURE__ */ guard(
   "loadStateDict",
@@ -705,7 +943,7 @@ export const summary = /* @__PURE__ */ guard(
 export const fetchCached = /* @__PURE__ */ guard(
   "fetchCached",
   raw.fetchCached,
-  () => "~address:cs options:{revalidate:b}?",
+  () => "~address:cs options:{revalidate:b,onProgress:f}?",
 );
 export const forgetCached = /* @__PURE__ */ guard(
   "forgetCached",

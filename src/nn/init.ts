@@ -2,6 +2,7 @@
 // into the tensor it is given, in its dtype and on its device, and returns it. Random ones depend on
 // Tensor.manualSeed. Fans are those of weights [out, in, ...window], as the layers of nn have them.
 
+import { camel } from "../arguments.ts";
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
@@ -23,13 +24,14 @@ export type Nonlinearity =
   | "tanh"
   | "relu"
   | "leakyRelu"
+  | "leaky_relu"
   | "selu";
 
 export interface KaimingOptions {
   /** the negative slope of the leaky relu that follows; default: 0 */
   readonly a?: number;
   /** which variance is kept: that of the forward or of the backward pass; default: "fanIn" */
-  readonly mode?: "fanIn" | "fanOut";
+  readonly mode?: "fanIn" | "fanOut" | "fan_in" | "fan_out";
   /** what follows the layer; default: "leakyRelu" */
   readonly nonlinearity?: Nonlinearity;
 }
@@ -73,7 +75,7 @@ function fans(name: string, t: Tensor): { fanIn: number; fanOut: number } {
   return { fanIn: inputs * prod(window), fanOut: out * prod(window) };
 }
 
-const GAINS: Readonly<Record<Exclude<Nonlinearity, "leakyRelu">, number>> = {
+const GAINS: Readonly<Record<Exclude<Nonlinearity, "leakyRelu" | "leaky_relu">, number>> = {
   linear: 1,
   conv1d: 1,
   conv2d: 1,
@@ -90,7 +92,8 @@ const GAINS: Readonly<Record<Exclude<Nonlinearity, "leakyRelu">, number>> = {
  * nn.init.calculateGain("leakyRelu", 0) // => 1.41421
  */
 export function calculateGain(nonlinearity: Nonlinearity, param = 0.01): number {
-  if (nonlinearity === "leakyRelu") return Math.sqrt(2 / (1 + param * param));
+  if (nonlinearity === "leakyRelu" || nonlinearity === "leaky_relu")
+    return Math.sqrt(2 / (1 + param * param));
   if (Object.hasOwn(GAINS, nonlinearity)) return GAINS[nonlinearity];
   throw new ArgumentError(
     `init.calculateGain: nonlinearity is ${String(nonlinearity)}, expected ${Object.keys(GAINS).join(", ")} or leakyRelu`,
@@ -246,10 +249,11 @@ function kaimingStd(name: string, tensor: Tensor, options: KaimingOptions): numb
     mode = "fanIn",
     nonlinearity = "leakyRelu",
   } = checkOptions(`init.${name}`, options, ["a", "mode", "nonlinearity"]);
-  if (mode !== "fanIn" && mode !== "fanOut") {
+  const kept = camel(mode);
+  if (kept !== "fanIn" && kept !== "fanOut") {
     throw new ArgumentError(`init.${name}: mode is ${String(mode)}, expected "fanIn" or "fanOut"`);
   }
-  return calculateGain(nonlinearity, a) / Math.sqrt(fans(name, tensor)[mode]);
+  return calculateGain(nonlinearity, a) / Math.sqrt(fans(name, tensor)[kept]);
 }
 /**
  * Even, so that variances keep their size in layers with relu (He et al. 2015).
@@ -300,6 +304,9 @@ export function orthogonal_(tensor: Tensor, gain = 1): Tensor {
  */
 export function sparse_(tensor: Tensor, sparsity: number, std = 0.01): Tensor {
   finite("sparse_", { sparsity, std });
+  if (sparsity < 0 || sparsity > 1) {
+    throw new ArgumentError(`init.sparse_: sparsity is ${sparsity}, expected a part from 0 to 1`);
+  }
   const [rows, columns, ...more] = shapeOf("sparse_", tensor);
   if (rows === undefined || columns === undefined || more.length > 0) {
     throw new ShapeError(`init.sparse_: shape ${showShape(tensor.shape)}, expected 2 dims`);

@@ -68,7 +68,13 @@ export function positive(layer: string, sizes: Readonly<Record<string, number>>)
 // ---- composition ----
 
 /** Runs a layer or a function. */
-const call = (layer: Layer, x: Tensor): Tensor => (typeof layer === "function" ? layer(x) : layer.forward(x));
+export function call(layer: Layer, x: Tensor, who: string, i: number): Tensor {
+  const y = typeof layer === "function" ? layer(x) : layer.forward(x);
+  if (y !== undefined) return y;
+  throw new ArgumentError(
+    `${who}: ${who === "Compose" ? "transform" : "layer"} ${i} returned undefined; return the result`,
+  );
+}
 
 /**
  * Layers and functions in sequence; in the state they are named 0, 1, … as in torch.
@@ -104,7 +110,7 @@ export class Sequential extends Module {
     });
   }
   forward(x: Tensor): Tensor {
-    return Object.values(this).reduce((y: Tensor, layer: Layer) => call(layer, y), x);
+    return Object.values(this).reduce((y: Tensor, layer: Layer, i) => call(layer, y, "Sequential", i), x);
   }
 }
 

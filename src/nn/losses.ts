@@ -1,11 +1,11 @@
 // Losses as objects, with torch's names: options once, then `forward(input, target)` in every step. In:
 // predictions and targets. Out: what the method of Tensor gives.
 
+import { huberLoss, type KlDivOptions, klDiv, smoothL1Loss } from "../tensor/losses/likelihood.ts";
 import type {
   BceOptions,
   ClassLossOptions,
   CrossEntropyOptions,
-  KlDivOptions,
   LossOptions,
   WeightedLossOptions,
 } from "../tensor/losses/loss.ts";
@@ -56,7 +56,7 @@ export class SmoothL1Loss {
     this.options = checkOptions("SmoothL1Loss", options, ["reduction", "beta"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return loss.smoothL1Loss(input, target, this.options);
+    return smoothL1Loss(input, target, this.options);
   }
 }
 /**
@@ -70,7 +70,7 @@ export class HuberLoss {
     this.options = checkOptions("HuberLoss", options, ["reduction", "delta"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return loss.huberLoss(input, target, this.options);
+    return huberLoss(input, target, this.options);
   }
 }
 /**
@@ -145,6 +145,6 @@ export class KLDivLoss {
     this.options = checkOptions("KLDivLoss", options, ["reduction", "logTarget"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return loss.klDiv(input, target, this.options);
+    return klDiv(input, target, this.options);
   }
 }

@@ -7,6 +7,7 @@ import { topk } from "../tensor/reduce/order.ts";
 import { argmax } from "../tensor/reduce/totals.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { requireRange } from "../tensor/wholes.ts";
 
 // ---- classes ----
 
@@ -16,6 +17,7 @@ function classesOf(who: string, predictions: Tensor, target: Tensor, threshold: 
   const scores = predictions.detach();
   if (scores.ndim === target.ndim + 1) {
     requireRows(who, scores, target);
+    requireRange(who, target, { size: scores.shape[1] as number });
     // classes are in dim 1, as in crossEntropy
     return [argmax(scores, 1).flatten(), target.detach().flatten()];
   }
@@ -81,10 +83,19 @@ function topHits(who: string, scores: Tensor, target: Tensor, k: number): Tensor
  * await nn.metrics.confusionMatrix(new Tensor([0, 1, 1]), new Tensor([0, 1, 0]), 2).tolist() // => [[1, 1], [0, 1]]
  */
 export function confusionMatrix(predictions: Tensor, target: Tensor, numClasses: number): Tensor {
-  if (!Number.isInteger(numClasses) || numClasses < 1) {
-    throw new ArgumentError(`confusionMatrix: numClasses is ${String(numClasses)}, expected an integer >= 1`);
-  }
+  requireClasses("confusionMatrix", numClasses);
   const [found, wanted] = classesOf("confusionMatrix", predictions, target, 0.5);
+  const classes = { size: numClasses };
+  if (predictions.dtype.isInt) requireRange("confusionMatrix", predictions, classes);
+  if (target.dtype.isInt) requireRange("confusionMatrix", target, classes);
+  return counted(found, wanted, numClasses);
+}
+function requireClasses(who: string, numClasses: number): void {
+  if (!Number.isInteger(numClasses) || numClasses < 1) {
+    throw new ArgumentError(`${who}: numClasses is ${String(numClasses)}, expected an integer >= 1`);
+  }
+}
+function counted(found: Tensor, wanted: Tensor, numClasses: number): Tensor {
   const all = Tensor.arange(numClasses, { device: found.device });
   // a product of two one-hot matrices; counts are exact in float32 below 2^24
   const rows = wanted.unsqueeze(1).eq(all).cast("float32");
@@ -155,6 +166,7 @@ export class Mean {
     const x = value instanceof Tensor ? await value.detach().item() : value;
     if (typeof x !== "number")
       throw new ArgumentError(`Mean: got ${typeof x}, expected a number or a Tensor`);
+    if (n < 0) throw new ArgumentError(`Mean: n is ${n}, expected how many samples the value is the mean of`);
     this.#sum += x * n;
     this.#count += n;
   }
@@ -222,6 +234,7 @@ export class Confusion {
   #counts: number[][];
 
   constructor(numClasses: number) {
+    requireClasses("Confusion", numClasses);
     this.numClasses = numClasses;
     this.#counts = this.#zeros();
   }
@@ -229,7 +242,8 @@ export class Confusion {
     return Array.from({ length: this.numClasses }, () => new Array<number>(this.numClasses).fill(0));
   }
   async update(predictions: Tensor, target: Tensor): Promise<void> {
-    const more = (await confusionMatrix(predictions, target, this.numClasses).tolist()) as number[][];
+    const [found, wanted] = classesOf("Confusion", predictions, target, 0.5);
+    const more = (await counted(found, wanted, this.numClasses).tolist()) as number[][];
     const seen = more.flat().reduce((a, b) => a + b, 0);
     if (seen !== target.size) {
       throw new ArgumentError(

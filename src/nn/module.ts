@@ -3,7 +3,9 @@
 // whole model, which is any object; `Module` has them as methods.
 
 import { CacheCollector } from "../engine/jit/collector.ts";
+import { partsOf } from "../helpers.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { requireModel } from "./options.ts";
 
 /** A layer that behaves differently in training. */
 interface Trainable {
@@ -23,6 +25,7 @@ export function trains(layer: Trainable): boolean {
  * nn.train(new nn.Sequential(new nn.Dropout(0.5)))[0].training // => true
  */
 export function train<M>(model: M, on = true): M {
+  requireModel("train", model);
   set(model, on, new Set());
   return model;
 }
@@ -40,8 +43,7 @@ function set(x: unknown, on: boolean, seen: Set<unknown>): void {
     return;
   seen.add(x);
   if ("training" in x) (x as Trainable).training = on;
-  for (const part of x instanceof Map || x instanceof Set ? x.values() : Object.values(x))
-    set(part, on, seen);
+  for (const [, part] of partsOf(x)) set(part, on, seen);
 }
 
 /**

@@ -3,6 +3,7 @@
 
 export * from "./activations.ts";
 export * from "./attention.ts";
+export * from "./bags.ts";
 export * from "./checkpoint.ts";
 export {
   type Collated,
@@ -12,6 +13,7 @@ export {
   type MapDataset,
 } from "./dataloader.ts";
 export * as datasets from "./datasets.ts";
+export * from "./dropouts.ts";
 export * as init from "./init.ts";
 export {
   type BiasOptions,
@@ -33,6 +35,7 @@ export {
   Sequential,
 } from "./layers.ts";
 export * from "./losses.ts";
+export * from "./marginlosses.ts";
 export * as metrics from "./metrics.ts";
 export { evaluate, Module, train } from "./module.ts";
 export * from "./norms.ts";
@@ -59,6 +62,7 @@ export {
   SGD,
   StepLR,
 } from "./optimizers.ts";
+export * from "./padding.ts";
 export * as plot from "./plot.ts";
 export * from "./pooling.ts";
 export * from "./profile.ts";

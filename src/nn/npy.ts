@@ -1,14 +1,16 @@
 // Reads and writes NumPy's .npy (one array) and .npz (several in a zip archive). A header gives dtype, order
 // and shape in Python's spelling; it is checked against the size of the data before anything is allocated.
 
-import { writeBytes } from "#host";
+import { writeBytes } from "#host/files";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DTypeError, FileError } from "../errors.ts";
 import { prod } from "../helpers.ts";
 import { printable } from "../printable.ts";
 import { Device } from "../runtime/registry.ts";
+import { concat } from "../tensor/image/deflate.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { type ByteSource, bytesOf, concat, openSource, type Readable, tensorOn } from "./bytes.ts";
+import { type ByteSource, bytesOf, openSource, type Readable, tensorOn } from "./bytes.ts";
+import { requireTensors } from "./options.ts";
 import type { StateDict } from "./state.ts";
 import { readDirectory, readMember, writeZip } from "./zip.ts";
 
@@ -203,6 +205,7 @@ export interface NpzOptions {
 export function npzSave(dict: StateDict, path?: undefined, options?: NpzOptions): Promise<Uint8Array>;
 export function npzSave(dict: StateDict, path: string, options?: NpzOptions): Promise<void>;
 export async function npzSave(dict: StateDict, path?: string, options: NpzOptions = {}): Promise<unknown> {
+  requireTensors("npzSave", dict);
   const members = async function* () {
     for (const [name, t] of Object.entries(dict))
       yield [`${name}.npy`, await arrayBytes("npzSave", t)] as const;

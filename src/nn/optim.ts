@@ -5,7 +5,7 @@
 import { camel } from "../arguments.ts";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DeviceError } from "../errors.ts";
-import { getOrMake } from "../helpers.ts";
+import { getOrMake, isPlain } from "../helpers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { getParameters } from "./state.ts";
@@ -17,6 +17,8 @@ export type State = Record<string, Tensor>;
 export interface CommonOptions {
   /** the learning rate */
   readonly lr: number;
+  /** maximise the loss instead of minimising it; default: false */
+  readonly maximize?: boolean;
 }
 /** Parameters with options of their own; missing options are those of the optimiser. */
 export type Group<O extends CommonOptions> = { readonly params: readonly Tensor[] | Model } & Partial<O>;
@@ -119,8 +121,14 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
 
   constructor(params: Params<O>, defaults: O) {
     const name = this.constructor.name;
-    this.#groups = (isGroups(params) ? params : [{ params }]).map(
-      ({ params: list, ...own }) => new ParamGroup(tensorsOf(list), ownOptions(name, defaults, own)),
+    requireGroups(this.constructor.name, params);
+    const list = isGroups([params]) ? ([params] as unknown as Params<O>) : params; // a group by itself
+    this.#groups = (isGroups(list) ? list : [{ params: list }]).map(
+      ({ params: some, ...own }) =>
+        new ParamGroup(
+          tensorsOf(some),
+          ownOptions(name, { ...defaults, maximize: defaults.maximize ?? false }, own),
+        ),
     );
     const all = this.#groups.flatMap((g) => g.params);
     if (all.length === 0) throw new ArgumentError(`${name}: got no parameters; give a model or its tensors`);
@@ -232,20 +240,33 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
         const work = workType(param.dtype);
         const value = param.detach().cast(work);
         const { options } = g;
-        found.push({ param, value, grad: grad.detach().cast(work), state, options, lr: g.lrFor(param) });
+        const down = grad.detach().cast(work);
+        const own = options.maximize === true ? down.neg() : down;
+        found.push({ param, value, grad: own, state, options, lr: g.lrFor(param) });
       }
     }
     if (found.length > 0) return found;
     throw new ArgumentError(
-      `${this.constructor.name}.step: no parameter has a gradient; call loss.backward() first, on a loss that uses them`,
+      `${this.constructor.name}.step: no parameter has a gradient; call loss.backward() first`,
     );
   }
 }
 
-const isGroups = <O extends CommonOptions>(params: Params<O>): params is readonly Group<O>[] =>
-  Array.isArray(params) &&
-  params.length > 0 &&
-  params.every((p) => !(p instanceof Tensor) && Object(p).params !== undefined);
+const isGroups = <O extends CommonOptions>(
+  params: Params<O> | readonly unknown[],
+): params is readonly Group<O>[] =>
+  Array.isArray(params) && params.length > 0 && params.every((p) => isPlain(p) && "params" in p);
+
+/** A list of groups in which `params` is missing or spelt otherwise would be taken for a model. */
+function requireGroups(name: string, params: Params<never> | readonly unknown[]): void {
+  if (!Array.isArray(params)) return;
+  const wrong = params.find(
+    (p) => isPlain(p) && !("params" in p) && Object.keys(p).some((k) => /^(?:param|lr$)/.test(k)),
+  );
+  if (wrong === undefined) return;
+  const keys = Object.keys(wrong as object).join(", ");
+  throw new ArgumentError(`${name}: a group has { ${keys} } and no params; write [{ params: …, lr: … }]`);
+}
 
 /** The tensors of a list, or the parameters of a model. */
 export const tensorsOf = (params: readonly Tensor[] | Model | readonly Model[]): readonly Tensor[] =>
@@ -309,8 +330,10 @@ function requireTogether(name: string, param: Tensor, state: State): void {
 
 /** Refuses an option outside `low` to `high`. */
 export function checkRange(option: string, x: number, low: number, high: number, who = "optimizer"): void {
-  if (x >= low && x <= high) return;
-  throw new ArgumentError(`${who}: ${option} is ${x}, expected a number from ${low} to ${high}`);
+  if (typeof x === "number" && x >= low && x <= high) return;
+  throw new ArgumentError(
+    `${who}: ${option} is ${typeof x === "string" ? `"${x}"` : x}, expected a number from ${low} to ${high}`,
+  );
 }
 
 // ---- SGD ----
@@ -380,6 +403,9 @@ export interface AmsgradOptions extends AdamOptions {
 export abstract class Moments<O extends AdamOptions> extends Optimizer<O> {
   protected override check({ betas, eps, weightDecay }: O): void {
     const name = this.constructor.name;
+    if (betas.length !== 2) {
+      throw new ArgumentError(`${name}: betas is [${betas}], expected two numbers: [0.9, 0.999]`);
+    }
     for (const b of betas) checkRange("betas", b, 0, 1 - Number.EPSILON, name);
     checkRange("eps", eps, 0, Infinity, name);
     checkRange("weightDecay", weightDecay, 0, Infinity, name);

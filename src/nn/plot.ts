@@ -4,10 +4,10 @@
 
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
+import { encodePng } from "../tensor/image/pngwrite.ts";
 import { showShape } from "../tensor/show.ts";
-import { Tensor } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { checkOptions } from "./options.ts";
-import { encodePng } from "./png.ts";
 
 export interface PlotOptions {
   readonly title?: string;
@@ -192,8 +192,14 @@ export function histogram(values: Numbers, options: HistogramOptions = {}): stri
  */
 export async function images(batch: Tensor, options: GridOptions = {}): Promise<string> {
   const { scale = 1, gap = 2, columns } = checkOptions("plot.images", options, ["columns", "scale", "gap"]);
-  if (!(batch instanceof Tensor))
-    throw new ArgumentError(`plot.images: got ${typeof batch}, expected a Tensor`);
+  for (const [name, value, least] of [
+    ["columns", columns ?? 1, 1],
+    ["scale", scale, 1],
+    ["gap", gap, 0],
+  ] as const) {
+    if (Number.isInteger(value) && value >= least) continue;
+    throw new ArgumentError(`plot.images: ${name} is ${value}, expected a whole number of at least ${least}`);
+  }
   const [n = 0, channels = 0, height = 0, width = 0] = batch.shape;
   if (batch.ndim !== 4 || channels < 1 || channels > 4 || n === 0) {
     throw new ShapeError(
@@ -204,12 +210,18 @@ export async function images(batch: Tensor, options: GridOptions = {}): Promise<
   const pixels = (await bytes.cast("uint8").permute(0, 2, 3, 1).contiguous().data()) as Uint8Array;
   const across = Math.min(n, columns ?? Math.ceil(Math.sqrt(n)));
   const each = height * width * channels;
-  const parts = range(n).map((i) => {
-    const png = encodePng({ width, height, channels, pixels: pixels.subarray(i * each, (i + 1) * each) });
+  const picture = async (i: number): Promise<string> => {
+    const png = await encodePng({
+      width,
+      height,
+      channels,
+      pixels: pixels.subarray(i * each, (i + 1) * each),
+    });
     const [x, y] = [(i % across) * (width * scale + gap), Math.floor(i / across) * (height * scale + gap)];
     const data = btoa(Array.from(png, (b) => String.fromCharCode(b)).join(""));
     return `<image x="${x + gap}" y="${y + gap}" width="${width * scale}" height="${height * scale}" style="image-rendering:pixelated" href="data:image/png;base64,${data}"/>`;
-  });
+  };
+  const parts = await Promise.all(range(n).map(picture));
   const w = across * (width * scale + gap) + gap;
   const h = Math.ceil(n / across) * (height * scale + gap) + gap;
   const head = `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">`;

@@ -3,11 +3,11 @@
 
 import { ArgumentError } from "../errors.ts";
 import type { PerDim } from "../tensor/conv/conv.ts";
-import { pixelShuffle, pixelUnshuffle } from "../tensor/conv/image.ts";
+import { channelShuffle, pixelShuffle, pixelUnshuffle } from "../tensor/conv/image.ts";
 import type { AvgPoolOptions, MaxPoolOptions, OutputSize } from "../tensor/conv/pool.ts";
 import * as pool from "../tensor/conv/pool.ts";
 import { type InterpolateOptions, interpolate } from "../tensor/conv/resample.ts";
-import { pad, unflatten } from "../tensor/movement/arrange.ts";
+import { unflatten } from "../tensor/movement/arrange.ts";
 import { flatten } from "../tensor/movement/views.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { checkOptions } from "./options.ts";
@@ -272,17 +272,17 @@ export class PixelUnshuffle {
   }
 }
 /**
- * Zeros around the last two dims: one number for all sides, or left, right, top, bottom.
+ * Mixes channels between groups: [n, g c, ...], read as [n, g, c, ...], becomes [n, c g, ...].
  * @example
- * new nn.ZeroPad2d([1, 1, 2, 0]).forward(Tensor.ones(1, 1, 3, 3)).shape // => [1, 1, 5, 5]
+ * new nn.ChannelShuffle(2).forward(Tensor.ones(1, 4, 3, 3)).shape // => [1, 4, 3, 3]
  */
-export class ZeroPad2d {
-  readonly padding: readonly number[];
-  constructor(padding: number | readonly [number, number, number, number]) {
-    this.padding = typeof padding === "number" ? [padding, padding, padding, padding] : padding;
+export class ChannelShuffle {
+  readonly groups: number;
+  constructor(groups: number) {
+    this.groups = groups;
   }
   forward(x: Tensor): Tensor {
-    return pad(x, this.padding);
+    return channelShuffle(x, this.groups);
   }
 }
 /**

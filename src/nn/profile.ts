@@ -7,11 +7,11 @@ import { env, withEnv } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
 import { inspect } from "../helpers.ts";
 import { nodesMade } from "../lazy/lazybuffer.ts";
-import type { Scheduled, Span } from "../runtime/profile.ts";
+import type { ScheduledKernel, Span } from "../runtime/profile.ts";
 import { activeProfiler, profiler } from "../runtime/profiling.ts";
 import { Device } from "../runtime/registry.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { checkOptions } from "./options.ts";
+import { checkOptions, requireModel } from "./options.ts";
 import { layersOf, table, type WatchedLayer, watching } from "./watch.ts";
 
 export interface ProfileOptions {
@@ -89,7 +89,7 @@ function tableOf(what: string, rows: readonly ProfileRow[], all: number): string
 // ---- by layer ----
 
 /** Nodes with numbers from `from` up to `to` were made for a layer. */
-interface Part {
+interface LayerNodes {
   readonly from: number;
   readonly to: number;
   readonly name: string;
@@ -97,7 +97,7 @@ interface Part {
 
 /** Notes which nodes each layer makes, in the forward and in the backward pass. */
 class Layers {
-  readonly #parts: Part[] = [];
+  readonly #parts: LayerNodes[] = [];
   readonly #known = new WeakSet<object>();
 
   readonly around = (
@@ -161,7 +161,7 @@ function rowsOf(spans: readonly Span[], nameOf: (span: Span, i: number) => strin
 }
 
 /** The kernels of each device run in the order of the schedule; where the numbers differ, a jit replayed. */
-function layerNames(spans: readonly Span[], items: readonly Scheduled[], layers: Layers): string[] {
+function layerNames(spans: readonly Span[], items: readonly ScheduledKernel[], layers: Layers): string[] {
   const names = new Map<Span, string>();
   for (const device of new Set(spans.map((s) => s.device))) {
     const own = spans.filter((s) => s.device === device);
@@ -192,6 +192,7 @@ export async function profile<R>(
       `profile: got ${typeof fn}, expected a function: nn.profile(() => model.forward(x))`,
     );
   }
+  if (model !== undefined) requireModel("profile", model);
   if (!Number.isInteger(warmup) || warmup < 0) {
     throw new ArgumentError(`profile: warmup is ${String(warmup)}, expected a number of runs`);
   }
@@ -202,7 +203,7 @@ export async function profile<R>(
     return result;
   };
   const layers = new Layers();
-  const items: Scheduled[] = [];
+  const items: ScheduledKernel[] = [];
   const wasOn = env.PROFILE;
   return withEnv({ PROFILE: 1 }, async () => {
     // a page loads what notes spans with the first kernel that runs; a jit captures how it is timed, too

@@ -104,6 +104,11 @@ export async function* progress<T>(
   items: Iterable<T> | AsyncIterable<T>,
   options: ProgressOptions = {},
 ): AsyncGenerator<T, void, undefined> {
+  if (!(Symbol.iterator in Object(items) || Symbol.asyncIterator in Object(items))) {
+    throw new ArgumentError(
+      `progress: got ${typeof items}, expected an array or another iterable, such as a DataLoader`,
+    );
+  }
   const { length, size } = items as { length?: unknown; size?: unknown };
   const total = [options.total, length, size].find((n) => typeof n === "number") as number | undefined;
   const bar = new ProgressBar({ ...options, ...(total !== undefined && { total }) });

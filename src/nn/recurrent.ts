@@ -7,7 +7,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, positive, uniform } from "./layers.ts";
 
 /** Weights of the input and of the hidden state, all gates stacked. */
-abstract class Cell {
+abstract class RecurrentCell {
   weightIh: Tensor;
   weightHh: Tensor;
   biasIh: Tensor | undefined;
@@ -53,7 +53,7 @@ abstract class Cell {
  * @example
  * new nn.LSTMCell(3, 4).forward(Tensor.ones(2, 3))[0].shape // => [2, 4]
  */
-export class LSTMCell extends Cell {
+export class LSTMCell extends RecurrentCell {
   static override readonly name: string = "LSTMCell";
   constructor(inputSize: number, hiddenSize: number, options: BiasOptions = {}) {
     super(inputSize, hiddenSize, 4, options);
@@ -75,7 +75,7 @@ export function lstmGates(gates: Tensor, c: Tensor): [h: Tensor, c: Tensor] {
  * @example
  * new nn.GRUCell(3, 4).forward(Tensor.ones(2, 3)).shape // => [2, 4]
  */
-export class GRUCell extends Cell {
+export class GRUCell extends RecurrentCell {
   static override readonly name: string = "GRUCell";
   constructor(inputSize: number, hiddenSize: number, options: BiasOptions = {}) {
     super(inputSize, hiddenSize, 3, options);
@@ -99,7 +99,7 @@ export function gruGates(fromInput: Tensor, fromHidden: Tensor, h: Tensor): Tens
  * @example
  * new nn.RNNCell(3, 4).forward(Tensor.ones(2, 3)).shape // => [2, 4]
  */
-export class RNNCell extends Cell {
+export class RNNCell extends RecurrentCell {
   static override readonly name: string = "RNNCell";
   readonly nonlinearity: "tanh" | "relu";
   constructor(

@@ -49,7 +49,7 @@ interface Weights {
   readonly hr: Tensor | undefined;
 }
 /** The parts of a state: h, and c of an LSTM. */
-type State = readonly Tensor[];
+type StateParts = readonly Tensor[];
 type Rows = { readonly x: Tensor; readonly on: Tensor | undefined };
 
 abstract class Recurrent extends Module {
@@ -126,18 +126,18 @@ abstract class Recurrent extends Module {
   /** The inputs of all steps times their weights. */
   protected abstract project(x: Tensor, w: Weights): Tensor;
   /** The state after a step. */
-  protected abstract step(x: Tensor, state: State, w: Weights): State;
+  protected abstract step(x: Tensor, state: StateParts, w: Weights): StateParts;
   /** The size of each part of the state. */
   protected abstract readonly stateSizes: readonly number[];
 
   /** The outputs of all steps, and the last states: [layers and directions, batch, size] for each part. */
-  protected run(x: Tensor, given: State | undefined, { lengths }: SequenceOptions): [Tensor, Tensor[]] {
+  protected run(x: Tensor, given: StateParts | undefined, { lengths }: SequenceOptions): [Tensor, Tensor[]] {
     const isBatch = this.#requireInput(x);
     const timeFirst = !isBatch ? x.unsqueeze(1) : this.batchFirst ? x.transpose(0, 1) : x;
     const [time, batch] = timeFirst.shape as [number, number, number];
     const state = this.#stateFor(timeFirst, given, isBatch);
     const on = lengths === undefined ? undefined : this.#active(lengths, time, batch, x.device);
-    const lasts: State[] = [];
+    const lasts: StateParts[] = [];
     // what lies behind the length may be anything, NaN too, and must not reach a gradient
     let sequence = on === undefined ? timeFirst : on.where(timeFirst, 0);
     let outputs: Tensor[] = [];
@@ -159,13 +159,13 @@ abstract class Recurrent extends Module {
 
   #direction(
     x: Tensor,
-    first: State,
+    first: StateParts,
     w: Weights,
     on: Tensor | undefined,
     options: ScanOptions,
-  ): [State, Tensor] {
+  ): [StateParts, Tensor] {
     return scan(
-      (state: State, { x, on }: Rows): readonly [State, Tensor] => {
+      (state: StateParts, { x, on }: Rows): readonly [StateParts, Tensor] => {
         const next = this.step(x, state, w);
         const h = next[0] as Tensor;
         if (on === undefined) return [next, h];
@@ -190,9 +190,16 @@ abstract class Recurrent extends Module {
       `${name}: input has shape ${showShape(x.shape)}, expected ${this.inputSize} features in the last dim`,
     );
   }
-  #stateFor(x: Tensor, given: State | undefined, isBatch: boolean): State {
+  #stateFor(x: Tensor, given: StateParts | undefined, isBatch: boolean): StateParts {
     const count = this.numLayers * (this.bidirectional ? 2 : 1);
     const batch = x.shape[1] as number;
+    const parts = this.stateSizes.length;
+    if (given !== undefined && given.length !== parts) {
+      const wanted = parts === 2 ? "[h, c]" : "one Tensor";
+      throw new ArgumentError(
+        `${this.constructor.name}: the first state has ${given.length} parts, expected ${wanted}`,
+      );
+    }
     return this.stateSizes.map((size, k) => {
       const shape = [count, batch, size];
       const part = given?.[k];
@@ -259,7 +266,7 @@ export class RNN extends Recurrent {
   protected project(x: Tensor, w: Weights): Tensor {
     return linear(x, w.ih, sum(w.biasIh, w.biasHh));
   }
-  protected step(x: Tensor, [h]: State, w: Weights): State {
+  protected step(x: Tensor, [h]: StateParts, w: Weights): StateParts {
     return [x.add(linear(h as Tensor, w.hh))[this.nonlinearity]()];
   }
   forward(x: Tensor, h?: Tensor, options: SequenceOptions = {}): [output: Tensor, h: Tensor] {
@@ -289,7 +296,7 @@ export class LSTM extends Recurrent {
   protected project(x: Tensor, w: Weights): Tensor {
     return linear(x, w.ih, sum(w.biasIh, w.biasHh));
   }
-  protected step(x: Tensor, [h, c]: State, w: Weights): State {
+  protected step(x: Tensor, [h, c]: StateParts, w: Weights): StateParts {
     const [next, memory] = lstmGates(x.add(linear(h as Tensor, w.hh)), c as Tensor);
     return [w.hr === undefined ? next : linear(next, w.hr), memory];
   }
@@ -322,7 +329,7 @@ export class GRU extends Recurrent {
   protected project(x: Tensor, w: Weights): Tensor {
     return linear(x, w.ih, w.biasIh);
   }
-  protected step(x: Tensor, [h]: State, w: Weights): State {
+  protected step(x: Tensor, [h]: StateParts, w: Weights): StateParts {
     return [gruGates(x, linear(h as Tensor, w.hh, w.biasHh), h as Tensor)];
   }
   forward(x: Tensor, h?: Tensor, options: SequenceOptions = {}): [output: Tensor, h: Tensor] {

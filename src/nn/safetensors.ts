@@ -2,14 +2,16 @@
 // not trusted: everything in it is checked against the real size of the file before anything is allocated. A
 // tensor of a file is a view of the file, read when it is moved to a device.
 
-import { writeBytes } from "#host";
+import { writeBytes } from "#host/files";
 import { type DType, dtypes } from "../dtype.ts";
-import { ArgumentError, DTypeError, FileError } from "../errors.ts";
+import { ArgumentError, DTypeError, FileError, type Refuse } from "../errors.ts";
 import { prod } from "../helpers.ts";
 import { printable } from "../printable.ts";
 import { Device } from "../runtime/registry.ts";
+import { concat } from "../tensor/image/deflate.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { type ByteSource, bytesOf, concat, openSource, type Readable, tensorOn } from "./bytes.ts";
+import { type ByteSource, bytesOf, openSource, type Readable, tensorOn } from "./bytes.ts";
+import { requireTensors } from "./options.ts";
 import type { StateDict } from "./state.ts";
 
 /** Longer headers are refused unread, as in the reference implementation. */
@@ -137,8 +139,6 @@ async function readHeader(source: ByteSource): Promise<SafeHeader> {
   return { metadata, tensors, start: 8 + n, end: 8 + n + end };
 }
 
-type Refuse = (why: string) => never;
-
 function parseHeader(bytes: Uint8Array, refuse: Refuse) {
   let text = "";
   let parsed: unknown;
@@ -199,8 +199,10 @@ function checkEntry(name: string, entry: unknown, refuse: Refuse): SafeEntry {
   }
   // sizes whose product is not a safe integer are invalid, even if another size is zero
   const elements = shape.reduce((n, s) => n * Math.max(s, 1), 1);
+  if (!Number.isSafeInteger(elements * dtype.itemsize))
+    return refuse(`${who} of shape [${shape}] and dtype ${type} has sizes beyond what a file can hold`);
   const nbytes = shape.includes(0) ? 0 : elements * dtype.itemsize;
-  if (!Number.isSafeInteger(elements * dtype.itemsize) || nbytes !== end - start) {
+  if (nbytes !== end - start) {
     refuse(
       `${who} of shape [${shape}] and dtype ${type} takes ${nbytes} bytes, data_offsets are [${start}, ${end}]`,
     );
@@ -259,6 +261,13 @@ export async function safeSave(
   path?: string,
   metadata?: Record<string, string>,
 ): Promise<unknown> {
+  requireTensors("safeSave", dict);
+  for (const [key, x] of Object.entries(metadata ?? {})) {
+    if (typeof x !== "string")
+      throw new ArgumentError(
+        `safeSave: metadata.${key} is ${typeof x}, expected a string; nn.save takes any values`,
+      );
+  }
   // wide types first, so that every tensor is aligned to its element size
   const entries = Object.entries(dict).sort(
     ([a, x], [b, y]) => y.dtype.itemsize - x.dtype.itemsize || (a < b ? -1 : 1),

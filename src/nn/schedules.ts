@@ -22,6 +22,9 @@ export class LRScheduler {
   #step = 0;
 
   constructor(optimizer: Scheduled, rule: RateRule, lastStep = 0) {
+    if (!Array.isArray(optimizer.groups)) {
+      throw new ArgumentError(`LRScheduler: got a ${optimizer.constructor.name}, expected an optimiser`);
+    }
     this.#groups = optimizer.groups;
     this.#rule = rule;
     this.#bases = optimizer.groups.map((g) => g.lr);
@@ -41,6 +44,13 @@ export class LRScheduler {
   }
   /** Goes on from a saved step, with the saved base rates. */
   loadStateDict(state: { readonly lastStep: number; readonly bases: readonly number[] }): void {
+    if (
+      !Number.isInteger(state?.lastStep) ||
+      !Array.isArray(state.bases) ||
+      state.bases.some((x) => typeof x !== "number")
+    ) {
+      throw new ArgumentError("LRScheduler: the state is not one of stateDict(): { lastStep, bases }");
+    }
     if (state.bases.length !== this.#bases.length) {
       throw new ArgumentError(
         `LRScheduler: the state has rates of ${state.bases.length} groups, the optimizer has ${this.#bases.length}`,
@@ -73,7 +83,12 @@ const halfCosine = (from: number, to: number, part: number): number =>
  */
 export function cosine({ steps, min = 0 }: { steps: number; min?: number }): RateRule {
   positive("cosine", "steps", steps);
-  return (step, base) => halfCosine(base, min, step / steps);
+  return (step, base) => {
+    if (min <= base) return halfCosine(base, min, step / steps);
+    throw new ArgumentError(
+      `cosine: min ${min} is above the base rate ${base}; it is a rate, not a part of it; write { min: ${base / 10} } or leave it out`,
+    );
+  };
 }
 
 /**

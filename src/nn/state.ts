@@ -3,8 +3,10 @@
 // changes anything.
 
 import { ArgumentError } from "../errors.ts";
+import { partsOf } from "../helpers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { requireModel } from "./options.ts";
 
 export type StateDict = Record<string, Tensor>;
 
@@ -14,18 +16,21 @@ export type StateDict = Record<string, Tensor>;
  * Object.keys(nn.getStateDict({ a: [Tensor.zeros(1)], b: { c: Tensor.zeros(2) } })) // => ["a.0", "b.c"]
  */
 export function getStateDict(model: unknown, prefix = ""): StateDict {
+  requireModel("getStateDict", model);
   const found: [string, Tensor][] = [];
   collect(model, prefix, [], found);
   return Object.fromEntries(found);
 }
 
+/** An object with layers or tensors inside: of any class, a list, a Map, a Set. */
+export type AnyModel = object;
+
 /** `way` has the enclosing objects: a part that points back to its owner is not entered again. */
 function collect(x: unknown, name: string, way: readonly unknown[], found: [string, Tensor][]): void {
   if (x instanceof Tensor) found.push([name, x]);
   else if (typeof x === "object" && x !== null && !ArrayBuffer.isView(x) && !way.includes(x)) {
-    const parts = x instanceof Map ? [...x] : Object.entries(x instanceof Set ? [...x] : x);
     requireVisible(x, name);
-    for (const [key, part] of parts) {
+    for (const [key, part] of partsOf(x)) {
       collect(part, name === "" ? String(key) : `${name}.${key}`, [...way, x], found);
     }
   }
@@ -35,7 +40,8 @@ function collect(x: unknown, name: string, way: readonly unknown[], found: [stri
 function requireVisible(x: object, name: string): void {
   const type: unknown = x.constructor;
   if (typeof type !== "function" || seen.has(type)) return;
-  const [, field] = /(#\w+)\s*=\s*(?:new )?(?:[\w$]+\.)*(?:Tensor\b|nn\.\w)/.exec(String(type)) ?? [];
+  const [, made, called] = PRIVATE.exec(String(type)) ?? [];
+  const field = made ?? called;
   if (field !== undefined) {
     throw new ArgumentError(
       `getStateDict: ${name || "the model"} (${type.name}) keeps tensors in the private field ${field}, ` +
@@ -44,6 +50,8 @@ function requireVisible(x: object, name: string): void {
   }
   seen.add(type);
 }
+/** A private field that is given a layer or a tensor, or whose forward method is called. */
+const PRIVATE = /(#\w+)\s*=\s*(?:new )?(?:[\w$]+\.)*(?:Tensor\b|nn\.\w)|(#\w+)(?:\[[^\]]*\])?\.forward\(/;
 /** Classes without such fields. */
 const seen = new WeakSet<object>();
 
@@ -52,7 +60,7 @@ const seen = new WeakSet<object>();
  * @example
  * nn.getParameters(new nn.Linear(4, 2)).map((p) => p.shape) // => [[2, 4], [2]]
  */
-export function getParameters(model: unknown): Tensor[] {
+export function getParameters(model: AnyModel): Tensor[] {
   return [...new Set(Object.values(getStateDict(model)))].filter((t) => t.requiresGrad);
 }
 

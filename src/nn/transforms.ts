@@ -8,6 +8,7 @@ import { narrow } from "../tensor/movement/join.ts";
 import { flip, padConstant } from "../tensor/movement/views.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { call } from "./layers.ts";
 import { checkOptions } from "./options.ts";
 
 /** One length, or height and width. */
@@ -36,7 +37,14 @@ function sidesOf(who: string, x: unknown): [number, number] {
 }
 function sizeOf(who: string, size: ImageSize): [number, number] {
   const [h, w] = typeof size === "number" ? [size, size] : size;
-  if (Number.isInteger(h) && Number.isInteger(w) && h > 0 && w > 0) return [h, w];
+  if (
+    (typeof size === "number" || size.length === 2) &&
+    Number.isInteger(h) &&
+    Number.isInteger(w) &&
+    h > 0 &&
+    w > 0
+  )
+    return [h, w];
   throw new ArgumentError(`${who}: size is ${String(size)}, expected an integer above 0, or [height, width]`);
 }
 
@@ -161,7 +169,7 @@ export class Compose {
     this.transforms = transforms;
   }
   forward(x: Tensor): Tensor {
-    return this.transforms.reduce((y, t) => (typeof t === "function" ? t(y) : t.forward(y)), x);
+    return this.transforms.reduce((y, t, i) => call(t, y, "Compose", i), x);
   }
 }
 /**

@@ -2,7 +2,7 @@
 // model, which is any object, and what to do around each call. Out: the result of the run; the layers are as
 // before.
 
-import { restoring } from "../helpers.ts";
+import { partsOf, restoring } from "../helpers.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** A part of a model that has `forward`. */
@@ -24,8 +24,7 @@ export function layersOf(model: unknown): WatchedLayer[] {
       return;
     seen.add(x);
     if (isLayer(x)) found.push({ path, type: x.constructor?.name ?? "object", layer: x });
-    const parts = x instanceof Map ? [...x] : Object.entries(x);
-    for (const [key, part] of parts) visit(part, path === "" ? String(key) : `${path}.${key}`);
+    for (const [key, part] of partsOf(x)) visit(part, path === "" ? String(key) : `${path}.${key}`);
   };
   visit(model, "");
   return found;

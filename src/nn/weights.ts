@@ -8,9 +8,14 @@ import { addressOf, unreachable } from "../host/address.ts";
 export interface FetchCachedOptions {
   /** Ask the server whether the file has changed (the default); false: what is kept is taken as it is. */
   readonly revalidate?: boolean;
+  /**
+   * Called while the file is downloaded: with the bytes so far, and with those of the whole file if the
+   * server says how many they are.
+   */
+  readonly onProgress?: (received: number, total: number | undefined) => void;
 }
 /** What is known of a file that is kept. */
-interface Kept {
+interface KeptFile {
   readonly address: string;
   /** what the server called this version of it */
   readonly version: string;
@@ -30,12 +35,12 @@ const FOLDER = "gradloom-files";
 export async function fetchCached(address: string | URL, options: FetchCachedOptions = {}): Promise<Blob> {
   const url = addressOf(String(address));
   const folder = /^https?:/.test(url) ? await openFolder() : undefined;
-  if (folder === undefined) return (await get(url)).blob();
+  if (folder === undefined) return watched(await get(url), options).blob();
   const name = await nameOf(url);
   const kept = await lookUp(folder, name);
   if (kept !== undefined && (options.revalidate === false || (await isCurrent(kept.record))))
     return kept.file;
-  return download(folder, name, url);
+  return download(folder, name, url, options);
 }
 
 /**
@@ -70,10 +75,10 @@ async function nameOf(url: string): Promise<string> {
 async function lookUp(
   folder: FileSystemDirectoryHandle,
   name: string,
-): Promise<{ record: Kept; file: File } | undefined> {
+): Promise<{ record: KeptFile; file: File } | undefined> {
   try {
     const text = await (await (await folder.getFileHandle(`${name}.json`)).getFile()).text();
-    const record = JSON.parse(text) as Kept;
+    const record = JSON.parse(text) as KeptFile;
     const file = await (await folder.getFileHandle(`${name}.bin`)).getFile();
     return file.size === record.size ? { record, file } : undefined;
   } catch {
@@ -82,7 +87,7 @@ async function lookUp(
 }
 
 /** A server that cannot be asked has the last word on nothing: what is kept is current. */
-async function isCurrent({ address, version }: Kept): Promise<boolean> {
+async function isCurrent({ address, version }: KeptFile): Promise<boolean> {
   try {
     const reply = await fetch(address, { method: "HEAD", cache: "no-cache" });
     return !reply.ok || versionOf(reply) === version;
@@ -103,9 +108,31 @@ async function get(url: string): Promise<Response> {
   throw new FileError(`cannot fetch ${url}: the server answered ${reply.status} ${reply.statusText}`.trim());
 }
 
+/** The reply, whose bytes are counted as they are read. */
+function watched(reply: Response, { onProgress }: FetchCachedOptions): Response {
+  if (onProgress === undefined || reply.body === null) return reply;
+  // the length is that of what travels, which may be compressed: then there are more bytes than it says
+  const size = Number(reply.headers.get("Content-Length") ?? 0);
+  const isWhole = size > 0 && !reply.headers.has("Content-Encoding");
+  let received = 0;
+  const count = new TransformStream<Uint8Array, Uint8Array>({
+    transform(bytes, out) {
+      received += bytes.byteLength;
+      onProgress(received, isWhole && received <= size ? size : undefined);
+      out.enqueue(bytes);
+    },
+  });
+  return new Response(reply.body.pipeThrough(count), { headers: reply.headers });
+}
+
 /** The record is written last: a file without one does not count. */
-async function download(folder: FileSystemDirectoryHandle, name: string, url: string): Promise<Blob> {
-  const reply = await get(url);
+async function download(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  url: string,
+  options: FetchCachedOptions,
+): Promise<Blob> {
+  const reply = watched(await get(url), options);
   if (reply.body === null) return reply.blob();
   let isStored = false;
   try {
@@ -114,7 +141,7 @@ async function download(folder: FileSystemDirectoryHandle, name: string, url: st
     await reply.body.pipeTo(await data.createWritable());
     isStored = true;
     const file = await data.getFile();
-    const record: Kept = { address: url, version: versionOf(reply), size: file.size };
+    const record: KeptFile = { address: url, version: versionOf(reply), size: file.size };
     const written = await (await folder.getFileHandle(`${name}.json`, { create: true })).createWritable();
     await written.write(JSON.stringify(record));
     await written.close();

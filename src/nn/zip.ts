@@ -4,7 +4,8 @@
 
 import { ArgumentError, FileError } from "../errors.ts";
 import { printable } from "../printable.ts";
-import { type ByteSource, concat } from "./bytes.ts";
+import { concat, crc32, deflate, inflate, MAX_RATIO } from "../tensor/image/deflate.ts";
+import type { ByteSource } from "./bytes.ts";
 
 const LOCAL = 0x04034b50;
 const CENTRAL = 0x02014b50;
@@ -12,16 +13,11 @@ const END = 0x06054b50;
 const END64 = 0x06064b50;
 const LOCATOR64 = 0x07064b50;
 const FULL = 0xffffffff;
-/** the best ratio that deflate can reach: a larger claim is false */
-const MAX_RATIO = 1032;
 /** Archives that hold more than this, and more than so many times their own size, are refused. */
 const LEAST_LIMIT = 2 ** 30;
 const USUAL_RATIO = 100;
 /** the longest comment after the end record has 65,535 bytes */
 const MAX_TAIL = 22 + 0xffff;
-
-/** the first memory for what is decompressed */
-const GROWTH = 1 << 20;
 
 interface ZipEntry {
   readonly name: string;
@@ -174,52 +170,6 @@ export async function readMember(source: ByteSource, entry: ZipEntry): Promise<U
   return bytes;
 }
 
-/** Decompresses; refuses a stream with more or fewer than `size` bytes, without reading on. */
-export async function inflate(
-  bytes: Uint8Array,
-  format: "deflate-raw" | "deflate",
-  size: number,
-  name: string,
-): Promise<Uint8Array<ArrayBuffer>> {
-  if (size > bytes.byteLength * MAX_RATIO)
-    throw new FileError(`${name} claims ${size} bytes out of ${bytes.byteLength}, more than deflate can`);
-  // memory grows with what is there, not with what is claimed
-  let out = new Uint8Array(Math.min(size, GROWTH));
-  let at = 0;
-  try {
-    for await (const chunk of through(bytes, new DecompressionStream(format))) {
-      if (at + chunk.byteLength > size) throw new FileError(`it holds more than the ${size} bytes it claims`);
-      if (at + chunk.byteLength > out.byteLength) {
-        const larger = new Uint8Array(Math.min(size, Math.max(2 * out.byteLength, at + chunk.byteLength)));
-        larger.set(out.subarray(0, at));
-        out = larger;
-      }
-      out.set(chunk, at);
-      at += chunk.byteLength;
-    }
-  } catch (cause) {
-    throw new FileError(`${name} cannot be decompressed: ${(cause as Error).message}`, { cause });
-  }
-  if (at !== size) throw new FileError(`${name} holds ${at} bytes and claims ${size}`);
-  return out;
-}
-
-async function* through(bytes: Uint8Array, stream: CompressionStream | DecompressionStream) {
-  const readable = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream().pipeThrough(stream);
-  const reader: ReadableStreamDefaultReader<Uint8Array> = readable.getReader();
-  try {
-    for (let turn = await reader.read(); !turn.done; turn = await reader.read()) yield turn.value;
-  } finally {
-    await reader.cancel().catch(() => {});
-  }
-}
-
-async function deflate(bytes: Uint8Array): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  for await (const part of through(bytes, new CompressionStream("deflate-raw"))) parts.push(part);
-  return concat(parts);
-}
-
 /** An archive, written part by part. */
 export async function* writeZip(
   members: AsyncIterable<readonly [name: string, bytes: Uint8Array]>,
@@ -228,7 +178,7 @@ export async function* writeZip(
   const directory: Uint8Array[] = [];
   let at = 0;
   for await (const [name, bytes] of members) {
-    const packed = compress ? await deflate(bytes) : bytes;
+    const packed = compress ? await deflate(bytes, "deflate-raw") : bytes;
     const label = new TextEncoder().encode(name);
     const end = at + 30 + label.byteLength + packed.byteLength;
     if (end >= FULL || bytes.byteLength >= FULL) {
@@ -273,15 +223,4 @@ function record(...fields: readonly (readonly [2 | 4, number])[]): Uint8Array {
     at += size;
   }
   return bytes;
-}
-
-const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
-  let c = n;
-  for (let k = 0; k < 8; k++) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
-  return c;
-});
-export function crc32(bytes: Uint8Array): number {
-  let c = 0xffffffff;
-  for (const b of bytes) c = (CRC[(c ^ b) & 0xff] as number) ^ (c >>> 8);
-  return (c ^ 0xffffffff) >>> 0;
 }

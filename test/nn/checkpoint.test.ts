@@ -66,6 +66,14 @@ describe("parts", () => {
       ["d.layers.0.bias", "d.layers.0.weight", "g.bias", "g.weight", "noise"].sort(),
     );
   });
+  test("values have the types that the caller says", async () => {
+    const bytes = await nn.save({ step: 3, best: { loss: 0.5 } });
+    const { step, best } = await nn.load<{ step: number; best: { loss: number } }>(bytes);
+    const next: number = step + 1;
+    expect([next, best.loss]).toEqual([4, 0.5]);
+    // @ts-expect-error: a file of plain values has no functions
+    expect(await nn.load<{ step: () => void }>(bytes)).toEqual({ step: 3, best: { loss: 0.5 } });
+  });
   test("weights that two layers share are saved once and stay shared", async () => {
     const make = () => {
       const a = new nn.Linear(3, 3, { bias: false });

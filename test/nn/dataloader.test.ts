@@ -1,7 +1,7 @@
 // DataLoader over every kind of data, its orders, its types, prefetching by counts; and the bar of progress.
 
 import { nn, Tensor } from "gradloom";
-import { describe, expect, test } from "vitest";
+import { describe, expect, expectTypeOf, test } from "vitest";
 
 const { DataLoader } = nn;
 /** All batches, with Tensors as lists. */
@@ -158,6 +158,28 @@ describe("kinds of data", () => {
   });
 });
 
+test("TypeScript infers samples and batches from the data and from transform and collate", async () => {
+  const samples = [{ x: Tensor.ones(2), y: 1 }];
+  const loader = new DataLoader(samples, { transform: (s, i) => ({ twice: s.x.mul(2), at: i + s.y }) });
+  for await (const { twice, at } of loader) {
+    expectTypeOf(twice).toEqualTypeOf<Tensor>();
+    expectTypeOf(at).toEqualTypeOf<Tensor>();
+  }
+  const read = { length: 2, get: async (i: number) => ({ name: `n${i}` }) };
+  for await (const { name } of new DataLoader(read)) expectTypeOf(name).toEqualTypeOf<string[]>();
+  const options = { batchSize: 2, transform: async (s: { name: string }) => s.name.length };
+  const joined = new DataLoader(read, { ...options, collate: (lengths) => lengths.join("+") });
+  for await (const text of joined) {
+    expectTypeOf(text).toEqualTypeOf<string>();
+    expect(text).toBe("2+2");
+  }
+  for await (const [x] of new DataLoader([Tensor.ones(2, 1)] as [Tensor])) {
+    expectTypeOf(x).toEqualTypeOf<Tensor>();
+  }
+  // @ts-expect-error: the samples have no z
+  expect(() => new DataLoader(samples, { transform: (s) => s.z })).not.toThrow();
+});
+
 describe("types do not depend on the batch", () => {
   test("a fraction anywhere makes a leaf float32 in all batches", async () => {
     for await (const b of new DataLoader([{ v: 1 }, { v: 2 }, { v: 2.5 }])) {
@@ -289,10 +311,14 @@ describe("progress", () => {
 test.each<[string, () => unknown, RegExp]>([
   [
     "unknown options",
-    () => new DataLoader([1], { batch_size: 2 } as never),
-    /unknown option batch_size; expected batchSize/,
+    () => new DataLoader([1], { batchsize: 2 } as never),
+    /unknown option batchsize; did you mean batchSize/,
   ],
-  ["a size by position", () => new DataLoader([1], 2 as never), /the options are 2, expected an object/],
+  [
+    "a size by position",
+    () => new DataLoader([1], 2 as never),
+    /argument 2 is 2, expected options \{ batchSize/,
+  ],
   [
     "no samples at a time",
     () => new DataLoader([1], { batchSize: 0 }),

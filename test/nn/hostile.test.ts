@@ -2,10 +2,11 @@
 // with bytes changed at random. Each is refused with a FileError that names it, cheaply: memory is never
 // taken for what a file only claims.
 
-import { deflateRawSync, deflateSync } from "node:zlib";
-import { FileError, nn, ShapeError, Tensor } from "gradloom";
+import { deflateRawSync } from "node:zlib";
+import { FileError, GradloomError, InternalError, nn, ShapeError, Tensor } from "gradloom";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { decodePng } from "../../src/nn/png.ts";
+import { decodePng } from "../../src/tensor/image/png.ts";
+import { hasJpeg, jpegFile, pngFile, withCrcs } from "../tensor/image/files.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -242,28 +243,6 @@ function mutated(file: Uint8Array, roll: (n: number) => number): Uint8Array {
   return bytes;
 }
 
-/** A grey picture of 3 by 2. */
-function png(): Uint8Array {
-  const chunk = (kind: string, data: readonly number[]): number[] => [
-    ...le(data.length, 4).reverse(),
-    ...text(kind),
-    ...data,
-    0,
-    0,
-    0,
-    0,
-  ];
-  const header = [...le(3, 4).reverse(), ...le(2, 4).reverse(), 8, 0, 0, 0, 0];
-  const pixels = deflateSync(Uint8Array.of(0, 1, 2, 3, 1, 4, 5, 6));
-  const signature = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
-  return new Uint8Array([
-    ...signature,
-    ...chunk("IHDR", header),
-    ...chunk("IDAT", [...pixels]),
-    ...chunk("IEND", []),
-  ]);
-}
-
 interface Reader {
   readonly name: string;
   readonly file: () => Promise<Uint8Array>;
@@ -275,6 +254,18 @@ const x = new Tensor([
   [3, 4],
   [5, 6],
 ]);
+const PALETTE = {
+  rows: [
+    [0, 1, 2, 3, 0],
+    [3, 2, 1, 0, 1],
+    [0, 0, 1, 1, 2],
+  ],
+  samples: 1,
+  depth: 2,
+  color: 3,
+  isInterlaced: true,
+  chunks: { PLTE: [0, 0, 0, 255, 0, 0, 0, 255, 0, 9, 9, 9], tRNS: [0, 128] },
+};
 const READERS: readonly Reader[] = [
   { name: "npy", file: () => nn.npySave(x), read: (b) => nn.npyLoad(b), count: 6000 },
   {
@@ -297,27 +288,132 @@ const READERS: readonly Reader[] = [
     read: (b) => nn.npzLoad(b),
     count: 1000,
   },
-  { name: "png", file: async () => png(), read: (b) => decodePng(b), count: 500 },
+  {
+    name: "png",
+    file: async () =>
+      pngFile({
+        rows: [
+          [1, 2, 3],
+          [4, 5, 6],
+        ],
+        samples: 1,
+        filters: [0, 1],
+      }),
+    read: (b) => decodePng(withCrcs(b), "it", 2 ** 16),
+    count: 700,
+  },
+  {
+    name: "png, interlaced, with a palette",
+    file: async () => pngFile(PALETTE),
+    read: (b) => decodePng(withCrcs(b), "it", 2 ** 16),
+    count: 700,
+  },
+  {
+    name: "jpeg",
+    file: async () => jpegFile({ blocks: [[[10, 200]], [[90, 90]], [[30, 128]]], isProgressive: true }),
+    read: (b) => Tensor.fromImage(b, { maxPixels: 2 ** 12 }),
+    count: hasJpeg ? 400 : 0,
+  },
 ];
 
-test.each(READERS)("$count files of $name with changes: read, or refused by a FileError", async (reader) => {
-  const file = await reader.file();
-  await reader.read(file); // unchanged it is fine
-  const roll = dice(reader.count);
-  const seen = { read: 0, refused: 0 };
-  const most = await largest(async () => {
-    for (let i = 0; i < reader.count; i++) {
-      const bytes = mutated(file, roll);
+test.each(READERS.filter((r) => r.count > 0))(
+  "$count files of $name with changes: read, or refused by a FileError",
+  async (reader) => {
+    const file = await reader.file();
+    await reader.read(file); // unchanged it is fine
+    const roll = dice(reader.count);
+    const seen = { read: 0, refused: 0 };
+    const most = await largest(async () => {
+      for (let i = 0; i < reader.count; i++) {
+        const bytes = mutated(file, roll);
+        try {
+          await reader.read(bytes);
+          seen.read++;
+        } catch (e) {
+          if (e instanceof FileError && e.message.length < 1000) seen.refused++;
+          else throw new Error(`${reader.name}, file ${i}: ${[...bytes]}`, { cause: e });
+        }
+      }
+    });
+    expect(most).toBeLessThan(2 ** 21);
+    expect(seen.read + seen.refused).toBe(reader.count);
+    expect(seen.refused).toBeGreaterThan(reader.count / 10);
+  },
+);
+
+describe("checkpoints", () => {
+  const parts = () => {
+    const model = new nn.Linear(2, 2);
+    const optimizer = new nn.optim.Adam(nn.getParameters(model), { lr: 0.25 });
+    const scheduler = new nn.optim.StepLR(optimizer, { stepSize: 2 });
+    const loader = new nn.DataLoader([1, 2, 3], { batchSize: 2, seed: 5 });
+    return { model, optimizer, scheduler, loader };
+  };
+  /** All that a load may change, as a text. */
+  async function stateOf({ model, optimizer, scheduler, loader }: ReturnType<typeof parts>): Promise<string> {
+    const weights = await Promise.all(nn.getParameters(model).map((t) => t.tolist()));
+    const rates = optimizer.groups.map((g) => g.lr);
+    return JSON.stringify([weights, rates, scheduler.stateDict(), loader.stateDict()]);
+  }
+  const ODD = [
+    null,
+    -1,
+    0.5,
+    1e300,
+    "",
+    "x",
+    "__proto__",
+    [],
+    [1],
+    {},
+    { a: 1 },
+    { $number: "toString" },
+    true,
+  ];
+  type Tree = { [key: string]: unknown };
+  /** The metadata with one of its fields replaced, taken away, or moved under another name. */
+  function changed(metadata: string, roll: (n: number) => number): string {
+    const tree = JSON.parse(metadata) as Tree;
+    let at = tree;
+    for (;;) {
+      const keys = Object.keys(at);
+      const key = keys[roll(keys.length)] as string;
+      const next = at[key];
+      if (typeof next === "object" && next !== null && Object.keys(next).length > 0 && roll(5) > 0) {
+        at = next as Tree;
+        continue;
+      }
+      const kind = roll(6);
+      if (kind === 0) delete at[key];
+      else if (kind === 1) at[`${keys[roll(keys.length)]}.`] = next;
+      else at[key] = ODD[roll(ODD.length)];
+      return JSON.stringify(tree);
+    }
+  }
+
+  test("150 with changed metadata: loaded, or refused by an error of ours, and then nothing changed", async () => {
+    const file = await nn.save({ ...parts(), step: 3 });
+    const tensors = await nn.safeLoad(file);
+    const { metadata } = await nn.safeHeader(file);
+    const roll = dice(77);
+    const seen = { read: 0, refused: 0 };
+    let target = parts();
+    let before = await stateOf(target);
+    for (let i = 0; i < 150; i++) {
+      const text = changed(metadata.gradloom as string, roll);
+      const bytes = await nn.safeSave(tensors, undefined, { gradloom: text });
       try {
-        await reader.read(bytes);
+        await nn.load(bytes, target);
         seen.read++;
+        target = parts();
+        before = await stateOf(target);
       } catch (e) {
-        if (e instanceof FileError && e.message.length < 1000) seen.refused++;
-        else throw new Error(`${reader.name}, file ${i}: ${[...bytes]}`, { cause: e });
+        expect(e instanceof GradloomError && !(e instanceof InternalError), `${text}: ${e}`).toBe(true);
+        expect(await stateOf(target), text).toBe(before);
+        seen.refused++;
       }
     }
+    expect(seen.refused).toBeGreaterThan(75);
+    expect(seen.read).toBeGreaterThan(10);
   });
-  expect(most).toBeLessThan(2 ** 21);
-  expect(seen.read + seen.refused).toBe(reader.count);
-  expect(seen.refused).toBeGreaterThan(reader.count / 10);
 });

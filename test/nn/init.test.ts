@@ -93,6 +93,7 @@ test("calculateGain", () => {
   expect(gains).toEqual([1, 1, 5 / 3, Math.SQRT2, 0.75]);
   expect(init.calculateGain("leakyRelu", 0.5)).toBe(Math.sqrt(1.6));
   expect(init.calculateGain("leakyRelu")).toBe(Math.sqrt(2 / 1.0001));
+  expect(init.calculateGain("leaky_relu", 0.5)).toBe(Math.sqrt(1.6)); // torch's spelling
 });
 test("before and after the first use, in the dtype of the parameter", async () => {
   const layer = new nn.Linear(2, 1, { bias: false });
@@ -110,7 +111,7 @@ test("before and after the first use, in the dtype of the parameter", async () =
 });
 test.each<[() => unknown, RegExp]>([
   [() => init.xavierUniform_(weight(3)), /init\.xavierUniform_: shape \[3\] has no inputs and outputs/],
-  [() => init.kaimingNormal_(weight(3, 3), { mode: "fan_in" } as never), /mode is fan_in, expected "fanIn"/],
+  [() => init.kaimingNormal_(weight(3, 3), { mode: "fan_on" } as never), /mode is fan_on, expected "fanIn"/],
   [
     () => init.kaimingNormal_(weight(3, 3), 0.5 as never),
     /init\.kaimingNormal_: options is 0\.5, expected options \{ a, mode/,
@@ -125,7 +126,7 @@ test.each<[() => unknown, RegExp]>([
     () => init.ones_(Tensor.ones(2, { dtype: "int32" })),
     /init\.ones_: the tensor is int32, expected a float/,
   ],
-  [() => init.calculateGain("leaky_relu" as never), /nonlinearity is leaky_relu, expected linear/],
+  [() => init.calculateGain("leaky" as never), /nonlinearity is leaky, expected linear/],
   [() => init.eye_(weight(2, 2, 2)), /init\.eye_: shape \[2, 2, 2\], expected 2 dims/],
   [() => init.dirac_(weight(3, 1, 3), 2), /groups 2 do not divide 3/],
 ])("refused: %s", (make, message) => expect(make).toThrow(message));

@@ -216,11 +216,15 @@ describe("refused", () => {
       file({ w: f32([1000, 1000], 0, 4) }, 4),
       /takes 4000000 bytes, data_offsets are \[0, 4\]/,
     ],
-    ["a shape beyond the integers", file({ w: f32([2 ** 40, 2 ** 40], 0, 0) }), /takes .* bytes/],
+    [
+      "a shape beyond the integers",
+      file({ w: f32([2 ** 40, 2 ** 40], 0, 0) }),
+      /sizes beyond what a file can hold/,
+    ],
     [
       "such a shape hidden by a zero",
       file({ w: f32([2 ** 40, 2 ** 40, 0], 0, 0) }),
-      /of shape \[1099511627776,1099511627776,0\]/,
+      /sizes beyond what a file can hold/,
     ],
     [
       "data beyond the end",

@@ -13,12 +13,12 @@ export const ticks = /* @__PURE__ */ guard(
 export const line = /* @__PURE__ */ guard(
   "line",
   raw.line,
-  () => "series:acr options:{title:s,width:n,height:n}?",
+  () => "series:mrv options:{title:s,width:n,height:n}?",
 );
 export const histogram = /* @__PURE__ */ guard(
   "histogram",
   raw.histogram,
-  () => "values:ac options:{title:s,width:n,height:n,bins:n}?",
+  () => "values:mv options:{title:s,width:n,height:n,bins:n}?",
 );
 export const images = /* @__PURE__ */ guard(
   "images",
@@ -28,10 +28,10 @@ export const images = /* @__PURE__ */ guard(
 export const textLine = /* @__PURE__ */ guard(
   "textLine",
   raw.textLine,
-  () => "series:acr options:{title:s,width:n,height:n}?",
+  () => "series:mrv options:{title:s,width:n,height:n}?",
 );
 export const textHistogram = /* @__PURE__ */ guard(
   "textHistogram",
   raw.textHistogram,
-  () => "values:ac options:{title:s,width:n,height:n,bins:n}?",
+  () => "values:mv options:{title:s,width:n,height:n,bins:n}?",
 );

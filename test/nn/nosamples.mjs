@@ -1,0 +1,3 @@
+// Not a dataset.
+
+export const data = [1];

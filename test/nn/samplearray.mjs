@@ -1,0 +1,3 @@
+// A dataset that is an array.
+
+export default [1, 2, 3];
