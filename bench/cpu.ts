@@ -30,20 +30,20 @@ export const CPU_FLAGS: Readonly<Record<string, string>> = {
     "gradloom on this Node, on the one of bench/package.json, or on both (the default)",
   "--busy": "measure processor time instead of wall time: for a machine that has other work",
 };
-const listOf = (flags: ReadonlySet<string>, name: string): string[] | undefined =>
+export const listOf = (flags: ReadonlySet<string>, name: string): string[] | undefined =>
   [...flags]
     .find((f) => f.startsWith(`${name}=`))
     ?.slice(name.length + 1)
     .split(",");
 
-interface EngineSpec {
+export interface EngineSpec {
   readonly name: string;
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** a package of bench/package.json */
   readonly needs?: string;
 }
-const child = (file: string, node: string = process.execPath): string[] => [
+export const child = (file: string, node: string = process.execPath): string[] => [
   node,
   "--expose-gc",
   "--import",
@@ -135,6 +135,23 @@ export class Engine {
   }
 }
 
+/** Starts the process of an engine; undefined where it is not installed or does not open. */
+export async function openEngine(spec: EngineSpec, skipped: string[]): Promise<Engine | undefined> {
+  if (spec.needs !== undefined && !isInstalled(spec.needs)) {
+    skipped.push(`${spec.name}: ${spec.needs} ${SKIP}`);
+    return undefined;
+  }
+  const engine = new Engine(spec);
+  try {
+    engine.workloads = await engine.ask<WorkloadName[]>("workloads");
+    return engine;
+  } catch (e) {
+    const lines = (e as Error).message.split("\n").filter((l) => l.trim() !== "");
+    skipped.push(lines.find((l) => /Error: /.test(l)) ?? lines.slice(0, 3).join(" "));
+    return undefined;
+  }
+}
+
 export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "gradloom-bench-"));
   const skipped: string[] = [];
@@ -144,17 +161,8 @@ export async function cpu(flags: ReadonlySet<string>): Promise<Report> {
     const [nodes = "both"] = listOf(flags, "--nodes") ?? [];
     const specs = engines(compileLimits(folder, skipped), nodes);
     for (const spec of specs.filter((e) => starts?.some((s) => e.name.startsWith(s)) ?? true)) {
-      if (spec.needs !== undefined && !isInstalled(spec.needs)) {
-        skipped.push(`${spec.name}: ${spec.needs} ${SKIP}`);
-        continue;
-      }
-      const engine = new Engine(spec);
-      try {
-        engine.workloads = await engine.ask<WorkloadName[]>("workloads");
-        open.push(engine);
-      } catch (e) {
-        skipped.push(`${spec.name}: ${(e as Error).message.split("\n").slice(0, 3).join(" ")}`);
-      }
+      const engine = await openEngine(spec, skipped);
+      if (engine !== undefined) open.push(engine);
     }
     const rows: Row[] = [];
     const only = listOf(flags, "--only");
@@ -192,6 +200,15 @@ async function measure(
   busy: boolean,
   skipped: string[],
 ): Promise<Row[]> {
+  return rowsOf(name, await figuresOf(name, all, busy, skipped));
+}
+/** The figures of one workload by engine; they alternate. */
+export async function figuresOf(
+  name: WorkloadName,
+  all: readonly Engine[],
+  busy: boolean,
+  skipped: string[],
+): Promise<ReadonlyMap<string, Summary>> {
   log(WORKLOADS[name].what);
   const times = new Map<Engine, number[]>();
   const one = ([wall, cpu]: Sample): number => (busy ? cpu : wall);
@@ -211,8 +228,7 @@ async function measure(
     }
   }
   for (const engine of times.keys()) await engine.ask("close");
-  const figures = new Map([...times].map(([e, list]) => [e.name, summarize(list)]));
-  return rowsOf(name, figures);
+  return new Map([...times].map(([e, list]) => [e.name, summarize(list)]));
 }
 
 function rowsOf(name: WorkloadName, figures: ReadonlyMap<string, Summary>): Row[] {
@@ -223,7 +239,7 @@ function rowsOf(name: WorkloadName, figures: ReadonlyMap<string, Summary>): Row[
     return { what: `${WORKLOADS[name].what}: ${engine}`, ...figure, note };
   });
 }
-function rate(name: WorkloadName, ms: number): string {
+export function rate(name: WorkloadName, ms: number): string {
   const { flops = 0, bytes = 0 } = WORKLOADS[name] as { flops?: number; bytes?: number };
   if (flops > 0) return `${(flops / ms / 1e6).toFixed(1)} GFLOP/s`;
   return bytes > 0 ? `${(bytes / ms / 1e6).toFixed(1)} GB/s` : "";

@@ -14,10 +14,10 @@ export const GPU_FLAGS = { "--only=NAME": "one workload: add, sum, fused, softma
 const DEVICES = ["CUDA", "NV"];
 
 /** The lines that a program prints, or the reason why it prints none. */
-function linesOf(command: string, args: readonly string[]): Line[] | string {
+export function linesOf<T = Line>(command: string, args: readonly string[]): T[] | string {
   const answer = spawnSync(command, args, { encoding: "utf8", maxBuffer: 2 ** 26, timeout: 600_000 });
   const lines = (answer.stdout ?? "").split("\n").filter((l) => l.startsWith("{"));
-  if (lines.length > 0) return lines.map((l) => JSON.parse(l) as Line);
+  if (lines.length > 0) return lines.map((l) => JSON.parse(l) as T);
   const words = answer.error?.message ?? answer.stderr;
   return (
     words
@@ -30,7 +30,7 @@ function linesOf(command: string, args: readonly string[]): Line[] | string {
 }
 
 /** The path of a part of this program: a source, or a bundle made for a machine without npm. */
-function part(...names: readonly string[]): string {
+export function part(...names: readonly string[]): string {
   const found = names.map((n) => join(import.meta.dirname, n)).find((p) => existsSync(p));
   if (found === undefined) throw new Error(`bench: ${names[0]} is missing`);
   return found;
@@ -101,7 +101,7 @@ function limitOf({ target, amount, unit }: Workload, theirs: number | undefined)
   return theirs === undefined ? undefined : three(theirs / target.ratio);
 }
 
-function rate({ amount, unit }: Workload, ms: number): string {
+export function rate({ amount, unit }: Workload, ms: number): string {
   if (amount !== undefined) return `${(amount / ms / 1e9).toPrecision(3)} ${unit}`;
   return unit === "ms" ? `${ms.toPrecision(3)} ms` : `${((1000 * ms) / KERNELS).toPrecision(3)} ${unit}`;
 }

@@ -35,7 +35,7 @@ export const bundle = (program: string, outfile: string): Promise<unknown> =>
     format: "esm",
     platform: "node",
     target: "node20",
-    external: ["koffi"],
+    external: ["koffi", "webgpu"],
     logLevel: "warning",
     outfile,
   });

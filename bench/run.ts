@@ -15,6 +15,7 @@ import { rnn } from "./rnn.ts";
 import { size } from "./size.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
+import { WEBGPU_FLAGS, webgpu } from "./webgpu.ts";
 
 interface Benchmark {
   readonly run: (flags: ReadonlySet<string>) => Promise<Report>;
@@ -38,6 +39,11 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   rnn: { run: rnn, what: "a training step of an LSTM: first, eager, jitted" },
   size: { run: size, what: "what a page downloads, by esbuild and rollup" },
   train: { run: train, what: "steps of training" },
+  webgpu: {
+    run: webgpu,
+    what: "the GPU through WebGPU beside jax-js, tfjs and our CUDA; a page's first result",
+    flags: WEBGPU_FLAGS,
+  },
 };
 const COMMON: Readonly<Record<string, string>> = {
   "--json": "JSON in place of a table",

@@ -30,7 +30,7 @@ const MAY_IMPORT = {
   leaves: [],
   shape: [],
   lazy: ["shape", "runtime"],
-  tensor: ["shape", "lazy", "runtime", "engine", "host/rest.ts"],
+  tensor: ["shape", "lazy", "runtime", "engine", "host"],
   schedule: ["shape", "lazy", "runtime"],
   uop: ["shape"],
   // the AST is what schedule hands over, and codegen rewrites it

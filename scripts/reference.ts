@@ -47,12 +47,7 @@ export const FAMILIES: readonly Family[] = [
     "creation",
     "Creation",
     "Tensors out of nothing. All take `{ dtype, device, requiresGrad }` at the end.",
-    [
-      "tensor/tensor#creation",
-      "tensor/creation/creation",
-      "tensor/creation/hostdata",
-      "tensor/creation/pixels",
-    ],
+    ["tensor/tensor#creation", "tensor/creation/creation", "tensor/creation/hostdata"],
   ],
   [
     "random",
@@ -138,6 +133,12 @@ export const FAMILIES: readonly Family[] = [
     ],
   ],
   [
+    "image",
+    "Pictures",
+    "PNG and JPEG files, and what a page can draw. A page imports gradloom/image.",
+    ["tensor/tensor#image", "tensor/image/image", "tensor/image/canvas", "tensor/image/pixels"],
+  ],
+  [
     "losses",
     "Losses and distances",
     "How far a prediction is from its target.",
@@ -147,6 +148,7 @@ export const FAMILIES: readonly Family[] = [
       "tensor/losses/loss",
       "tensor/losses/embedding",
       "tensor/losses/margin",
+      "tensor/losses/likelihood",
     ],
   ],
   [
@@ -197,7 +199,7 @@ export const FAMILIES: readonly Family[] = [
     "modules",
     "nn: activations, pooling, losses",
     "What Tensor has as methods, as classes with torch's names: for `nn.Sequential` and fields of a model.",
-    ["nn/activations", "nn/pooling", "nn/losses"],
+    ["nn/activations", "nn/dropouts", "nn/pooling", "nn/padding", "nn/bags", "nn/losses", "nn/marginlosses"],
   ],
   [
     "init",
@@ -288,7 +290,7 @@ function declared(line: string, text: string, owner: string | undefined): Entry 
     };
   }
   const member =
-    owner !== undefined && /^ {2}[A-Za-z]/.test(line) && !/^[\w ]*#/.test(line)
+    owner !== undefined && /^ {2}[A-Za-z]/.test(line) && !/^[\w *]*#/.test(line)
       ? MEMBER.exec(line.trim())
       : null;
   if (member === null) return undefined;

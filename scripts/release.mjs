@@ -42,7 +42,7 @@ function checkTree() {
 
 /** Packs a copy of what ships, with the package.json that ships; gives npm's report. */
 function pack(packed, folder) {
-  // --ignore-scripts: `prepare` would build once more
+  // --ignore-scripts: `prepack` would build once more
   const [{ files }] = JSON.parse(npm(["pack", "--json", "--dry-run", "--ignore-scripts"]));
   const stage = join(folder, "stage");
   for (const { path } of files) {

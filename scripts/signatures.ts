@@ -17,12 +17,21 @@ function tensorMethods(isStatic: boolean): Entry[] {
   );
 }
 
-/** The area that a method is in; undefined for those of the core. The body of a method is one call. */
-function areaOf(e: Entry, text: string): string | undefined {
-  const at = text.indexOf(`\n  ${e.signatures.at(-1)?.slice(0, 30).split("(")[0]}(`);
+/**
+ * The area that a method is in, and whether it keeps its results apart from its operands; undefined for those
+ * of the core. The body of a method is one call.
+ */
+function areaOf(e: Entry, text: string): { area: string; isApart: boolean } | undefined {
+  const at = text.indexOf(`\n  ${e.signatures.at(-1)?.split("(")[0]}(`);
+  if (at < 0) throw new Error(`tensor.ts: the body of ${e.name} was not found`);
   const body = text.slice(at, text.indexOf("\n  }\n", at));
-  return /\barea\("(\w+)"\)/.exec(body)?.[1];
+  const area = /\barea\("(\w+)"\)/.exec(body)?.[1];
+  return area === undefined
+    ? undefined
+    : { area, isApart: /part\(area\(.*, (?:this|\.\.\.tensors)\);$/.test(body) };
 }
+/** The character of the first signature: `(`. */
+const FIRST = 40;
 const quoted = (xs: readonly string[], mark: string): string => JSON.stringify(xs.join(mark));
 
 /**
@@ -37,33 +46,35 @@ function tensorTable(): string {
   const core = [false, true].map((isStatic) =>
     tensorMethods(isStatic).flatMap((e) => {
       const signature = signatureOf(e, file, false);
-      const area = areaOf(e, all);
-      if (area === undefined) {
+      const found = areaOf(e, all);
+      if (found === undefined) {
         counts.set(signature, (counts.get(signature) ?? 0) + 1);
         return [signature];
       }
+      const { area, isApart } = found;
       const { names, signatures } = areas.get(area) ?? { names: [], signatures: [] };
-      const name = isStatic ? `.${e.name}` : e.name;
+      const name = (isStatic ? "." : "") + e.name + (isApart ? "'" : "");
       areas.set(area, { names: [...names, name], signatures: [...signatures, signature] });
       return [];
     }),
   );
   // the frequent ones have the short numbers
   const distinct = [...counts.keys()].toSorted((a, b) => (counts.get(b) ?? 0) - (counts.get(a) ?? 0));
-  const numbers = core.map((list) => list.map((s) => String(distinct.indexOf(s))));
+  const numbers = core.map((list) => list.map((s) => String.fromCharCode(FIRST + distinct.indexOf(s))));
   const lists = [...areas].map(([area, { names }]) => `${area} ${names.join(" ")}`);
   const lines = [
     `export const CORE = ${quoted(distinct, ";")};`,
-    `export const METHODS = ${quoted(numbers[0] ?? [], " ")};`,
-    `export const STATICS = ${quoted(numbers[1] ?? [], " ")};`,
+    `export const METHODS = ${quoted(numbers[0] ?? [], "")};`,
+    `export const STATICS = ${quoted(numbers[1] ?? [], "")};`,
     `export const AREAS = ${quoted(lists, ";")};`,
     ...[...areas].map(([area, { signatures }]) => `export const ${area} = ${quoted(signatures, ";")};`),
   ];
   return [
     "// Written by `npm run signatures` from the types in tensor.ts; src/arguments.ts says what the texts mean.",
-    "// CORE has the distinct signatures of the core; METHODS and STATICS have the number of its signature for",
-    "// each method of the core, in the order of the class. AREAS has the names of the other methods by area (a",
-    "// dot: static). The texts after it are the signatures of the areas, in the same order.",
+    "// CORE has the distinct signatures of the core. METHODS and STATICS have a character for each method of the",
+    "// core, in the order of the class: `(` is the first signature, `)` the second. AREAS has the names of the",
+    "// other methods by area (a dot: static; a quote: its results are kept apart from its operands). The texts",
+    "// after it are the signatures of the areas, in the same order.",
     "",
     ...lines,
     "",

@@ -23,7 +23,7 @@ await build({
   platform: "node",
   target: "node20",
   // peers of the benchmarks are loaded when they are measured
-  external: ["koffi", "@jax-js/*", "@tensorflow/*", "onnxruntime-web"],
+  external: ["koffi", "webgpu", "@jax-js/*", "@tensorflow/*", "onnxruntime-web"],
   alias: {
     gradloom: resolve(root, "src/index.ts"),
     "gradloom/nn": resolve(root, "src/nn/index.ts"),
@@ -31,9 +31,13 @@ await build({
     ...(isTest ? { vitest: resolve(root, "test/standalone/vitest.ts") } : {}),
   },
   // an example that a test imports must not take itself for the program that was started
-  define: isTest ? { "import.meta.url": JSON.stringify("file:///bundle/imported.mjs") } : {},
+  define: isTest ? { "import.meta.url": "importedUrl" } : {},
   banner: {
-    js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    js: [
+      "import { createRequire as requireFrom } from 'node:module';",
+      "const require = requireFrom(import.meta.url);",
+      "const importedUrl = new URL('imported.mjs', import.meta.url).href;", // packages are found from here
+    ].join("\n"),
   },
   logLevel: "warning",
 });

@@ -3,6 +3,7 @@
 
 import { Convnet } from "../../examples/convnet.ts";
 import { Device, nn, Tensor, TinyJit } from "../../src/index.ts";
+import { mlp } from "./mlp.ts";
 import { type Engine, GPT2, numbers, type Workload } from "./workloads.ts";
 
 const device = await Device.open();
@@ -48,14 +49,6 @@ async function training(model: { forward(x: Tensor): Tensor }, shape: readonly n
   return { run: async () => finish(await step(x, y)) };
 }
 
-export const mlp = (): nn.Sequential =>
-  new nn.Sequential(
-    new nn.Linear(784, 512),
-    (x) => x.relu(),
-    new nn.Linear(512, 512),
-    (x) => x.relu(),
-    new nn.Linear(512, 10),
-  );
 // ---- GPT-2 ----
 
 const { layers, dim, heads, vocab, positions, keys } = GPT2;

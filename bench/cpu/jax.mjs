@@ -2,10 +2,13 @@
 // array, `.ref` keeps it. The package is installed by npm install --prefix bench.
 
 import { blockUntilReady, defaultDevice, init, jit, lax, nn, numpy as np, valueAndGrad } from "@jax-js/jax";
+import { installGpu } from "../webgpu/dawn.mjs";
 import { numbers } from "./workloads.ts";
 
-await init("wasm");
-defaultDevice("wasm");
+const backend = process.env.BACKEND ?? "wasm";
+if (backend === "webgpu") await installGpu();
+await init(backend);
+defaultDevice(backend);
 
 const array = (seed, ...shape) =>
   np
@@ -17,13 +20,20 @@ const array = (seed, ...shape) =>
     )
     .reshape(shape);
 
+/** Waits for the result. On WebGPU only a value that is read back is there. */
+async function finish(out) {
+  if (backend === "webgpu") await out.ravel().slice([0, 1]).data();
+  else {
+    await blockUntilReady(out);
+    out.dispose();
+  }
+}
+
 function workload(f, ...xs) {
   const fast = jit(f);
   return {
     async run() {
-      const out = fast(...xs.map((x) => x.ref));
-      await blockUntilReady(out);
-      out.dispose();
+      await finish(fast(...xs.map((x) => x.ref)));
     },
     close: () => {
       for (const x of xs) x.dispose();
@@ -31,8 +41,8 @@ function workload(f, ...xs) {
   };
 }
 
-/** Adam with the usual constants, by hand: jax-js leaves optimisers to another package. */
-function mlp() {
+/** Adam with the usual constants, by hand: jax-js leaves optimisers to another package. Gives losses. */
+export function mlpSteps() {
   const layer = (i, o) => [array(i + o, i, o).mul(0.05), np.zeros([o])];
   const shapes = [...layer(784, 512), ...layer(512, 512), ...layer(512, 10)];
   const zeros = () => shapes.map((w) => np.zeros(w.shape));
@@ -62,12 +72,21 @@ function mlp() {
     });
     return [l, w2, m2, v2];
   });
+  const all = () => [state.w, state.m, state.v];
+  const next = () => {
+    const [l, w, m, v] = step(...all(), x.ref, y.ref);
+    state = { w, m, v };
+    return l;
+  };
+  return { next, all };
+}
+function mlp() {
+  const { next, all } = mlpSteps();
   return {
     async run() {
-      const [l, w, m, v] = step(state.w, state.m, state.v, x.ref, y.ref);
-      state = { w, m, v };
-      await blockUntilReady([l, w, m, v]);
-      l.dispose();
+      const loss = next();
+      await blockUntilReady(all());
+      await finish(loss);
     },
   };
 }

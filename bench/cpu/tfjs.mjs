@@ -1,11 +1,17 @@
-// The workloads in TensorFlow.js, on its wasm backend, which computes eagerly. Its convolutions are NHWC, and
-// its memory is freed by hand. The packages are installed by npm install --prefix bench.
+// The workloads in TensorFlow.js, on its wasm or webgpu backend, which compute eagerly. Its convolutions are
+// NHWC, and its memory is freed by hand. The packages are installed by npm install --prefix bench.
 
 import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
+import { installGpu } from "../webgpu/dawn.mjs";
 import { GPT2, numbers } from "./workloads.ts";
 
-await tf.setBackend("wasm");
+const backend = process.env.BACKEND ?? "wasm";
+if (backend === "webgpu") {
+  await installGpu();
+  await import("@tensorflow/tfjs-backend-webgpu");
+} else await import("@tensorflow/tfjs-backend-wasm");
+await tf.setBackend(backend);
+await tf.ready();
 
 const tensor = (seed, ...shape) =>
   tf.tensor(
@@ -15,8 +21,17 @@ const tensor = (seed, ...shape) =>
     ),
     shape,
   );
+/** Waits for the result. On WebGPU only a value that is read back is there. */
+async function finish(out) {
+  if (backend === "webgpu") {
+    const first = tf.tidy(() => tf.slice(tf.reshape(out, [-1]), 0, 1));
+    await first.data();
+    first.dispose();
+  }
+  out.dispose();
+}
 const workload = (f, ...xs) => ({
-  run: async () => tf.tidy(() => f(...xs)).dispose(),
+  run: () => finish(tf.tidy(() => f(...xs))),
   close: () => tf.dispose(xs),
 });
 
@@ -25,7 +40,8 @@ function layernorm(x) {
   return tf.div(tf.sub(x, mean), tf.sqrt(tf.add(variance, 1e-5)));
 }
 
-function mlp() {
+/** A step that gives the loss. */
+export function mlpStep() {
   const layer = (i, o) => [tf.variable(tf.mul(tensor(i + o, i, o), 0.05)), tf.variable(tf.zeros([o]))];
   const [w1, b1, w2, b2, w3, b3] = [...layer(784, 512), ...layer(512, 512), ...layer(512, 10)];
   const adam = tf.train.adam(0.001);
@@ -42,7 +58,12 @@ function mlp() {
     const h2 = tf.relu(dense(tf.relu(dense(x, w1, b1)), w2, b2));
     return tf.neg(tf.mean(tf.sum(tf.mul(tf.logSoftmax(dense(h2, w3, b3)), y), 1)));
   };
-  return { run: async () => void adam.minimize(loss) };
+  return () => adam.minimize(loss, true);
+}
+
+function mlp() {
+  const step = mlpStep();
+  return { run: () => finish(step()) };
 }
 
 function gpt2() {
@@ -82,7 +103,7 @@ function gpt2() {
     }
     return tf.matMul(layernorm(x), wte, false, true);
   };
-  return { run: async () => tf.tidy(forward).dispose(), close: () => tf.disposeVariables() };
+  return { run: () => finish(tf.tidy(forward)), close: () => tf.disposeVariables() };
 }
 
 export const engine = {

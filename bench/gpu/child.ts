@@ -4,6 +4,8 @@
 
 import { Device } from "../../src/index.ts";
 import { flushFreed } from "../../src/runtime/cache.ts";
+import { GRADLOOM } from "../webgpu/gradloom.ts";
+import type { WorkName } from "../webgpu/works.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 /** How long a batch takes, and how many are measured. */
@@ -24,7 +26,8 @@ export interface Line {
 
 async function measure(name: string): Promise<Line> {
   const device = Device.get(Device.DEFAULT);
-  const workload = WORKLOADS[name];
+  const workload =
+    WORKLOADS[name] ?? (Object.hasOwn(GRADLOOM, name) ? GRADLOOM[name as WorkName] : undefined);
   if (workload === undefined) return { workload: name, error: "no such workload" };
   const run = await workload.prepare();
   await device.synchronize();

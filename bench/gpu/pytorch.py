@@ -88,6 +88,7 @@ WORKLOADS = {
     "layernorm": on(lambda: (rand(ROWS, COLUMNS),), lambda x: F.layer_norm(x, (COLUMNS,))),
     "var": on(lambda: (rand(ROWS, COLUMNS),), lambda x: x.var(-1)),
     "matmul-bf16": on(lambda: [rand(SIDE, SIDE, dtype=torch.bfloat16) - 0.5 for _ in range(2)], torch.matmul),
+    "matmul-f16": on(lambda: [rand(SIDE, SIDE, dtype=torch.float16) - 0.5 for _ in range(2)], torch.matmul),
     "matmul-f32": on(lambda: [rand(SIDE, SIDE) - 0.5 for _ in range(2)], torch.matmul),
     "chain": chain,
     "mnist": mnist,

@@ -27,15 +27,16 @@ export interface Run {
 }
 
 /** A function of fixed tensors: captured, then replayed; its result is freed at once. */
-async function captured(inputs: readonly Tensor[], body: (...xs: Tensor[]) => Tensor): Promise<Run> {
+export async function captured(inputs: readonly Tensor[], body: (...xs: Tensor[]) => Tensor): Promise<Run> {
   await Tensor.realize(...inputs);
   const step = new TinyJit((...xs: Tensor[]) => body(...xs));
   const run = () => step.sync(...inputs).dispose();
-  for (let i = 0; i < 3; i++) run();
+  // those that compile wait
+  for (let i = 0; i < 3; i++) (await step(...inputs)).dispose();
   return Object.assign(run, { kernels: () => step.jitCache.length });
 }
 
-const random = (...shape: number[]): Tensor => Tensor.rand(...shape);
+export const random = (...shape: number[]): Tensor => Tensor.rand(...shape);
 const bytes = (arrays: number, elements: number): number => 4 * arrays * elements;
 
 function matmul(dtype: DTypeName, ratio: number): Workload {
@@ -51,12 +52,10 @@ function matmul(dtype: DTypeName, ratio: number): Workload {
   };
 }
 
-async function mnistStep(): Promise<Run> {
-  Tensor.manualSeed(1);
-  const model = new Convnet();
+/** A step with Adam on one batch, captured. */
+export async function trainingStep(model: { forward(x: Tensor): Tensor }, x: Tensor): Promise<Run> {
   const optimizer = new nn.optim.Adam(nn.getParameters(model));
-  const x = await Tensor.randint(0, 256, [BATCH, 1, 28, 28], { dtype: "uint8" }).realize();
-  const y = await Tensor.randint(0, 10, [BATCH]).realize();
+  const y = await Tensor.randint(0, 10, [x.shape[0] as number]).realize();
   const step = new TinyJit(async (images: Tensor, labels: Tensor) => {
     const loss = Tensor.train(() => model.forward(images)).crossEntropy(labels);
     optimizer.zeroGrad();
@@ -67,6 +66,11 @@ async function mnistStep(): Promise<Run> {
   for (let i = 0; i < 3; i++) (await step(x, y)).dispose();
   const run = async () => (await step(x, y)).dispose();
   return Object.assign(run, { kernels: () => step.jitCache.length });
+}
+export async function mnistStep(batch: number): Promise<Run> {
+  Tensor.manualSeed(1);
+  const x = await Tensor.randint(0, 256, [batch, 1, 28, 28], { dtype: "uint8" }).realize();
+  return trainingStep(new Convnet(), x);
 }
 
 export const WORKLOADS: Readonly<Record<string, Workload>> = {
@@ -120,6 +124,7 @@ export const WORKLOADS: Readonly<Record<string, Workload>> = {
     prepare: () => captured([random(ROWS, COLUMNS)], (x) => (x as Tensor).var(-1)),
   },
   "matmul-bf16": matmul("bfloat16", 0.45),
+  "matmul-f16": matmul("float16", 0.45),
   "matmul-f32": matmul("float32", 0.6),
   chain: {
     what: `${KERNELS} dependent tiny kernels, captured`,
@@ -138,6 +143,6 @@ export const WORKLOADS: Readonly<Record<string, Workload>> = {
     amount: undefined,
     unit: "ms",
     target: { most: 2 },
-    prepare: mnistStep,
+    prepare: () => mnistStep(BATCH),
   },
 };

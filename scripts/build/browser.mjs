@@ -31,12 +31,53 @@ function rewriteImports(file, text, imports) {
 }
 
 /**
- * A method of Tensor whose body only calls the function of its area, with the same arguments: areas.ts makes
- * it out of its name, which is shorter. A test holds its defaults to those of the function.
+ * A method of Tensor whose body only calls the function of its area, with the same arguments, and perhaps
+ * keeps the result apart: areas.ts makes it out of its name, which is shorter. A test holds its defaults to
+ * those of the function.
  */
 const FORWARDS =
-  /^ {2}(?:static )?(\w+)(?:<[^(]*>)?\((?:[^()]|\([^()]*\))*\): [^{]*\{\n {4}return area\("\w+"\)\.\1\([^;()]*\);\n {2}\}\n/gm;
+  /^ {2}(?:static )?(\w+)(?:<[^(]*>)?\((?:[^()]|\([^()]*\))*\): [^{]*\{\n {4}return (?:area\("\w+"\)\.\1\([^;()]*\)|\w*[aA]part\(area\("\w+"\)\.\1\([^;()]*\), (?:this|\.\.\.tensors)\));\n {2}\}\n/gm;
 const withoutForwards = (text) => text.replaceAll(FORWARDS, (member) => member.replaceAll(/[^\n]/g, ""));
+
+/**
+ * What the platform of a page says of itself once and for all, such as `canBlock`: bundlers do not carry a
+ * constant from one file to another, so the files that ask get the value, and what a page never does is left
+ * out.
+ */
+function constantsOf(root, imports) {
+  const host = readFileSync(join(root, imports["#host"].browser), "utf8");
+  return Object.fromEntries(
+    [...host.matchAll(/^export const (\w+) = (true|false);$/gm)].map((m) => m.slice(1)),
+  );
+}
+const withoutImports = (text, constants) =>
+  text.replace(/import \{([^}]*)\} from "#host";/, (line, names) => {
+    const left = names.split(",").filter((name) => name.trim() !== "" && !(name.trim() in constants));
+    return left.length > 0 ? line.replace(names, left.join(",")) : "";
+  });
+
+/**
+ * Opcodes of WebAssembly are named in tables, out of which no bundler takes a number: a page gets the
+ * numbers, and the tables and names are left out.
+ */
+const OPCODES = { OP: "assembler.ts", VECTOR_OP: "vectorops.ts" };
+function opcodesOf(root) {
+  const tables = Object.entries(OPCODES).map(([table, file]) => {
+    const [, text] = readFileSync(join(root, "src/render/wasm", file), "utf8").split(
+      `export const ${table} = {`,
+    );
+    const entries = text.slice(0, text.indexOf("}")).matchAll(/"?([\w.]+)"?: (0x[0-9a-f]+)/g);
+    return [table, new Map([...entries].map(([, name, code]) => [name, String(Number(code))]))];
+  });
+  return new Map(tables);
+}
+const withOpcodes = (text, opcodes) =>
+  text
+    .replaceAll(/(?<![\w.])(OP|VECTOR_OP)(?:\["([\w.]+)"\]|\.(\w+))/g, (all, table, quoted, plain) => {
+      return opcodes.get(table).get(quoted ?? plain) ?? all;
+    })
+    // a file whose names are all gone is not imported for its effects, of which it has none
+    .replace(/^import \{ VECTOR_OP \} from .*;$/m, "");
 
 /** `outputs` of esbuild's report. `out` is relative to `root`. */
 export async function buildBrowser({ root, out, shared, modules, imports }) {
@@ -47,15 +88,20 @@ export async function buildBrowser({ root, out, shared, modules, imports }) {
   );
   const core = (file) =>
     `\nexport { Tensor as core } from "${toPath(file, CORE).replace(/\.ts$/, ".js")}";\n`;
+  const constants = constantsOf(root, imports);
+  const opcodes = opcodesOf(root);
   const load = ({ path }) => {
     const file = relative(root, path).replaceAll("\\", "/");
-    const all = rewriteImports(file, readFileSync(path, "utf8"), imports);
+    const read = withoutImports(readFileSync(path, "utf8"), constants);
+    const source = file.startsWith("src/render/wasm/") ? withOpcodes(read, opcodes) : read;
+    const all = rewriteImports(file, source, imports);
     const text = file === CORE ? withoutForwards(all) : all;
     return { contents: later.has(file) ? text + core(file) : text, loader: "ts" };
   };
   const write = (files, minifyWhitespace) =>
     build({
       ...shared,
+      define: { ...shared.define, ...constants },
       minifyWhitespace,
       minifyIdentifiers: true,
       minifySyntax: true,

@@ -15,8 +15,8 @@ const CORE = 'export * from "./index.ts";';
 const REST = `
   import "./tensor/ondemand/all.ts";
   export * as nn from "./nn/index.ts";
-  export * as fft from "./func/fft.ts";
-  export * as func from "./func/transforms.ts";
+  export * as fft from "./func/guarded/fft.ts";
+  export * as func from "./func/guarded/transforms.ts";
   export * as narrow from "./codegen/narrow/node.ts";
   export * as engine from "./engine/ondemand/node.ts";
   export { TinyJit } from "./engine/jit/jit.ts";`;
@@ -24,12 +24,12 @@ const RENDER = 'export * from "./render/index.ts";';
 /** Lines of src/index.ts that would put more into the core, and what takes their place. */
 const LATER_NAMES = [
   ['export * as nn from "./nn/index.ts";', 'export { nn } from "./nn/built.ts";'],
-  ['export * as fft from "./func/fft.ts";', 'export { fft } from "./func/built.ts";'],
-  ['export * as func from "./func/transforms.ts";', 'export { func } from "./func/built.ts";'],
+  ['export * as fft from "./func/guarded/fft.ts";', 'export { fft } from "./func/built.ts";'],
+  ['export * as func from "./func/guarded/transforms.ts";', 'export { func } from "./func/built.ts";'],
   ['export { TinyJit } from "./engine/jit/jit.ts";', 'export { TinyJit } from "./engine/jit/built.ts";'],
 ];
-/** What loads on its own: entry points besides the core, the devices, the reading of pictures. */
-const LATER = /^(?:rest|render)$|[\\/]devices[\\/]\w+\.ts$|[\\/]creation[\\/]pixels\.ts$/;
+/** What loads on its own: entry points besides the core, the devices, pictures. */
+const LATER = /^(?:rest|render)$|[\\/]devices[\\/]\w+\.ts$|[\\/]image[\\/]image\.ts$/;
 
 /**
  * esbuild makes a chunk for each set of entry points that reach the same modules. If all of them import the
@@ -65,7 +65,7 @@ export async function buildNode({ root, out, bundled, entries }) {
     ...bundled,
     platform: "node",
     target: "node20",
-    external: ["koffi"],
+    external: ["koffi", "webgpu"],
     minifyWhitespace: true, // names stay, for stack traces
     lineLimit: 160, // Node prints the line that threw
     minifySyntax: true,

@@ -7,6 +7,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { Device, DeviceError } from "gradloom";
+import "../../test/devices/webgpu/swiftshader.ts";
 import { load } from "../../test/oracle/oracle.ts";
 import { SETTINGS } from "./execute.ts";
 import { Dice } from "./generate/dice.ts";
@@ -22,10 +23,11 @@ const HELP = `npm run fuzz -- [options]
   --class A,B    of ${CLASSES.join(", ")}
   --setting A,B  of ${SETTINGS.map((s) => s.name).join(", ")}
   --workers N    processes (default: one for each core)
-  --oracle all   the programs of test/oracle on every device under every setting instead of random ones`;
+  --oracle all   the programs of test/oracle instead of random ones: each on every device under every
+                 setting (those of --device, --class and --setting); --oracle N: the one of this number`;
 
 /** A device that compiles with another program gets few programs, a search of kernels too. */
-const WEIGHT: Readonly<Record<string, number>> = { WASM: 60, JS: 39, CLANG: 1 };
+const WEIGHT: Readonly<Record<string, number>> = { WASM: 60, JS: 39, CLANG: 1, WEBGPU: 5 };
 const RARE_SETTINGS: readonly string[] = ["BEAM=2"];
 const FAILURES_SHOWN = 20;
 
@@ -79,7 +81,12 @@ class Tally {
   programs = 0;
   readonly #start = performance.now();
 
-  add({ order, failure }: Answer, c: string): void {
+  add({ order, failure, leftOut }: Answer, c: string): void {
+    if (leftOut !== undefined) {
+      const key = `left out: ${leftOut}`;
+      this.counts.set(key, (this.counts.get(key) ?? 0) + 1);
+      return;
+    }
     this.programs++;
     for (const key of [`class ${c}`, `device ${order.device}`, `setting ${order.setting}`])
       this.counts.set(key, (this.counts.get(key) ?? 0) + 1);
@@ -98,9 +105,9 @@ class Tally {
 function show(f: Failure): void {
   console.log(`\nseed ${f.seed} (${f.c}) on ${f.device} with ${f.setting}: ${f.what}`);
   console.log(f.script);
-  console.log(
-    `again: npm run fuzz -- --programs 1 --seed ${f.seed} --class ${f.c} --device ${f.device} --setting ${f.setting}\n`,
-  );
+  // a program of the oracle is named by its number
+  const which = f.isOracle ? `--oracle ${f.seed}` : `--programs 1 --seed ${f.seed} --class ${f.c}`;
+  console.log(`again: npm run fuzz -- ${which} --device ${f.device} --setting ${f.setting}\n`);
 }
 
 /**
@@ -142,12 +149,22 @@ function runOrders(next: () => Order | undefined, workers: number, done: (a: Ans
   return Promise.all(Array.from({ length: workers }, one)).then(() => {});
 }
 
-/** Every program of the oracle on every device under every setting. */
-function oracleOrders(devices: readonly string[], settings: readonly string[]): Order[] {
-  const programs = load().map(({ program }) => program.c);
+/** Programs of the oracle, all or the one of a number, on every device under every setting. */
+function oracleOrders(
+  which: string,
+  devices: readonly string[],
+  settings: readonly string[],
+  classes: readonly ClassName[],
+): Order[] {
+  const programs = load().map(({ program: { c } }, oracle) => ({ c, oracle }));
+  const chosen = programs.filter(({ c, oracle }) =>
+    which === "all" ? classes.includes(c) : String(oracle) === which,
+  );
+  if (chosen.length === 0)
+    throw new Error(`fuzz: --oracle is ${which}; expected all, or a number below ${programs.length}`);
   return devices.flatMap((device) =>
     settings.flatMap((setting) =>
-      programs.map((c, oracle): Order => ({ seed: oracle, oracle, c, device, setting })),
+      chosen.map(({ c, oracle }): Order => ({ seed: oracle, oracle, c, device, setting })),
     ),
   );
 }
@@ -172,10 +189,13 @@ async function main(): Promise<number> {
   const tally = new Tally();
   const dice = new Dice(seed);
   let given = 0;
-  const work = values.oracle === undefined ? undefined : oracleOrders(devices, settings);
+  let left = most;
+  const work =
+    values.oracle === undefined ? undefined : oracleOrders(values.oracle, devices, settings, classes);
   const next = (): Order | undefined => {
     if (work !== undefined) return given < most ? work[given++] : undefined;
-    if (given >= most || tally.seconds > seconds) return undefined;
+    if (left <= 0 || tally.seconds > seconds) return undefined;
+    left--;
     const n = seed + given++;
     return {
       seed: n,
@@ -185,7 +205,10 @@ async function main(): Promise<number> {
     };
   };
   const progress = setInterval(() => console.log(tally.line()), 10_000);
-  await runOrders(next, positive("workers", values.workers), (a) => tally.add(a, a.order.c as string));
+  await runOrders(next, positive("workers", values.workers), (a) => {
+    if (a.leftOut !== undefined) left++;
+    tally.add(a, a.order.c as string);
+  });
   clearInterval(progress);
   for (const [key, count] of [...tally.counts].sort()) console.log(`  ${key.padEnd(24)} ${count}`);
   console.log(`seed ${seed}: ${tally.line()}`);

@@ -6,6 +6,7 @@ import { generate } from "./generate/generate.ts";
 import { type ClassName, classOf, type Program, snippet } from "./language.ts";
 import { expected } from "./reference/interpreter.ts";
 import { shrink } from "./shrink.ts";
+import { unsuited } from "./suited.ts";
 
 export interface Failure {
   readonly seed: number;
@@ -20,6 +21,13 @@ export interface Failure {
   /** the seed is the number of a program of the oracle */
   readonly isOracle?: true;
 }
+
+/** The device cannot be held to the program. */
+export interface LeftOut {
+  readonly leftOut: string;
+}
+export const isLeftOut = (x: Failure | LeftOut | undefined): x is LeftOut =>
+  x !== undefined && "leftOut" in x;
 
 /** What is wrong with a program, or undefined; a program that the reference does not take is not wrong. */
 async function wrongWith(p: Program, device: string, how: Setting): Promise<string | undefined> {
@@ -37,8 +45,10 @@ export async function runSeed(
   device: string,
   how: Setting,
   c: ClassName = classOf(seed),
-): Promise<Failure | undefined> {
+): Promise<Failure | LeftOut | undefined> {
   const { program, want } = generate(seed, c);
+  const reason = unsuited(program, device);
+  if (reason !== undefined) return { leftOut: reason };
   const what = await check(program, device, how, want);
   if (what === undefined) return undefined;
   const kind = kindOf(what);
@@ -57,8 +67,14 @@ export async function runSeed(
   };
 }
 /** A program of the oracle, whose values are known, as it is. */
-export async function runOracle(at: number, device: string, how: Setting): Promise<Failure | undefined> {
+export async function runOracle(
+  at: number,
+  device: string,
+  how: Setting,
+): Promise<Failure | LeftOut | undefined> {
   const { program, want } = cases()[at] as Case;
+  const reason = unsuited(program, device);
+  if (reason !== undefined) return { leftOut: reason };
   const what = await check(program, device, how, want);
   if (what === undefined) return undefined;
   const script = snippet(program, device, how.env);

@@ -4,7 +4,7 @@
 import { Device, withEnv } from "gradloom";
 import { settingOf } from "./execute.ts";
 import type { ClassName } from "./language.ts";
-import { type Failure, runOracle, runSeed } from "./task.ts";
+import { type Failure, isLeftOut, runOracle, runSeed } from "./task.ts";
 
 export interface Order {
   readonly seed: number;
@@ -14,7 +14,12 @@ export interface Order {
   /** compare with the oracle's program of this number instead of making one */
   readonly oracle?: number;
 }
-export type Answer = { readonly order: Order; readonly failure?: Failure };
+export interface Answer {
+  readonly order: Order;
+  readonly failure?: Failure;
+  /** why the device cannot be held to the program */
+  readonly leftOut?: string;
+}
 
 const opened = new Set<string>();
 process.on("message", async (order: Order) => {
@@ -25,6 +30,8 @@ process.on("message", async (order: Order) => {
     order.oracle === undefined
       ? runSeed(order.seed, order.device, how, order.c)
       : runOracle(order.oracle, order.device, how);
-  const failure = await withEnv({ CACHE: "0", PROGRESS: 0 }, run);
-  process.send?.(failure === undefined ? { order } : { order, failure });
+  const found = await withEnv({ CACHE: "0", PROGRESS: 0 }, run);
+  const answer: Answer =
+    found === undefined ? { order } : isLeftOut(found) ? { order, ...found } : { order, failure: found };
+  process.send?.(answer);
 });

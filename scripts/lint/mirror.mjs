@@ -18,6 +18,7 @@ const EXTRAS = {
   scripts: "the programs of scripts/",
   standalone: "the suite without a test runner, for a machine without npm",
   "debug.test.ts": "what DEBUG prints, from every stage",
+  "pool.test.ts": "the processes that run the tests",
 };
 
 function complaintsOf(root) {

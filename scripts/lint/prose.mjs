@@ -31,6 +31,7 @@ const PHRASES = [
     'a loop has iterations: say "iteration"',
   ],
   [/\bturns? ahead\b/i, 'say "iterations ahead", or prefetching'],
+  [/\bwork[ -]items?\b/i, 'say "thread"'],
   [/\bsteady\b/i, 'say "loop-invariant" or "unchanging"'],
   [/\bin that in which\b/i, "turn it into two sentences"],
   [/\bfrom \d+ on\b/i, 'say "0 or more", "1 or more"'],

@@ -1,7 +1,7 @@
 """Movement, reductions, order and indexing of the oracle, on numpy's own functions."""
 
 import numpy as np
-from arrays import LD, T, Unsuitable, cast, fl, is_float, noise, product_type, promote, round_to, sum_type, sum_up, to_float
+from arrays import BITS, LD, T, Unsuitable, cast, fl, is_float, noise, product_type, promote, round_to, sum_type, sum_up, to_float
 from elementwise import FUNCTIONS, add, as_float, div, mul, sub, together
 
 # ---- movement ----
@@ -126,7 +126,10 @@ def count(x, dim):
 
 def mean(x, dim=None, keep=False):
     n = count(x, dim)
-    return as_float(lambda a: a / n, 2)(total(x, dim, keep))
+    # a mean of integers does not wrap: sums that could are those of floats
+    bits = BITS[x.d] - (0 if x.d.startswith("u") or x.d == "bool" else 1)
+    wraps = not is_float(x.d) and BITS[x.d] < 64 and n * 2**bits > 2**31 - 1
+    return as_float(lambda a: a / n, 2)(total(cast(x, to_float(x.d)) if wraps else x, dim, keep))
 
 
 def variance(x, dim=None, keep=False, correction=1):

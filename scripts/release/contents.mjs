@@ -7,15 +7,15 @@ const ALLOWED = [
   /^(?:package\.json|LICENSE|(?:README|CHANGELOG|ARCHITECTURE|CONTRIBUTING)\.md|bench\/RESULTS\.md)$/,
   /^docs\/(?:[\w-]+\/)*[\w-]+\.md$/,
   /^docs\/tour\.ts$/,
-  /^examples\/(?:[\w-]+\/)*[\w-]+\.(?:ts|html)$/,
+  /^examples\/(?:[\w-]+\/)*[\w-]+\.(?:ts|c?js|html|css)$/,
   /^dist\/(?:node|browser|bundle)\/(?:[\w-]+\/)*[\w.-]+\.c?js(?:\.map)?$/,
   /^dist\/types\/(?:[\w-]+\/)*[\w-]+\.d\.ts$/,
 ];
 
 const REQUIRED = ["package.json", "README.md", "LICENSE", "CHANGELOG.md", "dist/types/index.d.ts"];
 
-/** Bytes of the packed tarball; most of it is source maps. */
-export const BUDGET = 3_500_000;
+/** Bytes of the packed tarball. More than half are source maps; those of Node hold the source. */
+export const BUDGET = 4_200_000;
 
 const SECRETS = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----/, "a private key"],

@@ -1,6 +1,7 @@
 // The public names of nn behind the check of their arguments: for each class and function that names.ts
-// exports, a call that guards it with its signature. In: the sources of nn. Out: the texts of src/nn/index.ts
-// (the names of nn) and of src/nn/guarded/ (those of its namespaces: nn.optim and others).
+// exports, a call that guards it with its signature. In: the sources of nn and func. Out: the texts of
+// src/nn/index.ts (the names of nn), of src/nn/guarded/ (those of its namespaces: nn.optim and others) and of
+// src/func/guarded/ (fft and func).
 
 import { readFileSync } from "node:fs";
 import { type Entry, parse } from "../reference.ts";
@@ -123,6 +124,13 @@ export function nnFiles(): Map<string, string> {
     for (const name of guarded) elsewhere.add(name);
     if (guarded.length > 0)
       more.push(`export { ${guarded.sort().join(", ")} } from "./guarded/${space}.ts";`);
+  }
+  for (const [space, file] of [
+    ["fft", "fft"],
+    ["func", "transforms"],
+  ] as const) {
+    const { names } = exportsOf(`../func/${file}`);
+    files.set(`func/guarded/${file}.ts`, guardedFile(`../${file}.ts`, `${space}, guarded.`, names, []));
   }
   const rest = names.filter(({ name }) => !elsewhere.has(name));
   return files.set(

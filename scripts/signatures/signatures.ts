@@ -39,6 +39,8 @@ const positionalOf = (name: string): readonly string[] =>
 
 /** Parameters whose value may be NaN: they are elements, whatever their type says. */
 const ELEMENTS = /^(?:value|fill|nan|posinf|neginf)$/;
+/** Lists of numbers that may have NaN: curves with gaps. */
+const LISTS = /^(?:values|series)$/;
 
 /** The options in braces; those that may come by position come first, with `!`; required ones have `+`. */
 function showOptions(name: string, { keys = new Map() }: Admitted): string {
@@ -67,8 +69,12 @@ function showParameter(fn: string, text: string, file: string, named: boolean): 
   typed = typed.replace(/ \| TensorOptions$/, "");
   let admitted = hasType ? admittedBy(typed, file) : admittedAsDefault(fallback ?? "");
   if (ELEMENTS.test(name)) {
-    admitted = { ...admitted, kinds: admitted.kinds.replace("n", "e").replaceAll(/[bg]/g, "") };
+    admitted = {
+      ...admitted,
+      kinds: admitted.kinds.replace("n", "e").replaceAll(/[bg]/g, ""),
+    };
   }
+  if (LISTS.test(name)) admitted = { ...admitted, kinds: admitted.kinds.replace("a", "m") };
   const optional = admitted.optional || mark === "?" || fallback !== undefined;
   const label = named ? `${name}:` : "";
   if (rest) return showRest(label, typed, admitted, file);

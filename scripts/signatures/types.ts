@@ -125,7 +125,6 @@ const KNOWN: Readonly<Record<string, string>> = {
   LazyBuffer: "c",
   TypedArray: "v",
   ArrayBufferView: "v",
-  Uint8Array: "v",
   ArrayBuffer: "c",
   URL: "c",
   Blob: "c",
@@ -135,6 +134,7 @@ const KNOWN: Readonly<Record<string, string>> = {
   Tree: "z",
   // parameters, groups of them, or a model that has them
   Params: "kmt",
+  AnyModel: "kmt",
   // the areas speak of tensors as T
   T: "t",
   this: "t",
@@ -212,7 +212,7 @@ function single(type: string, file: string): Admitted {
   if (name === "Partial") return allOptional(admittedBy(given, file));
   if (name === "Record" || name === "Readonly") return { ...NONE, kinds: "r" };
   if (name === "NoInfer") return admittedBy(given, file);
-  const known = KNOWN[name];
+  const known = /^(?:Big)?(?:Int|Uint|Float)\d+(?:Clamped)?Array$/.test(name) ? "v" : KNOWN[name];
   if (known !== undefined) return { ...NONE, kinds: known };
   // a computed type: there is nothing to read from its text
   return given !== "" && lookUp(name, file) === undefined ? { ...NONE, kinds: "z" } : namedType(name, file);

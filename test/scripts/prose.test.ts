@@ -51,6 +51,7 @@ describe("words", () => {
     ["a folder that is none", "is none"],
     ["the same in every turn", "every turn"],
     ["fetched turns ahead", "turns ahead"],
+    ["a work item a row", "work item"],
     ["a steady value", "steady"],
     ["a number from 0 on", "from 0 on"],
   ])("%s", (text, found) => {

@@ -2,8 +2,8 @@
 // and changelog agree, which entries are tried, and that publishing is refused outside of CI. `npm run
 // release -- --dry-run` runs all of it.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { script, withFolder } from "./run.ts";
@@ -16,6 +16,7 @@ interface Manifest {
   name: string;
   version: string;
   exports: unknown;
+  scripts?: object;
 }
 const contents = (await load("contents.mjs")) as {
   BUDGET: number;
@@ -56,6 +57,8 @@ const good = [
   "CHANGELOG.md",
   "docs/guide/jit.md",
   "examples/xor.ts",
+  "examples/browser/index.html",
+  "examples/browser/style.css",
   "dist/types/index.d.ts",
   "dist/types/nn/nn.d.ts",
   "dist/browser/index.js",
@@ -68,6 +71,14 @@ const files = (paths: readonly string[]) => paths.map((path) => ({ path }));
 describe("the tarball", () => {
   test("what should ship passes", () => {
     expect(contents.checkFiles(files(good), manifest, 1000)).toEqual([]);
+  });
+  test("everything in docs/ and examples/ may ship", () => {
+    const written = ["docs", "examples"].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join("/")),
+    );
+    expect(contents.checkFiles(files([...good, ...written]), manifest, 1000)).toEqual([]);
   });
   test.each([
     "test/ops.test.ts",
@@ -93,6 +104,22 @@ describe("the tarball", () => {
       ]);
     },
   );
+  test("npm has nothing to warn of: neither this package nor what it brings runs a script", () => {
+    for (const name of ["prepare", "preinstall", "install", "postinstall"]) {
+      expect(own.scripts).not.toHaveProperty(name);
+    }
+    interface Locked {
+      readonly dev?: boolean;
+      readonly peer?: boolean;
+      readonly hasInstallScript?: boolean;
+    }
+    const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
+      packages: Record<string, Locked>;
+    };
+    const brought = Object.entries(packages).filter(([path, { dev, peer }]) => path !== "" && !dev && !peer);
+    expect(brought.map(([path]) => path)).toContain("node_modules/@koromix/koffi-linux-x64");
+    expect(brought.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
+  });
   test("package.json names what ships, and runs nothing where it is installed", () => {
     const paths = [...good, "dist/browser/tensor/ondemand/all.js"];
     const wrong = {

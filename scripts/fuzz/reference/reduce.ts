@@ -17,7 +17,7 @@ import {
   Unsuitable,
 } from "./array.ts";
 import { add, div, fn, mapFloat, mul, sub } from "./elementwise.ts";
-import { isFloat, productType, sumType, toFloat, wrapInt } from "./types.ts";
+import { isFloat, productType, sumType, TYPES, toFloat, wrapInt } from "./types.ts";
 
 export function dimsOf(x: Arr, dim: Value): number[] {
   if (dim === undefined || dim === null || (Array.isArray(dim) && dim.length === 0))
@@ -78,7 +78,10 @@ const countOf = (x: Arr, dim: Value): number => dimsOf(x, dim).reduce((n, a) => 
 export function mean(x: Arr, dim?: Value, keep = false): Arr {
   const n = countOf(x, dim);
   if (n === 0) throw new Unsuitable("no elements");
-  const s = sum(x, dim, keep);
+  // a mean of integers does not wrap: sums that could are those of floats
+  const { kind, bits } = TYPES[x.d];
+  const wraps = !isFloat(x.d) && bits < 64 && n * 2 ** (kind === "int" ? bits - 1 : bits) > 2 ** 31 - 1;
+  const s = sum(wraps ? cast(x, toFloat(x.d)) : x, dim, keep);
   return mapFloat(s, (e) => e / n, 2);
 }
 export function variance(x: Arr, dim: Value, keep: boolean, correction = 1): Arr {

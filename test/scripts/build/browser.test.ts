@@ -44,6 +44,17 @@ test("a map leads from a message to its line, although imports were rewritten", 
   expect(Math.abs(found.originalLine - lineOf(source))).toBeLessThanOrEqual(1);
 });
 
+test("opcodes of WebAssembly are numbers, so that a page has no table of their names", () => {
+  const renderer = join(folder, "render/wasm");
+  for (const file of ["alu.js", "simd.js", "wasm.js", "addresses.js", "relaxed.js"]) {
+    const text = readFileSync(join(renderer, file), "utf8");
+    expect(text, file).not.toMatch(/from"\.\/vectorops|\["[fi](?:32|64)\.\w+"\]/);
+  }
+  // OP["f32.sqrt"] and VECTOR_OP["f32x4.sqrt"]
+  expect(readFileSync(join(renderer, "alu.js"), "utf8")).toMatch(/\b145\b/);
+  expect(readFileSync(join(renderer, "simd.js"), "utf8")).toMatch(/\b16580835\b/);
+});
+
 test("imports name files that are there", () => {
   for (const file of ["index.js", "host/browser.js", "engine/compile.js", "devices/browser.js"]) {
     const text = readFileSync(join(folder, file), "utf8");
