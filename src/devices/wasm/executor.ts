@@ -235,16 +235,27 @@ export class Executor {
     const record = w[at + 1] as number;
     const args = (w[at + 2] as number) >>> 2;
     const size = w[at + 3] as number;
-    if (this.#kernels.leaves?.(w, record, size < 0 ? 1 : Math.ceil(size / (w[this.#l.threads] as number))))
-      return 0;
+    const width = size < 0 ? 1 : this.#width(size - (w[this.#part] as number));
+    if (this.#kernels.leaves?.(w, record, size < 0 ? 1 : Math.ceil(size / width))) return 0;
     w[this.#me + this.#l.kernel] = record;
     const kernel = this.#load(record);
     if (size < 0) this.#kernels.call(kernel, record, w, args, -1, 0);
-    else if (this.#until !== Infinity && this.#isAlone) {
+    else if (this.#until !== Infinity && (this.#isAlone || width <= 1)) {
       if (!this.#slice(kernel, record, args, size)) return 0;
-    } else if (!this.#share(kernel, record, args, size)) return -1;
+    } else {
+      const took = this.#share(kernel, record, args, size, width);
+      if (took <= 0) return took;
+    }
     w[this.#me + this.#l.kernel] = 0;
     return 4;
+  }
+  /** How many threads may share this many indexes of a kernel now. */
+  #width(size: number): number {
+    const { threads, executorCount } = this.#l;
+    const w = this.#w;
+    // a page's thread must not wait for others
+    const most = this.#canBlock ? Math.min(Atomics.load(w, threads), Atomics.load(w, executorCount)) : 1;
+    return Math.max(1, Math.min(this.#governor.width(w, most), size));
   }
   /** Wakes whoever sleeps. */
   #ring(): void {
@@ -318,17 +329,16 @@ export class Executor {
     return true;
   }
 
-  /** Shares the rest of a kernel with all executors, works on it too, and returns when all of it is done. */
-  #share(kernel: Loaded, record: number, args: number, end: number): boolean {
+  /**
+   * Shares the rest of a kernel with all executors and works on it too. Gives the words of the command when
+   * all of it is done, 0 where the time was over before (the ring keeps how far it came), -1 where it failed.
+   */
+  #share(kernel: Loaded, record: number, args: number, end: number, width: number): number {
     const w = this.#w;
     const begin = w[this.#part] as number;
     const size = end - begin;
     w[this.#part] = 0;
-    const { threads, executorCount, jobOpen, jobKernel, jobArgs, jobSize, jobChunk, jobNext } = this.#l;
-    const { jobFault, jobSeats } = this.#l;
-    // a page's thread must not wait for others
-    const most = this.#canBlock ? Math.min(Atomics.load(w, threads), Atomics.load(w, executorCount)) : 1;
-    const width = Math.min(this.#governor.width(w, most), size);
+    const { jobOpen, jobKernel, jobArgs, jobSize, jobChunk, jobNext, jobFault, jobSeats } = this.#l;
     if (width <= 1) {
       const before = performance.now();
       this.#kernels.call(kernel, record, this.#w, args, begin, end);
@@ -337,7 +347,7 @@ export class Executor {
       const each = took / size;
       // the least counts, which nothing disturbed; it may be of another time, so it rises slowly
       kernel.alone = kernel.alone === 0 ? each : Math.min(each, kernel.alone * 1.01);
-      return true;
+      return 4;
     }
     const me = this.#me;
     this.#awaitHelpers(); // those of a job whose owner died, and which this executor replaces
@@ -369,8 +379,13 @@ export class Executor {
     const alone = helpers === 1 && kernel.alone > 0 ? kernel.alone * chunk : Infinity;
     const part = Math.min(this.#governor.usual(this.#durations.subarray(0, this.#timed)), alone);
     const times = { part, own: closed - start, waited: performance.now() - closed };
-    this.#governor.count(w, { helpers, parts: Math.ceil(size / chunk), mine, ...times });
-    return failed === 0;
+    const next = Math.min(Atomics.load(w, me + jobNext), end);
+    this.#governor.count(w, { helpers, parts: Math.ceil((next - begin) / chunk), mine, ...times });
+    if (failed !== 0) return -1;
+    if (next === end) return 4;
+    w[this.#part] = next;
+    w[me + this.#l.kernel] = 0;
+    return 0;
   }
 
   /** Until no helper is inside the job of this executor: looks for a while, then sleeps. */
@@ -403,10 +418,10 @@ export class Executor {
     this.#bytes.copyWithin(texts * 4 + this.#id * textBytes, start, start + textBytes);
   }
 
-  /** Takes parts until there are none; says how many. */
+  /** Takes parts until there are none or the time is over; says how many. */
   #parts(job: number, kernel: Loaded): number {
     const w = this.#w;
-    const { jobKernel, jobArgs, jobSize, jobChunk, jobNext } = this.#l;
+    const { jobOpen, jobKernel, jobArgs, jobSize, jobChunk, jobNext } = this.#l;
     const record = w[job + jobKernel] as number;
     const [args, size, chunk] = [
       w[job + jobArgs] as number,
@@ -416,8 +431,8 @@ export class Executor {
     this.#timed = 0;
     let last = performance.now();
     for (let taken = 0; ; taken++) {
-      // a helper may leave before the end; an owner stays
-      if (taken > 0 && job !== this.#me && this.#isLate()) return taken;
+      // an owner whose time is over closes the job: who helped leaves the rest, too
+      if (taken > 0 && (this.#isLate() || Atomics.load(w, job + jobOpen) === 0)) return taken;
       const begin = Atomics.add(w, job + jobNext, chunk);
       if (begin >= size) return taken;
       const end = Math.min(size, begin + chunk);

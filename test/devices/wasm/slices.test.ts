@@ -75,6 +75,43 @@ describe("a host that leaves long kernels to others", () => {
     expect([hardware.host.hasLeft, d.isIdle]).toEqual([false, true]);
     expect(Array.from(x.dataSync(), Number)).toEqual(Array.from({ length: n }, (_, i) => i + 1));
   });
+  test("counts only the threads that the governor lets share it", async () => {
+    const d = device("WASM:55");
+    await atRest("WASM:55");
+    const x = ints("WASM:55", new Array<number>(16).fill(0));
+    const program = ramp(d, "narrow");
+    setPace(OVER);
+    launch(program, [x], { size: 16, worth: false });
+    const { words } = hardware.memory;
+    const before = words.slice(LAYOUT.threads, LAYOUT.hostAway);
+    words[(program.at >>> 2) + LAYOUT.duration] = 3e5; // 4.8 ms for one thread, 1.6 for three
+    words.set([1e6, Date.now() + 1e6], LAYOUT.pause);
+    [words[LAYOUT.threads], words[LAYOUT.spared]] = [3, 2];
+    hardware.host.pump(performance.now() + 100, 3);
+    expect([hardware.host.hasLeft, d.isIdle]).toEqual([true, false]);
+    words[(program.at >>> 2) + LAYOUT.duration] = 1e5; // 1.6 ms
+    hardware.host.pump(performance.now() + 1000, 3);
+    expect([hardware.host.hasLeft, d.isIdle]).toEqual([false, true]);
+    words.set(before, LAYOUT.threads);
+    expect(Array.from(x.dataSync(), Number)).toEqual(Array.from({ length: 16 }, (_, i) => i + 1));
+  });
+  test("stops in the middle of one that it shares, when the time is over", async () => {
+    const d = device("WASM:56");
+    await atRest("WASM:56");
+    const n = 64;
+    const x = ints("WASM:56", new Array<number>(n).fill(0));
+    setPace(OVER);
+    launch(ramp(d, "shared"), [x], { size: n, worth: false });
+    const { words } = hardware.memory;
+    const before = words.slice(LAYOUT.threads, LAYOUT.hostAway);
+    [words[LAYOUT.threads], words[LAYOUT.executorCount], words[LAYOUT.spared]] = [2, 2, 0];
+    let count = 0;
+    for (; !d.isIdle && count < 100; count++) hardware.host.pump(OVER, 3);
+    words.set(before, LAYOUT.threads);
+    // a quarter of what is left to each of two threads at a time, each index once
+    expect(count).toBeGreaterThan(4);
+    expect(Array.from(x.dataSync(), Number)).toEqual(Array.from({ length: n }, (_, i) => i + 1));
+  });
   test("leaves one that nobody has timed, if there may be much work", async () => {
     const d = device("WASM:54");
     await atRest("WASM:54");
