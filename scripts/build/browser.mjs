@@ -79,6 +79,22 @@ const withOpcodes = (text, opcodes) =>
     // a file whose names are all gone is not imported for its effects, of which it has none
     .replace(/^import \{ VECTOR_OP \} from .*;$/m, "");
 
+/**
+ * Fields of the words that executors share: their names are in no interface of the package, and a page gets
+ * short ones. Only names of several words, which nothing else has.
+ */
+function layoutNames(root) {
+  const [, text] = readFileSync(join(root, "src/devices/wasm/layout.ts"), "utf8").split(
+    "export const LAYOUT = {",
+  );
+  const fields = text.slice(0, text.indexOf("\n}")).matchAll(/^ {2}([a-z]+[A-Z]\w*)[:,]/gm);
+  const names = [...fields].map(([, name], i) => [name, `$${i.toString(36)}`]);
+  return {
+    mangleProps: new RegExp(`^(${names.map(([name]) => name).join("|")})$`),
+    mangleCache: Object.fromEntries(names),
+  };
+}
+
 /** `outputs` of esbuild's report. `out` is relative to `root`. */
 export async function buildBrowser({ root, out, shared, modules, imports }) {
   // Bundlers make a chunk of the modules that the same imports reach. Without this line a page would load a
@@ -102,6 +118,7 @@ export async function buildBrowser({ root, out, shared, modules, imports }) {
     build({
       ...shared,
       define: { ...shared.define, ...constants },
+      ...layoutNames(root),
       minifyWhitespace,
       minifyIdentifiers: true,
       minifySyntax: true,
