@@ -3,7 +3,8 @@
 // first sample of each is cold. Sizes and constants differ every time, so that no kernel occurs twice.
 
 import type { Renderer } from "../src/codegen/target.ts";
-import { optimized, runnerFor } from "../src/engine/compile.ts";
+import { runnerFor } from "../src/engine/compile.ts";
+import { optimized } from "../src/engine/compiler.ts";
 import { runSync, toposort } from "../src/helpers.ts";
 import { createSchedule, Device, type LazyBuffer, type ScheduleItem, Tensor } from "../src/index.ts";
 

@@ -28,6 +28,28 @@ export function requireLoaded<T>(there: T | undefined, op: string, ...what: Para
   throw new ArgumentError(`${op}: ${notYet(...what)}`);
 }
 
+/** Loads what a page needs together with the compiler. */
+export const withCompiler: (() => Promise<void>)[] = [];
+
+/**
+ * What a page loads later of a module: `set` puts it there, `get` gives what it exports, and `call` makes the
+ * function that stands for one of its functions until then.
+ */
+export function laterIn<M>(what: string) {
+  let module: M | undefined;
+  const get = <K extends keyof M>(name: K): M[K] =>
+    requireLoaded<M>(module, "kernel", what, `await one first, or ${SYNC}`)[name];
+  return {
+    set: (m: M): void => {
+      module = m;
+    },
+    has: (): boolean => module !== undefined,
+    get,
+    call: <K extends keyof M>(name: K): M[K] =>
+      ((...args: never[]) => (get(name) as (...given: never[]) => unknown)(...args)) as M[K],
+  };
+}
+
 const piece = <K extends Piece>(name: K): Pieces[K] =>
   requireLoaded<Pieces[K]>(
     loaded[name],

@@ -1,6 +1,6 @@
 // The public names of gradloom, nothing else.
 
-export { resetKernelNames, toKernel } from "./codegen/kernel.ts";
+export * from "./codegen/names.ts";
 export type { OptOp } from "./codegen/opt/opts.ts";
 export type { Renderer, Source, Target } from "./codegen/target.ts";
 export {
@@ -45,5 +45,4 @@ export { View } from "./shape/view.ts";
 export { type ScanOptions, scan } from "./tensor/scan.ts";
 export { type CustomGradient, Tensor, type TensorData, type TensorOptions } from "./tensor/tensor.ts";
 export type * from "./tensor/types.ts";
-export { UOpGraph } from "./uop/list.ts";
-export { type UOp, UOps } from "./uop/node.ts";
+export type { UOp } from "./uop/node.ts";

@@ -30,7 +30,7 @@ import {
   MetalRenderer,
   OpenCLRenderer,
 } from "../src/render/languages.ts";
-import { WASMRenderer } from "../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../src/render/wasm/renderer.ts";
 import { WGSLRenderer } from "../src/render/webgpu.ts";
 
 const { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64 } = dtypes;

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value } from "../src/dtype.ts";
 import { type Algebra, type AluOp, opRecord, resultDType } from "../src/ops.ts";
-import { WASMRenderer } from "../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../src/render/wasm/renderer.ts";
 import { erf, erfOfNumber, exp2, log2 } from "../src/transcendental.ts";
 import { sin } from "../src/trigonometry.ts";
 import { UOpArena } from "../src/uop/arena.ts";

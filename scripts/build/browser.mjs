@@ -10,6 +10,12 @@ const SPECIFIER = /(\bfrom\s*|\bimport\s*\(?\s*)"([.#][^"]*)"/g;
 
 /** What every page loads, whatever it does: all else that it loads from the start hangs on this module. */
 const CORE = "src/tensor/tensor.ts";
+/** What a page loads with its first kernel that must be compiled: all of codegen, and the emitter of WASM. */
+const COMPILER = "src/engine/compiler.ts";
+const EMITTER = "src/render/wasm/wasm.ts";
+
+/** A file of src/index.ts, and what a page has in its place, so that it is loaded later. */
+const LATER_NAMES = ["./codegen/names.ts", "./codegen/nameslater.ts"];
 
 /** Files whose names are made by calls: a page leaves out those that it does not use. */
 const MARKED = /^src\/nn\/(?:index|guarded\/)/;
@@ -97,22 +103,48 @@ function layoutNames(root) {
 
 /** `outputs` of esbuild's report. `out` is relative to `root`. */
 export async function buildBrowser({ root, out, shared, modules, imports }) {
-  // Bundlers make a chunk of the modules that the same imports reach. Without this line a page would load a
+  // Bundlers make a chunk of the modules that the same imports reach. Without these lines a page would load a
   // chunk for each set of parts that load later, and the names that those chunks import from each other.
   const later = new Set(
     modules.flatMap(([, found]) => found.filter((i) => i.kind === "dynamic-import").map(({ path }) => path)),
   );
-  const core = (file) =>
-    `\nexport { Tensor as core } from "${toPath(file, CORE).replace(/\.ts$/, ".js")}";\n`;
+  const known = new Map(modules);
+  const reached = (file, all = new Set()) => {
+    if (all.has(file)) return all;
+    all.add(file);
+    for (const i of known.get(file) ?? []) if (i.kind !== "dynamic-import") reached(i.path, all);
+    return all;
+  };
+  // each module hangs on those of these, with a name of theirs, that it needs a part of
+  const bases = [
+    [CORE, "Tensor"],
+    [COMPILER, "render"],
+    [EMITTER, "emit"],
+  ];
+  const own = bases.map(([base], i) => {
+    const before = bases.slice(0, i).map(([b]) => reached(b));
+    return [...reached(base)].filter((file) => !before.some((all) => all.has(file)));
+  });
+  const hung = (file) => {
+    const needed = reached(file);
+    const lines = bases.map(([base, name], i) => {
+      if (base === file || (i > 0 && !own[i].some((f) => needed.has(f)))) return "";
+      return `\nexport { ${name} as ${name}_ } from "${toPath(file, base).replace(/\.ts$/, ".js")}";\n`;
+    });
+    return lines.join("");
+  };
   const constants = constantsOf(root, imports);
   const opcodes = opcodesOf(root);
   const load = ({ path }) => {
     const file = relative(root, path).replaceAll("\\", "/");
     const read = withoutImports(readFileSync(path, "utf8"), constants);
+    if (file === "src/index.ts" && !read.includes(LATER_NAMES[0]))
+      throw new Error(`src/index.ts has no ${LATER_NAMES[0]}`);
     const source = file.startsWith("src/render/wasm/") ? withOpcodes(read, opcodes) : read;
-    const all = rewriteImports(file, source, imports);
+    const placed = file === "src/index.ts" ? source.replace(...LATER_NAMES) : source;
+    const all = rewriteImports(file, placed, imports);
     const text = file === CORE ? withoutForwards(all) : all;
-    return { contents: later.has(file) ? text + core(file) : text, loader: "ts" };
+    return { contents: later.has(file) ? text + hung(file) : text, loader: "ts" };
   };
   const write = (files, minifyWhitespace) =>
     build({

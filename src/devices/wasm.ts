@@ -2,10 +2,11 @@
 // holds the rings too (wasm/), executed by workers and by the calling thread.
 
 import { enableRelaxedSimd } from "#host";
+import { loadEmitter } from "#render/wasm";
 import type { Renderer, Source } from "../codegen/target.ts";
 import { CompileError, DeviceError, InternalError, OutOfMemoryError } from "../errors.ts";
 import { hasRelaxedSimd } from "../render/wasm/relaxed.ts";
-import { wasmRenderer } from "../render/wasm/wasm.ts";
+import { wasmRenderer } from "../render/wasm/renderer.ts";
 import { GlobalCounters } from "../runtime/counters.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
 import { RingDevice } from "./wasm/device.ts";
@@ -44,6 +45,9 @@ export class WasmDevice extends RingDevice {
     });
   }
 
+  loadCompiler(): Promise<void> | undefined {
+    return loadEmitter();
+  }
   get codeVariant(): string {
     const { shared, isWide } = this.hardware.memory;
     return `${shared ? "shared" : "own"}${isWide ? ",wide" : ""},${relaxedSimd() ? "relaxed" : "strict"}|`;

@@ -1,39 +1,21 @@
 // From a ScheduleItem to something that runs: lower, render, compile, once for each kernel and device. The
 // second kernel of the same structure costs a look-up.
 
+import { isObserved, optimized, optimizedSteps, render } from "#engine/compiler";
 import {
   isTuned,
   keepKernel,
   keptKernel,
+  loadCompiler,
   loadDiagnostics,
   loadFor,
   searchKernel,
-  showSource,
   smallKernel,
 } from "#engine/ondemand";
-import {
-  fastKernelSteps,
-  fittingSteps,
-  type Kernel,
-  type KernelTemplate,
-  kernelSteps,
-  similarKernel,
-} from "../codegen/kernel.ts";
-import { type OptOp, showOpts } from "../codegen/opt/opts.ts";
-import { isObserved } from "../codegen/pass.ts";
 import { type Renderer, type Source, sourceOf } from "../codegen/target.ts";
 import { env } from "../env.ts";
 import { DeviceError, InternalError } from "../errors.ts";
-import {
-  chain,
-  getOrMake,
-  isPromise,
-  type MaybePromise,
-  runSync,
-  type Step,
-  settle,
-  together,
-} from "../helpers.ts";
+import { chain, getOrMake, isPromise, type MaybePromise, type Step, settle, together } from "../helpers.ts";
 import { PAUSE } from "../pace.ts";
 import type { Buffer } from "../runtime/buffer.ts";
 import type { Compiled } from "../runtime/device.ts";
@@ -45,7 +27,7 @@ import {
   CustomOp,
   type Runner,
 } from "../runtime/runner.ts";
-import { astKey, astStructure, type LazyOp } from "../schedule/lazyop.ts";
+import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import type { ScheduleItem } from "../schedule/schedule.ts";
 import { Device } from "./devices.ts";
 import { Progress } from "./progress.ts";
@@ -113,7 +95,7 @@ export function* kernelRunner(name: string, ast: readonly LazyOp[], inPlace: boo
   if (last !== undefined) return last;
   const key = astKey(ast);
   const isKnown = isTuned() && compiled.has(useOf(name, inPlace) + key);
-  const isLast = isKnown || (yield* loadFor(ast));
+  const isLast = isKnown || (yield* loadFor(yield* Device.opened(name), ast));
   const use = useOf(name, inPlace); // it may depend on what was loaded
   const runner = yield* lookedUp(use + key, name, ast, inPlace);
   // a kernel that was compiled without a piece is compiled again once that piece is loaded
@@ -156,6 +138,7 @@ function* lookedUp(
 export function* compileAhead(device: Compiled, items: readonly ScheduleItem[]): Step<void> {
   // a search measures: nothing else may run
   if (!device.compilesAside || env.BEAM > 0) return;
+  yield* loadCompiler(device);
   const started = new Map<string, MaybePromise<CompiledRunner>>();
   for (const si of items) {
     if (si.ast[0]?.op !== "STORE" || si.outputs.some((b) => b.size === 0)) continue;
@@ -187,51 +170,6 @@ function rendererOf({ name, renderer }: Compiled): Renderer {
   );
 }
 
-/** What is known of kernels of one structure. */
-interface Structures {
-  readonly lists: Map<string, readonly OptOp[]>;
-  /** the kernel that was lowered last */
-  readonly templates: Map<string, KernelTemplate>;
-}
-/** By what they depend on: layers, and steps of training, often differ in a constant only. */
-const structures = new WeakMap<Renderer, Structures>();
-/** A template holds the whole list of a kernel. */
-const MAX_TEMPLATES = 256;
-
-/** Sets an entry; the oldest goes where there would be more than `most`. */
-function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
-  if (map.size >= most) map.delete(map.keys().next().value as string);
-  map.set(key, value);
-}
-
-/** The kernel with the list that the heuristic chose for it, or for another of the same structure. */
-export const optimized = (ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Kernel =>
-  runSync(optimizedSteps(ast, renderer, inPlace), "compile");
-/** The same as a Step, which can pause between passes. */
-function* optimizedSteps(ast: readonly LazyOp[], renderer: Renderer, inPlace: boolean): Step<Kernel> {
-  if (env.NOOPT) return yield* kernelSteps(ast, [], renderer);
-  const { lists, templates } = getOrMake(
-    structures,
-    renderer,
-    (): Structures => ({
-      lists: new Map(),
-      templates: new Map(),
-    }),
-  );
-  const structure = astStructure(ast);
-  const { constants } = structure;
-  const key = `${isTuned()}|${env.ALLOW_TF32}|${inPlace}|${structure.key}`;
-  const template = isObserved() ? undefined : templates.get(key);
-  const same = template && similarKernel(template, constants);
-  if (same !== undefined) return same;
-  const list = lists.get(key);
-  const again = list && (yield* fittingSteps(ast, list, renderer));
-  const kernel = again ?? (yield* fastKernelSteps(ast, renderer, inPlace));
-  if (again === undefined) remember(lists, key, Object.freeze(kernel.opts), MAX_KERNELS);
-  if (kernel.floats.free.size > 0) remember(templates, key, { kernel, constants }, MAX_TEMPLATES);
-  return kernel;
-}
-
 function compile(
   key: string,
   kernel: Launchable,
@@ -251,13 +189,3 @@ function compile(
 
 /** What launches must know of a kernel. */
 type Launchable = Omit<CompiledRunner["kernel"], "device" | "program">;
-
-function render(renderer: Renderer, kernel: Kernel): Source {
-  if (env.DEBUG >= 5) console.log(String(kernel.uops));
-  const source = renderer.render(kernel.name, kernel.uops);
-  if (env.DEBUG >= 4) {
-    if (kernel.opts.length > 0) console.log(showOpts(kernel.opts));
-    showSource(renderer, source, kernel);
-  }
-  return source;
-}

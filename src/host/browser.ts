@@ -3,10 +3,7 @@
 
 import { env } from "../env.ts";
 import { setSlice } from "../pace.ts";
-import type { AsyncScope, WorkerHandle } from "./contract.ts";
-import { watchPolicy } from "./policy.ts";
-
-export type { WorkerHandle };
+import type { AsyncScope } from "./contract.ts";
 
 /** A path is an address. */
 export const hasFiles = false;
@@ -51,49 +48,6 @@ const SLICE_MS = 10;
 setSlice(SLICE_MS);
 
 export const availableThreads = (): number => globalThis.navigator?.hardwareConcurrency ?? 1;
-
-/**
- * Runs `source`, which defines `start(data)`, in a new thread. `onEnd` hears why it is gone. The text comes
- * as a blob: a page whose Content-Security-Policy has no `worker-src blob:` refuses it. No event says that a
- * worker was terminated, so each holds a lock for all its life, and whoever gets it after it knows.
- */
-export function spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle {
-  watchPolicy();
-  const name = `gradloom-${crypto.randomUUID()}`;
-  const text = `${source}onmessage = ({ data }) => {
-    if (navigator.locks === undefined) start(data);
-    else navigator.locks.request(${JSON.stringify(name)}, () => {
-      postMessage("locked");
-      start(data);
-    });
-  };\n`;
-  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-  const worker = new Worker(url);
-  let isGone = false;
-  const end = (why: string): void => {
-    if (isGone) return;
-    isGone = true;
-    onEnd(why);
-  };
-  worker.onerror = (event) => {
-    event.preventDefault();
-    end(event.message ?? "it could not be started");
-  };
-  worker.onmessage = () => void navigator.locks.request(name, () => end("terminated"));
-  worker.postMessage(data);
-  return {
-    terminate() {
-      worker.terminate();
-      end("terminated");
-    },
-    isGone: () => isGone,
-    // where it was ended as soon as it had come up, its message is lost
-    probe() {
-      if (!isGone)
-        void navigator.locks.request(name, { ifAvailable: true }, (lock) => lock && end("terminated"));
-    },
-  };
-}
 
 /** A page has the features that its browser has. */
 export function enableRelaxedSimd(): void {}

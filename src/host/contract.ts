@@ -50,12 +50,6 @@ export interface Host {
   /** This thread may block while it waits: nobody looks at it. */
   readonly canBlock: boolean;
   availableThreads(): number;
-  /**
-   * Runs `source` in a new thread that keeps no process alive. The text defines `start(data, native)`;
-   * `native()` gives a `Native` (native.ts) where the host can call native code.
-   * `onEnd` hears why the thread is gone.
-   */
-  spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle;
   /** Switches relaxed SIMD on where WebAssembly has it behind a flag; before the first module is compiled. */
   enableRelaxedSimd(): void;
 
@@ -76,6 +70,16 @@ export interface Files {
   writeText(path: string, text: string): void;
   /** The path of a file that an installed npm package holds. */
   packageFile(name: string, file: string): string;
+}
+
+/** The function of workers/, which a page loads when it needs workers. */
+export interface WorkerHost {
+  /**
+   * Runs `source` in a new thread that keeps no process alive. The text defines `start(data, native)`;
+   * `native()` gives a `Native` (native.ts) where the host can call native code.
+   * `onEnd` hears why the thread is gone.
+   */
+  spawnWorker(source: string, data: unknown, onEnd: (why: string) => void): WorkerHandle;
 }
 
 /** The functions of peers/, which only a few programs load. */

@@ -14,6 +14,6 @@ export {
   OpenCLLanguage,
   OpenCLRenderer,
 } from "./languages.ts";
-export { WASMRenderer } from "./wasm/wasm.ts";
+export { WASMRenderer } from "./wasm/renderer.ts";
 export { WGSLRenderer } from "./webgpu.ts";
 export { uopsToWGSL } from "./wgsl.ts";

@@ -230,6 +230,8 @@ export interface Compiled<H = Handle> {
   readonly display?: Display<H>;
   /** the CPU does the work of its hardware, slowly. Absent: it does not */
   readonly isSoftware?: boolean;
+  /** Loads what its renderer takes, where a page has not; undefined once it is there. Absent: it always is */
+  loadCompiler?(): Promise<void> | undefined;
   /** Makes a program of what its renderer gave. Throws a CompileError where the source is refused. */
   compile(name: string, source: Source): MaybePromise<Program<H>>;
   /** Until all that was enqueued is done. Throws what failed on the device meanwhile. */

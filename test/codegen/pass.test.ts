@@ -9,7 +9,7 @@ import { dtypes } from "../../src/dtype.ts";
 import { withEnv } from "../../src/env.ts";
 import { runSync } from "../../src/helpers.ts";
 import { ClangRenderer } from "../../src/render/languages.ts";
-import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../src/render/wasm/renderer.ts";
 import type { ScheduleItem } from "../../src/schedule/schedule.ts";
 import { makeUOp } from "../../src/uop/node.ts";
 import { tensor } from "../device/harness.ts";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { type Kernel, similarKernel, toFastKernel, toKernel } from "../../src/codegen/kernel.ts";
 import { passTimes } from "../../src/codegen/pass.ts";
 import type { Renderer } from "../../src/codegen/target.ts";
-import { optimized } from "../../src/engine/compile.ts";
+import { optimized } from "../../src/engine/compiler.ts";
 import { astStructure, type LazyOp } from "../../src/schedule/lazyop.ts";
 import { nextUOpId } from "../../src/uop/node.ts";
 

@@ -6,7 +6,8 @@ import { CompileError, createSchedule, Device, nn, runSchedule, type ScheduleIte
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Kernel, toFastKernel } from "../../src/codegen/kernel.ts";
 import type { Renderer, Source } from "../../src/codegen/target.ts";
-import { clearKernelCache, optimized, runnerFor } from "../../src/engine/compile.ts";
+import { clearKernelCache, runnerFor } from "../../src/engine/compile.ts";
+import { optimized } from "../../src/engine/compiler.ts";
 import { withEnv } from "../../src/env.ts";
 import { type MaybePromise, runSync } from "../../src/helpers.ts";
 import type { Compiled, Program } from "../../src/runtime/device.ts";

@@ -21,7 +21,7 @@ import {
   OpenCLRenderer,
 } from "../../src/render/languages.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";
-import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../src/render/wasm/renderer.ts";
 import { WGSLRenderer } from "../../src/render/webgpu.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
 import type { UOp } from "../../src/uop/node.ts";

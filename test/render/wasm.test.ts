@@ -15,7 +15,7 @@ import {
 } from "../../src/dtype.ts";
 import { type AluOp, isDefinedOn, OPS, opRecord, resultDType } from "../../src/ops.ts";
 import { F64, I32 } from "../../src/render/wasm/assembler.ts";
-import { WASMRenderer, wasmRenderer } from "../../src/render/wasm/wasm.ts";
+import { WASMRenderer, wasmRenderer } from "../../src/render/wasm/renderer.ts";
 import { Variable } from "../../src/shape/symbolic.ts";
 import { UOpGraph } from "../../src/uop/list.ts";
 import type { Expr, UOp } from "../../src/uop/node.ts";

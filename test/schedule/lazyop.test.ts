@@ -1,7 +1,7 @@
 import { createSchedule, Tensor } from "gradloom";
 import { expect, test } from "vitest";
-import { optimized } from "../../src/engine/compile.ts";
-import { WASMRenderer } from "../../src/render/wasm/wasm.ts";
+import { optimized } from "../../src/engine/compiler.ts";
+import { WASMRenderer } from "../../src/render/wasm/renderer.ts";
 import { astKey, astNodes, astStructure, type LazyOp } from "../../src/schedule/lazyop.ts";
 import { itemsOf, ready } from "./count.ts";
 

@@ -80,7 +80,10 @@ test("gradloom/distances has what gradloom/losses has not", { timeout: 120_000 }
   expect((await printed(both)).trim()).toBe("0 0.5");
 });
 
+/** Too large to be interpreted, and too small for OptOps. */
+const COMPILED = "await Tensor.ones(400).mul(2).sum().item();";
 const CALLS = `
+  ${COMPILED}
   const x = new Tensor([0, 2], { dtype: "float32" });
   const half = () => new Tensor([1.5, 65505], { dtype: "float16" }).mul(2);
   const packed = () => new Tensor([1, 7], { dtype: "int4" }).add(1);`;
@@ -124,6 +127,7 @@ test("what makes kernels fast loads with the first large one that is awaited", {
 }, async () => {
   const said = await printed(`
     import { Tensor, withEnv } from "gradloom";
+    ${COMPILED}
     const kernel = (n) => new Tensor(new Float32Array(n)).add(1);
     withEnv({ DEBUG: 2 }, () => { kernel(8192).dataSync(); });
     await withEnv({ DEBUG: 2 }, () => kernel(16).data());
@@ -139,6 +143,7 @@ test("a gather is a sum until what makes kernels fast is loaded, with the same v
 }, async () => {
   const said = await printed(`
     import { Tensor } from "gradloom";
+    ${COMPILED}
     const rows = Tensor.arange(6000).reshape(3000, 2).contiguous();
     const pick = () => rows.indexSelect(0, new Tensor([2999, 0, 7]));
     console.log(String(pick().dataSync()));
@@ -191,10 +196,34 @@ test("OptOps that a page has not loaded yet are refused with what to write", {
   const said = await printed(`
     import { createSchedule, Tensor, toKernel } from "gradloom";
     import { WASMRenderer } from "gradloom/render";
+    ${COMPILED}
     const [{ ast }] = createSchedule([new Tensor(new Float32Array(8)).add(1).lazydata]).slice(-1);
     toKernel(ast, [{ op: "UPCAST", axis: 0, lanes: 4 }], WASMRenderer);`);
   expect(said).toContain("ArgumentError: OptOps: a page loads them with the first large kernel");
   expect(said).toContain('import "gradloom/sync"');
+});
+
+test("a sync call computes small values, and says what to load for others", {
+  timeout: 120_000,
+}, async () => {
+  const said = (rest: string) => printed(`import { Tensor } from "gradloom"; ${rest}`);
+  expect((await said("console.log(new Tensor([1, 2]).sum().itemSync())")).trim()).toBe("3");
+  const large = "console.log(Tensor.ones(400).mul(2).sum().itemSync())";
+  const refused = 'loads the compiler with the first kernel that is awaited; import "gradloom/sync"';
+  expect(await said(large)).toContain(refused);
+  expect((await said(`import "gradloom/sync"; ${large}`)).trim()).toBe("800");
+  expect((await said(`${COMPILED} ${large}`)).trim()).toBe("800");
+});
+
+test("names of codegen are there once a page has the compiler", { timeout: 120_000 }, async () => {
+  const said = (rest: string) =>
+    printed(`import { dtypes, Tensor, UOpGraph, UOps } from "gradloom"; ${rest}
+      const graph = new UOpGraph();
+      graph.add(UOps.CONST, dtypes.int32, [], 1);
+      console.log(graph instanceof UOpGraph, String(graph).includes("CONST"));`);
+  expect(await said("")).toContain("kernel: a page loads the compiler");
+  expect((await said(COMPILED)).trim()).toBe("true true");
+  expect((await said('import "gradloom/sync";')).trim()).toBe("true true");
 });
 
 test("the first small results of a page compile nothing", { timeout: 120_000 }, async () => {

@@ -4,6 +4,7 @@
 
 import { disassemble } from "#devices/disassemble";
 import { Kernels } from "#devices/kernels";
+import { hostSharing } from "#devices/threads";
 import { canBlock } from "#host";
 import { env } from "../../env.ts";
 import { DeviceError, OutOfMemoryError } from "../../errors.ts";
@@ -11,11 +12,11 @@ import { type MaybePromise, waitable } from "../../helpers.ts";
 import { addLeftover, beginSlice, nextTask, sliceLeft } from "../../pace.ts";
 import type { AddressNames } from "./disassemble.ts";
 import { Executor } from "./executor.ts";
-import { Governor } from "./governor.ts";
 import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
 import { canShare, openMemory, type WasmMemory } from "./memory.ts";
 import { changed, Watch } from "./watch.ts";
 import { Workers } from "./workers.ts";
+import type { WorkSharing } from "./worksharing.ts";
 
 /** A queue of submissions in the shared memory. */
 export interface Ring {
@@ -65,6 +66,8 @@ const LEAVE_MS = canBlock ? 10_000 : 50;
 export class Hardware {
   readonly memory: WasmMemory;
   readonly host: Executor;
+  /** the host shares kernels, since it may block */
+  readonly sharing: WorkSharing | undefined;
   readonly workers: Workers;
   readonly tenants = new Set<Tenant>();
   readonly #rings: Ring[] = [];
@@ -76,17 +79,11 @@ export class Hardware {
 
   constructor(shared = canShare()) {
     this.memory = openMemory(shared);
+    this.sharing = shared ? hostSharing() : undefined;
     const kernels = new Kernels(this.memory.memory, LAYOUT, 0);
-    this.host = new Executor(
-      this.memory.memory,
-      LAYOUT,
-      0,
-      canBlock && shared,
-      new Governor(LAYOUT),
-      kernels,
-    );
+    this.host = new Executor(this.memory.memory, LAYOUT, 0, kernels, this.sharing);
     this.workers = new Workers(this.memory, (id, why) => this.#lost(id, why));
-    this.host.whileLate(() => this.workers.reap());
+    this.sharing?.whileLate(() => this.workers.reap());
     const { words } = this.memory;
     words[LAYOUT.executorCount] = 1;
     words[LAYOUT.threads] = 1;

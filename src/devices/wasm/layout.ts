@@ -2,7 +2,7 @@
 // queue mean. Plain data: the executors in the workers get it as a message. Addresses are counted in words of
 // 32 bits.
 
-import { SCRATCH_BYTES } from "../../render/wasm/wasm.ts";
+import { SCRATCH_BYTES } from "../../render/wasm/renderer.ts";
 
 /** The commands, in the order of their numbers; each is followed by its arguments. */
 export const COMMANDS = [

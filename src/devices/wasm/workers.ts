@@ -1,13 +1,13 @@
 // The worker threads that run executors: started when there is work for them, never keeping a process alive,
 // shared by all WASM devices. Where none can be started the host executes everything itself.
 
-import { kernelsText } from "#devices/kernels";
-import { availableThreads, canBlock, spawnWorker, type WorkerHandle } from "#host";
+import { spawner } from "#devices/threads";
+import { availableThreads, canBlock } from "#host";
 import { env } from "../../env.ts";
-import { Executor } from "./executor.ts";
-import { Governor } from "./governor.ts";
+import type { WorkerHandle } from "../../host/contract.ts";
 import { LAYOUT, MAX_EXECUTORS } from "./layout.ts";
 import type { WasmMemory } from "./memory.ts";
+import type { Spawn } from "./threads.ts";
 
 /** Iterations of watching the bell before an idle worker sleeps: some 50 µs, the price of being woken. */
 const SPINS = 10_000;
@@ -19,18 +19,6 @@ const MAX_LOSSES = 16;
 /** How many threads compute: the setting, or what the machine has. */
 export const wantedThreads = (): number =>
   Math.max(1, Math.min(env.THREADS > 0 ? Math.floor(env.THREADS) : availableThreads(), MAX_EXECUTORS - 1));
-
-/**
- * The text of a worker: it defines `start(data, native)`. The bundlers' helper for function
- * names is not there, so it is made.
- */
-const workerSource = (): string =>
-  `const __name = (f) => f;\nconst Executor = ${Executor};\nconst Governor = ${Governor};\n` +
-  `const Kernels = ${kernelsText()};\n` +
-  "const start = ({ memory, layout, id, spins }, native) => {\n" +
-  "  const kernels = new Kernels(memory, layout, id, native);\n" +
-  "  new Executor(memory, layout, id, true, new Governor(layout), kernels).loop(spins);\n" +
-  "};\n";
 
 export class Workers {
   readonly #memory: WasmMemory;
@@ -99,9 +87,11 @@ export class Workers {
     const { words } = this.#memory;
     const threads = wantedThreads();
     Atomics.store(words, LAYOUT.threads, threads);
+    const spawn = spawner(() => this.start());
+    if (spawn === undefined) return;
     const wanted = canBlock && !isAway ? Math.max(1, threads - 1) : threads;
     this.#wanted = wanted;
-    for (let id = 1; id <= wanted && this.usable; id++) if (!this.#handles.has(id)) this.#start(id);
+    for (let id = 1; id <= wanted && this.usable; id++) if (!this.#handles.has(id)) this.#start(id, spawn);
     Atomics.notify(words, LAYOUT.hostAway); // with more threads, another one stands in
   }
   /**
@@ -115,11 +105,11 @@ export class Workers {
     Atomics.add(words, bell, 1);
     Atomics.notify(words, bell);
   }
-  #start(id: number): void {
+  #start(id: number, spawn: Spawn): void {
     try {
       const data = { memory: this.#memory.memory, layout: LAYOUT, id, spins: SPINS };
       // the end of one may be heard of when another has its number
-      const handle = spawnWorker(workerSource(), data, (why) => {
+      const handle = spawn(data, (why) => {
         if (this.#handles.get(id) === handle) this.#lost(id, why);
       });
       this.#handles.set(id, handle);

@@ -9,7 +9,7 @@ import type { Kernel } from "../../codegen/kernel.ts";
 import { hasNarrow, setNarrow } from "../../codegen/narrow/browser.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { hasTuning, setTuning } from "../../codegen/tuning/browser.ts";
-import { hasPiece, notYet, type Piece, type Pieces, SYNC, setPiece } from "../../deferred.ts";
+import { hasPiece, notYet, type Piece, type Pieces, SYNC, setPiece, withCompiler } from "../../deferred.ts";
 import { env } from "../../env.ts";
 import { type Step, settle, waitable } from "../../helpers.ts";
 import type { KeptKernel } from "../../host/kernelstore.ts";
@@ -22,6 +22,7 @@ import type { Runner } from "../../runtime/runner.ts";
 import { astNodes, type LazyOp } from "../../schedule/lazyop.ts";
 import { onManySchedules, type ScheduleItem, useReuse, useTuning } from "../../schedule/schedule.ts";
 import { smax, sprod } from "../../shape/symbolic.ts";
+import { hasCompiler, setCompiler } from "../compilerlater.ts";
 import { Device } from "../devices.ts";
 import { interpreter, isSmall } from "../interpret.ts";
 import { CacheCollector } from "../jit/collector.ts";
@@ -90,11 +91,25 @@ export function smallKernel(item: ScheduleItem): Runner | undefined {
 }
 const isWatched = (): boolean => CacheCollector.collecting || env.DEBUG + env.PROFILE + env.SPEC > 0;
 
+let compiler: Promise<void> | undefined;
+/** A page whose small results were all interpreted has no compiler. */
+export function* loadCompiler(device: Compiled): Step<void> {
+  interpreted = MOST_INTERPRETED;
+  const part = device.loadCompiler?.();
+  if (hasCompiler() && part === undefined) return;
+  compiler ??= Promise.all([
+    import("../compiler.ts").then(setCompiler),
+    ...withCompiler.map((load) => load()),
+  ]).then(() => {});
+  const all = Promise.all([compiler, part]);
+  yield* settle(loading(all, notYet("the compiler", SYNC)));
+}
+
 /**
  * Loads what this kernel needs and few others do. False: a sync call goes on without what would make it fast.
  */
-export function* loadFor(ast: readonly LazyOp[]): Step<boolean> {
-  interpreted = MOST_INTERPRETED;
+export function* loadFor(device: Compiled, ast: readonly LazyOp[]): Step<boolean> {
+  yield* loadCompiler(device);
   const ops = astNodes(ast);
   if (!hasTuning() && (env.BEAM > 0 || ops.some(isLarge))) {
     const schedules = import("../../schedule/tuning.ts").then(useTuning);

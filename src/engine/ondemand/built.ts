@@ -28,6 +28,8 @@ export const showSource: ReturnType<typeof engine>["showSource"] = (...args) => 
 export function* loadDiagnostics(): Generator<never, void> {}
 /** It is loaded together with TinyJit. */
 export function* loadPlanner(_bytes: number): Generator<never, void> {}
+/** It is a part of the core. */
+export function* loadCompiler(_device: unknown): Generator<never, void> {}
 /** Only a page keeps the code of kernels here. Devices with slow compilers keep theirs in files. */
 export function* keptKernel(_device: unknown, _key: string): Generator<never, undefined> {}
 export function keepKernel(_device: unknown, _key: string, _kernel: unknown, _source: unknown): void {}
@@ -35,7 +37,7 @@ export function keepKernel(_device: unknown, _key: string, _kernel: unknown, _so
 export function smallKernel(_item: unknown): undefined {}
 export const isTuned = (): boolean => true;
 /** Nothing to load. It is called for each kernel that is compiled, which says how much code V8 has made. */
-export function* loadFor(_ast: readonly LazyOp[]): Generator<never, boolean> {
+export function* loadFor(_device: unknown, _ast: readonly LazyOp[]): Generator<never, boolean> {
   kernels++;
   yield* loadDiagnostics();
   return true;

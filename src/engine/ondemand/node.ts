@@ -40,12 +40,14 @@ export function* keptKernel(_device: Compiled, _key: string): Step<KeptKernel | 
   return undefined;
 }
 export function keepKernel(_device: Compiled, _key: string, _kernel: Kernel, _source: Source): void {}
+/** Only a page loads these when it needs them. */
+export function* loadCompiler(_device: Compiled): Step<void> {}
 export function* loadPlanner(_bytes: number): Step<void> {}
 /** Only a page interprets kernels. */
 export function smallKernel(_item: ScheduleItem): undefined {}
 export const isTuned = (): boolean => true;
 // biome-ignore lint/correctness/useYield: a page waits for what it loads
-export function* loadFor(_ast: readonly LazyOp[]): Step<boolean> {
+export function* loadFor(_device: Compiled, _ast: readonly LazyOp[]): Step<boolean> {
   return true;
 }
 export function showSource(renderer: Renderer, source: Source, kernel: Kernel): void {

@@ -1,31 +1,22 @@
 // simd.ts in a page: engine/ondemand loads it with what makes large kernels fast, and puts it here. Kernels
 // that are compiled before have no OptOps, so they have no vectors.
 
-import { InternalError } from "../../errors.ts";
+import { laterIn } from "../../deferred.ts";
 
 type SimdModule = typeof import("./simd.ts");
-let loaded: SimdModule | undefined;
-export function setSimd(vectors: SimdModule): void {
-  loaded = vectors;
-}
-function later<K extends keyof SimdModule>(name: K): SimdModule[K] {
-  const call = (...args: unknown[]): unknown => {
-    if (loaded === undefined) throw new InternalError(`WASM: ${name} before it was loaded`);
-    return (loaded[name] as (...args: unknown[]) => unknown)(...args);
-  };
-  return call as SimdModule[K];
-}
+const { set, call } = laterIn<SimdModule>("vectors");
 
-export const emitExtract = later("emitExtract");
-export const emitLoadSplat = later("emitLoadSplat");
-export const emitVectorAlu = later("emitVectorAlu");
-export const emitVectorBitcast = later("emitVectorBitcast");
-export const emitVectorCast = later("emitVectorCast");
-export const emitVectorize = later("emitVectorize");
-export const emitVectorLoad = later("emitVectorLoad");
-export const emitVectorStore = later("emitVectorStore");
-export const emitMinMax = later("emitMinMax");
-export const inAllLanes = later("inAllLanes");
-export const minMaxOf = later("minMaxOf");
-export const shiftOf = later("shiftOf");
-export const hasVector = later("hasVector");
+export const setSimd = set;
+export const emitExtract = call("emitExtract");
+export const emitLoadSplat = call("emitLoadSplat");
+export const emitVectorAlu = call("emitVectorAlu");
+export const emitVectorBitcast = call("emitVectorBitcast");
+export const emitVectorCast = call("emitVectorCast");
+export const emitVectorize = call("emitVectorize");
+export const emitVectorLoad = call("emitVectorLoad");
+export const emitVectorStore = call("emitVectorStore");
+export const emitMinMax = call("emitMinMax");
+export const inAllLanes = call("inAllLanes");
+export const minMaxOf = call("minMaxOf");
+export const shiftOf = call("shiftOf");
+export const hasVector = call("hasVector");

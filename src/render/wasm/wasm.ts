@@ -1,11 +1,10 @@
-// The WASM renderer: linear UOps in, the bytes of a module out. The module imports `env.memory` and exports
-// one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per variable,
-// then for a kernel with a grid the part of it to do: begin and end. A kernel with arrays of its own
-// (DEFINE_LOCAL) also imports `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
+// The emitter of the WASM renderer: linear UOps in, the bytes of a module out. It imports `env.memory` and
+// exports one function under the kernel's name: an i32 byte pointer per buffer by position, then an i32 per
+// variable, then for a kernel with a grid the part of it to do: begin and end. A kernel with arrays of its
+// own (DEFINE_LOCAL) also imports `env.scratch`, where SCRATCH_BYTES are free for the thread that runs it.
 // On a memory above 4 GiB a pointer is an f64, see addresses.ts.
 // plan.ts says which values stay on the stack, alu.ts how ops are spelt, the assembler turns both into bytes.
 
-import { CPU_OPS, cpuLists } from "#codegen/tuning";
 import {
   emitExtract,
   emitLoadSplat,
@@ -20,7 +19,7 @@ import {
   minMaxOf,
   shiftOf,
 } from "#render/simd";
-import { COMMON_CORE, type Renderer, sourceOf } from "../../codegen/target.ts";
+import { type Source, sourceOf } from "../../codegen/target.ts";
 import { type DType, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import { getOrMake } from "../../helpers.ts";
@@ -50,18 +49,11 @@ import {
   lanesOf,
   plan,
 } from "./plan.ts";
+import type { ModuleBytes, WasmOptions } from "./renderer.ts";
 
-interface WasmOptions {
-  /** the memory is a SharedArrayBuffer: workers run kernels on it */
-  readonly shared: boolean;
-  /** the engine has relaxed SIMD: a product is added in one instruction; asked for the first float vector */
-  readonly relaxed: boolean;
-  /** the memory has 64-bit addresses */
-  readonly wide?: boolean;
-}
-
-/** What a thread has for the arrays of a kernel. */
-export const SCRATCH_BYTES = 1 << 18;
+export { hasAlu, simd };
+/** It is there; only a page loads it later. */
+export const loadEmitter = (): undefined => {};
 
 /** A constant vector in a local, and its bits. */
 interface HeldVector {
@@ -452,42 +444,21 @@ const STATEMENT: { readonly [K in UOpName]: EmitUOp<K> } = {
   SINK: noStatement,
 };
 
-export type WasmRenderer = Renderer<Uint8Array<ArrayBuffer>>;
-
-export const wasmRenderer = (options: WasmOptions): WasmRenderer => ({
-  name: "WASM",
-  grid: undefined,
-  hasThreads: true,
-  globalMax: [],
-  localMax: [],
-  sharedMax: SCRATCH_BYTES,
-  // a function takes 1000 arguments
-  maxBuffers: 500,
-  saturatingCast: true,
-  ieee: true,
-  safeDivision: true,
-  optOps: CPU_OPS,
-  heuristic: cpuLists,
-  core: COMMON_CORE,
-  simd: simd(options),
-  gpu: undefined,
-  support: (d) => (scalarOf(d).isFloat && scalarOf(d).itemsize < 4 ? "bits" : "native"),
-  has: (op, d) => hasAlu(op, scalarOf(d)),
-  render(name, uops) {
-    const { shared, wide = false } = options;
-    const e = new WasmEmitter(uops, wide);
-    const memory = { min: 1, max: wide ? WIDE_PAGES : NARROW_PAGES, shared, wide };
-    const code = assemble({
-      memory,
-      scratch: e.usesScratch,
-      functions: e.functions(),
-      vectors: e.vectors,
-      exports: [name],
-    });
-    const isPart = uops.uops.some((u) => u.op === "SPECIAL");
-    return sourceOf(code, { buffers: uops.globals().length, vals: uops.vars().length, isPart });
-  },
-});
-
-/** On a memory of one thread. */
-export const WASMRenderer: WasmRenderer = wasmRenderer({ shared: false, relaxed: false });
+/** The bytes of a module. */
+export function emit(
+  name: string,
+  uops: UOpGraph,
+  { shared, wide = false }: WasmOptions,
+): Source<ModuleBytes> {
+  const e = new WasmEmitter(uops, wide);
+  const memory = { min: 1, max: wide ? WIDE_PAGES : NARROW_PAGES, shared, wide };
+  const code = assemble({
+    memory,
+    scratch: e.usesScratch,
+    functions: e.functions(),
+    vectors: e.vectors,
+    exports: [name],
+  });
+  const isPart = uops.uops.some((u) => u.op === "SPECIAL");
+  return sourceOf(code, { buffers: uops.globals().length, vals: uops.vars().length, isPart });
+}

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { hasUnitStride, isCollapsible, strideOf } from "../../../src/codegen/analysis/strides.ts";
 import { dtypes } from "../../../src/dtype.ts";
-import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../../src/render/wasm/renderer.ts";
 import { UOpArena } from "../../../src/uop/arena.ts";
 import type { Expr, Range, UOp } from "../../../src/uop/node.ts";
 

@@ -13,7 +13,7 @@ import {
 } from "gradloom/render";
 import { describe, expect, test } from "vitest";
 import type { Support } from "../../../src/codegen/target.ts";
-import { optimized } from "../../../src/engine/compile.ts";
+import { optimized } from "../../../src/engine/compiler.ts";
 import { ShapeError } from "../../../src/errors.ts";
 import { deviceTest, read } from "../../device/harness.ts";
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { extended, requireValid } from "../../../src/codegen/opt/list.ts";
 import type { OptOp } from "../../../src/codegen/opt/opts.ts";
 import { parseOpts } from "../../../src/codegen/opt/stored.ts";
-import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../../src/render/wasm/renderer.ts";
 import { gpuTarget, opt } from "../kernels.ts";
 
 const parse = (list: unknown): OptOp[] | undefined => parseOpts(JSON.stringify(list), WASMRenderer);

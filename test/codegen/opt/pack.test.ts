@@ -6,7 +6,7 @@ import { ArgumentError, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { toFastKernel } from "../../../src/codegen/kernel.ts";
 import type { OptOp } from "../../../src/codegen/opt/opts.ts";
-import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../../src/render/wasm/renderer.ts";
 import { Random } from "../../shape/random.ts";
 import {
   gridTarget,

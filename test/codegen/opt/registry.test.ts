@@ -12,7 +12,7 @@ import { type OptOpName, showOpts } from "../../../src/codegen/opt/opts.ts";
 import type { Param } from "../../../src/codegen/opt/record.ts";
 import { OPT_OPS } from "../../../src/codegen/opt/registry.ts";
 import type { Renderer } from "../../../src/codegen/target.ts";
-import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../../src/render/wasm/renderer.ts";
 import type { ScheduleItem } from "../../../src/schedule/schedule.ts";
 import { expectValues } from "../../device/harness.ts";
 import { Random } from "../../shape/random.ts";
@@ -82,7 +82,7 @@ test("what compiles for WASM does not import what only GPUs need", () => {
     );
     for (const [, path = ""] of imports) visit(join(dirname(file), path));
   };
-  const files = ["src/codegen/kernel.ts", "src/codegen/tuning/node.ts", "src/render/wasm/wasm.ts"];
+  const files = ["src/codegen/kernel.ts", "src/codegen/tuning/node.ts", "src/render/wasm/renderer.ts"];
   for (const file of files) visit(file);
   expect([...seen]).toContain("src/codegen/opt/upcast.ts");
   const gpu =

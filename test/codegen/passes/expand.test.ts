@@ -3,9 +3,9 @@
 
 import { createSchedule, dtypes, type Renderer, Tensor } from "gradloom";
 import { expect, test } from "vitest";
-import { optimized } from "../../../src/engine/compile.ts";
+import { optimized } from "../../../src/engine/compiler.ts";
 import { clangRenderer } from "../../../src/render/languages.ts";
-import { WASMRenderer } from "../../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../../src/render/wasm/renderer.ts";
 import { deviceTest, read } from "../../device/harness.ts";
 
 const TARGETS: readonly Renderer[] = [

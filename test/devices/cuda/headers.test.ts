@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createSchedule, type DType, dtypes, Tensor } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HEADERS } from "../../../src/devices/cuda/headers.ts";
-import { optimized } from "../../../src/engine/compile.ts";
+import { optimized } from "../../../src/engine/compiler.ts";
 import { CUDALanguage, CUDARenderer } from "../../../src/render/languages.ts";
 
 let folder = "";

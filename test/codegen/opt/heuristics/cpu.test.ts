@@ -10,7 +10,7 @@ import { chooseLists } from "../../../../src/codegen/opt/heuristics/index.ts";
 import type { OptOpName } from "../../../../src/codegen/opt/opts.ts";
 import { clangRenderer } from "../../../../src/render/languages.ts";
 import { hasRelaxedSimd } from "../../../../src/render/wasm/relaxed.ts";
-import { WASMRenderer, type WasmRenderer, wasmRenderer } from "../../../../src/render/wasm/wasm.ts";
+import { WASMRenderer, type WasmRenderer, wasmRenderer } from "../../../../src/render/wasm/renderer.ts";
 import { Device } from "../../../../src/runtime/registry.ts";
 import type { LazyOp } from "../../../../src/schedule/lazyop.ts";
 import { factors, lastItem, opsIn, runKernel } from "../../kernels.ts";

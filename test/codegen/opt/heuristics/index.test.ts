@@ -8,7 +8,7 @@ import { prepare, toFastKernel } from "../../../../src/codegen/kernel.ts";
 import { chooseLists, type Heuristic } from "../../../../src/codegen/opt/heuristics/index.ts";
 import type { OptOp } from "../../../../src/codegen/opt/opts.ts";
 import { clangRenderer } from "../../../../src/render/languages.ts";
-import { WASMRenderer } from "../../../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../../../src/render/wasm/renderer.ts";
 import { Device } from "../../../../src/runtime/registry.ts";
 import { rendererOf } from "../../kernels.ts";
 

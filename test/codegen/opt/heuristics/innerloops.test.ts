@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { KERNELS, type KernelName, kernelItems } from "../../../../bench/cpu/kernels.ts";
 import { type Kernel, toFastKernel, toKernel } from "../../../../src/codegen/kernel.ts";
 import { clangRenderer } from "../../../../src/render/languages.ts";
-import { WASMRenderer } from "../../../../src/render/wasm/wasm.ts";
+import { WASMRenderer } from "../../../../src/render/wasm/renderer.ts";
 import { type UOp, valueType } from "../../../../src/uop/node.ts";
 
 const TARGETS = {
