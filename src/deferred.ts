@@ -28,7 +28,9 @@ export function requireLoaded<T>(there: T | undefined, op: string, ...what: Para
   throw new ArgumentError(`${op}: ${notYet(...what)}`);
 }
 
-/** Loads what a page needs together with the compiler. */
+/** Load what devices of a page need for large kernels; each is taken out when it has. */
+export const withTuning = new Set<() => Promise<void>>();
+/** Load what a page needs together with the compiler. */
 export const withCompiler: (() => Promise<void>)[] = [];
 
 /**

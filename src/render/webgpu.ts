@@ -2,10 +2,8 @@
 // chosen. WebGPU tells neither compute units nor registers; those are assumed, and what the API does tell
 // (subgroups, workgroup memory, threads) replaces what it can.
 
+import { gpuLists, WEBGPU_OPS } from "#codegen/gputuning";
 import { GRID } from "../codegen/linear/gridlinear.ts";
-import { GRID_OPS } from "../codegen/opt/cpuops.ts";
-import { gpuLists } from "../codegen/opt/heuristics/gpu.ts";
-import { SHARED } from "../codegen/opt/shared.ts";
 import type { MatrixSides } from "../codegen/opt/subgroupmatrix.ts";
 import { COMMON_CORE, type Gpu, type Renderer, type Support } from "../codegen/target.ts";
 import { type DType, scalarOf } from "../dtype.ts";
@@ -48,8 +46,6 @@ export const LEAST_WEBGPU: WebGpuFacts = {
 };
 
 const isFused = (d: DType): boolean => d.isFloat;
-
-const WEBGPU_OPS = [...GRID_OPS, SHARED];
 
 /**
  * Those of a desktop, although laptops and phones have fewer: workgroups that are too small cost a small GPU

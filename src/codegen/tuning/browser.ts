@@ -2,7 +2,7 @@
 // few thousand elements, and puts it here. Smaller kernels finish before it would pay off. They have no
 // OptOps; nor has a kernel that a sync call compiles before this is loaded.
 
-import { SYNC } from "../../deferred.ts";
+import { SYNC, withTuning } from "../../deferred.ts";
 import { ArgumentError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Heuristic } from "../opt/heuristics/index.ts";
@@ -18,7 +18,7 @@ export function setTuning(tuning: Tuning): void {
   if (loaded === undefined) CPU_OPS.push(...tuning.CPU_OPS);
   loaded = tuning;
 }
-export const hasTuning = (): boolean => loaded !== undefined;
+export const hasTuning = (): boolean => loaded !== undefined && withTuning.size === 0;
 
 export const cpuLists: Heuristic = (...args) => loaded?.cpuLists(...args) ?? [];
 export const findKeepable: Tuning["findKeepable"] = (...args) => loaded?.findKeepable(...args) ?? [];

@@ -9,7 +9,16 @@ import type { Kernel } from "../../codegen/kernel.ts";
 import { hasNarrow, setNarrow } from "../../codegen/narrow/browser.ts";
 import type { Renderer, Source } from "../../codegen/target.ts";
 import { hasTuning, setTuning } from "../../codegen/tuning/browser.ts";
-import { hasPiece, notYet, type Piece, type Pieces, SYNC, setPiece, withCompiler } from "../../deferred.ts";
+import {
+  hasPiece,
+  notYet,
+  type Piece,
+  type Pieces,
+  SYNC,
+  setPiece,
+  withCompiler,
+  withTuning,
+} from "../../deferred.ts";
 import { env } from "../../env.ts";
 import { type Step, settle, waitable } from "../../helpers.ts";
 import type { KeptKernel } from "../../host/kernelstore.ts";
@@ -114,7 +123,8 @@ export function* loadFor(device: Compiled, ast: readonly LazyOp[]): Step<boolean
   if (!hasTuning() && (env.BEAM > 0 || ops.some(isLarge))) {
     const schedules = import("../../schedule/tuning.ts").then(useTuning);
     const vectors = import("../../render/wasm/simd.ts").then(setSimd);
-    const code = Promise.all([import("../../codegen/tuning/node.ts"), schedules, vectors]);
+    const parts = [...withTuning].map((load) => load().then(() => withTuning.delete(load)));
+    const code = Promise.all([import("../../codegen/tuning/node.ts"), schedules, vectors, ...parts]);
     // a sync call goes on without
     yield* settle(
       waitable(
