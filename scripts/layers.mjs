@@ -16,6 +16,7 @@ const LEAVES = [
   "printable.ts",
   "ops.ts",
   "pace.ts",
+  "notation.ts",
   "transcendental.ts",
   "deferred.ts",
   "functions.ts",

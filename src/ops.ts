@@ -73,8 +73,10 @@ interface OpRecord {
   /** `d` is the type of the sources (of the last one for WHERE) */
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
   readonly decompose?: Decompose;
-  /** a page loads this piece, with the decomposition, before the first kernel of the op (deferred.ts) */
+  /** a page loads this piece, with the decomposition, before the first kernel that needs it (deferred.ts) */
   readonly piece?: Piece;
+  /** that piece also evaluates the op, so that it is needed where the target has the op itself */
+  readonly isEvaluatedByPiece?: true;
   /** the gradients of the sources, given that of the result; undefined where none flows */
   readonly gradient: Gradient;
 }
@@ -179,6 +181,7 @@ const RECORDS = {
     evaluate: float(erfOfNumber),
     decompose: erf as Decompose,
     piece: "transcendental",
+    isEvaluatedByPiece: true,
     gradient: (a, g, _, x) => {
       const constant = (c: number) => a.constant(a.dtypeOf(g), c);
       const power = a.alu("MUL", a.alu("MUL", x, x), constant(-Math.LOG2E));

@@ -5,8 +5,9 @@
 // coefficients.
 
 import { dtypes } from "./dtype.ts";
+import { integers, type Notation, notation } from "./notation.ts";
 import type { Algebra } from "./ops.ts";
-import { type FloatFormat, formatOf, integers, type Notation, nearest, notation } from "./transcendental.ts";
+import { type FloatFormat, formatOf, nearest } from "./transcendental.ts";
 
 /** A constant as a short float, what that leaves, and the nearest float. */
 interface SplitConstant {

@@ -4,7 +4,8 @@
 // measure the result. trigonometry.ts and power.ts have the other functions.
 
 import { type DType, dtypes } from "./dtype.ts";
-import type { Algebra, AluOp } from "./ops.ts";
+import { FLOAT64_MAGIC, integers, notation } from "./notation.ts";
+import type { Algebra } from "./ops.ts";
 
 /** What the functions must know of a float format: its bits, and the tables that reach its precision. */
 export interface FloatFormat {
@@ -64,7 +65,7 @@ export const FLOAT64: FloatFormat = {
   int: dtypes.int64,
   mantissa: 52,
   bias: 1023,
-  magic: 1.5 * 2 ** 52,
+  magic: FLOAT64_MAGIC,
   exp2Range: [-1100, 1030],
   lift: 512,
   // degree 10, relative error of 2^x 2^-58.0, 2^-55.0 with rounded coefficients
@@ -109,31 +110,6 @@ export const FLOAT64: FloatFormat = {
 /** 1/ln 2 - 1: the whole part of the factor is added for itself, without an error. */
 const LOG2E_MINUS_ONE = 0.4426950408889634;
 
-/** The notation of the formulas below: ops that take plain numbers as constants of the type. */
-export function notation<T>(a: Algebra<T>, d: DType) {
-  const is = (x: T | number): x is number => typeof x === "number";
-  const float = (x: T | number): T => (is(x) ? a.constant(d, x) : x);
-  const op = (name: AluOp) => (x: T | number, y: T | number) => a.alu(name, float(x), float(y));
-  const [add, mul] = [op("ADD"), op("MUL")];
-  const fuses = a.fuses?.(d) === true;
-  /** x y + z */
-  const mulAdd = (x: T | number, y: T | number, z: T | number): T =>
-    fuses ? a.alu("MULACC", float(x), float(y), float(z)) : add(mul(x, y), z);
-  return {
-    add,
-    mul,
-    mulAdd,
-    sub: op("SUB"),
-    div: op("DIV"),
-    less: op("CMPLT"),
-    where: (c: T, x: T | number, y: T | number) => a.alu("WHERE", c, float(x), float(y)),
-    /** c[0] + c[1] x + … by Horner's rule */
-    polynomial: (x: T, c: readonly number[]) =>
-      float(c.slice(0, -1).reduceRight<T | number>((sum, k) => mulAdd(sum, x, k), c.at(-1) ?? 0)),
-  };
-}
-export type Notation<T> = ReturnType<typeof notation<T>>;
-
 export const formatOf = (d: DType): FloatFormat => (d.itemsize === 8 ? FLOAT64 : FLOAT32);
 /** A function of float32 and float64 on a narrower float: it is rounded once, at the end. */
 const widened =
@@ -142,12 +118,6 @@ const widened =
     const d = a.dtypeOf(x);
     return d.itemsize < 4 ? a.cast(f(a, a.cast(x, dtypes.float32)), d) : f(a, x);
   };
-/** A constant of the integer type that is as wide as the float. */
-export const integers =
-  <T>(a: Algebra<T>, d: DType) =>
-  (x: number | bigint): T =>
-    a.constant(d, d.isBig ? BigInt(x) : x);
-
 /**
  * The integer nearest to x, as a float; and the same plus `bias`, in the low bits of an integer. Adding a
  * number whose last bit counts 1 rounds to an integer. Where a compiler may fold that sum, TRUNC is used.

@@ -5,8 +5,8 @@
 // matter, in integers (Payne and Hanek). `scripts/minimax.mjs` has the coefficients.
 
 import { dtypes } from "./dtype.ts";
+import { FLOAT64_MAGIC, integers, type Notation, notation } from "./notation.ts";
 import type { Algebra } from "./ops.ts";
-import { FLOAT64, integers, type Notation, notation } from "./transcendental.ts";
 
 const { float32, float64, int64, uint32, uint64 } = dtypes;
 
@@ -193,8 +193,8 @@ function sineOfRadians<T>(a: Algebra<T>, n: Notation<T>, x: T, further: number):
 
 /** Takes n pi/2 away part by part; up to n = 2^26 only the last steps round, and they round what is left. */
 function reducedNear<T>(a: Algebra<T>, { add, sub, mul }: Notation<T>, x: T): Reduced<T> {
-  const shifted = add(mul(x, 2 / Math.PI), FLOAT64.magic);
-  const count = sub(shifted, FLOAT64.magic);
+  const shifted = add(mul(x, 2 / Math.PI), FLOAT64_MAGIC);
+  const count = sub(shifted, FLOAT64_MAGIC);
   const rest = HALF_PI.reduce<T>((r, part) => sub(r, mul(count, part)), x);
   return { quarters: a.bitcast(shifted, int64), rest };
 }

@@ -141,8 +141,8 @@ export interface Gpu {
 }
 
 /**
- * What codegen does only for kernels that run as a grid of threads: GRID of linear/gridlinear.ts. It comes
- * with the target and is not imported by codegen, so that a page that runs on WASM does not load it.
+ * What codegen does only for kernels that run as a grid of threads: GRID of linear/workgrouplinear.ts. It
+ * comes with the target and is not imported by codegen, so that a page that runs on WASM does not load it.
  */
 export interface Grid {
   readonly linearize: Linearize;

@@ -1,7 +1,7 @@
 // The C-like languages as tables: what each calls its types, functions, address spaces and threads, and
 // the renderers made of them with the limits of their devices. Nothing here walks a kernel; cstyle.ts does.
 
-import { GRID } from "../codegen/linear/gridlinear.ts";
+import { GRID } from "../codegen/linear/workgrouplinear.ts";
 import { CPU_OPS, GRID_OPS } from "../codegen/opt/cpuops.ts";
 import { GPU_OPS } from "../codegen/opt/gpuops.ts";
 import { cpuLists } from "../codegen/opt/heuristics/cpu.ts";

@@ -2,8 +2,7 @@
 // chosen. WebGPU tells neither compute units nor registers; those are assumed, and what the API does tell
 // (subgroups, workgroup memory, threads) replaces what it can.
 
-import { gpuLists, WEBGPU_OPS } from "#codegen/gputuning";
-import { GRID } from "../codegen/linear/gridlinear.ts";
+import { GRID, gpuLists, WEBGPU_OPS } from "#codegen/gputuning";
 import type { MatrixSides } from "../codegen/opt/subgroupmatrix.ts";
 import { COMMON_CORE, type Gpu, type Renderer, type Support } from "../codegen/target.ts";
 import { type DType, scalarOf } from "../dtype.ts";

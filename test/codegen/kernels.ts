@@ -4,7 +4,7 @@
 
 import { Buffer, CompiledRunner, createSchedule, runSchedule, type Tensor } from "gradloom";
 import { fitting, type Kernel, toKernel } from "../../src/codegen/kernel.ts";
-import { GRID } from "../../src/codegen/linear/gridlinear.ts";
+import { GRID } from "../../src/codegen/linear/workgrouplinear.ts";
 import type { KernelGraph } from "../../src/codegen/lower/lower.ts";
 import { GRID_OPS } from "../../src/codegen/opt/cpuops.ts";
 import { GPU_OPS } from "../../src/codegen/opt/gpuops.ts";

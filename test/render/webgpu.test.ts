@@ -4,7 +4,7 @@
 import { type Buffer, CompiledRunner, Device, dtypes, Tensor, Variable } from "gradloom";
 import { describe, expect, test } from "vitest";
 import { fitting, type Kernel, prepare, toFastKernel } from "../../src/codegen/kernel.ts";
-import { foldedGrid } from "../../src/codegen/linear/grid.ts";
+import { foldedGrid } from "../../src/codegen/linear/gridlinear.ts";
 import { showOpts } from "../../src/codegen/opt/opts.ts";
 import { SHARED } from "../../src/codegen/opt/shared.ts";
 import type { Renderer } from "../../src/codegen/target.ts";

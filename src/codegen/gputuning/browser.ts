@@ -2,8 +2,10 @@
 // then kernels have no OptOps.
 
 import { withTuning } from "../../deferred.ts";
+import { linearizeGrid } from "../linear/gridlinear.ts";
 import type { Heuristic } from "../opt/heuristics/index.ts";
 import type { OptRecord } from "../opt/record.ts";
+import type { Grid } from "../target.ts";
 
 type GpuTuning = typeof import("./node.ts");
 let loaded: GpuTuning | undefined;
@@ -11,6 +13,11 @@ let loaded: GpuTuning | undefined;
 /** Empty until it is loaded. */
 export const WEBGPU_OPS: OptRecord[] = [];
 export const gpuLists: Heuristic = (...args) => loaded?.gpuLists(...args) ?? [];
+/** Without OptOps a workgroup is one thread, and no thread moves several neighbours. */
+export const GRID: Grid = {
+  linearize: (...args) => (loaded?.GRID.linearize ?? linearizeGrid)(...args),
+  coalesce: (sink, ...args) => loaded?.GRID.coalesce(sink, ...args) ?? sink,
+};
 
 withTuning.add(async () => {
   const tuning = await import("./node.ts");

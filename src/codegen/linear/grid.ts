@@ -4,7 +4,7 @@
 
 import { dtypes } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";
-import { add, idiv, type Sint, smax } from "../../shape/symbolic.ts";
+import type { Sint } from "../../shape/symbolic.ts";
 import type { UOpGraph } from "../../uop/list.ts";
 import type { Axis, Expr, Range } from "../../uop/node.ts";
 import { strideOf } from "../analysis/strides.ts";
@@ -35,20 +35,6 @@ export function nearestLast(
     .map((axis) => ({ axis, distance: distance(axis) }))
     .sort((a, b) => b.distance - a.distance)
     .map(({ axis }) => axis);
-}
-
-/**
- * Arranges the workgroups in rows of at most `most`. If no such rows divide them, the last row has a few too
- * many.
- */
-export function foldedGrid(size: Sint, most: number): { readonly columns: number; readonly rows: Sint } {
-  const least = Math.ceil(smax(size) / most);
-  if (typeof size === "number") {
-    for (let rows = least; rows <= most && rows < 2 * least; rows++)
-      if (size % rows === 0) return { columns: size / rows, rows };
-  }
-  const columns = Math.ceil(smax(size) / least);
-  return { columns, rows: idiv(add(size, columns - 1), columns) };
 }
 
 /**

@@ -1,8 +1,9 @@
 // The graph becomes a list: every node is placed in the outermost loop possible (loop-invariant code motion).
 // RANGE nodes become LOOPs, or SPECIALs where they are dimensions of a grid; a REDUCE becomes an accumulator,
 // its loops and a PHI; a STAGE the loops that fill an array. Comes after everything that changes the graph;
-// renderers read the result from top to bottom. This is all for a target whose kernels are loops. What
-// workgroups add is in gridlinear.ts, which only renderers with a grid load (Target.grid).
+// renderers read the result from top to bottom. This is all for a target whose kernels are loops. What a grid
+// and its workgroups add is in gridlinear.ts and workgrouplinear.ts, which come with renderers that have a
+// grid (Target.grid).
 
 import { dtypes, scalarOf } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
@@ -266,7 +267,7 @@ export class Linearizer {
     return chosen;
   }
 
-  // ---- what workgroups do otherwise (gridlinear.ts) ----
+  // ---- what a grid and its workgroups do otherwise (gridlinear.ts, workgrouplinear.ts) ----
 
   /** The store of a result. Where several threads have it, one of them stores it. */
   protected storedOnce(store: Store): Store {

@@ -4,7 +4,7 @@
 // where loops open.
 
 import { unpackTypes } from "#codegen/narrow";
-import { axisOrder, findKeepable, inBlocks, requireValid } from "#codegen/tuning";
+import { axisOrder, findKeepable, inBlocks, mergeDims, requireValid } from "#codegen/tuning";
 import { type DType, dtypes, type Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
 import { arraysEqual, getOrMake, mapped } from "../../helpers.ts";
@@ -21,7 +21,6 @@ import { recordOf } from "../opt/record.ts";
 import { requireSupport, type Target } from "../target.ts";
 import { type AxisLoops, AxisSplitter } from "./axes.ts";
 import { Indexes } from "./indexes.ts";
-import { mergeDims } from "./merge.ts";
 
 export interface KernelGraph {
   readonly sink: Sink;

@@ -4,7 +4,7 @@
 
 import { SYNC, withTuning } from "../../deferred.ts";
 import { ArgumentError } from "../../errors.ts";
-import { range } from "../../helpers.ts";
+import { mapped, range } from "../../helpers.ts";
 import type { Heuristic } from "../opt/heuristics/index.ts";
 import type { OptRecord } from "../opt/record.ts";
 
@@ -26,6 +26,9 @@ export const findKeepable: Tuning["findKeepable"] = (...args) => loaded?.findKee
 export const expand: Tuning["expand"] = (graph, target) => loaded?.expand(graph, target) ?? graph.sink;
 /** Without it a gather is a sum over all that it chooses from. */
 export const pickOneHot: Tuning["pickOneHot"] = (sink, arena) => loaded?.pickOneHot(sink, arena) ?? sink;
+/** Each dim is a loop of its own. */
+export const mergeDims: Tuning["mergeDims"] = (roots, axes) =>
+  loaded?.mergeDims(roots, axes) ?? mapped(axes ?? range(roots[0]?.shape.length ?? 0), (d) => [d]);
 export const inBlocks: Tuning["inBlocks"] = (ast, lanes) => loaded?.inBlocks(ast, lanes) ?? ast;
 export const requireValid: Tuning["requireValid"] = (opts, target) => {
   if (loaded === undefined && opts.length > 0)

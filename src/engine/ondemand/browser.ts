@@ -138,10 +138,12 @@ export function* loadFor(device: Compiled, ast: readonly LazyOp[]): Step<boolean
     const code = import("../../codegen/narrow/node.ts");
     setNarrow(yield* settle(loading(code, notYet(`the arithmetic of ${narrow.dtype.name}`, SYNC))));
   }
-  for (const { op } of ops) {
-    const piece = isAluOp(op) ? opRecord(op).piece : undefined;
+  for (const { op, dtype } of ops) {
+    if (!isAluOp(op)) continue;
+    const { piece, isEvaluatedByPiece } = opRecord(op);
     if (piece === undefined || hasPiece(piece)) continue;
-    yield* loadPiece(piece, op);
+    const isNative = device.renderer?.support(dtype) === "native" && device.renderer.has(op, dtype);
+    if (!isNative || isEvaluatedByPiece) yield* loadPiece(piece, op);
   }
   return hasTuning() || !ops.some(isLarge);
 }

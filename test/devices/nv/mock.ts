@@ -3,7 +3,7 @@
 // device. It believes nothing: what it does not know, what is not mapped, not aligned, out of range or would
 // race is a fault that says so. Kernels are found by the first bytes of their code, which `compiler()` makes.
 
-import { GRID } from "../../../src/codegen/linear/gridlinear.ts";
+import { GRID } from "../../../src/codegen/linear/workgrouplinear.ts";
 import { GRID_OPS } from "../../../src/codegen/opt/cpuops.ts";
 import type { Source } from "../../../src/codegen/target.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
