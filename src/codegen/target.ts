@@ -216,6 +216,7 @@ export interface Sharing {
 }
 /** What a launch must know about buffers that are bound by number. */
 export interface Binding {
+  readonly uops: UOpGraph;
   /** for each buffer: whether the kernel writes it, and the type of its elements */
   readonly written: readonly boolean[];
   readonly types: readonly string[];

@@ -17,7 +17,18 @@ import { elementType, type Layout, layoutsOf, loadText, storeTexts } from "./wgs
 import { bitcast, cast, literal, type Need, spellOp, typeName } from "./wgslops.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
 
-class WGSLText extends KernelWriter {
+/** What a kernel is given that is one of several in a module: its buffers are theirs, too. */
+export interface SharedModule {
+  /** the names of its buffers, and how their elements are reached */
+  readonly names: readonly string[];
+  readonly layouts: readonly Layout[];
+  /** begins the names of its workgroup memory */
+  readonly prefix: string;
+  /** the name of what says whether a thread stores; those that do not have indexes of some that do */
+  readonly guard?: string;
+}
+
+export class WGSLText extends KernelWriter {
   readonly buffers: DefineGlobal[];
   readonly variables: UOp<"DEFINE_VAR">[] = [];
   readonly locals: string[] = [];
@@ -28,21 +39,36 @@ class WGSLText extends KernelWriter {
   readonly #layouts: ReadonlyMap<Memory, Layout>;
   readonly matrices: ReadonlyMap<UOp, TensorCore>;
   readonly #spelling: MatrixSpelling | undefined;
+  readonly prefix: string;
+  readonly guard: string | undefined;
   /** what was read of the matrices whose elements are used */
   readonly #elements = new Map<UOp, readonly string[]>();
 
-  /** `spelling`: of matrices of subgroups, where the device has them. */
-  constructor(uops: readonly UOp[], sharing: Sharing | undefined, spelling?: MatrixSpelling) {
+  /** `spelling`: of matrices of subgroups, where the device has them. `module`: one of several kernels. */
+  constructor(
+    uops: readonly UOp[],
+    sharing: Sharing | undefined,
+    spelling?: MatrixSpelling,
+    module?: SharedModule,
+  ) {
     super(uops);
     this.#spelling = spelling;
+    this.prefix = module?.prefix ?? "";
+    this.guard = module?.guard;
     this.buffers = uops.filter((u) => u.op === "DEFINE_GLOBAL").toSorted((a, b) => a.position - b.position);
     this.sharing = sharing ?? ownMemory(this.buffers);
-    this.#layouts = layoutsOf(uops, (u) => this.first(u));
+    const layouts = new Map(layoutsOf(uops, (u) => this.first(u)));
+    this.buffers.forEach((u, i) => {
+      const given = module?.layouts[i];
+      if (given !== undefined) layouts.set(u, given);
+    });
+    this.#layouts = layouts;
     this.matrices = spelling?.matricesOf(uops) ?? new Map();
-    for (const u of this.buffers) {
+    this.buffers.forEach((u, i) => {
       const first = this.first(u);
-      this.set(u, first === u ? this.parameter(ownIdentifier(u.name)) : this.text(first));
-    }
+      const own = (): string => (first === u ? this.parameter(ownIdentifier(u.name)) : this.text(first));
+      this.set(u, module?.names[i] ?? own());
+    });
     for (const u of uops) {
       const d = u.dtype instanceof Pointer ? u.dtype.base : u.dtype;
       if (d !== undefined && scalarOf(d) === dtypes.float16) this.usesHalf = true;
@@ -127,7 +153,7 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
     k.set(u, `vars.${k.parameter(identifier(u.variable.name))}`);
   },
   DEFINE_LOCAL: (k, u) => {
-    const name = k.parameter(ownIdentifier(u.name));
+    const name = k.parameter(k.prefix + ownIdentifier(u.name));
     const layout = k.layout(u);
     const [type, size] = [
       elementType(u.dtype.base, layout),
@@ -181,7 +207,11 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
   STORE: (k, u) => {
     const { buffer, index, value, gate } = u;
     const count = lanesOf(value);
-    if (gate !== undefined) k.open(`if (${stripParens(k.text(gate))}) {`);
+    const gates = [
+      ...(k.guard === undefined ? [] : [k.guard]),
+      ...(gate === undefined ? [] : [k.text(gate)]),
+    ];
+    if (gates.length > 0) k.open(`if (${stripParens(gates.join(" && "))}) {`);
     const text = k.text(value);
     const layout = k.layout(buffer);
     const d = scalarOf(value.dtype);
@@ -193,7 +223,7 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
       const name = /^\w+$/.test(text) ? text : k.named(text);
       store(range(count).map((i) => `${name}[${i}]`));
     }
-    if (gate !== undefined) k.close();
+    if (gates.length > 0) k.close();
   },
   ALU: (k, u) => k.value(u, "alu", k.alu(u)),
   CAST: (k, u) => {
@@ -254,13 +284,14 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
 const areImmediate = ({ variables }: WGSLText, bytes: number): boolean =>
   variables.length > 0 && 4 * variables.length <= bytes;
 
+export const bindingText = (binding: number, name: string, element: string, isWritten: boolean): string =>
+  `@group(0) @binding(${binding}) var<storage, ${isWritten ? "read_write" : "read"}> ${name}: array<${element}>;`;
+
 /** The bindings: buffers by their order, then all variables as one struct. */
 function bindings(k: WGSLText, immediates: number): string[] {
   const buffers = k.buffers.flatMap((u, i) => {
     if (k.first(u) !== u) return [];
-    const access = k.sharing.written[i] ? "read_write" : "read";
-    const type = elementType(u.dtype.base, k.layout(u));
-    return [`@group(0) @binding(${i}) var<storage, ${access}> ${k.text(u)}: array<${type}>;`];
+    return [bindingText(i, k.text(u), elementType(u.dtype.base, k.layout(u)), k.sharing.written[i] === true)];
   });
   if (k.variables.length === 0) return buffers;
   const members = k.variables.map((u) => `${k.text(u).slice("vars.".length)}: i32`).join(", ");
@@ -307,6 +338,7 @@ export function renderWGSL(
     buffers: k.buffers.length,
     vals: k.variables.length,
     binding: {
+      uops,
       written: k.sharing.written,
       types: k.buffers.map((u) => u.dtype.base.name),
       immediate: areImmediate(k, immediates),

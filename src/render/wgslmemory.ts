@@ -56,6 +56,13 @@ function layoutOf(d: DType, isLocal: boolean, all: readonly BufferAccess[]): Lay
   return { perWord: 1, isAtomic: false, width: d.isBig || all.length === 0 ? 1 : least };
 }
 
+/** The layout for kernels that share a buffer of one type: vectors as narrow as any of them needs. */
+export const joinedLayout = (all: readonly Layout[]): Layout => ({
+  perWord: Math.max(1, ...all.map((l) => l.perWord)),
+  isAtomic: all.some((l) => l.isAtomic),
+  width: Math.min(4, ...all.map((l) => l.width)),
+});
+
 /** What the array of a buffer is declared with. */
 export function elementType(d: DType, { perWord, isAtomic, width }: Layout): string {
   if (perWord > 1) return isAtomic ? "atomic<u32>" : "u32";

@@ -44,7 +44,9 @@ export class WebGpuDevice implements Compiled<GpuBlock> {
     const pipelines = new Pipelines(this.stream);
     this.#context = { stream: this.stream, pipelines, uniforms: new Uniforms(this.stream), timer };
     this.isSoftware = opened.isSoftware;
-    this.graph = (items, slots) => new GpuGraph(this.stream, items, slots);
+    const { localMax, maxBuffers, sharedMax } = this.renderer;
+    const limits = { threads: localMax[0] ?? 1, buffers: maxBuffers, sharedBytes: sharedMax };
+    this.graph = (items, slots) => new GpuGraph(this.#context, limits, items, slots);
   }
 
   get isLost(): boolean {

@@ -1,17 +1,18 @@
 // A captured run of kernels on a GPU: pipelines and bind groups are made once, and each run encodes them into
-// one command buffer, or into several where that would be very much work for one submit. A run with other
-// memory looks up bind groups by its buffers, and finds those of earlier runs with the same ones. Values of
-// variables are written only where they change.
+// one command buffer, or into several where that would be very much work for one submit. Small kernels in a
+// row are one dispatch (sequence.ts). A run with other memory looks up bind groups by its buffers, and finds
+// those of earlier runs with the same ones. Values of variables are written only where they change.
 
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";
-import { type Step, settle } from "../../helpers.ts";
+import { type Step, settle, sum } from "../../helpers.ts";
 import type { GraphItem, GraphKernel, GraphRunner, GraphSlot, Handle } from "../../runtime/device.ts";
 import { activeProfiler, clock } from "../../runtime/profiling.ts";
 import { evaluate, type Variable } from "../../shape/symbolic.ts";
 import type { GpuBlock } from "./memory.ts";
-import type { ComputePipeline } from "./pipelines.ts";
-import { GpuProgram } from "./program.ts";
+import type { ComputePipeline, Pipelines } from "./pipelines.ts";
+import { GpuProgram, type ProgramContext } from "./program.ts";
+import type { SequenceLimits, SmallKernel } from "./sequence.ts";
 import type { Dispatch, GpuStream, Vals } from "./stream.ts";
 import { UniformSlots, uniformLayout } from "./uniforms.ts";
 
@@ -27,18 +28,43 @@ interface Captured {
   variant: ComputePipeline | undefined;
   dispatch: Dispatch | undefined;
   /** the memory that it had last */
-  memory: readonly GpuBlock[];
+  memory: readonly GpuBlock[] | undefined;
 }
+/** Neighbours that one dispatch does, unless the memory of this run is such that it cannot. */
+interface KernelRun {
+  readonly kernels: readonly Captured[];
+  readonly variants: Map<string, ComputePipeline>;
+  readonly work: number;
+  /** "new": not decided for the memory that they have now */
+  state: "new" | "joint" | "apart";
+  dispatch: Dispatch | undefined;
+}
+
+/** What joins kernels: a page loads it with its first captured step. */
+type Sequences = typeof import("./sequence.ts");
 
 export class GpuGraph implements GraphRunner {
   readonly #stream: GpuStream;
+  readonly #pipelines: Pipelines;
+  readonly #limits: SequenceLimits;
   readonly #slots: readonly GraphSlot[];
   readonly #kernels: readonly Captured[];
   readonly #uniforms: UniformSlots | undefined;
   readonly #uniformSlots: number;
+  /** by themselves, to be timed; and as they run together, which the memory of the first run decides */
+  readonly #apart: readonly KernelRun[];
+  #together: readonly KernelRun[] | undefined;
+  #sequences: Sequences | undefined;
 
-  constructor(stream: GpuStream, items: readonly GraphItem[], slots: readonly GraphSlot[]) {
+  constructor(
+    { stream, pipelines }: ProgramContext,
+    limits: SequenceLimits,
+    items: readonly GraphItem[],
+    slots: readonly GraphSlot[],
+  ) {
     this.#stream = stream;
+    this.#pipelines = pipelines;
+    this.#limits = limits;
     this.#slots = slots;
     const kernels = items.map((item) => {
       if (item.kind === "kernel" && item.program instanceof GpuProgram)
@@ -50,25 +76,26 @@ export class GpuGraph implements GraphRunner {
     this.#uniformSlots = count;
     this.#uniforms = uniforms;
     let slot = 0;
-    this.#kernels = kernels.map(({ item, program }) => {
-      const isFixed = item.args.every((s) => slots[s]?.handle !== undefined);
-      const at = program.vals === "uniform" ? slot++ : 0;
-      return { item, program, isFixed, slot: at, vals: valsOf(item, program, uniforms, at), ...NOT_YET };
-    });
+    this.#kernels = kernels.map(({ item, program }) => ({
+      item,
+      program,
+      isFixed: item.args.every((s) => slots[s]?.handle !== undefined),
+      vals: valsOf(item, program, uniforms, slot),
+      slot: program.vals === "uniform" ? slot++ : 0,
+      variant: undefined,
+      dispatch: undefined,
+      memory: undefined,
+    }));
+    this.#apart = this.#kernels.map((k) => together([k]));
   }
 
   *run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
     this.#stream.check();
-    for (const k of this.#kernels) {
-      const hasMoved = this.#hasMoved(k, handles);
-      // no dispatch until there is a new one: if this run is refused, the next must not find an old one
-      if (hasMoved) {
-        k.dispatch = undefined;
-        k.memory = this.#memory(k.item, handles);
-        k.variant = yield* settle(k.program.variant(k.memory));
-      }
-      if (this.#revalue(k, varVals)) k.dispatch = undefined;
-      k.dispatch ??= this.#dispatchOf(k, varVals);
+    this.#together ??= yield* this.#divided(handles);
+    const all = env.PROFILE ? this.#apart : this.#together;
+    for (const t of all) {
+      if (yield* this.#join(t, handles)) continue;
+      for (const k of t.kernels) yield* this.#prepare(k, handles, varVals);
     }
     if (this.#uniforms?.isChanged === true) {
       // what was encoded before still reads the old values
@@ -76,13 +103,75 @@ export class GpuGraph implements GraphRunner {
       this.#uniforms.write(this.#uniformSlots);
     }
     if (env.PROFILE) yield* this.#profiled();
-    else this.#stream.replay(this.#launches());
+    else this.#stream.replay(launches(all));
   }
 
-  *#launches(): Generator<{ dispatch: Dispatch; work: number }, void> {
-    for (const { dispatch, item } of this.#kernels)
-      if (dispatch !== undefined) yield { dispatch, work: item.work };
+  *#divided(handles: readonly Handle[]): Step<readonly KernelRun[]> {
+    if (this.#kernels.length === 1) return this.#apart;
+    this.#sequences = yield* settle(import("./sequence.ts").catch(() => undefined));
+    // a page that is offline goes on without
+    if (this.#sequences === undefined) return this.#apart;
+    const { divided, isSmall } = this.#sequences;
+    const limits = this.#limits;
+    const runs = divided(this.#kernels, limits, (k) =>
+      isSmall(k.program, k.item, limits) ? smallKernel(k, this.#memory(k.item, handles)) : undefined,
+    );
+    return runs.map((kernels) => together(kernels));
   }
+  /** Whether one dispatch does all of these kernels in this run. */
+  *#join(t: KernelRun, handles: readonly Handle[]): Step<boolean> {
+    if (t.kernels.length === 1 || this.#sequences === undefined) return false;
+    for (const k of t.kernels) if (this.#move(k, handles)) t.state = "new";
+    if (t.state !== "new") return t.state === "joint";
+    t.dispatch = undefined;
+    const sequence = new this.#sequences.Sequence(this.#limits);
+    if (!t.kernels.every((k) => sequence.add(smallKernel(k, k.memory ?? [])))) {
+      t.state = "apart";
+      return false;
+    }
+    const { key } = sequence;
+    const variant = t.variants.get(key) ?? (yield* settle(this.#pipelines.get(sequence.pipelineOf())));
+    t.variants.set(key, variant);
+    const buffers = variant.bind(sequence.memory);
+    t.dispatch = {
+      kernel: variant.kernel,
+      pipeline: variant.pipeline,
+      buffers,
+      vals: undefined,
+      x: 1,
+      y: 1,
+      z: 1,
+    };
+    t.state = "joint";
+    return true;
+  }
+  /** Makes the dispatch of a kernel for itself. */
+  *#prepare(k: Captured, handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
+    this.#move(k, handles);
+    k.variant ??= yield* settle(k.program.variant(k.memory ?? []));
+    if (this.#revalue(k, varVals)) k.dispatch = undefined;
+    k.dispatch ??= this.#dispatchOf(k, k.variant, varVals);
+  }
+  /**
+   * Notes the memory of this run. Where it differs from that of the last, there is no dispatch until there is
+   * a new one: if this run is refused, the next must not find an old one.
+   */
+  #move(k: Captured, handles: readonly Handle[]): boolean {
+    const { item, isFixed, memory } = k;
+    // results are often where they were
+    if (memory !== undefined && (isFixed || item.args.every((s, i) => this.#block(s, handles) === memory[i])))
+      return false;
+    k.dispatch = k.variant = undefined;
+    k.memory = this.#memory(item, handles);
+    return true;
+  }
+  #block(slot: number, handles: readonly Handle[]): GpuBlock {
+    return (this.#slots[slot]?.handle ?? handles[slot]) as GpuBlock;
+  }
+  #memory({ args }: GraphKernel, handles: readonly Handle[]): GpuBlock[] {
+    return args.map((s) => this.#block(s, handles));
+  }
+
   /** Each kernel by itself, so that the trace has its time. */
   *#profiled(): Step<void> {
     for (const { program, dispatch, item } of this.#kernels) {
@@ -104,14 +193,6 @@ export class GpuGraph implements GraphRunner {
     }
   }
 
-  /** Whether this run gives the kernel other memory than the last one: results are often where they were. */
-  #hasMoved({ item, isFixed, dispatch, memory }: Captured, handles: readonly Handle[]): boolean {
-    if (dispatch === undefined) return true;
-    return !isFixed && item.args.some((s, i) => (this.#slots[s]?.handle ?? handles[s]) !== memory[i]);
-  }
-  #memory({ args }: GraphKernel, handles: readonly Handle[]): GpuBlock[] {
-    return args.map((s) => (this.#slots[s]?.handle ?? handles[s]) as GpuBlock);
-  }
   /** Puts the values of this run where the kernel reads them; whether any differs. */
   #revalue({ item, vals, slot }: Captured, varVals: ReadonlyMap<Variable, number>): boolean {
     if (vals === undefined) return false;
@@ -122,15 +203,39 @@ export class GpuGraph implements GraphRunner {
     vals.words.set(values);
     return isNew;
   }
-  #dispatchOf(k: Captured, varVals: ReadonlyMap<Variable, number>): Dispatch | undefined {
-    if (k.variant === undefined) return undefined;
-    const known = new Map([...k.item.varVals, ...varVals]);
-    const size = k.item.globalSize.map((s) => evaluate(s, known));
-    return k.program.dispatchOf(k.variant, k.memory, size, k.vals);
+  #dispatchOf(
+    { item, program, memory, vals }: Captured,
+    variant: ComputePipeline,
+    varVals: ReadonlyMap<Variable, number>,
+  ): Dispatch {
+    const known = new Map([...item.varVals, ...varVals]);
+    const size = item.globalSize.map((s) => evaluate(s, known));
+    return program.dispatchOf(variant, memory ?? [], size, vals);
   }
 }
 
-const NOT_YET = { variant: undefined, dispatch: undefined, memory: [] };
+const together = (kernels: readonly Captured[]): KernelRun => ({
+  kernels,
+  variants: new Map(),
+  work: sum(kernels.map(({ item }) => item.work)),
+  state: "new",
+  dispatch: undefined,
+});
+const smallKernel = ({ program, item }: Captured, memory: readonly GpuBlock[]): SmallKernel => ({
+  program,
+  grid: item.globalSize as readonly number[],
+  local: item.localSize,
+  memory,
+});
+
+function* launches(all: readonly KernelRun[]): Generator<{ dispatch: Dispatch; work: number }, void> {
+  for (const { kernels, dispatch, work, state } of all) {
+    if (state === "joint" && dispatch !== undefined) yield { dispatch, work };
+    else
+      for (const k of kernels)
+        if (k.dispatch !== undefined) yield { dispatch: k.dispatch, work: k.item.work };
+  }
+}
 
 /** Where a kernel's variables are. */
 function valsOf(

@@ -6,6 +6,7 @@ import { env } from "../../env.ts";
 import { DeviceError, InternalError } from "../../errors.ts";
 import { chain, getOrMake, isPromise, type MaybePromise, timestamp } from "../../helpers.ts";
 import type { Launch, Program } from "../../runtime/device.ts";
+import type { UOpName } from "../../uop/node.ts";
 import type { GpuBlock } from "./memory.ts";
 import type { ComputePipeline, Pipelines } from "./pipelines.ts";
 import type { Dispatch, GpuStream, Vals } from "./stream.ts";
@@ -20,6 +21,30 @@ export interface ProgramContext {
   readonly timer: GpuTimer | undefined;
 }
 
+/** What the list of a kernel says of its workgroups. */
+interface KernelShape {
+  /** threads wait for each other, or exchange values */
+  readonly isCooperative: boolean;
+  /** it multiplies matrices of subgroups */
+  readonly hasMatrices: boolean;
+  /** bytes of workgroup memory */
+  readonly sharedBytes: number;
+}
+const TOGETHER: ReadonlySet<UOpName> = new Set(["BARRIER", "SHFL", "DEFINE_LOCAL"]);
+const MATRICES: ReadonlySet<UOpName> = new Set(["WMMA", "LDFRAGMENT"]);
+function shapeOf({ uops: list }: Binding): KernelShape {
+  const { uops } = list;
+  return {
+    isCooperative: uops.some((u) => TOGETHER.has(u.op)),
+    hasMatrices: uops.some((u) => MATRICES.has(u.op)),
+    // an element takes a word at least
+    sharedBytes: uops.reduce(
+      (n, u) => n + (u.op === "DEFINE_LOCAL" ? u.elements * Math.max(4, u.dtype.base.itemsize) : 0),
+      0,
+    ),
+  };
+}
+
 export class GpuProgram implements Program<GpuBlock> {
   readonly name: string;
   readonly context: ProgramContext;
@@ -27,7 +52,8 @@ export class GpuProgram implements Program<GpuBlock> {
   readonly vals: "none" | "immediate" | "uniform";
   cost: { readonly ops: number; readonly bytes: number } | undefined;
   readonly #source: Source<string>;
-  readonly #binding: Binding;
+  readonly binding: Binding;
+  readonly shape: KernelShape;
   readonly #variants = new Map<string, MaybePromise<ComputePipeline>>();
 
   constructor(context: ProgramContext, name: string, source: Source<string>) {
@@ -37,12 +63,13 @@ export class GpuProgram implements Program<GpuBlock> {
     this.context = context;
     this.vals = vals === 0 ? "none" : binding.immediate ? "immediate" : "uniform";
     this.#source = source;
-    this.#binding = binding;
+    this.binding = binding;
+    this.shape = shapeOf(binding);
   }
 
   /** Compiles for buffers that are all apart, which nearly all launches have. */
   prepare(): MaybePromise<this> {
-    const { written } = this.#binding;
+    const { written } = this.binding;
     return chain(this.#variantFor({ sameAs: written.map((_, i) => i), written }), () => this);
   }
 
@@ -93,10 +120,10 @@ export class GpuProgram implements Program<GpuBlock> {
 
   /** The pipeline for buffers that share memory as these do. */
   variant(handles: readonly GpuBlock[]): MaybePromise<ComputePipeline> {
-    return this.#variantFor(sharingOf(this.#binding, handles, this.name));
+    return this.#variantFor(sharingOf(this.binding, handles, this.name));
   }
   #areApart({ sameAs, written }: Sharing): boolean {
-    return sameAs.every((s, i) => s === i && written[i] === this.#binding.written[i]);
+    return sameAs.every((s, i) => s === i && written[i] === this.binding.written[i]);
   }
   #variantFor(sharing: Sharing): MaybePromise<ComputePipeline> {
     const key = sharing.sameAs.map((s, i) => (sharing.written[i] ? -1 - s : s)).join();
@@ -105,7 +132,7 @@ export class GpuProgram implements Program<GpuBlock> {
       const { pipelines, uniforms } = this.context;
       const made = pipelines.get({
         name: this.name,
-        code: this.#areApart(sharing) ? this.#source.code : this.#binding.shared(sharing),
+        code: this.#areApart(sharing) ? this.#source.code : this.binding.shared(sharing),
         sharing,
         vals: { none: undefined, immediate: 4 * vals, uniform: uniforms.layout }[this.vals],
       });

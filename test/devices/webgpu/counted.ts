@@ -1,6 +1,6 @@
 // A Gpu around another one: it counts what is created, submitted and alive, and leaves the work to the other.
 
-import type { Gpu, GpuBuffer, GpuDevice } from "../../../src/devices/webgpu/api.ts";
+import type { Gpu, GpuBuffer, GpuDevice, GpuEncoder } from "../../../src/devices/webgpu/api.ts";
 
 export interface Counted {
   readonly gpu: Gpu;
@@ -51,7 +51,22 @@ export function counted(inner: Gpu): Counted {
       calls.set("createBuffer", (calls.get("createBuffer") ?? 0) + 1);
       return counting(device.createBuffer(of));
     };
-    return noted(device, { queue, createBuffer });
+    const createCommandEncoder: GpuDevice["createCommandEncoder"] = () => {
+      calls.set("createCommandEncoder", (calls.get("createCommandEncoder") ?? 0) + 1);
+      const encoder = device.createCommandEncoder();
+      const begin = encoder.beginComputePass.bind(encoder);
+      const beginComputePass: GpuEncoder["beginComputePass"] = (of) => {
+        const pass = begin(of);
+        const dispatch = pass.dispatchWorkgroups.bind(pass);
+        pass.dispatchWorkgroups = (...size) => {
+          calls.set("dispatchWorkgroups", (calls.get("dispatchWorkgroups") ?? 0) + 1);
+          dispatch(...size);
+        };
+        return pass;
+      };
+      return Object.assign(encoder, { beginComputePass });
+    };
+    return noted(device, { queue, createBuffer, createCommandEncoder });
   };
   const gpu: Gpu = {
     ...(inner.wgslLanguageFeatures && { wgslLanguageFeatures: inner.wgslLanguageFeatures }),

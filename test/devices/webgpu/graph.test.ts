@@ -2,29 +2,15 @@
 // creates and submits, what memory does over many steps, and values of variables in every way that a kernel
 // gets them.
 
-import { Device, Tensor, TinyJit, Variable, withEnv } from "gradloom";
+import { Device, Tensor, TinyJit, Variable } from "gradloom";
 import * as nn from "gradloom/nn";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { create } from "webgpu";
-import type { Gpu } from "../../../src/devices/webgpu/api.ts";
-import { WebGpuDevice } from "../../../src/devices/webgpu/device.ts";
-import { openGpu } from "../../../src/devices/webgpu/open.ts";
 import { collect } from "../../runtime/gc.ts";
-import { type Counted, counted } from "./counted.ts";
+import type { Counted } from "./counted.ts";
+import { openCounted } from "./opencounted.ts";
 import { whyClosed } from "./swiftshader.ts";
 
 const closed = await whyClosed();
-const GPU = closed === undefined ? (create([]) as unknown as Gpu) : undefined;
-let made = 0;
-async function opened(tier = ""): Promise<{ name: string; count: Counted }> {
-  const count = counted(GPU as Gpu);
-  const name = `COUNTED${made++}`;
-  const open = async () => new WebGpuDevice(name, await openGpu(name, count.gpu, ""));
-  Device.register({ [name]: { storage: "memory", load: () => ({ open }) } });
-  await withEnv({ WEBGPU_TIER: tier }, () => Device.open(name));
-  return { name, count };
-}
-
 /** A small network on pictures of 28 x 28, and one step of its training. */
 function training(): (x: Tensor, y: Tensor) => Promise<Tensor> {
   const model = new nn.Sequential(
@@ -49,7 +35,7 @@ describe("captured steps", () => {
   const before = Device.DEFAULT;
   beforeAll(async () => {
     if (closed !== undefined) return;
-    ({ name, count } = await opened());
+    ({ name, count } = await openCounted());
     Device.DEFAULT = name;
   });
   afterAll(() => {
@@ -72,10 +58,18 @@ describe("captured steps", () => {
       for (let i = 0; i < times; i++) (await jitted(x, y)).dispose();
     };
     await step(4);
+    await Device.get(name).synchronize();
     count.calls.clear();
     const held = { ...count.alive };
-    await step(10);
-    expect(Object.fromEntries(count.calls)).toEqual({ createCommandEncoder: 10, submit: 10 });
+    for (let i = 0; i < 10; i++) {
+      await step(1);
+      // steps of few kernels that nobody waits for share a submit
+      await Device.get(name).synchronize();
+    }
+    const { dispatchWorkgroups, ...calls } = Object.fromEntries(count.calls);
+    expect(calls).toEqual({ createCommandEncoder: 10, submit: 10, onSubmittedWorkDone: 10 });
+    // small kernels in a row are one dispatch
+    expect(dispatchWorkgroups).toBeLessThan((10 * jitted.jitCache.length) / 2);
     await step(1000);
     expect(count.alive).toEqual(held);
     expect(Number(await (await jitted(x, y)).item())).toBeLessThan(first / 10);
@@ -99,7 +93,7 @@ describe("captured steps", () => {
   });
   test.for(["full", "f32"])("values of variables reach kernels and graphs (%s)", async (tier, { skip }) => {
     skip(closed !== undefined, closed);
-    const own = await opened(tier);
+    const own = await openCounted(tier);
     const n = Variable("n", 1, 64);
     const x = await Tensor.arange(64).to(own.name).contiguous().realize();
     const sum = async (k: number): Promise<number> =>

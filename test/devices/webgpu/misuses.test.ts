@@ -23,6 +23,7 @@ import { sourceOf } from "../../../src/codegen/target.ts";
 import { open as openDawn } from "../../../src/devices/dawn.ts";
 import type { GpuBlock } from "../../../src/devices/webgpu/memory.ts";
 import { open as openPage } from "../../../src/devices/webgpu.ts";
+import { UOpGraph } from "../../../src/uop/list.ts";
 import { fakeGpu } from "./fake.ts";
 import { ones, opened } from "./opened.ts";
 
@@ -32,7 +33,13 @@ type Row = readonly [what: string, run: () => unknown, type: ErrorType, message:
 const SOON = { HCQ_TIMEOUT: 0.05 };
 const soon = <T>(fn: () => Promise<T>): Promise<T> => withEnv(SOON, fn);
 const dawn = (given: unknown) => openDawn("WEBGPU", async () => given);
-const BINDING = { written: [true], types: ["float"], immediate: false, shared: () => "" };
+const BINDING = {
+  uops: new UOpGraph(),
+  written: [true],
+  types: ["float"],
+  immediate: false,
+  shared: () => "",
+};
 const KERNEL = sourceOf("fn k() {}", { buffers: 1, binding: BINDING });
 
 /** A device with a tensor, and a wait that has not ended. */

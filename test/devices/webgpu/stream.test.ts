@@ -5,6 +5,7 @@ import { CompileError, Device, DeviceError, Tensor, TinyJit, Variable, withEnv }
 import { describe, expect, test } from "vitest";
 import { sourceOf } from "../../../src/codegen/target.ts";
 import type { WebGpuDevice } from "../../../src/devices/webgpu/device.ts";
+import { UOpGraph } from "../../../src/uop/list.ts";
 import { whyClosed } from "./swiftshader.ts";
 
 const closed = await whyClosed();
@@ -93,7 +94,13 @@ describe("failures", () => {
   test("a kernel that is refused fails its caller, and not the next wait", async ({ skip }) => {
     skip(closed !== undefined, closed);
     const device = await open("WEBGPU");
-    const binding = { written: [true], types: ["float"], immediate: false, shared: () => "" };
+    const binding = {
+      uops: new UOpGraph(),
+      written: [true],
+      types: ["float"],
+      immediate: false,
+      shared: () => "",
+    };
     const refused = (async () => device.compile("k", sourceOf("fn k( {}", { buffers: 1, binding })))();
     await expect(refused).rejects.toThrow(CompileError);
     expect(await (await on("WEBGPU", 1)).add(1).tolist()).toEqual([2]);

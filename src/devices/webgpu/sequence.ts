@@ -1,0 +1,165 @@
+// Small kernels of a captured step that follow each other: one workgroup does them one after the other, in
+// one dispatch, since a dispatch costs more than they do. In go kernels with their memory, out come runs of
+// them that fit together: their threads in one workgroup, their buffers in one bind group, without two ranges
+// of memory that overlap.
+
+import type { Sharing } from "../../codegen/target.ts";
+import { prod } from "../../helpers.ts";
+import { sequenceToWGSL } from "../../render/wgslsequence.ts";
+import type { GraphKernel } from "../../runtime/device.ts";
+import type { GpuBlock } from "./memory.ts";
+import type { PipelineOf } from "./pipelines.ts";
+import type { GpuProgram } from "./program.ts";
+
+/** A kernel as it is launched. */
+export interface SmallKernel {
+  readonly program: GpuProgram;
+  readonly grid: readonly number[];
+  readonly local: readonly number[];
+  readonly memory: readonly GpuBlock[];
+}
+/** What one dispatch can have. */
+export interface SequenceLimits {
+  readonly threads: number;
+  readonly buffers: number;
+  readonly sharedBytes: number;
+}
+
+/** Operations and bytes that one workgroup does in about the time that a dispatch costs. */
+const SMALL_WORK = 2 ** 18;
+/** UOps of a sequence: drivers compile long kernels slowly. */
+const MAX_UOPS = 4096;
+/** Kernels of a sequence: a page draws between two dispatches. */
+const MAX_KERNELS = 64;
+
+/** Whether a kernel may be part of a sequence, whatever its memory is. */
+export function isSmall(
+  { vals, shape }: GpuProgram,
+  { globalSize, localSize, work }: GraphKernel,
+  { threads, sharedBytes }: SequenceLimits,
+): boolean {
+  const groups = prod(globalSize.map((n) => (typeof n === "number" ? n : Infinity)));
+  if (vals !== "none" || work > SMALL_WORK || groups * prod(localSize) > threads) return false;
+  return !shape.hasMatrices && shape.sharedBytes <= sharedBytes && (!shape.isCooperative || groups === 1);
+}
+
+/** A binding of the sequence: the memory that some of its kernels' buffers are. */
+interface BoundMemory {
+  readonly block: GpuBlock;
+  readonly type: string;
+}
+
+/** A run of kernels that fit together, as far as it goes. */
+export class Sequence {
+  readonly kernels: SmallKernel[] = [];
+  readonly #limits: SequenceLimits;
+  readonly #bound: BoundMemory[] = [];
+  readonly #bindings: number[][] = [];
+  readonly #writtenIds = new Set<number>();
+  #threads = 0;
+  #sharedBytes = 0;
+  #uops = 0;
+
+  constructor(limits: SequenceLimits) {
+    this.#limits = limits;
+  }
+
+  /** Takes the kernel, unless it does not fit. */
+  add(kernel: SmallKernel): boolean {
+    const { program, grid, local, memory } = kernel;
+    const { shape, binding } = program;
+    const threads = Math.max(this.#threads, prod(grid) * prod(local));
+    const sharedBytes = this.#sharedBytes + shape.sharedBytes;
+    const uops = this.#uops + binding.uops.uops.length;
+    if (sharedBytes > this.#limits.sharedBytes || uops > MAX_UOPS || this.kernels.length >= MAX_KERNELS)
+      return false;
+    const bound = [...this.#bound];
+    const bindings = memory.map((block, i) => {
+      const type = binding.types[i] as string;
+      const known = bound.findIndex(({ block: b }) => b.id === block.id && b.offset === block.offset);
+      if (known < 0) return bound.push({ block, type }) - 1;
+      const before = bound[known] as BoundMemory;
+      if (before.type !== type) return -1;
+      if (before.block.nbytes < block.nbytes) bound[known] = { block, type };
+      return known;
+    });
+    const writtenIds = [...this.#writtenIds, ...memory.filter((_, i) => binding.written[i]).map((b) => b.id)];
+    if (bindings.includes(-1) || bound.length > this.#limits.buffers || overlap(bound, new Set(writtenIds)))
+      return false;
+    for (const id of writtenIds) this.#writtenIds.add(id);
+    this.#bound.splice(0, Infinity, ...bound);
+    this.#bindings.push(bindings);
+    this.kernels.push(kernel);
+    this.#threads = threads;
+    this.#sharedBytes = sharedBytes;
+    this.#uops = uops;
+    return true;
+  }
+
+  /** The memory of the bindings, in their order. */
+  get memory(): readonly GpuBlock[] {
+    return this.#bound.map(({ block }) => block);
+  }
+  /** What the text depends on besides the kernels. */
+  get key(): string {
+    return `${this.#bindings.join(";")}:${this.#written.map(Number).join("")}`;
+  }
+  get #written(): readonly boolean[] {
+    return this.#bound.map(({ block }) => this.#writtenIds.has(block.id));
+  }
+  /** The pipeline to make. */
+  pipelineOf(): PipelineOf {
+    const [first] = this.kernels;
+    const name = `${first?.program.name}_and_${this.kernels.length - 1}_more`;
+    const parts = this.kernels.map(({ program, grid, local }, i) => ({
+      uops: program.binding.uops,
+      bindings: this.#bindings[i] as readonly number[],
+      grid,
+      local,
+      isCooperative: program.shape.isCooperative,
+    }));
+    const sharing: Sharing = { sameAs: this.#bound.map((_, i) => i), written: this.#written };
+    return {
+      name,
+      code: sequenceToWGSL(name, parts, this.#written, this.#threads),
+      sharing,
+      vals: undefined,
+    };
+  }
+}
+
+/** WebGPU binds bytes that are written only once. */
+function overlap(bound: readonly BoundMemory[], writtenIds: ReadonlySet<number>): boolean {
+  return bound.some(({ block: a }, i) =>
+    bound
+      .slice(0, i)
+      .some(
+        ({ block: b }) =>
+          a.id === b.id &&
+          writtenIds.has(a.id) &&
+          a.offset < b.offset + Math.max(b.nbytes, 16) &&
+          b.offset < a.offset + Math.max(a.nbytes, 16),
+      ),
+  );
+}
+
+/** Divides kernels, in their order, into runs that fit together; undefined: one that is for itself. */
+export function divided<T>(
+  kernels: readonly T[],
+  limits: SequenceLimits,
+  smallKernel: (k: T) => SmallKernel | undefined,
+): T[][] {
+  const runs: T[][] = [];
+  let open: Sequence | undefined;
+  for (const k of kernels) {
+    const small = smallKernel(k);
+    if (small !== undefined && open?.add(small) === true) {
+      runs.at(-1)?.push(k);
+      continue;
+    }
+    runs.push([k]);
+    open = small === undefined ? undefined : new Sequence(limits);
+    if (small !== undefined) open?.add(small);
+  }
+  return runs;
+}
