@@ -29,7 +29,8 @@ const LATER_NAMES = [
   ['export { TinyJit } from "./engine/jit/jit.ts";', 'export { TinyJit } from "./engine/jit/built.ts";'],
 ];
 /** What loads on its own: entry points besides the core, the devices and their parts, pictures. */
-const LATER = /^(?:rest|render)$|[\\/]devices[\\/](?:\w+|webgpu[\\/]sequence)\.ts$|[\\/]image[\\/]image\.ts$/;
+const LATER =
+  /^(?:rest|render)$|[\\/]devices[\\/](?:\w+|webgpu[\\/](?:sequence|timer))\.ts$|[\\/]image[\\/]image\.ts$/;
 
 /**
  * esbuild makes a chunk for each set of entry points that reach the same modules. If all of them import the

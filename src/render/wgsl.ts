@@ -2,6 +2,7 @@
 // in their order, its variables immediates or one uniform of group 1. Types and ops are in wgslops.ts, memory
 // in wgslmemory.ts. float64 is refused by `support`.
 
+import { rangesOf, type ValueBounds } from "../codegen/analysis/ranges.ts";
 import { type Sharing, type Source, sourceOf } from "../codegen/target.ts";
 import { type DType, dtypes, Pointer, scalarOf, type Value } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
@@ -12,8 +13,18 @@ import type { TensorCore } from "../uop/matrix.ts";
 import type { Alu, DefineGlobal, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
 import { carefulFloat } from "./wgslfloats.ts";
 import { helperTexts } from "./wgslhelpers.ts";
+import { IndexQuotients } from "./wgslindex.ts";
 import type { MatrixSpelling } from "./wgslmatrix.ts";
-import { elementType, type Layout, layoutsOf, loadText, storeTexts } from "./wgslmemory.ts";
+import {
+  type AccessIndex,
+  dividedBy,
+  elementType,
+  type Layout,
+  laneCount,
+  layoutsOf,
+  loadText,
+  storeTexts,
+} from "./wgslmemory.ts";
 import { bitcast, cast, literal, type Need, spellOp, typeName } from "./wgslops.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
 
@@ -41,6 +52,9 @@ export class WGSLText extends KernelWriter {
   readonly #spelling: MatrixSpelling | undefined;
   readonly prefix: string;
   readonly guard: string | undefined;
+  readonly #uops: readonly UOp[];
+  readonly quotients = new IndexQuotients((u) => this.text(u));
+  #ranges: ReadonlyMap<UOp, ValueBounds> | undefined;
   /** what was read of the matrices whose elements are used */
   readonly #elements = new Map<UOp, readonly string[]>();
 
@@ -52,6 +66,7 @@ export class WGSLText extends KernelWriter {
     module?: SharedModule,
   ) {
     super(uops);
+    this.#uops = uops;
     this.#spelling = spelling;
     this.prefix = module?.prefix ?? "";
     this.guard = module?.guard;
@@ -63,6 +78,9 @@ export class WGSLText extends KernelWriter {
       if (given !== undefined) layouts.set(u, given);
     });
     this.#layouts = layouts;
+    for (const u of uops)
+      if (u.op === "LOAD" || u.op === "STORE")
+        this.quotients.need(u.index, dividedBy(this.layout(u.buffer), laneCount(u)));
     this.matrices = spelling?.matricesOf(uops) ?? new Map();
     this.buffers.forEach((u, i) => {
       const first = this.first(u);
@@ -131,12 +149,31 @@ export class WGSLText extends KernelWriter {
   }
   alu(u: Alu): string {
     const d = scalarOf(u.operandType);
-    const careful = d.isFloat ? carefulFloat(u, d, this) : undefined;
+    const careful = d.isFloat ? carefulFloat(u, d, this) : this.#unsignedDivision(u, d);
     return careful ?? this.perLane(u.dtype, u.operands, (...xs) => spellOp(u.fn, d, this.need, xs));
   }
+  /**
+   * A quotient or remainder of a number that is not negative, by a constant: as of unsigned numbers, since
+   * WGSL has those of signed ones checked for what cannot be here.
+   */
+  #unsignedDivision({ fn, dtype, operands }: Alu, d: DType): string | undefined {
+    const [a, by] = fn === "IDIV" || fn === "MOD" ? operands : [];
+    if (d !== dtypes.int32 || a === undefined || by?.op !== "CONST") return undefined;
+    this.#ranges ??= rangesOf(this.#uops);
+    const n = Number(by.value);
+    if (n <= 0 || !((this.#ranges.get(a)?.[0] ?? -1) >= 0)) return undefined;
+    const bits = Math.log2(n);
+    return this.perLane(dtype, [a], (x) => {
+      if (Number.isInteger(bits)) return fn === "IDIV" ? `(${x}>>${bits}u)` : `(${x}&${n - 1})`;
+      return `i32(u32(${x})${fn === "IDIV" ? "/" : "%"}${n}u)`;
+    });
+  }
   /** An index; one of 64 bits has its value in the low word, since no buffer is larger. */
-  at(index: Expr): string {
-    return index.dtype.isBig ? `(${this.text(index)}).x` : stripParens(this.text(index));
+  at(index: Expr): AccessIndex {
+    const text = index.dtype.isBig ? `(${this.text(index)}).x` : stripParens(this.text(index));
+    const over = (n: number): string =>
+      n === 1 ? text : (this.quotients.of(index, n) ?? `(${text})>>${Math.log2(n)}u`);
+    return { text, over };
   }
 }
 
@@ -225,7 +262,10 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
     }
     if (gates.length > 0) k.close();
   },
-  ALU: (k, u) => k.value(u, "alu", k.alu(u)),
+  ALU: (k, u) => {
+    k.value(u, "alu", k.alu(u));
+    if (/^\w+$/.test(k.text(u))) k.quotients.declare(u, (text) => k.declare(u, "alu", text));
+  },
   CAST: (k, u) => {
     const [to, from] = [scalarOf(u.dtype), scalarOf(u.operand.dtype)];
     k.value(
@@ -255,7 +295,7 @@ const RENDER: { readonly [K in UOpName]: (k: WGSLText, u: UOp<K>) => void } = {
     k.set(u, k.declare(u, "val", isBool ? `(${other}!=0u)` : other));
   },
   LDFRAGMENT: (k, u) => {
-    k.set(u, k.declare(u, "val", k.spelling.load(k.text(u.buffer), k.at(u.index), u.operandLoad)));
+    k.set(u, k.declare(u, "val", k.spelling.load(k.text(u.buffer), k.at(u.index).text, u.operandLoad)));
   },
   WMMA: (k, u) => {
     const { a, b, c, core } = u;

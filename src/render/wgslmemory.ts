@@ -24,10 +24,14 @@ export interface Layout {
 const isPacked = (d: DType): boolean => d !== dtypes.float16 && d.itemsize < 4;
 type BufferAccess = Load | Store | LoadFragment;
 /** Elements that an access names; matrices are loaded from arrays of elements. */
-function laneCount(u: BufferAccess): number {
+export function laneCount(u: BufferAccess): number {
   if (u.op === "LDFRAGMENT") return 1;
   return u.op === "LOAD" ? lanesOf(u) : lanesOf(u.value);
 }
+
+/** What the index of an access of so many elements is divided by; 1: nothing. */
+export const dividedBy = ({ perWord, width }: Layout, count: number): number =>
+  perWord === 1 ? width : count % perWord === 0 ? perWord : 1;
 
 /** The layouts of all buffers; `sameAs` maps those that are one to the first of them. */
 export function layoutsOf(
@@ -72,6 +76,12 @@ export function elementType(d: DType, { perWord, isAtomic, width }: Layout): str
 /** What a text needs of its surroundings: a name for a value that is used more than once. */
 type Named = (text: string) => string;
 
+/** The index of an access. */
+export interface AccessIndex {
+  readonly text: string;
+  /** of the vector or word of so many elements that it is in */
+  over(elements: number): string;
+}
 const shifted = (index: string, by: number): string => (by === 0 ? index : `(${index})>>${by}u`);
 const later = (at: string, k: number): string => (k === 0 ? at : `(${at})+${k}`);
 
@@ -80,13 +90,13 @@ export function loadText(
   name: string,
   d: DType,
   layout: Layout,
-  index: string,
+  index: AccessIndex,
   count: number,
   named: Named,
 ): string {
   if (layout.perWord > 1) return packedLoad(name, d, layout, index, count, named);
   const { width } = layout;
-  const at = shifted(index, Math.log2(width));
+  const at = index.over(width);
   const pieces = range(count / width).map((k) => `${name}[${later(at, k)}]`);
   if (pieces.length === 1) return pieces[0] as string;
   if (count <= 4) return `${typeName(d.vec(count))}(${pieces.join(",")})`;
@@ -100,21 +110,21 @@ function packedLoad(
   name: string,
   d: DType,
   { perWord, isAtomic }: Layout,
-  index: string,
+  index: AccessIndex,
   count: number,
   named: Named,
 ): string {
   const word = (at: string): string => (isAtomic ? `atomicLoad(&${name}[${at}])` : `${name}[${at}]`);
-  const place = shifted(index, Math.log2(perWord));
   const bits = WORD_BITS / perWord;
   if (count % perWord !== 0) {
     const lanes = range(count).map((i) => {
-      const at = later(index, i);
+      const at = later(index.text, i);
       const first = `(u32(${at})&${perWord - 1}u)*${bits}u`;
       return unpacked(d, word(shifted(at, Math.log2(perWord))), first, bits);
     });
     return joined(d, lanes);
   }
+  const place = index.over(perWord);
   const words = range(count / perWord).map((k) => named(word(later(place, k))));
   return joined(
     d,
@@ -144,12 +154,12 @@ export function storeTexts(
   name: string,
   d: DType,
   layout: Layout,
-  index: string,
+  index: AccessIndex,
   lanes: readonly string[],
 ): string[] {
   const { perWord, isAtomic, width } = layout;
   if (perWord === 1) {
-    const at = shifted(index, Math.log2(width));
+    const at = index.over(width);
     if (lanes.length === 1) return [`${name}[${at}] = ${lanes[0]};`];
     return range(lanes.length / width).map((k) => {
       const piece = lanes.slice(k * width, (k + 1) * width);
@@ -161,7 +171,7 @@ export function storeTexts(
   if (lanes.length % perWord !== 0) {
     // neighbours in a word belong to other threads
     return lanes.flatMap((lane, i) => {
-      const at = later(index, i);
+      const at = later(index.text, i);
       const place = `&${name}[${shifted(at, Math.log2(perWord))}]`;
       const first = `((u32(${at})&${perWord - 1}u)*${bits}u)`;
       return [
@@ -170,7 +180,7 @@ export function storeTexts(
       ];
     });
   }
-  const at = shifted(index, Math.log2(perWord));
+  const at = index.over(perWord);
   return range(lanes.length / perWord).map((k) => {
     const parts = lanes.slice(k * perWord, (k + 1) * perWord).map((lane, i) => {
       const value = packed(d, lane, bits);

@@ -108,10 +108,10 @@ describe("ops", () => {
     const words = storeText(dtypes.uint8, 8);
     expect(words).toContain("data0: array<u32>;");
     expect(words).not.toContain("atomic");
-    expect(words).toMatch(/data0\[\(\(8\)>>2u\)\+1\] = \(lanes0\[4\]&255u\)\|/);
+    expect(words).toMatch(/data0\[\(2\)\+1\] = \(lanes0\[4\]&255u\)\|/);
     const vector = storeText(float, 4);
     expect(vector).toContain("data0: array<vec4<f32>>;");
-    expect(vector).toContain("data0[(4)>>2u] = vec4<f32>(");
+    expect(vector).toContain("data0[1] = vec4<f32>(");
   });
   test("64-bit integers are two words", () => {
     expect(opText("ADD", dtypes.long, 2)).toContain("add64(val0,val1)");
@@ -236,6 +236,50 @@ test("functions of 16-bit floats are computed in float32", async () => {
       expect(Math.abs(v - w)).toBeLessThanOrEqual(2 ** -10 * Math.max(1, Math.abs(w)));
     });
   }
+});
+
+describe("indexes", () => {
+  /** Vectors of four, read at `16 * gid + 4 * i` or what `at` makes of it. */
+  function vectors(at: (g: UOpGraph, gid: UOp, i: number) => UOp): string {
+    const g = new UOpGraph();
+    const data0 = g.add("DEFINE_GLOBAL", PtrDType(float), [], [0, "data0", true]);
+    const data1 = g.add("DEFINE_GLOBAL", PtrDType(float), [], [1, "data1", false]);
+    const gid = g.add("SPECIAL", int, [], [0, "gidx0", 8]);
+    for (let i = 0; i < 3; i++) {
+      const value = g.add("LOAD", float.vec(4), [data1, at(g, gid, i)]);
+      g.add("STORE", undefined, [data0, at(g, gid, i), value]);
+    }
+    return uopsToWGSL("k", g);
+  }
+  const c = (g: UOpGraph, n: number) => g.add("CONST", int, [], n);
+  const alu = (g: UOpGraph, op: AluOp, ...srcs: UOp[]) => g.add("ALU", int, srcs, op);
+
+  test("of vectors are divided term by term, and what they have in common keeps its name", () => {
+    const text = vectors((g, gid, i) => {
+      const row = alu(g, "ADD", alu(g, "MUL", gid, c(g, 16)), c(g, 8));
+      return i === 0 ? row : alu(g, "ADD", row, c(g, 4 * i));
+    });
+    for (const n of [2, 3, 4]) expect(text).toContain(`= (gidx0*4)+${n};`);
+    expect(text).toMatch(/= data1\[alu\d\];/);
+    expect(text).not.toContain(">>2u");
+  });
+  test("that have another term are shifted", () => {
+    const text = vectors((g, gid, i) => alu(g, "ADD", alu(g, "AND", gid, c(g, -4)), c(g, 4 * i)));
+    expect(text).toMatch(/data1\[\(.*\)>>2u\]/);
+  });
+  test("quotients of numbers that are not negative need no signs", () => {
+    const of = (op: AluOp, n: number, least: number): string =>
+      vectors((g, gid, i) => {
+        const x = least < 0 ? alu(g, "ADD", gid, c(g, least)) : gid;
+        return alu(g, "MUL", alu(g, op, x, c(g, n)), c(g, 4 * (i + 1)));
+      });
+    expect(of("MOD", 8, 0)).toContain("(gidx0&7)");
+    expect(of("IDIV", 8, 0)).toContain("(gidx0>>3u)");
+    expect(of("MOD", 6, 0)).toContain("i32(u32(gidx0)%6u)");
+    expect(of("IDIV", 6, 0)).toContain("i32(u32(gidx0)/6u)");
+    expect(of("MOD", 8, -1)).toContain("%8)");
+    expect(of("IDIV", 6, -1)).toContain("/6)");
+  });
 });
 
 describe("floats that a compiler may take for others", () => {

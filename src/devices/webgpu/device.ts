@@ -15,7 +15,7 @@ import type { OpenGpu } from "./open.ts";
 import { Pipelines } from "./pipelines.ts";
 import { GpuProgram, type ProgramContext } from "./program.ts";
 import { GpuStream } from "./stream.ts";
-import { GpuTimer } from "./timer.ts";
+import type { GpuTimer } from "./timer.ts";
 import { Uniforms } from "./uniforms.ts";
 
 export class WebGpuDevice implements Compiled<GpuBlock> {
@@ -40,8 +40,8 @@ export class WebGpuDevice implements Compiled<GpuBlock> {
     this.display = new GpuDisplay(this.stream);
     this.allocator = new GpuAllocator(this.stream);
     this.renderer = webgpuFor(factsOf(opened, matrices), matrices);
-    const timer = opened.hasTimestamps ? new GpuTimer(this.stream) : undefined;
     const pipelines = new Pipelines(this.stream);
+    const timer = opened.hasTimestamps ? timerOf(this.stream) : undefined;
     this.#context = { stream: this.stream, pipelines, uniforms: new Uniforms(this.stream), timer };
     this.isSoftware = opened.isSoftware;
     const { localMax, maxBuffers, sharedMax } = this.renderer;
@@ -62,6 +62,15 @@ export class WebGpuDevice implements Compiled<GpuBlock> {
   synchronize(): Promise<void> {
     return Object.assign(this.stream.synchronize(), { why: "WebGPU can only be waited for asynchronously" });
   }
+}
+
+/** Pages load it with the first kernel that is timed. */
+function timerOf(stream: GpuStream): () => Promise<GpuTimer> {
+  let made: Promise<GpuTimer> | undefined;
+  return () => {
+    made ??= import("./timer.ts").then((code) => new code.GpuTimer(stream));
+    return made;
+  };
 }
 
 function factsOf(

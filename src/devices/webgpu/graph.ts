@@ -116,7 +116,7 @@ export class GpuGraph implements GraphRunner {
     const runs = divided(this.#kernels, limits, (k) =>
       isSmall(k.program, k.item, limits) ? smallKernel(k, this.#memory(k.item, handles)) : undefined,
     );
-    return runs.map((kernels) => together(kernels));
+    return runs.map(together);
   }
   /** Whether one dispatch does all of these kernels in this run. */
   *#join(t: KernelRun, handles: readonly Handle[]): Step<boolean> {

@@ -6,7 +6,6 @@ import { env } from "../../env.ts";
 import { DeviceError, InternalError } from "../../errors.ts";
 import { chain, getOrMake, isPromise, type MaybePromise, timestamp } from "../../helpers.ts";
 import type { Launch, Program } from "../../runtime/device.ts";
-import type { UOpName } from "../../uop/node.ts";
 import type { GpuBlock } from "./memory.ts";
 import type { ComputePipeline, Pipelines } from "./pipelines.ts";
 import type { Dispatch, GpuStream, Vals } from "./stream.ts";
@@ -18,31 +17,7 @@ export interface ProgramContext {
   readonly stream: GpuStream;
   readonly pipelines: Pipelines;
   readonly uniforms: Uniforms;
-  readonly timer: GpuTimer | undefined;
-}
-
-/** What the list of a kernel says of its workgroups. */
-interface KernelShape {
-  /** threads wait for each other, or exchange values */
-  readonly isCooperative: boolean;
-  /** it multiplies matrices of subgroups */
-  readonly hasMatrices: boolean;
-  /** bytes of workgroup memory */
-  readonly sharedBytes: number;
-}
-const TOGETHER: ReadonlySet<UOpName> = new Set(["BARRIER", "SHFL", "DEFINE_LOCAL"]);
-const MATRICES: ReadonlySet<UOpName> = new Set(["WMMA", "LDFRAGMENT"]);
-function shapeOf({ uops: list }: Binding): KernelShape {
-  const { uops } = list;
-  return {
-    isCooperative: uops.some((u) => TOGETHER.has(u.op)),
-    hasMatrices: uops.some((u) => MATRICES.has(u.op)),
-    // an element takes a word at least
-    sharedBytes: uops.reduce(
-      (n, u) => n + (u.op === "DEFINE_LOCAL" ? u.elements * Math.max(4, u.dtype.base.itemsize) : 0),
-      0,
-    ),
-  };
+  readonly timer: (() => Promise<GpuTimer>) | undefined;
 }
 
 export class GpuProgram implements Program<GpuBlock> {
@@ -53,7 +28,6 @@ export class GpuProgram implements Program<GpuBlock> {
   cost: { readonly ops: number; readonly bytes: number } | undefined;
   readonly #source: Source<string>;
   readonly binding: Binding;
-  readonly shape: KernelShape;
   readonly #variants = new Map<string, MaybePromise<ComputePipeline>>();
 
   constructor(context: ProgramContext, name: string, source: Source<string>) {
@@ -64,7 +38,6 @@ export class GpuProgram implements Program<GpuBlock> {
     this.vals = vals === 0 ? "none" : binding.immediate ? "immediate" : "uniform";
     this.#source = source;
     this.binding = binding;
-    this.shape = shapeOf(binding);
   }
 
   /** Compiles for buffers that are all apart, which nearly all launches have. */
@@ -91,7 +64,7 @@ export class GpuProgram implements Program<GpuBlock> {
   /** Runs it alone; the seconds that it took. */
   async timed(dispatch: () => Dispatch): Promise<number> {
     const { stream, timer } = this.context;
-    if (timer !== undefined) return timer.seconds(dispatch);
+    if (timer !== undefined) return (await timer()).seconds(dispatch);
     await stream.synchronize();
     const start = timestamp();
     stream.dispatch(dispatch(), 0);

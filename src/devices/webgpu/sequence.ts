@@ -3,10 +3,11 @@
 // them that fit together: their threads in one workgroup, their buffers in one bind group, without two ranges
 // of memory that overlap.
 
-import type { Sharing } from "../../codegen/target.ts";
-import { prod } from "../../helpers.ts";
+import type { Binding, Sharing } from "../../codegen/target.ts";
+import { getOrMake, prod } from "../../helpers.ts";
 import { sequenceToWGSL } from "../../render/wgslsequence.ts";
 import type { GraphKernel } from "../../runtime/device.ts";
+import type { UOpName } from "../../uop/node.ts";
 import type { GpuBlock } from "./memory.ts";
 import type { PipelineOf } from "./pipelines.ts";
 import type { GpuProgram } from "./program.ts";
@@ -18,6 +19,31 @@ export interface SmallKernel {
   readonly local: readonly number[];
   readonly memory: readonly GpuBlock[];
 }
+/** What the list of a kernel says of its workgroups. */
+interface KernelShape {
+  /** threads wait for each other, or exchange values */
+  readonly isCooperative: boolean;
+  /** it multiplies matrices of subgroups */
+  readonly hasMatrices: boolean;
+  /** bytes of workgroup memory */
+  readonly sharedBytes: number;
+}
+const TOGETHER: ReadonlySet<UOpName> = new Set(["BARRIER", "SHFL", "DEFINE_LOCAL"]);
+const MATRICES: ReadonlySet<UOpName> = new Set(["WMMA", "LDFRAGMENT"]);
+const shapes = new WeakMap<Binding, KernelShape>();
+const shapeOf = (binding: Binding): KernelShape => getOrMake(shapes, binding, () => shapeIn(binding));
+function shapeIn({ uops: { uops } }: Binding): KernelShape {
+  return {
+    isCooperative: uops.some((u) => TOGETHER.has(u.op)),
+    hasMatrices: uops.some((u) => MATRICES.has(u.op)),
+    // an element takes a word at least
+    sharedBytes: uops.reduce(
+      (n, u) => n + (u.op === "DEFINE_LOCAL" ? u.elements * Math.max(4, u.dtype.base.itemsize) : 0),
+      0,
+    ),
+  };
+}
+
 /** What one dispatch can have. */
 export interface SequenceLimits {
   readonly threads: number;
@@ -34,12 +60,13 @@ const MAX_KERNELS = 64;
 
 /** Whether a kernel may be part of a sequence, whatever its memory is. */
 export function isSmall(
-  { vals, shape }: GpuProgram,
+  { vals, binding }: GpuProgram,
   { globalSize, localSize, work }: GraphKernel,
   { threads, sharedBytes }: SequenceLimits,
 ): boolean {
   const groups = prod(globalSize.map((n) => (typeof n === "number" ? n : Infinity)));
   if (vals !== "none" || work > SMALL_WORK || groups * prod(localSize) > threads) return false;
+  const shape = shapeOf(binding);
   return !shape.hasMatrices && shape.sharedBytes <= sharedBytes && (!shape.isCooperative || groups === 1);
 }
 
@@ -67,9 +94,9 @@ export class Sequence {
   /** Takes the kernel, unless it does not fit. */
   add(kernel: SmallKernel): boolean {
     const { program, grid, local, memory } = kernel;
-    const { shape, binding } = program;
+    const { binding } = program;
     const threads = Math.max(this.#threads, prod(grid) * prod(local));
-    const sharedBytes = this.#sharedBytes + shape.sharedBytes;
+    const sharedBytes = this.#sharedBytes + shapeOf(binding).sharedBytes;
     const uops = this.#uops + binding.uops.uops.length;
     if (sharedBytes > this.#limits.sharedBytes || uops > MAX_UOPS || this.kernels.length >= MAX_KERNELS)
       return false;
@@ -116,7 +143,7 @@ export class Sequence {
       bindings: this.#bindings[i] as readonly number[],
       grid,
       local,
-      isCooperative: program.shape.isCooperative,
+      isCooperative: shapeOf(program.binding).isCooperative,
     }));
     const sharing: Sharing = { sameAs: this.#bound.map((_, i) => i), written: this.#written };
     return {
