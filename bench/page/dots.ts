@@ -80,7 +80,7 @@ export async function dotRows(browser: string, open: Open, times: number): Promi
   const rows: Row[] = [];
   for (const [name, samples] of Object.entries(all)) {
     const whose = name === "ours" ? "" : ", jax-js";
-    const limit = name === "ours" && jax !== undefined ? { limit: jax } : {};
+    const limit = name === "ours" && jax !== undefined ? { limit: Number(jax.toPrecision(3)) } : {};
     rows.push({
       what: `${browser}: a dot product from navigation on${whose}`,
       ...summarize(samples),
