@@ -22,7 +22,8 @@ const INTERVAL_OF: Partial<Record<AluOp, (a: ValueBounds, b: ValueBounds) => Val
 /** Numbers are exact up to 2^53 only: a 64-bit range stops well below. */
 const fits = (d: DType, [least, greatest]: ValueBounds): boolean => {
   const limit = d.itemsize === 8 ? 2 ** 52 : 2 ** (d.itemsize * 8 - 1);
-  return least >= -limit && greatest < limit;
+  // what is below 0 wraps where there are no signs
+  return least >= (d.kind === "uint" ? 0 : -limit) && greatest < limit;
 };
 
 function intervalOf(u: UOp, known: ReadonlyMap<UOp, ValueBounds>): ValueBounds | undefined {

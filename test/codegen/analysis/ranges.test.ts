@@ -28,3 +28,14 @@ test("nothing is known of what may wrap, what is divided by 0, and what is loade
   const loaded = a.load(a.global(dtypes.int32, 1, false), row);
   expect(rangeOf(a.alu("ADD", loaded, a.int(1)))).toBeUndefined();
 });
+
+test("a number below 0 wraps where there are no signs", () => {
+  const below = a.alu("SUB", row, a.int(5));
+  expect(rangeOf(below)).toEqual([-5, 2]);
+  for (const d of [dtypes.uint8, dtypes.uint32, dtypes.uint64]) {
+    expect(rangeOf(a.cast(below, d))).toBeUndefined();
+    expect(rangeOf(a.cast(a.cast(below, d), dtypes.int64))).toBeUndefined();
+    expect(rangeOf(a.cast(row, d))).toEqual([0, 7]);
+  }
+  expect(rangeOf(a.cast(below, dtypes.int8))).toEqual([-5, 2]);
+});
