@@ -68,7 +68,13 @@ export class WebGpuDevice implements Compiled<GpuBlock> {
 function timerOf(stream: GpuStream): () => Promise<GpuTimer> {
   let made: Promise<GpuTimer> | undefined;
   return () => {
-    made ??= import("./timer.ts").then((code) => new code.GpuTimer(stream));
+    made ??= import("./timer.ts").then(
+      (code) => new code.GpuTimer(stream),
+      (e) => {
+        made = undefined;
+        throw e;
+      },
+    );
     return made;
   };
 }

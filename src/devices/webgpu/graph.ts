@@ -1,7 +1,8 @@
 // A captured run of kernels on a GPU: pipelines and bind groups are made once, and each run encodes them into
 // one command buffer, or into several where that would be very much work for one submit. Small kernels in a
-// row are one dispatch (sequence.ts). A run with other memory looks up bind groups by its buffers, and finds
-// those of earlier runs with the same ones. Values of variables are written only where they change.
+// row are one dispatch (sequence.ts), once that is compiled, beside the first runs. A run with other memory
+// looks up bind groups by its buffers, and finds those of earlier runs with the same ones. Values of variables
+// are written only where they change.
 
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";
@@ -12,7 +13,7 @@ import { evaluate, type Variable } from "../../shape/symbolic.ts";
 import type { GpuBlock } from "./memory.ts";
 import type { ComputePipeline, Pipelines } from "./pipelines.ts";
 import { GpuProgram, type ProgramContext } from "./program.ts";
-import type { SequenceLimits, SmallKernel } from "./sequence.ts";
+import type { Sequence, SequenceLimits, SmallKernel } from "./sequence.ts";
 import type { Dispatch, GpuStream, Vals } from "./stream.ts";
 import { UniformSlots, uniformLayout } from "./uniforms.ts";
 
@@ -27,20 +28,23 @@ interface Captured {
   readonly slot: number;
   variant: ComputePipeline | undefined;
   dispatch: Dispatch | undefined;
-  /** the memory that it had last */
+  /** the memory that it had last, and how often it had other memory than before */
   memory: readonly GpuBlock[] | undefined;
+  moves: number;
 }
 /** Neighbours that one dispatch does, unless the memory of this run is such that it cannot. */
 interface KernelRun {
   readonly kernels: readonly Captured[];
-  readonly variants: Map<string, ComputePipeline>;
+  /** undefined: it is being compiled, or was refused */
+  readonly variants: Map<string, ComputePipeline | undefined>;
   readonly work: number;
-  /** "new": not decided for the memory that they have now */
-  state: "new" | "joint" | "apart";
+  /** of them all; undefined: each runs by itself */
   dispatch: Dispatch | undefined;
+  /** the moves of all kernels that this is decided for; undefined: it is to be decided again */
+  moves: number | undefined;
 }
 
-/** What joins kernels: a page loads it with its first captured step. */
+/** What joins kernels: a page loads it with its first captured step, and goes on without until it is there. */
 type Sequences = typeof import("./sequence.ts");
 
 export class GpuGraph implements GraphRunner {
@@ -85,16 +89,23 @@ export class GpuGraph implements GraphRunner {
       variant: undefined,
       dispatch: undefined,
       memory: undefined,
+      moves: 0,
     }));
     this.#apart = this.#kernels.map((k) => together([k]));
+    if (kernels.length > 1) void this.#loadSequences();
+  }
+  async #loadSequences(): Promise<void> {
+    try {
+      this.#sequences = await import("./sequence.ts");
+    } catch {} // a page that is offline
   }
 
   *run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
     this.#stream.check();
-    this.#together ??= yield* this.#divided(handles);
-    const all = env.PROFILE ? this.#apart : this.#together;
+    this.#together ??= this.#divided(handles);
+    const all = env.PROFILE ? this.#apart : (this.#together ?? this.#apart);
     for (const t of all) {
-      if (yield* this.#join(t, handles)) continue;
+      if (this.#join(t, handles)) continue;
       for (const k of t.kernels) yield* this.#prepare(k, handles, varVals);
     }
     if (this.#uniforms?.isChanged === true) {
@@ -106,11 +117,8 @@ export class GpuGraph implements GraphRunner {
     else this.#stream.replay(launches(all));
   }
 
-  *#divided(handles: readonly Handle[]): Step<readonly KernelRun[]> {
-    if (this.#kernels.length === 1) return this.#apart;
-    this.#sequences = yield* settle(import("./sequence.ts").catch(() => undefined));
-    // a page that is offline goes on without
-    if (this.#sequences === undefined) return this.#apart;
+  #divided(handles: readonly Handle[]): readonly KernelRun[] | undefined {
+    if (this.#sequences === undefined) return undefined;
     const { divided, isSmall } = this.#sequences;
     const limits = this.#limits;
     const runs = divided(this.#kernels, limits, (k) =>
@@ -119,31 +127,42 @@ export class GpuGraph implements GraphRunner {
     return runs.map(together);
   }
   /** Whether one dispatch does all of these kernels in this run. */
-  *#join(t: KernelRun, handles: readonly Handle[]): Step<boolean> {
-    if (t.kernels.length === 1 || this.#sequences === undefined) return false;
-    for (const k of t.kernels) if (this.#move(k, handles)) t.state = "new";
-    if (t.state !== "new") return t.state === "joint";
-    t.dispatch = undefined;
-    const sequence = new this.#sequences.Sequence(this.#limits);
-    if (!t.kernels.every((k) => sequence.add(smallKernel(k, k.memory ?? [])))) {
-      t.state = "apart";
-      return false;
+  #join(t: KernelRun, handles: readonly Handle[]): boolean {
+    if (t.kernels.length === 1) return false;
+    let moves = 0;
+    for (const k of t.kernels) {
+      this.#move(k, handles);
+      moves += k.moves;
     }
+    if (t.moves !== moves) {
+      t.moves = moves;
+      t.dispatch = this.#joined(t);
+    }
+    return t.dispatch !== undefined;
+  }
+  #joined(t: KernelRun): Dispatch | undefined {
+    const sequence = this.#sequences && new this.#sequences.Sequence(this.#limits);
+    if (!t.kernels.every((k) => sequence?.add(smallKernel(k, k.memory ?? [])))) return undefined;
+    const { key, memory } = sequence as Sequence;
+    const variant = t.variants.get(key);
+    if (variant !== undefined) {
+      const { kernel, pipeline } = variant;
+      return { kernel, pipeline, buffers: variant.bind(memory), vals: undefined, x: 1, y: 1, z: 1 };
+    }
+    if (!t.variants.has(key)) this.#compile(t, sequence as Sequence);
+    return undefined;
+  }
+  /** Beside the runs that follow: a driver may take seconds, and what it refuses goes on as it was. */
+  #compile(t: KernelRun, sequence: Sequence): void {
     const { key } = sequence;
-    const variant = t.variants.get(key) ?? (yield* settle(this.#pipelines.get(sequence.pipelineOf())));
-    t.variants.set(key, variant);
-    const buffers = variant.bind(sequence.memory);
-    t.dispatch = {
-      kernel: variant.kernel,
-      pipeline: variant.pipeline,
-      buffers,
-      vals: undefined,
-      x: 1,
-      y: 1,
-      z: 1,
-    };
-    t.state = "joint";
-    return true;
+    t.variants.set(key, undefined);
+    this.#pipelines.get(sequence.pipelineOf()).then(
+      (variant) => {
+        t.variants.set(key, variant);
+        t.moves = undefined;
+      },
+      () => {},
+    );
   }
   /** Makes the dispatch of a kernel for itself. */
   *#prepare(k: Captured, handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
@@ -156,14 +175,14 @@ export class GpuGraph implements GraphRunner {
    * Notes the memory of this run. Where it differs from that of the last, there is no dispatch until there is
    * a new one: if this run is refused, the next must not find an old one.
    */
-  #move(k: Captured, handles: readonly Handle[]): boolean {
+  #move(k: Captured, handles: readonly Handle[]): void {
     const { item, isFixed, memory } = k;
     // results are often where they were
     if (memory !== undefined && (isFixed || item.args.every((s, i) => this.#block(s, handles) === memory[i])))
-      return false;
+      return;
     k.dispatch = k.variant = undefined;
     k.memory = this.#memory(item, handles);
-    return true;
+    k.moves++;
   }
   #block(slot: number, handles: readonly Handle[]): GpuBlock {
     return (this.#slots[slot]?.handle ?? handles[slot]) as GpuBlock;
@@ -218,8 +237,8 @@ const together = (kernels: readonly Captured[]): KernelRun => ({
   kernels,
   variants: new Map(),
   work: sum(kernels.map(({ item }) => item.work)),
-  state: "new",
   dispatch: undefined,
+  moves: undefined,
 });
 const smallKernel = ({ program, item }: Captured, memory: readonly GpuBlock[]): SmallKernel => ({
   program,
@@ -229,8 +248,8 @@ const smallKernel = ({ program, item }: Captured, memory: readonly GpuBlock[]): 
 });
 
 function* launches(all: readonly KernelRun[]): Generator<{ dispatch: Dispatch; work: number }, void> {
-  for (const { kernels, dispatch, work, state } of all) {
-    if (state === "joint" && dispatch !== undefined) yield { dispatch, work };
+  for (const { kernels, dispatch, work } of all) {
+    if (dispatch !== undefined) yield { dispatch, work };
     else
       for (const k of kernels)
         if (k.dispatch !== undefined) yield { dispatch: k.dispatch, work: k.item.work };

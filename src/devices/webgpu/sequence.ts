@@ -54,7 +54,7 @@ export interface SequenceLimits {
 /** Operations and bytes that one workgroup does in about the time that a dispatch costs. */
 const SMALL_WORK = 2 ** 18;
 /** UOps of a sequence: drivers compile long kernels slowly. */
-const MAX_UOPS = 4096;
+const MAX_UOPS = 2048;
 /** Kernels of a sequence: a page draws between two dispatches. */
 const MAX_KERNELS = 64;
 

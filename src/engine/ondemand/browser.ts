@@ -20,6 +20,7 @@ import {
   withTuning,
 } from "../../deferred.ts";
 import { env } from "../../env.ts";
+import { DeviceError } from "../../errors.ts";
 import { type Step, settle, waitable } from "../../helpers.ts";
 import type { KeptKernel } from "../../host/kernelstore.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
@@ -40,7 +41,22 @@ import type { KernelKeeper } from "../kept.ts";
 import type * as all from "./node.ts";
 
 /** Code that is on its way; a sync call is refused with the reason. */
-const loading = <T>(code: Promise<T>, why: string): Promise<T> => Object.assign(code, { why });
+const loading = <T>(code: Promise<T>, why: string): Promise<T> =>
+  Object.assign(
+    code.catch((cause) => {
+      throw new DeviceError(`${why}: ${cause.message}. Is the page offline? Call again`, { cause });
+    }),
+    { why },
+  );
+/** Code that only makes things fast: a sync call goes on without it, and so does a page that is offline. */
+const optional = (code: Promise<unknown>) =>
+  waitable(
+    code.then(
+      () => {},
+      () => {},
+    ),
+    () => {},
+  );
 
 /** A kernel with fewer elements is as fast without OptOps. */
 const LARGE = 4096;
@@ -81,8 +97,7 @@ const PAGE_BYTES = 1 << 16;
 /** Loads the memory planner for a step whose kernels write so many bytes. A sync call goes on without it. */
 export function* loadPlanner(bytes: number): Step<void> {
   if (loadedPlanner() !== undefined || bytes < PAGE_BYTES) return;
-  const code = import("../jit/memoryplan.ts").then(usePlanner);
-  yield* settle(waitable(code, () => {}));
+  yield* settle(optional(import("../jit/memoryplan.ts").then(usePlanner)));
 }
 
 let interpreted = 0;
@@ -109,7 +124,13 @@ export function* loadCompiler(device: Compiled): Step<void> {
   compiler ??= Promise.all([
     import("../compiler.ts").then(setCompiler),
     ...withCompiler.map((load) => load()),
-  ]).then(() => {});
+  ]).then(
+    () => {},
+    (e) => {
+      compiler = undefined;
+      throw e;
+    },
+  );
   const all = Promise.all([compiler, part]);
   yield* settle(loading(all, notYet("the compiler", SYNC)));
 }
@@ -125,13 +146,7 @@ export function* loadFor(device: Compiled, ast: readonly LazyOp[]): Step<boolean
     const vectors = import("../../render/wasm/simd.ts").then(setSimd);
     const parts = [...withTuning].map((load) => load().then(() => withTuning.delete(load)));
     const code = Promise.all([import("../../codegen/tuning/node.ts"), schedules, vectors, ...parts]);
-    // a sync call goes on without
-    yield* settle(
-      waitable(
-        code.then(([tuning]) => setTuning(tuning)),
-        () => {},
-      ),
-    );
+    yield* settle(optional(code.then(([tuning]) => setTuning(tuning))));
   }
   const narrow = ops.find(({ dtype }) => dtype.isPacked || (dtype.isFloat && dtype.bits < 32));
   if (narrow !== undefined && !hasNarrow()) {

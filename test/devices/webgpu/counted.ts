@@ -10,12 +10,15 @@ export interface Counted {
   readonly alive: { buffers: number; bytes: number };
   /** the devices that were opened */
   readonly devices: GpuDevice[];
+  /** Waits until all pipelines that were asked for are there, and whoever waits for them knows. */
+  compiled(): Promise<void>;
 }
 
 export function counted(inner: Gpu): Counted {
   const calls = new Map<string, number>();
   const alive = { buffers: 0, bytes: 0 };
   const devices: GpuDevice[] = [];
+  const compiling = new Set<Promise<unknown>>();
   const noted = <T extends object>(target: T, own: Partial<T> = {}): T =>
     new Proxy(target, {
       get(of, key: string) {
@@ -66,7 +69,13 @@ export function counted(inner: Gpu): Counted {
       };
       return Object.assign(encoder, { beginComputePass });
     };
-    return noted(device, { queue, createBuffer, createCommandEncoder });
+    const createComputePipelineAsync: GpuDevice["createComputePipelineAsync"] = (of) => {
+      calls.set("createComputePipelineAsync", (calls.get("createComputePipelineAsync") ?? 0) + 1);
+      const made = device.createComputePipelineAsync(of);
+      compiling.add(made);
+      return made;
+    };
+    return noted(device, { queue, createBuffer, createCommandEncoder, createComputePipelineAsync });
   };
   const gpu: Gpu = {
     ...(inner.wgslLanguageFeatures && { wgslLanguageFeatures: inner.wgslLanguageFeatures }),
@@ -76,5 +85,10 @@ export function counted(inner: Gpu): Counted {
       return noted(adapter, { requestDevice: async (of) => wrap(await adapter.requestDevice(of)) });
     },
   };
-  return { gpu, calls, alive, devices };
+  const compiled = async (): Promise<void> => {
+    await Promise.allSettled([...compiling]);
+    compiling.clear();
+    await new Promise((next) => setTimeout(next, 5));
+  };
+  return { gpu, calls, alive, devices, compiled };
 }

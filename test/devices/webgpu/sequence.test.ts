@@ -23,10 +23,17 @@ describe("small kernels in a row", () => {
     Device.DEFAULT = before;
   });
   const dispatches = (): number => count.calls.get("dispatchWorkgroups") ?? 0;
+  /** Runs until small kernels run together: that is compiled beside the first replays. */
+  async function settle<X extends unknown[]>(step: (...xs: X) => Promise<Tensor>, ...xs: X): Promise<void> {
+    for (let i = 0; i < 5; i++) {
+      (await step(...xs)).dispose();
+      await count.compiled();
+    }
+  }
   /** Dispatches of a replay, and its values. */
   async function replayed(body: (x: Tensor) => Tensor, x: Tensor): Promise<[number, unknown]> {
     const step = new TinyJit(body);
-    for (let i = 0; i < 3; i++) (await step(x)).dispose();
+    await settle(step, x);
     count.calls.clear();
     const result = await step(x);
     const counted = dispatches();
@@ -58,7 +65,10 @@ describe("small kernels in a row", () => {
     skip(closed !== undefined, closed);
     const step = new TinyJit((a: Tensor) => a.mul(2).contiguous().add(a).contiguous());
     const results: Tensor[] = [];
-    for (let i = 0; i < 6; i++) results.push(await step(await Tensor.full([100], i).contiguous().realize()));
+    for (let i = 0; i < 6; i++) {
+      results.push(await step(await Tensor.full([100], i).contiguous().realize()));
+      await count.compiled();
+    }
     // all are kept: each has memory of its own
     for (const [i, r] of results.entries()) expect(await r.tolist()).toEqual(Array(100).fill(3 * i));
   });
@@ -72,14 +82,17 @@ describe("small kernels in a row", () => {
     });
     const x = await Tensor.full([50], 3).contiguous().realize();
     const seen: number[] = [];
-    for (let i = 0; i < 6; i++) seen.push(Number(((await (await step(x)).tolist()) as number[])[7]));
+    for (let i = 0; i < 6; i++) {
+      seen.push(Number(((await (await step(x)).tolist()) as number[])[7]));
+      await count.compiled();
+    }
     expect(seen).toEqual([4, 5, 5.5, 5.75, 5.875, 5.9375]);
   });
   test("profiled kernels run by themselves, and together again", async ({ skip }) => {
     skip(closed !== undefined, closed);
     const x = await Tensor.zeros(64).contiguous().realize();
     const step = new TinyJit(chain(4));
-    for (let i = 0; i < 3; i++) (await step(x)).dispose();
+    await settle(step, x);
     const counted = async (): Promise<number> => {
       count.calls.clear();
       const y = await step(x);
@@ -91,14 +104,46 @@ describe("small kernels in a row", () => {
     expect(await withEnv({ PROFILE: 1 }, counted)).toBe(4);
     expect(await counted()).toBe(1);
   });
+  test("memory that moves while kernels are profiled is that of the next replay", async ({ skip }) => {
+    skip(closed !== undefined, closed);
+    const w = await Tensor.zeros(8).contiguous().realize();
+    const step = new TinyJit((x: Tensor) => {
+      w.assign(x.add(1).contiguous().mul(2));
+      return w;
+    });
+    const [a, b] = [1, 100].map((v) => Tensor.full([8], v, { dtype: "float32" }).contiguous()) as [
+      Tensor,
+      Tensor,
+    ];
+    const first = async (x: Tensor): Promise<number> => {
+      await step(x);
+      await count.compiled();
+      return Number(((await w.tolist()) as number[])[0]);
+    };
+    for (let i = 0; i < 5; i++) expect(await first(await a.realize())).toBe(4);
+    expect(await withEnv({ PROFILE: 1 }, async () => first(await b.realize()))).toBe(202);
+    expect(await first(b)).toBe(202);
+    expect(await first(a)).toBe(4);
+  });
+  test("sync replays run, together or not", async ({ skip }) => {
+    skip(closed !== undefined, closed);
+    const x = await Tensor.ones(64).contiguous().realize();
+    const step = new TinyJit(chain(3));
+    for (let i = 0; i < 2; i++) (await step(x)).dispose();
+    for (let i = 0; i < 4; i++) {
+      expect(await step.sync(x).tolist()).toEqual(Array(64).fill(4));
+      await count.compiled();
+    }
+  });
   test("random steps of small kernels equal those that are not captured", async ({ skip }) => {
     skip(closed !== undefined, closed);
     let [kernels, all] = [0, 0];
-    for (let seed = 0; seed < 25; seed++) {
+    for (let seed = 0; seed < 15; seed++) {
       const x = await input(new Random(seed));
       const step = new TinyJit((t: Tensor) => program(new Random(seed), t));
       const expected = await (await program(new Random(seed), x).realize()).tolist();
-      for (let i = 0; i < 4; i++) {
+      for (let i = 0; i < 5; i++) {
+        await count.compiled();
         count.calls.clear();
         expect(await (await step(x)).tolist(), `seed ${seed}, call ${i}`).toEqual(expected);
       }
