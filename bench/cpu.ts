@@ -1,7 +1,7 @@
-// `npm run bench -- cpu`: the workloads of cpu/workloads.ts on gradloom (WASM, CLANG), next to peers and to
-// the limits of the machine. An engine is a process that runs one workload at a time; the engines alternate,
-// so that a disturbance affects all of them. Then whole processes, from their start to their first result.
-// FLAGS selects workloads, engines and the clock.
+// `npm run bench -- cpu`: the workloads of cpu/workloads.ts on gradloom (WASM, CLANG, OPENCL), next to peers
+// and to the limits of the machine. An engine is a process that runs one workload at a time; the engines
+// alternate, so that a disturbance affects all of them. Then whole processes, from their start to their
+// first result. FLAGS selects workloads, engines and the clock.
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -25,7 +25,7 @@ const LONG_MS = 700;
 export const CPU_FLAGS: Readonly<Record<string, string>> = {
   "--only=WORKLOAD,…": `only these workloads: ${[...Object.keys(WORKLOADS), "start"].join(", ")}`,
   "--engines=NAME,…":
-    "only engines whose name starts with one of these: limit, WASM, CLANG, jax-js, tfjs, ort-node, ort-web",
+    "only engines whose name starts with one of these: limit, WASM, CLANG, OPENCL, jax-js, tfjs, ort-node, ort-web",
   "--nodes=this|current|both":
     "gradloom on this Node, on the one of bench/package.json, or on both (the default)",
   "--busy": "measure processor time instead of wall time: for a machine that has other work",
@@ -86,6 +86,11 @@ const engines = (limits: string | undefined, nodes: string): EngineSpec[] => [
     ? []
     : [1, 2].map((n) => ({ name: `limit ${n} t`, command: [limits, String(n)] }))),
   ...onNodes(nodes),
+  {
+    name: "OPENCL 2 t",
+    command: child("gradloom.ts"),
+    env: { DEV: "OPENCL", POCL_MAX_PTHREAD_COUNT: "2" },
+  },
   { name: "jax-js", command: child("jax.mjs"), needs: "@jax-js/jax" },
   { name: "tfjs", command: child("tfjs.mjs"), needs: "@tensorflow/tfjs" },
   ...[1, 2].map((n) => ({

@@ -28,8 +28,8 @@ import {
   clangRenderer,
   HIPRenderer,
   MetalRenderer,
-  OpenCLRenderer,
 } from "../src/render/languages.ts";
+import { OpenCLRenderer } from "../src/render/opencl.ts";
 import { WASMRenderer } from "../src/render/wasm/renderer.ts";
 import { WGSLRenderer } from "../src/render/webgpu.ts";
 

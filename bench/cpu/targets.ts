@@ -2,7 +2,7 @@
 // If the rival is not an npm package (PyTorch, tinygrad), it is compared with the milliseconds the rival took
 // on two AVX2 cores elsewhere.
 
-import type { WorkloadName } from "./workloads.ts";
+import { WORKLOADS, type WorkloadName } from "./workloads.ts";
 
 /** By the name of the engine. */
 export type Medians = Readonly<Record<string, number>>;
@@ -38,6 +38,7 @@ const within =
   });
 
 export const TARGETS: readonly Target[] = [
+  ...(Object.keys(WORKLOADS) as WorkloadName[]).map((name) => times(0.7, "CLANG 2 t")(name, "OPENCL 2 t")),
   times(1.2, "jax-js")("matmul", "WASM 1 t"),
   times(1.8, "WASM 1 t")("matmul", "WASM 2 t"),
   within(30.7, " (70 GFLOP/s)")("matmul", "CLANG 1 t"),

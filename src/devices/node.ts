@@ -11,6 +11,7 @@ export const kinds: DeviceKinds = {
   ...everywhere,
   CLANG: { storage: "memory", rank: 2, load: () => import("./clang.ts") },
   CUDA: { storage: "memory", rank: 5, load: () => import("./cuda.ts") },
+  OPENCL: { storage: "memory", aliases: ["GPU"], load: () => import("./opencl.ts") },
   DISK: { storage: "file", load: () => import("./disk.ts") },
   WEBGPU: { storage: "memory", rank: 3, load: () => import("./dawn.ts") },
   NV: { storage: "memory", rank: 4, load: () => import("./nv.ts") },

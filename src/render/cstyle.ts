@@ -93,6 +93,11 @@ export interface CStyleLanguage extends Words {
    * the group id and the local id along a dimension; absent where the caller says which part of a loop to do
    */
   readonly codeForWorkitem: Readonly<Record<"g" | "l", (dim: number) => string>> | undefined;
+  /**
+   * how a kernel knows which part of a loop of `size` it does: lines that declare `begin` and `end`; absent
+   * where the caller gives both
+   */
+  readonly partOf?: (size: number) => readonly string[];
   readonly codeForOp: NativeOps<Spell>;
   readonly lane: (vector: string, lane: number, count: number) => string;
   readonly bitcast: (to: DType, from: DType, x: string) => string;
@@ -314,6 +319,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
       );
     } else {
       k.part = true;
+      for (const line of k.language.partOf?.(size) ?? []) k.line(line);
       k.open(`for (int ${name} = begin; ${name} < end; ${name}++) { /* ${size} */`);
     }
   },
@@ -404,7 +410,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
 };
 
 function parameters(k: KernelText): string {
-  const { bufferPrefix, argIntPrefix, extraArgs, typeName } = k.language;
+  const { bufferPrefix, argIntPrefix, extraArgs, partOf, typeName } = k.language;
   const buffers = k.buffers
     .toSorted((a, b) => a.position - b.position)
     .map((u) => {
@@ -412,7 +418,7 @@ function parameters(k: KernelText): string {
       return `${constant}${bufferPrefix}${typeName(u.dtype.base)}* ${k.text(u)}`;
     });
   const variables = k.variables.map((u) => `${argIntPrefix} ${k.text(u)}`);
-  const part = k.part ? ["const int begin", "const int end"] : [];
+  const part = k.part && partOf === undefined ? ["const int begin", "const int end"] : [];
   return [...buffers, ...variables, ...part, ...extraArgs].join(", ");
 }
 

@@ -11,9 +11,8 @@ export {
   HIPRenderer,
   MetalLanguage,
   MetalRenderer,
-  OpenCLLanguage,
-  OpenCLRenderer,
 } from "./languages.ts";
+export { OpenCLLanguage, OpenCLRenderer } from "./opencl.ts";
 export { WASMRenderer } from "./wasm/renderer.ts";
 export { WGSLRenderer } from "./webgpu.ts";
 export { uopsToWGSL } from "./wgsl.ts";

@@ -9,7 +9,7 @@ import { gpuLists } from "../codegen/opt/heuristics/gpu.ts";
 import { COMMON_CORE, type Renderer, type Support, type Target } from "../codegen/target.ts";
 import { type DType, dtypes, SMALL_FLOATS, scalarOf } from "../dtype.ts";
 import { isLibraryFunction } from "../ops.ts";
-import { type BodyFacts, type CStyleLanguage, renderCStyle } from "./cstyle.ts";
+import { type CStyleLanguage, renderCStyle } from "./cstyle.ts";
 import { negateHelpers, withNegations } from "./cudanegate.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
 import { isFused, nvidiaGpu, type Queried } from "./nvidia.ts";
@@ -303,61 +303,12 @@ export const HIPLanguage: CStyleLanguage = {
   ],
 };
 
-// ---- OpenCL ----
-
-/** A kernel may not take pointers to bool: one byte, 0 or 1. */
-const openclWords: Words = {
-  typeName: typeNames(
-    { ...GPU_TYPES, bool: "uchar", float16: "ushort" },
-    { bool: "uchar", bfloat16: "ushort" },
-  ),
-  functions: FUNCTIONS,
-  call: overloaded(""),
-  infinity: "INFINITY",
-  nan: "NAN",
-  suffix: { uint32: "u", int64: "L", uint64: "UL" },
-};
-
-const openclPragmas = ({ scalars }: BodyFacts): string[] => [
-  ...(scalars.has(dtypes.float64) ? ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] : []),
-  // a fused multiply-add rounds once where evaluate rounds twice
-  ...([...scalars].some((d) => d.isFloat) ? ["#pragma OPENCL FP_CONTRACT OFF"] : []),
-];
-
-export const OpenCLLanguage: CStyleLanguage = {
-  ...openclWords,
-  kernelPrefix: "__kernel ",
-  bufferPrefix: "__global ",
-  smemPrefix: "__local ",
-  smemAlign: "__attribute__((aligned(16))) ",
-  prefixForCast: true,
-  argIntPrefix: "const int",
-  barrier: "barrier(CLK_LOCAL_MEM_FENCE);",
-  warp: undefined,
-  staticShared: Infinity,
-  launchBounds: () => "",
-  float4: "(float4)",
-  vectorBrackets: ["(", ")"],
-  usesPtrArithmetic: false,
-  extraArgs: [],
-  codeForWorkitem: { g: (dim) => `get_group_id(${dim})`, l: (dim) => `get_local_id(${dim})` },
-  codeForOp: cstyleOps(openclWords),
-  lane: (v, i) => `${v}.s${HEX[i]}`,
-  bitcast: (to, _, x) => `as_${openclWords.typeName(to)}(${x})`,
-  bitcastHelper: noHelper,
-  hasVectors: false,
-  fused: false,
-  wrapsSigned: false,
-  flags: [],
-  preamble: openclPragmas,
-};
-
 // ---- the renderers ----
 
 type LanguageLimits = Pick<Target, "name" | "grid" | "globalMax" | "localMax" | "sharedMax" | "maxBuffers">;
 
 /** Codegen clamps casts and guards divisions for all of them: C leaves both undefined. */
-const renderer = (
+export const rendererFor = (
   language: CStyleLanguage,
   limits: LanguageLimits,
   lacks: Readonly<Record<string, Support>>,
@@ -379,12 +330,12 @@ const renderer = (
 });
 
 /** workgroups along a dimension */
-const MANY_GROUPS = 2 ** 31 - 1;
+export const MANY_GROUPS = 2 ** 31 - 1;
 /** No kernel needs as many buffers. */
-const MANY = 500;
+export const MANY = 500;
 
 /** C of the host, as loops, one value at a time. */
-export const ClangRenderer: Renderer<string> = renderer(
+export const ClangRenderer: Renderer<string> = rendererFor(
   ClangLanguage,
   { name: "CLANG", grid: undefined, globalMax: [], localMax: [], sharedMax: 1 << 18, maxBuffers: MANY },
   { float16: "storage", bfloat16: "bits" },
@@ -403,7 +354,7 @@ export const clangRenderer = (vectors: Vectors): Renderer<string> => ({
     (scalarOf(d) !== dtypes.float32 || !(isLibraryFunction(op) || (vectors.fused && op === "MULACC"))),
   render: (name, uops) => renderCStyle({ ...ClangLanguage, fused: vectors.fused }, name, uops),
 });
-export const MetalRenderer: Renderer<string> = renderer(
+export const MetalRenderer: Renderer<string> = rendererFor(
   MetalLanguage,
   {
     name: "METAL",
@@ -416,7 +367,7 @@ export const MetalRenderer: Renderer<string> = renderer(
   },
   { bfloat16: "bits", float64: "none" },
 );
-const cudaRenderer = renderer(
+const cudaRenderer = rendererFor(
   CUDALanguage,
   {
     name: "CUDA",
@@ -443,7 +394,7 @@ export const CUDARenderer: Renderer<string> = {
 /** The renderer for one GPU: its compute capability, and what the driver tells of it. */
 export const cudaFor = (base: Renderer<string>, capability: number, queried: Queried): Renderer<string> =>
   base.gpu === undefined ? base : { ...base, gpu: nvidiaGpu(capability, queried) };
-export const HIPRenderer: Renderer<string> = renderer(
+export const HIPRenderer: Renderer<string> = rendererFor(
   HIPLanguage,
   {
     name: "HIP",
@@ -454,21 +405,4 @@ export const HIPRenderer: Renderer<string> = renderer(
     maxBuffers: MANY,
   },
   { bfloat16: "bits" },
-);
-/**
- * Half is an extension that pocl and many drivers lack: it moves as bits. The least that OpenCL promises
- * otherwise.
- */
-export const OpenCLRenderer: Renderer<string> = renderer(
-  OpenCLLanguage,
-  {
-    name: "OPENCL",
-    grid: GRID,
-    globalMax: [MANY_GROUPS, MANY_GROUPS, MANY_GROUPS],
-    localMax: [256, 256, 256],
-    sharedMax: 32768,
-    // pointers in 1 KB of parameters
-    maxBuffers: 120,
-  },
-  { float16: "bits", bfloat16: "bits" },
 );

@@ -35,6 +35,8 @@ export interface DeviceKind {
   readonly storage: StorageKind;
   /** its place among the devices of a machine, 1 or more, the faster the higher; AUTO takes no other */
   readonly rank?: number;
+  /** other names for it */
+  readonly aliases?: readonly string[];
   /**
    * Loads the device's module. It comes at first use: a program does not pay for
    * devices that it does not open.

@@ -14,13 +14,15 @@ export function kindOf(name: string): string {
   return colon < 0 ? name : name.slice(0, colon);
 }
 
-/** Upper-cases the kind and drops a `:0`; the path of a file stays as it is. */
+/** The kinds that other names stand for. */
+const aliases = new Map<string, string>();
+/** Upper-cases the kind, which may be an alias, and drops a `:0`; the path of a file stays as it is. */
 export function canonicalize(name: string): string {
   if (typeof name !== "string") {
     throw new DeviceError(`device: got ${String(name)}, expected a name such as "WASM"`);
   }
   const spelt = kindOf(name);
-  const kind = spelt.toUpperCase();
+  const kind = aliases.get(spelt.toUpperCase()) ?? spelt.toUpperCase();
   const rest = name.slice(spelt.length + 1);
   return rest === "" || (rest === "0" && !isFile(kind)) ? kind : `${kind}:${rest}`;
 }
@@ -73,7 +75,10 @@ export class DeviceRegistry {
 
   /** Adds kinds of device, or replaces those that are not open yet. */
   register(kinds: DeviceKinds): this {
-    for (const [kind, entry] of Object.entries(kinds)) this.#kinds.set(kind, entry);
+    for (const [kind, entry] of Object.entries(kinds)) {
+      this.#kinds.set(kind, entry);
+      for (const alias of entry.aliases ?? []) aliases.set(alias, kind);
+    }
     return this;
   }
 

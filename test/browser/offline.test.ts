@@ -1,5 +1,5 @@
-// A page that cannot fetch what it loads late: what a kernel needs is asked for again, with an error that says
-// so meanwhile; what would only make it fast is gone without.
+// A page that cannot fetch what it loads late: what a kernel needs is asked for again, with an error that
+// says so meanwhile; what would only make it fast is gone without.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

@@ -47,7 +47,7 @@ export const isSubnormal = (x: Value | undefined): boolean =>
   typeof x === "number" && x !== 0 && Math.abs(x) < SMALLEST_NORMAL;
 
 /** Devices whose hardware few machines have: one skipped test a file says why, not each. */
-const RARE: readonly string[] = ["CUDA", "NV", "WEBGPU"];
+const RARE: readonly string[] = ["CUDA", "NV", "OPENCL", "WEBGPU"];
 const told = new Set<string>();
 
 /** The same test on every device that has these types. */

@@ -17,9 +17,8 @@ import {
   HIPRenderer,
   MetalLanguage,
   MetalRenderer,
-  OpenCLLanguage,
-  OpenCLRenderer,
 } from "../../src/render/languages.ts";
+import { OpenCLLanguage, OpenCLRenderer } from "../../src/render/opencl.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";
 import { WASMRenderer } from "../../src/render/wasm/renderer.ts";
 import { WGSLRenderer } from "../../src/render/webgpu.ts";

@@ -1,8 +1,8 @@
-// A captured run of kernels on a GPU: pipelines and bind groups are made once, and each run encodes them into
-// one command buffer, or into several where that would be very much work for one submit. Small kernels in a
-// row are one dispatch (sequence.ts), once that is compiled, beside the first runs. A run with other memory
-// looks up bind groups by its buffers, and finds those of earlier runs with the same ones. Values of variables
-// are written only where they change.
+// A captured run of kernels on a GPU: pipelines and bind groups are made once, and each run encodes them
+// into one command buffer, or into several where that would be very much work for one submit. Small kernels
+// in a row are one dispatch (sequence.ts), once that is compiled, beside the first runs. A run with other
+// memory looks up bind groups by its buffers, and finds those of earlier runs with the same ones. Values of
+// variables are written only where they change.
 
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";
@@ -44,7 +44,7 @@ interface KernelRun {
   moves: number | undefined;
 }
 
-/** What joins kernels: a page loads it with its first captured step, and goes on without until it is there. */
+/** What joins kernels: a page loads it with its first captured step, and goes on without until then. */
 type Sequences = typeof import("./sequence.ts");
 
 export class GpuGraph implements GraphRunner {

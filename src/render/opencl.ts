@@ -1,0 +1,146 @@
+// OpenCL C, as tables like those of languages.ts: kernels for a GPU are a grid of threads. For the host's own
+// processor, whose drivers are made of clang, they are those of C, loops with vectors, of which each thread
+// does a part.
+
+import { GRID } from "../codegen/linear/workgrouplinear.ts";
+import type { Renderer, Support } from "../codegen/target.ts";
+import { type DType, dtypes, scalarOf } from "../dtype.ts";
+import { type BodyFacts, type CStyleLanguage, renderCStyle } from "./cstyle.ts";
+import { ClangRenderer, clangRenderer, MANY, MANY_GROUPS, rendererFor } from "./languages.ts";
+import { cstyleOps, type Words } from "./spelling.ts";
+import { FUNCTIONS, GPU_TYPES, HEX, indexLane, noHelper, overloaded, typeNames } from "./typenames.ts";
+import { type Vectors, vectorPreamble } from "./vectors.ts";
+
+/** A kernel may not take pointers to bool: one byte, 0 or 1. */
+const openclWords: Words = {
+  typeName: typeNames(
+    { ...GPU_TYPES, bool: "uchar", float16: "ushort" },
+    { bool: "uchar", bfloat16: "ushort" },
+  ),
+  functions: FUNCTIONS,
+  call: overloaded(""),
+  infinity: "INFINITY",
+  nan: "NAN",
+  suffix: { uint32: "u", int64: "L", uint64: "UL" },
+};
+
+const openclPragmas = ({ scalars }: BodyFacts): string[] => [
+  ...(scalars.has(dtypes.float64) ? ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] : []),
+  // a fused multiply-add rounds once where evaluate rounds twice
+  ...([...scalars].some((d) => d.isFloat) ? ["#pragma OPENCL FP_CONTRACT OFF"] : []),
+];
+
+export const OpenCLLanguage: CStyleLanguage = {
+  ...openclWords,
+  kernelPrefix: "__kernel ",
+  bufferPrefix: "__global ",
+  smemPrefix: "__local ",
+  smemAlign: "__attribute__((aligned(16))) ",
+  prefixForCast: true,
+  argIntPrefix: "const int",
+  barrier: "barrier(CLK_LOCAL_MEM_FENCE);",
+  warp: undefined,
+  staticShared: Infinity,
+  launchBounds: () => "",
+  float4: "(float4)",
+  vectorBrackets: ["(", ")"],
+  usesPtrArithmetic: false,
+  extraArgs: [],
+  codeForWorkitem: { g: (dim) => `get_group_id(${dim})`, l: (dim) => `get_local_id(${dim})` },
+  codeForOp: cstyleOps(openclWords),
+  lane: (v, i) => `${v}.s${HEX[i]}`,
+  bitcast: (to, _, x) => `as_${openclWords.typeName(to)}(${x})`,
+  bitcastHelper: noHelper,
+  hasVectors: false,
+  fused: false,
+  wrapsSigned: false,
+  flags: [],
+  preamble: openclPragmas,
+};
+
+/** Vectors of bools are masks, as in C. */
+const hostWords: Words = {
+  ...openclWords,
+  typeName: typeNames({ ...GPU_TYPES, bool: "uchar", float16: "ushort", bfloat16: "ushort" }),
+};
+/**
+ * For the host's processor, whose drivers are made of clang: vectors are those of C, under other names than
+ * the language's own, and arrays belong to a thread.
+ */
+const OpenCLHostLanguage: CStyleLanguage = {
+  ...OpenCLLanguage,
+  ...hostWords,
+  codeForOp: cstyleOps(hostWords),
+  bitcast: (to, _, x) => `as_${hostWords.typeName(to)}(${x})`,
+  smemPrefix: "",
+  smemAlign: "__attribute__((aligned(64))) ",
+  codeForWorkitem: undefined,
+  partOf: (size) => [
+    `const int begin = (int)((long)get_group_id(0)*${size}/get_num_groups(0));`,
+    `const int end = (int)((long)(get_group_id(0)+1)*${size}/get_num_groups(0));`,
+  ],
+  lane: indexLane,
+  hasVectors: true,
+  preamble: (facts) => {
+    const vectors = vectorPreamble(facts.body, hostWords.typeName);
+    const names = vectors.flatMap((line) => /^typedef \S+ (\w+) /.exec(line)?.[1] ?? []);
+    return [...openclPragmas(facts), ...names.map((n) => `#define ${n} ${n}_`), ...vectors];
+  },
+};
+
+/**
+ * Half is an extension that pocl and many drivers lack: it moves as bits. The least that OpenCL promises
+ * otherwise.
+ */
+export const OpenCLRenderer: Renderer<string> = rendererFor(
+  OpenCLLanguage,
+  {
+    name: "OPENCL",
+    grid: GRID,
+    globalMax: [MANY_GROUPS, MANY_GROUPS, MANY_GROUPS],
+    localMax: [256, 256, 256],
+    sharedMax: 32768,
+    // pointers in 1 KB of parameters
+    maxBuffers: 120,
+  },
+  { float16: "bits", bfloat16: "bits" },
+);
+
+/** What an OpenCL device says of itself. */
+export interface OpenClFacts {
+  /** it is the host's processor, with these vectors */
+  readonly vectors: Vectors | undefined;
+  readonly hasDoubles: boolean;
+  /** threads of a group, in all and in each dimension */
+  readonly groupSize: number;
+  readonly itemSizes: readonly number[];
+  readonly localBytes: number;
+  readonly parameterBytes: number;
+  /** its quotients and roots of float32 are rounded as IEEE 754 wants */
+  readonly isRounded: boolean;
+}
+/** The renderer for one device. */
+export function openclFor(facts: OpenClFacts): Renderer<string> {
+  const { vectors, hasDoubles, isRounded, groupSize, itemSizes, localBytes, parameterBytes } = facts;
+  const common = {
+    // some bytes are left for variables
+    maxBuffers: Math.min(MANY, Math.floor(parameterBytes / 8) - 8),
+    ieee: isRounded,
+    support: (d: DType): Support =>
+      scalarOf(d) === dtypes.float64 && !hasDoubles ? "none" : OpenCLRenderer.support(d),
+  };
+  if (vectors !== undefined) return { ...OpenCLRenderer, ...onProcessor(vectors), ...common };
+  const localMax = itemSizes.map((n) => Math.min(n, groupSize));
+  return { ...OpenCLRenderer, ...common, localMax, sharedMax: localBytes };
+}
+
+/** Kernels as loops with vectors, of which each thread does a part. */
+function onProcessor(vectors: Vectors): Partial<Renderer<string>> {
+  const { grid, globalMax, localMax, sharedMax, optOps, heuristic } = ClangRenderer;
+  const { hasThreads, simd, has } = clangRenderer(vectors);
+  const language = { ...OpenCLHostLanguage, fused: vectors.fused };
+  return {
+    ...{ grid, globalMax, localMax, sharedMax, optOps, heuristic, hasThreads, simd, has },
+    render: (name, uops) => renderCStyle(language, name, uops),
+  };
+}
