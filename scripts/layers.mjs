@@ -75,7 +75,7 @@ function importsOf(text) {
 
 /** The stage of a path below src/, or undefined where the house has no such room. */
 function stageOf(path) {
-  if (path === "index.ts") return "index";
+  if (path === "index.ts" || path === "device.ts") return "index";
   if (LEAVES.includes(path)) return "leaves";
   const folder = path.includes("/") ? path.split("/")[0] : undefined;
   return folder !== undefined && Object.hasOwn(MAY_IMPORT, folder) ? folder : undefined;

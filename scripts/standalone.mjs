@@ -28,6 +28,7 @@ await build({
     gradloom: resolve(root, "src/index.ts"),
     "gradloom/nn": resolve(root, "src/nn/index.ts"),
     "gradloom/render": resolve(root, "src/render/index.ts"),
+    "gradloom/device": resolve(root, "src/device.ts"),
     ...(isTest ? { vitest: resolve(root, "test/standalone/vitest.ts") } : {}),
   },
   // an example that a test imports must not take itself for the program that was started

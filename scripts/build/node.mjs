@@ -21,6 +21,7 @@ const REST = `
   export * as engine from "./engine/ondemand/node.ts";
   export { TinyJit } from "./engine/jit/jit.ts";`;
 const RENDER = 'export * from "./render/index.ts";';
+const DEVICE = 'export * from "./device.ts";';
 /** Lines of src/index.ts that would put more into the core, and what takes their place. */
 const LATER_NAMES = [
   ['export * as nn from "./nn/index.ts";', 'export { nn } from "./nn/built.ts";'],
@@ -30,7 +31,7 @@ const LATER_NAMES = [
 ];
 /** What loads on its own: entry points besides the core, the devices and their parts, pictures. */
 const LATER =
-  /^(?:rest|render)$|[\\/]devices[\\/](?:\w+|webgpu[\\/](?:sequence|timer))\.ts$|[\\/]image[\\/]image\.ts$/;
+  /^(?:rest|render|device)$|[\\/]devices[\\/](?:\w+|webgpu[\\/](?:sequence|timer))\.ts$|[\\/]image[\\/]image\.ts$/;
 
 /**
  * esbuild makes a chunk for each set of entry points that reach the same modules. If all of them import the
@@ -39,10 +40,13 @@ const LATER =
 const oneCore = (root) => ({
   name: "one core",
   setup(build) {
-    const texts = { core: CORE, rest: REST, render: RENDER };
+    const texts = { core: CORE, rest: REST, render: RENDER, device: DEVICE };
     const resolveDir = join(root, "src");
     const withCore = (path, text) => (LATER.test(path) ? `${text}\nimport "core";` : text);
-    build.onResolve({ filter: /^(?:core|rest|render)$/ }, ({ path }) => ({ path, namespace: "entry" }));
+    build.onResolve({ filter: /^(?:core|rest|render|device)$/ }, ({ path }) => ({
+      path,
+      namespace: "entry",
+    }));
     build.onLoad({ filter: /./, namespace: "entry" }, ({ path }) => {
       return { contents: withCore(path, texts[path]), resolveDir };
     });
@@ -78,7 +82,7 @@ export async function buildNode({ root, out, bundled, entries }) {
   const nnNames = await namesOf("src/nn/index.ts");
   const node = await build({
     ...options,
-    entryPoints: { index: "core", rest: "rest", render: "render" },
+    entryPoints: { index: "core", rest: "rest", render: "render", device: "device" },
     conditions: ["built"],
     define: {
       NN_NAMES: JSON.stringify(nnNames),
@@ -94,10 +98,10 @@ export async function buildNode({ root, out, bundled, entries }) {
   const dynamic = node.metafile.outputs[core].imports.filter(({ kind }) => kind === "dynamic-import");
   const later = [...new Set(dynamic.map(({ path }) => basename(path)))];
   await writeStart(root, out, options, { core: writeCore(root, core, later), rest, later });
-  // esbuild wrote render; nn is what the core exports, and the areas come by themselves
+  // esbuild wrote render and device; nn is what the core exports, and the areas come by themselves
   mkdirSync(join(root, out, "areas"), { recursive: true });
   const nn = `import { nn } from "#start";\nexport const { ${nnNames.join(", ")} } = nn;\n`;
-  for (const [file] of entries.filter(([file]) => file !== "index" && file !== "render")) {
+  for (const [file] of entries.filter(([file]) => !["index", "render", "device"].includes(file))) {
     writeFileSync(join(root, out, `${file}.js`), file === "nn" ? nn : 'import "#start";\n');
   }
   return node.metafile;

@@ -22,12 +22,13 @@ import type { Sint, Variable } from "../shape/symbolic.ts";
  */
 export type StorageKind = "memory" | "array" | "file";
 
+/**
+ * Opens a device. `name` is canonical and carries what followed the colon: CUDA:1, DISK:/path. Throws a
+ * DeviceError that says what is missing and how to get it. Whoever fails to open it may try again.
+ */
+export type DeviceOpener = (name: string) => MaybePromise<Compiled>;
 interface DeviceModule {
-  /**
-   * Opens a device. `name` is canonical and carries what followed the colon: CUDA:1, DISK:/path. Throws a
-   * DeviceError that says what is missing and how to get it. Whoever fails to open it may try again.
-   */
-  open(name: string): MaybePromise<Compiled>;
+  readonly open: DeviceOpener;
 }
 
 /** A line of the registry. */

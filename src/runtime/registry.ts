@@ -6,7 +6,7 @@ import { DeviceError } from "../errors.ts";
 import { type MaybePromise, runAsync, type Step, settle } from "../helpers.ts";
 import { flushFreed } from "./cache.ts";
 import { GlobalCounters } from "./counters.ts";
-import type { Compiled, DeviceKind, DeviceKinds, StorageKind } from "./device.ts";
+import type { Compiled, DeviceKind, DeviceKinds, DeviceOpener, StorageKind } from "./device.ts";
 
 /** The part of a name before the colon: WASM of WASM:1. */
 export function kindOf(name: string): string {
@@ -73,9 +73,18 @@ export class DeviceRegistry {
   readonly #reopened = new Map<string, number>();
   #default: string | undefined;
 
-  /** Adds kinds of device, or replaces those that are not open yet. */
-  register(kinds: DeviceKinds): this {
-    for (const [kind, entry] of Object.entries(kinds)) {
+  /**
+   * Adds kinds of device, or replaces those that are not open yet: by a name and what opens a device of that
+   * kind, or several with all that there is to say of them (`gradloom/device`).
+   */
+  register(kinds: DeviceKinds): this;
+  register(name: string, open: DeviceOpener): this;
+  register(kinds: DeviceKinds | string, open?: DeviceOpener): this {
+    const all: DeviceKinds =
+      typeof kinds === "string"
+        ? { [kinds.toUpperCase()]: { storage: "memory", load: () => ({ open: open as DeviceOpener }) } }
+        : kinds;
+    for (const [kind, entry] of Object.entries(all)) {
       this.#kinds.set(kind, entry);
       for (const alias of entry.aliases ?? []) aliases.set(alias, kind);
     }

@@ -9,6 +9,7 @@ import { format } from "node:util";
 import { gzipSync } from "node:zlib";
 import { build, transform } from "esbuild";
 import * as gradloom from "gradloom";
+import * as device from "gradloom/device";
 import * as render from "gradloom/render";
 import { describe, expect, test, vi } from "vitest";
 import { buildIfStale } from "../../bench/processes.ts";
@@ -39,6 +40,7 @@ async function run({ text }: Block): Promise<string> {
       gradloom,
       "gradloom/nn": gradloom.nn,
       "gradloom/render": render,
+      "gradloom/device": device,
     };
     await new AsyncFunction("load", body)((name) => ours[name] ?? import(name));
   } finally {
@@ -69,6 +71,7 @@ describe("examples", () => {
       gradloom: [join(root, "src/index.ts")],
       "gradloom/nn": [join(root, "src/nn/index.ts")],
       "gradloom/render": [join(root, "src/render/index.ts")],
+      "gradloom/device": [join(root, "src/device.ts")],
     };
     const config = {
       extends: join(root, "tsconfig.json"),
@@ -172,6 +175,7 @@ test("the build in one piece is as large as the guide says", async () => {
     alias: {
       "gradloom/all": join(root, "src/tensor/ondemand/all.ts"),
       "gradloom/render": join(root, "src/render/index.ts"),
+      "gradloom/device": join(root, "src/device.ts"),
       gradloom: join(root, "src/index.ts"),
     },
     bundle: true,
