@@ -2,7 +2,7 @@
 // user is collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
 
 import type { DType, NumberArray, TypedArray } from "../dtype.ts";
-import { ArgumentError, DeviceError, InternalError } from "../errors.ts";
+import { ArgumentError, DeviceError } from "../errors.ts";
 import { getOrMake, type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
 import { canonicalBytes, decodeArray } from "../hostarrays.ts";
 import { allocOn, freeOn } from "./cache.ts";
@@ -64,7 +64,9 @@ export class Buffer {
     this.base = base;
     this.offset = offset;
     if (base !== undefined && offset + this.nbytes > base.nbytes) {
-      throw new InternalError(`view of ${this.nbytes} bytes at ${offset} in a buffer of ${base.nbytes}`);
+      throw new ArgumentError(
+        `Buffer: ${this.nbytes} bytes from ${offset} on do not fit into ${base} of ${base.nbytes}`,
+      );
     }
   }
 
@@ -76,33 +78,57 @@ export class Buffer {
   }
 
   /**
-   * Makes room on the device, filled with zeros; `handle` adopts memory that is there already (host arrays).
+   * Makes room on the device, filled with zeros. A device whose memory is host arrays, such as EXT, takes
+   * `data` as the memory itself: a typed array or another view of as many bytes.
    */
-  allocate(handle?: Handle): this {
-    return this.#allocate(handle, true);
+  allocate(data?: ArrayBufferView): this {
+    return this.#allocate(data, true);
   }
   /** Room for a result: what was there before is about to be overwritten. */
   ensureAllocated(): this {
     return this.isAllocated ? this : this.#allocate(undefined, false);
   }
-  #allocate(handle: Handle | undefined, zeroed: boolean): this {
-    if (this.isAllocated) throw new InternalError(`allocate: ${this} is allocated already`);
+  #allocate(data: ArrayBufferView | undefined, zeroed: boolean): this {
+    if (this.isAllocated) {
+      throw new ArgumentError(
+        `allocate: ${this} is allocated already; fill it with copyin(), or make another`,
+      );
+    }
     // new memory would have other contents: a program that still counts on the old ones must hear of it
     if (this.#disposed) throw new DeviceError(`${this} was disposed of; make a new tensor instead`);
     if (this.base !== undefined) {
-      this.base.#allocate(handle, zeroed);
+      this.base.#allocate(data, zeroed);
       return this;
     }
     const device = Device.get(this.device);
     const { nbytes } = this;
-    const adopted = handle !== undefined;
-    const allocation = { device, handle: handle ?? allocOn(device, nbytes, zeroed), nbytes, adopted };
+    const adopted = data !== undefined;
+    const handle = adopted ? this.#adopt(device, data) : allocOn(device, nbytes, zeroed);
+    const allocation = { device, handle, nbytes, adopted };
     this.#allocation = allocation;
     finaliser.register(this, allocation, allocation);
     GlobalCounters.allocated(device.name, this.nbytes, 1);
     pressureOn(device).bytes += this.nbytes;
     many.buffers++;
     return this;
+  }
+
+  #adopt({ allocator }: Compiled, data: ArrayBufferView): Handle {
+    const bytes = this.#bytesOf("allocate", data);
+    if (allocator.view(bytes, this.nbytes) === bytes) return bytes;
+    throw new ArgumentError(
+      `allocate: ${this.device} takes no array as its memory; call allocate(), then copyin()`,
+    );
+  }
+  /** The bytes of an array that is to fill the buffer. */
+  #bytesOf(what: string, data: ArrayBufferView): Uint8Array {
+    const isView = ArrayBuffer.isView(data);
+    if (isView && data.byteLength === this.nbytes)
+      return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const got = isView ? `${data.byteLength} bytes` : typeof data;
+    throw new ArgumentError(
+      `${what}: got ${got}, expected a typed array of the ${this.nbytes} bytes of ${this}`,
+    );
   }
 
   /** Frees now instead of when collected. A buffer that something still reads must not be disposed of. */
@@ -126,11 +152,9 @@ export class Buffer {
     return this.#allocation.handle;
   }
 
-  copyin(src: Uint8Array): MaybePromise<void> {
-    if (src.byteLength !== this.nbytes) {
-      throw new InternalError(`copyin of ${src.byteLength} bytes into ${this} of ${this.nbytes}`);
-    }
-    return Device.get(this.device).allocator.copyin(this.handle, canonicalBytes(this.dtype, src));
+  copyin(src: ArrayBufferView): MaybePromise<void> {
+    const bytes = this.#bytesOf("copyin", src);
+    return Device.get(this.device).allocator.copyin(this.handle, canonicalBytes(this.dtype, bytes));
   }
 
   /**
