@@ -1,7 +1,7 @@
 // A Buffer is room for `size` elements on a device: described first, allocated later, freed when the last
 // user is collected (or earlier by `dispose`). Copies between buffers are the runners' business (runner.ts).
 
-import type { DType, NumberArray, TypedArray } from "../dtype.ts";
+import { type DType, type DTypeLike, type NumberArray, type TypedArray, toDType } from "../dtype.ts";
 import { ArgumentError, DeviceError } from "../errors.ts";
 import { getOrMake, type MaybePromise, runAsync, runSync, type Step, settle } from "../helpers.ts";
 import { canonicalBytes, decodeArray } from "../hostarrays.ts";
@@ -54,13 +54,13 @@ export class Buffer {
   #allocation: Allocation | undefined;
   #disposed = false;
 
-  constructor(device: string, size: number, dtype: DType, base?: Buffer, offset = 0) {
+  constructor(device: string, size: number, dtype: DTypeLike, base?: Buffer, offset = 0) {
     if (!Number.isSafeInteger(size) || size < 0) {
       throw new ArgumentError(`Buffer: size is ${size}, expected a count of elements: an integer from 0 up`);
     }
     this.device = canonicalize(device);
     this.size = size;
-    this.dtype = dtype;
+    this.dtype = toDType(dtype);
     this.base = base;
     this.offset = offset;
     if (base !== undefined && offset + this.nbytes > base.nbytes) {

@@ -1,6 +1,6 @@
 // Buffers made by hand, as seed 002 makes them: which arrays and types they take, and what they refuse.
 
-import { ArgumentError, Buffer, BufferCopy, Device, dtypes } from "gradloom";
+import { ArgumentError, Buffer, BufferCopy, Device, DTypeError, type DTypeLike, dtypes } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
 
 beforeAll(async () => {
@@ -55,5 +55,22 @@ describe("a host array is the memory of a buffer on EXT", () => {
       /^allocate: WASM takes no array as its memory; call allocate\(\), then copyin\(\)/,
     );
     expect([...buffer.allocate().dataSync()]).toEqual([0, 0]);
+  });
+});
+
+describe("the type of a buffer", () => {
+  test.each<[DTypeLike, unknown]>([
+    ["int", dtypes.int32],
+    ["float32", dtypes.float32],
+    [dtypes.half, dtypes.float16],
+  ])("%s", (given, dtype) => {
+    const buffer = new Buffer("WASM", 2, given).allocate();
+    expect(buffer.dtype).toBe(dtype);
+    expect([...buffer.dataSync()]).toEqual([0, 0]);
+  });
+  test.each(["int31", "all", undefined, 7])("%s is refused by name", (given) => {
+    const make = () => new Buffer("WASM", 2, given as DTypeLike);
+    expect(make).toThrow(DTypeError);
+    expect(make).toThrow(`dtype: unknown name "${given}"; expected one of bool, int8`);
   });
 });
