@@ -10,6 +10,7 @@ import type { NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
 import type { Alu, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
+import { allGlobals } from "./globals.ts";
 import { minMaxOf } from "./minmax.ts";
 import { overflowing } from "./overflow.ts";
 import { literal, type Spell, spellCast, type Words } from "./spelling.ts";
@@ -427,7 +428,7 @@ export const uopsToCStyle = (
   language: CStyleLanguage,
   name: string,
   uops: UOpGraph | readonly UOp[],
-): string => renderCStyle(language, name, uops).code;
+): string => renderCStyle(language, name, allGlobals("uopsToCStyle", uops)).code;
 
 /** A kernel that takes its buffers by position and then its variables. */
 export function renderCStyle(

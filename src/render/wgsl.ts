@@ -11,6 +11,7 @@ import { identifier, kernelIdentifier, ownIdentifier } from "../names.ts";
 import type { UOpGraph } from "../uop/list.ts";
 import type { TensorCore } from "../uop/matrix.ts";
 import type { Alu, DefineGlobal, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
+import { allGlobals } from "./globals.ts";
 import { carefulFloat } from "./wgslfloats.ts";
 import { helperTexts } from "./wgslhelpers.ts";
 import { IndexQuotients } from "./wgslindex.ts";
@@ -343,7 +344,7 @@ function bindings(k: WGSLText, immediates: number): string[] {
 
 /** The text of a module with one entry point, `name`. */
 export const uopsToWGSL = (name: string, uops: UOpGraph | readonly UOp[], sharing?: Sharing): string =>
-  moduleOf(name, new WGSLText([...uops], sharing));
+  moduleOf(name, new WGSLText([...allGlobals("uopsToWGSL", uops)], sharing));
 
 function moduleOf(name: string, k: WGSLText, immediates = 0): string {
   const [core] = k.matrices.values();

@@ -53,6 +53,8 @@ export class UOpGraph implements Iterable<UOp> {
   readonly #at: UOpMap<number>;
   readonly #vars: DefineVar[] = [];
   readonly #globals: DefineGlobal[] = [];
+  /** a list that codegen made leaves out buffers that a kernel has no use for; one made by hand has all */
+  isByHand = false;
 
   constructor(arena: UOpArena = new UOpArena()) {
     this.#arena = arena;
@@ -69,6 +71,7 @@ export class UOpGraph implements Iterable<UOp> {
     arg?: UOpArgs[K],
   ): K extends Expr["op"] ? Expr : UOp<K> {
     checkAdded(op, srcs, arg);
+    this.isByHand ||= op === "DEFINE_GLOBAL";
     const u = this.#arena.make(op, dtype, srcs, arg as UOpArgs[K]);
     this.push(u);
     return u;
