@@ -1,51 +1,14 @@
 // UOpGraph: a kernel as a linear list of UOps in which every source comes before its user. The name is that
 // of the public interface: the list still holds the graph, since each UOp points to its sources. The graph
 // that passes change is a KernelGraph (codegen/lower). linearize makes the list, renderers read it from top
-// to bottom. `add` is also the public way to build a kernel by hand, and checks its arguments.
+// to bottom. One that is written by hand is in written.ts.
 
-import { type DType, Pointer } from "../dtype.ts";
-import { ArgumentError } from "../errors.ts";
-import { isAluOp, opRecord } from "../ops.ts";
+import type { DType } from "../dtype.ts";
+import { opRecord } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { UOpArena } from "./arena.ts";
 import { UOpMap } from "./map.ts";
-import {
-  type DefineGlobal,
-  type DefineVar,
-  type Expr,
-  type UOp,
-  type UOpArgs,
-  type UOpName,
-  UOps,
-  type UType,
-} from "./node.ts";
-
-/** What a hand-written list may get wrong and folding would trip over; spec.ts checks the rest. */
-function checkAdded(op: string, srcs: readonly UOp[], arg: unknown): void {
-  if (!Object.hasOwn(UOps, op)) {
-    throw new ArgumentError(
-      `UOpGraph.add: there is no op ${op}; expected one of ${Object.keys(UOps).join(", ")}`,
-    );
-  }
-  if (op !== "ALU") return;
-  if (typeof arg !== "string" || !isAluOp(arg)) {
-    throw new ArgumentError(
-      `UOpGraph.add: ALU computes ${String(arg)}; expected the name of an op, as BinaryOps.ADD`,
-    );
-  }
-  const { arity } = opRecord(arg);
-  if (srcs.length !== arity) {
-    throw new ArgumentError(`UOpGraph.add: ${arg} has ${srcs.length} sources, expected ${arity}`);
-  }
-  const values = arg === "WHERE" ? srcs.slice(1) : srcs;
-  const type = values[0]?.dtype;
-  const other = values.find((s) => s.dtype !== type || type === undefined || type instanceof Pointer);
-  if (other === undefined) return;
-  throw new ArgumentError(
-    `UOpGraph.add: ${arg} of ${values.map((s) => s.dtype ?? `${s.op} without a type`).join(" and ")}; ` +
-      "expected values of one dtype: add a CAST, or a LOAD for a pointer",
-  );
-}
+import type { DefineGlobal, DefineVar, Expr, UOp, UOpArgs, UOpName, UType } from "./node.ts";
 
 export class UOpGraph implements Iterable<UOp> {
   readonly uops: UOp[] = [];
@@ -54,7 +17,7 @@ export class UOpGraph implements Iterable<UOp> {
   readonly #vars: DefineVar[] = [];
   readonly #globals: DefineGlobal[] = [];
   /** a list that codegen made leaves out buffers that a kernel has no use for; one made by hand has all */
-  isByHand = false;
+  readonly isByHand: boolean = false;
 
   constructor(arena: UOpArena = new UOpArena()) {
     this.#arena = arena;
@@ -70,8 +33,6 @@ export class UOpGraph implements Iterable<UOp> {
     srcs: readonly UOp[] = [],
     arg?: UOpArgs[K],
   ): K extends Expr["op"] ? Expr : UOp<K> {
-    checkAdded(op, srcs, arg);
-    this.isByHand ||= op === "DEFINE_GLOBAL";
     const u = this.#arena.make(op, dtype, srcs, arg as UOpArgs[K]);
     this.push(u);
     return u;

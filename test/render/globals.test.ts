@@ -1,5 +1,5 @@
-// A kernel that was written by hand declares all its buffers, as seed 002 asserts; one that codegen made leaves
-// out those that it has no use for.
+// A kernel that was written by hand declares all its buffers, as seed 002 asserts; one that codegen made
+// leaves out those that it has no use for.
 
 import {
   ArgumentError,
