@@ -3,7 +3,7 @@
 // device to device until all is done. The order is always the same, whichever device comes first.
 
 import { env } from "../env.ts";
-import { InternalError } from "../errors.ts";
+import { ArgumentError, InternalError } from "../errors.ts";
 import { getOrMake, runAsync, runSync, type Step, settle, timestamp } from "../helpers.ts";
 import { PAUSE } from "../pace.ts";
 import type { Buffer } from "../runtime/buffer.ts";
@@ -265,6 +265,9 @@ function waitOn(device: string, fence: unknown): void {
 
 /** Allocates the outputs, runs, and marks the nodes: a failure leaves the graph as it was. */
 function* executeItem(si: ScheduleItem, progress: Progress): Step<void> {
+  const done = si.lazies.find((lb) => lb.srcs === undefined);
+  if (done !== undefined)
+    throw new ArgumentError(`runSchedule: ${done} was computed before; call createSchedule() again`);
   const buffers = [...si.outputs, ...si.inputs];
   progress.begin();
   const runner = si.outputs.every((b) => b.size > 0) ? yield* runnerFor(si) : undefined;

@@ -3,7 +3,7 @@
 // which runner an item needs.
 
 import { env } from "../env.ts";
-import { InternalError, ShapeError, SymbolicError } from "../errors.ts";
+import { ArgumentError, DeviceError, ShapeError, SymbolicError } from "../errors.ts";
 import { isPromise, type MaybePromise, runSync, type Step, settle, timestamp } from "../helpers.ts";
 import { canonicalBytes } from "../hostarrays.ts";
 import { printable } from "../printable.ts";
@@ -95,7 +95,8 @@ export class BufferCopy extends Runner {
   }
   *run(buffers: readonly Buffer[], _: VarVals, wait: boolean): Step<void> {
     const [dest, src] = buffers;
-    if (dest === undefined || src === undefined) throw new InternalError(`${this.name} needs [dest, src]`);
+    if (dest === undefined || src === undefined)
+      throw new ArgumentError(`${this.name}: got ${buffers.length} buffers, expected [dest, src]`);
     if (dest.size !== src.size || dest.dtype !== src.dtype) {
       throw new ShapeError(
         `${this.name}: cannot copy ${src.size} × ${src.dtype.name} into ${dest.size} × ${dest.dtype.name}; ` +
@@ -147,8 +148,9 @@ export class BufferXfer extends BufferCopy {
   }
   // biome-ignore lint/correctness/useYield: a Step that never has to wait
   protected override *copy(dest: Buffer, src: Buffer): Step<void> {
-    const { allocator } = Device.get(dest.device);
-    if (!allocator.canTransfer) throw new InternalError(`${dest.device} cannot transfer`);
+    const { allocator, space } = Device.get(dest.device);
+    if (!allocator.canTransfer || Device.get(src.device).space !== space)
+      throw new DeviceError(`xfer: no way from ${src.device} to ${dest.device}; use BufferCopy`);
     allocator.transfer(dest.handle, src.handle, dest.nbytes);
   }
 }

@@ -3,6 +3,7 @@
 // are several instances of JS and WASM.
 
 import {
+  ArgumentError,
   Buffer,
   CommandQueue,
   clearKernelCache,
@@ -12,6 +13,8 @@ import {
   GlobalCounters,
   OutOfMemoryError,
   resetKernelNames,
+  runSchedule,
+  runScheduleSync,
   type ScheduleItem,
   type SyncItem,
   Tensor,
@@ -379,5 +382,36 @@ describe("a failing item leaves the graph as it was", () => {
     });
     expect(() => res.realizeSync()).toThrow(OutOfMemoryError);
     expect(res.tolistSync()).toEqual([3, 6]);
+  });
+});
+
+describe("what ran already is refused by name, and changes nothing", () => {
+  const message =
+    /^runSchedule: <LB JS \[2\] int32 .* realized> was computed before; call createSchedule\(\) again/;
+  const make = () => new Tensor([1, 2], { device: "JS" }).add(1);
+
+  test("a schedule", async () => {
+    const t = make();
+    const items = schedule(t);
+    await runSchedule(items);
+    await expect(runSchedule(items)).rejects.toThrow(ArgumentError);
+    expect(() => runScheduleSync(items)).toThrow(message);
+    await expect(new CommandQueue(items).run()).rejects.toThrow(message);
+    await runSchedule(schedule(t)); // there is nothing left to do
+    expect(await t.tolist()).toEqual([2, 3]);
+  });
+  test("an assign is not made twice", async () => {
+    const t = await make().realize();
+    const items = schedule(t.assign(t.add(1)));
+    await runSchedule(items);
+    await expect(runSchedule(items)).rejects.toThrow(message);
+    expect(await t.tolist()).toEqual([3, 4]);
+  });
+  test("the second of two schedules of one graph", async () => {
+    const t = make();
+    const [first, second] = [schedule(t), schedule(t.mul(2))];
+    await runSchedule(first);
+    await expect(runSchedule(second)).rejects.toThrow(message);
+    expect(await t.mul(2).tolist()).toEqual([4, 6]);
   });
 });
