@@ -135,7 +135,9 @@ export class LazyBuffer {
     arg?: LazyArg,
     srcs: readonly LazyBuffer[] = [],
   ) {
-    return LazyBuffer.make(device, shape, dtype, op, arg, srcs);
+    // a user's function gets buffers, each with all of a source in row-major order
+    const whole = op === "CUSTOM" ? srcs.map((s) => s.contiguous()) : srcs;
+    return LazyBuffer.make(device, shape, dtype, op, arg, whole);
   }
   /** A node whose memory exists already: host arrays, files. */
   static fromBuffer(buffer: Buffer, shape: Shape): LazyBuffer {

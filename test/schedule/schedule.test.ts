@@ -2,9 +2,12 @@
 // become arguments of one compiled kernel, and bindings that contradict each other are refused.
 
 import {
+  type Buffer,
   createSchedule,
   Device,
+  dtypes,
   GlobalCounters,
+  LazyBuffer,
   runScheduleSync,
   type ScheduleItem,
   SymbolicError,
@@ -240,5 +243,37 @@ describe("symbolic sizes", () => {
   test("a value outside the range is refused", () => {
     expect(() => n.bind(0)).toThrow(SymbolicError);
     expect(() => n.bind(11)).toThrow(/n cannot be 11.*1 to 10/);
+  });
+});
+
+describe("what a CUSTOM reads is computed before it, and lies in one buffer in order", () => {
+  const ones = (): Tensor =>
+    new Tensor(
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      { device: "JS" },
+    );
+  test.each<[string, () => Tensor, number[]]>([
+    ["a value that has to be computed", () => ones().add(1), [2, 3, 4, 5]],
+    ["a view of such a value", () => ones().add(1).transpose(), [2, 4, 3, 5]],
+    ["a view of memory", () => ones().transpose(), [1, 3, 2, 4]],
+    [
+      "a part of memory",
+      () =>
+        Tensor.cat([ones(), ones()]).shrink([
+          [1, 3],
+          [0, 2],
+        ]),
+      [3, 4, 1, 2],
+    ],
+    ["a constant", () => Tensor.full([2, 2], 7, { device: "JS", dtype: "int32" }), [7, 7, 7, 7]],
+  ])("%s", async (_, make, values) => {
+    const copy = ([out, src]: readonly Buffer[]): void => void out?.copyin((src as Buffer).asBuffer());
+    const node = LazyBuffer.loadop("CUSTOM", [4], dtypes.int32, "JS", copy, [make().lazydata]);
+    expect(createSchedule([node]).at(-1)?.ast[0]?.op).toBe("CUSTOM");
+    expect(await new Tensor(node).tolist()).toEqual(values);
+    expect(await Tensor.customOp(copy, [4], [make()]).tolist()).toEqual(values);
   });
 });

@@ -9,7 +9,7 @@ import { Buffer } from "../../runtime/buffer.ts";
 import { Device } from "../../runtime/registry.ts";
 import { sprod } from "../../shape/symbolic.ts";
 import type { Shape } from "../../shape/view.ts";
-import { contiguous, type Element, make, type NestedArray, TensorHandle } from "../core.ts";
+import { type Element, make, type NestedArray, TensorHandle } from "../core.ts";
 import type { TensorSource } from "../image/pixels.ts";
 import { operandValue } from "../math/promotion.ts";
 import type { Tensor } from "../tensor.ts";
@@ -52,7 +52,7 @@ export function customOp(
       `customOp: the function fills one buffer, and ${device} are several devices; gather the inputs with t.to(device)`,
     );
   }
-  const srcs = inputs.map((t) => contiguous(t).lazydata);
+  const srcs = inputs.map((t) => t.lazydata);
   return make(LazyBuffer.loadop("CUSTOM", checkShape("customOp", shape), dtype, device, fn, srcs));
 }
 
