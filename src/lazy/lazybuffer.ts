@@ -24,6 +24,7 @@ import { type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
 import { type AxisSplit, axisSplitFor } from "./axissplit.ts";
 import { type CopyState, copyOf, keepCopies, markRead } from "./copies.ts";
+import { heldAs, heldPart } from "./held.ts";
 import { rebits } from "./rebits.ts";
 
 export type LazyOpName = AluOp | ReduceOp | LoadOp | "CAST" | "BITCAST";
@@ -364,9 +365,13 @@ export class LazyBuffer {
     const st = this.st.contiguous ? this.st : ShapeTracker.fromShape(this.shape);
     return new LazyBuffer(this.device, st, dtype, undefined, "CAST", dtype, [this]);
   }
-  /** The same bits as another type. Packed types may have another number of elements, along the last dim. */
+  /**
+   * The same bits as another type. Packed types may have another number of elements, along the last dim, and
+   * so may all types in a file or a host array.
+   */
   bitcast(dtype: DType): LazyBuffer {
     if (dtype === this.dtype) return this;
+    if (this.onlyHolds) return heldAs(this, dtype, LazyBuffer.fromBuffer);
     if (dtype.bits !== this.dtype.bits) return rebits(this, dtype, LazyBuffer.arange);
     return LazyBuffer.make(this.device, this.shape, dtype, "BITCAST", dtype, [this]);
   }
@@ -404,7 +409,7 @@ export class LazyBuffer {
     if (constant && Device.computes(to) && !this.st.views.some((v) => v.mask)) {
       return LazyBuffer.constant(to, this.shape, this.dtype, this.base.arg as Value);
     }
-    const src = constant ? this.contiguous() : this.isWhole ? this : this.#slice();
+    const src = constant ? this.contiguous() : this.isWhole ? this : heldPart(this, LazyBuffer.fromBuffer);
     // a device that cannot compute sends its whole buffer; the view is applied on the other side
     if (src === undefined && this.onlyHolds) return this.base.copyToDevice(to).#view(this.st);
     return LazyBuffer.loadop("COPY", this.shape, this.dtype, to, undefined, [src ?? this.contiguous()]);
@@ -413,24 +418,6 @@ export class LazyBuffer {
   /** `node`, of the same shape, where this one is: on its devices, with its sharding. */
   copyHere(node: LazyBuffer): LazyBuffer {
     return node.copyToDevice(this.device);
-  }
-
-  /** Consecutive elements of a buffer as a node of its own: how parts of a file are read. */
-  #slice(): LazyBuffer | undefined {
-    const buffer = this.base.realized ?? (this.base.op === "EMPTY" ? this.base.buffer : undefined);
-    const [view] = this.st.views;
-    if (buffer === undefined || view === undefined || !this.st.consecutive) return undefined;
-    // the part is not recorded as a reader, so no kernel may be able to overwrite this node
-    if (!this.onlyHolds) return undefined;
-    const size = sprod(this.shape);
-    if (typeof view.offset !== "number" || typeof size !== "number") return undefined;
-    const start = view.offset * this.dtype.itemsize;
-    // a packed element may start within a byte, where no buffer can
-    if (!Number.isInteger(start)) return undefined;
-    const part = new Buffer(buffer.device, size, this.dtype, buffer, start);
-    const node = LazyBuffer.fromBuffer(part, this.shape);
-    if (this.base.realized === undefined) node.srcs = []; // still an EMPTY to run, which opens the file
-    return node;
   }
 
   /** A node that writes `value` into this node's memory. */

@@ -131,7 +131,8 @@ export class Tensor extends TensorHandle {
     return core.cast(this, dtype);
   }
   /**
-   * The same bits read as another type of the same size.
+   * The same bits read as another type of the same size. In a file or a host array it may be of any size:
+   * the last dim grows or shrinks.
    * @example
    * await new Tensor([1.5]).bitcast("int32").tolist() // => [1069547520]
    */

@@ -12,6 +12,7 @@ import {
   type DTypeName,
   FileError,
   GlobalCounters,
+  ShapeError,
   Tensor,
 } from "gradloom";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -302,5 +303,70 @@ describe("NULL", () => {
       .sum()
       .realize();
     expect(recorded[0]?.launch.vals).toEqual([6]);
+  });
+});
+
+describe("the same bytes as another type", () => {
+  const floats = new Float32Array([1.5, 2.5, -3, 4]);
+  const stored = (): Tensor => file(new Uint8Array(floats.buffer)).tensor;
+  test("wider, narrower and of one size, without a kernel", async () => {
+    const raw = stored();
+    const wide = raw.bitcast("float32");
+    expect([wide.shape, wide.device]).toEqual([[4], raw.device]);
+    expect(opsOf(wide.to("JS"))).toEqual(["EMPTY", "COPY"]);
+    expect(await wide.tolist()).toEqual([...floats]);
+    expect(await wide.to("JS").add(1).tolist()).toEqual([2.5, 3.5, -2, 5]);
+    expect(await wide.bitcast("int32").to("JS").tolist()).toEqual([...new Int32Array(floats.buffer)]);
+    expect(await wide.bitcast("uint8").tolist()).toEqual([...new Uint8Array(floats.buffer)]);
+    expect(await wide.bitcast("int4").bitcast("float32").to("WASM").tolist()).toEqual([...floats]);
+  });
+  test("of a tensor of several dims the last one changes", async () => {
+    const wide = stored().reshape(2, 8).bitcast("float32");
+    expect(wide.shape).toEqual([2, 2]);
+    expect(await wide.to("JS").tolist()).toEqual([
+      [1.5, 2.5],
+      [-3, 4],
+    ]);
+  });
+  test("a part of a file, of which only the part is read", async () => {
+    const { path, tensor } = file(new Uint8Array(floats.buffer));
+    const part = tensor.shrink([[4, 12]]).bitcast("float32");
+    let values: unknown;
+    const read = await bytesRead(path, async () => {
+      values = await part.to("JS").tolist();
+    });
+    expect([values, read]).toEqual([[2.5, -3], 8]);
+    const late = tensor.shrink([[2, 14]]).bitcast("uint16");
+    expect(await late.tolist()).toEqual([...new Uint16Array(floats.buffer, 2, 6)]);
+  });
+  test("elements of one size in any order", async () => {
+    const turned = stored().bitcast("float32").reshape(2, 2).transpose().bitcast("int32");
+    const [a, b, c, d] = new Int32Array(floats.buffer);
+    expect(await turned.to("JS").tolist()).toEqual([
+      [a, c],
+      [b, d],
+    ]);
+  });
+  test("what is on EXT", async () => {
+    const host = new Tensor(floats, { device: "EXT" }).bitcast("uint8");
+    expect([host.device, host.shape]).toEqual(["EXT", [16]]);
+    expect(await host.to("WASM").tolist()).toEqual([...new Uint8Array(floats.buffer)]);
+  });
+  test.each<[string, (raw: Tensor) => Tensor]>([
+    ["no multiple", (raw) => raw.shrink([[0, 6]]).bitcast("float32")],
+    ["a last dim in pieces", (raw) => raw.reshape(4, 4).transpose().bitcast("float32")],
+    [
+      "no dim",
+      (raw) =>
+        raw
+          .shrink([[0, 1]])
+          .reshape([])
+          .bitcast("uint16"),
+    ],
+  ])("%s is refused", (_, make) => {
+    expect(() => make(stored())).toThrow(ShapeError);
+    expect(() => make(stored())).toThrow(
+      /^bitcast: uint8 of shape .* on DISK:.* expected realized data whose last/,
+    );
   });
 });
