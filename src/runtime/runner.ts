@@ -17,6 +17,13 @@ import { updateStats } from "./stats.ts";
 export type VarVals = ReadonlyMap<Variable, number>;
 const NONE: VarVals = new Map();
 
+/** Who hears of what is executed by hand. */
+type Listener = (runner: Runner, buffers: readonly Buffer[], varVals: VarVals) => void;
+let heard: Listener | undefined;
+export const onExec = (listener: Listener): void => {
+  heard = listener;
+};
+
 export abstract class Runner {
   abstract readonly name: string;
   /** Executes on outputs followed by inputs. */
@@ -24,6 +31,7 @@ export abstract class Runner {
 
   exec(buffers: readonly Buffer[], varVals: VarVals = NONE): void {
     runSync(this.run(buffers, varVals, env.DEBUG >= 2), this.name);
+    heard?.(this, buffers, varVals);
   }
 }
 

@@ -14,16 +14,9 @@ import type { Runner } from "../../runtime/runner.ts";
 import { buildOn } from "../../schedule/schedule.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
 import { isFixed, type Sint, type Variable } from "../../shape/symbolic.ts";
-import {
-  at,
-  type Draw,
-  type HostRead,
-  isCaptured,
-  type TensorLike,
-  type Trace,
-  type TraceItem,
-} from "./collector.ts";
+import { at, type Draw, type HostRead, type TensorLike, type TraceItem } from "./collector.ts";
 import { type BufferUse, holdsData, type MemoryReport, planner, reportOf, usesOf } from "./placement.ts";
+import { isCaptured, type Trace } from "./trace.ts";
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
@@ -217,7 +210,8 @@ function requireSeen(
         "to, so that a replay could not reach it; make it with contiguous() and realize() it before the first call",
     );
   }
-  const seen = new Set(buffersOf([...trace.assigned.keys()]));
+  const byHand = trace.items.flatMap((x) => (x.byHand ? x.item.outputs : []));
+  const seen = new Set([...buffersOf([...trace.assigned.keys()]), ...byHand]);
   for (const { buffer, local, written } of uses.values()) {
     if (local || !written || seen.has(buffer) || inputs.some((i) => i.aliases.includes(buffer))) continue;
     throw new JitError(

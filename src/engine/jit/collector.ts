@@ -1,6 +1,7 @@
 // CacheCollector: while a jitted function runs, everything that is executed is added here, and so is what the
 // items do not show: which tensors were assigned to, which random numbers were drawn, which values were read
-// on the host. A Trace is the record of one call. invariants.ts and capture.ts decide what is made of it.
+// on the host. A Trace (trace.ts) is the record of one call. invariants.ts and capture.ts decide what is made
+// of it.
 
 import { makeAsyncScope } from "#host";
 import { JitError } from "../../errors.ts";
@@ -12,6 +13,7 @@ import type { ScheduleItem } from "../../schedule/schedule.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { callerLine } from "../caller.ts";
 import { scopes } from "../scope.ts";
+import type { Trace } from "./trace.ts";
 
 const asyncScope = makeAsyncScope();
 
@@ -31,10 +33,12 @@ export interface TraceItem {
    * once and does not belong to a capture
    */
   readonly isNew: boolean;
+  /** `exec` of a runner: memory of the caller is read and written, whoever knows of it */
+  readonly byHand?: true;
 }
 
 /** An assign to a tensor that was there before the call. */
-interface Assigned {
+export interface Assigned {
   readonly tensor: TensorLike;
   /**
    * the memory is the same as before; otherwise the tensor got other memory, which a replay cannot give it
@@ -71,38 +75,6 @@ export interface HostRead {
   readonly decode: (bytes: Uint8Array, count: number) => ArrayBufferView;
   readonly plain: ArrayBufferView;
 }
-
-export class Trace {
-  /** what promises made inside remember, long after the call: nothing that has memory */
-  readonly token = {};
-  /** nodes from here on were made by this call */
-  readonly firstNode = nodesMade();
-  endNode = Infinity;
-  readonly items: TraceItem[] = [];
-  readonly draws: Draw[] = [];
-  /** what of the stream of random numbers the call took */
-  readonly stream = { from: 0, to: 0 };
-  readonly assigned = new Map<TensorLike, Assigned>();
-  /** by what the function was given instead of the array */
-  readonly reads = new Map<object, HostRead>();
-  /** where the function was called: scopes that it opens itself are the same in every call */
-  readonly entry = scopes.current;
-  /** what the function looked at besides, by whom it belongs to */
-  readonly settings = new Map<object, Setting>();
-  /** the nodes of the call before, for a capture: from the first up to below the second */
-  readonly earlier: readonly [number, number] | undefined;
-  /** values from before a capture that it reads; those that are not stored are computed by its kernels */
-  readonly older = new Set<LazyBuffer>();
-
-  constructor(earlier?: readonly [number, number]) {
-    this.earlier = earlier;
-  }
-  /** What is part of a capture: built in this call, and something to run. */
-  get captured(): TraceItem[] {
-    return this.items.filter(isCaptured);
-  }
-}
-export const isCaptured = (x: TraceItem): boolean => x.isNew && x.runner !== undefined;
 
 class Collector {
   /** where it cannot be told who does something: the jitted function that runs now */
@@ -154,7 +126,10 @@ class Collector {
     if (trace === undefined) return;
     const nodes = item.partOf === undefined ? item.lazies : [item.partOf];
     const isNew = nodes.length === 0 || nodes.some((lb) => lb.id >= trace.firstNode);
-    trace.items.push({ runner, item, isNew });
+    this.push({ runner, item, isNew });
+  }
+  push(item: TraceItem): void {
+    this.#trace?.items.push(item);
   }
 
   /** Called after an assign; `before` is what the tensor was. */

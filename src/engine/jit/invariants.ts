@@ -10,7 +10,8 @@ import type { Buffer } from "../../runtime/buffer.ts";
 import { astFormula, astSkeleton, constantsIn } from "../../schedule/lazyop.ts";
 import type { ScheduleItem } from "../../schedule/schedule.ts";
 import { Device } from "../devices.ts";
-import { carried, type Trace } from "./collector.ts";
+import { carried } from "./collector.ts";
+import type { Trace } from "./trace.ts";
 
 /** Kernels that are written as text before the work could stop. */
 const KERNELS = 4;
@@ -170,12 +171,12 @@ function requireNothingCarried(before: CallSummary, now: Trace): void {
 function computedIn(trace: Trace): WeakSet<Buffer> {
   const draws = new Set(trace.draws.map((d) => d.buffer));
   const [written, made, computed] = [new Set<Buffer>(), new Set<Buffer>(), new Set<Buffer>()];
-  for (const { item, isNew } of trace.items) {
+  for (const { item, isNew, byHand } of trace.items) {
     const varies = item.inputs.some(
       (b) => computed.has(b) || draws.has(b) || (!written.has(b) && Device.computes(b.device)),
     );
     item.outputs.forEach((out, k) => {
-      if (isNew && !written.has(out) && item.lazies[k]?.op !== "ASSIGN") made.add(out);
+      if (isNew && !byHand && !written.has(out) && item.lazies[k]?.op !== "ASSIGN") made.add(out);
       written.add(out);
       if (made.has(out) && varies) computed.add(out);
     });

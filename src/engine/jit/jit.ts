@@ -24,11 +24,12 @@ import {
   requireApart,
 } from "./binding.ts";
 import { buffersOf, type CapturedFunction, capture, type Result, type Returned, seal } from "./capture.ts";
-import { CacheCollector, type HostRead, type Setting, type TensorLike, Trace } from "./collector.ts";
+import { CacheCollector, type HostRead, type Setting, type TensorLike } from "./collector.ts";
 import { CallSummary, isWithin, requireInvariant } from "./invariants.ts";
 import type { MemoryReport } from "./placement.ts";
 import { difference, flatten, isContainer, type Leaf, type TreeDef, unflatten } from "./pytree.ts";
 import { Replay } from "./replay.ts";
+import { Trace } from "./trace.ts";
 
 /** How the parts of a call that may have to wait are done. */
 interface Driver {

@@ -44,7 +44,7 @@ export interface BufferUse {
 /** Every buffer of the trace in order of its first use. */
 export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buffer, BufferUse> {
   const uses = new Map<Buffer, BufferUse>();
-  items.forEach(({ item, isNew }, i) => {
+  items.forEach(({ item, isNew, byHand }, i) => {
     if (!isNew) return;
     const touch = (buffer: Buffer, local: boolean): BufferUse => {
       const use = getOrMake(uses, buffer, () => ({ buffer, local, first: i, last: i, written: false }));
@@ -55,7 +55,7 @@ export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buff
     item.outputs.forEach((b, k) => {
       const node = item.lazies[k];
       const made = node === undefined || (node.op !== "ASSIGN" && node.id >= firstNode);
-      touch(b, made).written = true;
+      touch(b, made && byHand === undefined).written = true;
     });
   });
   return uses;
