@@ -16,8 +16,9 @@ export {
 export { CommandQueue, CopyItem, SyncItem, showItem, WaitItem } from "./engine/commandqueue.ts";
 export { clearKernelCache } from "./engine/compile.ts";
 export { Device } from "./engine/devices.ts";
-export { CacheCollector } from "./engine/jit/collector.ts";
+export { CacheCollector, type TraceItem } from "./engine/jit/collector.ts";
 export { TinyJit } from "./engine/jit/jit.ts";
+export { Trace } from "./engine/jit/trace.ts";
 export { runSchedule, runScheduleSync } from "./engine/realize.ts";
 export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";

@@ -103,6 +103,7 @@ class Collector {
     return this.#trace?.firstNode ?? 0;
   }
 
+  /** From here on what is done `within` this trace is recorded in it. */
   start(trace: Trace): void {
     trace.stream.from = this.stream.drawn;
     this.#running.set(trace.token, trace);
@@ -112,12 +113,14 @@ class Collector {
   within<T>(trace: Trace, fn: () => T): T {
     return asyncScope.run(trace.token, fn);
   }
-  finish(trace: Trace): void {
+  /** Ends the record, and returns what of it a replay would execute. */
+  finish(trace: Trace): readonly TraceItem[] {
     trace.stream.to = this.stream.drawn;
     trace.endNode = nodesMade();
     this.#running.delete(trace.token);
     this.#only = undefined;
     if (this.#running.size === 0) asyncScope.rest();
+    return trace.captured;
   }
 
   /** Called with every item that has run, before its nodes are marked. */
@@ -212,7 +215,10 @@ class Collector {
   }
 }
 
-/** Records what a jitted function does. */
+/**
+ * Records what a jitted function does, or what somebody else does between `start` and `finish`: see
+ * docs/guide/queues.md.
+ */
 export const CacheCollector = new Collector();
 
 export const carried = (what: string): string =>

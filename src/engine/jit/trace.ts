@@ -14,7 +14,9 @@ import {
   type TraceItem,
 } from "./collector.ts";
 
+/** The record of what is done in one call; the CacheCollector fills it. */
 export class Trace {
+  static readonly name: string = "Trace";
   /** what promises made inside remember, long after the call: nothing that has memory */
   readonly token = {};
   /** nodes from here on were made by this call */
