@@ -36,31 +36,32 @@ export function dispose(self: Tensor): void {
 
 // ---- read ----
 
-export async function data(self: Tensor): Promise<TypedArray> {
+/** `method`: what the user called. */
+export async function data(self: Tensor, method = "data"): Promise<TypedArray> {
   const host = onHost(self);
   await realizeBuffers([host]);
-  return decoded(self, host, await runAsync(host.buffer.read(true)));
+  return decoded(method, self, host, await runAsync(host.buffer.read(true)));
 }
-export function dataSync(self: Tensor): TypedArray {
+export function dataSync(self: Tensor, method = "dataSync"): TypedArray {
   const host = onHost(self);
   realizeBuffersSync([host]);
-  return decoded(self, host, runSync(host.buffer.read(true), "dataSync"));
+  return decoded(method, self, host, runSync(host.buffer.read(true), method));
 }
 export async function tolist(self: Tensor): Promise<NestedArray> {
   requireNestable(self);
-  return nest(await data(self), self.dtype, self.shape);
+  return nest(await data(self, "tolist"), self.dtype, self.shape);
 }
 export function tolistSync(self: Tensor): NestedArray {
   requireNestable(self);
-  return nest(dataSync(self), self.dtype, self.shape);
+  return nest(dataSync(self, "tolistSync"), self.dtype, self.shape);
 }
 export async function item(self: Tensor): Promise<Element> {
   requireOne(self);
-  return element(self.dtype, (await data(self))[0] as Value);
+  return element(self.dtype, (await data(self, "item"))[0] as Value);
 }
 export function itemSync(self: Tensor): Element {
   requireOne(self);
-  return element(self.dtype, dataSync(self)[0] as Value);
+  return element(self.dtype, dataSync(self, "itemSync")[0] as Value);
 }
 /** Reading is one COPY to the host. */
 function onHost(self: Tensor): LazyBuffer {
@@ -71,7 +72,7 @@ function onHost(self: Tensor): LazyBuffer {
   // nothing can be put in order where nothing computes: that takes a trip to a device that does
   return host.copyToDevice(Device.DEFAULT).contiguous().copyToDevice("EXT");
 }
-function decoded(self: Tensor, host: LazyBuffer, bytes: Uint8Array): TypedArray {
+function decoded(method: string, self: Tensor, host: LazyBuffer, bytes: Uint8Array): TypedArray {
   const { dtype } = self;
   const decode = (b: Uint8Array, n: number): TypedArray => decodeArray(dtype, b, n);
   const { size } = self;
@@ -80,7 +81,7 @@ function decoded(self: Tensor, host: LazyBuffer, bytes: Uint8Array): TypedArray 
   // the tensor's own array, does not
   const isOwn = !self.lazydata.gathered.onlyHolds && !CacheCollector.collecting;
   const plain = decode(isOwn ? bytes.subarray(0, length) : bytes.slice(0, length), size);
-  return CacheCollector.read("data", host.buffer, self.lazydata.size, decode, plain);
+  return CacheCollector.read(method, host.buffer, self.lazydata.size, decode, plain);
 }
 function requireOne(self: Tensor): void {
   if (self.size === 1) return;

@@ -245,11 +245,11 @@ export function flagsOf(method: string, mask: Tensor): Tensor {
 export async function maskedSelect(self: Tensor, mask: Tensor): Promise<Tensor> {
   flagsOf("maskedSelect", mask);
   const shape = shapeOfBoth(self.shape, mask.shape);
-  const places = await truePlaces(expand(mask, shape));
+  const places = await truePlaces(expand(mask, shape), "maskedSelect");
   return pick(ravel(expand(self, shape)), 0, [fromHost(self, places)]);
 }
 export async function nonzero(self: Tensor): Promise<Tensor> {
-  const places = await truePlaces(ne(self, nought(self)));
+  const places = await truePlaces(ne(self, nought(self)), "nonzero");
   const { shape } = self;
   const rows = places.flatMap((p) => {
     let left = p;
@@ -262,8 +262,8 @@ export async function nonzero(self: Tensor): Promise<Tensor> {
   });
   return reshape(fromHost(self, rows), [places.length, shape.length]);
 }
-async function truePlaces(self: Tensor): Promise<number[]> {
-  const values = await data(self);
+async function truePlaces(self: Tensor, method: string): Promise<number[]> {
+  const values = await data(self, method);
   return range(values.length).filter((i) => values[i] !== 0);
 }
 /** Integers that were computed here, as a tensor beside this one. */

@@ -42,13 +42,15 @@ afterEach(async () => {
 const HOST =
   /a value was read on the host inside a jitted function \(at .*misuse\.test\.ts:\d+:\d+\).*read it outside/;
 
+const readBy = (method: string): RegExp => new RegExp(`^${method}: ${HOST.source}`);
+
 const HOST_VALUES: Record<string, Case> = {
   "item() inside": {
     make: () => {
       const f = new TinyJit(async (x: Tensor) => x.mul(await x.sum().item()));
       return () => f(x2(1, 2));
     },
-    message: HOST,
+    message: readBy("item"),
     at: 0,
   },
   "itemSync() inside": {
@@ -56,7 +58,7 @@ const HOST_VALUES: Record<string, Case> = {
       const f = new TinyJit((x: Tensor) => x.mul(x.sum().itemSync()));
       return () => f(x2(1, 2));
     },
-    message: HOST,
+    message: readBy("itemSync"),
     at: 0,
   },
   "tolist() inside": {
@@ -64,7 +66,15 @@ const HOST_VALUES: Record<string, Case> = {
       const f = new TinyJit(async (x: Tensor) => [x.add(1), await x.tolist()]);
       return () => f(x2(1, 2));
     },
-    message: HOST,
+    message: readBy("tolist"),
+    at: 0,
+  },
+  "tolistSync() inside": {
+    make: () => {
+      const f = new TinyJit((x: Tensor) => [x.add(1), x.tolistSync()]);
+      return () => f(x2(1, 2));
+    },
+    message: readBy("tolistSync"),
     at: 0,
   },
   "a decision on what data() gave": {
@@ -103,7 +113,7 @@ const HOST_VALUES: Record<string, Case> = {
       const f = new TinyJit((x: Tensor) => x.nonzero());
       return () => f(x2(1, 0));
     },
-    message: /a value was read on the host inside a jitted function/,
+    message: /^nonzero: a value was read on the host inside a jitted function/,
     at: 0,
   },
 };
