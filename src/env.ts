@@ -30,6 +30,8 @@ export const SETTINGS = {
   JIT: 1,
   /** 1: write the lazy graph of every schedule to GRAPHPATH as .dot and .svg */
   GRAPH: 0,
+  /** GRAPH for the call of a TinyJit that is captured; empty: as GRAPH */
+  JITGRAPH: "",
   /** where GRAPH=1 writes, without the extension */
   GRAPHPATH: "gradloom-graph",
   /** 1: record what runs when, and write a trace to PROFILEPATH when the process ends */

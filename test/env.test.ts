@@ -4,7 +4,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { env, Tensor, withEnv } from "gradloom";
+import { env, Tensor, TinyJit, withEnv } from "gradloom";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { type EnvName, SETTINGS } from "../src/env.ts";
 
@@ -156,6 +156,31 @@ describe("GRAPH=1", () => {
       const svg = readFileSync(`${GRAPHPATH}.svg`, "utf8");
       expect(svg).toMatch(/^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"[\s\S]*<\/svg>\s*$/);
       for (const op of ["SUM", "MUL", "COPY", "EMPTY"]) expect(svg).toContain(op);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("JITGRAPH, for the captured call of a TinyJit", () => {
+  test.each([
+    [{ GRAPH: 0 }, [0, 0, 0]],
+    [{ GRAPH: 0, JITGRAPH: "1" }, [0, 1, 0]],
+    [{ GRAPH: 1 }, [1, 1, 0]],
+    [{ GRAPH: 1, JITGRAPH: "0" }, [1, 0, 0]],
+  ])("%o: graphs written by each call", async (settings, expected) => {
+    const folder = mkdtempSync(join(tmpdir(), "gradloom-jitgraph-"));
+    try {
+      const step = new TinyJit((x: Tensor) => x.add(1));
+      const pictures = () => readdirSync(folder).filter((name) => name.endsWith(".dot")).length;
+      const written: number[] = [];
+      for (let i = 0; i < 3; i++) {
+        const x = await new Tensor([i]).realize();
+        const before = pictures();
+        await withEnv({ ...settings, GRAPHPATH: join(folder, "g") }, () => step(x));
+        written.push(pictures() - before);
+      }
+      expect(written).toEqual(expected);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -21,7 +21,7 @@ import { CacheCollector } from "./jit/collector.ts";
 export function* realizeSteps(outs: readonly LazyBuffer[]): Step<void> {
   yield PAUSE;
   yield* CacheCollector.look(outs);
-  if (env.GRAPH) yield* logGraph(outs);
+  if (CacheCollector.graphs) yield* logGraph(outs);
   // how kernels are cut depends on what the device can do
   for (const name of new Set(outs.flatMap((o) => o.parts.map((p) => p.device)))) yield* Device.opened(name);
   const schedule = yield* scheduleSteps(outs, CacheCollector.firstNode);

@@ -4,6 +4,7 @@
 // of it.
 
 import { makeAsyncScope } from "#host";
+import { env } from "../../env.ts";
 import { JitError } from "../../errors.ts";
 import { type Step, toposortSteps } from "../../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../../lazy/lazybuffer.ts";
@@ -96,6 +97,11 @@ class Collector {
   /** Whether this is inside a jitted function that runs or is captured. */
   get collecting(): boolean {
     return this.#trace !== undefined;
+  }
+
+  /** Whether pictures of lazy graphs are written. */
+  get graphs(): boolean {
+    return Number((this.#trace?.earlier && env.JITGRAPH) || env.GRAPH) > 0;
   }
 
   /** Nodes from this number on were made by the call that is running. */
