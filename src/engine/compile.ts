@@ -112,7 +112,7 @@ function* lookedUp(
   if (known !== undefined) return known;
   const device = yield* Device.opened(name);
   const renderer = rendererOf(device);
-  if (env.SPEC || env.DEBUG >= 7) yield* loadDiagnostics();
+  if (env.SPEC || env.DEBUG >= 5) yield* loadDiagnostics();
   yield PAUSE;
   // what someone wants to look at, or to measure, is made
   const isKept = env.BEAM === 0 && env.DEBUG < 4 && !isObserved();

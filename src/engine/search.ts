@@ -16,6 +16,7 @@ import type { Compiled } from "../runtime/device.ts";
 import { kindOf } from "../runtime/registry.ts";
 import { astKey, type LazyOp } from "../schedule/lazyop.ts";
 import { evaluate, type Variable } from "../shape/symbolic.ts";
+import { listing } from "../uop/listing.ts";
 
 /** Longer lists of UOps take longer to compile than a search could gain. */
 const MAX_UOPS = 4000;
@@ -131,7 +132,7 @@ class Search {
   *#measure(opts: readonly OptOp[], others: readonly TimedKernel[]): Step<TimedKernel[]> {
     const kernel = fitting(this.#ast, opts, this.#renderer);
     if (kernel === undefined || kernel.uops.uops.length > MAX_UOPS) return [];
-    const text = `${kernel.globalSize}|${kernel.uops}`;
+    const text = `${kernel.globalSize}|${listing(kernel.uops)}`;
     if (this.#seen.has(text)) return [];
     this.#seen.add(text);
     const best = Math.min(...others.map((c) => c.seconds));

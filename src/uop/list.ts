@@ -4,7 +4,6 @@
 // to bottom. One that is written by hand is in written.ts.
 
 import type { DType } from "../dtype.ts";
-import { opRecord } from "../ops.ts";
 import type { Variable } from "../shape/symbolic.ts";
 import { UOpArena } from "./arena.ts";
 import { UOpMap } from "./map.ts";
@@ -65,43 +64,16 @@ export class UOpGraph implements Iterable<UOp> {
     return this.#globals;
   }
 
-  /** A row for each UOp: its position, op, type, the positions of its sources, its argument. */
+  /** A row for each UOp. In a page, once listing.ts is loaded: by DEBUG=5, or by who writes lists by hand. */
   toString(): string {
-    const head = "step  Op_name               type                      input                           arg";
-    const rows = this.uops.map((u, i) => {
-      const type = u.dtype === undefined ? "" : String(u.dtype);
-      const input = `[${u.srcs.map((s) => this.indexOf(s)).join(", ")}]`;
-      return `${String(i).padStart(4)} ${`UOps.${u.op}`.padEnd(20)}: ${type.padEnd(25)} ${input.padEnd(32)} ${showArg(u)}`;
-    });
-    return [head, ...rows].join("\n");
+    return list(this);
   }
 }
 
-function showArg(u: UOp): string {
-  const show = (x: unknown): string => {
-    if (typeof x === "boolean") return x ? "True" : "False";
-    return typeof x === "string" ? `'${x}'` : String(x);
-  };
-  switch (u.op) {
-    case "ALU":
-      return `${opRecord(u.fn).group}.${u.fn}`;
-    case "REDUCE":
-      return `ReduceOps.${u.fn}`;
-    case "DEFINE_VAR":
-      return u.variable.name;
-    case "WMMA":
-      return u.core.name;
-    case "TILE":
-      return `${u.tile.size} x ${u.tile.stages}`;
-    case "RANGE":
-      return `${u.axis.kind} ${u.axis.id}`;
-    default: {
-      const { arg } = u;
-      if (arg === undefined) return "None";
-      return Array.isArray(arg) ? `(${arg.map(show).join(", ")})` : show(arg);
-    }
-  }
-}
+let list = (g: UOpGraph): string => `${g.uops.length} UOps`;
+export const setListing = (listing: typeof list): void => {
+  list = listing;
+};
 
 /** The element type of what an access moves, as it is in memory. */
 export const elementOf = (access: UOp<"LOAD" | "STORE" | "LDMATRIX" | "LDFRAGMENT">): DType =>

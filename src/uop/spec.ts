@@ -6,6 +6,7 @@ import { InternalError } from "../errors.ts";
 import { toposort } from "../helpers.ts";
 import { opRecord, resultDType } from "../ops.ts";
 import type { UOpGraph } from "./list.ts";
+import { listing } from "./listing.ts";
 import { GRAPH_ONLY, type UOp, type UOpName, type UType } from "./node.ts";
 import { Parameter } from "./parameter.ts";
 
@@ -141,7 +142,7 @@ export function checkList(uops: UOpGraph): void {
   const open: UOp[] = [];
   const home = new Map<UOp, readonly UOp[]>();
   const fail = (u: UOp, why: string): never => {
-    throw new InternalError(`${u.op} (step ${uops.indexOf(u)}) ${why}\n${uops}`);
+    throw new InternalError(`${u.op} (step ${uops.indexOf(u)}) ${why}\n${listing(uops)}`);
   };
   for (const u of uops) {
     if (graphOnly.has(u.op) || !isWellFormed(u)) fail(u, "is malformed");

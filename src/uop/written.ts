@@ -6,12 +6,16 @@ import { Pointer } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { isAluOp, opRecord } from "../ops.ts";
 import { UOpGraph } from "./list.ts";
+import { listing } from "./listing.ts";
 import { type Expr, type UOp, type UOpArgs, type UOpName, UOps, type UType } from "./node.ts";
 
 export class WrittenGraph extends UOpGraph {
   static override readonly name: string = "UOpGraph";
   override readonly isByHand: boolean = true;
 
+  override toString(): string {
+    return listing(this);
+  }
   override add<K extends UOpName>(
     op: K,
     dtype: UType,

@@ -1,4 +1,4 @@
-// Lists: each node once and in its place, and the listing.
+// Lists: each node once and in its place.
 
 import { expect, test } from "vitest";
 import { dtypes, PtrDType } from "../../src/dtype.ts";
@@ -35,21 +35,6 @@ test("buffers and variables in the order in which they came", () => {
   g.add("DEFINE_VAR", int32, [], m);
   expect(g.globals()).toEqual([second, first]);
   expect(g.vars()).toEqual([n, m]);
-});
-
-test("the listing: op, type, the numbers of its sources, argument", () => {
-  const g = new UOpGraph();
-  const data = g.add("DEFINE_GLOBAL", PtrDType(float32), [], [0, "data0", true]);
-  const zero = g.add("CONST", int32, [], 0);
-  g.add("STORE", undefined, [data, zero, g.add("LOAD", float32, [data, zero])]);
-  const [head, ...rows] = String(g).split("\n");
-  expect(head).toMatch(/^step +Op_name +type +input +arg$/);
-  expect(rows.map((r) => r.trim().replaceAll(/ +/g, " "))).toEqual([
-    "0 UOps.DEFINE_GLOBAL : ptr.dtypes.float [] (0, 'data0', True)",
-    "1 UOps.CONST : dtypes.int [] 0",
-    "2 UOps.LOAD : dtypes.float [0, 1] None",
-    "3 UOps.STORE : [0, 1, 2] None",
-  ]);
 });
 
 test("what an access moves, as it is in memory", () => {
