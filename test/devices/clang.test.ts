@@ -174,3 +174,20 @@ describe("the rings of CLANG", () => {
     expect(d.era).toBeGreaterThanOrEqual(19);
   });
 });
+
+test("a wait that nothing meets names the device, also where a sync call waits", async ({ skip }) => {
+  if (typeof found === "string") return skip(found);
+  const d = (await Device.open("CLANG:7")) as HCQCompatCompiled;
+  const x = await new Tensor([1, 2], { device: "CLANG:7" }).realize();
+  const stop = () => {
+    const value = d.nextTimelineValue();
+    d.computeQueue().wait(d.allocSignal(0, "never"), 1).signal(d.timelineSignal, value).submit(d);
+  };
+  for (const read of [async () => x.dataSync(), () => x.add(1).data()]) {
+    stop();
+    await expect(withEnv({ HCQ_TIMEOUT: 0.2 }, read)).rejects.toThrow(
+      /^CLANG:7: nothing moved for .* Queued:\nCLANG:7 compute:/s,
+    );
+  }
+  expect(await x.add(1).tolist()).toEqual([2, 3]);
+});

@@ -26,6 +26,7 @@ export interface Ring {
 }
 /** What the hardware must know of a device. */
 export interface Tenant {
+  readonly name: string;
   /** something was submitted and is not done */
   readonly hasWork: boolean;
   /** What was submitted is given up: the next wait throws this, later work goes on. */
@@ -319,8 +320,9 @@ export class Hardware {
   #look(wait: WaitTarget, watch: Watch): void {
     const still = watch.look();
     if (still === 0) return;
+    const { name } = wait.tenant ?? [...this.tenants].find((t) => t.hasWork) ?? { name: "WASM" };
     const error = this.#giveUp(
-      `WASM: nothing moved for ${still} s while a signal was waited for; what was queued is dropped. ` +
+      `${name}: nothing moved for ${still} s while a signal was waited for; what was queued is dropped. ` +
         `A wait that no queue will meet, or a very long kernel (then raise HCQ_TIMEOUT). Queued:\n${this.show()}`,
     );
     wait.tenant?.forget(error);

@@ -233,7 +233,7 @@ describe("a wait that nothing meets", () => {
     expect(performance.now() - start).toBeGreaterThan(290);
     expect(error).toBeInstanceOf(DeviceError);
     expect(String(error).replaceAll(/0x\w+/g, "@")).toMatch(
-      /WASM: nothing moved for 0\.\d+ s while a signal was waited for; what was queued is dropped/,
+      /DeviceError: WASM:48: nothing moved for 0\.\d+ s while a signal was waited for; what was queued is dropped/,
     );
     const listed = String(error).replaceAll(/0x\w+/g, "@").split("\n");
     expect(listed.slice(listed.indexOf("WASM:48 compute:"))).toEqual([
