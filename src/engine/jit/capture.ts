@@ -83,6 +83,8 @@ export interface CapturedFunction {
   readonly frozen: readonly LazyBuffer[];
   /** which of the tensors that are passed in the function assigns to */
   readonly writtenInputs: readonly number[];
+  /** which of them only kernels read, who need not know how large the memory is */
+  readonly readInputs: ReadonlySet<number>;
   /** random draws, by their place in what the function takes of the stream: `length` numbers */
   readonly random: { readonly draws: readonly Draw[]; readonly from: number; readonly length: number };
   readonly memory: MemoryReport;
@@ -177,6 +179,11 @@ export function* capture(
     outputs: item.outputs.length,
     varVals: item.varVals,
   }));
+  const moved = new Set(
+    items.flatMap(({ item: { ast, inputs, outputs } }) =>
+      ast[0]?.op === "STORE" ? outputs : [...inputs, ...outputs],
+    ),
+  );
   const captured: CapturedFunction = {
     items: jitItems,
     slots: slots.list,
@@ -190,6 +197,9 @@ export function* capture(
     ).filter((b) => b.realized !== undefined),
     writtenInputs: inputs.flatMap((input, i) =>
       input.aliases.some((a) => uses.get(a)?.written === true) ? [i] : [],
+    ),
+    readInputs: new Set(
+      inputs.flatMap(({ aliases }, i) => (aliases.some((a) => !uses.has(a) || moved.has(a)) ? [] : [i])),
     ),
     random: { draws: trace.draws, from: trace.stream.from, length: trace.stream.to - trace.stream.from },
     memory: reportOf(uses, places),

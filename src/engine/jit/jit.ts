@@ -159,7 +159,7 @@ class Jit extends Callable {
       const waiting = given.unrealized();
       if (waiting.length > 0) yield* driver.realize(waiting);
       const unchanged =
-        env.JIT !== 0 && earlier !== undefined && mismatch(earlier.expected, given) === undefined;
+        env.JIT !== 0 && earlier !== undefined && mismatch(earlier.expected, given, () => true) === undefined;
       value = yield* unchanged ? this.#capture(earlier, given, driver) : this.#watch(given, driver);
     }
     this.#calls++;
@@ -355,7 +355,7 @@ export const TinyJit = new Proxy(Jit, {
 
 /** Whether the function has to run once more, to see that a value never seen before changes no kernel. */
 function isNews(ready: Ready, given: Arguments): boolean {
-  const problem = mismatch(ready.expected, given);
+  const problem = mismatch(ready.expected, given, (i) => ready.captured.readInputs.has(i));
   if (problem !== undefined) throw new JitError(`TinyJit: mismatch of inputs: ${problem}`);
   for (const { name, value, read } of ready.settings) {
     const now = read();
