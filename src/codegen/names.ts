@@ -2,5 +2,5 @@
 // nameslater.ts in its place: it loads codegen with its first compiled kernel, and not at its start.
 
 export { UOps } from "../uop/node.ts";
-export { WrittenGraph as UOpGraph } from "../uop/written.ts";
+export { UOpGraph } from "../uop/written.ts";
 export { resetKernelNames, toKernel } from "./kernel.ts";

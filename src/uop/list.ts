@@ -9,7 +9,7 @@ import { UOpArena } from "./arena.ts";
 import { UOpMap } from "./map.ts";
 import type { DefineGlobal, DefineVar, Expr, UOp, UOpArgs, UOpName, UType } from "./node.ts";
 
-export class UOpGraph implements Iterable<UOp> {
+class UOpList implements Iterable<UOp> {
   readonly uops: UOp[] = [];
   readonly #arena: UOpArena;
   readonly #at: UOpMap<number>;
@@ -70,7 +70,9 @@ export class UOpGraph implements Iterable<UOp> {
   }
 }
 
-let list = (g: UOpGraph): string => `${g.uops.length} UOps`;
+export { UOpList as UOpGraph };
+
+let list = (g: UOpList): string => `${g.uops.length} UOps`;
 export const setListing = (listing: typeof list): void => {
   list = listing;
 };

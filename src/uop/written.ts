@@ -1,15 +1,15 @@
 // The public UOpGraph: a list that somebody writes by hand with `add`, which checks what it is given. Folding
 // and the renderers would trip over what is refused here; spec.ts checks the rest. Codegen's own lists are
-// those of list.ts.
+// those of list.ts, whose class has the same name.
 
 import { Pointer } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { isAluOp, opRecord } from "../ops.ts";
-import { UOpGraph } from "./list.ts";
+import { UOpGraph as List } from "./list.ts";
 import { listing } from "./listing.ts";
 import { type Expr, type UOp, type UOpArgs, type UOpName, UOps, type UType } from "./node.ts";
 
-export class WrittenGraph extends UOpGraph {
+export class UOpGraph extends List {
   static override readonly name: string = "UOpGraph";
   override readonly isByHand: boolean = true;
 
