@@ -161,12 +161,29 @@ export interface Waitable<T> extends Promise<T> {
 export const waitable = <T>(promise: Promise<T>, waitSync: () => T): Waitable<T> =>
   Object.assign(promise, { waitSync });
 
-/** `f` of the value, now or when it is there. A result of a Waitable is a Waitable. */
+/**
+ * `f` of the value, now or when it is there. A result of a Waitable is a Waitable; who waits for it does what
+ * follows, and the promise does not do it again.
+ */
 export function chain<T, U>(x: MaybePromise<T>, f: (value: T) => U): MaybePromise<U> {
   if (!isPromise(x)) return f(x);
   const { waitSync } = x as Partial<Waitable<T>>;
-  const then = Promise.resolve(x).then(f);
-  return waitSync === undefined ? explainedBy([x], then) : waitable(then, () => f(waitSync()));
+  let outcome: (() => U) | undefined;
+  const once = (value: T): U => {
+    if (outcome === undefined) {
+      try {
+        const result = f(value);
+        outcome = () => result;
+      } catch (e) {
+        outcome = () => {
+          throw e;
+        };
+      }
+    }
+    return outcome();
+  };
+  const then = Promise.resolve(x).then(once);
+  return waitSync === undefined ? explainedBy([x], then) : waitable(then, () => once(waitSync()));
 }
 
 /** `promise` with the first `why` of those that it waits for, which a sync caller is told (`runSync`). */

@@ -34,7 +34,7 @@ export class ClProgram implements Program<ClBlock> {
   /** it is a loop that threads divide */
   readonly #isPart: boolean;
   /** what the kernel object has as arguments */
-  readonly #given: (bigint | number | undefined)[] = [];
+  readonly #given: (ClBlock | number | undefined)[] = [];
   readonly #handle = new BigUint64Array(1);
   readonly #val = new Int32Array(1);
   readonly #global = new BigUint64Array(3);
@@ -48,8 +48,10 @@ export class ClProgram implements Program<ClBlock> {
     const program = context.make("clCreateProgramWithSource", context.context, 1, [code], 0n);
     const status = context.api.clBuildProgram(program, 1, BigUint64Array.of(context.device), options, 0n, 0n);
     if (status !== CL.SUCCESS) throw this.#refused(program, status);
-    this.#kernel = context.make("clCreateKernel", program, kernelIdentifier(name));
-    releasing.register(this, { context, program, kernel: this.#kernel });
+    const [kernel, made] = context.tryToMake("clCreateKernel", program, kernelIdentifier(name));
+    if (made !== CL.SUCCESS) throw this.#refused(program, made);
+    this.#kernel = kernel;
+    releasing.register(this, { context, program, kernel });
   }
   #refused(program: bigint, status: number): CompileError {
     const { api, device, name } = this.#context;
@@ -70,16 +72,15 @@ export class ClProgram implements Program<ClBlock> {
   #setArguments(handles: readonly ClBlock[], vals: readonly number[]): void {
     let i = 0;
     for (const block of handles) {
-      const bound = block.boundTo(this.name);
-      this.#handle[0] = bound;
-      this.#set(i++, bound, 8, this.#handle);
+      this.#handle[0] = block.boundTo(this.name);
+      this.#set(i++, block, 8, this.#handle);
     }
     for (const val of vals) {
       this.#val[0] = val;
       this.#set(i++, val, 4, this.#val);
     }
   }
-  #set(i: number, value: bigint | number, bytes: number, from: BigUint64Array | Int32Array): void {
+  #set(i: number, value: ClBlock | number, bytes: number, from: BigUint64Array | Int32Array): void {
     if (this.#given[i] === value) return;
     this.#context.call("clSetKernelArg", this.#kernel, i, bytes, from);
     this.#given[i] = value;

@@ -80,38 +80,21 @@ const TIMED: readonly string[] = ["exec", "copy", "wait"] satisfies CommandName[
 /** What compute and copy queues have in common: signals, waits, timestamps. */
 export abstract class HWCommandQueue {
   abstract readonly kind: "compute" | "copy";
-  readonly #backend: QueueBackend | undefined;
+  readonly backend: QueueBackend;
   /** the stream so far */
   readonly q: number[] = [];
   readonly commands: Command[] = [];
   /** operations and bytes in it: whether it pays to wake someone for it */
   work = 0;
   #bound: { readonly device: HCQCompatCompiled; readonly stream: BoundStream } | undefined;
-  /** without a backend: what was added, until a device says how it is spelt; then its queue */
-  #added: ((to: HWCommandQueue) => unknown)[] = [];
-  #own: HWCommandQueue | undefined;
 
-  /** Without a backend it takes that of the device to which it is submitted. */
-  constructor(backend?: QueueBackend) {
-    this.#backend = backend;
-  }
-  get backend(): QueueBackend {
-    if (this.#backend !== undefined) return this.#backend;
-    throw new ArgumentError("the queue has no device yet: submit it first");
-  }
-  /** The queue of the device, if this one was made without a backend. */
-  #ownOn(device: HCQCompatCompiled): HWCommandQueue | undefined {
-    if (this.#backend !== undefined) return undefined;
-    if (this.#own === undefined) {
-      this.#own = this.kind === "compute" ? device.computeQueue() : device.copyQueue();
-      for (const add of this.#added) add(this.#own);
-    }
-    return this.#own;
+  constructor(backend: QueueBackend) {
+    this.backend = backend;
   }
 
   /** How many commands there are: the index that the next one will get. */
   get length(): number {
-    return this.#own?.length ?? this.#added.length + this.commands.length;
+    return this.commands.length;
   }
   /** The device whose memory holds the stream, after `bind`. */
   get boundTo(): HCQCompatCompiled | undefined {
@@ -149,22 +132,12 @@ export abstract class HWCommandQueue {
    * submission of this queue is in flight.
    */
   bind(device: HCQCompatCompiled): this {
-    const own = this.#ownOn(device);
-    if (own !== undefined) {
-      own.bind(device);
-      return this;
-    }
     this.requireOpen("bind");
     this.#bound = { device, stream: this.backend.bind(device, this) };
     return this;
   }
   /** Hands the stream to the device and returns at once. The same queue may be submitted again. */
   submit(device: HCQCompatCompiled): this {
-    const own = this.#ownOn(device);
-    if (own !== undefined) {
-      own.submit(device);
-      return this;
-    }
     if (this.#bound !== undefined && this.#bound.device !== device) {
       throw new ArgumentError(
         `submit: the queue is bound to ${this.#bound.device.name}, not to ${device.name}; build one for each device`,
@@ -189,12 +162,6 @@ export abstract class HWCommandQueue {
   }
 
   protected add<K extends CommandName>(name: K, args: CommandArgs[K]): this {
-    if (this.#backend === undefined) {
-      const add = (to: HWCommandQueue): unknown => to.add(name, args);
-      if (this.#own !== undefined) add(this.#own);
-      else this.#added.push(add);
-      return this;
-    }
     return hcqCommand(this, name, ({ q }) => q.push(...this.spell(name, args, this.length)), args);
   }
   /** Encodes a command again with some of what it takes changed; words that stay the same are not touched. */
@@ -203,10 +170,6 @@ export abstract class HWCommandQueue {
     name: K,
     changes: { readonly [F in keyof CommandArgs[K]]?: CommandArgs[K][F] | undefined },
   ): this {
-    if (this.#own !== undefined) {
-      this.#own.update(index, name, changes);
-      return this;
-    }
     const command = this.#command(index, name);
     const args = { ...command.args } as CommandArgs[K];
     for (const field in changes) {
@@ -243,7 +206,7 @@ export abstract class HWCommandQueue {
   }
 
   toString(): string {
-    return this.#own?.toString() ?? this.backend.show(this);
+    return this.backend.show(this);
   }
 }
 

@@ -141,6 +141,19 @@ describe("memory", () => {
   });
 });
 
+test("a sync upload is done once, although the queue was busy", async ({ skip }) => {
+  skip(closed !== undefined, closed);
+  const a = await Tensor.ones(1024, 1024, on).realize();
+  await a.matmul(a).realize();
+  await a.matmul(a).realize();
+  const u = new Tensor([5, 5, 5, 5], { ...on, dtype: "float32" });
+  u.realizeSync();
+  u.assign(Tensor.full([4], 9, { ...on, dtype: "float32" })).realizeSync();
+  expect([...u.dataSync()]).toEqual([9, 9, 9, 9]);
+  await new Promise((next) => setTimeout(next, 100));
+  expect(await u.tolist()).toEqual([9, 9, 9, 9]);
+});
+
 describe("failures", () => {
   test("a text that is refused comes with the driver's reasons", async ({ skip }) => {
     skip(closed !== undefined, closed);
