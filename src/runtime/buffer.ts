@@ -64,9 +64,7 @@ export class Buffer {
     this.base = base;
     this.offset = offset;
     if (base !== undefined && offset + this.nbytes > base.nbytes) {
-      throw new ArgumentError(
-        `Buffer: ${this.nbytes} bytes from ${offset} on do not fit into ${base} of ${base.nbytes}`,
-      );
+      throw new ArgumentError(`Buffer: ${this.nbytes} bytes from ${offset} on do not fit into ${base}`);
     }
   }
 
@@ -90,9 +88,7 @@ export class Buffer {
   }
   #allocate(data: ArrayBufferView | undefined, zeroed: boolean): this {
     if (this.isAllocated) {
-      throw new ArgumentError(
-        `allocate: ${this} is allocated already; fill it with copyin(), or make another`,
-      );
+      throw new ArgumentError(`allocate: ${this} is allocated already; fill it with copyin()`);
     }
     // new memory would have other contents: a program that still counts on the old ones must hear of it
     if (this.#disposed) throw new DeviceError(`${this} was disposed of; make a new tensor instead`);
@@ -116,9 +112,7 @@ export class Buffer {
   #adopt({ allocator }: Compiled, data: ArrayBufferView): Handle {
     const bytes = this.#bytesOf("allocate", data);
     if (allocator.view(bytes, this.nbytes) === bytes) return bytes;
-    throw new ArgumentError(
-      `allocate: ${this.device} takes no array as its memory; call allocate(), then copyin()`,
-    );
+    throw new ArgumentError(`allocate: ${this.device} takes no array; call allocate(), then copyin()`);
   }
   /** The bytes of an array that is to fill the buffer. */
   #bytesOf(what: string, data: ArrayBufferView): Uint8Array {

@@ -129,7 +129,9 @@ describe("digits", () => {
     // a GPU that is lost stops the training with words, and can be opened again
     await page.click("#start");
     await page.evaluate(`theDevice.destroy()`);
-    await until(() => text(page, "error-text")).toMatch(/the GPU was lost|since it was lost/);
+    await until(() => text(page, "error-text")).toMatch(
+      /the GPU was lost|since it was lost|was lost with the GPU/,
+    );
     expect(await text(page, "status")).toBe("Training has stopped; Reset begins anew");
     await page.click("#reset");
     await until(() => text(page, "status")).toMatch(/^Ready: .* on WEBGPU$/);

@@ -52,7 +52,7 @@ describe("a host array is the memory of a buffer on EXT", () => {
   test("a device with memory of its own does not take it", () => {
     const buffer = new Buffer("WASM", 2, dtypes.int);
     expect(() => buffer.allocate(new Int32Array([1, 2]))).toThrow(
-      /^allocate: WASM takes no array as its memory; call allocate\(\), then copyin\(\)/,
+      /^allocate: WASM takes no array; call allocate\(\), then copyin\(\)/,
     );
     expect([...buffer.allocate().dataSync()]).toEqual([0, 0]);
   });

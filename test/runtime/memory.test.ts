@@ -243,9 +243,7 @@ describe("memory that is handed out again", () => {
   test("allocating twice is refused", () => {
     const b = new Buffer("WASM", 4, dtypes.int32).allocate();
     expect(() => b.allocate()).toThrow(ArgumentError);
-    expect(() => b.allocate()).toThrow(
-      /^allocate: .* is allocated already; fill it with copyin\(\), or make another/,
-    );
+    expect(() => b.allocate()).toThrow(/^allocate: .* is allocated already; fill it with copyin\(\)/);
   });
 });
 

@@ -66,16 +66,11 @@ export class WebGpuDevice implements Compiled<GpuBlock> {
 
 /** Pages load it with the first kernel that is timed. */
 function timerOf(stream: GpuStream): () => Promise<GpuTimer> {
-  let made: Promise<GpuTimer> | undefined;
-  return () => {
-    made ??= import("./timer.ts").then(
-      (code) => new code.GpuTimer(stream),
-      (e) => {
-        made = undefined;
-        throw e;
-      },
-    );
-    return made;
+  let timer: GpuTimer | undefined;
+  return async () => {
+    const { GpuTimer } = await import("./timer.ts");
+    timer ??= new GpuTimer(stream);
+    return timer;
   };
 }
 

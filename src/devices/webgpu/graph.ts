@@ -73,7 +73,7 @@ export class GpuGraph implements GraphRunner {
     const kernels = items.map((item) => {
       if (item.kind === "kernel" && item.program instanceof GpuProgram)
         return { item, program: item.program };
-      throw new InternalError("a WEBGPU graph has kernels of WEBGPU");
+      throw new InternalError("not a kernel of WEBGPU");
     });
     const count = kernels.filter(({ program }) => program.vals === "uniform").length;
     const uniforms = count === 0 ? undefined : new UniformSlots(stream, uniformLayout(stream.gpu), count);
@@ -92,12 +92,13 @@ export class GpuGraph implements GraphRunner {
       moves: 0,
     }));
     this.#apart = this.#kernels.map((k) => together([k]));
-    if (kernels.length > 1) void this.#loadSequences();
-  }
-  async #loadSequences(): Promise<void> {
-    try {
-      this.#sequences = await import("./sequence.ts");
-    } catch {} // a page that is offline
+    if (kernels.length < 2) return;
+    import("./sequence.ts").then(
+      (code) => {
+        this.#sequences = code;
+      },
+      () => {}, // a page that is offline
+    );
   }
 
   *run(handles: readonly Handle[], varVals: ReadonlyMap<Variable, number>): Step<void> {
@@ -119,10 +120,8 @@ export class GpuGraph implements GraphRunner {
 
   #divided(handles: readonly Handle[]): readonly KernelRun[] | undefined {
     if (this.#sequences === undefined) return undefined;
-    const { divided, isSmall } = this.#sequences;
-    const limits = this.#limits;
-    const runs = divided(this.#kernels, limits, (k) =>
-      isSmall(k.program, k.item, limits) ? smallKernel(k, this.#memory(k.item, handles)) : undefined,
+    const runs = this.#sequences.divided(this.#kernels, this.#limits, (k) =>
+      smallKernel(k, this.#memory(k.item, handles)),
     );
     return runs.map(together);
   }
@@ -135,21 +134,23 @@ export class GpuGraph implements GraphRunner {
       moves += k.moves;
     }
     if (t.moves !== moves) {
-      t.moves = moves;
+      t.moves = undefined; // if this is refused, the next run decides again
       t.dispatch = this.#joined(t);
+      t.moves = moves;
     }
     return t.dispatch !== undefined;
   }
   #joined(t: KernelRun): Dispatch | undefined {
-    const sequence = this.#sequences && new this.#sequences.Sequence(this.#limits);
-    if (!t.kernels.every((k) => sequence?.add(smallKernel(k, k.memory ?? [])))) return undefined;
-    const { key, memory } = sequence as Sequence;
+    if (this.#sequences === undefined) return undefined;
+    const sequence = new this.#sequences.Sequence(this.#limits);
+    if (!t.kernels.every((k) => sequence.add(smallKernel(k, k.memory ?? [])))) return undefined;
+    const { key, memory } = sequence;
     const variant = t.variants.get(key);
     if (variant !== undefined) {
       const { kernel, pipeline } = variant;
       return { kernel, pipeline, buffers: variant.bind(memory), vals: undefined, x: 1, y: 1, z: 1 };
     }
-    if (!t.variants.has(key)) this.#compile(t, sequence as Sequence);
+    if (!t.variants.has(key)) this.#compile(t, sequence);
     return undefined;
   }
   /** Beside the runs that follow: a driver may take seconds, and what it refuses goes on as it was. */
@@ -242,8 +243,9 @@ const together = (kernels: readonly Captured[]): KernelRun => ({
 });
 const smallKernel = ({ program, item }: Captured, memory: readonly GpuBlock[]): SmallKernel => ({
   program,
-  grid: item.globalSize as readonly number[],
+  grid: item.globalSize,
   local: item.localSize,
+  work: item.work,
   memory,
 });
 

@@ -6,17 +6,19 @@
 import type { Binding, Sharing } from "../../codegen/target.ts";
 import { getOrMake, prod } from "../../helpers.ts";
 import { sequenceToWGSL } from "../../render/wgslsequence.ts";
-import type { GraphKernel } from "../../runtime/device.ts";
+import type { Sint } from "../../shape/symbolic.ts";
 import type { UOpName } from "../../uop/node.ts";
 import type { GpuBlock } from "./memory.ts";
 import type { PipelineOf } from "./pipelines.ts";
 import type { GpuProgram } from "./program.ts";
 
-/** A kernel as it is launched. */
+/** A kernel as it is launched, which may be small. */
 export interface SmallKernel {
   readonly program: GpuProgram;
-  readonly grid: readonly number[];
+  /** symbolic where it depends on variables: then it is not small */
+  readonly grid: readonly Sint[];
   readonly local: readonly number[];
+  readonly work: number;
   readonly memory: readonly GpuBlock[];
 }
 /** What the list of a kernel says of its workgroups. */
@@ -59,15 +61,11 @@ const MAX_UOPS = 2048;
 const MAX_KERNELS = 64;
 
 /** Whether a kernel may be part of a sequence, whatever its memory is. */
-export function isSmall(
-  { vals, binding }: GpuProgram,
-  { globalSize, localSize, work }: GraphKernel,
-  { threads, sharedBytes }: SequenceLimits,
-): boolean {
-  const groups = prod(globalSize.map((n) => (typeof n === "number" ? n : Infinity)));
-  if (vals !== "none" || work > SMALL_WORK || groups * prod(localSize) > threads) return false;
-  const shape = shapeOf(binding);
-  return !shape.hasMatrices && shape.sharedBytes <= sharedBytes && (!shape.isCooperative || groups === 1);
+function isSmall({ program, grid, local, work }: SmallKernel, limits: SequenceLimits): boolean {
+  const groups = prod(grid.map((n) => (typeof n === "number" ? n : Infinity)));
+  if (program.vals !== "none" || work > SMALL_WORK || groups * prod(local) > limits.threads) return false;
+  const { hasMatrices, sharedBytes, isCooperative } = shapeOf(program.binding);
+  return !hasMatrices && sharedBytes <= limits.sharedBytes && (!isCooperative || groups === 1);
 }
 
 /** A binding of the sequence: the memory that some of its kernels' buffers are. */
@@ -95,7 +93,7 @@ export class Sequence {
   add(kernel: SmallKernel): boolean {
     const { program, grid, local, memory } = kernel;
     const { binding } = program;
-    const threads = Math.max(this.#threads, prod(grid) * prod(local));
+    const threads = Math.max(this.#threads, prod(grid as readonly number[]) * prod(local));
     const sharedBytes = this.#sharedBytes + shapeOf(binding).sharedBytes;
     const uops = this.#uops + binding.uops.uops.length;
     if (sharedBytes > this.#limits.sharedBytes || uops > MAX_UOPS || this.kernels.length >= MAX_KERNELS)
@@ -141,7 +139,7 @@ export class Sequence {
     const parts = this.kernels.map(({ program, grid, local }, i) => ({
       uops: program.binding.uops,
       bindings: this.#bindings[i] as readonly number[],
-      grid,
+      grid: grid as readonly number[],
       local,
       isCooperative: shapeOf(program.binding).isCooperative,
     }));
@@ -170,23 +168,24 @@ function overlap(bound: readonly BoundMemory[], writtenIds: ReadonlySet<number>)
   );
 }
 
-/** Divides kernels, in their order, into runs that fit together; undefined: one that is for itself. */
+/** Divides kernels, in their order, into runs that fit together. */
 export function divided<T>(
   kernels: readonly T[],
   limits: SequenceLimits,
-  smallKernel: (k: T) => SmallKernel | undefined,
+  smallKernel: (k: T) => SmallKernel,
 ): T[][] {
   const runs: T[][] = [];
   let open: Sequence | undefined;
   for (const k of kernels) {
     const small = smallKernel(k);
-    if (small !== undefined && open?.add(small) === true) {
+    const mayJoin = isSmall(small, limits);
+    if (mayJoin && open?.add(small) === true) {
       runs.at(-1)?.push(k);
       continue;
     }
     runs.push([k]);
-    open = small === undefined ? undefined : new Sequence(limits);
-    if (small !== undefined) open?.add(small);
+    open = mayJoin ? new Sequence(limits) : undefined;
+    open?.add(small);
   }
   return runs;
 }

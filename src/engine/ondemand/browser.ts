@@ -44,17 +44,14 @@ import type * as all from "./node.ts";
 const loading = <T>(code: Promise<T>, why: string): Promise<T> =>
   Object.assign(
     code.catch((cause) => {
-      throw new DeviceError(`${why}: ${cause.message}. Is the page offline? Call again`, { cause });
+      throw new DeviceError(`${why}: ${cause.message}; call again`, { cause });
     }),
     { why },
   );
 /** Code that only makes things fast: a sync call goes on without it, and so does a page that is offline. */
 const optional = (code: Promise<unknown>) =>
-  waitable(
-    code.then(
-      () => {},
-      () => {},
-    ),
+  waitable<unknown>(
+    code.catch(() => {}),
     () => {},
   );
 
@@ -115,7 +112,7 @@ export function smallKernel(item: ScheduleItem): Runner | undefined {
 }
 const isWatched = (): boolean => CacheCollector.collecting || env.DEBUG + env.PROFILE + env.SPEC > 0;
 
-let compiler: Promise<void> | undefined;
+let compiler: Promise<unknown> | undefined;
 /** A page whose small results were all interpreted has no compiler. */
 export function* loadCompiler(device: Compiled): Step<void> {
   interpreted = MOST_INTERPRETED;
@@ -124,13 +121,10 @@ export function* loadCompiler(device: Compiled): Step<void> {
   compiler ??= Promise.all([
     import("../compiler.ts").then(setCompiler),
     ...withCompiler.map((load) => load()),
-  ]).then(
-    () => {},
-    (e) => {
-      compiler = undefined;
-      throw e;
-    },
-  );
+  ]).catch((e) => {
+    compiler = undefined;
+    throw e;
+  });
   const all = Promise.all([compiler, part]);
   yield* settle(loading(all, notYet("the compiler", SYNC)));
 }
