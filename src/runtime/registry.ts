@@ -75,7 +75,8 @@ export class DeviceRegistry {
 
   /**
    * Adds kinds of device, or replaces those that are not open yet: by a name and what opens a device of that
-   * kind, or several with all that there is to say of them (`gradloom/device`).
+   * kind, or several with all that there is to say of them (`gradloom/device`). A kind's own name goes before
+   * what was another name for a kind.
    */
   register(kinds: DeviceKinds): this;
   register(name: string, open: DeviceOpener): this;
@@ -86,6 +87,7 @@ export class DeviceRegistry {
         : kinds;
     for (const [kind, entry] of Object.entries(all)) {
       this.#kinds.set(kind, entry);
+      aliases.delete(kind);
       for (const alias of entry.aliases ?? []) aliases.set(alias, kind);
     }
     return this;

@@ -217,3 +217,14 @@ describe("the fastest device", () => {
     Device.register({ BROKEN: { storage: "memory", load: () => ({ open: broken }) } });
   });
 });
+
+test("a kind's own name goes before another name for a kind", async () => {
+  const open = (name: string) => new Patient(name);
+  Device.register({ SPELT: { storage: "memory", aliases: ["OTHER"], load: () => ({ open }) } });
+  expect((await Device.open("other")).name).toBe("SPELT");
+  Device.register("OTHER", open);
+  expect([(await Device.open("OTHER")).name, new Tensor([1], { device: "other" }).device]).toEqual([
+    "OTHER",
+    "OTHER",
+  ]);
+});

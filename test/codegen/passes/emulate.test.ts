@@ -1,7 +1,7 @@
 // float16 and bfloat16 on targets that lack them, wholly (bits) or but for loads, stores and casts (storage):
 // kernels are lowered for such a target, interpreted by JS and compared to the bit with JS's own types.
 
-import { dtypes, Tensor, UOpGraph } from "gradloom";
+import { dtypes, Tensor } from "gradloom";
 import { describe, expect, test } from "vitest";
 import type { Kernel } from "../../../src/codegen/kernel.ts";
 import {
@@ -182,7 +182,6 @@ describe("what is not narrow", () => {
     const item = await lastItem(tensor("JS", float32, [1, 2]).add(tensor("JS", int32, [3, 4])));
     const [plain, bits] = [lowered(item), lowered(item, [], narrowTarget("bits"))];
     expect(String(bits.uops)).toBe(String(plain.uops));
-    expect(bits.uops).toBeInstanceOf(UOpGraph);
   });
   test("one kernel may mix both", async () => {
     const a = tensor("JS", float16, [1.5, 2.25, -3]);
