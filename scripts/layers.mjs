@@ -18,9 +18,12 @@ const LEAVES = [
   "pace.ts",
   "notation.ts",
   "transcendental.ts",
+  "transcendental64.ts",
+  "errorfunction.ts",
   "deferred.ts",
   "functions.ts",
   "trigonometry.ts",
+  "trigonometry64.ts",
   "power.ts",
   "narrow.ts",
 ];

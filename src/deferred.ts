@@ -3,14 +3,27 @@
 // (`piece` in ops.ts), engine/ondemand loads it, and setPiece puts it here. To add a file: a line in Pieces,
 // one for each function here, one in LOADERS of engine/ondemand, two in engine/ondemand/sync.ts.
 
+import type { DType } from "./dtype.ts";
 import { ArgumentError } from "./errors.ts";
+import type { Algebra } from "./ops.ts";
+
+type Functions = typeof import("./functions.ts");
 
 export interface Pieces {
   readonly transcendental: typeof import("./transcendental.ts");
+  readonly transcendental64: typeof import("./transcendental64.ts");
   readonly trigonometry: typeof import("./trigonometry.ts");
+  readonly trigonometry64: typeof import("./trigonometry64.ts");
+  readonly erf: typeof import("./errorfunction.ts");
   readonly power: typeof import("./power.ts");
 }
 export type Piece = keyof Pieces;
+/** As the record of an op names it: two of them have another piece for float64. */
+export type OpPiece = Exclude<Piece, `${string}64`>;
+type ByWidth = "transcendental" | "trigonometry";
+/** The piece that has an op for this type. */
+export const pieceFor = (name: OpPiece, { itemsize }: DType): Piece =>
+  itemsize === 8 && (name === "transcendental" || name === "trigonometry") ? `${name}64` : name;
 const loaded: { -readonly [K in Piece]?: Pieces[K] } = {};
 
 export function setPiece<K extends Piece>(name: K, functions: Pieces[K]): void {
@@ -59,13 +72,13 @@ const piece = <K extends Piece>(name: K): Pieces[K] =>
     `${name} functions`,
     `await such a value first, or ${SYNC}`,
   );
+const byWidth = <T, K extends ByWidth>(name: K, a: Algebra<T>, x: T): Pieces[K] =>
+  piece(pieceFor(name, a.dtypeOf(x)) as K);
 
-type Transcendental = Pieces["transcendental"];
-export const exp2: Transcendental["exp2"] = (a, x) => piece("transcendental").exp2(a, x);
-export const log2: Transcendental["log2"] = (a, x) => piece("transcendental").log2(a, x);
-export const erf: Transcendental["erf"] = (a, x) => piece("transcendental").erf(a, x);
-export const erfOfNumber: Transcendental["erfOfNumber"] = (x) => piece("transcendental").erfOfNumber(x);
-type Trigonometry = Pieces["trigonometry"];
-export const sin: Trigonometry["sin"] = (a, x) => piece("trigonometry").sin(a, x);
-export const cos: Trigonometry["cos"] = (a, x) => piece("trigonometry").cos(a, x);
-export const pow: Pieces["power"]["pow"] = (a, x, y) => piece("power").pow(a, x, y);
+export const exp2: Functions["exp2"] = (a, x) => byWidth("transcendental", a, x).exp2(a, x);
+export const log2: Functions["log2"] = (a, x) => byWidth("transcendental", a, x).log2(a, x);
+export const sin: Functions["sin"] = (a, x) => byWidth("trigonometry", a, x).sin(a, x);
+export const cos: Functions["cos"] = (a, x) => byWidth("trigonometry", a, x).cos(a, x);
+export const erf: Functions["erf"] = (a, x) => piece("erf").erf(a, x);
+export const erfOfNumber: Functions["erfOfNumber"] = (x) => piece("erf").erfOfNumber(x);
+export const pow: Functions["pow"] = (a, x, y) => piece("power").pow(a, x, y);

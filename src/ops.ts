@@ -5,7 +5,7 @@
 // names.
 
 import { cos, erf, erfOfNumber, exp2, log2, pow, sin } from "#functions";
-import type { Piece } from "./deferred.ts";
+import type { OpPiece } from "./deferred.ts";
 import { bounds, type DType, dtypes, type Value, wrap } from "./dtype.ts";
 
 /**
@@ -74,7 +74,7 @@ interface OpRecord {
   readonly evaluate: (d: DType, ...xs: Value[]) => Value;
   readonly decompose?: Decompose;
   /** a page loads this piece, with the decomposition, before the first kernel that needs it (deferred.ts) */
-  readonly piece?: Piece;
+  readonly piece?: OpPiece;
   /** that piece also evaluates the op, so that it is needed where the target has the op itself */
   readonly isEvaluatedByPiece?: true;
   /** the gradients of the sources, given that of the result; undefined where none flows */
@@ -180,7 +180,7 @@ const RECORDS = {
     library: "erf",
     evaluate: float(erfOfNumber),
     decompose: erf as Decompose,
-    piece: "transcendental",
+    piece: "erf",
     isEvaluatedByPiece: true,
     gradient: (a, g, _, x) => {
       const constant = (c: number) => a.constant(a.dtypeOf(g), c);

@@ -7,7 +7,8 @@
 import { dtypes } from "./dtype.ts";
 import { integers, type Notation, notation } from "./notation.ts";
 import type { Algebra } from "./ops.ts";
-import { type FloatFormat, formatOf, nearest } from "./transcendental.ts";
+import { FLOAT32, type FloatFormat, nearest } from "./transcendental.ts";
+import { FLOAT64 } from "./transcendental64.ts";
 
 /** A constant as a short float, what that leaves, and the nearest float. */
 interface SplitConstant {
@@ -70,7 +71,7 @@ export function pow<T>(a: Algebra<T>, x: T, y: T): T {
     const [wideX, wideY] = [a.cast(x, dtypes.float32), a.cast(y, dtypes.float32)];
     return a.cast(pow(a, wideX, wideY), d);
   }
-  const [format, tables] = [formatOf(d), d.itemsize === 8 ? POW64 : POW32];
+  const [format, tables] = d.itemsize === 8 ? [FLOAT64, POW64] : [FLOAT32, POW32];
   const int = integers(a, format.int);
   const upper = (v: T): T => a.bitcast(a.alu("AND", a.bitcast(v, format.int), int(tables.upper)), d);
   const w: FormatNotation<T> = { ...notation(a, d), format, tables, int, upper };

@@ -4,10 +4,9 @@
 
 import { describe, expect, test } from "vitest";
 import { bitcastValue, castValue, type DType, dtypes, PtrDType, type Value } from "../src/dtype.ts";
+import { erf, erfOfNumber, exp2, log2, sin } from "../src/functions.ts";
 import { type Algebra, type AluOp, opRecord, resultDType } from "../src/ops.ts";
 import { WASMRenderer } from "../src/render/wasm/renderer.ts";
-import { erf, erfOfNumber, exp2, log2 } from "../src/transcendental.ts";
-import { sin } from "../src/trigonometry.ts";
 import { UOpArena } from "../src/uop/arena.ts";
 import { UOpGraph } from "../src/uop/list.ts";
 import type { UOp } from "../src/uop/node.ts";

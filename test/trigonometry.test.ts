@@ -5,8 +5,8 @@
 import { Tensor } from "gradloom";
 import { expect, test } from "vitest";
 import { bitcastValue, castValue, type DType, dtypes, type Value } from "../src/dtype.ts";
+import { cos, sin } from "../src/functions.ts";
 import { type Algebra, opRecord, resultDType } from "../src/ops.ts";
-import { cos, sin } from "../src/trigonometry.ts";
 import { deviceTest, expectValues, read, tensor, typesOn } from "./device/harness.ts";
 
 /** x, sin x, cos x; the third is the double that is nearest to a multiple of pi/2 */

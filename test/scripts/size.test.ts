@@ -268,3 +268,13 @@ test("methods that a page makes keep their results apart from their operands", {
     for (const t of made) console.log(String(await t.tolist()));`);
   expect(said.trim().split("\n")).toEqual(["1,2", "1,2", "1,2", "0,1"]);
 });
+
+test("functions of float32, float64 and erf load by themselves", { timeout: 120_000 }, async () => {
+  const values = (dtype: string) => `new Tensor([0.5, 3], { dtype: "${dtype}" })`;
+  const said = await printed(`import { Tensor } from "gradloom"; import "gradloom/special";
+    for (const x of [${values("float32")}, ${values("float64")}])
+      for (const y of [x.sin(), x.exp2().mul(x.log2()), x.erf()])
+        console.log((await y.tolist()).map((v) => v.toFixed(6)).join());`);
+  const lines = ["0.479426,0.141120", "-1.414214,12.679700", "0.520500,0.999978"];
+  expect(said.trim().split("\n")).toEqual([...lines, ...lines]);
+});

@@ -14,6 +14,7 @@ import {
   notYet,
   type Piece,
   type Pieces,
+  pieceFor,
   SYNC,
   setPiece,
   withCompiler,
@@ -149,8 +150,10 @@ export function* loadFor(device: Compiled, ast: readonly LazyOp[]): Step<boolean
   }
   for (const { op, dtype } of ops) {
     if (!isAluOp(op)) continue;
-    const { piece, isEvaluatedByPiece } = opRecord(op);
-    if (piece === undefined || hasPiece(piece)) continue;
+    const { piece: name, isEvaluatedByPiece } = opRecord(op);
+    if (name === undefined) continue;
+    const piece = pieceFor(name, dtype);
+    if (hasPiece(piece)) continue;
     const isNative = device.renderer?.support(dtype) === "native" && device.renderer.has(op, dtype);
     if (!isNative || isEvaluatedByPiece) yield* loadPiece(piece, op);
   }
@@ -161,7 +164,10 @@ function* loadPiece<K extends Piece>(piece: K, op: string): Step<void> {
 }
 const LOADERS: { readonly [K in Piece]: () => Promise<Pieces[K]> } = {
   transcendental: () => import("../../transcendental.ts"),
+  transcendental64: () => import("../../transcendental64.ts"),
   trigonometry: () => import("../../trigonometry.ts"),
+  trigonometry64: () => import("../../trigonometry64.ts"),
+  erf: () => import("../../errorfunction.ts"),
   power: () => import("../../power.ts"),
 };
 
