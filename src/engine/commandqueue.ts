@@ -1,6 +1,7 @@
 // CommandQueue spreads a schedule over one queue for each device. Where data crosses devices, the reader's
 // queue gets a WaitItem, and the source's queue the SyncItem that it waits for. Running the queues goes from
-// device to device until all is done. The order is always the same, whichever device comes first.
+// device to device, one item each, until all is done. The order is always the same, whichever device comes
+// first.
 
 import { env } from "../env.ts";
 import { ArgumentError, InternalError } from "../errors.ts";
@@ -15,9 +16,12 @@ import { Device } from "./devices.ts";
 import { CacheCollector } from "./jit/collector.ts";
 import { Progress } from "./progress.ts";
 
+let syncs = 0;
 /** A point in a device's queue that others wait for. */
 export class SyncItem {
   readonly kind = "sync";
+  /** in the order in which they were made */
+  readonly id = syncs++;
   readonly device: string;
   /** the devices that wait for it */
   readonly waiting = new Set<string>();
@@ -53,84 +57,92 @@ type QueueItem = ScheduleItem | CopyItem | SyncItem | WaitItem;
 const isItem = (x: QueueItem): x is ScheduleItem => !("kind" in x);
 const isKernel = (x: QueueItem): boolean => isItem(x) && x.ast[0]?.op === "STORE";
 
+/** Spreads a schedule over one queue for each device. */
+function spread(schedule: readonly ScheduleItem[]): Map<string, QueueItem[]> {
+  const queues = new Map<string, QueueItem[]>();
+  /** source buffer -> devices whose queued copies still read it */
+  const copiers = new Map<Buffer, Set<string>>();
+  /** device -> what it has written since its last sync */
+  const products = new Map<string, Buffer[]>();
+  /** product -> the sync after which others may copy it */
+  const syncs = new Map<Buffer, SyncItem>();
+  /** a device that waits, and one that it waits for -> the last wait */
+  const waits = new Map<string, WaitItem>();
+  const queueOf = (device: string): QueueItem[] => getOrMake(queues, device, () => []);
+
+  /** A sync at the end of the device's queue; one that is there already is used again. */
+  const addSync = (device: string): SyncItem => {
+    const queue = queueOf(device);
+    const last = queue.at(-1);
+    const sync = last instanceof SyncItem ? last : new SyncItem(device);
+    if (sync !== last) queue.push(sync);
+    for (const b of products.get(device) ?? []) syncs.set(b, sync);
+    products.delete(device);
+    return sync;
+  };
+  const addWait = (device: string, sync: SyncItem): void => {
+    const queue = queueOf(device);
+    const pair = `${device}<-${sync.device}`;
+    const last = waits.get(pair);
+    if (last !== undefined) {
+      if (last.sync.id >= sync.id) return;
+      // a wait for an earlier point of the same device is covered by this one
+      if (queue.at(-1) === last) {
+        queue.pop();
+        last.sync.waiting.delete(device);
+      }
+    }
+    // who needs what this device has computed so far does not wait for what it waits for
+    if (products.has(device)) addSync(device);
+    sync.waiting.add(device);
+    const wait = new WaitItem(sync);
+    waits.set(pair, wait);
+    queue.push(wait);
+  };
+  const add = (si: ScheduleItem): void => {
+    const { device } = si.outputs[0] as Buffer;
+    const copy = si.ast[0]?.op === "COPY";
+    const other = [...si.outputs, ...si.inputs].find((b) => b.device !== device);
+    if (other !== undefined && !copy)
+      throw new InternalError(`one kernel on several devices: ${device}, ${other.device}`);
+    const queue = queueOf(device);
+    // overwriting what another device's queue still copies from has to wait for that copy
+    for (const written of si.outputs) {
+      for (const copier of copiers.get(written) ?? [])
+        if (copier !== device) addWait(device, addSync(copier));
+      copiers.delete(written);
+    }
+    if (copy) {
+      const src = si.inputs[0] as Buffer;
+      addWait(device, syncs.get(src) ?? addSync(src.device));
+      getOrMake(copiers, src, () => new Set()).add(device);
+    }
+    queue.push(copy ? new CopyItem(si) : si);
+    for (const written of si.outputs) {
+      syncs.delete(written);
+      getOrMake(products, device, () => []).push(written);
+    }
+  };
+
+  for (const si of schedule) add(si);
+  const isAwaited = (x: QueueItem): boolean => !(x instanceof SyncItem) || x.waiters > 0;
+  for (const [device, queue] of queues) queues.set(device, queue.filter(isAwaited));
+  return queues;
+}
+
 /** A schedule spread over one queue for each device; `run()` executes it. */
 export class CommandQueue {
-  readonly q = new Map<string, QueueItem[]>();
-  /** source buffer -> devices whose queued copies still read it */
-  readonly #copiers = new Map<Buffer, Set<string>>();
-  /** when each item was queued, over all devices */
-  readonly #order = new Map<QueueItem, number>();
+  readonly q: ReadonlyMap<string, QueueItem[]>;
   /** devices whose kernels have been compiled ahead of their use */
   readonly #compiled = new Set<string>();
 
   constructor(schedule: readonly ScheduleItem[]) {
-    for (const si of schedule) this.#add(si);
-    this.#copiers.clear();
+    this.q = spread(schedule);
     if (env.DEBUG >= 6) console.log(this.toString());
   }
 
   #queue(device: string): QueueItem[] {
-    const found = this.q.get(device);
-    if (found !== undefined) return found;
-    const made: QueueItem[] = [];
-    this.q.set(device, made);
-    return made;
-  }
-
-  #push(queue: QueueItem[], item: QueueItem): void {
-    this.#order.set(item, this.#order.size);
-    queue.push(item);
-  }
-
-  #add(si: ScheduleItem): void {
-    const out = si.outputs[0] as Buffer;
-    const devices = new Set([...si.outputs, ...si.inputs].map((b) => b.device));
-    const copy = si.ast[0]?.op === "COPY";
-    if (devices.size !== 1 && !copy)
-      throw new InternalError(`one kernel on several devices: ${[...devices].join(", ")}`);
-    // overwriting what another device's queue still copies from has to wait for that copy
-    for (const written of si.outputs) {
-      for (const device of this.#copiers.get(written) ?? []) {
-        if (device !== out.device) this.#addWait(out.device, this.#addSync(device));
-      }
-      this.#copiers.delete(written);
-    }
-    const queue = this.#queue(out.device);
-    if (!copy) {
-      this.#push(queue, si);
-      return;
-    }
-    const src = si.inputs[0] as Buffer;
-    this.#addWait(out.device, this.#addSync(src.device));
-    this.#push(queue, new CopyItem(si));
-    this.#copiers.set(src, (this.#copiers.get(src) ?? new Set()).add(out.device));
-  }
-
-  /** A sync at the end of the device's queue; one that is there already is used again. */
-  #addSync(device: string): SyncItem {
-    const queue = this.#queue(device);
-    const last = queue.at(-1);
-    if (last instanceof SyncItem) return last;
-    const sync = new SyncItem(device);
-    this.#push(queue, sync);
-    return sync;
-  }
-
-  #addWait(device: string, sync: SyncItem): void {
-    const queue = this.#queue(device);
-    const last = queue.at(-1);
-    // a wait for an earlier point of the same device is covered by this one
-    if (last instanceof WaitItem && last.sync.device === sync.device && last.sync !== sync) {
-      queue.pop();
-      last.sync.waiting.delete(device);
-      if (last.sync.waiters === 0) {
-        const theirs = this.#queue(last.sync.device);
-        theirs.splice(theirs.indexOf(last.sync), 1);
-      }
-    }
-    if (queue.some((x) => x instanceof WaitItem && x.sync === sync)) return;
-    sync.waiting.add(device);
-    this.#push(queue, new WaitItem(sync));
+    return this.q.get(device) ?? [];
   }
 
   /** Runs everything; `start` is the order in which devices are looked at, which changes nothing. */
@@ -150,46 +162,52 @@ export class CommandQueue {
     }
   }
   *#execute(start: readonly string[], progress: Progress): Step<void> {
-    const active = new Set(start);
+    // an item of each in turn, so that no device gets all of its work before another gets any
+    const active = [...this.q.keys()].filter((d) => start.includes(d));
+    const syncsNext = (d: string): boolean => {
+      const [head] = this.#queue(d);
+      return head === undefined || head instanceof SyncItem;
+    };
     const waiting = new Map<SyncItem, string[]>();
     /** what has been synchronised; a fence where the devices see to the order themselves */
     const seen = new Map<SyncItem, unknown>();
-    for (let device = this.#next(active); device !== undefined; device = this.#next(active)) {
+    for (let device = active.shift(); device !== undefined; device = active.shift()) {
       const queue = this.#queue(device);
-      const si = queue[0] as QueueItem;
+      const [si] = queue;
+      if (si === undefined) continue;
       if (si instanceof SyncItem) {
-        this.#drop(queue);
+        // not while another device has something else to do
+        if (!active.every(syncsNext)) {
+          active.push(device);
+          continue;
+        }
+        queue.shift();
         const fence = yield* synchronize(si);
         for (const d of waiting.get(si) ?? []) {
           waitOn(d, fence);
-          active.add(d);
+          active.push(d);
         }
         seen.set(si, fence);
       } else if (si instanceof WaitItem) {
-        this.#drop(queue);
-        if (seen.has(si.sync)) waitOn(device, seen.get(si.sync));
-        else {
-          getOrMake(waiting, si.sync, () => []).push(device);
-          active.delete(device);
-        }
+        queue.shift();
+        if (seen.has(si.sync)) {
+          waitOn(device, seen.get(si.sync));
+          active.unshift(device);
+        } else getOrMake(waiting, si.sync, () => []).push(device);
+        continue;
       } else {
         yield PAUSE;
         const item = isItem(si) ? si : si.item;
         yield* this.#prepare(item);
         yield* executeItem(item, progress);
-        this.#drop(queue); // afterwards: what failed stays in the queue
+        // afterwards: what failed stays in the queue. An error keeps the queue alive, in the frames of its
+        // stack: where memory runs out, what has run must be free to be collected
+        queue.shift();
       }
+      active.push(device);
     }
     const stuck = [...this.q].filter(([, items]) => items.length > 0);
     if (stuck.length > 0) throw new InternalError(`the queue stopped with work left:\n${this}`);
-  }
-
-  /**
-   * Lets go of the first item. An error keeps the queue alive, in the frames of its stack: where memory runs
-   * out, what has run must be free to be collected.
-   */
-  #drop(queue: QueueItem[]): void {
-    this.#order.delete(queue.shift() as QueueItem);
   }
 
   /** Opens the devices of an item; with the first kernel of a device all that follow on it are compiled. */
@@ -199,23 +217,6 @@ export class CommandQueue {
     if (ast[0]?.op !== "STORE" || this.#compiled.has(device)) return;
     this.#compiled.add(device);
     yield* compileAhead(Device.get(device), this.#queue(device).filter(isItem));
-  }
-
-  /**
-   * The active device whose first item came first in the schedule. A device that would sync is taken only if
-   * all others would sync, too.
-   */
-  #next(active: ReadonlySet<string>): string | undefined {
-    let best: { device: string; syncs: boolean; at: number } | undefined;
-    for (const device of active) {
-      const head = this.#queue(device)[0];
-      if (head === undefined) continue;
-      const syncs = head instanceof SyncItem;
-      const at = this.#order.get(head) as number;
-      if (best === undefined || (syncs === best.syncs ? at < best.at : best.syncs))
-        best = { device, syncs, at };
-    }
-    return best?.device;
   }
 
   /** One line for each device: what waits in its queue. */

@@ -230,7 +230,7 @@ describe("waits and syncs", () => {
   });
 });
 
-test("devices that do not depend on each other run in the order of the schedule, whichever is looked at first", async () => {
+test("devices that do not depend on each other get an item each, whichever is looked at first", async () => {
   const devices = ["JS", "JS:1", "WASM"];
   for (const start of permutations(devices)) {
     const ran: string[] = [];
@@ -238,8 +238,131 @@ test("devices that do not depend on each other run in the order of the schedule,
       Tensor.customOp(() => void ran.push(name), [1], inputs, { device });
     const ends = devices.map((d) => log(`${d} second`, d, [log(`${d} first`, d, [])]));
     await new CommandQueue(schedule(...ends)).run(start);
-    expect(ran, `from ${start}`).toEqual(devices.flatMap((d) => [`${d} first`, `${d} second`]));
+    expect(ran, `from ${start}`).toEqual(["first", "second"].flatMap((x) => devices.map((d) => `${d} ${x}`)));
   }
+});
+
+describe("what is computed on several devices", () => {
+  const [a, b, c] = [buffer("JS"), buffer("JS:1"), buffer("WASM")];
+
+  test("products are synced before their device waits for others", () => {
+    expect(
+      built(
+        item("EMPTY", a),
+        item("EMPTY", b),
+        item("COPY", buffer("JS"), b),
+        item("EMPTY", buffer("JS")), // what JS computes from the copy: JS:1 does not wait for it
+        item("COPY", buffer("JS:1"), a),
+      ),
+    ).toEqual([
+      "JS: EMPTY(1 out, 0 in) SYNC(JS) WAIT(JS:1) COPY(JS <- JS:1) EMPTY(1 out, 0 in)",
+      "JS:1: EMPTY(1 out, 0 in) SYNC(JS:1) WAIT(JS) COPY(JS:1 <- JS)",
+    ]);
+  });
+  test("one sync for all that was computed up to a wait", () => {
+    const more = buffer("JS");
+    expect(
+      built(
+        item("EMPTY", a),
+        item("EMPTY", more),
+        item("COPY", buffer("JS"), c),
+        item("COPY", buffer("JS:1"), a),
+        item("COPY", buffer("JS:1"), more),
+      ),
+    ).toEqual([
+      "JS: EMPTY(1 out, 0 in) EMPTY(1 out, 0 in) SYNC(JS) WAIT(WASM) COPY(JS <- WASM)",
+      "WASM: SYNC(WASM)",
+      "JS:1: WAIT(JS) COPY(JS:1 <- JS) COPY(JS:1 <- JS)",
+    ]);
+  });
+  test("a wait for a later point covers an earlier product", () => {
+    const late = buffer("JS");
+    expect(
+      built(
+        item("EMPTY", a),
+        item("COPY", buffer("JS"), c),
+        item("EMPTY", late),
+        item("COPY", buffer("JS:1"), late),
+        item("COPY", buffer("JS:1"), a),
+      ),
+    ).toEqual([
+      "JS: EMPTY(1 out, 0 in) WAIT(WASM) COPY(JS <- WASM) EMPTY(1 out, 0 in) SYNC(JS)",
+      "WASM: SYNC(WASM)",
+      "JS:1: WAIT(JS) COPY(JS:1 <- JS) COPY(JS:1 <- JS)",
+    ]);
+  });
+  test("what is overwritten after its sync is synced again", () => {
+    expect(
+      built(
+        item("EMPTY", a),
+        item("COPY", buffer("JS"), c),
+        item("EMPTY", a),
+        item("COPY", buffer("JS:1"), a),
+      ),
+    ).toEqual([
+      "JS: EMPTY(1 out, 0 in) WAIT(WASM) COPY(JS <- WASM) EMPTY(1 out, 0 in) SYNC(JS)",
+      "WASM: SYNC(WASM)",
+      "JS:1: WAIT(JS) COPY(JS:1 <- JS)",
+    ]);
+  });
+
+  /** A step of data-parallel training: what is asked for, and the loss. */
+  async function shardedStep(devices: readonly string[]) {
+    const on = (t: Tensor, dim?: number) => t.shard(devices, dim).realize();
+    const x = await on(Tensor.arange(32).reshape(8, 4).sin(), 0);
+    const weights = await Promise.all([on(Tensor.ones(4, 6)), on(Tensor.ones(6, 2))]);
+    for (const w of weights) w.requiresGrad = true;
+    const [first, second] = weights as [Tensor, Tensor];
+    const loss = x.matmul(first).relu().matmul(second).square().mean();
+    loss.backward();
+    const updates = weights.map((w) => w.assign(w.detach().sub((w.grad as Tensor).mul(0.1))));
+    return [loss, ...updates];
+  }
+
+  test("a step of training: both devices have the same queue, and neither waits before its product is enqueued", async () => {
+    const devices = ["WASM", "WASM:1"];
+    const queue = new CommandQueue(schedule(...(await shardedStep(devices))));
+    const [one, two] = String(queue).split("\n") as [string, string];
+    const names: Readonly<Record<string, string>> = { WASM: "WASM:1", "WASM:1": "WASM" };
+    expect(two).toBe(one.replace(/WASM(:1)?(?=[:)]| <-)/g, (d) => names[d] as string));
+    const meeting = (d: string) => `SYNC(${d}) WAIT(${names[d]}) COPY(${d} <- ${names[d]})`;
+    const kernels = (line: string) => line.replace(/\([^)]*\)/g, "").replace(/^\S+: /, "");
+    for (const line of [one, two]) {
+      expect(kernels(line)).toBe(
+        "STORE STORE STORE SYNC WAIT COPY STORE STORE STORE STORE STORE SYNC WAIT COPY STORE STORE SYNC WAIT COPY STORE",
+      );
+      expect(line.split(meeting(line === one ? "WASM" : "WASM:1"))).toHaveLength(4);
+    }
+    // each point on one timeline comes before any copy that waits for the other
+    const order = whatOf(await trace(queue)).map((what) => what.replace(/^[rE]_\w+/, "kernel"));
+    const meet = ["signal", "signal", "xfer", "xfer"];
+    expect(order.map((what) => what.split(" ")[0]).join(" ")).toBe(
+      [
+        ...Array(6).fill("kernel"),
+        ...meet,
+        ...Array(10).fill("kernel"),
+        ...meet,
+        ...Array(4).fill("kernel"),
+        ...meet,
+        ...Array(2).fill("kernel"),
+      ].join(" "),
+    );
+    expect(order.filter((_, i) => i % 2 === 0)).toEqual(
+      order.filter((_, i) => i % 2 === 1).map((what) => what.replace("WASM:1", "WASM")),
+    );
+  });
+  test("the values are those of one device, whichever is looked at first", async () => {
+    const values = async (devices: readonly string[], start?: readonly string[]) => {
+      const step = await shardedStep(devices);
+      await new CommandQueue(schedule(...step)).run(start);
+      return Promise.all(
+        step.map(async (t) => (await t.to("JS").data()).map((x: number) => Math.round(x * 1e4))),
+      );
+    };
+    const expected = await values(["JS"]);
+    for (const start of permutations(["WASM", "WASM:1", "JS"]))
+      expect(await values(["WASM", "WASM:1", "JS"], start)).toEqual(expected);
+  });
 });
 
 // ---- hazards ----
