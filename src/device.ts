@@ -40,10 +40,12 @@ export {
   type CommandArgs,
   type CommandName,
   HWCommandQueue,
-  HWComputeQueue,
-  HWCopyQueue,
   hcqCommand,
   type QueueBackend,
 } from "./runtime/hcq/queue.ts";
+export {
+  RecordedComputeQueue as HWComputeQueue,
+  RecordedCopyQueue as HWCopyQueue,
+} from "./runtime/hcq/recorded.ts";
 export type { Marks } from "./runtime/profile.ts";
 export { ordinalOf } from "./runtime/registry.ts";

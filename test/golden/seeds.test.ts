@@ -1,6 +1,6 @@
-// The code examples of the seeds (000, 001, 002, and of 004 what needs no jit), each as a TypeScript twin
-// that reads like it and gives the same output, and the facts that the text beside them states. A text in a
-// template literal is the seed's own, letter by letter, unless a comment says otherwise.
+// The code examples of the seeds 000, 001 and 002, each as a TypeScript twin that reads like it and gives
+// the same output, and the facts that the text beside them states. A text in a template literal is the
+// seed's own, letter by letter, unless a comment says otherwise. Seed 003 is hcq.test.ts, 004 jit.test.ts.
 
 import {
   BinaryOps,
@@ -451,48 +451,5 @@ describe.each(["WASM", "JS", "CLANG"])("seed 002: buffers and copies, on %s", (G
     expect(() => new BufferCopy().exec([two, three])).toThrow(ShapeError);
     expect(() => new BufferCopy().exec([two, floats])).toThrow(/2 × float32 into 2 × int32/);
     expect(two.dataSync()).toEqual(new Int32Array(2));
-  });
-});
-
-describe("seed 004: what is spared without a jit", () => {
-  test("three runs: first everything, then only the kernel and the copy out", async () => {
-    const a = new Tensor([1, 2]);
-    const b = new Tensor([3, 4]);
-
-    const scheduled: (string | undefined)[][] = [];
-    const run = async () => {
-      const result = a.dot(b);
-      scheduled.push(opsOf(createSchedule([result.to("EXT").lazydata])));
-      GlobalCounters.reset();
-      const value = await result.item();
-      return [value, GlobalCounters.kernelCount, GlobalCounters.copyCount];
-    };
-
-    expect(await run()).toEqual([11, 1, 3]);
-    expect(await run()).toEqual([11, 1, 1]);
-    expect(await run()).toEqual([11, 1, 1]);
-    const later = ["STORE", "COPY"];
-    expect(scheduled).toEqual([["COPY", "COPY", "STORE", "COPY"], later, later]);
-  });
-
-  test("the COPY before and after: srcs go, the buffer is allocated, realized is the buffer", async () => {
-    const a = new Tensor([1, 2]);
-    const b = new Tensor([3, 4]);
-    const c = a.dot(b);
-    const nodes = [a.lazydata, b.lazydata, c.lazydata.base];
-    for (const lb of nodes) {
-      expect(lb.srcs).not.toBeUndefined();
-      expect([lb.realized, lb.buffer.isAllocated]).toEqual([undefined, false]);
-    }
-    const buffers = nodes.map((lb) => lb.buffer);
-    await c.realize();
-    for (const [i, lb] of nodes.entries()) {
-      expect([lb.srcs, lb.buffer.isAllocated]).toEqual([undefined, true]);
-      expect(lb.realized).toBe(buffers[i]); // the buffer that the schedule spoke of
-    }
-    // the view over SUM: not realised itself, its base is
-    expect(c.lazydata.realized).toBeUndefined();
-    expect(c.lazydata.base.realized).toBe(buffers[2]);
-    expect(createSchedule([c.lazydata])).toEqual([]);
   });
 });
