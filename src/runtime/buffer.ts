@@ -63,7 +63,7 @@ export class Buffer {
     this.dtype = toDType(dtype);
     this.base = base;
     this.offset = offset;
-    if (base !== undefined && offset + this.nbytes > base.nbytes) {
+    if (base !== undefined && !(offset >= 0 && offset + this.nbytes <= base.nbytes)) {
       throw new ArgumentError(`Buffer: ${this.nbytes} bytes from ${offset} on do not fit into ${base}`);
     }
   }

@@ -58,6 +58,13 @@ describe("a host array is the memory of a buffer on EXT", () => {
   });
 });
 
+test.each([-4, 12, Number.NaN])("a part from byte %s on lies outside of its base", (offset) => {
+  const base = new Buffer("WASM", 4, dtypes.int);
+  const part = () => new Buffer("WASM", 2, dtypes.int, base, offset);
+  expect(part).toThrow(ArgumentError);
+  expect(part).toThrow(`Buffer: 8 bytes from ${offset} on do not fit into <buf WASM size:4`);
+});
+
 describe("the type of a buffer", () => {
   test.each<[DTypeLike, unknown]>([
     ["int", dtypes.int32],

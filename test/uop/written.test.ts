@@ -56,6 +56,36 @@ describe("UOpGraph.add refuses what no list can hold", () => {
       () => g.add("DEFINE_GLOBAL", int32, [], [1, "data1", true]),
       /DEFINE_GLOBAL is of type dtypes\.int, expected a pointer, as PtrDType/,
     ],
+    [
+      "a CONST that is not an integer",
+      () => g.add("CONST", int32, [], 1.5),
+      /argument of CONST is 1\.5; .*199/,
+    ],
+    ["a CONST beyond its type", () => g.add("CONST", dtypes.uint8, [], 300), /argument of CONST is 300;/],
+    ["an accumulator beyond its type", () => g.add("DEFINE_ACC", int32, [], 2 ** 31), /DEFINE_ACC is 21474/],
+    [
+      "a thread without its name",
+      () => g.add("SPECIAL", int32, [], 5 as never),
+      /argument of SPECIAL is 5; write, for example, \[0, "gidx0", 16\]/,
+    ],
+    [
+      "an op of graphs",
+      () => g.add("RANGE", int32),
+      /RANGE is of the graph .*; a list has LOOP and ENDLOOP$/,
+    ],
+    [
+      "a node of another list",
+      () => g.add("CAST", float32, [new UOpGraph().add("CONST", int32, [], 7)]),
+      /a source of CAST is CONST of another list; add it to this one/,
+    ],
+    [
+      "an index that is a float",
+      () => g.add("STORE", undefined, [buf, f, f]),
+      /source 1 of STORE is CONST of type dtypes\.float, expected an integer/,
+    ],
+    ["a LOAD from a number", () => g.add("LOAD", int32, [i, i]), /source 0 of LOAD is CONST .*a buffer/],
+    ["an ENDLOOP of a number", () => g.add("ENDLOOP", undefined, [i]), /source 0 of ENDLOOP .* a LOOP/],
+    ["a PHI of a number", () => g.add("PHI", int32, [i, i]), /source 0 of PHI is CONST .* a DEFINE_ACC/],
     ["a pointer", () => g.add("ALU", float32, [buf, buf], "ADD"), /ADD of ptr\.dtypes\.float and .*LOAD/],
   ])("%s", (_, make, text) => {
     const before = g.uops.length;
