@@ -2,6 +2,7 @@
 // examples/runtime.ts a device in one file. `Device.register(name, open)` adds it.
 
 export {
+  type Code,
   type Gpu,
   isText,
   type Renderer,
@@ -11,6 +12,7 @@ export {
   type Target,
 } from "./codegen/target.ts";
 export { chain, type MaybePromise, type Step, waitable } from "./helpers.ts";
+export type { AluOp, NativeOps } from "./ops.ts";
 export type {
   Allocator,
   Compiled,
