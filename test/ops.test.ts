@@ -27,8 +27,8 @@ import {
   CUDARenderer,
   clangRenderer,
   HIPRenderer,
-  MetalRenderer,
 } from "../src/render/languages.ts";
+import { MetalRenderer } from "../src/render/metal.ts";
 import { OpenCLRenderer } from "../src/render/opencl.ts";
 import { WASMRenderer } from "../src/render/wasm/renderer.ts";
 import { WGSLRenderer } from "../src/render/webgpu.ts";

@@ -84,9 +84,13 @@ export interface CStyleLanguage extends Words {
    * registers.
    */
   readonly launchBounds: (size: LaunchFacts) => string;
+  /** what stands before kernelPrefix, where something does */
+  readonly attributes?: (size: LaunchFacts) => string;
   /** how a float4 is made; other vectors replace the name in it */
   readonly float4: string;
   readonly vectorBrackets: readonly [string, string];
+  /** how a vector is made that is not made like a float4 */
+  readonly longVector?: (d: DType, lanes: readonly string[]) => string | undefined;
   /** `*(data0+i)` instead of `data0[i]` */
   readonly usesPtrArithmetic: boolean;
   readonly extraArgs: readonly string[];
@@ -100,7 +104,7 @@ export interface CStyleLanguage extends Words {
    */
   readonly partOf?: (size: number) => readonly string[];
   readonly codeForOp: NativeOps<Spell>;
-  readonly lane: (vector: string, lane: number, count: number) => string;
+  readonly lane: (vector: string, lane: number, d: DType) => string;
   readonly bitcast: (to: DType, from: DType, x: string) => string;
   /** a function that `bitcast` calls, if it does */
   readonly bitcastHelper: (to: DType, from: DType) => string;
@@ -182,6 +186,8 @@ class KernelText extends KernelWriter {
 
   vector(d: DType, lanes: readonly string[]): string {
     if (this.language.hasVectors) return vectorMake(d, lanes);
+    const long = this.language.longVector?.(d, lanes);
+    if (long !== undefined) return long;
     const [open, close] = this.language.vectorBrackets;
     return `${this.language.float4.replace("float4", this.language.typeName(d))}${open}${lanes.join(",")}${close}`;
   }
@@ -199,7 +205,7 @@ class KernelText extends KernelWriter {
     if (lanesOf(u) === 1) return this.text(u);
     if (u.op === "CONST") return literal(this.language, scalarOf(u.dtype), u.value);
     if (this.language.hasVectors) return vectorLane(u.dtype, this.text(u), i);
-    return this.language.lane(this.text(u), i, lanesOf(u));
+    return this.language.lane(this.text(u), i, u.dtype);
   }
   /** The value as one expression on whole vectors, where it is a vector and the language can. */
   whole(
@@ -440,7 +446,8 @@ export function renderCStyle(
   const body = k.lines.join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
   const bounds = k.threads > 1 ? language.launchBounds(k) : "";
-  const head = `${language.kernelPrefix}void ${bounds}${kernelIdentifier(name)}(${parameters(k)}) {`;
+  const attributes = language.attributes?.(k) ?? "";
+  const head = `${attributes}${language.kernelPrefix}void ${bounds}${kernelIdentifier(name)}(${parameters(k)}) {`;
   return sourceOf(`${before.map((line) => `${line}\n`).join("")}${head}\n${body}\n}`, {
     buffers: k.buffers.length,
     vals: k.variables.length,

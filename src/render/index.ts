@@ -9,9 +9,8 @@ export {
   CUDARenderer,
   HIPLanguage,
   HIPRenderer,
-  MetalLanguage,
-  MetalRenderer,
 } from "./languages.ts";
+export { MetalLanguage, MetalRenderer } from "./metal.ts";
 export { OpenCLLanguage, OpenCLRenderer } from "./opencl.ts";
 export { WASMRenderer } from "./wasm/renderer.ts";
 export { WGSLRenderer } from "./webgpu.ts";

@@ -14,21 +14,7 @@ import { negateHelpers, withNegations } from "./cudanegate.ts";
 import { cudaBounds, cudaWarp } from "./cudawarp.ts";
 import { isFused, nvidiaGpu, type Queried } from "./nvidia.ts";
 import { cstyleOps, type Words } from "./spelling.ts";
-import {
-  C_TYPES,
-  dotLane,
-  FUNCTIONS,
-  GPU_TYPES,
-  HEX,
-  indexLane,
-  L,
-  LL,
-  libm,
-  noHelper,
-  overloaded,
-  typeNames,
-  XYZW,
-} from "./typenames.ts";
+import { C_TYPES, FUNCTIONS, HEX, indexLane, LL, libm, noHelper, typeNames, XYZW } from "./typenames.ts";
 import { type Vectors, vectorPreamble, vectorSimd } from "./vectors.ts";
 
 // ---- C ----
@@ -88,47 +74,6 @@ export const ClangLanguage: CStyleLanguage = {
     ...(scalars.has(dtypes.float16) ? [HALF] : []),
     ...vectorPreamble(body, clangWords.typeName),
   ],
-};
-
-// ---- Metal ----
-
-/** The precise namespace keeps its accuracy whatever the host says about fast math. */
-const metalWords: Words = {
-  typeName: typeNames({ ...GPU_TYPES, bool: "bool" }),
-  functions: new Set(["exp2", "log2", "sin", "cos"]),
-  call: overloaded("precise::"),
-  infinity: "INFINITY",
-  nan: "NAN",
-  suffix: L,
-};
-
-/** The host must compile with fast math off: with it, NaN and infinity are assumed away. */
-export const MetalLanguage: CStyleLanguage = {
-  ...metalWords,
-  kernelPrefix: "kernel ",
-  bufferPrefix: "device ",
-  smemPrefix: "threadgroup ",
-  smemAlign: "alignas(16) ",
-  prefixForCast: true,
-  argIntPrefix: "constant int&",
-  barrier: "threadgroup_barrier(mem_flags::mem_threadgroup);",
-  warp: undefined,
-  staticShared: Infinity,
-  launchBounds: () => "",
-  float4: "float4",
-  vectorBrackets: ["(", ")"],
-  usesPtrArithmetic: true,
-  extraArgs: ["uint3 gid [[threadgroup_position_in_grid]]", "uint3 lid [[thread_position_in_threadgroup]]"],
-  codeForWorkitem: { g: (dim) => `gid.${XYZW[dim]}`, l: (dim) => `lid.${XYZW[dim]}` },
-  codeForOp: cstyleOps(metalWords),
-  lane: dotLane,
-  bitcast: (to, _, x) => `as_type<${metalWords.typeName(to)}>(${x})`,
-  bitcastHelper: noHelper,
-  hasVectors: false,
-  fused: false,
-  wrapsSigned: false,
-  flags: ["-fno-fast-math"],
-  preamble: () => ["#include <metal_stdlib>", "using namespace metal;"],
 };
 
 // ---- CUDA ----
@@ -354,19 +299,6 @@ export const clangRenderer = (vectors: Vectors): Renderer<string> => ({
     (scalarOf(d) !== dtypes.float32 || !(isLibraryFunction(op) || (vectors.fused && op === "MULACC"))),
   render: (name, uops) => renderCStyle({ ...ClangLanguage, fused: vectors.fused }, name, uops),
 });
-export const MetalRenderer: Renderer<string> = rendererFor(
-  MetalLanguage,
-  {
-    name: "METAL",
-    grid: GRID,
-    globalMax: [MANY_GROUPS, MANY_GROUPS, MANY_GROUPS],
-    localMax: [1024, 1024, 1024],
-    sharedMax: 32768,
-    // the argument table of a function
-    maxBuffers: 31,
-  },
-  { bfloat16: "bits", float64: "none" },
-);
 const cudaRenderer = rendererFor(
   CUDALanguage,
   {

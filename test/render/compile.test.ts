@@ -14,7 +14,8 @@ import { CompileError, DeviceError } from "../../src/errors.ts";
 import { type Koffi, openKoffi } from "../../src/host/koffi.ts";
 import type { AluOp } from "../../src/ops.ts";
 import { type CStyleLanguage, renderCStyle, uopsToCStyle } from "../../src/render/cstyle.ts";
-import { ClangLanguage, CUDALanguage, HIPLanguage, MetalLanguage } from "../../src/render/languages.ts";
+import { ClangLanguage, CUDALanguage, HIPLanguage } from "../../src/render/languages.ts";
+import { MetalLanguage } from "../../src/render/metal.ts";
 import { OpenCLLanguage } from "../../src/render/opencl.ts";
 import { load } from "../host/native.ts";
 import {

@@ -15,9 +15,8 @@ import {
   CUDARenderer,
   HIPLanguage,
   HIPRenderer,
-  MetalLanguage,
-  MetalRenderer,
 } from "../../src/render/languages.ts";
+import { MetalLanguage, MetalRenderer } from "../../src/render/metal.ts";
 import { OpenCLLanguage, OpenCLRenderer } from "../../src/render/opencl.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";
 import { WASMRenderer } from "../../src/render/wasm/renderer.ts";

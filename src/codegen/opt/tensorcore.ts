@@ -226,7 +226,8 @@ class TensorCores {
         return found?.offset === 0 ? found : undefined;
       };
       if (this.#core.isOpaque) return this.#fragment(operand, tiled("matrices"));
-      for (const reader of ["swizzled", "matrices"] as const) {
+      const readers = this.#gpu.hasMatrixLoads === true ? (["swizzled", "matrices"] as const) : [];
+      for (const reader of readers) {
         const found = tiled(reader);
         const matrices = found && this.#matrices(operand, found);
         if (matrices !== undefined) return matrices;
