@@ -11,6 +11,8 @@ export const kinds: DeviceKinds = {
   ...everywhere,
   CLANG: { storage: "memory", rank: 2, load: () => import("./clang.ts") },
   CUDA: { storage: "memory", rank: 5, load: () => import("./cuda.ts") },
+  // no rank: nobody has run it on hardware yet, and WEBGPU is there on the same Macs
+  METAL: { storage: "memory", load: () => import("./metal.ts") },
   OPENCL: { storage: "memory", aliases: ["GPU"], load: () => import("./opencl.ts") },
   DISK: { storage: "file", load: () => import("./disk.ts") },
   WEBGPU: { storage: "memory", rank: 3, load: () => import("./dawn.ts") },

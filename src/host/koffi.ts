@@ -10,6 +10,8 @@ export interface Koffi {
   /** zeroed memory outside of V8's heap; it stays where it is until `free` */
   alloc(type: "uint8_t", length: number): bigint;
   free(address: bigint): void;
+  /** a struct of C, which functions take by its name; once for each name */
+  struct(name: string, members: Readonly<Record<string, string>>): unknown;
   /** the memory without a copy; owns nothing */
   view(address: bigint, bytes: number): ArrayBuffer;
   /** Before the first library is loaded: the bytes of the stack that foreign functions run on. */

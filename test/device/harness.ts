@@ -10,6 +10,7 @@ import { type AluOp, isDefinedOn, OPS } from "../../src/ops.ts";
 import { Buffer } from "../../src/runtime/buffer.ts";
 import { Device } from "../../src/runtime/registry.ts";
 import { LATE } from "../devices/nv/register.ts";
+import "../devices/metal/register.ts";
 import "../devices/webgpu/swiftshader.ts";
 
 /** NULL runs nothing; MOCKLATE is MOCKNV once more, with queues that are late, for the tests of these. */
@@ -47,7 +48,7 @@ export const isSubnormal = (x: Value | undefined): boolean =>
   typeof x === "number" && x !== 0 && Math.abs(x) < SMALLEST_NORMAL;
 
 /** Devices whose hardware few machines have: one skipped test a file says why, not each. */
-const RARE: readonly string[] = ["CUDA", "NV", "OPENCL", "WEBGPU"];
+const RARE: readonly string[] = ["CUDA", "METAL", "NV", "OPENCL", "WEBGPU"];
 const told = new Set<string>();
 
 /** The same test on every device that has these types. */

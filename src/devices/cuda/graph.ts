@@ -14,10 +14,10 @@ import type {
   Handle,
 } from "../../runtime/device.ts";
 import { evaluate, type Variable } from "../../shape/symbolic.ts";
+import { orderOf } from "../order.ts";
 import { KernelArguments } from "./arguments.ts";
 import type { CudaContext } from "./context.ts";
 import type { CudaBlock } from "./memory.ts";
-import { orderOf } from "./order.ts";
 import { CudaProgram } from "./program.ts";
 import type { SpanFacts, Timing } from "./timing.ts";
 

@@ -3,7 +3,7 @@
 
 import { Device, Tensor, TinyJit, Variable, withEnv } from "gradloom";
 import { beforeAll, describe, expect, test } from "vitest";
-import { orderOf } from "../../../src/devices/cuda/order.ts";
+import { orderOf } from "../../../src/devices/order.ts";
 import type { GraphItem, GraphSlot } from "../../../src/runtime/device.ts";
 import { profiler } from "../../../src/runtime/profiling.ts";
 import { collect } from "../../runtime/gc.ts";

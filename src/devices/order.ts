@@ -2,8 +2,8 @@
 // that touched the same bytes, where one of the two writes; and a large kernel follows the one before it. In:
 // items and slots. Out: for each item the earlier ones that it follows, without those that others imply.
 
-import { getOrMake } from "../../helpers.ts";
-import type { GraphItem, GraphSlot } from "../../runtime/device.ts";
+import { getOrMake } from "../helpers.ts";
+import type { GraphItem, GraphSlot } from "../runtime/device.ts";
 
 /**
  * Operations and bytes of a kernel that has the GPU to itself anyway. A graph starts a kernel that follows
