@@ -8,8 +8,8 @@ import { restoring } from "./helpers.ts";
 /** The settings and their defaults. A test compares the table of settings in the docs with this one. */
 export const SETTINGS = {
   /**
-   * the default device: WASM, JS, CLANG, CUDA, NV, WEBGPU, NULL, optionally with a number (WASM:1); AUTO: the
-   * fastest that opens
+   * the default device: WASM, JS, CLANG, CUDA, NV, METAL, WEBGPU, NULL, optionally with a number (WASM:1);
+   * AUTO: the fastest that opens
    */
   DEV: "WASM",
   /** 1 devices, 2 kernel timings, 3 schedule, 4 source, 5 uops, 6 queues, 7 passes */

@@ -1,5 +1,5 @@
-// METAL: kernels in the Metal Shading Language, on the GPU of a Mac, through the Objective-C runtime; no native
-// build. The parts are in metal/; this file loads the runtime when the first device is opened.
+// METAL: kernels in the Metal Shading Language, on the GPU of a Mac, through the Objective-C runtime; no
+// native build. The parts are in metal/; this file loads the runtime when the first device is opened.
 
 import { DeviceError } from "../errors.ts";
 import { openKoffi } from "../host/koffi.ts";

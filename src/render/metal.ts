@@ -1,6 +1,6 @@
-// The Metal Shading Language, as tables like those of languages.ts: the seeds' language, which spells any list
-// of UOps, and what a device adds to it (threads of a SIMD group that exchange values and multiply matrices,
-// vectors of 16 bytes). Also the figures of Apple's GPUs by which kernels are chosen.
+// The Metal Shading Language, as tables like those of languages.ts: the seeds' language, which spells any
+// list of UOps, and what a device adds to it (threads of a SIMD group that exchange values and multiply
+// matrices, vectors of 16 bytes). Also the figures of Apple's GPUs by which kernels are chosen.
 
 import { GRID } from "../codegen/linear/workgrouplinear.ts";
 import { GPU_OPS } from "../codegen/opt/gpuops.ts";
@@ -144,8 +144,8 @@ const coresOf = (name: string): number =>
 
 /**
  * Of a core of Apple's GPUs, as published microbenchmarks of M1 and M2 have them; assumed for all others.
- * 208 KiB of registers, of which a thread has up to 128 words; a cache line of 128 bytes; four schedulers that
- * each do 32 multiply-adds in a cycle. The cycles of steps are assumed: nothing here was measured.
+ * 208 KiB of registers, of which a thread has up to 128 words; a cache line of 128 bytes; four schedulers
+ * that each do 32 multiply-adds in a cycle. The cycles of steps are assumed: nothing here was measured.
  */
 function gpuOf({ name, isApple, threads, threadgroupMemory }: MetalFacts): Gpu {
   return {

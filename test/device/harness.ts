@@ -15,6 +15,8 @@ import "../devices/webgpu/swiftshader.ts";
 
 /** NULL runs nothing; MOCKLATE is MOCKNV once more, with queues that are late, for the tests of these. */
 const LEFT_OUT: readonly string[] = ["NULL", LATE];
+/** JS interprets the kernels of these: a hundred thousand elements take it seconds, and show nothing more. */
+export const INTERPRETED: readonly string[] = ["JS", "MOCKMETAL", "MOCKNV"];
 /** Every device of the registry that computes; those that this machine does not have skip with the reason. */
 export const DEVICES: readonly string[] = Device.kinds
   .filter((kind) => Device.computes(kind) && !LEFT_OUT.includes(kind))

@@ -1,5 +1,5 @@
-// Kernels for Metal, chosen by the figures of an Apple GPU: what their texts have in them, and, where there is
-// a compiler of C++, what they compute, beside the JS device and ops.ts.
+// Kernels for Metal, chosen by the figures of an Apple GPU: what their texts have in them, and, where there
+// is a compiler of C++, what they compute, beside the JS device and ops.ts.
 
 import { createSchedule, Device, dtypes, type ScheduleItem, Tensor, toKernel, Variable } from "gradloom";
 import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";

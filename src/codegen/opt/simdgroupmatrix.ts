@@ -1,6 +1,6 @@
 // The products of matrices that SIMD groups of Apple's GPUs compute (simdgroup_matrix), as data like that of
-// mma.ts: their types, and how the 32 threads hold 8 × 8 elements, two neighbours of a row each. Apple does not
-// write down which; the order is the same from M1 on, and programs in wide use depend on it.
+// mma.ts: their types, and how the 32 threads hold 8 × 8 elements, two neighbours of a row each. Apple does
+// not write down which; the order is the same from M1 on, and programs in wide use depend on it.
 
 import { dtypes } from "../../dtype.ts";
 import type { Fragment, TensorCore } from "../../uop/matrix.ts";

@@ -262,3 +262,14 @@ export class MetalContext {
     this.#blockFor(this.#committed);
   }
 }
+
+/** No closure of the owner's: it would keep the owner. */
+const collected = new FinalizationRegistry<{ readonly context: MetalContext; readonly ids: readonly Id[] }>(
+  ({ context, ids }) =>
+    context.retire(() => {
+      for (const id of ids) context.objc.send(id, "release");
+    }),
+);
+/** Releases objects after their owner was collected, when the GPU is done with what it had till then. */
+export const releaseWith = (owner: object, context: MetalContext, ids: readonly Id[]): void =>
+  collected.register(owner, { context, ids });

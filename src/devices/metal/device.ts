@@ -1,5 +1,5 @@
-// A METAL device put together: a queue on a GPU, its memory, its programs, its graphs. The runtime comes in as
-// an interface, so that tests can bring their own; metal.ts brings that of macOS.
+// A METAL device put together: a queue on a GPU, its memory, its programs, its graphs. The runtime comes in
+// as an interface, so that tests can bring their own; metal.ts brings that of macOS.
 
 import { isText, type Renderer, type Source } from "../../codegen/target.ts";
 import { InternalError } from "../../errors.ts";

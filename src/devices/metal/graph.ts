@@ -1,8 +1,8 @@
-// MetalGraph: a captured run of kernels as one indirect command buffer, which the GPU executes by itself. Each
-// kernel is a command with its pipeline, its buffers and its sizes; values of variables are in an argument
-// buffer. A run changes the commands whose memory, values or sizes differ from those of the run before; as the
-// GPU may still read these, the run takes another copy of the buffer or waits. Copies between devices, and
-// kernels of another device, part a graph into several.
+// MetalGraph: a captured run of kernels as one indirect command buffer, which the GPU executes by itself.
+// Each kernel is a command with its pipeline, its buffers and its sizes; values of variables are in an
+// argument buffer. A run changes the commands whose memory, values or sizes differ from those of the run
+// before; as the GPU may still read these, the run takes another copy of the buffer or waits. Copies between
+// devices, and kernels of another device, part a graph into several.
 
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";

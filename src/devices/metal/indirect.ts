@@ -1,11 +1,10 @@
-// An indirect command buffer and its argument buffer: kernels with the memory, values and sizes of a run. What
-// the GPU executes is changed only while it does not, which graph.ts sees to.
+// An indirect command buffer and its argument buffer: kernels with the memory, values and sizes of a run.
+// What the GPU executes is changed only while it does not, which graph.ts sees to.
 
 import { OutOfMemoryError } from "../../errors.ts";
-import { type MetalContext, size3 } from "./context.ts";
+import { type MetalContext, releaseWith, size3 } from "./context.ts";
 import type { MetalBlock } from "./memory.ts";
 import { type Id, MTL } from "./messages.ts";
-import { whenCollected } from "./objc.ts";
 import type { MetalProgram } from "./program.ts";
 
 /** What is the same in every run. */
@@ -51,11 +50,7 @@ export class IndirectCopy {
     const count = kernels.reduce((n, k) => n + k.vals, 0);
     const made: Id[] = [];
     // before anything can fail: an object whose making failed is collected, too
-    whenCollected(this, () =>
-      context.retire(() => {
-        for (const id of made) objc.send(id, "release");
-      }),
-    );
+    releaseWith(this, context, made);
     const keep = (id: Id): Id => {
       if (id === 0n)
         throw new OutOfMemoryError(`${context.name}: no room for a graph of ${kernels.length} kernels`);

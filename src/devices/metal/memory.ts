@@ -2,11 +2,13 @@
 // host's own, once the work that may use the memory is done. Copies between buffers are a blit, or, where
 // bytes are not in fours, a kernel.
 
+import { env } from "../../env.ts";
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, type MaybePromise } from "../../helpers.ts";
 import { type Allocator, HOST_ALIGN, HOST_SLACK } from "../../runtime/device.ts";
 import type { MetalContext } from "./context.ts";
 import { type Id, MTL } from "./messages.ts";
+import { noting } from "./timing.ts";
 
 /** An allocation. */
 export interface MetalMemory {
@@ -137,7 +139,10 @@ function blitSize(dest: MetalBlock, src: MetalBlock, nbytes: number): number | u
 }
 function blit(dest: MetalBlock, src: MetalBlock, size: number): void {
   const { context } = dest.memory;
-  context.submit({ what: `${context.name} <- ${src.memory.context.name}`, kernels: [] }, (commands) =>
+  const what = `${context.name} <- ${src.memory.context.name}`;
+  const span = { track: "copy", name: what, kind: "copy", args: { bytes: size } } as const;
+  const done = env.PROFILE ? { done: noting(context, span) } : {};
+  context.submit({ what, kernels: [], ...done }, (commands) =>
     context.encoding(commands, "blitCommandEncoder", (encoder) => {
       const [from, to] = [src.memory.buffer, dest.memory.buffer];
       const copy = "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:";

@@ -1,5 +1,6 @@
-// The messages that we send to Metal's objects, with the types of what they take and answer, and the constants
-// that go with them. objc.ts calls the Objective-C runtime by this table, and a test's runtime answers by it.
+// The messages that we send to Metal's objects, with the types of what they take and answer, and the
+// constants that go with them. objc.ts calls the Objective-C runtime by this table, and a test's runtime
+// answers by it.
 
 /** An object; 0n is nil. */
 export type Id = bigint;

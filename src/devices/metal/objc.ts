@@ -162,7 +162,3 @@ const ANSWERS: Readonly<Record<MessageKind, (x: unknown) => unknown>> = {
   range: same,
   none: same,
 };
-
-/** Objects whose owner was collected, and how they are released. */
-const collected = new FinalizationRegistry<() => void>((release) => release());
-export const whenCollected = (owner: object, release: () => void): void => collected.register(owner, release);

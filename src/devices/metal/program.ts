@@ -7,10 +7,10 @@ import { CompileError, DeviceError } from "../../errors.ts";
 import { chain, type MaybePromise, prod } from "../../helpers.ts";
 import { kernelIdentifier } from "../../names.ts";
 import type { Launch, Program } from "../../runtime/device.ts";
-import { type MetalContext, type Suspect, size3 } from "./context.ts";
+import { type MetalContext, releaseWith, type Suspect, size3 } from "./context.ts";
 import type { MetalBlock } from "./memory.ts";
 import { type Id, MTL } from "./messages.ts";
-import { explain, type ObjC, stringOf, whenCollected } from "./objc.ts";
+import { explain, type ObjC, stringOf } from "./objc.ts";
 import { noting } from "./timing.ts";
 
 /** Entries of a function's argument table. */
@@ -39,9 +39,8 @@ export class MetalProgram implements Program<MetalBlock>, Suspect {
     }
     const { objc } = context;
     this.pipeline = objc.pool(() => this.#build());
-    const { pipeline } = this;
-    whenCollected(this, () => context.retire(() => objc.send(pipeline, "release")));
-    this.#most = objc.send(pipeline, "maxTotalThreadsPerThreadgroup");
+    releaseWith(this, context, [this.pipeline]);
+    this.#most = objc.send(this.pipeline, "maxTotalThreadsPerThreadgroup");
   }
 
   #build(): Id {
@@ -97,9 +96,8 @@ export class MetalProgram implements Program<MetalBlock>, Suspect {
   }
   #noted({ globalSize }: Launch): (start: number, end: number) => void {
     const { ops = 0, bytes = 0 } = this.cost ?? {};
-    const { objc, name: device } = this.context;
     const args = { FLOP: ops, bytes, global: globalSize.join(" × ") };
-    return noting(objc, { device, track: "compute", name: this.name, kind: "kernel", args });
+    return noting(this.context, { track: "compute", name: this.name, kind: "kernel", args });
   }
 
   #launch(

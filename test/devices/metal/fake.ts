@@ -1,7 +1,7 @@
 // An Objective-C runtime in JavaScript, for tests of the METAL device where no Mac is. It counts references
-// and keeps pools, and believes nothing: a message to nil or to what was released, a selector that a class does
-// not have, other arguments than the table says, an object that nobody will release are faults that say so.
-// Foundation's few classes are here, Metal's in fakegpu.ts.
+// and keeps pools, and believes nothing: a message to nil or to what was released, a selector that a class
+// does not have, other arguments than the table says, an object that nobody will release are faults that say
+// so. Foundation's few classes are here, Metal's in fakegpu.ts.
 
 import {
   type Answer,
@@ -124,6 +124,9 @@ export class FakeRuntime implements ObjC {
   /** The text of a string. */
   textOf(id: Id): string {
     return this.of("NSString", id, "a text").methods.UTF8String?.() ?? "";
+  }
+  all(type: string): readonly FakeObject[] {
+    return [...this.#objects.values()].filter((x) => x.type === type);
   }
   /** How many there are of each type, classes and singletons apart. */
   get alive(): Record<string, number> {

@@ -1,8 +1,9 @@
-// Metal's classes on the fake runtime: queues, command buffers, encoders, pipelines, indirect command buffers,
-// events. Work is done late, a command buffer at a time when somebody asks for a status, kernels without a
-// barrier between them in a random order: what works only by luck fails. What Metal's validation would stop is
-// a fault: encoders that are not ended, a second commit, sizes and offsets out of range, arguments that are not
-// set, memory that was released or not named as a resource, indirect commands changed while they are executed.
+// Metal's classes on the fake runtime: queues, command buffers, encoders, pipelines, indirect command
+// buffers, events. Work is done late, a command buffer at a time when somebody asks for a status, kernels
+// without a barrier between them in a random order: what works only by luck fails. What Metal's validation
+// would stop is a fault: encoders that are not ended, a second commit, sizes and offsets out of range,
+// arguments that are not set, memory that was released or not named as a resource, indirect commands changed
+// while they are executed.
 
 import type { Id, IndexRange, MessageArray, Size3 } from "../../../src/devices/metal/messages.ts";
 import { demand, type FakeObject, FakeRuntime, type Methods } from "./fake.ts";
