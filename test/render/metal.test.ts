@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => cpu?.close());
 
 function opened(ctx: TestContext): MetalOnCpu {
-  ctx.skip(cpu === undefined, "neither g++ nor clang++ is installed");
+  ctx.skip(cpu === undefined, "neither g++ nor clang++ is installed, or this is not Linux");
   return cpu as MetalOnCpu;
 }
 

@@ -18,9 +18,11 @@ type Run = (buffers: BigUint64Array, vals: Int32Array, groups: Uint32Array, loca
 export type MetalRun = Run;
 type Block = { readonly vaAddr: bigint };
 
-/** The first compiler of C++ that is there. */
+/** The first compiler of C++ that is there; on Linux, which has the fibres of the stub. */
 export const cppCompiler = (): string | undefined =>
-  ["g++", "clang++"].find((c) => spawnSync(c, ["--version"]).status === 0);
+  (process.platform === "linux" ? ["g++", "clang++"] : []).find(
+    (c) => spawnSync(c, ["--version"]).status === 0,
+  );
 
 /** Calls a kernel with what the arrays have, by the parameters in its head. */
 function entryOf(entry: string, name: string, text: string): string {

@@ -1,7 +1,7 @@
 // A stand-in for metal_stdlib: clang++ and g++ check Metal kernels with it where no Metal is, and run them. A
 // threadgroup's threads are fibres that take turns at barriers, in another order each time, so that a missing
 // barrier shows; values of other threads and matrices of a SIMD group go through slots. What no hardware
-// would survive (a barrier that some threads do not reach) ends the run with a message.
+// would survive (a barrier that some threads do not reach) ends the run with a message. Kernels run on Linux.
 
 const SCALARS = ["float", "half", "int", "uint", "char", "uchar", "short", "ushort", "long", "ulong", "bool"];
 
@@ -145,7 +145,15 @@ template <class T> void simdgroup_multiply_accumulate(simdgroup_matrix<float, 8,
 }`;
 
 export const METAL_STDLIB = `#pragma once
+#ifdef _WIN32
+struct ucontext_t { struct { void* ss_sp; unsigned long ss_size; } uc_stack; ucontext_t* uc_link; };
+extern "C" int getcontext(ucontext_t*);
+extern "C" int swapcontext(ucontext_t*, const ucontext_t*);
+extern "C" void makecontext(ucontext_t*, void (*)(), int, ...);
+#else
+#define _XOPEN_SOURCE 700
 #include <ucontext.h>
+#endif
 extern "C" void exit(int) noexcept(true);
 extern "C" int dprintf(int, const char*, ...);
 typedef unsigned char uchar;

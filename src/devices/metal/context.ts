@@ -9,20 +9,20 @@ import { type Id, MTL, type Size3 } from "./messages.ts";
 import { explain, type ObjC, stringOf, textOf } from "./objc.ts";
 
 /** What a kernel is called and was made of, for messages. */
-export interface Suspect {
+export interface NamedKernelSource {
   readonly name: string;
   readonly source: string;
 }
-/** Work in a command buffer: kernels, or something else that has a name. */
-export interface Work {
+/** CommandWork in a command buffer: kernels, or something else that has a name. */
+export interface CommandWork {
   readonly what: string;
-  readonly kernels: readonly Suspect[];
+  readonly kernels: readonly NamedKernelSource[];
   /** when it is done: seconds on the GPU's clock */
   readonly done?: (start: number, end: number) => void;
 }
 interface Flight {
   readonly commands: Id;
-  readonly work: Work;
+  readonly work: CommandWork;
 }
 /** A point in the work of a queue. */
 export interface MetalFence {
@@ -116,7 +116,7 @@ export class MetalContext {
    * Encodes something into a command buffer and commits it; the number of the command buffer. `encode` must
    * not throw once it has begun an encoder: `encoding` sees to that.
    */
-  submit(work: Work, encode: (commands: Id) => void): number {
+  submit(work: CommandWork, encode: (commands: Id) => void): number {
     this.check();
     if (this.#flying.length >= IN_FLIGHT && this.#reap() >= IN_FLIGHT) this.#blockFor(this.#done + 1);
     const { objc } = this;

@@ -9,12 +9,12 @@ import type { Compiled, GraphMaker, Timeline } from "../../runtime/device.ts";
 import { ordinalOf } from "../../runtime/registry.ts";
 import { MetalContext, type MetalFence, type MetalGpu } from "./context.ts";
 import { COPY_THREADS, copyBytesUops } from "./copybytes.ts";
-import { type GraphDevice, MetalGraph } from "./graph.ts";
+import { MetalGraph, type MetalGraphDevice } from "./graph.ts";
 import { MetalAllocator, type MetalBlock } from "./memory.ts";
 import { MTL } from "./messages.ts";
 import { MetalProgram } from "./program.ts";
 
-export class MetalDevice implements Compiled<MetalBlock>, GraphDevice {
+export class MetalDevice implements Compiled<MetalBlock>, MetalGraphDevice {
   readonly name: string;
   readonly keepsTime = true;
   readonly compilesAside = false;
@@ -77,7 +77,7 @@ function factsOf(gpu: MetalGpu): MetalFacts {
   };
 }
 
-function deviceOf(device: unknown): GraphDevice {
+function deviceOf(device: unknown): MetalGraphDevice {
   if (device instanceof MetalDevice) return device;
   throw new InternalError("a Metal graph of another kind of device");
 }

@@ -18,20 +18,20 @@ import type {
 import { evaluate, type Variable } from "../../shape/symbolic.ts";
 import { orderOf } from "../order.ts";
 import type { MetalContext } from "./context.ts";
-import { type Command, IndirectCopy, type IndirectKernel } from "./indirect.ts";
+import { IndirectCopy, type IndirectKernel, type KernelCommand } from "./indirect.ts";
 import type { MetalAllocator, MetalBlock } from "./memory.ts";
 import { MetalProgram } from "./program.ts";
 
 /** What a graph needs of the device that an item runs on. */
-export interface GraphDevice {
+export interface MetalGraphDevice {
   readonly context: MetalContext;
   readonly allocator: MetalAllocator;
   /** a pipeline must be used directly, too, before indirect commands find it: M1 and M2 */
   readonly needsPipelines: boolean;
 }
-type Kernels = { readonly device: GraphDevice; readonly items: GraphKernel[] };
-type Part = ({ readonly kind: "kernels" } & Kernels) | { readonly kind: "copy"; readonly item: GraphCopy };
-type Stage = { readonly context: MetalContext; run(run: GraphInputs): Step<void> };
+type KernelPart = { readonly device: MetalGraphDevice; readonly items: GraphKernel[] };
+type Part = ({ readonly kind: "kernels" } & KernelPart) | { readonly kind: "copy"; readonly item: GraphCopy };
+type GraphStep = { readonly context: MetalContext; run(run: GraphInputs): Step<void> };
 
 /** Commands of an indirect command buffer: Metal allows 16384. */
 const COMMANDS = 4096;
@@ -54,7 +54,7 @@ class GraphInputs {
   block(slot: number): MetalBlock {
     return (this.#slots[slot]?.handle ?? this.#handles[slot]) as MetalBlock;
   }
-  command({ args, vars, varVals, globalSize }: GraphKernel): Command {
+  command({ args, vars, varVals, globalSize }: GraphKernel): KernelCommand {
     // a variable that the call does not give counts the steps of a loop: the value is the launch's own
     const known = vars.length === 0 ? this.#varVals : new Map([...varVals, ...this.#varVals]);
     return {
@@ -66,14 +66,14 @@ class GraphInputs {
 }
 
 export class MetalGraph implements GraphRunner {
-  readonly #stages: readonly Stage[];
+  readonly #stages: readonly GraphStep[];
   readonly #contexts: readonly MetalContext[];
   readonly #slots: readonly GraphSlot[];
 
   constructor(
     items: readonly GraphItem[],
     slots: readonly GraphSlot[],
-    deviceOf: (x: unknown) => GraphDevice,
+    deviceOf: (x: unknown) => MetalGraphDevice,
   ) {
     this.#slots = slots;
     this.#stages = partsOf(items, deviceOf).map((p) =>
@@ -101,7 +101,7 @@ export class MetalGraph implements GraphRunner {
 }
 
 /** Neighbours that one indirect command buffer executes, and copies. */
-function partsOf(items: readonly GraphItem[], deviceOf: (x: unknown) => GraphDevice): Part[] {
+function partsOf(items: readonly GraphItem[], deviceOf: (x: unknown) => MetalGraphDevice): Part[] {
   const parts: Part[] = [];
   for (const item of items) {
     if (item.kind === "copy") {
@@ -117,7 +117,7 @@ function partsOf(items: readonly GraphItem[], deviceOf: (x: unknown) => GraphDev
   return parts;
 }
 
-function copyStage(item: GraphCopy, deviceOf: (x: unknown) => GraphDevice): Stage {
+function copyStage(item: GraphCopy, deviceOf: (x: unknown) => MetalGraphDevice): GraphStep {
   const { context, allocator } = deviceOf(item.to);
   return {
     context,
@@ -131,15 +131,15 @@ function copyStage(item: GraphCopy, deviceOf: (x: unknown) => GraphDevice): Stag
 /** Copies of an indirect command buffer: what a run changes, earlier ones may still be reading. */
 const COPIES = 3;
 
-class KernelStage implements Stage {
+class KernelStage implements GraphStep {
   readonly context: MetalContext;
   readonly #items: readonly GraphKernel[];
   readonly #kernels: readonly IndirectKernel[];
-  readonly #device: GraphDevice;
+  readonly #device: MetalGraphDevice;
   /** the one that ran last comes last */
   #copies: IndirectCopy[] = [];
 
-  constructor({ device, items }: Kernels, slots: readonly GraphSlot[]) {
+  constructor({ device, items }: KernelPart, slots: readonly GraphSlot[]) {
     this.context = device.context;
     this.#device = device;
     this.#items = items;
@@ -160,14 +160,14 @@ class KernelStage implements Stage {
     copy.run(commands);
     this.#copies = [...this.#copies.filter((c) => c !== copy), copy];
   }
-  #apart(commands: readonly Command[]): void {
+  #apart(commands: readonly KernelCommand[]): void {
     commands.forEach(({ blocks, vals, groups: globalSize }, i) => {
       const { program, localSize } = this.#kernels[i] as IndirectKernel;
       program.run(blocks, { globalSize, localSize, vals }, false);
     });
   }
   /** One that says the same already, or one that nobody reads; the third run in a row waits for the first. */
-  *#copyFor(commands: readonly Command[]): Step<IndirectCopy> {
+  *#copyFor(commands: readonly KernelCommand[]): Step<IndirectCopy> {
     const { context } = this;
     const found =
       this.#copies.findLast((c) => c.isSame(commands)) ?? this.#copies.find((c) => context.isDone(c.lastRun));

@@ -17,7 +17,7 @@ export interface IndirectKernel {
   readonly isAfter: boolean;
 }
 /** What a run says of a kernel. */
-export interface Command {
+export interface KernelCommand {
   readonly blocks: readonly MetalBlock[];
   readonly vals: readonly number[];
   readonly groups: readonly number[];
@@ -36,7 +36,7 @@ export class IndirectCopy {
   readonly #arguments: Id;
   readonly #values: Int32Array;
   /** what the commands say */
-  readonly #says: (Command | undefined)[];
+  readonly #says: (KernelCommand | undefined)[];
   /** the number of the command buffer that executed it last */
   lastRun = 0;
 
@@ -102,7 +102,7 @@ export class IndirectCopy {
   }
 
   /** Whether the commands say this already. */
-  isSame(commands: readonly Command[]): boolean {
+  isSame(commands: readonly KernelCommand[]): boolean {
     return commands.every((c, i) => {
       const now = this.#says[i];
       return now !== undefined && sameMemory(c, now) && same(c.vals, now.vals) && same(c.groups, now.groups);
@@ -110,7 +110,7 @@ export class IndirectCopy {
   }
 
   /** Executes the kernels with what this run says of them. */
-  run(commands: readonly Command[]): void {
+  run(commands: readonly KernelCommand[]): void {
     const context = this.#context;
     const { objc } = context;
     objc.pool(() => this.#update(commands));
@@ -138,7 +138,7 @@ export class IndirectCopy {
       objc.send(encoder, "dispatchThreadgroups:threadsPerThreadgroup:", nothing, nothing);
     }
   }
-  #update(commands: readonly Command[]): void {
+  #update(commands: readonly KernelCommand[]): void {
     const { objc } = this.#context;
     let at = 0;
     commands.forEach((c, i) => {
@@ -160,5 +160,5 @@ export class IndirectCopy {
 }
 
 const same = (a: readonly number[], b: readonly number[]): boolean => a.every((x, i) => x === b[i]);
-const sameMemory = (a: Command, b: Command): boolean =>
+const sameMemory = (a: KernelCommand, b: KernelCommand): boolean =>
   a.blocks.every((x, i) => x.memory === b.blocks[i]?.memory && x.offset === b.blocks[i]?.offset);

@@ -11,7 +11,7 @@ export interface Size3 {
   readonly depth: number;
 }
 /** NSRange */
-export interface IndexRange {
+export interface CommandRange {
   readonly location: number;
   readonly length: number;
 }
@@ -42,7 +42,7 @@ export interface MessageValues {
   text: string;
   array: MessageArray;
   size: Size3;
-  range: IndexRange;
+  range: CommandRange;
   none: undefined;
 }
 export type MessageKind = keyof typeof C_TYPES;
@@ -122,11 +122,11 @@ export const MESSAGES = {
 
 export type Selector = keyof typeof MESSAGES;
 type Taken<T extends readonly unknown[]> = T extends readonly [unknown, ...infer R] ? R : never;
-type Values<T extends readonly unknown[]> = {
+type MessageTuple<T extends readonly unknown[]> = {
   -readonly [I in keyof T]: T[I] extends MessageKind ? MessageValues[T[I]] : never;
 };
-export type MessageArguments<S extends Selector> = Values<Taken<(typeof MESSAGES)[S]>>;
-export type Answer<S extends Selector> = MessageValues[(typeof MESSAGES)[S][0]];
+export type MessageArguments<S extends Selector> = MessageTuple<Taken<(typeof MESSAGES)[S]>>;
+export type MessageAnswer<S extends Selector> = MessageValues[(typeof MESSAGES)[S][0]];
 
 /** Values of Metal's enumerations that mean something to us. */
 export const MTL = {

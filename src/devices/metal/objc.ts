@@ -6,17 +6,17 @@
 import { DeviceError } from "../../errors.ts";
 import type { Koffi, KoffiLibrary } from "../../host/koffi.ts";
 import {
-  type Answer,
   C_TYPES,
   type Id,
   MESSAGES,
+  type MessageAnswer,
   type MessageArguments,
   type MessageKind,
   type Selector,
 } from "./messages.ts";
 
 export interface ObjC {
-  send<S extends Selector>(to: Id, selector: S, ...args: MessageArguments<S>): Answer<S>;
+  send<S extends Selector>(to: Id, selector: S, ...args: MessageArguments<S>): MessageAnswer<S>;
   /** A class by its name; 0n: this system has none. */
   classOf(name: string): Id;
   /** Runs it with a pool of its own: what is autoreleased meanwhile is released at the end. */
@@ -50,7 +50,7 @@ const PATHS: RuntimePaths = {
   others: ["Foundation", "CoreGraphics"].map((f) => `${FRAMEWORKS}/${f}.framework/${f}`),
 };
 
-type Native = (...args: unknown[]) => unknown;
+type NativeMethod = (...args: unknown[]) => unknown;
 
 /** The runtime of this machine. `device` is who asks. */
 export function openRuntime(koffi: Koffi, device: string, paths: RuntimePaths = PATHS): ObjC {
@@ -79,43 +79,43 @@ function declareStructs(koffi: Koffi): void {
 class KoffiObjC implements ObjC {
   readonly #koffi: Koffi;
   readonly #runtime: KoffiLibrary;
-  readonly #methods = new Map<Selector, Native>();
+  readonly #methods = new Map<Selector, NativeMethod>();
   readonly #classes = new Map<string, Id>();
-  readonly #getClass: Native;
-  readonly #registerName: Native;
-  readonly #push: Native;
-  readonly #pop: Native;
-  readonly #default: Native;
-  readonly #all: Native;
+  readonly #getClass: NativeMethod;
+  readonly #registerName: NativeMethod;
+  readonly #push: NativeMethod;
+  readonly #pop: NativeMethod;
+  readonly #default: NativeMethod;
+  readonly #all: NativeMethod;
 
   constructor(koffi: Koffi, runtime: KoffiLibrary, metal: KoffiLibrary) {
     declareStructs(koffi);
     this.#koffi = koffi;
     this.#runtime = runtime;
-    this.#getClass = runtime.func<Native>("objc_getClass", C_TYPES.object, [C_TYPES.text]);
-    this.#registerName = runtime.func<Native>("sel_registerName", C_TYPES.object, [C_TYPES.text]);
-    this.#push = runtime.func<Native>("objc_autoreleasePoolPush", C_TYPES.object, []);
-    this.#pop = runtime.func<Native>("objc_autoreleasePoolPop", C_TYPES.none, [C_TYPES.object]);
-    this.#default = metal.func<Native>("MTLCreateSystemDefaultDevice", C_TYPES.object, []);
-    this.#all = metal.func<Native>("MTLCopyAllDevices", C_TYPES.object, []);
+    this.#getClass = runtime.func<NativeMethod>("objc_getClass", C_TYPES.object, [C_TYPES.text]);
+    this.#registerName = runtime.func<NativeMethod>("sel_registerName", C_TYPES.object, [C_TYPES.text]);
+    this.#push = runtime.func<NativeMethod>("objc_autoreleasePoolPush", C_TYPES.object, []);
+    this.#pop = runtime.func<NativeMethod>("objc_autoreleasePoolPop", C_TYPES.none, [C_TYPES.object]);
+    this.#default = metal.func<NativeMethod>("MTLCreateSystemDefaultDevice", C_TYPES.object, []);
+    this.#all = metal.func<NativeMethod>("MTLCopyAllDevices", C_TYPES.object, []);
   }
 
-  send<S extends Selector>(to: Id, selector: S, ...args: MessageArguments<S>): Answer<S> {
+  send<S extends Selector>(to: Id, selector: S, ...args: MessageArguments<S>): MessageAnswer<S> {
     let method = this.#methods.get(selector);
     if (method === undefined) {
       method = this.#methodOf(selector);
       this.#methods.set(selector, method);
     }
-    return method(to, ...args) as Answer<S>;
+    return method(to, ...args) as MessageAnswer<S>;
   }
-  #methodOf(selector: Selector): Native {
+  #methodOf(selector: Selector): NativeMethod {
     const [answer, ...kinds]: readonly MessageKind[] = MESSAGES[selector];
     const result = answer as MessageKind;
     // x86-64 returns a large struct through memory, which takes another entry
     const isLarge = result === "size" && process.arch === "x64";
     const types = [C_TYPES.object, C_TYPES.object, ...kinds.map((k) => C_TYPES[k])];
     const entry = isLarge ? "objc_msgSend_stret" : "objc_msgSend";
-    const call = this.#runtime.func<Native>(entry, C_TYPES[result], types);
+    const call = this.#runtime.func<NativeMethod>(entry, C_TYPES[result], types);
     const sel = this.#registerName(selector);
     const convert = ANSWERS[result];
     return (to, ...args) => convert(call(to, sel, ...args));

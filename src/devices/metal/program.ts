@@ -7,7 +7,7 @@ import { CompileError, DeviceError } from "../../errors.ts";
 import { chain, type MaybePromise, prod } from "../../helpers.ts";
 import { kernelIdentifier } from "../../names.ts";
 import type { Launch, Program } from "../../runtime/device.ts";
-import { type MetalContext, releaseWith, type Suspect, size3 } from "./context.ts";
+import { type MetalContext, type NamedKernelSource, releaseWith, size3 } from "./context.ts";
 import type { MetalBlock } from "./memory.ts";
 import { type Id, MTL } from "./messages.ts";
 import { explain, type ObjC, stringOf } from "./objc.ts";
@@ -16,7 +16,7 @@ import { noting } from "./timing.ts";
 /** Entries of a function's argument table. */
 export const ARGUMENTS = 31;
 
-export class MetalProgram implements Program<MetalBlock>, Suspect {
+export class MetalProgram implements Program<MetalBlock>, NamedKernelSource {
   readonly context: MetalContext;
   readonly name: string;
   readonly source: string;

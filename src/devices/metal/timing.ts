@@ -9,10 +9,10 @@ import type { MetalContext } from "./context.ts";
 const asked = new WeakSet<MetalContext>();
 
 /** What a span is of. */
-type SpanFacts = Pick<Span, "track" | "name" | "kind" | "args">;
+type NotedSpan = Pick<Span, "track" | "name" | "kind" | "args">;
 
 /** Takes what a command buffer says when it is done. */
-export function noting(context: MetalContext, facts: SpanFacts): (start: number, end: number) => void {
+export function noting(context: MetalContext, facts: NotedSpan): (start: number, end: number) => void {
   const { objc } = context;
   if (!asked.has(context)) {
     asked.add(context);

@@ -4,9 +4,9 @@
 // so. Foundation's few classes are here, Metal's in fakegpu.ts.
 
 import {
-  type Answer,
   type Id,
   MESSAGES,
+  type MessageAnswer,
   type MessageArguments,
   type MessageKind,
   type Selector,
@@ -22,7 +22,7 @@ export const demand: (ok: boolean, what: string) => asserts ok = (ok, what) => {
 };
 
 export type Methods = {
-  readonly [S in Selector]?: (...args: MessageArguments<S>) => Answer<S>;
+  readonly [S in Selector]?: (...args: MessageArguments<S>) => MessageAnswer<S>;
 };
 /** An object, and what it does when it goes. */
 export interface FakeObject {
@@ -140,7 +140,7 @@ export class FakeRuntime implements ObjC {
 
   // ---- the interface ----
 
-  send<S extends Selector>(to: Id, selector: S, ...args: MessageArguments<S>): Answer<S> {
+  send<S extends Selector>(to: Id, selector: S, ...args: MessageArguments<S>): MessageAnswer<S> {
     const object = this.get(to, selector);
     const [answer, ...kinds]: readonly MessageKind[] = MESSAGES[selector];
     const given: readonly unknown[] = args;
@@ -153,7 +153,7 @@ export class FakeRuntime implements ObjC {
     const result = this.nil.delete(selector) ? 0n : this.#call(object, selector, given);
     if (!FITS[answer as MessageKind](result)) fault(`${object.name} ${selector} answers ${String(result)}`);
     this.#note(object, selector, given, result);
-    return result as Answer<S>;
+    return result as MessageAnswer<S>;
   }
   #call(object: FakeObject, selector: Selector, args: readonly unknown[]): unknown {
     if (selector === "retain") return this.retain(object.id);

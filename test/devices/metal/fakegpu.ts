@@ -5,7 +5,7 @@
 // arguments that are not set, memory that was released or not named as a resource, indirect commands changed
 // while they are executed.
 
-import type { Id, IndexRange, MessageArray, Size3 } from "../../../src/devices/metal/messages.ts";
+import type { CommandRange, Id, MessageArray, Size3 } from "../../../src/devices/metal/messages.ts";
 import { demand, type FakeObject, FakeRuntime, type Methods } from "./fake.ts";
 import { FakeIndirect, type IndirectCommand } from "./fakeindirect.ts";
 import { type FakeKernel, FakeKernels } from "./fakekernels.ts";
@@ -417,7 +417,7 @@ export class FakeMetal {
   #executeIndirect(
     commands: Commands,
     indirect: FakeIndirect,
-    { location, length }: IndexRange,
+    { location, length }: CommandRange,
     resources: ReadonlySet<FakeBuffer>,
   ): void {
     const all = indirect.range(location, length);
