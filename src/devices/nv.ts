@@ -5,11 +5,12 @@ import { isText } from "../codegen/target.ts";
 import { DeviceError, InternalError } from "../errors.ts";
 import { openKoffi } from "../host/koffi.ts";
 import { CUDARenderer, cudaFor } from "../render/languages.ts";
+import type { KernelCompiler } from "../runtime/hcq/hardware.ts";
 import { ordinalOf } from "../runtime/registry.ts";
 import { CudaCompiler, openNvrtc } from "./cuda/nvrtc.ts";
 import { openKernel } from "./linux/syscalls.ts";
 import { maxShared } from "./nv/commands/qmd.ts";
-import { type NVCompiler, NVDevice } from "./nv/device.ts";
+import { NVDevice } from "./nv/device.ts";
 import { openGpu } from "./nv/driver/driver.ts";
 import type { NVGpu } from "./nv/gpu.ts";
 
@@ -27,7 +28,11 @@ export async function open(name: string): Promise<NVDevice> {
 }
 
 /** Only machine code will do: what would compile PTX is a part of the driver that we do not load. */
-function cubins(compiler: CudaCompiler, name: string, { arch, smCount, maxWarpsPerSM }: NVGpu): NVCompiler {
+function cubins(
+  compiler: CudaCompiler,
+  name: string,
+  { arch, smCount, maxWarpsPerSM }: NVGpu,
+): KernelCompiler {
   if (compiler.kind !== "cubin") {
     throw new DeviceError(
       `${name}: NVRTC is older than this GPU and makes no code for sm_${arch}; install a newer CUDA toolkit, or use DEV=CUDA`,

@@ -3,20 +3,12 @@
 // commands/. Types only. Every address is below 2^40, where all of the hardware's pointers reach, so a number
 // holds it.
 
-import type { MemorySource } from "../../runtime/hcq/pool.ts";
+import type { GpuRing, HardwareGpu } from "../../runtime/hcq/gpu.ts";
 
-/** A ring that the GPU fetches from. The entries run in order; channels run beside each other. */
-export interface NVChannel {
-  readonly kind: "compute" | "copy";
+/** A ring whose entries the GPU fetches. */
+export interface NVChannel extends GpuRing {
   /** how many entries the ring has; one is always left empty */
   readonly entries: number;
-  /** Entries that were handed over and not fetched yet. */
-  pending(): number;
-  /**
-   * What the GPU says it stumbled over; undefined while the channel is well. It never
-   * gets well again, see `restart`.
-   */
-  fault(): string | undefined;
 }
 
 /** The classes of the engines, as the driver numbers them. Hopper: c86f, cbc0, c8b5. */
@@ -26,9 +18,7 @@ export interface NVClasses {
   readonly copy: number;
 }
 
-export interface NVGpu extends MemorySource {
-  /** as its maker calls it */
-  readonly name: string;
+export interface NVGpu extends HardwareGpu {
   /** the compute capability without the point: 90 */
   readonly arch: number;
   readonly classes: NVClasses;
@@ -41,8 +31,6 @@ export interface NVGpu extends MemorySource {
   readonly tpcsPerGpc: number;
   readonly smsPerTpc: number;
   readonly maxWarpsPerSM: number;
-  /** bytes of the GPU's memory, whoever uses it */
-  readonly totalBytes: number;
   /** 4 GiB of addresses each that no memory gets: where kernels see shared and local memory */
   readonly sharedWindow: number;
   readonly localWindow: number;
@@ -56,15 +44,4 @@ export interface NVGpu extends MemorySource {
    * full; throws the channel's fault.
    */
   submit(channel: NVChannel, va: number, dwords: number): void;
-  /**
-   * Other channels in place of `compute` and `copy`, after a fault. What they
-   * had queued is lost, memory stays.
-   */
-  restart(): void;
-  /** Nanoseconds of the GPU's clock, the one of the timestamps in semaphores. */
-  time(): bigint;
-  /** Bytes of the GPU's memory that nobody uses. */
-  freeBytes(): number;
-  /** Gives everything back: memory, channels, files. What is still running is dropped. */
-  close(): void;
 }

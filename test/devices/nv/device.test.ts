@@ -6,9 +6,9 @@ import { describe, expect, test } from "vitest";
 import { COMPUTE } from "../../../src/devices/nv/commands/classes.ts";
 import { method } from "../../../src/devices/nv/commands/methods.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
-import type { NVAllocator, NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
 import { withEnv } from "../../../src/env.ts";
 import { HOST_SLACK } from "../../../src/runtime/device.ts";
+import type { HardwareAllocator, HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
 import { Random } from "../../shape/random.ts";
 import { compile, ints, read, scale, scaleUops } from "./kernels.ts";
 import { LATE, mockDevice } from "./register.ts";
@@ -93,7 +93,7 @@ describe("memory", () => {
   });
   test("large copies go in parts, in and out", async () => {
     const { device } = mockDevice("MOCKNV:1", { when: "poll" });
-    const { allocator } = device as { allocator: NVAllocator };
+    const { allocator } = device as { allocator: HardwareAllocator };
     for (const nbytes of [1, 5, 1 << 21, (1 << 21) + 4, (20 << 20) + 12]) {
       const bytes = Uint8Array.from({ length: nbytes }, (_, i) => (i * 7) ^ (i >>> 11));
       const block = allocator.alloc(nbytes, false);
@@ -195,7 +195,7 @@ describe("what goes wrong", () => {
     good.run([x, x], launch(), false);
     await device.synchronize();
     good.run([x, x], launch(), false);
-    const nowhere = { ...x, vaAddr: 0x1000 } as NVBlock;
+    const nowhere = { ...x, vaAddr: 0x1000 } as HardwareBlock;
     bad.run([x, nowhere], launch(), false);
     good.run([x, x], launch(), false);
     const failure =
@@ -219,7 +219,7 @@ describe("what goes wrong", () => {
     deep.run([x, x], launch(), false);
     for (let round = 0; round < 3; round++) {
       await device.synchronize();
-      deep.run([x, { ...x, vaAddr: 0x1000 } as NVBlock], launch(), false);
+      deep.run([x, { ...x, vaAddr: 0x1000 } as HardwareBlock], launch(), false);
       const [given, large] = [device.allocator.alloc(64, true), device.allocator.alloc(2 << 20, true)];
       for (const block of [given, large]) device.allocator.free(block);
       await expect(async () => device.synchronize()).rejects.toThrow(/in kernel deep/);
@@ -237,7 +237,7 @@ describe("what goes wrong", () => {
     for (let i = 0; i < 4; i++) expect(await (await step(await input())).item()).toBe(15);
     for (let round = 0; round < 3; round++) {
       const t = await input();
-      bad.run([x, { ...x, vaAddr: 0x1000 } as NVBlock], launch(), false);
+      bad.run([x, { ...x, vaAddr: 0x1000 } as HardwareBlock], launch(), false);
       await step(t);
       await expect(async () => device.synchronize()).rejects.toThrow(/in kernel bad/);
       for (let i = 0; i < 3; i++) expect(await (await step(await input())).item()).toBe(15);
@@ -248,7 +248,7 @@ describe("what goes wrong", () => {
     const bad = scale(device, "bad", 1, 1);
     const x = ints(device, [0]);
     gpu.broken = true;
-    bad.run([x, { ...x, vaAddr: 0x1000 } as NVBlock], launch(), false);
+    bad.run([x, { ...x, vaAddr: 0x1000 } as HardwareBlock], launch(), false);
     const failure =
       /in kernel bad: .* could not be started again \(mock: broken for good\), so MOCKNV:1 takes no more work/;
     await expect(async () => device.synchronize()).rejects.toThrow(failure);
@@ -260,7 +260,7 @@ describe("what goes wrong", () => {
     const { device } = mockDevice("MOCKNV:1");
     const [a, b] = [scale(device, "a", 1, 1), scale(device, "b", 1, 1)];
     const x = ints(device, [0]);
-    const nowhere = { ...x, vaAddr: 0x1000 } as NVBlock;
+    const nowhere = { ...x, vaAddr: 0x1000 } as HardwareBlock;
     const value = device.nextTimelineValue();
     device
       .computeQueue()
@@ -312,7 +312,7 @@ describe("what goes wrong", () => {
       const p = scale(d, "k", 1, 1);
       const x = ints(d, [0]);
       d.copyQueue()
-        .copy({ ...x, vaAddr: x.vaAddr + 2 ** 25 - 4 } as NVBlock, x, 8)
+        .copy({ ...x, vaAddr: x.vaAddr + 2 ** 25 - 4 } as HardwareBlock, x, 8)
         .submit(d);
       p.run([x, x], launch(), false);
     }, /copy to: 8 bytes at 0x\w+ run over the end/);
@@ -329,7 +329,7 @@ test("random work on both queues, with a host that runs ahead", async () => {
   const apply = [(x: number) => (2 * x) | 0, (x: number) => (x + 1) | 0, (x: number) => (3 - x) | 0];
   for (let i = 0; i < 3000; i++) {
     const [to, from, k] = [r.int(0, N - 1), r.int(0, N - 1), r.int(0, 3)];
-    const [dest, src] = [blocks[to] as NVBlock, blocks[from] as NVBlock];
+    const [dest, src] = [blocks[to] as HardwareBlock, blocks[from] as HardwareBlock];
     if (k < 3) {
       programs[k]?.run([dest, src], launch(3), false);
       model[to] = (model[from] as number[]).map(apply[k] as (x: number) => number);
@@ -344,6 +344,6 @@ test("random work on both queues, with a host that runs ahead", async () => {
       blocks[to] = ints(device, model[to]);
     }
   }
-  for (let i = 0; i < N; i++) expect(await read(blocks[i] as NVBlock)).toEqual(model[i]);
+  for (let i = 0; i < N; i++) expect(await read(blocks[i] as HardwareBlock)).toEqual(model[i]);
   expect(gpu.kernelsRun).toBeGreaterThan(1500);
 });

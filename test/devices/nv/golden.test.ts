@@ -4,7 +4,8 @@
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { type NVCompiler, NVDevice } from "../../../src/devices/nv/device.ts";
+import { NVDevice } from "../../../src/devices/nv/device.ts";
+import type { KernelCompiler } from "../../../src/runtime/hcq/hardware.ts";
 import type { TestCubin } from "./commands/elf.ts";
 import { MockGpu } from "./mock.ts";
 import { runPrograms } from "./programs.ts";
@@ -21,7 +22,7 @@ test("every word that the H200 ran", async () => {
   const mock = new MockGpu({ addresses: golden.memory.map(([, , va]) => va), sharedWindow, localWindow });
   const { gpu, recording } = recorded(mock);
   const compiler = mock.compiler();
-  const alike: NVCompiler = {
+  const alike: KernelCompiler = {
     ...compiler,
     compile(name, source) {
       const { registers, codeBytes } = golden.kernels[name] as Golden["kernels"][string];

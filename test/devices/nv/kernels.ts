@@ -3,8 +3,8 @@
 
 import type { NVProgram } from "../../../src/devices/nv/commands/program.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
-import type { NVAllocator, NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
 import { dtypes, Pointer } from "../../../src/dtype.ts";
+import type { HardwareAllocator, HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
 import { Variable } from "../../../src/shape/symbolic.ts";
 import { UOpGraph } from "../../../src/uop/list.ts";
 
@@ -52,13 +52,13 @@ export const scale = (device: NVDevice, name: string, factor: number, plus: numb
   compile(device, name, scaleUops(factor, plus));
 
 /** Memory with these numbers in it. */
-export function ints(device: NVDevice, values: readonly number[]): NVBlock {
-  const { allocator } = device as { allocator: NVAllocator };
+export function ints(device: NVDevice, values: readonly number[]): HardwareBlock {
+  const { allocator } = device as { allocator: HardwareAllocator };
   const block = allocator.alloc(values.length * 4, false);
   allocator.copyin(block, new Uint8Array(new Int32Array(values).buffer));
   return block;
 }
-export async function read(block: NVBlock): Promise<number[]> {
+export async function read(block: HardwareBlock): Promise<number[]> {
   const bytes = new Uint8Array(block.size);
   await (block.device as NVDevice).allocator.copyout(bytes, block);
   return [...new Int32Array(bytes.buffer)];

@@ -9,11 +9,11 @@ import type { Source } from "../../../src/codegen/target.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
 import { parse, type Sent, unpack } from "../../../src/devices/nv/commands/methods.ts";
 import { readQmd } from "../../../src/devices/nv/commands/qmd.ts";
-import type { NVCompiler } from "../../../src/devices/nv/device.ts";
 import type { NVChannel, NVGpu } from "../../../src/devices/nv/gpu.ts";
 import { OutOfMemoryError } from "../../../src/errors.ts";
 import { CUDARenderer } from "../../../src/render/languages.ts";
 import type { Program } from "../../../src/runtime/device.ts";
+import type { KernelCompiler } from "../../../src/runtime/hcq/hardware.ts";
 import type { MemoryBlock, MemoryKind } from "../../../src/runtime/hcq/pool.ts";
 import { UOpGraph } from "../../../src/uop/list.ts";
 import { buildCubin, PARAMETERS_AT, parameterOffsets, type TestCubin } from "./commands/elf.ts";
@@ -92,6 +92,7 @@ export interface MockOptions {
 
 export class MockGpu implements NVGpu {
   readonly name = "Mock";
+  readonly tick = 1;
   readonly arch = ARCH;
   readonly classes = { channel: 0xc86f, compute: 0xcbc0, copy: 0xc8b5 };
   readonly smCount = 4;
@@ -445,7 +446,7 @@ export class MockGpu implements NVGpu {
   }
 
   /** Renders nothing, and compiles lists of uops to cubins whose code names the list. */
-  compiler(): NVCompiler {
+  compiler(): KernelCompiler {
     const js = openJS("JS");
     const { globalMax, localMax } = CUDARenderer;
     return {

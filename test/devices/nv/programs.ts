@@ -3,7 +3,7 @@
 // words that did what they should.
 
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
-import type { NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
+import type { HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
 import { compile, ints, read, scale, storeUops } from "./kernels.ts";
 
 function same(what: string, got: readonly number[], want: readonly number[]): void {
@@ -65,7 +65,7 @@ export async function runPrograms(device: NVDevice): Promise<unknown> {
   same("zeros", await read(b), [0, 0, 0, 28]);
   device.allocator.transfer(b, a, 16);
   same("a transfer", await read(b), [900, 26, 13, 14]);
-  const large: NVBlock = device.allocator.alloc(3 << 20, true);
+  const large: HardwareBlock = device.allocator.alloc(3 << 20, true);
   same("large zeros", [...new Set(await read(large))], [0]);
   return [double, next, store, chain, launch, copies, large];
 }

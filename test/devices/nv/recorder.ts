@@ -83,6 +83,7 @@ export function recorded(gpu: NVGpu): { gpu: NVGpu; recording: Recording } {
       gpu.submit(channel, va, dwords);
     },
     time: () => gpu.time(),
+    tick: gpu.tick,
     freeBytes: () => gpu.freeBytes(),
     close: () => gpu.close(),
   };

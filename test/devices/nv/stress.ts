@@ -4,7 +4,7 @@
 
 import type { NVProgram } from "../../../src/devices/nv/commands/program.ts";
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
-import type { NVBlock } from "../../../src/devices/nv/memory/allocator.ts";
+import type { HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
 import { Random } from "../../shape/random.ts";
 import { scaleUops } from "./kernels.ts";
 
@@ -20,7 +20,7 @@ const SIZES = [1, 7, 64, 64, 256, 256, 1000, 1000, 1024, 4096, 300_000, 300_000]
 const LARGE = 10_000;
 
 interface Twin {
-  block: NVBlock;
+  block: HardwareBlock;
   values: Int32Array;
 }
 interface Kernel {

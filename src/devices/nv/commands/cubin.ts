@@ -3,6 +3,7 @@
 // code and constants. `relocate` fits the image to its address; program.ts puts it there.
 
 import { InternalError } from "../../../errors.ts";
+import { ELF, Elf, type ElfSymbol } from "../../linux/elf.ts";
 
 /** A parameter of a kernel: where it lies in constant bank 0. */
 interface CubinParameter {
@@ -45,8 +46,6 @@ const ATTRIBUTE = {
 } as const;
 /** How the value of an attribute is written. */
 const [NO_VALUE, BYTE, HALF, SIZED] = [1, 2, 3, 4];
-const [PROGBITS, RELA, NOBITS, REL] = [1, 4, 8, 9];
-const [ALLOC, WEAK, UNDEFINED] = [2, 2, 0];
 /** What a relocation writes: an address in 64 or 32 bits, or half of one into an instruction. */
 const RELOCATION = { ABS32: 1, ABS64: 2, INSTRUCTION_LOW: 0x38, INSTRUCTION_HIGH: 0x39 } as const;
 const SECTION_ALIGN = 256;
@@ -54,28 +53,12 @@ const SECTION_ALIGN = 256;
 const BEHIND = 256;
 const MACHINE_CUDA = 190;
 
-interface Section {
-  readonly name: string;
-  readonly type: number;
-  readonly flags: number;
-  readonly offset: number;
-  readonly size: number;
-  readonly link: number;
-  readonly info: number;
-  readonly align: number;
-}
-interface Symbol {
-  readonly name: string;
-  readonly weak: boolean;
-  readonly section: number;
-  readonly value: number;
-}
-
 /** The kernel of this name in a cubin for this compute capability (90). */
 export function loadCubin(bytes: Uint8Array, name: string, arch: number): Cubin {
-  const elf = new Elf(bytes, arch);
+  const elf = openCubin(bytes, arch);
   const text = elf.find(`.text.${name}`);
-  if (text === undefined) throw new InternalError(`the cubin has no kernel ${name}; it has ${elf.kernels()}`);
+  if (text === undefined)
+    throw new InternalError(`the cubin has no kernel ${name}; it has ${kernelsOf(elf)}`);
   const kernel = elf.symbols.findIndex((s) => s.name === name && s.section === text);
   const facts = readFacts(elf, name, kernel);
   const { image, places } = layOut(elf);
@@ -101,86 +84,16 @@ export function loadCubin(bytes: Uint8Array, name: string, arch: number): Cubin 
   };
 }
 
-/** Sections, symbols and strings of a 64-bit little-endian ELF file. */
-class Elf {
-  readonly #bytes: Uint8Array;
-  readonly #view: DataView;
-  readonly sections: readonly Section[];
-  readonly symbols: readonly Symbol[];
-
-  constructor(bytes: Uint8Array, arch: number) {
-    this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const v = this.#view;
-    if (bytes.byteLength < 64 || v.getUint32(0) !== 0x7f454c46 || v.getUint16(18, true) !== MACHINE_CUDA)
-      throw new InternalError("these bytes are not a cubin, an ELF file for NVIDIA's machines");
-    const flags = v.getUint32(48, true);
-    // where the flags say which architecture it is has moved by a byte between versions of the format
-    if ((flags & 0xff) !== arch && ((flags >>> 8) & 0xff) !== arch)
-      throw new InternalError(`the cubin is for another GPU than sm_${arch}: flags 0x${flags.toString(16)}`);
-    const [at, size, count] = [this.#long(40), v.getUint16(58, true), v.getUint16(60, true)];
-    const raw = Array.from({ length: count }, (_, i) => this.#header(at + i * size));
-    const names = raw[v.getUint16(62, true)];
-    this.sections = raw.map((s) => ({ ...s, name: this.#text((names?.offset ?? 0) + s.nameAt) }));
-    this.symbols = this.#symbols();
-  }
-  /** Files of more than 2^53 bytes there are none. */
-  #long(at: number): number {
-    return Number(this.#view.getBigUint64(at, true));
-  }
-  #header(at: number) {
-    const v = this.#view;
-    return {
-      nameAt: v.getUint32(at, true),
-      type: v.getUint32(at + 4, true),
-      flags: this.#long(at + 8),
-      offset: this.#long(at + 24),
-      size: this.#long(at + 32),
-      link: v.getUint32(at + 40, true),
-      info: v.getUint32(at + 44, true),
-      align: this.#long(at + 48),
-    };
-  }
-  #text(at: number): string {
-    return new TextDecoder().decode(this.#bytes.subarray(at, this.#bytes.indexOf(0, at)));
-  }
-  #symbols(): Symbol[] {
-    const i = this.find(".symtab");
-    if (i === undefined) return [];
-    const { offset, size, link } = this.section(i);
-    const strings = this.section(link).offset;
-    return Array.from({ length: size / 24 }, (_, k) => {
-      const [v, at] = [this.#view, offset + k * 24];
-      return {
-        name: this.#text(strings + v.getUint32(at, true)),
-        weak: v.getUint8(at + 4) >>> 4 === WEAK,
-        section: v.getUint16(at + 6, true),
-        value: this.#long(at + 8),
-      };
-    });
-  }
-
-  find(name: string): number | undefined {
-    const i = this.sections.findIndex((s) => s.name === name);
-    return i < 0 ? undefined : i;
-  }
-  section(i: number): Section {
-    const found = this.sections[i];
-    if (found === undefined) throw new InternalError(`the cubin has no section ${i}`);
-    return found;
-  }
-  contents(i: number): Uint8Array {
-    const { type, offset, size } = this.section(i);
-    return type === NOBITS ? new Uint8Array(size) : this.#bytes.subarray(offset, offset + size);
-  }
-  view(i: number): DataView {
-    const c = this.contents(i);
-    return new DataView(c.buffer, c.byteOffset, c.byteLength);
-  }
-  kernels(): string {
-    return this.sections.flatMap((s) => s.name.match(/^\.text\.(.*)/)?.[1] ?? []).join(", ");
-  }
+function openCubin(bytes: Uint8Array, arch: number): Elf {
+  const elf = new Elf(bytes, MACHINE_CUDA, "a cubin, an ELF file for NVIDIA's machines", ".symtab");
+  const { flags } = elf;
+  // where the flags say which architecture it is has moved by a byte between versions of the format
+  if ((flags & 0xff) !== arch && ((flags >>> 8) & 0xff) !== arch)
+    throw new InternalError(`the cubin is for another GPU than sm_${arch}: flags 0x${flags.toString(16)}`);
+  return elf;
 }
+const kernelsOf = ({ sections }: Elf): string =>
+  sections.flatMap((s) => s.name.match(/^\.text\.(.*)/)?.[1] ?? []).join(", ");
 
 type CubinFacts = Pick<Cubin, "registers" | "barriers" | "local" | "maxThreads" | "parameters">;
 
@@ -240,7 +153,7 @@ function layOut(elf: Elf): { image: Uint8Array; places: ReadonlyMap<number, numb
   const places = new Map<number, number>();
   let end = 0;
   elf.sections.forEach(({ name, type, flags, size, align }, i) => {
-    if ((flags & ALLOC) === 0 || (type !== PROGBITS && type !== NOBITS)) return;
+    if ((flags & ELF.ALLOC) === 0 || (type !== ELF.PROGBITS && type !== ELF.NOBITS)) return;
     if (name.startsWith(".nv.constant0.") || name.startsWith(".nv.shared.")) return;
     const step = Math.max(SECTION_ALIGN, align);
     const at = Math.ceil(end / step) * step;
@@ -255,24 +168,17 @@ function layOut(elf: Elf): { image: Uint8Array; places: ReadonlyMap<number, numb
 function relocate(elf: Elf, image: Uint8Array, places: ReadonlyMap<number, number>, base: number): void {
   const view = new DataView(image.buffer);
   elf.sections.forEach((section, i) => {
-    if (section.type !== RELA && section.type !== REL) return;
+    if (section.type !== ELF.RELA && section.type !== ELF.REL) return;
     const target = places.get(section.info);
     if (target === undefined) return;
-    const entries = elf.view(i);
-    const step = section.type === RELA ? 24 : 16;
-    for (let at = 0; at < entries.byteLength; at += step) {
-      const offset = target + Number(entries.getBigUint64(at, true));
-      const type = entries.getUint32(at + 8, true);
-      const symbol = elf.symbols[entries.getUint32(at + 12, true)];
-      const addend = section.type === RELA ? Number(entries.getBigInt64(at + 16, true)) : 0;
-      write(view, offset, type, addressOf(symbol, places, base) + addend);
-    }
+    for (const { at, type, symbol, addend } of elf.relocations(i))
+      write(view, target + at, type, addressOf(elf.symbols[symbol], places, base) + addend);
   });
 }
-function addressOf(symbol: Symbol | undefined, places: ReadonlyMap<number, number>, base: number): number {
+function addressOf(symbol: ElfSymbol | undefined, places: ReadonlyMap<number, number>, base: number): number {
   const place = symbol === undefined ? undefined : places.get(symbol.section);
   if (symbol !== undefined && place !== undefined) return base + place + symbol.value;
-  if (symbol?.weak && symbol.section === UNDEFINED) return 0;
+  if (symbol?.weak && symbol.section === ELF.UNDEFINED) return 0;
   throw new InternalError(`the cubin needs ${symbol?.name ?? "a symbol"}, which it does not hold`);
 }
 function write(view: DataView, at: number, type: number, address: number): void {

@@ -48,10 +48,6 @@ function fitted(name: string, [high, low]: Field["bits"], value: number): number
   throw new InternalError(`${value} does not fit the field ${name} of ${high - low + 1} bits`);
 }
 
-/** An address or a value as two words. */
-export const low = (x: number): number => x >>> 0;
-export const high = (x: number): number => Math.floor(x / 2 ** 32);
-
 /** One word of data on its way to a method. */
 export interface Sent {
   readonly to: ClassName;

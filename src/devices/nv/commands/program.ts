@@ -2,13 +2,11 @@
 // arguments in constant bank 0, behind the words that the driver would put there (sizes, windows of shared
 // and local memory).
 
-import { DeviceError, InternalError } from "../../../errors.ts";
-import type { HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
-import type { PoolBlock } from "../../../runtime/hcq/pool.ts";
-import { HCQProgram, type KernArgs } from "../../../runtime/hcq/program.ts";
+import { DeviceError } from "../../../errors.ts";
+import { type WordArgs, WordProgram } from "../../../runtime/hcq/wordargs.ts";
+import { high, low } from "../../../runtime/hcq/words.ts";
 import type { NVDevice } from "../device.ts";
 import type { Cubin } from "./cubin.ts";
-import { high, low } from "./methods.ts";
 import { carveout, maxBlocks, type Qmd, qmdFor, type Size } from "./qmd.ts";
 
 /** Words of bank 0 that compiled code reads: sizes of block and grid, windows, the end of the stack. */
@@ -30,15 +28,16 @@ const USUAL_SHARED = 32 * 1024;
 const REGISTERS_OF_SM = 65536;
 const MAX_THREADS = 1024;
 
-export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
+export class NVProgram extends WordProgram {
   readonly name: string;
   readonly device: NVDevice;
   readonly cubin: Cubin;
   readonly #template: Qmd;
   /** bytes of shared memory a block */
   readonly #shared: number;
+  protected readonly offsets: readonly number[];
   /** bank 0 without arguments */
-  readonly bank0: Int32Array;
+  readonly blank: Int32Array;
 
   /** `dynamicShared`: bytes of shared memory a block besides those that the cubin says. */
   constructor(device: NVDevice, name: string, cubin: Cubin, dynamicShared: number) {
@@ -46,6 +45,7 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
     this.name = name;
     this.device = device;
     this.cubin = cubin;
+    this.offsets = cubin.parameters.map((p) => p.offset);
     const local = cubin.local === 0 ? 0 : Math.ceil((cubin.local + BEHIND_STACK) / 16) * 16;
     device.growLocal(local);
     const code = device.keep(this, cubin.image.byteLength);
@@ -64,20 +64,20 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
       arch,
     });
     for (const [bank, { offset, size }] of cubin.banks) this.#template.constant(bank, code.va + offset, size);
-    this.bank0 = new Int32Array(padded(cubin.constant0).buffer);
+    this.blank = new Int32Array(padded(cubin.constant0).buffer);
     const { sharedWindow, localWindow } = device.gpu;
     const head = new Int32Array([low(sharedWindow), high(sharedWindow), low(localWindow), high(localWindow)]);
-    this.bank0.set(head, BANK0.sharedWindow);
-    this.bank0[BANK0.stack] = STACK_END;
+    this.blank.set(head, BANK0.sharedWindow);
+    this.blank[BANK0.stack] = STACK_END;
   }
 
   /** The QMD of a launch with these arguments, which has no size yet. */
-  qmd(kernargs: NVKernArgs): Qmd {
+  qmd(kernargs: WordArgs): Qmd {
     const qmd = this.#template.copy();
-    qmd.constant(0, kernargs.va, this.bank0.byteLength);
+    qmd.constant(0, kernargs.va, this.blank.byteLength);
     return qmd;
   }
-  setSize(qmd: Qmd, kernargs: NVKernArgs, globalSize: readonly number[], localSize: readonly number[]): void {
+  setSize(qmd: Qmd, kernargs: WordArgs, globalSize: readonly number[], localSize: readonly number[]): void {
     const [grid, block] = [threeOf(globalSize), threeOf(localSize)];
     const threads = block[0] * block[1] * block[2];
     const { registers, maxThreads = MAX_THREADS } = this.cubin;
@@ -99,70 +99,6 @@ export class NVProgram extends HCQProgram<HCQCompatAllocRes> {
     qmd.size(grid, block, carveout(arch, Math.max(USUAL_SHARED, blocks * this.#shared)));
     kernargs.set(BANK0.block, block);
     kernargs.set(BANK0.grid, grid);
-  }
-
-  allocKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): NVKernArgs {
-    const piece = this.device.constants.alloc(this.bank0.byteLength);
-    return this.#fill(new NVKernArgs(this, piece.va, piece.words as Int32Array, piece), handles, vals);
-  }
-  protected transientKernargs(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): NVKernArgs {
-    const { transient } = this.device;
-    // what the launch itself takes is asked for next
-    const va = transient.alloc(this.bank0.byteLength, 2048);
-    const words = this.device.transientWords(va, this.bank0.length);
-    return this.#fill(new NVKernArgs(this, va, words, undefined), handles, vals);
-  }
-  #fill(args: NVKernArgs, handles: readonly HCQCompatAllocRes[], vals: readonly number[]): NVKernArgs {
-    const { parameters } = this.cubin;
-    if (handles.length + vals.length !== parameters.length) {
-      throw new InternalError(
-        `kernel ${this.name} takes ${parameters.length} arguments, not ${handles.length} buffers and ${vals.length} values`,
-      );
-    }
-    args.fill(handles, vals);
-    return args;
-  }
-}
-
-/** Bank 0 of one launch. */
-export class NVKernArgs implements KernArgs {
-  readonly va: number;
-  readonly #program: NVProgram;
-  readonly #words: Int32Array;
-  readonly #piece: PoolBlock | undefined;
-  #buffers = 0;
-
-  constructor(program: NVProgram, va: number, words: Int32Array, piece: PoolBlock | undefined) {
-    this.#program = program;
-    this.va = va;
-    this.#words = words;
-    this.#piece = piece;
-  }
-  fill(handles: readonly HCQCompatAllocRes[], vals: readonly number[]): void {
-    this.#buffers = handles.length;
-    this.#words.set(this.#program.bank0);
-    for (let i = 0; i < handles.length; i++) this.setBuffer(i, handles[i] as HCQCompatAllocRes);
-    for (let i = 0; i < vals.length; i++) this.setVal(i, vals[i] as number);
-  }
-  set(at: number, words: readonly number[]): void {
-    this.#words.set(words, at);
-  }
-  setBuffer(i: number, handle: unknown): void {
-    const vaAddr = Number((handle as HCQCompatAllocRes).vaAddr);
-    const at = this.#at(i);
-    this.#words[at] = vaAddr | 0;
-    this.#words[at + 1] = high(vaAddr);
-  }
-  setVal(i: number, value: number): void {
-    this.#words[this.#at(this.#buffers + i)] = value;
-  }
-  #at(parameter: number): number {
-    return (this.#program.cubin.parameters[parameter] as { offset: number }).offset >>> 2;
-  }
-  free(): void {
-    const piece = this.#piece;
-    const { device } = this.#program;
-    if (piece !== undefined) device.retire(() => device.constants.free(piece));
   }
 }
 

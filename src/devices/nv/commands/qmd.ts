@@ -3,8 +3,8 @@
 // is written from the same headers and untested on hardware.
 
 import { InternalError } from "../../../errors.ts";
+import { high, low } from "../../../runtime/hcq/words.ts";
 import { QMD3, QMD4 } from "./classes.ts";
-import { high, low } from "./methods.ts";
 
 /** In three dimensions. */
 export type Size = readonly [number, number, number];

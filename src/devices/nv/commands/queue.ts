@@ -4,7 +4,6 @@
 
 import { ArgumentError, InternalError } from "../../../errors.ts";
 import { getOrMake } from "../../../helpers.ts";
-import type { HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
 import type { HCQCompatCompiled, HCQSignal } from "../../../runtime/hcq/device.ts";
 import type { KernArgs } from "../../../runtime/hcq/program.ts";
 import {
@@ -13,24 +12,26 @@ import {
   type CommandName,
   type HWCommandQueue,
   HWComputeQueue,
-  HWCopyQueue,
-  hcqCommand,
-  type QueueBackend,
 } from "../../../runtime/hcq/queue.ts";
 import type { Transient } from "../../../runtime/hcq/transient.ts";
-import type { Marks } from "../../../runtime/profile.ts";
+import { WordArgs } from "../../../runtime/hcq/wordargs.ts";
+import {
+  type CommandWords,
+  high,
+  lacking,
+  low,
+  memoryAddress,
+  PlacedStream,
+  signalAddress,
+  WordBackend,
+  ZeroingCopyQueue,
+} from "../../../runtime/hcq/words.ts";
 import { COMPUTE, COPY, HOST } from "./classes.ts";
-import { high, low, method, pack, show } from "./methods.ts";
-import { NVKernArgs, NVProgram } from "./program.ts";
+import { method, pack, show } from "./methods.ts";
+import { NVProgram } from "./program.ts";
 import { QMD_ALIGN, type Qmd } from "./qmd.ts";
 
-/**
- * A signal in memory of the host: its value, and 16 bytes later a second
- * semaphore whose time is the timestamp.
- */
-export interface NVSignal extends HCQSignal {
-  readonly va: number;
-}
+/** A signal is a semaphore with a value, and 16 bytes later a second one whose time is the timestamp. */
 const STAMP = 16;
 
 /** A kernel of a queue. */
@@ -162,75 +163,50 @@ function fill(dest: number, count: number, value: number): number[] {
   return words;
 }
 
-const va = (signal: HCQSignal): number => {
-  const { va: found } = signal as Partial<NVSignal>;
-  if (found !== undefined) return found;
-  throw new InternalError("an NV queue got a signal of another kind of device");
+const WAITS: Pick<CommandWords, "wait"> = {
+  wait: ({ signal, value }) => acquire(signalAddress(signal), value),
 };
-const address = (res: HCQCompatAllocRes): number => {
-  if (typeof res.vaAddr === "number") return res.vaAddr;
-  throw new InternalError("an NV queue got memory of another kind of device");
-};
-
-type CommandWords = { readonly [K in CommandName]: (args: CommandArgs[K]) => readonly number[] };
-
-const WAITS: Pick<CommandWords, "wait"> = { wait: ({ signal, value }) => acquire(va(signal), value) };
 const COMPUTE_WORDS: CommandWords = {
   ...WAITS,
-  signal: ({ signal, value }) => release(va(signal), value),
-  timestamp: ({ signal }) => release(va(signal) + STAMP, 0),
+  signal: ({ signal, value }) => release(signalAddress(signal), value),
+  timestamp: ({ signal }) => release(signalAddress(signal) + STAMP, 0),
   memoryBarrier: () => INVALIDATE,
   exec: () => SEND,
-  copy: () => {
-    throw new InternalError("a compute queue does not copy");
-  },
+  copy: lacking("a compute queue does not copy"),
 };
 const COPY_WORDS: CommandWords = {
   ...WAITS,
-  signal: ({ signal, value }) => copyRelease(va(signal), value),
-  timestamp: ({ signal }) => copyRelease(va(signal) + STAMP, 0),
+  signal: ({ signal, value }) => copyRelease(signalAddress(signal), value),
+  timestamp: ({ signal }) => copyRelease(signalAddress(signal) + STAMP, 0),
   memoryBarrier: () => [],
-  exec: () => {
-    throw new InternalError("a copy queue starts no kernels");
-  },
-  copy: ({ dest, src, nbytes }) => copy(address(dest), address(src), nbytes),
+  exec: lacking("a copy queue starts no kernels"),
+  copy: ({ dest, src, nbytes }) => copy(memoryAddress(dest), memoryAddress(src), nbytes),
 };
 
 /** Spells the commands of one kind of queue and hands streams to a device. */
-export class NVBackend implements QueueBackend {
-  readonly #target: NVTarget;
-  readonly #words: CommandWords;
-
+export class NVBackend extends WordBackend<NVTarget> {
   constructor(target: NVTarget, kind: "compute" | "copy") {
-    this.#target = target;
-    this.#words = kind === "compute" ? COMPUTE_WORDS : COPY_WORDS;
-  }
-  encode<K extends CommandName>(name: K, args: CommandArgs[K]): readonly number[] {
-    return this.#words[name](args);
-  }
-  allocMarks(): Marks {
-    const mark = (label: string) => this.#target.allocSignal(0, label);
-    return { start: mark("start"), end: mark("end") };
+    super(target, kind === "compute" ? COMPUTE_WORDS : COPY_WORDS);
   }
 
   bind(device: HCQCompatCompiled, queue: HWCommandQueue): BoundStream {
-    this.#requireOwn(device);
+    this.requireOwn(device);
     const { qmds, nbytes } = sizesOf(queue);
-    const kept = this.#target.keep(queue, nbytes);
+    const kept = this.target.keep(queue, nbytes);
     const { words } = kept;
     place(queue, kept.va, words, true);
-    return new NVStream(kept.va + qmds, words.subarray(qmds >>> 2));
+    return new PlacedStream(kept.va + qmds, words.subarray(qmds >>> 2));
   }
   submit(device: HCQCompatCompiled, queue: HWCommandQueue): void {
-    this.#requireOwn(device);
+    this.requireOwn(device);
     const { q, kind, stream } = queue;
     if (q.length === 0) return;
-    const at = stream instanceof NVStream ? stream.va : this.#placeOnce(queue);
-    this.#target.enqueue(kind, at, q.length, launchesOf(queue));
+    const at = stream instanceof PlacedStream ? stream.va : this.#placeOnce(queue);
+    this.target.enqueue(kind, at, q.length, launchesOf(queue));
   }
   /** Where the stream lies for one submission. */
   #placeOnce(queue: HWCommandQueue): number {
-    const target = this.#target;
+    const target = this.target;
     const { qmds, nbytes } = sizesOf(queue);
     if (nbytes > target.transient.half) {
       const kept = target.keep(queue, nbytes);
@@ -241,17 +217,8 @@ export class NVBackend implements QueueBackend {
     place(queue, at, target.transientWords(at, nbytes >>> 2), false);
     return at + qmds;
   }
-  /** Addresses in a stream are those of one device. */
-  #requireOwn(device: HCQCompatCompiled): void {
-    if ((device as unknown) !== this.#target)
-      throw new ArgumentError(`${device.name}: the queue is of another device; build one for each`);
-  }
-
   show(queue: HWCommandQueue): string {
-    const lines = queue.commands.flatMap(({ name, offset, words }) => [
-      `${name}:`,
-      ...show(queue.q.slice(offset, offset + words)).map((l) => `  ${l}`),
-    ]);
+    const lines = this.lines(queue, show);
     const qmds = launchesOf(queue).map(({ program, qmd }, i) => `QMD ${i} ${program.name}: ${qmd}`);
     return [...lines, ...qmds].join("\n");
   }
@@ -285,18 +252,6 @@ function place(queue: HWCommandQueue, start: number, words: Int32Array, stays: b
     if (stays) qmd.home = words.subarray(first, first + qmd.words.length);
   }
   words.set(queue.q, (at - start) >>> 2);
-}
-
-class NVStream implements BoundStream {
-  readonly va: number;
-  readonly #words: Int32Array;
-  constructor(at: number, words: Int32Array) {
-    this.va = at;
-    this.#words = words;
-  }
-  patch(offset: number, word: number): void {
-    this.#words[offset] = word;
-  }
 }
 
 /** Where a command went that is not, or not only, words of the stream. */
@@ -336,7 +291,7 @@ export class NVComputeQueue extends HWComputeQueue {
   }
   #launch(args: CommandArgs["exec"], index: number | undefined): readonly number[] {
     const { program, kernargs } = args;
-    if (!(program instanceof NVProgram) || !(kernargs instanceof NVKernArgs))
+    if (!(program instanceof NVProgram) || !(kernargs instanceof WordArgs))
       throw new InternalError("an NV queue got a program or arguments of another kind of device");
     const before = this.#open;
     const words = before === undefined ? super.spell("exec", args, index) : [];
@@ -362,7 +317,7 @@ export class NVComputeQueue extends HWComputeQueue {
           "allocate arguments for each",
       );
     }
-    program.setSize(qmd, kernargs as NVKernArgs, globalSize, localSize);
+    program.setSize(qmd, kernargs as WordArgs, globalSize, localSize);
   }
 
   protected override respell<K extends CommandName>(
@@ -386,13 +341,12 @@ function setRelease(
   name: CommandName,
   args: CommandArgs["signal"],
 ): void {
-  if (name === "timestamp") qmd.release(slot, va(args.signal) + STAMP, 0);
-  else qmd.release(slot, va(args.signal), args.value);
+  if (name === "timestamp") qmd.release(slot, signalAddress(args.signal) + STAMP, 0);
+  else qmd.release(slot, signalAddress(args.signal), args.value);
 }
 
-export class NVCopyQueue extends HWCopyQueue {
-  /** Sets memory, a multiple of 4 bytes, to zeros. */
-  zero(dest: HCQCompatAllocRes, nbytes: number): this {
-    return hcqCommand(this, "zero", ({ q }) => q.push(...fill(address(dest), nbytes / 4, 0)));
+export class NVCopyQueue extends ZeroingCopyQueue {
+  protected zeroWords(va: number, nbytes: number): number[] {
+    return fill(va, nbytes / 4, 0);
   }
 }

@@ -6,6 +6,7 @@
 import { DeviceError } from "../../../errors.ts";
 import type { MemoryBlock, MemoryKind } from "../../../runtime/hcq/pool.ts";
 import type { LinuxKernel } from "../../linux/syscalls.ts";
+import { orThrow, takeDown } from "../../linux/undo.ts";
 import type { NVChannel, NVClasses, NVGpu } from "../gpu.ts";
 import { LAYOUT, MappedMemory, type Owner } from "../memory/virtual.ts";
 import type { Channel } from "./channel.ts";
@@ -29,23 +30,6 @@ export function openGpu(kernel: LinuxKernel, index: number): NVGpu {
     takeDown(undo);
     throw e;
   }
-}
-
-/** In reverse. A step that fails does not keep the others from being undone; gives the first failure. */
-function takeDown(undo: (() => void)[]): unknown {
-  let failed: unknown;
-  for (const step of undo.splice(0).reverse()) {
-    try {
-      step();
-    } catch (e) {
-      failed ??= e;
-    }
-  }
-  return failed;
-}
-
-function orThrow(failed: unknown): void {
-  if (failed !== undefined) throw failed;
 }
 
 function bringUp(rm: ResourceManager, index: number, undo: (() => void)[]): NVGpu {
@@ -160,6 +144,7 @@ function makeAddressSpace(rm: ResourceManager, { device, uuid }: Owner, undo: ((
 }
 
 class NvidiaGpu implements NVGpu {
+  readonly tick = 1;
   readonly name: string;
   readonly arch: number;
   readonly classes: NVClasses;

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { COMPUTE, COPY, HOST, QMD3, QMD4 } from "../../../../src/devices/nv/commands/classes.ts";
-import { high, low, method, pack, parse, show, unpack } from "../../../../src/devices/nv/commands/methods.ts";
+import { method, pack, parse, show, unpack } from "../../../../src/devices/nv/commands/methods.ts";
+import { high, low } from "../../../../src/runtime/hcq/words.ts";
 import {
   carveout,
   maxShared,

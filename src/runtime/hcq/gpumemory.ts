@@ -1,18 +1,18 @@
-// Memory of an NV device. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and
+// Memory of a device that we drive ourselves. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and
 // out go through memory of the host that the GPU reaches, in parts, so that one part is filled or emptied
 // while another moves.
 
-import { OutOfMemoryError } from "../../../errors.ts";
-import { chain, getOrMake, type MaybePromise } from "../../../helpers.ts";
-import { GlobalCounters } from "../../../runtime/counters.ts";
-import { HOST_SLACK } from "../../../runtime/device.ts";
-import { HCQCompatAllocator, type HCQCompatAllocRes } from "../../../runtime/hcq/allocator.ts";
-import type { Fence } from "../../../runtime/hcq/device.ts";
-import { type MemoryBlock, Pool, type PoolBlock } from "../../../runtime/hcq/pool.ts";
-import { Transient } from "../../../runtime/hcq/transient.ts";
-import type { NVDevice } from "../device.ts";
+import { OutOfMemoryError } from "../../errors.ts";
+import { chain, getOrMake, type MaybePromise } from "../../helpers.ts";
+import { GlobalCounters } from "../counters.ts";
+import { HOST_SLACK } from "../device.ts";
+import { HCQCompatAllocator, type HCQCompatAllocRes } from "./allocator.ts";
+import type { Fence } from "./device.ts";
+import type { HardwareDevice } from "./hardware.ts";
+import { type MemoryBlock, Pool, type PoolBlock } from "./pool.ts";
+import { Transient } from "./transient.ts";
 
-export interface NVBlock extends HCQCompatAllocRes {
+export interface HardwareBlock extends HCQCompatAllocRes {
   readonly vaAddr: number;
   /** what it was cut from, or what it is; a part of another block has neither */
   readonly piece: PoolBlock | undefined;
@@ -33,8 +33,8 @@ const CHUNK = 1 << 25;
 /** The bytes of a copy that are staged at once; there is room for some of them. */
 const [PART, STAGED] = [1 << 21, 1 << 23];
 
-export class NVAllocator extends HCQCompatAllocator<NVBlock> {
-  declare readonly device: NVDevice;
+export class HardwareAllocator extends HCQCompatAllocator<HardwareBlock> {
+  declare readonly device: HardwareDevice;
   override readonly slack: number;
   readonly #small: Pool;
   /** large memory that was given up, by what was asked for */
@@ -43,7 +43,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
   readonly #staging: Transient;
   #staged: MemoryBlock | undefined;
 
-  constructor(device: NVDevice) {
+  constructor(device: HardwareDevice) {
     super(device);
     this.slack = Math.max(HOST_SLACK, SLACK * device.gpu.totalBytes);
     this.#small = new Pool(device.gpu, "device", CHUNK);
@@ -59,18 +59,18 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     });
   }
 
-  alloc(nbytes: number, zeroed: boolean): NVBlock {
+  alloc(nbytes: number, zeroed: boolean): HardwareBlock {
     const { device } = this;
     device.reclaim();
     const block = nbytes < LARGE ? this.#smallBlock(nbytes) : this.#largeBlock(nbytes);
     if (zeroed) this.#zero(block, nbytes);
     return block;
   }
-  #smallBlock(size: number): NVBlock {
+  #smallBlock(size: number): HardwareBlock {
     const piece = this.#orMakeRoom(size, () => this.#small.alloc(size));
     return { device: this.device, vaAddr: piece.va, size, piece, memory: undefined };
   }
-  #largeBlock(size: number): NVBlock {
+  #largeBlock(size: number): HardwareBlock {
     const rounded = Math.ceil(size / LARGE_STEP) * LARGE_STEP;
     const kept = this.#kept.get(rounded)?.pop();
     if (kept !== undefined) this.#keptBytes -= rounded;
@@ -119,7 +119,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
       );
     }
   }
-  #zero(block: NVBlock, nbytes: number): void {
+  #zero(block: HardwareBlock, nbytes: number): void {
     const { device } = this;
     const value = device.nextTimelineValue();
     device
@@ -130,18 +130,18 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
       .submit(device);
   }
 
-  free({ piece, memory, size }: NVBlock): void {
+  free({ piece, memory, size }: HardwareBlock): void {
     if (piece !== undefined) this.#small.free(piece);
     if (memory !== undefined) this.#keep(memory, size);
   }
   view(): undefined {
     return undefined;
   }
-  offset({ device, vaAddr }: NVBlock, size: number, byteOffset: number): NVBlock {
+  offset({ device, vaAddr }: HardwareBlock, size: number, byteOffset: number): HardwareBlock {
     return { device, vaAddr: vaAddr + byteOffset, size, piece: undefined, memory: undefined };
   }
 
-  protected allocHost(nbytes: number): { res: NVBlock; bytes: Uint8Array } {
+  protected allocHost(nbytes: number): { res: HardwareBlock; bytes: Uint8Array } {
     const vaAddr = this.#staging.alloc(nbytes);
     const { va, bytes } = this.#staged as MemoryBlock;
     const at = vaAddr - va;
@@ -156,7 +156,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     return { res, bytes: (bytes as Uint8Array).subarray(at, at + nbytes) };
   }
 
-  override copyin(dest: NVBlock, src: Uint8Array): void {
+  override copyin(dest: HardwareBlock, src: Uint8Array): void {
     for (let at = 0; at < src.byteLength; at += PART) {
       const part = src.subarray(at, at + PART);
       const { res, bytes } = this.allocHost(part.byteLength);
@@ -167,10 +167,10 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
   /**
    * Waits for what is queued, then the parts follow each other quickly: one is read while the next one comes.
    */
-  override copyout(dest: Uint8Array, src: NVBlock): MaybePromise<void> {
+  override copyout(dest: Uint8Array, src: HardwareBlock): MaybePromise<void> {
     return chain(this.device.synchronize(), () => this.#copyParts(dest, src));
   }
-  #copyParts(dest: Uint8Array, src: NVBlock): void {
+  #copyParts(dest: Uint8Array, src: HardwareBlock): void {
     let pending: (() => void) | undefined;
     for (let at = 0; at < dest.byteLength; at += PART) {
       const part = dest.subarray(at, at + PART);
@@ -185,7 +185,7 @@ export class NVAllocator extends HCQCompatAllocator<NVBlock> {
     pending?.();
   }
   /** The point of the timeline at which it is done. */
-  #copy(dest: NVBlock, src: NVBlock, nbytes: number): Fence {
+  #copy(dest: HardwareBlock, src: HardwareBlock, nbytes: number): Fence {
     const { device } = this;
     const value = device.nextTimelineValue();
     device
