@@ -22,7 +22,8 @@ import {
   TernaryOps,
   UnaryOps,
 } from "../src/ops.ts";
-import { ClangRenderer, CUDARenderer, clangRenderer, HIPRenderer } from "../src/render/languages.ts";
+import { HIPRenderer } from "../src/render/hip.ts";
+import { ClangRenderer, CUDARenderer, clangRenderer } from "../src/render/languages.ts";
 import { MetalRenderer } from "../src/render/metal.ts";
 import { OpenCLRenderer } from "../src/render/opencl.ts";
 import { WASMRenderer } from "../src/render/wasm/renderer.ts";

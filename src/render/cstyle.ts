@@ -42,7 +42,7 @@ export interface BodyFacts {
 /** What the threads of a warp do together, and copies that they do not wait for. */
 export interface WarpWords {
   /** the value of the thread whose number in the warp differs in these bits */
-  readonly shuffle: (x: string, mask: number) => string;
+  readonly shuffle: (x: string, mask: number) => Helped;
   readonly copy: (to: string, from: string, bytes: number) => Helped;
   readonly commit: string;
   readonly wait: (left: number) => string;
@@ -51,7 +51,7 @@ export interface WarpWords {
 }
 export interface Helped {
   readonly text: string;
-  /** a function that the text calls */
+  /** a function that the text calls; empty: the language has it */
   readonly helper: string;
 }
 
@@ -268,7 +268,7 @@ class KernelText extends KernelWriter {
     return warp;
   }
   helped({ text, helper }: Helped): string {
-    this.helpers.add(helper);
+    if (helper !== "") this.helpers.add(helper);
     return text;
   }
 
@@ -376,7 +376,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   BARRIER: (k) => {
     if (k.language.barrier !== "") k.line(k.language.barrier);
   },
-  SHFL: (k, u) => k.set(u, k.declare(u, "val", k.warp(u).shuffle(k.text(u.operand), u.mask))),
+  SHFL: (k, u) => k.set(u, k.declare(u, "val", k.helped(k.warp(u).shuffle(k.text(u.operand), u.mask)))),
   ASYNC: (k, u) => {
     k.copies = true;
     const { to, toIndex, from, fromIndex, gate } = u;

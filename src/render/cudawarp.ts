@@ -76,7 +76,7 @@ function multiply(core: TensorCore, a: string, b: string, c: string): Helped {
 }
 
 export const cudaWarp: WarpWords = {
-  shuffle: (x, mask) => `__shfl_xor_sync(0xffffffffu,${x},${mask})`,
+  shuffle: (x, mask) => ({ text: `__shfl_xor_sync(0xffffffffu,${x},${mask})`, helper: "" }),
   copy,
   commit: 'asm volatile("cp.async.commit_group;" ::: "memory");',
   wait: (left) => `asm volatile("cp.async.wait_group ${left};" ::: "memory");`,

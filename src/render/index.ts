@@ -2,13 +2,12 @@
 // loads its own.
 
 export { type CStyleLanguage, uopsToCStyle } from "./cstyle.ts";
+export { HIPLanguage, HIPRenderer } from "./hip.ts";
 export {
   ClangLanguage,
   ClangRenderer,
   CUDALanguage,
   CUDARenderer,
-  HIPLanguage,
-  HIPRenderer,
 } from "./languages.ts";
 export { MetalLanguage, MetalRenderer } from "./metal.ts";
 export { OpenCLLanguage, OpenCLRenderer } from "./opencl.ts";

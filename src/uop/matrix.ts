@@ -35,11 +35,11 @@ export interface TensorCore {
    */
   readonly isOpaque: boolean;
 }
+/** The threads that hold a result together, each its own part. */
+export const warpOf = ({ m, n, c }: TensorCore): number => (m * n) / c.elements;
 /** The bytes of shared memory through which the results of an opaque core go, a matrix for each warp. */
-export function roomOfResults({ m, n, to, c }: TensorCore, threads: number): number {
-  const warp = (m * n) / c.elements;
-  return Math.ceil(threads / warp) * m * n * to.itemsize;
-}
+export const roomOfResults = (core: TensorCore, threads: number): number =>
+  Math.ceil(threads / warpOf(core)) * core.m * core.n * core.to.itemsize;
 /** An operand that a warp loads whole from shared memory. */
 export interface FragmentLoad {
   readonly core: TensorCore;

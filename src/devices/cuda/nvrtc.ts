@@ -7,6 +7,7 @@ import { env } from "../../env.ts";
 import { CompileError, DeviceError } from "../../errors.ts";
 import { cached, keyOf } from "../../host/diskcache.ts";
 import type { Koffi } from "../../host/koffi.ts";
+import { unnumbered } from "../../render/entry.ts";
 import { CUDALanguage } from "../../render/languages.ts";
 import type { Out } from "./driver.ts";
 import { builtinsBeside, headersBeside, nvrtcPaths } from "./find.ts";
@@ -193,15 +194,4 @@ export class CudaCompiler {
     };
     return { kind: this.kind, code: cached("cuda", key, make), entry };
   }
-}
-
-/**
- * The number at the end of a kernel's name depends on what was compiled before, and the same code should be
- * found again. The rest of the name stays, for profilers.
- */
-function unnumbered(device: string, name: string, source: string): { entry: string; text: string } {
-  const entry = name.replace(/(?<=_[A-Za-z0-9_]+)n\d+$/, "");
-  const head = new RegExp(`\\b${name}(?=\\()`);
-  if (!head.test(source)) throw new CompileError(`${device}: no kernel ${name} in this source:\n${source}`);
-  return { entry, text: source.replace(head, entry) };
 }

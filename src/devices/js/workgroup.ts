@@ -6,7 +6,7 @@ import { type DType, dtypes, readValue, type Value, writeValue } from "../../dty
 import { InternalError } from "../../errors.ts";
 import { range, sum } from "../../helpers.ts";
 import { elementOf } from "../../uop/list.ts";
-import type { Digits, Fragment } from "../../uop/matrix.ts";
+import { type Digits, type Fragment, warpOf } from "../../uop/matrix.ts";
 import type { LoadFragment, LoadMatrix, MatrixMultiply, Shuffle, UOp } from "../../uop/node.ts";
 import type { Copies, Shared } from "./memory.ts";
 
@@ -27,6 +27,7 @@ export function repacked(values: readonly Value[], from: DType, to: DType): Valu
   return Array.from({ length: count }, (_, i) => readValue(view, i * to.itemsize, to));
 }
 
+/** Of the hardware that has LDMATRIX. */
 const WARP = 32;
 type CellOf = (source: UOp) => number;
 /** What happens at this node when all threads have come to it; undefined: they do not meet there. */
@@ -66,7 +67,7 @@ function loadMatrices(u: LoadMatrix, cell: CellOf): Meeting {
   const words = u.dtype.count;
   const type = elementOf(u);
   const perRow = 16 / type.itemsize;
-  return eachWarp((threads, first, shared) => {
+  return eachWarp(WARP, (threads, first, shared) => {
     // a row is four words; thread 8 * j + r says where row r of matrix j is
     const rows = threads.slice(0, 8 * words).map((cells, k) => {
       for (const s of shared) s.thread = first + k;
@@ -90,7 +91,7 @@ function loadFragment(u: LoadFragment, cell: CellOf): Meeting {
   const [own, memory, index] = [cell(u), cell(u.buffer), cell(u.index)];
   const { core, side, pitch, isTransposed } = u.operandLoad;
   const { elements, row, column } = core[side];
-  return eachWarp((threads, first, shared) => {
+  return eachWarp(warpOf(core), (threads, first, shared) => {
     const start = threads[0]?.[index] as number;
     threads.forEach((cells, lane) => {
       if (cells[index] !== start)
@@ -129,7 +130,7 @@ function multiply(u: MatrixMultiply, cell: CellOf): Meeting {
     return repacked(words, dtypes.uint32, from);
   };
   const sums = (cells: Cell[]) => (before === undefined ? [] : (cells[before] as readonly Value[]));
-  return eachWarp((threads) => {
+  return eachWarp(warpOf(u.core), (threads) => {
     const x = gather(threads, a, [m, k], operand(left));
     const y = gather(threads, b, [k, n], operand(right));
     const z = gather(threads, c, [m, n], sums);
@@ -145,14 +146,15 @@ function multiply(u: MatrixMultiply, cell: CellOf): Meeting {
   });
 }
 
-/** A meeting of each warp by itself; `first` is the number of its first thread. */
+/** A meeting of each warp of `size` threads by itself; `first` is the number of its first thread. */
 function eachWarp(
+  size: number,
   meet: (threads: readonly Cell[][], first: number, shared: readonly Shared[]) => void,
 ): Meeting {
   return (threads, shared) => {
-    for (let first = 0; first < threads.length; first += WARP) {
-      const warp = threads.slice(first, first + WARP);
-      if (warp.length < WARP) throw new InternalError(`a warp of ${warp.length} threads, expected ${WARP}`);
+    for (let first = 0; first < threads.length; first += size) {
+      const warp = threads.slice(first, first + size);
+      if (warp.length < size) throw new InternalError(`a warp of ${warp.length} threads, expected ${size}`);
       meet(warp, first, shared);
     }
   };

@@ -183,15 +183,16 @@ function tensorCoreBlock(gpu: Gpu, core: TensorCore, tile: WarpTile, m: number, 
   const isAlone = 2 * m * n * gpu.warp * tile.registers > gpu.registersPerUnit;
   // a workgroup that is alone on its compute unit has nothing to run while it waits: it prefetches more
   // stages
-  const pipelines = core.isOpaque
-    ? // its operands leave no registers for copies in flight
-      [Math.max(1, line / 2), 1].map((lanes) => ({ lanes, stages: 1 }))
-    : isAlone
-      ? [MAX_STAGES, MAX_STAGES - 1].map((stages) => ({ lanes: line, stages }))
-      : [
-          ...[MAX_STAGES - 1, MAX_STAGES - 2].map((stages) => ({ lanes: line, stages })),
-          { lanes: Math.max(1, line / 2), stages: MAX_STAGES - 2 },
-        ];
+  const pipelines =
+    core.isOpaque || !gpu.hasAsyncCopy
+      ? // operands leave no registers for copies in flight
+        [Math.max(1, line / 2), 1].map((lanes) => ({ lanes, stages: 1 }))
+      : isAlone
+        ? [MAX_STAGES, MAX_STAGES - 1].map((stages) => ({ lanes: line, stages }))
+        : [
+            ...[MAX_STAGES - 1, MAX_STAGES - 2].map((stages) => ({ lanes: line, stages })),
+            { lanes: Math.max(1, line / 2), stages: MAX_STAGES - 2 },
+          ];
   return {
     m: rows,
     n: columns,
