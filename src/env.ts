@@ -56,6 +56,8 @@ export const SETTINGS = {
   CC: "",
   /** the folder of the CUDA toolkit, or of NVRTC's library; empty: the usual places */
   CUDA_PATH: "",
+  /** the folder of ROCm, whose compiler AMD takes; empty: clang-19, or the ROCm of the usual place */
+  ROCM_PATH: "",
   /** where compiled kernels and results of BEAM are kept; empty: .cache/gradloom at home; 0: nowhere */
   CACHE: "",
   /** 0: keep no code of the package itself in CACHE, which makes the start of the next process shorter */

@@ -16,5 +16,7 @@ export const kinds: DeviceKinds = {
   OPENCL: { storage: "memory", aliases: ["GPU"], load: () => import("./opencl.ts") },
   DISK: { storage: "file", load: () => import("./disk.ts") },
   WEBGPU: { storage: "memory", rank: 3, load: () => import("./dawn.ts") },
+  // no rank: nobody has tried it on hardware, so AUTO does not take it
+  AMD: { storage: "memory", load: () => import("./amd.ts") },
   NV: { storage: "memory", rank: 4, load: () => import("./nv.ts") },
 };

@@ -9,6 +9,7 @@ import { LazyBuffer } from "../../src/lazy/lazybuffer.ts";
 import { type AluOp, isDefinedOn, OPS } from "../../src/ops.ts";
 import { Buffer } from "../../src/runtime/buffer.ts";
 import { Device } from "../../src/runtime/registry.ts";
+import "../devices/amd/register.ts";
 import { LATE } from "../devices/nv/register.ts";
 import "../devices/metal/register.ts";
 import "../devices/webgpu/swiftshader.ts";
@@ -50,7 +51,7 @@ export const isSubnormal = (x: Value | undefined): boolean =>
   typeof x === "number" && x !== 0 && Math.abs(x) < SMALLEST_NORMAL;
 
 /** Devices whose hardware few machines have: one skipped test a file says why, not each. */
-const RARE: readonly string[] = ["CUDA", "METAL", "NV", "OPENCL", "WEBGPU"];
+const RARE: readonly string[] = ["AMD", "CUDA", "METAL", "NV", "OPENCL", "WEBGPU"];
 const told = new Set<string>();
 
 /** The same test on every device that has these types. */

@@ -19,7 +19,7 @@ import { showOpts } from "../../src/codegen/opt/opts.ts";
 import { type Renderer, sourceOf } from "../../src/codegen/target.ts";
 import type { CudaDevice } from "../../src/devices/cuda/device.ts";
 import { clock } from "../../src/runtime/profiling.ts";
-import { strayUops } from "./nv/kernels.ts";
+import { strayUops } from "../runtime/hcq/kernels.ts";
 
 const DEVICES = ["CUDA", "NV"];
 const missing = new Map<string, string>();

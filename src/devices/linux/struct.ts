@@ -49,6 +49,12 @@ export class CStruct<F extends string> {
     else if (size === 1) this.#view.setUint8(at, Number(value));
     else throw this.#notANumber(field, size);
   }
+  /** A field of 8 bytes that may be more than a number holds. */
+  big(field: F): bigint {
+    const [at, size] = this.#layoutOf(field);
+    if (size !== 8) throw this.#notANumber(field, size);
+    return this.#view.getBigUint64(at, true);
+  }
   get(field: F): number {
     const [at, size] = this.#layoutOf(field);
     if (size === 8) return Number(this.#view.getBigUint64(at, true));

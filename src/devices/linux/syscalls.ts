@@ -7,6 +7,7 @@
 // write-combining buffers like a fence (25 ns; a call through koffi takes 100 and more). Elsewhere it would
 // not, so other processors are refused.
 
+import { readdirSync, readFileSync } from "node:fs";
 import { DeviceError } from "../../errors.ts";
 import { type Koffi, openKoffi } from "../../host/koffi.ts";
 
@@ -34,25 +35,46 @@ export interface LinuxKernel {
   barrier(): void;
 }
 
+/** What drivers need whose memory has the same address for the host and the GPU. */
+export interface LinuxSystem extends LinuxKernel {
+  /** Addresses that nothing else gets and nobody can use yet; `munmap` gives them back. */
+  reserve(nbytes: number): bigint | undefined;
+  /** Memory of a file, from an offset, at addresses that were reserved, or with address 0 anywhere. */
+  mapAt(address: bigint, nbytes: number, fd: number, offset: bigint): bigint | undefined;
+  /** The text of a file; undefined where it is not there or may not be read. */
+  read(path: string): string | undefined;
+  /** The names in a folder; none where there is no such folder. */
+  list(path: string): readonly string[];
+}
+
+const DIRECTIONS = { W: 1, R: 2, WR: 3 } as const;
+export type IoctlDirection = keyof typeof DIRECTIONS;
 /**
- * The request of an ioctl that reads and writes a structure of this many bytes:
- * `_IOWR(type, number, size)` of C.
+ * The request of an ioctl with a structure of this many bytes: `_IOWR(type, number, size)` of C and its
+ * like.
  */
+export const ioctlRequest = (
+  direction: IoctlDirection,
+  type: string,
+  number: number,
+  nbytes: number,
+): number => DIRECTIONS[direction] * 2 ** 30 + ((nbytes & 0x3fff) << 16) + (type.charCodeAt(0) << 8) + number;
 export const iowr = (type: string, number: number, nbytes: number): number =>
-  3 * 2 ** 30 + ((nbytes & 0x3fff) << 16) + (type.charCodeAt(0) << 8) + number;
+  ioctlRequest("WR", type, number, nbytes);
 
 interface KoffiWithErrno extends Koffi {
   errno(): number;
 }
 
 const [O_RDWR, O_CLOEXEC] = [0x2, 0x80000];
-const [PROT_READ_WRITE, MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS] = [0x3, 0x1, 0x2, 0x20];
+const [PROT_NONE, PROT_READ_WRITE] = [0x0, 0x3];
+const [MAP_SHARED, MAP_PRIVATE, MAP_FIXED, MAP_ANONYMOUS, MAP_NORESERVE] = [0x1, 0x2, 0x10, 0x20, 0x4000];
 const [MADV_DONTFORK, MADV_HUGEPAGE] = [10, 14];
 const MAP_FAILED = 2n ** 64n - 1n;
 /** An interrupted call, and one that asks to come again. */
 const AGAIN: readonly number[] = [4, 11];
 
-export async function openKernel(device: string): Promise<LinuxKernel> {
+export async function openKernel(device: string): Promise<LinuxSystem> {
   if (process.platform !== "linux" || process.arch !== "x64") {
     throw new DeviceError(
       `${device}: drives the GPU through the Linux kernel on x64, and this is ${process.platform} on ${process.arch}; ` +
@@ -75,7 +97,7 @@ function loadLibc(koffi: Koffi, device: string): ReturnType<Koffi["load"]> {
   }
 }
 
-function libcKernel(koffi: KoffiWithErrno, device: string): LinuxKernel {
+function libcKernel(koffi: KoffiWithErrno, device: string): LinuxSystem {
   const libc = loadLibc(koffi, device);
   const open = libc.func<(path: string, flags: number) => number>("open", "int", ["str", "int"]);
   const close = libc.func<(fd: number) => number>("close", "int", ["int"]);
@@ -126,6 +148,17 @@ function libcKernel(koffi: KoffiWithErrno, device: string): LinuxKernel {
       }
       return address;
     },
+    reserve(nbytes) {
+      const flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+      const address = mmap(null, nbytes, PROT_NONE, flags, -1, 0);
+      return address === MAP_FAILED ? undefined : address;
+    },
+    mapAt(at, nbytes, fd, offset) {
+      const flags = MAP_SHARED | (at === 0n ? 0 : MAP_FIXED);
+      // offsets with a mark in their highest bits are negative to C
+      const address = mmap(at, nbytes, PROT_READ_WRITE, flags, fd, BigInt.asIntN(64, offset));
+      return address === MAP_FAILED ? undefined : address;
+    },
     munmap: (address, nbytes) => void munmap(address, nbytes),
     alloc(nbytes) {
       const address = koffi.alloc("uint8_t", nbytes);
@@ -134,5 +167,19 @@ function libcKernel(koffi: KoffiWithErrno, device: string): LinuxKernel {
     free: ({ address }) => koffi.free(address),
     view,
     barrier: () => void Atomics.store(order, 0, 1),
+    read(path) {
+      try {
+        return readFileSync(path, "utf8");
+      } catch {
+        return undefined;
+      }
+    },
+    list(path) {
+      try {
+        return readdirSync(path);
+      } catch {
+        return [];
+      }
+    },
   };
 }

@@ -1,5 +1,5 @@
-// NV: an NVIDIA GPU without CUDA. What only NVIDIA's GPUs have: classes that channels learn, streams and QMDs in
-// memory of the GPU, local memory that grows with what kernels need. The rest is every such device's
+// NV: an NVIDIA GPU without CUDA. What only NVIDIA's GPUs have: classes that channels learn, streams and
+// QMDs in memory of the GPU, local memory that grows with what kernels need. The rest is every such device's
 // (runtime/hcq/hardware.ts).
 
 import type { Source } from "../../codegen/target.ts";

@@ -1,6 +1,6 @@
-// Memory of a device that we drive ourselves. Buffers lie where only the GPU reaches, small ones in shared blocks. Copies in and
-// out go through memory of the host that the GPU reaches, in parts, so that one part is filled or emptied
-// while another moves.
+// Memory of a device that we drive ourselves. Buffers lie where only the GPU reaches, small ones in shared
+// blocks. Copies in and out go through memory of the host that the GPU reaches, in parts, so that one part
+// is filled or emptied while another moves.
 
 import { OutOfMemoryError } from "../../errors.ts";
 import { chain, getOrMake, type MaybePromise } from "../../helpers.ts";

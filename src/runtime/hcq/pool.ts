@@ -31,6 +31,18 @@ export interface MemorySource {
   free(memory: MemoryBlock): void;
 }
 
+/** In words: what lies at an address, or what it comes after. */
+export function whereabouts(blocks: Iterable<MemoryBlock>, va: number): string {
+  let before: MemoryBlock | undefined;
+  for (const block of blocks) {
+    if (block.va <= va && block.va > (before?.va ?? -1)) before = block;
+  }
+  if (before === undefined) return "before all memory";
+  const behind = va - before.va - before.size;
+  const block = `the ${before.size} bytes at 0x${before.va.toString(16)}`;
+  return behind < 0 ? `inside ${block}` : `${behind} bytes behind ${block}`;
+}
+
 /** What every block is aligned to and a multiple of: enough for descriptors, code and the widest loads. */
 const ALIGN = 256;
 

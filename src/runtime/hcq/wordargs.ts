@@ -1,5 +1,6 @@
-// Programs whose arguments are words in memory that the GPU reads: buffers are addresses, variables are values,
-// and each lies where the compiled code says. Words that no argument fills keep what the program has there.
+// Programs whose arguments are words in memory that the GPU reads: buffers are addresses, variables are
+// values, and each lies where the compiled code says. Words that no argument fills keep what the program has
+// there.
 
 import { InternalError } from "../../errors.ts";
 import type { HCQCompatAllocRes } from "./allocator.ts";

@@ -4,7 +4,7 @@
 
 import type { NVDevice } from "../../../src/devices/nv/device.ts";
 import type { HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
-import { compile, ints, read, scale, storeUops } from "./kernels.ts";
+import { compile, ints, read, scale, storeUops } from "../../runtime/hcq/kernels.ts";
 
 function same(what: string, got: readonly number[], want: readonly number[]): void {
   if (got.join() !== want.join()) throw new Error(`${what}: got ${got.join()}, expected ${want.join()}`);

@@ -5,7 +5,7 @@
 
 import { InternalError, OutOfMemoryError } from "../../../errors.ts";
 import { AddressSpace } from "../../../runtime/addressspace.ts";
-import type { MemoryBlock, MemoryKind } from "../../../runtime/hcq/pool.ts";
+import { type MemoryBlock, type MemoryKind, whereabouts } from "../../../runtime/hcq/pool.ts";
 import { N } from "../driver/ioctls.ts";
 import type { ResourceManager } from "../driver/resourcemanager.ts";
 import { encode } from "../driver/structs.ts";
@@ -104,16 +104,8 @@ export class MappedMemory {
     return block.handle;
   }
 
-  /** In words: what lies at an address, or what it comes after. */
   whereabouts(va: number): string {
-    let before: MemoryBlock | undefined;
-    for (const block of this.#blocks.keys()) {
-      if (block.va <= va && block.va > (before?.va ?? -1)) before = block;
-    }
-    if (before === undefined) return "before all memory";
-    const behind = va - before.va - before.size;
-    const block = `the ${before.size} bytes at 0x${before.va.toString(16)}`;
-    return behind < 0 ? `inside ${block}` : `${behind} bytes behind ${block}`;
+    return whereabouts(this.#blocks.keys(), va);
   }
 
   /** On the GPU. */

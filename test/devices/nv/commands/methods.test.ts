@@ -3,7 +3,6 @@
 import { describe, expect, test } from "vitest";
 import { COMPUTE, COPY, HOST, QMD3, QMD4 } from "../../../../src/devices/nv/commands/classes.ts";
 import { method, pack, parse, show, unpack } from "../../../../src/devices/nv/commands/methods.ts";
-import { high, low } from "../../../../src/runtime/hcq/words.ts";
 import {
   carveout,
   maxShared,
@@ -11,6 +10,7 @@ import {
   type QmdProgram,
   qmdFor,
 } from "../../../../src/devices/nv/commands/qmd.ts";
+import { high, low } from "../../../../src/runtime/hcq/words.ts";
 
 describe("methods", () => {
   test("a header is opcode, count, subchannel and method", () => {

@@ -6,7 +6,7 @@ import { loadCubin } from "../../../../src/devices/nv/commands/cubin.ts";
 import { NVProgram } from "../../../../src/devices/nv/commands/program.ts";
 import { withEnv } from "../../../../src/env.ts";
 import { profiler } from "../../../../src/runtime/profiling.ts";
-import { compile, ints, read, scale, scaleUops, storeUops } from "../kernels.ts";
+import { compile, ints, read, scale, scaleUops, storeUops } from "../../../runtime/hcq/kernels.ts";
 import { mockDevice } from "../register.ts";
 import { buildCubin } from "./elf.ts";
 
@@ -274,7 +274,7 @@ test("shared memory is what the cubin says, what the system keeps, and what the 
 test("the compiler's facts reach the QMD", () => {
   const program = compile(dev, "facts", scaleUops(3, 1));
   const x = ints(dev, [1]);
-  const text = String(program.qmd(program.allocKernargs([x, x], [])));
+  const text = String((program as NVProgram).qmd((program as NVProgram).allocKernargs([x, x], [])));
   expect(text).toMatch(/REGISTER_COUNT=0x10 /);
   expect(text).toMatch(/SHARED_MEMORY_SIZE=0x400 /);
   expect(text).toMatch(/CONSTANT_BUFFER_VALID\(0\)=0x1/);

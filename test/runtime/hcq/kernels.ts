@@ -1,10 +1,10 @@
-// Hand-made kernels and buffers for the tests of NV's queues, as lists of uops: the
+// Hand-made kernels and buffers for the tests of devices that we drive ourselves, as lists of uops: the
 // device's own renderer spells them.
 
-import type { NVProgram } from "../../../src/devices/nv/commands/program.ts";
-import type { NVDevice } from "../../../src/devices/nv/device.ts";
 import { dtypes, Pointer } from "../../../src/dtype.ts";
-import type { HardwareAllocator, HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
+import type { HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
+import type { HardwareDevice } from "../../../src/runtime/hcq/hardware.ts";
+import type { HCQProgram } from "../../../src/runtime/hcq/program.ts";
 import { Variable } from "../../../src/shape/symbolic.ts";
 import { UOpGraph } from "../../../src/uop/list.ts";
 
@@ -46,20 +46,19 @@ export function strayUops(): UOpGraph {
   return list;
 }
 
-export const compile = (device: NVDevice, name: string, list: UOpGraph): NVProgram =>
-  device.compile(name, device.renderer.render(name, list)) as NVProgram;
-export const scale = (device: NVDevice, name: string, factor: number, plus: number): NVProgram =>
+export const compile = (device: HardwareDevice, name: string, list: UOpGraph): HCQProgram =>
+  device.compile(name, device.renderer.render(name, list)) as HCQProgram;
+export const scale = (device: HardwareDevice, name: string, factor: number, plus: number): HCQProgram =>
   compile(device, name, scaleUops(factor, plus));
 
 /** Memory with these numbers in it. */
-export function ints(device: NVDevice, values: readonly number[]): HardwareBlock {
-  const { allocator } = device as { allocator: HardwareAllocator };
-  const block = allocator.alloc(values.length * 4, false);
-  allocator.copyin(block, new Uint8Array(new Int32Array(values).buffer));
+export function ints(device: HardwareDevice, values: readonly number[]): HardwareBlock {
+  const block = device.allocator.alloc(values.length * 4, false);
+  device.allocator.copyin(block, new Uint8Array(new Int32Array(values).buffer));
   return block;
 }
 export async function read(block: HardwareBlock): Promise<number[]> {
   const bytes = new Uint8Array(block.size);
-  await (block.device as NVDevice).allocator.copyout(bytes, block);
+  await (block.device as HardwareDevice).allocator.copyout(bytes, block);
   return [...new Int32Array(bytes.buffer)];
 }

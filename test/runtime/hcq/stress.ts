@@ -1,10 +1,11 @@
-// Random work on an NV device, over both queues, with a host that runs ahead: kernels alone and in chains,
-// copies whole and in parts, host writes, memory given back and taken again; twins in JavaScript say what
-// must be there. For the mock in CI and, with 100,000 submissions, for a GPU (hardware.test.ts).
+// Random work on a device that we drive ourselves, over both queues, with a host that runs ahead: kernels
+// alone and in chains, copies whole and in parts, host writes, memory given back and taken again; twins in
+// JavaScript say what must be there. For the mock in CI and, with 100,000 submissions, for a GPU
+// (hardware.test.ts).
 
-import type { NVProgram } from "../../../src/devices/nv/commands/program.ts";
-import type { NVDevice } from "../../../src/devices/nv/device.ts";
 import type { HardwareBlock } from "../../../src/runtime/hcq/gpumemory.ts";
+import type { HardwareDevice } from "../../../src/runtime/hcq/hardware.ts";
+import type { HCQProgram } from "../../../src/runtime/hcq/program.ts";
 import { Random } from "../../shape/random.ts";
 import { scaleUops } from "./kernels.ts";
 
@@ -24,20 +25,20 @@ interface Twin {
   values: Int32Array;
 }
 interface Kernel {
-  readonly program: NVProgram;
+  readonly program: HCQProgram;
   readonly factor: number;
   readonly plus: number;
 }
 
 export class Stress {
-  readonly #device: NVDevice;
+  readonly #device: HardwareDevice;
   readonly #random: Random;
   #kernels: Kernel[] = [];
   readonly #twins: Twin[] = [];
   submissions = 0;
   checks = 0;
 
-  constructor(device: NVDevice, seed: number) {
+  constructor(device: HardwareDevice, seed: number) {
     this.#device = device;
     this.#random = new Random(seed);
   }
@@ -47,7 +48,7 @@ export class Stress {
     for (const [i, [factor, plus]] of FACTORS.entries()) {
       const name = `stress${i}`;
       const source = renderer.render(name, scaleUops(factor, plus));
-      this.#kernels.push({ program: (await this.#device.compile(name, source)) as NVProgram, factor, plus });
+      this.#kernels.push({ program: (await this.#device.compile(name, source)) as HCQProgram, factor, plus });
     }
     for (const size of SIZES) this.#twins.push(this.#make(size));
     while (this.submissions < submissions) await this.#step();
