@@ -385,7 +385,7 @@ export class MockKfd implements LinuxSystem {
     const stack = up(40 + waves * (isGfx9 ? 8 : 12) + 8);
     const saved = stack + up(8 * ((isGfx9 ? 0x80000 : 0x60000) + 0x4000 + 0x10000 + 0x1000));
     must(a.get("stackBytes") === stack && a.get("saveBytes") === saved, "the sizes of what is saved");
-    must(this.#memoryAt(a.get("saveArea")).size >= up(saved + waves * 32), "the area for what is saved");
+    must(this.#memoryAt(a.get("saveArea")).size === up(saved + waves * 32), "the area for what is saved");
   }
   #look(a: KfdStruct<"wait">): void {
     this.gpu.pump();

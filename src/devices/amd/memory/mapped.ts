@@ -14,9 +14,8 @@ import { takeDown } from "../../linux/undo.ts";
 import { MEMORY } from "../driver/ioctls.ts";
 import type { Kfd } from "../driver/kfd.ts";
 
+/** What is as large as a huge page begins at one. */
 const [PAGE, HUGE] = [2 ** 12, 2 ** 21];
-/** From here on a block begins at a huge page. */
-const HUGE_FROM = HUGE;
 /** Node shows no more foreign memory than this as one array. */
 const WINDOW = 2 ** 31;
 
@@ -78,9 +77,9 @@ export class MappedMemory implements MemorySource {
   }
   #make(nbytes: number, kind: "device" | "host", undo: (() => void)[]): Block {
     const kfd = this.#kfd;
-    const unit = nbytes >= HUGE_FROM ? HUGE : PAGE;
-    const size = Math.max(1, Math.ceil(nbytes / unit)) * unit;
-    const va = this.#reserve(size, unit, undo);
+    // whole pages and no more: the driver compares the sizes of what a queue is made of
+    const size = Math.max(1, Math.ceil(nbytes / PAGE)) * PAGE;
+    const va = this.#reserve(size, size >= HUGE ? HUGE : PAGE, undo);
     const made = kfd.call(
       "ALLOC_MEMORY_OF_GPU",
       { va, size, gpu: this.#gpuId, flags: FLAGS[kind] },
