@@ -136,8 +136,6 @@ export interface Gpu {
   readonly sharedWord: number;
   /** the hardware copies to shared memory while threads compute (ASYNC); otherwise copies go by registers */
   readonly hasAsyncCopy: boolean;
-  /** a warp reads matrices from shared memory in one instruction, as in mma.ts. Absent: it does not */
-  readonly hasMatrixLoads?: boolean;
   /** the target has a fused multiply-add (MULACC) for this type */
   fuses(dtype: DType): boolean;
 }

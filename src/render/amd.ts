@@ -106,7 +106,6 @@ function amdGpu(arch: string, family: Family, facts: AmdFacts): Gpu {
     },
     sharedWord: 1,
     hasAsyncCopy: false,
-    hasMatrixLoads: false,
     fuses: isFused,
   };
 }

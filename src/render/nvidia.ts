@@ -97,7 +97,6 @@ export function nvidiaGpu(capability: number, queried: Queried): Gpu {
     tensorCores: MMA.filter((c) => capability >= (c.from.itemsize === 1 ? 89 : 80)),
     sharedWord: 1,
     hasAsyncCopy: capability >= 80,
-    hasMatrixLoads: capability >= 75,
     fuses: isFused,
   };
 }

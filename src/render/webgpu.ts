@@ -97,7 +97,6 @@ function gpuOf(facts: WebGpuFacts, matrixSupport: SubgroupMatrices | undefined):
     tensorCores: matrices.map((m) => matrixSupport?.coreOf(m, lanes)).filter((c) => c !== undefined),
     sharedWord: 4,
     hasAsyncCopy: false,
-    hasMatrixLoads: false,
     fuses: isFused,
   };
 }

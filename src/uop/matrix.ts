@@ -34,6 +34,8 @@ export interface TensorCore {
    * the result goes through shared memory before its elements are used. The fragments are our choice.
    */
   readonly isOpaque: boolean;
+  /** threads hold operands as LDMATRIX leaves them, which the hardware has */
+  readonly fitsLoadMatrix: boolean;
 }
 /** The threads that hold a result together, each its own part. */
 export const warpOf = ({ m, n, c }: TensorCore): number => (m * n) / c.elements;

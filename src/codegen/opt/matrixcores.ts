@@ -35,6 +35,7 @@ const core = (name: string, from: DType, operand: number, c: Fragment): TensorCo
   b: columns(operand),
   c,
   isOpaque: false,
+  fitsLoadMatrix: false,
 });
 const ofBoth = (name: string, operand: number, c: Fragment): readonly TensorCore[] =>
   [dtypes.bfloat16, dtypes.float16].map((from) => core(name, from, operand, c));

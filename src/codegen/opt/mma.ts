@@ -56,6 +56,7 @@ const core = (name: string, perWord: number, from: TensorCore["from"]): TensorCo
   b: columns(perWord),
   c: results,
   isOpaque: false,
+  fitsLoadMatrix: true,
 });
 
 /** TC names them by their index in this list. tf32 is float32 of which 13 bits are ignored. */

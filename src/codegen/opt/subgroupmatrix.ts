@@ -24,7 +24,17 @@ export function subgroupMatrix(sides: MatrixSides, subgroup: number): TensorCore
   if (a === undefined || b === undefined || c === undefined) return undefined;
   const isWhole = [a, b].every(({ elements }) => (elements * from.itemsize) % 4 === 0);
   if (!isWhole) return undefined;
-  return { ...sides, name: `m${m}n${n}k${k} ${from.name}`, ignored: 0, to, a, b, c, isOpaque: true };
+  return {
+    ...sides,
+    name: `m${m}n${n}k${k} ${from.name}`,
+    ignored: 0,
+    to,
+    a,
+    b,
+    c,
+    isOpaque: true,
+    fitsLoadMatrix: false,
+  };
 }
 
 function fragment(height: number, width: number, subgroup: number): Fragment | undefined {

@@ -226,8 +226,7 @@ class TensorCores {
         return found?.offset === 0 ? found : undefined;
       };
       if (this.#core.isOpaque) return this.#fragment(operand, tiled("matrices"));
-      const readers = this.#gpu.hasMatrixLoads === true ? (["swizzled", "matrices"] as const) : [];
-      for (const reader of readers) {
+      for (const reader of this.#core.fitsLoadMatrix ? (["swizzled", "matrices"] as const) : []) {
         const found = tiled(reader);
         const matrices = found && this.#matrices(operand, found);
         if (matrices !== undefined) return matrices;
