@@ -1,6 +1,6 @@
 // Real code objects: kernels that codegen makes for each family (vectors, shared memory, exchanges within a
-// wavefront, matrix cores, scratch) through clang-19, read by the loader. And what a user reads where a compiler
-// is missing, or refuses.
+// wavefront, matrix cores, scratch) through clang-19, read by the loader. And what a user reads where a
+// compiler is missing, or refuses.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
