@@ -65,7 +65,8 @@ const none = (what: string): never => {
 };
 
 export const metalWarp: WarpWords = {
-  shuffle: (x, mask) => `${SHUFFLE}(${x},${mask})`,
+  // shuffleHelpers() has its function, one for each type
+  shuffle: (x, mask) => ({ text: `${SHUFFLE}(${x},${mask})`, helper: "" }),
   copy: () => none("asynchronous copies"),
   get commit() {
     return none("asynchronous copies");

@@ -9,12 +9,7 @@ import { type DType, dtypes, PtrDType, type Value } from "../../src/dtype.ts";
 import type { AluOp } from "../../src/ops.ts";
 import { type CStyleLanguage, uopsToCStyle } from "../../src/render/cstyle.ts";
 import { HIPLanguage, HIPRenderer } from "../../src/render/hip.ts";
-import {
-  ClangLanguage,
-  ClangRenderer,
-  CUDALanguage,
-  CUDARenderer,
-} from "../../src/render/languages.ts";
+import { ClangLanguage, ClangRenderer, CUDALanguage, CUDARenderer } from "../../src/render/languages.ts";
 import { MetalLanguage, MetalRenderer } from "../../src/render/metal.ts";
 import { OpenCLLanguage, OpenCLRenderer } from "../../src/render/opencl.ts";
 import { pythonFloat } from "../../src/render/spelling.ts";

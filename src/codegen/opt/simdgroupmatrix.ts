@@ -22,7 +22,7 @@ const elements: Fragment = {
 const core = (from: TensorCore["from"]): TensorCore => ({
   name: `m8n8k8 ${from.name}`,
   ...{ m: SIDE, n: SIDE, k: SIDE, from, ignored: 0, to: dtypes.float32 },
-  ...{ a: elements, b: elements, c: elements, isOpaque: false },
+  ...{ a: elements, b: elements, c: elements, isOpaque: false, fitsLoadMatrix: false },
 });
 
 /** TC names them by their index in this list. */

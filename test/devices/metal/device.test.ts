@@ -13,7 +13,7 @@ import { OutOfMemoryError } from "../../../src/errors.ts";
 import { profiler } from "../../../src/runtime/profiling.ts";
 import { runProgram } from "../../device/program.ts";
 import { collect } from "../../runtime/gc.ts";
-import { scaleUops } from "../nv/kernels.ts";
+import { scaleUops } from "../../runtime/hcq/kernels.ts";
 import { FakeError } from "./fake.ts";
 import { fakeMetal, installFake } from "./setup.ts";
 

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { GraphItem, GraphSlot } from "../../../src/runtime/device.ts";
 import { profiler } from "../../../src/runtime/profiling.ts";
 import { collect } from "../../runtime/gc.ts";
-import { scaleUops } from "../nv/kernels.ts";
+import { scaleUops } from "../../runtime/hcq/kernels.ts";
 import { FakeError } from "./fake.ts";
 import { fakeMetal, installFake } from "./setup.ts";
 
