@@ -47,13 +47,13 @@ export function findHipClang(
   );
 }
 
-interface Compiled {
+interface HipCode {
   readonly code: Uint8Array;
   readonly entry: string;
 }
 
 /** What a compiler is asked for, and what becomes of its answer. */
-interface Job {
+interface HipJob {
   readonly clang: HipClang;
   readonly arch: string;
   readonly text: string;
@@ -62,12 +62,12 @@ interface Job {
 }
 
 /** A text that somebody waits for. */
-class Order {
+class HipOrder {
   readonly code: Waitable<Uint8Array>;
-  readonly #job: Job;
+  readonly #job: HipJob;
   #result: Uint8Array | Error | undefined;
 
-  constructor(job: Job) {
+  constructor(job: HipJob) {
     this.#job = job;
     this.code = waitable(
       inTurn(() => this.#aside()),
@@ -156,7 +156,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** By key: two devices may want the same kernel. */
-const orders = new Map<string, Order>();
+const orders = new Map<string, HipOrder>();
 
 /** Compiles for one instruction set. */
 export class HipCompiler {
@@ -171,7 +171,7 @@ export class HipCompiler {
   }
 
   /** The code of a kernel: at once where it is kept. */
-  compile(name: string, source: Source): MaybePromise<Compiled> {
+  compile(name: string, source: Source): MaybePromise<HipCode> {
     if (!isText(source)) throw new InternalError("AMD compiles HIP");
     const { entry, text } = unnumbered(this.#device, name, source.code);
     const key = keyOf(this.#clang.version, this.#arch, FLAGS.join(" "), text);
@@ -185,7 +185,7 @@ export class HipCompiler {
       keep("hip", key, code);
       orders.delete(key);
     };
-    const job: Job = { clang: this.#clang, arch: this.#arch, text, refused, done };
-    return chain(getOrMake(orders, key, () => new Order(job)).code, (code) => ({ code, entry }));
+    const job: HipJob = { clang: this.#clang, arch: this.#arch, text, refused, done };
+    return chain(getOrMake(orders, key, () => new HipOrder(job)).code, (code) => ({ code, entry }));
   }
 }

@@ -3,12 +3,12 @@
 // only.
 
 import type { HardwareGpu } from "../../runtime/hcq/gpu.ts";
-import type { Generation } from "./commands/generations.ts";
+import type { PacketGeneration } from "./commands/generations.ts";
 
 export interface AMDGpu extends HardwareGpu {
   /** the instruction set: gfx1100 */
   readonly arch: string;
-  readonly generation: Generation;
+  readonly generation: PacketGeneration;
   /** those that one queue uses, of one XCC; threads of a wavefront */
   readonly computeUnits: number;
   readonly wave: number;

@@ -6,7 +6,7 @@
 import { GRID } from "../../../src/codegen/linear/workgrouplinear.ts";
 import { GRID_OPS } from "../../../src/codegen/opt/cpuops.ts";
 import type { Source } from "../../../src/codegen/target.ts";
-import { GENERATIONS, type Generation } from "../../../src/devices/amd/commands/generations.ts";
+import { GENERATIONS, type PacketGeneration } from "../../../src/devices/amd/commands/generations.ts";
 import { CALLS, type CallName, EVENT, MEMORY, STRUCTS } from "../../../src/devices/amd/driver/ioctls.ts";
 import { KfdStruct } from "../../../src/devices/amd/driver/kfd.ts";
 import { JSRenderer, open as openJS } from "../../../src/devices/js.ts";
@@ -69,7 +69,7 @@ export interface MockOptions {
 export class MockKfd implements LinuxSystem {
   readonly gpu: MockGpu;
   readonly arch: string;
-  readonly generation: Generation;
+  readonly generation: PacketGeneration;
   readonly calls: string[] = [];
   /** why a call is refused now: the number of an error */
   refuse: (call: string) => number | undefined = () => undefined;
@@ -97,7 +97,7 @@ export class MockKfd implements LinuxSystem {
     this.#when = when;
     this.#total = totalBytes;
     this.arch = arch;
-    this.generation = GENERATIONS[arch] as Generation;
+    this.generation = GENERATIONS[arch] as PacketGeneration;
     const memory = {
       bytes: (va: number, nbytes: number, what: string) => this.#reach(va, nbytes, what),
       clock: () => this.clock(),

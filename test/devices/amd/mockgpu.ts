@@ -3,7 +3,7 @@
 // does not know, what is not aligned, out of range, left unset or would race ends the test with an error
 // that says so. An address without memory is what it is for the hardware: a fault that the driver tells of.
 
-import type { Generation } from "../../../src/devices/amd/commands/generations.ts";
+import type { PacketGeneration } from "../../../src/devices/amd/commands/generations.ts";
 import { type Packet, parsePm4, REGISTERS, SH_REGISTERS } from "../../../src/devices/amd/commands/pm4.ts";
 import { parseSdma, type SdmaPacket } from "../../../src/devices/amd/commands/sdma.ts";
 import type { Program } from "../../../src/runtime/device.ts";
@@ -90,7 +90,7 @@ class Fetcher {
 
 export class MockGpu {
   readonly #memory: MockMemory;
-  readonly #generation: Generation;
+  readonly #generation: PacketGeneration;
   readonly #arch: string;
   readonly kernels: MockKernel[] = [];
   readonly #fetchers: Fetcher[] = [];
@@ -106,7 +106,7 @@ export class MockGpu {
   #running = false;
   #stale: "no" | "near" | "all" = "all";
 
-  constructor(memory: MockMemory, generation: Generation, arch: string) {
+  constructor(memory: MockMemory, generation: PacketGeneration, arch: string) {
     this.#memory = memory;
     this.#generation = generation;
     this.#arch = arch;

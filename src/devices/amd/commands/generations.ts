@@ -2,7 +2,7 @@
 // limits. From the headers of the Linux driver amdgpu and LLVM's description of the processors.
 
 /** How a generation takes its packets. */
-export interface Generation {
+export interface PacketGeneration {
   /** packets of the caches are those of RDNA (GCR), or those of GFX9 (COHER) */
   readonly caches: "gfx9" | "gcr";
   /** the register COMPUTE_PGM_RSRC3 */
@@ -22,7 +22,7 @@ export interface Generation {
   readonly fenceType: number;
 }
 
-const GFX9: Generation = {
+const GFX9: PacketGeneration = {
   caches: "gfx9",
   rsrc3: 0x2e2d,
   rsrc1: 0,
@@ -36,7 +36,7 @@ const GFX9: Generation = {
 };
 /** Wavefronts can be saved by the kernel driver only with the bit PRIV. */
 const PRIV = 1 << 20;
-const GFX11: Generation = {
+const GFX11: PacketGeneration = {
   caches: "gcr",
   rsrc3: 0x2e28,
   rsrc1: PRIV,
@@ -47,11 +47,11 @@ const GFX11: Generation = {
   longestCopy: 2 ** 30,
   fenceType: 3 << 16,
 };
-const GFX942: Generation = { ...GFX9, hasScratchBase: true, longestCopy: 2 ** 30 };
-const GFX12: Generation = { ...GFX11, rsrc1: 0, scratchBits: 18 };
+const GFX942: PacketGeneration = { ...GFX9, hasScratchBase: true, longestCopy: 2 ** 30 };
+const GFX12: PacketGeneration = { ...GFX11, rsrc1: 0, scratchBits: 18 };
 
 /** By the name of the instruction set. */
-export const GENERATIONS: Readonly<Record<string, Generation>> = {
+export const GENERATIONS: Readonly<Record<string, PacketGeneration>> = {
   gfx90a: GFX9,
   gfx942: GFX942,
   gfx1100: GFX11,

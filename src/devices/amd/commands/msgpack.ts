@@ -11,7 +11,7 @@ export type Packed =
   | readonly Packed[]
   | { readonly [key: string]: Packed };
 
-class Reader {
+class MessageReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
   #at = 0;
@@ -94,4 +94,4 @@ const LONGER: Readonly<Record<number, (r: Reads) => Packed>> = {
   223: (r) => r.map(r.unsigned(4)),
 };
 
-export const unpackMessage = (bytes: Uint8Array): Packed => new Reader(bytes).value();
+export const unpackMessage = (bytes: Uint8Array): Packed => new MessageReader(bytes).value();

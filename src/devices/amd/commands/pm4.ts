@@ -4,7 +4,7 @@
 
 import { InternalError } from "../../../errors.ts";
 import { high, low } from "../../../runtime/hcq/words.ts";
-import type { Generation } from "./generations.ts";
+import type { PacketGeneration } from "./generations.ts";
 
 export const PM4 = {
   NOP: 0x10,
@@ -87,7 +87,7 @@ const GCR = { near: GCR_NEAR, all: GCR_NEAR | 1 | (1 << 14) | (1 << 15) } as con
 const GFX9_POLL = 10;
 
 /** What others wrote is read afterwards, and not what a cache has of it. */
-export function acquireMemory({ caches }: Generation, reach: CacheReach): number[] {
+export function acquireMemory({ caches }: PacketGeneration, reach: CacheReach): number[] {
   const everything = [0xffffffff, 0xffffffff, 0, 0];
   return caches === "gfx9"
     ? packet("ACQUIRE_MEM", COHER[reach], ...everything, GFX9_POLL)
@@ -103,7 +103,7 @@ const EOP_GCR = (1 << 12) | (1 << 13) | (1 << 14) | (1 << 15) | (1 << 20) | (1 <
 const [DATA_32, DATA_CLOCK] = [1 << 29, 3 << 29];
 
 /** Sets 32 bits when all before is done and seen. */
-export const releaseValue = ({ caches }: Generation, va: number, value: number): number[] =>
+export const releaseValue = ({ caches }: PacketGeneration, va: number, value: number): number[] =>
   packet(
     "RELEASE_MEM",
     END_OF_PIPE | (caches === "gfx9" ? EOP_WRITE_BACK : EOP_GCR),

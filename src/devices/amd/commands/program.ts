@@ -28,8 +28,8 @@ const DESCRIPTOR_SWIZZLE = 2 ** 31;
 const DESCRIPTOR_FORMAT =
   4 | (5 << 3) | (6 << 6) | (7 << 9) | (4 << 12) | (4 << 15) | (1 << 19) | (3 << 21) | (1 << 23);
 
-type Size = readonly [number, number, number];
-const threeOf = ([x = 1, y = 1, z = 1]: readonly number[]): Size => [x, y, z];
+type Extent = readonly [number, number, number];
+const threeOf = ([x = 1, y = 1, z = 1]: readonly number[]): Extent => [x, y, z];
 
 export class AMDProgram extends WordProgram {
   readonly name: string;

@@ -17,7 +17,7 @@ import {
   ZeroingCopyQueue,
 } from "../../../runtime/hcq/words.ts";
 import type { AMDDevice } from "../device.ts";
-import type { Generation } from "./generations.ts";
+import type { PacketGeneration } from "./generations.ts";
 import {
   acquireMemory,
   indirectBuffer,
@@ -36,7 +36,7 @@ const STAMP = 32;
 export const STAMP_WORD = STAMP / 4;
 
 /** What a wait was for may be in memory that caches know: the kernels after it must not read them. */
-const computeWords = (g: Generation): CommandWords => ({
+const computeWords = (g: PacketGeneration): CommandWords => ({
   wait: ({ signal, value }) => [...waitMemory(signalAddress(signal), value), ...acquireMemory(g, "all")],
   signal: ({ signal, value }) => releaseValue(g, signalAddress(signal), value),
   timestamp: ({ signal }) => releaseClock(signalAddress(signal) + STAMP),
@@ -48,7 +48,7 @@ const computeWords = (g: Generation): CommandWords => ({
   },
   copy: lacking("a compute queue does not copy"),
 });
-const copyWords = (g: Generation): CommandWords => ({
+const copyWords = (g: PacketGeneration): CommandWords => ({
   wait: ({ signal, value }) => pollMemory(signalAddress(signal), value),
   signal: ({ signal, value }) => fence(g, signalAddress(signal), value),
   timestamp: ({ signal }) => timestamp(signalAddress(signal) + STAMP),
@@ -101,8 +101,8 @@ function launchesOf({ commands }: HWCommandQueue): Launched[] {
 }
 
 export class AMDCopyQueue extends ZeroingCopyQueue {
-  readonly #generation: Generation;
-  constructor(backend: AMDBackend, generation: Generation) {
+  readonly #generation: PacketGeneration;
+  constructor(backend: AMDBackend, generation: PacketGeneration) {
     super(backend);
     this.#generation = generation;
   }

@@ -4,7 +4,7 @@
 
 import { InternalError } from "../../../errors.ts";
 import { high, low } from "../../../runtime/hcq/words.ts";
-import type { Generation } from "./generations.ts";
+import type { PacketGeneration } from "./generations.ts";
 
 /** By name: the operation with its sub-operation, and words in all. */
 export const SDMA = {
@@ -26,22 +26,22 @@ const address = (va: number): [number, number] => [low(va), high(va)];
 /** In pieces of what a packet moves at most. */
 function* pieces(
   nbytes: number,
-  { longestCopy }: Generation,
+  { longestCopy }: PacketGeneration,
 ): Generator<readonly [at: number, size: number]> {
   for (let at = 0; at < nbytes; at += longestCopy) yield [at, Math.min(longestCopy, nbytes - at)];
 }
 /** Sizes are given less one. */
-export const copyLinear = (g: Generation, dest: number, src: number, nbytes: number): number[] =>
+export const copyLinear = (g: PacketGeneration, dest: number, src: number, nbytes: number): number[] =>
   [...pieces(nbytes, g)].flatMap(([at, size]) =>
     packet("COPY_LINEAR", 0, size - 1, 0, ...address(src + at), ...address(dest + at)),
   );
-export const fillZeros = (g: Generation, dest: number, nbytes: number): number[] =>
+export const fillZeros = (g: PacketGeneration, dest: number, nbytes: number): number[] =>
   [...pieces(nbytes, g)].flatMap(([at, size]) =>
     packet("CONSTANT_FILL", 0, ...address(dest + at), 0, size - 1),
   );
 
 /** Sets 32 bits when all before is done. */
-export const fence = ({ fenceType }: Generation, va: number, value: number): number[] =>
+export const fence = ({ fenceType }: PacketGeneration, va: number, value: number): number[] =>
   packet("FENCE", fenceType, ...address(va), value);
 
 const [EQUAL_OR_ABOVE, IN_MEMORY] = [5 << 28, 1 << 31];

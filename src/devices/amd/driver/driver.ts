@@ -7,13 +7,13 @@ import { DeviceError } from "../../../errors.ts";
 import type { MemoryBlock, MemoryKind } from "../../../runtime/hcq/pool.ts";
 import type { LinuxSystem } from "../../linux/syscalls.ts";
 import { orThrow, takeDown } from "../../linux/undo.ts";
-import { GENERATIONS, type Generation } from "../commands/generations.ts";
+import { GENERATIONS, type PacketGeneration } from "../commands/generations.ts";
 import type { AMDGpu } from "../gpu.ts";
-import { type AddressRange, MappedMemory } from "../memory/mapped.ts";
+import { type AddressRange, KfdMemory } from "../memory/mapped.ts";
 import { FaultEvents } from "./events.ts";
 import { QUEUE, STRUCTS } from "./ioctls.ts";
 import { Kfd, KfdStruct, openDevice } from "./kfd.ts";
-import { READ_AT, Ring, WRITE_AT } from "./ring.ts";
+import { KfdRing, READ_AT, WRITE_AT } from "./ring.ts";
 import { findGpus, type GpuNode, queueArea } from "./topology.ts";
 
 const PAGE = 4096;
@@ -74,7 +74,7 @@ function addressesOf(kfd: Kfd, gpuId: number): AddressRange {
 class KfdGpu implements AMDGpu {
   readonly name: string;
   readonly arch: string;
-  readonly generation: Generation;
+  readonly generation: PacketGeneration;
   readonly computeUnits: number;
   readonly wave: number;
   readonly shaderEngines: number;
@@ -83,14 +83,14 @@ class KfdGpu implements AMDGpu {
   readonly tick = TICK;
   readonly #kfd: Kfd;
   readonly #node: GpuNode;
-  readonly #memory: MappedMemory;
+  readonly #memory: KfdMemory;
   readonly #events: FaultEvents;
-  #rings: { readonly compute: Ring; readonly copy: Ring };
+  #rings: { readonly compute: KfdRing; readonly copy: KfdRing };
   readonly #undoRings: (() => void)[] = [];
   readonly #undo: (() => void)[];
   #fault: string | undefined;
 
-  constructor(kfd: Kfd, node: GpuNode, generation: Generation, undo: (() => void)[]) {
+  constructor(kfd: Kfd, node: GpuNode, generation: PacketGeneration, undo: (() => void)[]) {
     this.name = node.name;
     this.arch = node.arch;
     this.generation = generation;
@@ -107,7 +107,7 @@ class KfdGpu implements AMDGpu {
     const render = openDevice(system, path, "a container without it");
     undo.push(() => system.close(render));
     kfd.call("ACQUIRE_VM", { file: render, gpu: node.gpuId }, "an address space on the GPU");
-    this.#memory = new MappedMemory(kfd, node.gpuId, render, addressesOf(kfd, node.gpuId));
+    this.#memory = new KfdMemory(kfd, node.gpuId, render, addressesOf(kfd, node.gpuId));
     undo.push(() => this.#memory.close());
     // where signals of events would lie; the driver wants the page before any event
     const page = this.#memory.handleOf(this.#memory.alloc(EVENT_PAGE_BYTES, "host"));
@@ -117,10 +117,10 @@ class KfdGpu implements AMDGpu {
     this.#rings = this.#makeRings();
   }
 
-  #makeRings(): { readonly compute: Ring; readonly copy: Ring } {
+  #makeRings(): { readonly compute: KfdRing; readonly copy: KfdRing } {
     return { compute: this.#makeRing("compute"), copy: this.#makeRing("copy") };
   }
-  #makeRing(kind: "compute" | "copy"): Ring {
+  #makeRing(kind: "compute" | "copy"): KfdRing {
     const kfd = this.#kfd;
     const undo = this.#undoRings;
     const block = (nbytes: number, where: MemoryKind): MemoryBlock => {
@@ -158,7 +158,7 @@ class KfdGpu implements AMDGpu {
     const [id, doorbell] = [made.get("queue"), made.big("doorbell")];
     undo.push(() => void kfd.call("DESTROY_QUEUE", { id }));
     const fault = () => this.#look();
-    return new Ring({
+    return new KfdRing({
       kind,
       ring,
       pointers,
@@ -178,10 +178,10 @@ class KfdGpu implements AMDGpu {
     return new BigUint64Array(page.buffer, page.byteOffset + Number(within), 1);
   }
 
-  get compute(): Ring {
+  get compute(): KfdRing {
     return this.#rings.compute;
   }
-  get copy(): Ring {
+  get copy(): KfdRing {
     return this.#rings.copy;
   }
   #look(): string | undefined {

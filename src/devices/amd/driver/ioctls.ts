@@ -64,7 +64,7 @@ export const STRUCTS = {
   mapping: { bytes: 24, fields: { handle: [0, 8], gpus: [8, 8], count: [16, 4], done: [20, 4] } },
   available: { bytes: 16, fields: { bytes: [0, 8], gpu: [8, 4] } },
 } as const;
-export type StructName = keyof typeof STRUCTS;
+export type KfdStructName = keyof typeof STRUCTS;
 
 /** Requests: the number, what the kernel does with the structure, and the structure. */
 export const CALLS = {
@@ -83,7 +83,7 @@ export const CALLS = {
   MAP_MEMORY_TO_GPU: [0x18, "WR", "mapping"],
   UNMAP_MEMORY_FROM_GPU: [0x19, "WR", "mapping"],
   AVAILABLE_MEMORY: [0x23, "WR", "available"],
-} as const satisfies Record<string, readonly [number, IoctlDirection, StructName]>;
+} as const satisfies Record<string, readonly [number, IoctlDirection, KfdStructName]>;
 export type CallName = keyof typeof CALLS;
 
 export const QUEUE = { COMPUTE: 0, COPY: 1 } as const;

@@ -4,7 +4,7 @@
 import { DeviceError, OutOfMemoryError } from "../../../errors.ts";
 import { CStruct, type FieldValues } from "../../linux/struct.ts";
 import { ioctlRequest, type LinuxSystem, type NativeMemory } from "../../linux/syscalls.ts";
-import { CALLS, type CallName, STRUCTS, type StructName } from "./ioctls.ts";
+import { CALLS, type CallName, type KfdStructName, STRUCTS } from "./ioctls.ts";
 
 export const KFD = "/dev/kfd";
 const [EPERM, ENOENT, ENOMEM, EACCES] = [1, 2, 12, 13];
@@ -12,8 +12,8 @@ const [EPERM, ENOENT, ENOMEM, EACCES] = [1, 2, 12, 13];
 const MAJOR = 1;
 
 type StructOf<C extends CallName> = (typeof CALLS)[C][2];
-type FieldOf<S extends StructName> = keyof (typeof STRUCTS)[S]["fields"] & string;
-export class KfdStruct<S extends StructName> extends CStruct<FieldOf<S>> {
+type KfdFieldOf<S extends KfdStructName> = keyof (typeof STRUCTS)[S]["fields"] & string;
+export class KfdStruct<S extends KfdStructName> extends CStruct<KfdFieldOf<S>> {
   constructor(name: S, memory: NativeMemory, offset = 0) {
     super(name, STRUCTS[name], memory, offset);
   }
@@ -44,7 +44,7 @@ export class Kfd {
   /** One ioctl. The structure it gives is good until the next call. */
   call<C extends CallName>(
     name: C,
-    values: FieldValues<FieldOf<StructOf<C>>>,
+    values: FieldValues<KfdFieldOf<StructOf<C>>>,
     what: string = name,
   ): KfdStruct<StructOf<C>> {
     const [number, direction, struct] = CALLS[name];

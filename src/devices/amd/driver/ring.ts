@@ -25,7 +25,7 @@ interface RingParts {
 /** Pointers count words for kernels, and bytes for copies. */
 const UNIT = { compute: 1, copy: 4 } as const;
 
-export class Ring implements GpuRing {
+export class KfdRing implements GpuRing {
   readonly kind: GpuRing["kind"];
   readonly #parts: RingParts;
   readonly #words: Int32Array;

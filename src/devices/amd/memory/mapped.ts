@@ -32,19 +32,19 @@ export interface AddressRange {
   readonly base: number;
   readonly limit: number;
 }
-interface Block extends MemoryBlock {
+interface KfdBlock extends MemoryBlock {
   readonly handle: bigint;
   readonly undo: (() => void)[];
 }
 
-export class MappedMemory implements MemorySource {
+export class KfdMemory implements MemorySource {
   readonly #kfd: Kfd;
   readonly #gpuId: number;
   /** the file of the GPU, through which memory is mapped */
   readonly #render: number;
   readonly #range: AddressRange;
   readonly #gpus: NativeMemory;
-  readonly #blocks = new Map<MemoryBlock, Block>();
+  readonly #blocks = new Map<MemoryBlock, KfdBlock>();
 
   constructor(kfd: Kfd, gpuId: number, render: number, range: AddressRange) {
     this.#kfd = kfd;
@@ -75,7 +75,7 @@ export class MappedMemory implements MemorySource {
       });
     }
   }
-  #make(nbytes: number, kind: "device" | "host", undo: (() => void)[]): Block {
+  #make(nbytes: number, kind: "device" | "host", undo: (() => void)[]): KfdBlock {
     const kfd = this.#kfd;
     // whole pages and no more: the driver compares the sizes of what a queue is made of
     const size = Math.max(1, Math.ceil(nbytes / PAGE)) * PAGE;
