@@ -100,8 +100,10 @@ export interface GpuCycles {
 export interface Gpu {
   /** the instruction set, e.g. sm_90: what a search found holds for the same one only */
   readonly arch: string;
-  /** threads that run in lockstep (a warp) and exchange values without memory (SHFL); 1: none do */
+  /** threads that run in lockstep (a warp) */
   readonly warp: number;
+  /** how many of them exchange values without memory (SHFL); 1: none do. Absent: all of the warp */
+  readonly exchanges?: number;
   /** the widest load or store of one thread, in bytes */
   readonly vectorBytes: number;
   /** a cache line: what a warp reads from memory at once */

@@ -155,6 +155,8 @@ class KernelText extends KernelWriter {
    */
   readonly dynamicShared: number;
   readonly #unsigned: ReadonlySet<UOp>;
+  /** loops and branches around this line */
+  #nested = 0;
 
   constructor(language: CStyleLanguage, uops: readonly UOp[]) {
     super(uops, language.hasVectors ? isByLane : undefined);
@@ -182,6 +184,20 @@ class KernelText extends KernelWriter {
     const name = this.fresh(prefix);
     this.line(`${this.language.typeName(u.dtype)} ${name} = ${text};`);
     return name;
+  }
+
+  override open(text: string): void {
+    super.open(text);
+    this.#nested++;
+  }
+  override close(): void {
+    super.close();
+    this.#nested--;
+  }
+  /** OpenCL and Metal want memory that threads share declared outside of loops and branches. */
+  array(text: string): void {
+    if (this.language.smemPrefix !== "" && this.#nested > 0) this.lines.unshift(`  ${text}`);
+    else this.line(text);
   }
 
   vector(d: DType, lanes: readonly string[]): string {
@@ -305,7 +321,7 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
     const { base } = u.dtype;
     if (k.dynamicShared > 0)
       k.line(`${typeName(base)}* ${name} = (${typeName(base)}*)(${SHARED_MEMORY}+${k.shared});`);
-    else k.line(`${smemAlign}${smemPrefix}${typeName(base)} ${name}[${elements}];`);
+    else k.array(`${smemAlign}${smemPrefix}${typeName(base)} ${name}[${elements}];`);
     k.shared += Math.ceil((elements * base.itemsize) / 16) * 16;
     k.set(u, name);
   },

@@ -1,12 +1,15 @@
-// OpenCL C, as tables like those of languages.ts: kernels for a GPU are a grid of threads. For the host's own
-// processor, whose drivers are made of clang, they are those of C, loops with vectors, of which each thread
-// does a part.
+// OpenCL C, as tables like those of languages.ts: kernels for a GPU are a grid of threads, with tiles in
+// local memory. For the host's own processor, whose drivers are made of clang, they are those of C, loops
+// with vectors, of which each thread does a part.
 
 import { GRID } from "../codegen/linear/workgrouplinear.ts";
+import { GPU_OPS } from "../codegen/opt/gpuops.ts";
+import { gpuLists } from "../codegen/opt/heuristics/gpu.ts";
 import type { Renderer, Support } from "../codegen/target.ts";
 import { type DType, dtypes, scalarOf } from "../dtype.ts";
 import { type BodyFacts, type CStyleLanguage, renderCStyle } from "./cstyle.ts";
 import { ClangRenderer, clangRenderer, MANY, MANY_GROUPS, rendererFor } from "./languages.ts";
+import { type OpenClGpuFacts, openclGpu } from "./openclgpu.ts";
 import { cstyleOps, type Words } from "./spelling.ts";
 import { FUNCTIONS, GPU_TYPES, HEX, indexLane, noHelper, overloaded, typeNames } from "./typenames.ts";
 import { type Vectors, vectorPreamble } from "./vectors.ts";
@@ -15,7 +18,7 @@ import { type Vectors, vectorPreamble } from "./vectors.ts";
 const openclWords: Words = {
   typeName: typeNames(
     { ...GPU_TYPES, bool: "uchar", float16: "ushort" },
-    { bool: "uchar", bfloat16: "ushort" },
+    { bool: "uchar", float16: "ushort", bfloat16: "ushort" },
   ),
   functions: FUNCTIONS,
   call: overloaded(""),
@@ -56,6 +59,16 @@ export const OpenCLLanguage: CStyleLanguage = {
   wrapsSigned: false,
   flags: [],
   preamble: openclPragmas,
+};
+
+const plainOps = cstyleOps(openclWords);
+/** For a GPU that adds products in one instruction: sums of float32 are made of it. */
+const OpenCLFmaLanguage: CStyleLanguage = {
+  ...OpenCLLanguage,
+  codeForOp: {
+    ...plainOps,
+    MULACC: (d, ...xs) => (d === dtypes.float32 ? `fma(${xs.join(",")})` : plainOps.MULACC(d, ...xs)),
+  },
 };
 
 /** Vectors of bools are masks, as in C. */
@@ -116,12 +129,14 @@ export interface OpenClFacts {
   readonly itemSizes: readonly number[];
   readonly localBytes: number;
   readonly parameterBytes: number;
+  /** it is a GPU, of which the driver says this */
+  readonly gpu: OpenClGpuFacts | undefined;
   /** its quotients and roots of float32 are rounded as IEEE 754 wants */
   readonly isRounded: boolean;
 }
 /** The renderer for one device. */
 export function openclFor(facts: OpenClFacts): Renderer<string> {
-  const { vectors, hasDoubles, isRounded, groupSize, itemSizes, localBytes, parameterBytes } = facts;
+  const { vectors, gpu, hasDoubles, isRounded, groupSize, itemSizes, localBytes, parameterBytes } = facts;
   const common = {
     // some bytes are left for variables
     maxBuffers: Math.min(MANY, Math.floor(parameterBytes / 8) - 8),
@@ -131,7 +146,25 @@ export function openclFor(facts: OpenClFacts): Renderer<string> {
   };
   if (vectors !== undefined) return { ...OpenCLRenderer, ...onProcessor(vectors), ...common };
   const localMax = itemSizes.map((n) => Math.min(n, groupSize));
-  return { ...OpenCLRenderer, ...common, localMax, sharedMax: localBytes };
+  return { ...OpenCLRenderer, ...common, localMax, sharedMax: localBytes, ...(gpu && onGpu(gpu, facts)) };
+}
+
+/** Kernels as a grid of threads, with tiles in local memory and loads of several elements at once. */
+function onGpu(
+  facts: OpenClGpuFacts,
+  { groupSize, localBytes }: Pick<OpenClFacts, "groupSize" | "localBytes">,
+): Partial<Renderer<string>> {
+  const gpu = openclGpu(facts, groupSize, localBytes);
+  const isFused = (d: DType): boolean => gpu.fuses(scalarOf(d));
+  const language = facts.hasFma ? OpenCLFmaLanguage : OpenCLLanguage;
+  return {
+    optOps: GPU_OPS,
+    heuristic: gpuLists,
+    gpu,
+    // a MULACC of the user rounds twice; those that round once come from linearize, into sums
+    has: (op, d) => OpenCLRenderer.has(op, d) && (op !== "MULACC" || !isFused(d)),
+    render: (name, uops) => renderCStyle(language, name, uops),
+  };
 }
 
 /** Kernels as loops with vectors, of which each thread does a part. */

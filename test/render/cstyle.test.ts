@@ -440,6 +440,18 @@ describe("what a launch has to know is in fields of the source", () => {
       expect(factsOf(r.render("k", uops)), r.name).toEqual({ ...none, buffers: 2, vals: 1 });
     expect(factsOf(ClangRenderer.render("k", dotProduct()))).toEqual({ ...none, buffers: 3 });
   });
+  test("memory that threads share is declared outside of loops, where OpenCL and Metal want it", () => {
+    const g = new UOpGraph();
+    const out = g.add("DEFINE_GLOBAL", PtrDType(float), [], [0, "data0", true]);
+    const loop = g.add("LOOP", int, [g.add("CONST", int, [], 0), g.add("CONST", int, [], 4)]);
+    const temp = g.add("DEFINE_LOCAL", PtrDType(float, true), [], ["temp", 8]);
+    g.add("STORE", undefined, [temp, loop, g.add("CONST", float, [], 1)]);
+    g.add("STORE", undefined, [out, loop, g.add("LOAD", float, [temp, loop])]);
+    g.add("ENDLOOP", undefined, [loop]);
+    for (const l of [OpenCLLanguage, MetalLanguage])
+      expect(uopsToCStyle(l, "k", g)).toMatch(/\{\n {2}.*(__local|threadgroup) float temp\[8\];\n {2}for/);
+    expect(uopsToCStyle(ClangLanguage, "k", g)).toMatch(/\{\n {2}for .*\n {4}.* float temp\[8\];/);
+  });
   test("a kernel whose threads each do a part says so", () => {
     const g = new UOpGraph();
     const out = g.add("DEFINE_GLOBAL", PtrDType(int), [], [0, "data0", true]);

@@ -1,10 +1,11 @@
 // An OpenCL device put together: its context, its memory, its programs, and a renderer with its limits. The
 // library comes in as an interface, so that tests can bring one that fails; opencl.ts brings this machine's.
 
-import { isText, type Renderer, type Source } from "../../codegen/target.ts";
+import { isText, type Renderer, type Source, sourceOf } from "../../codegen/target.ts";
 import { InternalError } from "../../errors.ts";
 import type { MaybePromise } from "../../helpers.ts";
 import { openclFor } from "../../render/opencl.ts";
+import type { OpenClGpuFacts } from "../../render/openclgpu.ts";
 import type { Vectors } from "../../render/vectors.ts";
 import type { Compiled } from "../../runtime/device.ts";
 import { ordinalOf } from "../../runtime/registry.ts";
@@ -29,6 +30,16 @@ function vectorsOf(context: ClContext): Vectors {
     // the rest are operands
     accumulators: registers === 32 ? 16 : 12,
     fused: (context.number(INFO.FLOAT_CONFIG) & FUSED) !== 0,
+  };
+}
+
+/** What the driver of a GPU says of it. It tells how many threads run in lockstep of a kernel only. */
+function gpuOf(context: ClContext): OpenClGpuFacts {
+  return {
+    deviceName: context.text(INFO.NAME),
+    computeUnits: context.computeUnits,
+    preferredMultiple: new ClProgram(context, "empty", sourceOf("__kernel void empty() {}"), "").lockstep,
+    hasFma: (context.number(INFO.FLOAT_CONFIG) & FUSED) !== 0,
   };
 }
 
@@ -63,6 +74,7 @@ export class OpenClDevice implements Compiled<ClBlock> {
       itemSizes: context.numbers(INFO.ITEM_SIZES, 3),
       localBytes: context.number(INFO.LOCAL_BYTES),
       parameterBytes: context.number(INFO.PARAMETER_BYTES),
+      gpu: context.isCpu ? undefined : gpuOf(context),
       isRounded,
     });
   }

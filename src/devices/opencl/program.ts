@@ -13,7 +13,7 @@ import type { ClBlock } from "./memory.ts";
 
 const BUILD_LOG = 0x1183;
 const [STARTED, ENDED] = [0x1282, 0x1283];
-const KERNEL_GROUP_SIZE = 0x11b0;
+const [KERNEL_GROUP_SIZE, PREFERRED_MULTIPLE] = [0x11b0, 0x11b3];
 /** Of a loop for each core: one that is late holds the others up by less. */
 const PARTS = 4;
 
@@ -97,11 +97,19 @@ export class ClProgram implements Program<ClBlock> {
     if (status !== CL.SUCCESS) throw this.#notLaunched(status);
     this.#context.enqueued(this.name);
   }
-  #notLaunched(status: number): DeviceError {
-    const most = new BigUint64Array(1);
+  #groupInfo(which: number): number {
+    const out = new BigUint64Array(1);
     const { api, device } = this.#context;
-    api.clGetKernelWorkGroupInfo(this.#kernel, device, KERNEL_GROUP_SIZE, 8, most, null);
-    const sizes = `${this.#global.join(" × ")} threads in groups of ${this.#local.join(" × ")}, at most ${most[0]}`;
+    api.clGetKernelWorkGroupInfo(this.#kernel, device, which, 8, out, null);
+    return Number(out[0]);
+  }
+  /** Threads that run in lockstep, as the driver says of this kernel. */
+  get lockstep(): number {
+    return Math.max(1, this.#groupInfo(PREFERRED_MULTIPLE));
+  }
+  #notLaunched(status: number): DeviceError {
+    const most = this.#groupInfo(KERNEL_GROUP_SIZE);
+    const sizes = `${this.#global.join(" × ")} threads in groups of ${this.#local.join(" × ")}, at most ${most}`;
     return this.#context.failure(`launching ${this.name} (${sizes})\nsource:\n${this.#source}\n`, status);
   }
   /** Runs it; the seconds that it took, by the device's clock. */

@@ -26,3 +26,16 @@ export async function openWith(name: string, own: (api: OpenClApi) => Partial<Op
   await Device.open(name);
   return name;
 }
+
+/** As clGetDeviceInfo has them: the question for the type of a device, and the answer of a GPU. */
+const [DEVICE_TYPE, TYPE_GPU] = [0x1000, 4n];
+/** The driver's device as if it were a GPU: kernels are a grid of threads, with barriers and local memory. */
+export const openAsGpu = (name: string): Promise<string> =>
+  openWith(name, (api) => ({
+    clGetDeviceInfo: (...args) => {
+      const status = api.clGetDeviceInfo(...args);
+      const [, which, , out] = args;
+      if (which === DEVICE_TYPE && out instanceof BigUint64Array) out[0] = TYPE_GPU;
+      return status;
+    },
+  }));
