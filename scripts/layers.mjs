@@ -11,6 +11,7 @@ const LEAVES = [
   "arguments.ts",
   "dtype.ts",
   "hostarrays.ts",
+  "images.ts",
   "helpers.ts",
   "names.ts",
   "printable.ts",

@@ -39,6 +39,14 @@ type ArrayType = {
   readonly BYTES_PER_ELEMENT: number;
 };
 
+/** The shape of an image: each pixel has four values. */
+export type ImageShape = readonly [height: number, width: number, lanes: 4];
+/** Types that only Node has: floats in 2-D images, of 16 bits and of 32 (images.ts). */
+interface ImageTypes {
+  imageh(shape: readonly number[]): DType;
+  imagef(shape: readonly number[]): DType;
+}
+
 /**
  * A scalar type, or `count` lanes of it. `alias` is what listings print after `dtypes.`: `float`, or
  * `int.vec(4)`, which is not `int4`.
@@ -68,6 +76,8 @@ export class DType {
   readonly isInt: boolean;
   /** 64-bit integers travel as bigint. */
   readonly isBig: boolean;
+  /** of an image (images.ts): height, width and 4. Its values are float32 */
+  declare readonly image?: ImageShape;
   readonly #lanes = new Map<number, DType>();
 
   constructor(name: string, alias: string, kind: Kind, bits: number, storage: ArrayType, count = 1) {
@@ -127,6 +137,8 @@ export const scalarOf = (d: DType): DType => (d.count === 1 ? d : (scalars.get(d
 export class Pointer {
   readonly base: DType;
   readonly local: boolean;
+  /** elements are pixels of this image (images.ts); `base` is the type of their values */
+  declare readonly image?: DType;
   constructor(base: DType, local: boolean) {
     this.base = base;
     this.local = local;
@@ -135,7 +147,7 @@ export class Pointer {
     return `ptr.${this.base}`;
   }
 }
-const pointers = [new Map<DType, Pointer>(), new Map<DType, Pointer>()] as const;
+export const pointers = [new Map<DType, Pointer>(), new Map<DType, Pointer>()] as const;
 /** The pointer type to elements of `base`, one object for each. */
 export function PtrDType(base: DType, local = false): Pointer {
   const table = pointers[local ? 1 : 0];
@@ -173,7 +185,7 @@ const named = { bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, 
 const stored = { float8e4m3, float8e5m2, int4, uint4, float4e2m1 };
 
 /** Every dtype under its own name and under its C-like alias. */
-export const dtypes = {
+const table = {
   ...named,
   ...stored,
   char: int8,
@@ -189,20 +201,19 @@ export const dtypes = {
   double: float64,
   all: Object.values(named) as readonly DType[],
 } as const;
+export const dtypes = table as typeof table & ImageTypes;
 
-export type DTypeName = Exclude<keyof typeof dtypes, "all">;
+export type DTypeName = Exclude<keyof typeof table, "all">;
 /** A dtype or its name: `dtypes.float32` or "float32". */
 export type DTypeLike = DType | DTypeName;
 
 export function toDType(d: DTypeLike): DType {
   if (d instanceof DType) return d;
-  const found = Object.hasOwn(dtypes, d) && d !== ("all" as string) ? dtypes[d] : undefined;
-  if (found === undefined) {
-    throw new DTypeError(
-      `dtype: unknown name "${String(d)}"; expected one of ${Object.keys({ ...named, ...stored }).join(", ")}`,
-    );
-  }
-  return found;
+  const found: unknown = Object.hasOwn(dtypes, d) && dtypes[d];
+  if (found instanceof DType) return found;
+  throw new DTypeError(
+    `dtype: unknown name "${String(d)}"; expected one of ${Object.keys({ ...named, ...stored }).join(", ")}`,
+  );
 }
 
 /** The smallest and largest value; floats give ±Infinity, the identities of MAX. */
@@ -361,7 +372,7 @@ export function numberToSmallFloat(d: DType, x: number): number {
 const toSmallFloat = (d: DType) => (x: number) =>
   smallFloatToNumber(d, numberToSmallFloat(d, Math.fround(x)));
 
-const WRAP: Readonly<Record<string, (x: number) => number>> = {
+export const WRAP: Record<string, (x: number) => number> = {
   bool: (x) => (x === 0 ? 0 : 1),
   float16: (x) => float16ToNumber(numberToFloat16(Math.fround(x))),
   bfloat16: (x) => bfloat16ToNumber(numberToBfloat16(Math.fround(x))),
@@ -432,7 +443,7 @@ const accessSmall = (d: DType): Accessor => ({
 /**
  * One element at a byte. Packed types are read and written in words, by decodeArray and encodeArray alone.
  */
-const ACCESS: Record<string, Accessor> = {
+export const ACCESS: Record<string, Accessor> = {
   float8e4m3: accessSmall(float8e4m3),
   float8e5m2: accessSmall(float8e5m2),
   bool: { get: (v, at) => (v.getUint8(at) ? 1 : 0), set: (v, at, x) => v.setUint8(at, x ? 1 : 0) },

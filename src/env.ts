@@ -46,6 +46,8 @@ export const SETTINGS = {
   RING: 1,
   /** how many threads run a kernel on WASM; 0: as many as the machine has */
   THREADS: 0,
+  /** in Node: convolutions and products of matrices over images, of 1 16-bit floats, 2 float32 */
+  IMAGE: 0,
   /** 1: tensor cores may multiply float32 matrices; they use 19 of the 32 bits */
   ALLOW_TF32: 0,
   /** how many seconds a wait for a device may see no progress before it fails */

@@ -8,6 +8,7 @@ import {
   type DType,
   dtypes,
   float16ToNumber,
+  type NumberArray,
   numberToBfloat16,
   numberToFloat16,
   numberToSmallFloat,
@@ -41,11 +42,10 @@ export function decodeArray(
       out[i] = readPacked(d, (raw[Math.floor(i / perByte)] as number) >> ((i % perByte) * d.bits));
     return out;
   }
-  if (SMALL_FLOATS.has(d))
-    return Float32Array.from(raw.subarray(0, n), (bits) => smallFloatToNumber(d, bits));
-  if (d !== dtypes.float16 && d !== dtypes.bfloat16) return new d.storage(raw.buffer, raw.byteOffset, n);
-  const widen = d === dtypes.float16 ? float16ToNumber : bfloat16ToNumber;
-  return Float32Array.from(new Uint16Array(raw.buffer, raw.byteOffset, n), widen);
+  const stored = new d.storage(raw.buffer, raw.byteOffset, n);
+  if (!d.isFloat || d.bits > 16) return stored;
+  const small = SMALL_FLOATS.has(d) ? (bits: number) => smallFloatToNumber(d, bits) : float16ToNumber;
+  return Float32Array.from(stored as NumberArray, d === dtypes.bfloat16 ? bfloat16ToNumber : small);
 }
 
 /** Bytes of type `d` as every device takes them: a bool that is not 0 is 1. They are copied if changed. */
@@ -54,7 +54,7 @@ export function canonicalBytes(d: DType, bytes: Uint8Array): Uint8Array {
 }
 
 /** From a number straight to the bits of a narrow float. */
-const NARROW: ReadonlyMap<DType, (x: number) => number> = new Map([
+export const NARROW = new Map<DType, (x: number) => number>([
   [dtypes.float16, numberToFloat16],
   [dtypes.bfloat16, numberToBfloat16],
   ...[...SMALL_FLOATS.keys()].map((d) => [d, (x: number) => numberToSmallFloat(d, x)] as const),
@@ -68,7 +68,7 @@ export function encodeArray(d: DType, values: ArrayLike<Value | boolean>): Uint8
   if (d.isPacked) return packArray(d, values);
   const out = new d.storage(new ArrayBuffer(values.length * d.itemsize));
   const half = NARROW.get(d);
-  const plainFloat = d === dtypes.float32 || d === dtypes.float64;
+  const plainFloat = d.isFloat && d.bits > 16;
   const smallInt = d.isInt && !d.isBig;
   for (let i = 0; i < values.length; i++) {
     const raw = values[i] as Value | boolean;

@@ -2,6 +2,7 @@
 // goes an AST and a list of OptOps, out comes a Kernel that a renderer can spell and a runner can launch.
 
 import { checkGraph, checkList, showGraph } from "#codegen/diagnostics";
+import { IMAGE_PASSES } from "#codegen/images";
 import { expand, pickOneHot } from "#codegen/tuning";
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
@@ -72,6 +73,7 @@ const AFTER_HEURISTICS: readonly Pass[] = [
   onSink("coalesce", ({ sink, arena }, { target: { gpu, grid } }) =>
     gpu === undefined || grid === undefined ? sink : grid.coalesce(sink, arena, gpu),
   ),
+  ...IMAGE_PASSES,
 ];
 /** From the graph that lower made to the one that linearize lists. */
 export const PASSES: readonly Pass[] = [...BEFORE_HEURISTICS, ...AFTER_HEURISTICS];

@@ -100,10 +100,8 @@ export interface GpuCycles {
 export interface Gpu {
   /** the instruction set, e.g. sm_90: what a search found holds for the same one only */
   readonly arch: string;
-  /** threads that run in lockstep (a warp) */
+  /** threads that run in lockstep (a warp) and exchange values without memory (SHFL); 1: none do */
   readonly warp: number;
-  /** how many of them exchange values without memory (SHFL); 1: none do. Absent: all of the warp */
-  readonly exchanges?: number;
   /** the widest load or store of one thread, in bytes */
   readonly vectorBytes: number;
   /** a cache line: what a warp reads from memory at once */
@@ -151,6 +149,12 @@ export interface Grid {
   readonly coalesce: (sink: Sink, arena: UOpArena, gpu: Gpu) => Sink;
 }
 
+/** In pixels. */
+export interface ImageLimits {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** The limits of a machine, and what it lacks. */
 export interface Target {
   /** the device this renders for, as in DEV */
@@ -190,6 +194,8 @@ export interface Target {
   readonly simd: Simd | undefined;
   /** undefined: nothing is known about its workgroups, if it has any */
   readonly gpu: Gpu | undefined;
+  /** the largest 2-D image of float32 pixels (src/images.ts). Absent: images are buffers there */
+  readonly images?: ImageLimits;
 }
 
 /** How the target supports a narrow float, or a pointer to one; other types are its own. */

@@ -1,11 +1,13 @@
 // The devices of Node: those of every platform, and those that need files, compilers and foreign functions.
 
+import { addImages } from "../images.ts";
 import type { DeviceKinds } from "../runtime/device.ts";
 import { kinds as everywhere } from "./everywhere.ts";
 import { useSized } from "./wasm/memory.ts";
 import { sizedMemory } from "./wasm/sized.ts";
 
 useSized(sizedMemory);
+addImages();
 
 export const kinds: DeviceKinds = {
   ...everywhere,

@@ -55,6 +55,16 @@ export interface Helped {
   readonly helper: string;
 }
 
+/** 2-D images (src/images.ts): pixels of four float32 at (x, y). */
+export interface ImageWords {
+  /** what stands before the name of a parameter */
+  readonly parameter: (isWritten: boolean) => string;
+  /** a line at the start of every kernel that has an image */
+  readonly sampler: string;
+  readonly read: (image: string, at: string) => string;
+  readonly write: (image: string, at: string, value: string) => string;
+}
+
 /** What is known of a kernel once its body is written. */
 export type LaunchFacts = Pick<
   KernelText,
@@ -72,6 +82,8 @@ export interface CStyleLanguage extends Words {
   readonly prefixForCast: boolean;
   readonly argIntPrefix: string;
   readonly barrier: string;
+  /** absent where there are no images */
+  readonly images?: ImageWords;
   /** undefined where the threads of a warp do nothing together */
   readonly warp: WarpWords | undefined;
   /**
@@ -119,6 +131,8 @@ export interface CStyleLanguage extends Words {
   readonly preamble: (facts: BodyFacts) => readonly string[];
 }
 
+/** (x, y) of a pixel. */
+export const PIXEL_INDEX = dtypes.int32.vec(2);
 /** The array with all shared memory of a kernel, where the launch gives its size. */
 const SHARED_MEMORY = "shared_memory";
 
@@ -159,7 +173,7 @@ class KernelText extends KernelWriter {
   #nested = 0;
 
   constructor(language: CStyleLanguage, uops: readonly UOp[]) {
-    super(uops, language.hasVectors ? isByLane : undefined);
+    super(uops, language.hasVectors ? isByLane : (user) => user.op !== "STORE" && user.op !== "LOAD");
     this.language = language;
     this.#unsigned = language.wrapsSigned ? new Set() : overflowing(uops);
     for (const u of uops) this.#note(u);
@@ -201,7 +215,8 @@ class KernelText extends KernelWriter {
   }
 
   vector(d: DType, lanes: readonly string[]): string {
-    if (this.language.hasVectors) return vectorMake(d, lanes);
+    // where a pixel is has the language's own type, whatever other vectors are
+    if (this.language.hasVectors && d !== PIXEL_INDEX) return vectorMake(d, lanes);
     const long = this.language.longVector?.(d, lanes);
     if (long !== undefined) return long;
     const [open, close] = this.language.vectorBrackets;
@@ -263,6 +278,13 @@ class KernelText extends KernelWriter {
   address(buffer: Memory, index: Expr): string {
     const at = this.text(index);
     return `${this.text(buffer)}+${index.op === "ALU" && index.fn === "ADD" ? stripParens(at) : at}`;
+  }
+  /** How the buffer is accessed if it is an image. */
+  image(buffer: Memory): ImageWords | undefined {
+    if (buffer.dtype.image === undefined) return undefined;
+    const { images } = this.language;
+    if (images === undefined) throw new InternalError(`${buffer.dtype}: this language has no images`);
+    return images;
   }
   /** An element, or `d.count` elements from `index` on. */
   access(buffer: Memory, index: Expr, d: DType): string {
@@ -359,7 +381,9 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   ENDIF: (k) => k.close(),
   LOAD: (k, u) => {
     const { buffer, index, gate, otherwise } = u;
-    const read = k.access(buffer, index, u.dtype);
+    const image = k.image(buffer);
+    const read =
+      image === undefined ? k.access(buffer, index, u.dtype) : image.read(k.text(buffer), k.text(index));
     const element = k.language.hasVectors && lanesOf(u) > 1 ? vectorRead(u.dtype, read) : read;
     k.set(
       u,
@@ -371,7 +395,8 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
     const condition = gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `;
     const d = value.dtype;
     const text = k.language.hasVectors && d.count > 1 ? vectorWritten(d, k.text(value)) : k.text(value);
-    k.line(`${condition}${k.access(buffer, index, d)} = ${text};`);
+    const write = k.image(buffer)?.write(k.text(buffer), k.text(index), text);
+    k.line(`${condition}${write ?? `${k.access(buffer, index, d)} = ${text}`};`);
   },
   ALU: (k, u) => k.value(u, "alu", k.alu(u)),
   CAST: (k, u) => {
@@ -437,6 +462,8 @@ function parameters(k: KernelText): string {
   const buffers = k.buffers
     .toSorted((a, b) => a.position - b.position)
     .map((u) => {
+      const image = k.image(u);
+      if (image !== undefined) return `${image.parameter(u.isWritten)} ${k.text(u)}`;
       const constant = u.isWritten ? "" : "const ";
       return `${constant}${bufferPrefix}${typeName(u.dtype.base)}* ${k.text(u)}`;
     });
@@ -459,7 +486,8 @@ export function renderCStyle(
   uops: UOpGraph | readonly UOp[],
 ): Source<string> {
   const k = new KernelText(language, [...uops]);
-  const body = k.lines.join("\n");
+  const sampler = k.buffers.map((u) => k.image(u)?.sampler).find((line) => line !== undefined);
+  const body = (sampler === undefined ? k.lines : [sampler, ...k.lines]).join("\n");
   const before = [...language.preamble({ scalars: k.scalars, vectors: k.vectors, body }), ...k.helpers];
   const bounds = k.threads > 1 ? language.launchBounds(k) : "";
   const attributes = language.attributes?.(k) ?? "";

@@ -5,9 +5,12 @@
 import { GRID } from "../codegen/linear/workgrouplinear.ts";
 import { GPU_OPS } from "../codegen/opt/gpuops.ts";
 import { gpuLists } from "../codegen/opt/heuristics/gpu.ts";
-import type { Renderer, Support } from "../codegen/target.ts";
+import type { OptRecord } from "../codegen/opt/record.ts";
+import { SHARED } from "../codegen/opt/shared.ts";
+import type { ImageLimits, Renderer, Support } from "../codegen/target.ts";
 import { type DType, dtypes, scalarOf } from "../dtype.ts";
-import { type BodyFacts, type CStyleLanguage, renderCStyle } from "./cstyle.ts";
+import { ArgumentError } from "../errors.ts";
+import { type BodyFacts, type CStyleLanguage, type ImageWords, PIXEL_INDEX, renderCStyle } from "./cstyle.ts";
 import { ClangRenderer, clangRenderer, MANY, MANY_GROUPS, rendererFor } from "./languages.ts";
 import { type OpenClGpuFacts, openclGpu } from "./openclgpu.ts";
 import { cstyleOps, type Words } from "./spelling.ts";
@@ -27,6 +30,14 @@ const openclWords: Words = {
   suffix: { uint32: "u", int64: "L", uint64: "UL" },
 };
 
+/** What is outside of an image reads as zeros (passes/pixels.ts counts on it). */
+const openclImages: ImageWords = {
+  parameter: (isWritten) => `${isWritten ? "write_only" : "read_only"} image2d_t`,
+  sampler: "const sampler_t smp = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;",
+  read: (image, at) => `read_imagef(${image}, smp, ${at})`,
+  write: (image, at, value) => `write_imagef(${image}, ${at}, ${value})`,
+};
+
 const openclPragmas = ({ scalars }: BodyFacts): string[] => [
   ...(scalars.has(dtypes.float64) ? ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] : []),
   // a fused multiply-add rounds once where evaluate rounds twice
@@ -42,6 +53,7 @@ export const OpenCLLanguage: CStyleLanguage = {
   prefixForCast: true,
   argIntPrefix: "const int",
   barrier: "barrier(CLK_LOCAL_MEM_FENCE);",
+  images: openclImages,
   warp: undefined,
   staticShared: Infinity,
   launchBounds: () => "",
@@ -95,7 +107,8 @@ const OpenCLHostLanguage: CStyleLanguage = {
   lane: indexLane,
   hasVectors: true,
   preamble: (facts) => {
-    const vectors = vectorPreamble(facts.body, hostWords.typeName);
+    const own = `typedef int ${hostWords.typeName(PIXEL_INDEX)} `;
+    const vectors = vectorPreamble(facts.body, hostWords.typeName).filter((line) => !line.startsWith(own));
     const names = vectors.flatMap((line) => /^typedef \S+ (\w+) /.exec(line)?.[1] ?? []);
     return [...openclPragmas(facts), ...names.map((n) => `#define ${n} ${n}_`), ...vectors];
   },
@@ -129,6 +142,8 @@ export interface OpenClFacts {
   readonly itemSizes: readonly number[];
   readonly localBytes: number;
   readonly parameterBytes: number;
+  /** the largest image; undefined: it has none */
+  readonly images: ImageLimits | undefined;
   /** it is a GPU, of which the driver says this */
   readonly gpu: OpenClGpuFacts | undefined;
   /** its quotients and roots of float32 are rounded as IEEE 754 wants */
@@ -136,11 +151,13 @@ export interface OpenClFacts {
 }
 /** The renderer for one device. */
 export function openclFor(facts: OpenClFacts): Renderer<string> {
-  const { vectors, gpu, hasDoubles, isRounded, groupSize, itemSizes, localBytes, parameterBytes } = facts;
+  const { vectors, gpu, images, hasDoubles, isRounded, groupSize, itemSizes, localBytes, parameterBytes } =
+    facts;
   const common = {
     // some bytes are left for variables
     maxBuffers: Math.min(MANY, Math.floor(parameterBytes / 8) - 8),
     ieee: isRounded,
+    ...(images && { images }),
     support: (d: DType): Support =>
       scalarOf(d) === dtypes.float64 && !hasDoubles ? "none" : OpenCLRenderer.support(d),
   };
@@ -148,6 +165,16 @@ export function openclFor(facts: OpenClFacts): Renderer<string> {
   const localMax = itemSizes.map((n) => Math.min(n, groupSize));
   return { ...OpenCLRenderer, ...common, localMax, sharedMax: localBytes, ...(gpu && onGpu(gpu, facts)) };
 }
+
+/** Images have a cache of their own: only parts of buffers go to local memory. */
+const SHARED_BUFFERS: OptRecord<"SHARED"> = {
+  ...SHARED,
+  transform: (graph, ...args) => {
+    const image = graph.arena.nodes(graph.sink).find((u) => u.op === "DEFINE_GLOBAL" && u.dtype.image);
+    if (image === undefined) return SHARED.transform?.(graph, ...args) ?? graph;
+    throw new ArgumentError(`SHARED: the kernel has the image ${image.dtype}; leave SHARED out`);
+  },
+};
 
 /** Kernels as a grid of threads, with tiles in local memory and loads of several elements at once. */
 function onGpu(
@@ -158,7 +185,13 @@ function onGpu(
   const isFused = (d: DType): boolean => gpu.fuses(scalarOf(d));
   const language = facts.hasFma ? OpenCLFmaLanguage : OpenCLLanguage;
   return {
-    optOps: GPU_OPS,
+    // shuffles are an extension that few drivers have: linearize hears of threads that exchange nothing
+    grid: {
+      ...GRID,
+      linearize: (graph, opts, target) =>
+        GRID.linearize(graph, opts, { ...target, gpu: { ...gpu, warp: 1 } }),
+    },
+    optOps: GPU_OPS.map((o) => (o.name === SHARED.name ? SHARED_BUFFERS : o)),
     heuristic: gpuLists,
     gpu,
     // a MULACC of the user rounds twice; those that round once come from linearize, into sums

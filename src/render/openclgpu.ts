@@ -28,8 +28,6 @@ export function openclGpu(facts: OpenClGpuFacts, groupSize: number, localBytes: 
   return {
     arch: deviceName,
     warp: preferredMultiple,
-    // shuffles are an extension that few drivers have
-    exchanges: 1,
     vectorBytes: 16,
     transactionBytes: 128,
     computeUnits,

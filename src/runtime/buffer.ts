@@ -97,14 +97,14 @@ export class Buffer {
       return this;
     }
     const device = Device.get(this.device);
-    const { nbytes } = this;
+    const { nbytes, dtype } = this;
     const adopted = data !== undefined;
-    const handle = adopted ? this.#adopt(device, data) : allocOn(device, nbytes, zeroed);
+    const handle = adopted ? this.#adopt(device, data) : allocOn(device, nbytes, zeroed, dtype);
     const allocation = { device, handle, nbytes, adopted };
     this.#allocation = allocation;
     finaliser.register(this, allocation, allocation);
-    GlobalCounters.allocated(device.name, this.nbytes, 1);
-    pressureOn(device).bytes += this.nbytes;
+    GlobalCounters.allocated(device.name, nbytes, 1);
+    pressureOn(device).bytes += nbytes;
     many.buffers++;
     return this;
   }

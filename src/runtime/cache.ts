@@ -3,6 +3,7 @@
 // long. What was unused longest goes first, and all of it goes before a device says that it is full.
 // Allocators whose memory is the engine's own (host arrays) and files take no part.
 
+import type { DType } from "../dtype.ts";
 import { env } from "../env.ts";
 import { OutOfMemoryError } from "../errors.ts";
 import { getOrMake } from "../helpers.ts";
@@ -70,20 +71,22 @@ const lists = new Map<Compiled, FreeList>();
 const listOf = (device: Compiled): FreeList => getOrMake(lists, device, () => new FreeList(device));
 
 /**
- * Memory of a device: what was freed before, else new. `zeroed` memory is always the device's own business.
+ * Memory of a device: what was freed before, else new. `zeroed` memory and images are always the device's own
+ * business.
  */
-export function allocOn(device: Compiled, nbytes: number, zeroed: boolean): Handle {
+export function allocOn(device: Compiled, nbytes: number, zeroed: boolean, dtype: DType): Handle {
   const { allocator } = device;
-  if (!allocator.recycles) return allocator.alloc(nbytes, zeroed);
+  if (!allocator.recycles || dtype.image) return allocator.alloc(nbytes, zeroed, dtype);
   const list = listOf(device);
   const kept = list.take(nbytes);
-  if (kept !== undefined && !zeroed) return kept;
-  if (kept !== undefined) allocator.free(kept, nbytes);
+  if (kept !== undefined) {
+    if (!zeroed) return kept;
+    allocator.free(kept, nbytes);
+  }
   try {
     return allocator.alloc(nbytes, zeroed);
   } catch (e) {
-    if (!(e instanceof OutOfMemoryError)) throw e;
-    if (GlobalCounters.memCached === 0) throw e;
+    if (!(e instanceof OutOfMemoryError) || GlobalCounters.memCached === 0) throw e;
     // devices may share one memory, so what the others keep goes, too
     for (const each of lists.values()) each.flush();
     return allocator.alloc(nbytes, zeroed);

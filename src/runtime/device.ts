@@ -10,6 +10,7 @@
 // (WebGPU: reading back is always asynchronous).
 
 import type { Renderer, Source } from "../codegen/target.ts";
+import type { DType } from "../dtype.ts";
 import type { MaybePromise, Step } from "../helpers.ts";
 import type { Sint, Variable } from "../shape/symbolic.ts";
 
@@ -58,8 +59,11 @@ export const HOST_SLACK = 64 << 20;
 export const HOST_ALIGN = 64;
 
 export interface Allocator<H = Handle> {
-  /** Throws OutOfMemoryError where there is no room. `zeroed`: it must read as zeros. */
-  alloc(nbytes: number, zeroed: boolean): H;
+  /**
+   * Throws OutOfMemoryError where there is no room. `zeroed`: it must read as zeros. Where `dtype` is an
+   * image (src/images.ts), a device that has images makes one.
+   */
+  alloc(nbytes: number, zeroed: boolean, dtype?: DType): H;
   /**
    * Work that was enqueued before may still use the memory: the device must not hand it to anybody too early.
    */
@@ -87,7 +91,7 @@ export interface Allocator<H = Handle> {
    * more than MEMCACHE.
    */
   readonly isSlow: boolean;
-  /** Whether memory turned out not to be there: it is not kept. Absent: what was allocated is there */
+  /** Whether freed memory is of no use to others, or turned out not to be there. Absent: it is kept */
   isBroken?(handle: H): boolean;
   /**
    * Dropped tensors may hold this many bytes before a collection is asked for, which

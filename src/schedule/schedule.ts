@@ -2,6 +2,7 @@
 // stored, builds the AST of each and orders the items: an assign comes after everything that reads the old
 // value. Nothing is allocated or changed here: asking twice gives the same answer.
 
+import { settleImages } from "#schedule/images";
 import type { DType, Value } from "../dtype.ts";
 import { env } from "../env.ts";
 import { InternalError, StaleError, SymbolicError } from "../errors.ts";
@@ -100,6 +101,7 @@ export function* scheduleSteps(
   if (++schedules === MANY_SCHEDULES) onMany();
   let wanted = outs.flatMap((o) => o.parts.map((p) => p.base)).filter((b) => b.realized === undefined);
   for (;;) {
+    settleImages(wanted);
     if (reuse === undefined || maxBuffers !== buffersOf)
       return launched((yield* newSchedule(wanted, since, maxBuffers)).items);
     const structure = yield* reuse.structureSteps(wanted, since);

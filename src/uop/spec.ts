@@ -18,6 +18,10 @@ const isLocal = (u: MaybeUOp): boolean => u?.dtype instanceof Pointer && u.dtype
 const isValue = (d: UType): d is DType => d !== undefined && !(d instanceof Pointer);
 const has = (u: MaybeUOp, d: DType): boolean => u?.dtype === d;
 const isIndex = (u: MaybeUOp): boolean => has(u, dtypes.int32);
+/** An index into this memory: a number, or of a pixel (x, y). */
+const isPlace = (u: MaybeUOp, memory: MaybeUOp): boolean =>
+  isIndex(u) ||
+  (has(u, dtypes.int32.vec(2)) && memory?.dtype instanceof Pointer && memory.dtype.image !== undefined);
 /** A condition, or none. */
 const isGate = (u: MaybeUOp): boolean => u === undefined || has(u, dtypes.bool);
 const element = (u: MaybeUOp): DType | undefined => (u?.dtype instanceof Pointer ? u.dtype.base : undefined);
@@ -48,9 +52,9 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
   ENDIF: (u) => u.branch?.op === "IF",
   LOAD: (u) => {
     const gated = u.srcs.length === 4 && has(u.gate, dtypes.bool) && u.otherwise?.dtype === u.dtype;
-    return isElement(u.dtype, u.buffer) && isIndex(u.index) && (u.srcs.length === 2 || gated);
+    return isElement(u.dtype, u.buffer) && isPlace(u.index, u.buffer) && (u.srcs.length === 2 || gated);
   },
-  STORE: (u) => isElement(u.value?.dtype, u.buffer) && isIndex(u.index) && isGate(u.gate),
+  STORE: (u) => isElement(u.value?.dtype, u.buffer) && isPlace(u.index, u.buffer) && isGate(u.gate),
   ALU: (u) => {
     if (u.srcs.length !== opRecord(u.fn).arity) return false;
     const values = u.fn === "WHERE" ? u.operands.slice(1) : u.operands;

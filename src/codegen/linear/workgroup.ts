@@ -67,7 +67,7 @@ class Combination {
     this.#isInLoop = isInLoop;
     const shared = axes.filter((a) => a.shares);
     this.#lane = axes[0]?.shares ? axes[0] : undefined;
-    this.#width = largestPower(this.#lane?.size ?? 1, gpu?.exchanges ?? gpu?.warp ?? 1);
+    this.#width = largestPower(this.#lane?.size ?? 1, gpu?.warp ?? 1);
     this.#count = product(shared);
     const rest = axes.filter((a) => !a.shares);
     this.#rows = product(rest);

@@ -3,6 +3,7 @@
 // dims; views turn indexes into other indexes, reduces put fresh ranges in their place. linearize.ts decides
 // where loops open.
 
+import { lowerImages } from "#codegen/images";
 import { unpackTypes } from "#codegen/narrow";
 import { axisOrder, findKeepable, inBlocks, mergeDims, requireValid } from "#codegen/tuning";
 import { type DType, dtypes, type Value } from "../../dtype.ts";
@@ -38,10 +39,15 @@ export interface KernelGraph {
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
-  const isPacked = astNodes(ast).some((u) => u.dtype.isPacked);
-  if (isPacked) return new Lowering(unpackTypes(ast, target), opts, target, false).run();
   const lanes = target.simd?.widths.at(-1);
-  return new Lowering(lanes === undefined ? ast : inBlocks(ast, lanes), opts, target, true).run();
+  const isPacked = astNodes(ast).some((u) => u.dtype.isPacked);
+  return (
+    lowerImages(ast, opts, target, lower) ??
+    (isPacked
+      ? new Lowering(unpackTypes(ast, target), opts, target, false)
+      : new Lowering(lanes === undefined ? ast : inBlocks(ast, lanes), opts, target, true)
+    ).run()
+  );
 }
 
 /**

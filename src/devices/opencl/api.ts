@@ -6,7 +6,7 @@ import { DeviceError } from "../../errors.ts";
 import type { Koffi } from "../../host/koffi.ts";
 
 /** Where a call leaves its results, or takes them from: an array of ours, used during the call only. */
-export type ClArray = BigUint64Array | Int32Array | Uint32Array | Uint8Array;
+export type ClArray = BigUint64Array | Float32Array | Int32Array | Uint32Array | Uint8Array;
 
 /** Kinds of parameters: how C passes them, and what stands for them here. */
 const C_TYPES = {
@@ -42,6 +42,27 @@ const STATUS = {
   clEnqueueNDRangeKernel: ["handle", "handle", "uint", "array", "array", "array", "uint", "handle", "array"],
   clEnqueueFillBuffer: ["handle", "handle", "array", "size", "size", "size", "uint", "handle", "array"],
   clEnqueueCopyBuffer: ["handle", "handle", "handle", "size", "size", "size", "uint", "handle", "array"],
+  clEnqueueFillImage: ["handle", "handle", "array", "array", "array", "uint", "handle", "array"],
+  clEnqueueReadImage: [
+    ...(["handle", "handle", "uint", "array", "array", "size", "size"] as const),
+    ...(["array", "uint", "handle", "array"] as const),
+  ],
+  clEnqueueWriteImage: [
+    ...(["handle", "handle", "uint", "array", "array", "size", "size"] as const),
+    ...(["array", "uint", "handle", "array"] as const),
+  ],
+  clEnqueueCopyImage: [
+    ...(["handle", "handle", "handle", "array", "array", "array"] as const),
+    ...(["uint", "handle", "array"] as const),
+  ],
+  clEnqueueCopyImageToBuffer: [
+    ...(["handle", "handle", "handle", "array", "array", "size"] as const),
+    ...(["uint", "handle", "array"] as const),
+  ],
+  clEnqueueCopyBufferToImage: [
+    ...(["handle", "handle", "handle", "size", "array", "array"] as const),
+    ...(["uint", "handle", "array"] as const),
+  ],
   clEnqueueUnmapMemObject: ["handle", "handle", "handle", "uint", "handle", "array"],
   clEnqueueMarkerWithWaitList: ["handle", "uint", "handle", "array"],
   clGetEventInfo: ["handle", "uint", "size", "array", "array"],
@@ -58,6 +79,7 @@ const MAKERS = {
   clCreateContext: ["handle", "uint", "array", "handle", "handle", "array"],
   clCreateCommandQueue: ["handle", "handle", "flags", "array"],
   clCreateBuffer: ["handle", "flags", "size", "handle", "array"],
+  clCreateImage: ["handle", "flags", "array", "array", "handle", "array"],
   clCreateSubBuffer: ["handle", "flags", "uint", "array", "array"],
   clCreateProgramWithSource: ["handle", "uint", "texts", "handle", "array"],
   clCreateKernel: ["handle", "text", "array"],
@@ -154,12 +176,15 @@ const STATUS_NAMES: Readonly<Record<number, string>> = {
   [-5]: "OUT_OF_RESOURCES",
   [-6]: "OUT_OF_HOST_MEMORY",
   [-7]: "PROFILING_INFO_NOT_AVAILABLE",
+  [-10]: "IMAGE_FORMAT_NOT_SUPPORTED",
   [-11]: "BUILD_PROGRAM_FAILURE",
   [-12]: "MAP_FAILURE",
   [-13]: "MISALIGNED_SUB_BUFFER_OFFSET",
   [-14]: "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
   [-30]: "INVALID_VALUE",
   [-38]: "INVALID_MEM_OBJECT",
+  [-39]: "INVALID_IMAGE_FORMAT_DESCRIPTOR",
+  [-40]: "INVALID_IMAGE_SIZE",
   [-46]: "INVALID_KERNEL_NAME",
   [-49]: "INVALID_ARG_INDEX",
   [-50]: "INVALID_ARG_VALUE",

@@ -2,6 +2,7 @@
 // itself, the errors of calls, and waiting. Kernels fail later than the call that enqueued them: what ran
 // since the last wait is kept, to say who may have done it.
 
+import type { ImageLimits } from "../../codegen/target.ts";
 import { DeviceError } from "../../errors.ts";
 import { type MaybePromise, timestamp, waitable } from "../../helpers.ts";
 import {
@@ -25,6 +26,9 @@ export const INFO = {
   GROUP_SIZE: 0x1004,
   ITEM_SIZES: 0x1005,
   MAX_ALLOC: 0x1010,
+  IMAGE_WIDTH: 0x1011,
+  IMAGE_HEIGHT: 0x1012,
+  HAS_IMAGES: 0x1016,
   PARAMETER_BYTES: 0x1017,
   BASE_ALIGN_BITS: 0x1019,
   FLOAT_CONFIG: 0x101b,
@@ -116,6 +120,11 @@ export class ClContext {
   }
   text(which: number): string {
     return textOf((bytes, out, size) => this.call("clGetDeviceInfo", this.device, which, bytes, out, size));
+  }
+  /** the largest 2-D image in pixels; undefined: it has no images */
+  get images(): ImageLimits | undefined {
+    if (this.number(INFO.HAS_IMAGES) === 0) return undefined;
+    return { width: this.number(INFO.IMAGE_WIDTH), height: this.number(INFO.IMAGE_HEIGHT) };
   }
   get isCpu(): boolean {
     return (this.number(INFO.TYPE) & TYPE_CPU) !== 0;

@@ -10,8 +10,9 @@ import type { Vectors } from "../../render/vectors.ts";
 import type { Compiled } from "../../runtime/device.ts";
 import { ordinalOf } from "../../runtime/registry.ts";
 import type { OpenClApi } from "./api.ts";
+import type { ClBlock } from "./block.ts";
 import { ClContext, INFO } from "./context.ts";
-import { ClAllocator, type ClBlock } from "./memory.ts";
+import { ClAllocator } from "./memory.ts";
 import { ClProgram } from "./program.ts";
 
 /**
@@ -74,6 +75,7 @@ export class OpenClDevice implements Compiled<ClBlock> {
       itemSizes: context.numbers(INFO.ITEM_SIZES, 3),
       localBytes: context.number(INFO.LOCAL_BYTES),
       parameterBytes: context.number(INFO.PARAMETER_BYTES),
+      images: context.images,
       gpu: context.isCpu ? undefined : gpuOf(context),
       isRounded,
     });

@@ -8,8 +8,8 @@ import { chain, type MaybePromise } from "../../helpers.ts";
 import { kernelIdentifier } from "../../names.ts";
 import type { Launch, Program } from "../../runtime/device.ts";
 import { CL, explain } from "./api.ts";
+import type { ClBlock } from "./block.ts";
 import { type ClContext, textOf } from "./context.ts";
-import type { ClBlock } from "./memory.ts";
 
 const BUILD_LOG = 0x1183;
 const [STARTED, ENDED] = [0x1282, 0x1283];
@@ -71,7 +71,8 @@ export class ClProgram implements Program<ClBlock> {
   }
   #setArguments(handles: readonly ClBlock[], vals: readonly number[]): void {
     let i = 0;
-    for (const block of handles) {
+    for (const [at, given] of handles.entries()) {
+      const block = handles.indexOf(given) < at ? given.readCopy() : given;
       this.#handle[0] = block.boundTo(this.name);
       this.#set(i++, block, 8, this.#handle);
     }

@@ -83,7 +83,7 @@ function* liveRanges(
 ): Step<ItemRange[]> {
   const places = new Map<Buffer, ItemRange>();
   const isFree = (b: Buffer): boolean =>
-    free.has(b) && uses.get(b)?.local === true && Device.computes(b.device);
+    free.has(b) && uses.get(b)?.local === true && Device.computes(b.device) && !b.dtype.image;
   yield* each(items, (traced, i) => {
     const { item, isNew } = traced;
     if (!isNew) return;

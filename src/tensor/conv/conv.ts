@@ -2,6 +2,7 @@
 // convolution is one product summed in one kernel and no column matrix is ever stored. A convolution's
 // gradients are convolutions. Pooling and resampling are in the layers above.
 
+import { imageConvolution } from "#tensor/images";
 import { dtypes, promote } from "../../dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
@@ -243,7 +244,9 @@ function framed(self: Tensor, amounts: readonly Interval[], f: Frame): Tensor {
 
 /** The output: this [n, group, in, i], `w` [group, out, in, k], result [n, group, out, o]. */
 function convolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
-  const made = correlate(framed(detach(self), c.pads, c), detach(w), c.stride, c.dilation);
+  const made =
+    imageConvolution(detach(self), c.pads, detach(w), c) ??
+    correlate(framed(detach(self), c.pads, c), detach(w), c.stride, c.dilation);
   return wrap(made.lazydata, [self, w], (g) => [
     self.requiresGrad ? unconvolve(g, w, c) : undefined,
     w.requiresGrad ? weightsOf(self, g, c) : undefined,
@@ -264,12 +267,10 @@ function unconvolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
     return [left, at(c.sizes, i) + reach(c, i) - 1 - m - left];
   });
   const turned = permute(flip(detach(w), spatial), [0, 2, 1, ...spatial]);
-  const made = correlate(
-    framed(spread, room, c),
-    turned,
-    c.kernel.map(() => 1),
-    c.dilation,
-  );
+  const ones = c.kernel.map(() => 1);
+  const made =
+    imageConvolution(spread, room, turned, { ...c, stride: ones }) ??
+    correlate(framed(spread, room, c), turned, ones, c.dilation);
   return wrap(made.lazydata, [self, w], (x) => [
     self.requiresGrad ? convolve(x, w, c) : undefined,
     w.requiresGrad ? weightsOf(x, self, c) : undefined,

@@ -1,6 +1,7 @@
 // Products of vectors and matrices: the matmul family and outer products. All are views, one elementwise
 // product and one sum, so each is a kernel and differentiable by itself. contractions.ts has the others.
 
+import { imageProduct } from "#tensor/images";
 import { dtypes, promote, sumDType } from "../../dtype.ts";
 import { ShapeError } from "../../errors.ts";
 import type { Sint } from "../../shape/symbolic.ts";
@@ -51,7 +52,7 @@ export function product(self: Tensor, method: string, w: Tensor): Tensor {
   const { shape: b } = w.lazydata;
   const left = reshape(self, [...a.slice(0, -1), ...ones, a.at(-1) as Sint]);
   const right = transpose(reshape(w, [...b.slice(0, -2), ...ones, ...b.slice(inner)]), -1, inner);
-  return sum(mul(left, right), -1);
+  return imageProduct(self, w) ?? sum(mul(left, right), -1);
 }
 export function matmul(self: Tensor, w: Tensor): Tensor {
   return product(self, "matmul", w);
