@@ -217,10 +217,9 @@ class KernelText extends KernelWriter {
   vector(d: DType, lanes: readonly string[]): string {
     // where a pixel is has the language's own type, whatever other vectors are
     if (this.language.hasVectors && d !== PIXEL_INDEX) return vectorMake(d, lanes);
-    const long = this.language.longVector?.(d, lanes);
-    if (long !== undefined) return long;
-    const [open, close] = this.language.vectorBrackets;
-    return `${this.language.float4.replace("float4", this.language.typeName(d))}${open}${lanes.join(",")}${close}`;
+    const { float4, longVector, vectorBrackets, typeName } = this.language;
+    const plain = float4.replace("float4", typeName(d)) + vectorBrackets.join(lanes.join(","));
+    return longVector?.(d, lanes) ?? plain;
   }
   constant(d: DType, value: number | bigint): string {
     const one = literal(this.language, scalarOf(d), value);
