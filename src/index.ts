@@ -24,6 +24,7 @@ export { type Env, env, withEnv } from "./env.ts";
 export * from "./errors.ts";
 export * as fft from "./func/guarded/fft.ts";
 export * as func from "./func/guarded/transforms.ts";
+export type { ImageDType } from "./images.ts";
 export { LazyBuffer } from "./lazy/lazybuffer.ts";
 export { MultiLazyBuffer } from "./lazy/multi.ts";
 export * as nn from "./nn/index.ts";

@@ -17,7 +17,7 @@ type Ast = readonly LazyOp[];
 type Lower = (ast: Ast, opts: readonly OptOp[], target: Target) => KernelGraph;
 
 const isImage = (d: unknown): d is ImageDType => d instanceof ImageDType;
-const valueOf = (d: DType): DType => (isImage(d) ? d.base : d);
+const typeOf = (d: DType): DType => (isImage(d) ? d.base : d);
 
 /** Values of a pixel. */
 const LANES = 4;
@@ -48,26 +48,27 @@ class Translation {
     this.#keeps = keeps;
   }
   run(ast: Ast): Ast {
-    for (const u of astNodes(ast)) this.#done.set(u, this.#one(u));
-    return ast.map((u) => this.#done.get(u) as LazyOp);
+    return ast.map((u) => this.#of(u));
+  }
+  #of(u: LazyOp): LazyOp {
+    return getOrMake(this.#done, u, () => this.#one(u));
   }
 
   #one(u: LazyOp): LazyOp {
-    const srcs = u.srcs.map((s) => this.#done.get(s) as LazyOp);
-    const dtype = valueOf(u.dtype);
+    const dtype = typeOf(u.dtype);
     switch (u.op) {
       case "LOAD": {
         const memory = this.#memory(u.arg);
         const value = lazyOp("LOAD", [], memory, isImage(memory.dtype) ? dtype : memory.dtype, u.shape);
-        return cast(value, valueOf(u.arg.dtype));
+        return cast(value, dtype);
       }
       case "STORE": {
         const memory = this.#memory(u.arg);
         const stored = isImage(memory.dtype) ? dtype : memory.dtype;
-        return lazyOp("STORE", [cast(srcs[0] as LazyOp, stored)], memory, stored, u.shape);
+        return lazyOp("STORE", [cast(this.#of(u.srcs[0]), stored)], memory, stored, u.shape);
       }
       case "CAST":
-        return cast(srcs[0] as LazyOp, dtype);
+        return cast(this.#of(u.srcs[0]), dtype);
       case "BITCAST":
         if (isImage(u.dtype) || isImage(u.srcs[0].dtype)) {
           throw new DTypeError(
@@ -76,8 +77,9 @@ class Translation {
           );
         }
     }
+    const srcs = u.srcs.map((s) => this.#of(s));
     const isSame = dtype === u.dtype && srcs.every((s, i) => s === u.srcs[i]);
-    return isSame ? u : lazyOp(u.op, srcs, u.arg as never, dtype, u.shape);
+    return isSame ? u : Object.assign({}, u, { srcs, dtype });
   }
   #memory({ idx, dtype, st }: MemBuffer): MemBuffer {
     return new MemBuffer(idx, isImage(dtype) && !this.#keeps ? dtype.memory : dtype, st);
@@ -86,7 +88,7 @@ class Translation {
 const cast = (u: LazyOp, dtype: DType): LazyOp =>
   u.dtype === dtype ? u : lazyOp("CAST", [u], dtype, dtype, u.shape);
 
-/** The OptOps that make lanes of the axes along which a kernel moves from one value of a pixel to the next. */
+/** The OptOps that make lanes of the axes along which neighbours are the values of a pixel. */
 function pixelAxes({ sink, arena }: KernelGraph): OptOp[] {
   const found = new Map<number, OptOp>();
   const nodes = arena.nodes(sink);

@@ -173,7 +173,9 @@ class Pixels {
     const opaque = { terms: new Map([[a.alu("IDIV", index, a.int(LANES)), 1]]), k: 0 };
     return { pixel: opaque, lane: a.alu("MOD", index, a.int(LANES)) };
   }
-  /** The part of a pixel's number that stays within a row, where the gate holds; undefined: none is known to. */
+  /**
+   * The part of a pixel's number that stays within a row where the gate holds; undefined: none is known to.
+   */
   #column({ terms, k }: Affine, width: number, inside: readonly Constraint[]): Affine | undefined {
     const own = new Map([...terms].filter(([, c]) => c % width !== 0));
     const ks = [modulo(k, width), modulo(k, width) - width];

@@ -71,8 +71,9 @@ export class ClProgram implements Program<ClBlock> {
   }
   #setArguments(handles: readonly ClBlock[], vals: readonly number[]): void {
     let i = 0;
-    for (const [at, given] of handles.entries()) {
-      const block = handles.indexOf(given) < at ? given.readCopy() : given;
+    for (const given of handles) {
+      // outputs come first: what is there again is read
+      const block = handles.indexOf(given) < i ? given.readCopy() : given;
       this.#handle[0] = block.boundTo(this.name);
       this.#set(i++, block, 8, this.#handle);
     }

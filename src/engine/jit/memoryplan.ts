@@ -82,8 +82,8 @@ function* liveRanges(
   free: ReadonlySet<Buffer>,
 ): Step<ItemRange[]> {
   const places = new Map<Buffer, ItemRange>();
-  const isFree = (b: Buffer): boolean =>
-    free.has(b) && uses.get(b)?.local === true && Device.computes(b.device) && !b.dtype.image;
+  // an image is not a piece of an arena
+  const isFree = (b: Buffer): boolean => isLocal(b, uses, free) && !b.dtype.image;
   yield* each(items, (traced, i) => {
     const { item, isNew } = traced;
     if (!isNew) return;
@@ -118,6 +118,10 @@ function operandsInPlace({ runner, item: { ast, outputs, inputs } }: TraceItem):
   return readInPlace(ast[0]).map((idx) => inputs[idx - 1] as Buffer);
 }
 
+/** Whether only the items see what is in a buffer. */
+const isLocal = (b: Buffer, uses: ReadonlyMap<Buffer, BufferUse>, free: ReadonlySet<Buffer>): boolean =>
+  free.has(b) && uses.get(b)?.local === true && Device.computes(b.device);
+
 /** Plans what is in `free`, of the values that the items make. */
 export function* planArenas(
   items: readonly TraceItem[],
@@ -129,6 +133,11 @@ export function* planArenas(
   for (const place of yield* liveRanges(items, uses, free))
     getOrMake(byDevice, (place.values[0] as BufferUse).buffer.device, () => []).push(place);
   let bytes = 0;
+  for (const { buffer } of uses.values()) {
+    if (!buffer.dtype.image || !isLocal(buffer, uses, free)) continue;
+    planned.set(buffer, new Buffer(buffer.device, buffer.size, buffer.dtype));
+    bytes += buffer.nbytes;
+  }
   for (const [device, places] of byDevice) {
     // sizes that are multiples of the alignment give offsets that are
     const { offsetAlign } = Device.get(device).allocator;

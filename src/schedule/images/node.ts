@@ -13,7 +13,7 @@ import { type Sint, sprod } from "../../shape/symbolic.ts";
 /** Values of a pixel. */
 const LANES = 4;
 
-/** What the same nodes get is always the same: the type of a node only depends on its shape and its device. */
+/** The type of a node only depends on its shape and its device: asking again gives the same. */
 export function settleImages(outs: readonly LazyBuffer[]): void {
   if (!hasImages()) return;
   for (const lb of toposort(outs, (b) => (b.srcs ?? []).map((s) => s.base))) {

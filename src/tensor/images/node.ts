@@ -20,14 +20,13 @@ const LANES = 4;
 const filled = (n: number): number => Math.ceil(n / LANES) * LANES;
 
 type ImageOf = (shape: readonly number[]) => DType;
-/** Of what operands are stored in; undefined where IMAGE is off, or where they are no arrays of float32. */
+/** What operands are stored in; undefined: IMAGE is off, or one of them is not of float32 and a fixed size. */
 function imageFor(...operands: readonly Tensor[]): ImageOf | undefined {
-  const { IMAGE } = env;
-  if (IMAGE === 0) return undefined;
-  const kind = [undefined, dtypes.imageh, dtypes.imagef][IMAGE];
+  if (env.IMAGE === 0) return undefined;
+  const kind = [undefined, dtypes.imageh, dtypes.imagef][env.IMAGE];
   if (kind === undefined) {
     throw new ArgumentError(
-      `IMAGE=${IMAGE}: expected 0 (buffers), 1 (images of 16-bit floats) or 2 (images of float32)`,
+      `IMAGE=${env.IMAGE}: expected 0 (buffers), 1 (images of 16-bit floats) or 2 (images of float32)`,
     );
   }
   const isPlain = ({ dtype, lazydata }: Tensor): boolean =>
