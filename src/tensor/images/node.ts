@@ -20,7 +20,7 @@ const LANES = 4;
 const filled = (n: number): number => Math.ceil(n / LANES) * LANES;
 
 type ImageOf = (shape: readonly number[]) => DType;
-/** What operands are stored in; undefined: IMAGE is off, or one of them is not of float32 and a fixed size. */
+/** What operands are stored in; undefined: IMAGE is off, or one is not of float32 and a fixed size. */
 function imageFor(...operands: readonly Tensor[]): ImageOf | undefined {
   if (env.IMAGE === 0) return undefined;
   const kind = [undefined, dtypes.imageh, dtypes.imagef][env.IMAGE];
