@@ -23,7 +23,7 @@ export function pixels(sink: Sink, arena: UOpArena): Sink {
 }
 
 /** Where an access goes. */
-interface Place {
+interface PixelPlace {
   readonly x: Expr;
   readonly y: Expr;
   /** which of the four values; not a CONST where that depends on a loop */
@@ -102,7 +102,7 @@ class Pixels {
   /** The four values of a pixel are stored together, where the first of them was. */
   #stores(stores: readonly Store[]): Store[] {
     const a = this.#arena;
-    const found = new Map<string, { store: Store; place: Place; values: Expr[] }>();
+    const found = new Map<string, { store: Store; place: PixelPlace; values: Expr[] }>();
     const order: (Store | string)[] = [];
     for (const u of stores) {
       const shape = shapeOf(u);
@@ -140,7 +140,7 @@ class Pixels {
     gate: Expr | undefined,
     [height, width]: ImageShape,
     reads0: boolean,
-  ): Place {
+  ): PixelPlace {
     const a = this.#arena;
     const form = affine(index, this.#forms);
     const { pixel, lane } = this.#split({ terms: form.terms, k: form.k + plus });
