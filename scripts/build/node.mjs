@@ -18,6 +18,8 @@ const REST = `
   export * as fft from "./func/guarded/fft.ts";
   export * as func from "./func/guarded/transforms.ts";
   export * as narrow from "./codegen/narrow/node.ts";
+  export * as codegenImages from "./codegen/images/node.ts";
+  export * as tensorImages from "./tensor/images/node.ts";
   export * as engine from "./engine/ondemand/node.ts";
   export { TinyJit } from "./engine/jit/jit.ts";`;
 const RENDER = 'export * from "./render/index.ts";';

@@ -19,9 +19,9 @@ import type { Tensor } from "../tensor.ts";
 const LANES = 4;
 const filled = (n: number): number => Math.ceil(n / LANES) * LANES;
 
-type ImageKind = (shape: readonly number[]) => DType;
+type ImageMaker = (shape: readonly number[]) => DType;
 /** What operands are stored in; undefined: IMAGE is off, or one is not of float32 and a fixed size. */
-function imageFor(...operands: readonly Tensor[]): ImageKind | undefined {
+function imageFor(...operands: readonly Tensor[]): ImageMaker | undefined {
   if (env.IMAGE === 0) return undefined;
   const kind = [undefined, dtypes.imageh, dtypes.imagef][env.IMAGE];
   if (kind === undefined) {
@@ -37,10 +37,10 @@ function imageFor(...operands: readonly Tensor[]): ImageKind | undefined {
 /** The same values as another type; gradients are float32 whatever the operands lie in. */
 const retyped = (x: Tensor, dtype: DType): Tensor => wrap(x.lazydata.cast(dtype), [x], (g) => [g]);
 /** As an image of so many rows, wherever it is stored. */
-const asImage = (x: Tensor, image: ImageKind, rows: number): Tensor =>
+const asImage = (x: Tensor, image: ImageMaker, rows: number): Tensor =>
   retyped(x, image([rows, x.size / rows / LANES, LANES]));
 /** In memory, as an image of so many rows. */
-const stored = (x: Tensor, image: ImageKind, rows: number): Tensor => contiguous(asImage(x, image, rows));
+const stored = (x: Tensor, image: ImageMaker, rows: number): Tensor => contiguous(asImage(x, image, rows));
 const asFloat = (x: Tensor): Tensor => retyped(x, dtypes.float32);
 /** Repeated first, so that the image is what is read over and over. */
 const expanded = (x: Tensor, shape: readonly number[]): Tensor => asFloat(expand(x, shape));
