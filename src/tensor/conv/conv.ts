@@ -232,11 +232,18 @@ function correlate(self: Tensor, w: Tensor, stride: readonly number[], dilation:
 
 /**
  * `fit`, with the zeros in memory: every window that meets them would ask for each element whether it is one.
+ * What was widened for the sum is stored as it was before.
  */
 function framed(self: Tensor, amounts: readonly Interval[], f: Frame): Tensor {
-  const fitted = fitWindows(self, amounts);
   const pads = amounts.some(([a, b]) => Number(a) > 0 || Number(b) > 0);
-  return pads && f.kernel.some((k) => k > 1) ? contiguous(fitted) : fitted;
+  if (!pads || f.kernel.every((k) => k === 1)) return fitWindows(self, amounts);
+  return cast(contiguous(fitWindows(beforeWidening(self), amounts)), self.dtype);
+}
+function beforeWidening(self: Tensor): Tensor {
+  const { base, st } = self.lazydata;
+  const [source] = base.op === "CAST" ? (base.srcs ?? []) : [];
+  const isWider = source?.dtype.isFloat === true && source.dtype.itemsize < self.dtype.itemsize;
+  return isWider && st.contiguous ? reshape(wrap(source), self.lazydata.shape) : self;
 }
 
 // Input, weights and output are bound by one trilinear form. Each of the three methods computes one of them
