@@ -43,7 +43,8 @@ export interface BodyFacts {
 export interface WarpWords {
   /** the value of the thread whose number in the warp differs in these bits */
   readonly shuffle: (x: string, mask: number) => Helped;
-  readonly copy: (to: string, from: string, bytes: number) => Helped;
+  /** `inside`: where it is false zeros are written and nothing is read */
+  readonly copy: (to: string, from: string, bytes: number, inside: string | undefined) => Helped;
   readonly commit: string;
   readonly wait: (left: number) => string;
   readonly loadMatrix: (address: string, words: number, transposed: boolean) => Helped;
@@ -419,10 +420,12 @@ const RENDER: { readonly [K in UOpName]: (k: KernelText, u: UOp<K>) => void } = 
   SHFL: (k, u) => k.set(u, k.declare(u, "val", k.helped(k.warp(u).shuffle(k.text(u.operand), u.mask)))),
   ASYNC: (k, u) => {
     k.copies = true;
-    const { to, toIndex, from, fromIndex, gate } = u;
+    const { to, toIndex, from, fromIndex, gate, inside } = u;
     const bytes = u.elements * from.dtype.base.itemsize;
-    const copy = k.helped(k.warp(u).copy(k.address(to, toIndex), k.address(from, fromIndex), bytes));
-    k.line(`${gate === undefined ? "" : `if (${stripParens(k.text(gate))}) `}${copy};`);
+    const where = inside && stripParens(k.text(inside));
+    const copy = k.helped(k.warp(u).copy(k.address(to, toIndex), k.address(from, fromIndex), bytes, where));
+    const isAlways = gate === undefined || gate.op === "CONST";
+    k.line(`${isAlways ? "" : `if (${stripParens(k.text(gate))}) `}${copy};`);
   },
   COMMIT: (k, u) => k.line(k.warp(u).commit),
   WAIT: (k, u) => k.line(k.warp(u).wait(u.pending)),

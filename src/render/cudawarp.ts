@@ -18,13 +18,15 @@ const device = (type: string): string => `static __device__ __forceinline__ ${ty
 const SHARED = "(unsigned)__cvta_generic_to_shared";
 
 /** Copies of 16 bytes bypass the first cache, smaller ones go through it. */
-function copy(to: string, from: string, bytes: number): Helped {
-  const name = `copy${bytes}`;
-  const instruction = `cp.async.${bytes === 16 ? "cg" : "ca"}.shared.global [%0], [%1], ${bytes};`;
+function copy(to: string, from: string, bytes: number, inside: string | undefined): Helped {
+  const way = bytes === 16 ? "cg" : "ca";
+  const name = `copy${bytes}${inside === undefined ? "" : "inside"}`;
+  const [size, given] = inside === undefined ? ["", ""] : [", %2", `, "r"(inside ? ${bytes} : 0)`];
+  const instruction = `cp.async.${way}.shared.global [%0], [%1], ${bytes}${size};`;
   return {
-    text: `${name}(${to}, ${from})`,
-    helper: `${device("void")} ${name}(void* to, const void* from) {
-  asm volatile("${instruction}" :: "r"(${SHARED}(to)), "l"(from) : "memory");
+    text: `${name}(${to}, ${from}${inside === undefined ? "" : `, ${inside}`})`,
+    helper: `${device("void")} ${name}(void* to, const void* from${inside === undefined ? "" : ", bool inside"}) {
+  asm volatile("${instruction}" :: "r"(${SHARED}(to)), "l"(from)${given} : "memory");
 }`,
   };
 }

@@ -7,7 +7,7 @@ import type { Sint } from "../shape/symbolic.ts";
  * axes are the threads of a workgroup that share a REDUCE. The expand pass writes out the lanes: `upcast`
  * lanes of the result, and lanes of a reduction that are combined in every iteration (`unroll`) or after the
  * last one (`group`). `tile` axes are the sides of the matrices that a warp multiplies, until TC turns them
- * into a `warp` and lanes.
+ * into a `warp` and lanes. `copy` axes are the positions in a tile that is computed as it is copied.
  */
 export type AxisKind =
   | "output"
@@ -18,7 +18,8 @@ export type AxisKind =
   | "unroll"
   | "group"
   | "tile"
-  | "warp";
+  | "warp"
+  | "copy";
 
 export interface Axis {
   /** handed out by the arena: no two ranges of a kernel have the same */

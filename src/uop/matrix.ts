@@ -2,6 +2,7 @@
 // data.
 
 import type { DType } from "../dtype.ts";
+import type { Range } from "./node.ts";
 
 /** A sum of digits of a number: each is `from / by % size * times`. */
 export type Digits = readonly (readonly [
@@ -63,7 +64,7 @@ export interface Swizzle {
   readonly every: number;
 }
 
-/** A tile: which part of a buffer is in shared memory, and its layout there. */
+/** A tile: which part of a buffer is in shared memory, or what is computed there, and its layout. */
 export interface Tile {
   /**
    * the dims of the part, innermost first: elements apart in the buffer (stride) and in shared memory (pitch)
@@ -79,4 +80,9 @@ export interface Tile {
   readonly step: number;
   /** iterations whose parts are in shared memory at the same time */
   readonly stages: number;
+  /**
+   * of a tile that is computed as it is copied: the position along each dim, in vectors along the innermost.
+   * Strides and the step do not matter there. Empty: the tile is a box of its buffer
+   */
+  readonly coordinates: readonly Range[];
 }

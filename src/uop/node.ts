@@ -92,6 +92,7 @@ export interface Stage extends Node<"STAGE", Pointer> {
 /** Graph only: the part of a buffer that a workgroup needs in one iteration of a loop, in shared memory. */
 export interface TileNode extends Node<"TILE", Pointer> {
   readonly buffer: Memory;
+  /** where the part begins; if it is computed, the vector of elements at its coordinates */
   readonly base: Expr;
   /** the loop that the part moves with; undefined: it does not move */
   readonly loop: Range | undefined;
@@ -261,7 +262,10 @@ export interface AsyncCopy extends Node<"ASYNC", undefined> {
   readonly toIndex: Expr;
   readonly from: Memory;
   readonly fromIndex: Expr;
+  /** where it is false this thread copies nothing */
   readonly gate: Expr | undefined;
+  /** where it is false zeros are written, and nothing is read */
+  readonly inside: Expr | undefined;
   readonly elements: number;
 }
 /** Ends a group of this thread's copies. */
@@ -409,6 +413,9 @@ class UOpNode {
   }
   get loop() {
     return this.srcs[this.op === "TILE" ? 2 : 0];
+  }
+  get inside() {
+    return this.srcs[5];
   }
   get loops() {
     return this.srcs.slice(2);

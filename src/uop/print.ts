@@ -137,7 +137,9 @@ class Printer {
       case "STAGE":
         return this.#stage(u);
       case "TILE":
-        return `tile of ${this.#memory(u.buffer)} from ${this.#show(u.base)}`;
+        return u.tile.coordinates.length > 0
+          ? `tile of ${this.#show(u.base)}`
+          : `tile of ${this.#memory(u.buffer)} from ${this.#show(u.base)}`;
       case "VECTORIZE":
         return `<${this.#list(u.lanes)}>`;
       case "GEP":

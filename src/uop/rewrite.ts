@@ -79,7 +79,8 @@ export function rewriteOne(u: UOp, table: RuleTable, arena: UOpArena, now?: Now)
     const found = capturesOf(r.pattern, u, now);
     if (found === undefined) continue;
     const next = r.replace(found, arena, u, now ?? unchanged);
-    if (next !== undefined && next !== u) return next;
+    // in a translation a rule may say that a node stays, whatever became of its sources
+    if (next !== undefined && (next !== u || now !== undefined)) return next;
   }
   return undefined;
 }

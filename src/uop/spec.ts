@@ -71,7 +71,7 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
   BARRIER: (u) => u.dtype === undefined && u.srcs.length === 0,
   ASYNC: (u) => {
     const isSame = isLocal(u.to) && isPointer(u.from) && element(u.to) === element(u.from);
-    return isSame && isIndex(u.toIndex) && isIndex(u.fromIndex) && isGate(u.gate);
+    return isSame && isIndex(u.toIndex) && isIndex(u.fromIndex) && isGate(u.gate) && isGate(u.inside);
   },
   COMMIT: (u) => u.dtype === undefined && u.srcs.length === 0,
   WAIT: (u) => u.srcs.length === 0 && u.pending >= 0,
@@ -104,7 +104,10 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
     return array?.op === "DEFINE_LOCAL" && array.dtype === u.dtype && isFilled && isWhole;
   },
   TILE: (u) =>
-    isLocal(u) && isPointer(u.buffer) && isIndex(u.base) && (u.loop === undefined || u.loop.op === "RANGE"),
+    isLocal(u) &&
+    isPointer(u.buffer) &&
+    (u.tile.coordinates.length === 0 ? isIndex(u.base) : isElement(u.base?.dtype, u)) &&
+    (u.loop === undefined || u.loop.op === "RANGE"),
   ELEMENT: (u) => u.srcs.length === 2 && isIndex(u.index) && u.dtype === scalarOf(u.vector.dtype),
   SINK: (u) => u.stores.every((s) => s.op === "STORE"),
 };

@@ -14,6 +14,7 @@ test("a kind is a thread, a lane, or a loop", () => {
     group: "lane",
     tile: "loop",
     warp: "thread",
+    copy: "loop",
   };
   const found = Object.keys(KINDS).map((k) => {
     const kind = k as AxisKind;

@@ -37,7 +37,7 @@ const words = makeUOp("CONST", uint32.vec(4), [], 1);
 const size = Variable("size", 1, 9);
 const core = MMA[0]!;
 const fragment: FragmentLoad = { core, side: "a", pitch: 24, isTransposed: false };
-const tile: Tile = { dims: [], size: 16, swizzle: undefined, vector: 4, step: 4, stages: 2 };
+const tile: Tile = { dims: [], size: 16, swizzle: undefined, vector: 4, step: 4, stages: 2, coordinates: [] };
 
 /** The names of an op, as its interface has them, on a node of these parts. */
 interface Case<K extends UOpName> {

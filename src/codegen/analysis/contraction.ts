@@ -34,10 +34,26 @@ const asFactor = (value: Expr): Factor => ({ value, source: value.op === "CAST" 
 
 /** undefined: the node is something else. */
 export function contractionOf(u: UOp): Contraction | undefined {
-  if (u.op !== "REDUCE" || u.fn !== "SUM" || !isProduct(u.body)) return undefined;
-  const [x, y] = u.body.operands;
-  return { sum: u, factors: [asFactor(x), asFactor(y)], ranges: u.ranges };
+  return u.op === "REDUCE" && u.fn === "SUM" ? productsOf(u, u.body) : undefined;
 }
+function productsOf(sum: Reduce, body: Expr): Contraction | undefined {
+  if (!isProduct(body)) return undefined;
+  const [x, y] = body.operands;
+  return { sum, factors: [asFactor(x), asFactor(y)], ranges: sum.ranges };
+}
+
+/** A contraction whose last iterations are beyond the end of an axis: they add 0 where the gate is closed. */
+export interface GatedContraction extends Contraction {
+  readonly gate: Expr | undefined;
+}
+export function gatedContractionOf(sum: Reduce): GatedContraction | undefined {
+  const { fn, body } = sum;
+  if (fn !== "SUM") return undefined;
+  const isGated = body.op === "ALU" && body.fn === "WHERE" && isZero(body.operands[2]);
+  const products = productsOf(sum, isGated ? body.operands[1] : body);
+  return products && { ...products, gate: isGated ? body.operands[0] : undefined };
+}
+const isZero = (u: Expr): boolean => u.op === "CONST" && u.is(0);
 
 /** The contraction that is the only reduction of a kernel; undefined where there is another, or none. */
 export function onlyContraction(sink: Sink, arena: UOpArena): Contraction | undefined {

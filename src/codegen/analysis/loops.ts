@@ -1,6 +1,6 @@
 // Which loops each node of a kernel runs in. They are its free axes: the axes of all ranges below it, except
-// those that a REDUCE or STAGE closes. The heuristics, KEEP, PACK and linearize ask. Most nodes have the same
-// free axes as one of their sources, and share its set.
+// those that a REDUCE, STAGE or TILE closes. The heuristics, KEEP, PACK and linearize ask. Most nodes have
+// the same free axes as one of their sources, and share its set.
 
 import type { UOpArena } from "../../uop/arena.ts";
 import { UOpMap } from "../../uop/map.ts";
@@ -64,9 +64,9 @@ export function freeAxesOf(u: UOp, below: (s: UOp) => AxisIds): AxisIds {
     if (some !== axes) axes = union(axes, some);
   }
   if (u.op === "RANGE") return union(axes, new Set([u.axis.id]));
-  if (u.op !== "REDUCE" && u.op !== "STAGE") return axes;
+  if (u.op !== "REDUCE" && u.op !== "STAGE" && u.op !== "TILE") return axes;
   const left = new Set(axes);
-  for (const r of u.ranges) left.delete(r.axis.id);
+  for (const r of u.op === "TILE" ? u.tile.coordinates : u.ranges) left.delete(r.axis.id);
   return left;
 }
 

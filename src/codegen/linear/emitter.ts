@@ -24,6 +24,12 @@ export interface CopyAddress {
   readonly index: Expr;
 }
 
+/** What is copied: a vector of memory; where `inside` is false, zeros. */
+export interface CopySource extends CopyAddress {
+  readonly elements: number;
+  readonly inside?: Expr | undefined;
+}
+
 export class Emitter {
   readonly list: UOpGraph;
 
@@ -63,8 +69,11 @@ export class Emitter {
   load(memory: Memory, index: Expr, elements = 1, gate?: Expr): Expr {
     const { base } = memory.dtype;
     const type = elements === 1 ? base : base.vec(elements);
-    const gated = gate === undefined ? [] : [gate, this.push(makeUOp("CONST", type, [], zeroOf(base)))];
+    const gated = gate === undefined ? [] : [gate, this.zero(type)];
     return this.push(makeUOp("LOAD", type, [memory, index, ...gated], undefined));
+  }
+  zero(type: DType): Expr {
+    return this.push(makeUOp("CONST", type, [], zeroOf(type)));
   }
   shuffle(value: Expr, mask: number): Expr {
     return this.push(makeUOp("SHFL", value.dtype, [value], mask));
@@ -107,9 +116,12 @@ export class Emitter {
   endIf(branch: If): void {
     this.push(makeUOp("ENDIF", undefined, [branch], undefined));
   }
-  asyncCopy(to: CopyAddress, from: CopyAddress, elements: number, gate: Expr | undefined): void {
-    const srcs = [to.memory, to.index, from.memory, from.index];
-    this.push(makeUOp("ASYNC", undefined, gate === undefined ? srcs : [...srcs, gate], elements));
+  asyncCopy(to: CopyAddress, { memory, index, elements, inside }: CopySource, gate: Expr | undefined): void {
+    const srcs = [to.memory, to.index, memory, index];
+    const always = (): Expr => this.push(makeUOp("CONST", bool, [], 1));
+    if (inside !== undefined) srcs.push(gate ?? always(), inside);
+    else if (gate !== undefined) srcs.push(gate);
+    this.push(makeUOp("ASYNC", undefined, srcs, elements));
   }
   commit(): void {
     this.push(makeUOp("COMMIT", undefined, [], undefined));

@@ -1,8 +1,8 @@
 // Software pipelining of a loop over products of matrices: an iteration reads what the next one multiplies
 // first, so that no thread waits for operands after the barrier between two iterations. The operands of the
 // first iteration are read before the loop (the prologue), and from then on held in accumulators. linearize
-// places what does not come from tiles and says where in an iteration each step goes; asynccopy.ts fills the
-// tiles.
+// places what does not come from tiles and says where in an iteration each step goes; stagedcopies.ts fills
+// the tiles.
 
 import { InternalError } from "../../errors.ts";
 import { getOrMake, toposort } from "../../helpers.ts";
@@ -18,8 +18,8 @@ import {
   type UOp,
   withIndex,
 } from "../../uop/node.ts";
-import type { AsyncCopies } from "./asynccopy.ts";
 import type { Emitter } from "./emitter.ts";
+import type { StagedCopies } from "./stagedcopies.ts";
 
 export const readsFrom = (u: UOp, tiles: readonly UOp[]): boolean =>
   toposort([u], (x) => x.srcs).some((x) => tiles.includes(x));
@@ -37,13 +37,13 @@ export class SoftwarePipeline {
   /** operands, and the accumulators that hold them when an iteration starts */
   readonly carried = new Map<Expr, DefineAcc>();
   readonly #emit: Emitter;
-  readonly #copies: AsyncCopies;
+  readonly #copies: StagedCopies;
   readonly #tiles: PlacedTiles;
   readonly #place: (u: UOp) => UOp;
   #loop: { readonly loop: Loop; readonly end: Expr } | undefined;
   #next: readonly Expr[] = [];
 
-  constructor(emit: Emitter, copies: AsyncCopies, tiles: PlacedTiles, place: (u: UOp) => UOp) {
+  constructor(emit: Emitter, copies: StagedCopies, tiles: PlacedTiles, place: (u: UOp) => UOp) {
     this.#emit = emit;
     this.#copies = copies;
     this.#tiles = tiles;

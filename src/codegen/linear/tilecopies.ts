@@ -1,21 +1,20 @@
 // How the threads of a workgroup copy a TILE into shared memory: which thread copies which vectors, from
-// where and to where. Two ways to move them build on it: copies that the hardware makes while threads compute
-// (asynccopy.ts), and copies through the registers of each thread (registercopy.ts). linearize calls `start`
-// before the loop of a reduction, `iteration` at the start of each iteration and `finish` at its end.
+// where and to where. A tile is a box of a buffer, or is computed element by element (tilevalues.ts). In go
+// the tiles of a loop, out come the moves of one iteration; stagedcopies.ts says when they happen.
 
+import { InternalError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
 import type { Swizzle } from "../../uop/matrix.ts";
-import type { DefineLocal, Expr, Loop, Memory, TileNode } from "../../uop/node.ts";
-import type { CopyAddress, Emitter } from "./emitter.ts";
+import type { DefineLocal, Expr, Memory, TileNode } from "../../uop/node.ts";
+import type { CopyAddress, CopySource, Emitter } from "./emitter.ts";
+import { type CopyPlacer, isCopied, type TileElement, TileValues } from "./tilevalues.ts";
 import type { ThreadAxis } from "./workgroup.ts";
 
-/**
- * One copy by a thread: from where (the loop's offset is added later), to where, and a gate if not every
- * thread copies.
- */
+/** One copy by a thread: to where, of what, and a gate if not every thread copies. */
 interface Copy {
-  readonly from: Expr;
   readonly to: Expr;
+  /** where the vector is in its buffer at iteration 0, or how it is computed */
+  readonly from: Expr | TileElement;
   readonly gate: Expr | undefined;
 }
 /** A tile and the shared memory that it is copied to. */
@@ -25,12 +24,14 @@ interface Destination {
   readonly local: DefineLocal;
   readonly copies: readonly Copy[];
 }
-/** One vector that a thread moves, with the addresses of one iteration. */
+/** One vector that a thread moves, in one iteration. */
 export interface Move {
   readonly to: CopyAddress;
-  readonly from: CopyAddress;
-  readonly elements: number;
   readonly gate: Expr | undefined;
+  /** what the hardware copies; undefined: the value goes through registers */
+  readonly from: CopySource | undefined;
+  /** emits the value, as it is in registers */
+  readonly value: () => Expr;
 }
 /**
  * A dim of a tile, in vectors along the innermost: two neighbours are `by` times stride, or pitch, elements
@@ -45,38 +46,36 @@ interface CopyDim {
 
 export abstract class TileCopies {
   protected readonly emit: Emitter;
+  /** the hardware copies by itself */
+  protected readonly hasAsync: boolean;
   readonly #threads: readonly ThreadAxis[];
+  readonly #placer: CopyPlacer;
   readonly #tiles: Destination[] = [];
 
   /** `threads`: innermost first. */
-  constructor(emit: Emitter, threads: readonly ThreadAxis[]) {
-    this.emit = emit;
+  constructor(placer: CopyPlacer, threads: readonly ThreadAxis[], hasAsync: boolean) {
+    this.emit = placer.emit;
+    this.#placer = placer;
     this.#threads = threads;
+    this.hasAsync = hasAsync;
   }
 
-  /**
-   * Starts the copies of the first iterations, or the only copies where no loop is around them (`end` is
-   * undefined). `isInLoop`: other threads may still read this memory.
-   */
-  abstract start(end: Expr | undefined, isInLoop: boolean): void;
-  /**
-   * At the start of an iteration: the offset of its stage in the memory of each tile, in the order of
-   * `prepare`.
-   */
-  abstract iteration(loop: Loop, end: Expr): Expr[];
-  /** At the end of an iteration. */
-  abstract finish(): void;
-
   /** Makes room for a tile and works out which thread copies what. */
-  prepare(tile: TileNode, buffer: Memory, base: Expr): DefineLocal {
-    const { size, stages } = tile.tile;
+  prepare(tile: TileNode): DefineLocal {
+    const { size, stages, coordinates } = tile.tile;
+    const buffer = this.#placer.place(tile.buffer);
+    if (coordinates.length === 0) this.#placer.place(tile.base);
     const local = this.emit.local(tile.dtype.base, size * stages);
-    this.#tiles.push({ tile, buffer, local, copies: this.#copiesOf(tile, base) });
+    this.#tiles.push({ tile, buffer, local, copies: this.#copiesOf(tile) });
     return local;
   }
   /** Iterations whose tiles are in shared memory at once. */
   protected get stages(): number {
     return this.#tiles[0]?.tile.tile.stages ?? 1;
+  }
+  /** The hardware makes some of these copies. */
+  protected get isAsync(): boolean {
+    return this.hasAsync && this.#tiles.some(({ tile }) => isCopied(tile));
   }
   /** Where this stage of each tile starts. */
   protected offsets(stage: Expr): Expr[] {
@@ -94,12 +93,16 @@ export abstract class TileCopies {
       const offset = emit.int("MUL", stage, emit.const(size));
       for (const { from, to, gate } of copies) {
         const condition = emit.and([gate, inTime].filter((g) => g !== undefined));
-        move({
-          to: { memory: local, index: emit.int("ADD", to, offset) },
-          from: { memory: buffer, index: emit.int("ADD", from, shift) },
-          elements: vector,
-          gate: condition,
-        });
+        const target = { memory: local, index: emit.int("ADD", to, offset) };
+        if ("value" in from && "source" in from) {
+          const source = this.hasAsync ? from.source(iteration) : undefined;
+          move({ to: target, gate: condition, from: source, value: () => from.value(iteration, condition) });
+          continue;
+        }
+        const index = emit.int("ADD", from, shift);
+        const source = { memory: buffer, index, elements: vector };
+        const value = (): Expr => emit.load(buffer, index, vector, condition);
+        move({ to: target, gate: condition, from: this.hasAsync ? source : undefined, value });
       }
     }
   }
@@ -112,8 +115,12 @@ export abstract class TileCopies {
   }
 
   /** Which vectors of a tile a thread copies: neighbouring threads copy neighbouring vectors. */
-  #copiesOf({ tile: { dims, vector, swizzle } }: TileNode, base: Expr): Copy[] {
+  #copiesOf(node: TileNode): Copy[] {
     const { emit } = this;
+    const { dims, vector, swizzle, coordinates } = node.tile;
+    const isComputed = coordinates.length > 0;
+    const values = isComputed ? new TileValues(node, this.#placer) : undefined;
+    const base = isComputed ? undefined : this.#placer.place(node.base);
     const steps = dims.map(
       (d, i): CopyDim => (i === 0 ? { ...d, size: d.size / vector, by: vector } : { ...d, by: 1 }),
     );
@@ -137,10 +144,14 @@ export abstract class TileCopies {
       const far = (distance: (dim: CopyDim) => number): number =>
         lastDim === undefined ? 0 : (rows ?? 0) * distance(lastDim) * lastDim.by;
       const [stride, pitch] = [(d: CopyDim) => d.stride, (d: CopyDim) => d.pitch];
-      const from = emit.int("ADD", sum(base, stride), emit.const(far(stride)));
+      const address = base && emit.int("ADD", sum(base, stride), emit.const(far(stride)));
       const to = this.#swizzled(sum(emit.const(0), pitch), far(pitch), swizzle);
       const isFull = (round + 1) * width <= total;
       const gate = isFull ? undefined : emit.compare("CMPLT", number(), emit.const(total));
+      const position = (): Expr[] =>
+        digits.map(({ dim, at }) => (dim === lastDim ? emit.int("ADD", at, emit.const(rows ?? 0)) : at));
+      const from = address ?? values?.at(position(), gate);
+      if (from === undefined) throw new InternalError("a tile is neither a box nor computed");
       return { from, to, gate };
     });
   }

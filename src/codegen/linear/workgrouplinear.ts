@@ -26,14 +26,12 @@ import { showOpts } from "../opt/opts.ts";
 import { coalesce } from "../passes/coalesce.ts";
 import type { Grid } from "../target.ts";
 import { type Accumulation, type Assign, termsOf } from "./accumulate.ts";
-import { AsyncCopies } from "./asynccopy.ts";
 import { type AccessCount, inStrips, nearestLast } from "./grid.ts";
 import { GridLinearizer } from "./gridlinear.ts";
 import { keyOf, type LinearKernel, type Owners } from "./linearize.ts";
 import { matrixProducts } from "./matrixproducts.ts";
 import { inStage, readsFrom, SoftwarePipeline } from "./pipeline.ts";
-import { RegisterCopies } from "./registercopy.ts";
-import type { TileCopies } from "./tilecopies.ts";
+import { StagedCopies } from "./stagedcopies.ts";
 import { combineThreads, type ThreadAxis } from "./workgroup.ts";
 
 class WorkgroupLinearizer extends GridLinearizer {
@@ -42,7 +40,7 @@ class WorkgroupLinearizer extends GridLinearizer {
   /** the offset in shared memory of the stage of a tile that this iteration reads */
   readonly #stages = new Map<TileNode, Expr>();
   /** the copies that an iteration of a loop makes */
-  readonly #copies = new Map<Loop, TileCopies>();
+  readonly #copies = new Map<Loop, StagedCopies>();
   /** of the loop that was opened last, if it is software-pipelined */
   #pipeline: SoftwarePipeline | undefined;
   /** how many axes are open that are not loops */
@@ -135,11 +133,10 @@ class WorkgroupLinearizer extends GridLinearizer {
     const below = toposort<UOp>(bodies, (u) => (this.placed.has(u) ? [] : u.srcs));
     return below.filter((u) => u.op === "TILE").filter((u) => u.loop === loop);
   }
-  #copiesTo(tiles: readonly TileNode[]): { copies: TileCopies; locals: Map<TileNode, DefineLocal> } {
-    const Copies = this.target.gpu?.hasAsyncCopy === true ? AsyncCopies : RegisterCopies;
-    const copies = new Copies(this.emit, this.#threadAxes());
+  #copiesTo(tiles: readonly TileNode[]): { copies: StagedCopies; locals: Map<TileNode, DefineLocal> } {
+    const copies = new StagedCopies(this, this.#threadAxes(), this.target.gpu?.hasAsyncCopy === true);
     const locals = new Map<TileNode, DefineLocal>();
-    for (const t of tiles) locals.set(t, copies.prepare(t, this.place(t.buffer), this.place(t.base)));
+    for (const t of tiles) locals.set(t, copies.prepare(t));
     return { copies, locals };
   }
   /**
@@ -153,7 +150,7 @@ class WorkgroupLinearizer extends GridLinearizer {
     copies.start(end, isInLoop);
     const early = tiles.every((t) => t.tile.stages > 1) ? operands.filter((u) => readsFrom(u, tiles)) : [];
     const pipeline =
-      early.length > 0 && copies instanceof AsyncCopies
+      early.length > 0 && this.target.gpu?.hasAsyncCopy === true
         ? new SoftwarePipeline(this.emit, copies, locals, this.placeSrc)
         : undefined;
     pipeline?.prologue(early);

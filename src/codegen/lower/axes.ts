@@ -76,15 +76,18 @@ export class AxisSplitter {
     return this.#threads.map((t) => t.range);
   }
 
-  /** The loops of merged dims of this size, of the output or of a reduction. A size of 1 needs no loop. */
-  split(dims: readonly number[], size: Sint, reduce: ReduceSite | undefined): AxisLoops {
+  /**
+   * The loops of merged dims of this size, of the output or of a reduction. A size of 1 needs no loop.
+   * `isJoined`: no buffer has one stride across all of the dims, so their indexes come by division.
+   */
+  split(dims: readonly number[], size: Sint, reduce: ReduceSite | undefined, isJoined = false): AxisLoops {
     if (size === 1) return { dims, at: 0, ranges: [], threads: [], inBounds: undefined };
     const of = this.#numbered++;
     const output = reduce === undefined;
     const { opts, target, tiles } = this.#options;
     const tile = tiles.get(of) ?? 1;
     const axis = { number: of, size, isOutput: output, tile };
-    const { rest, padded, ragged, ...parts } = splitAxis(opts, axis, target);
+    const { rest, padded, ragged, gated, ...parts } = splitAxis(opts, axis, target);
     const lanes = output ? "upcast" : "unroll";
     let at: Sint = 0;
     let inBounds: Expr | undefined;
@@ -100,7 +103,7 @@ export class AxisSplitter {
     const threads = parts.local === 1 ? undefined : this.#workgroup(parts.local, reduce, of);
     if (threads !== undefined) nest(parts.local, threads);
     const inner = parts.lanes * parts.group * tile;
-    const even = typeof size === "number" && size % inner === 0;
+    const even = !gated && typeof size === "number" && size % inner === 0;
     const guard = (end: Sint): void => {
       const variable = ownVariable(`b${of}`, 0, sub(end, 1));
       const index = this.#indexes.toExpr(at);
@@ -119,6 +122,13 @@ export class AxisSplitter {
     if (parts.group !== 1) nest(parts.group, this.#range(parts.group, "group", of));
     if (tile !== 1) nest(tile, this.#range(tile, "tile", of));
     if (ragged && !even) guard(size);
+    else if (isJoined) {
+      // as one variable: a quotient of the sum would be taken apart
+      const whole = ownVariable(`c${of}`, 0, sub(size, 1));
+      this.#indexes.bind(whole, this.#indexes.toExpr(at), inBounds);
+      users.push(whole);
+      at = whole;
+    }
     threads?.users.push(...users);
     return { dims, at, ranges, threads: threads === undefined ? [] : [threads.range], inBounds };
   }

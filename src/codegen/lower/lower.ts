@@ -5,7 +5,7 @@
 
 import { lowerImages } from "#codegen/images";
 import { unpackTypes } from "#codegen/narrow";
-import { axisOrder, findKeepable, inBlocks, mergeDims, requireValid } from "#codegen/tuning";
+import { axisOrder, collapsed, findKeepable, inBlocks, mergeDims, requireValid } from "#codegen/tuning";
 import { type DType, dtypes, type Value } from "../../dtype.ts";
 import { ArgumentError, InternalError, ShapeError } from "../../errors.ts";
 import { arraysEqual, getOrMake, mapped } from "../../helpers.ts";
@@ -89,6 +89,8 @@ class Lowering {
   /** the loops of reductions, by the site where these are evaluated: equal loops are shared */
   readonly #sharedLoops = new Map<Site, Map<string, readonly AxisLoops[]>>();
   readonly #producers: Producer[] = [];
+  /** axes that COLLAPSE made parts of others */
+  #joined = 0;
   /** float constants by their value; undefined: the constants are not those of the AST as it came */
   readonly #parameters: Map<number, Parameter> | undefined;
   readonly #ast: readonly LazyOp[];
@@ -114,7 +116,7 @@ class Lowering {
     if (root === undefined) throw new InternalError("a kernel without a STORE cannot be lowered");
     const { shape } = root;
     const merged = getOrMake(this.#facts.merged, root, () => mergeDims(this.#ast));
-    const loops = mapped(merged, (dims) => this.#splitter.split(dims, sizeOfDims(dims, shape), undefined));
+    const loops = this.#split(merged, shape, undefined);
     const outputs = this.#outputOrder(loops);
     const site = this.#site(indexes(loops, shape), 1);
     const stores = mapped(this.#ast, (store) => {
@@ -129,10 +131,29 @@ class Lowering {
     return { sink, arena: this.#arena, axes, order, threads, indexes: this.#indexes, keepable };
   }
 
+  /** The loops of groups of dims, of which COLLAPSE joins some. `idx`: where a reduction is evaluated. */
+  #split(
+    merged: readonly (readonly number[])[],
+    shape: Shape,
+    idx: readonly Sint[] | undefined,
+  ): AxisLoops[] {
+    const groups = collapsedDims(merged, shape, this.#ast, this.#opts, idx && this.#splitter.numbered);
+    this.#joined += merged.length - groups.length;
+    const busy: Range[] = [];
+    return mapped(groups, (dims) => {
+      const site = idx && { idx, busy };
+      const made = this.#splitter.split(dims, sizeOfDims(dims, shape), site, !merged.includes(dims));
+      busy.push(...made.threads);
+      return made;
+    });
+  }
+
   /** Every OptOp names an axis that the kernel has. */
   #requireAxes(): void {
     const { numbered } = this.#splitter;
-    const stray = this.#opts.find((o) => (axisOf(o) ?? -1) >= numbered);
+    const collapses = this.#opts.filter((o) => o.op === "COLLAPSE");
+    const unused = collapses.length > this.#joined ? collapses.at(-1) : undefined;
+    const stray = unused ?? this.#opts.find((o) => (axisOf(o) ?? -1) >= numbered);
     if (stray === undefined) return;
     throw new ArgumentError(`${showOpts([stray])}: this kernel has the axes 0 to ${numbered - 1}`);
   }
@@ -251,14 +272,7 @@ class Lowering {
     const merged = getOrMake(all, op, () => mergeDims([src], op.arg));
     const key = [heights.get(op), src.shape, op.arg, ...merged].join("|");
     const known = getOrMake(this.#sharedLoops, site, () => new Map<string, readonly AxisLoops[]>());
-    return getOrMake(known, key, () => {
-      const busy: Range[] = [];
-      return mapped(merged, (dims) => {
-        const made = this.#splitter.split(dims, sizeOfDims(dims, src.shape), { idx: site.idx, busy });
-        busy.push(...made.threads);
-        return made;
-      });
-    });
+    return getOrMake(known, key, () => this.#split(merged, src.shape, site.idx));
   }
   /** A reduction may not be evaluated at indexes that depend on the threads that share it. */
   #requireIndependent(threads: readonly Range[], { idx }: Site): void {
@@ -297,11 +311,29 @@ class Lowering {
 
 const sizeOfDims = (dims: readonly number[], shape: Shape): Sint => sprod(dims.map((d) => shape[d]!));
 
+/** The groups after COLLAPSE. `from`: the number of a reduction's first axis; undefined: of the output. */
+function collapsedDims(
+  groups: readonly (readonly number[])[],
+  shape: Shape,
+  ast: readonly LazyOp[],
+  opts: readonly OptOp[],
+  from?: number,
+): readonly (readonly number[])[] {
+  if (!opts.some((o) => o.op === "COLLAPSE")) return groups;
+  const outputs = from === undefined ? loopsIn(groups, shape) : loopsIn(mergeDims(ast), ast[0]?.shape ?? []);
+  const isLoop = (dims: readonly number[]): boolean => sizeOfDims(dims, shape) !== 1;
+  return collapsed(groups, { opts, isLoop, from, outputs });
+}
+const loopsIn = (groups: readonly (readonly number[])[], shape: Shape): number =>
+  groups.filter((dims) => sizeOfDims(dims, shape) !== 1).length;
+
 /** The sides of the matrices that warps multiply, by the number of their axis. */
 function matrixSides(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): Map<number, number> {
   const shape = ast[0]?.shape ?? [];
-  const outputs = (): number => mergeDims(ast).filter((dims) => sizeOfDims(dims, shape) !== 1).length;
-  return new Map(opts.flatMap((o) => [...(recordOf(target, o.op)?.tiles?.(outputs(), o, target) ?? [])]));
+  const outputs = (): number => loopsIn(collapsedDims(mergeDims(ast), shape, ast, opts), shape);
+  return new Map(
+    opts.flatMap((o) => [...(recordOf(target, o.op)?.tiles?.(outputs(), o, target, opts) ?? [])]),
+  );
 }
 
 /** x - max(x), where each x is compared with the maximum of its own row: what a softmax takes the exp of. */

@@ -16,6 +16,7 @@ export interface OptParams {
   THREAD: { axis: number };
   PADTO: { axis: number; multiple: number };
   SWAP: { axis: number; with: number };
+  COLLAPSE: { first: number; second: number };
   INTERCHANGE: { axis: number; reduce: number };
   KEEP: { axis: number; elements: number };
   PACK: { axis: number };

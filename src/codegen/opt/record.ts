@@ -30,6 +30,8 @@ export interface AxisState {
   readonly isPadded: boolean;
   /** the workgroup does not divide the axis: threads beyond the end do nothing */
   readonly isRagged: boolean;
+  /** what lies beyond its end can be gated for each element: it comes through shared memory */
+  readonly isGated: boolean;
   /** lanes that are neighbours */
   readonly lanes: number;
 }
@@ -93,7 +95,7 @@ export interface OptRecord<K extends OptOpName = OptOpName> {
    * The sides of the matrices that a warp multiplies, by the number of their axis. `outputs`: how many output
    * axes.
    */
-  tiles?(outputs: number, opt: OptOp<K>, target: Target): ReadonlyMap<number, number>;
+  tiles?(outputs: number, opt: OptOp<K>, target: Target, opts: readonly OptOp[]): ReadonlyMap<number, number>;
   transform?(graph: KernelGraph, opt: OptOp<K>, context: OptContext): KernelGraph;
 }
 

@@ -1,6 +1,7 @@
 // Every OptOp with its documentation, in the order of the docs. Tests and docs/reference/optops.md iterate
 // over them; the compiler itself goes by the list of its target (Target.optOps).
 
+import { COLLAPSE_DOC } from "./collapse.ts";
 import { GPU_OPS } from "./gpuops.ts";
 import { GROUP_DOC } from "./group.ts";
 import { GROUPTOP_DOC } from "./grouptop.ts";
@@ -28,6 +29,7 @@ const DOCS: Readonly<Record<OptOpName, OptDoc>> = {
   THREAD: THREAD_DOC,
   PADTO: PADTO_DOC,
   SWAP: SWAP_DOC,
+  COLLAPSE: COLLAPSE_DOC,
   KEEP: KEEP_DOC,
   PACK: PACK_DOC,
   INTERCHANGE: INTERCHANGE_DOC,

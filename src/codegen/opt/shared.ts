@@ -10,13 +10,14 @@ import { sum, toposort } from "../../helpers.ts";
 import { isLane, isThread } from "../../uop/axis.ts";
 import { elementOf } from "../../uop/list.ts";
 import type { Swizzle, Tile } from "../../uop/matrix.ts";
-import type { Axis, Expr, Load, Range, Reduce, Sink, TileNode, UOp } from "../../uop/node.ts";
+import type { Expr, Load, Range, Reduce, Sink, TileNode, UOp } from "../../uop/node.ts";
 import { mapGraph } from "../../uop/rewrite.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
-import { REGISTER_STAGES } from "../linear/registercopy.ts";
+import { REGISTER_STAGES } from "../linear/stagedcopies.ts";
 import type { KernelGraph } from "../lower/lower.ts";
 import type { Gpu } from "../target.ts";
+import { computedTile } from "./computedtile.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 
@@ -94,7 +95,7 @@ export interface Walk {
  * A dim of a tile: its stride in the buffer, and how many of its elements each range along it moves in an
  * iteration.
  */
-interface TileDim {
+export interface TileDim {
   readonly stride: number;
   readonly size: number;
   readonly walks: ReadonlyMap<Walk, number>;
@@ -102,7 +103,7 @@ interface TileDim {
   readonly apart: boolean;
 }
 /** The layout of a tile in shared memory. */
-interface TileLayout extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
+export interface TileLayout extends Pick<Tile, "dims" | "size" | "vector" | "swizzle"> {
   readonly pitches: ReadonlyMap<Walk, number>;
   readonly offset: number;
   /** loads of a thread for all its lanes */
@@ -145,7 +146,8 @@ function sharedLoads(
     );
     // a load that no two threads share gains nothing
     if (threads.every((a) => below.has(a))) continue;
-    const found = tileOf(load, loop, lowered, { stages: opt.stages, gpu });
+    const options = { stages: opt.stages, gpu };
+    const found = tileOf(load, loop, lowered, options) ?? computedTile(load, loop, lowered, options);
     if (found === undefined) continue;
     by.set(load, arena.load(found.tile, toIndex({ terms: found.pitches, k: found.offset }, arena)));
   }
@@ -173,9 +175,9 @@ export function loopOf(ranges: readonly Range[], opt: OptOp<"SHARED">): CopyLoop
  * What reads a tile: threads, an element or vector each, or a warp, matrices whose rows are padded or
  * swizzled.
  */
-type Reader = "threads" | "matrices" | "swizzled";
+export type Reader = "threads" | "matrices" | "swizzled";
 
-interface TileOptions {
+export interface TileOptions {
   readonly stages: number;
   readonly gpu: SharedFigures;
   /** default: threads */
@@ -194,16 +196,14 @@ export function tileOf(
 ): TiledLoad | undefined {
   const { buffer, index, gate } = load;
   if (gate !== undefined) return undefined;
-  const isInner = (u: UOp): boolean =>
-    u.op === "RANGE" && (isThread(u.axis) || isLane(u.axis) || u.axis.kind === "tile" || inside.includes(u));
+  const isInner = innerRanges({ loop, inside });
   const { terms, k } = affine(index);
   const walks = new Map<Range, Walk>();
   const base = new Map<Expr, number>();
   for (const [t, stride] of terms) {
     if (t === loop) continue;
-    if (t.op === "RANGE" && isInner(t) && typeof t.axis.size === "number")
-      walks.set(t, { of: t.axis.of, size: t.axis.size, stride, kind: walkKind(t.axis) });
-    else if (toposort<UOp>([t], (x) => x.srcs).some((x) => isInner(x) || x === loop)) return undefined;
+    if (t.op === "RANGE" && isInner(t) && typeof t.axis.size === "number") walks.set(t, walkOf(t, stride));
+    else if (toposort<UOp>([t], (x) => x.srcs).some((x) => x === loop || isInner(x))) return undefined;
     else base.set(t, stride);
   }
   const step = loop === undefined ? 0 : (terms.get(loop) ?? 0);
@@ -213,7 +213,15 @@ export function tileOf(
   const part = layoutOf([...walks.values()], others, elementOf(load).itemsize, gpu, reader);
   if (part === undefined) return undefined;
   const { dims, size, vector, swizzle, pitches, offset } = part;
-  const tile: Tile = { dims, size, vector, swizzle, step, stages: loop === undefined ? 1 : stages };
+  const tile: Tile = {
+    dims,
+    size,
+    vector,
+    swizzle,
+    step,
+    stages: loop === undefined ? 1 : stages,
+    coordinates: [],
+  };
   const from = toIndex({ terms: base, k: first }, arena);
   return {
     tile: arena.tile(PtrDType(load.dtype, true), tile, buffer, from, loop),
@@ -221,6 +229,20 @@ export function tileOf(
     offset,
   };
 }
+
+/** Whether a range runs within an iteration of the loop that copies. */
+export const innerRanges =
+  ({ inside }: CopyLoop) =>
+  (u: UOp): u is Range =>
+    u.op === "RANGE" && (isThread(u.axis) || isLane(u.axis) || u.axis.kind === "tile" || inside.includes(u));
+
+/** A range inside the loop, which moves an index by this stride. */
+export const walkOf = ({ axis }: Range, stride: number): Walk => ({
+  of: axis.of,
+  size: typeof axis.size === "number" ? axis.size : 1,
+  stride,
+  kind: isLane(axis) ? "lane" : axis.kind === "tile" ? "tile" : isThread(axis) ? "thread" : "loop",
+});
 
 /**
  * The layout of what these ranges cover; undefined where that is not a box, or cannot be copied. `others`:
@@ -242,16 +264,30 @@ export function layoutOf(
   // elements that are copied one by one may be stored in any order: the one that takes the fewest loads to
   // read is chosen
   const orders = dims.map((_, i) => [i, ...dims.keys()].filter((d, at, all) => all.indexOf(d) === at));
-  const swizzle = (row: number) => (reader === "swizzled" ? swizzleOf(row, itemsize, gpu) : undefined);
   const laid = (vector > 1 ? orders.slice(0, 1) : orders).map((order) =>
-    layOut(dims, order, unit, { reader, swizzle }),
+    layOut(dims, order, unit, howTo(reader, itemsize, gpu)),
   );
   const best = laid.reduce((x, y) => (y.loads < x.loads ? y : x));
-  return { ...best, vector };
+  return { ...best, dims: merged(best.dims), vector };
 }
+/** The layout of these dims, the first of which lies side by side. */
+export const layoutInOrder = (
+  dims: readonly TileDim[],
+  itemsize: number,
+  gpu: SharedFigures,
+  reader: Reader = "threads",
+): Omit<TileLayout, "vector"> =>
+  layOut(dims, [...dims.keys()], gpu.vectorBytes / itemsize, howTo(reader, itemsize, gpu));
 
-const walkKind = (a: Axis): Walk["kind"] =>
-  isLane(a) ? "lane" : a.kind === "tile" ? "tile" : isThread(a) ? "thread" : "loop";
+/** What decides about gaps between rows. */
+interface RowSpacing {
+  readonly reader: Reader;
+  readonly swizzle: (row: number) => Swizzle | undefined;
+}
+const howTo = (reader: Reader, itemsize: number, gpu: SharedFigures): RowSpacing => ({
+  reader,
+  swizzle: (row) => (reader === "swizzled" ? swizzleOf(row, itemsize, gpu) : undefined),
+});
 
 /**
  * Ranges as the dims of a box, the one whose elements are nearest to each other first. A range whose steps
@@ -291,7 +327,7 @@ function layOut(
   dims: readonly TileDim[],
   order: readonly number[],
   unit: number,
-  how: { readonly reader: Reader; readonly swizzle: (row: number) => Swizzle | undefined },
+  how: RowSpacing,
 ): Omit<TileLayout, "vector"> {
   const row = order.flatMap((i) => dims[i] ?? [])[0];
   const swizzle = dims.length > 1 && row !== undefined ? how.swizzle(row.size) : undefined;
@@ -308,7 +344,7 @@ function layOut(
   const offset = sum([...pitches].map(([w, p]) => Math.max(0, -p) * (w.size - 1)));
   const placed = dims.map((d, i) => ({ size: d.size, stride: d.stride, pitch: pitch[i]! }));
   const loads = countLoads(pitches, offset, unit);
-  return { dims: merged(placed), size: Math.ceil(size / unit) * unit, swizzle, pitches, offset, loads };
+  return { dims: placed, size: Math.ceil(size / unit) * unit, swizzle, pitches, offset, loads };
 }
 /** Dims without a gap between them, in the buffer and in shared memory, become one: shorter indexes. */
 function merged(dims: Tile["dims"]): Tile["dims"] {

@@ -16,6 +16,8 @@ export interface Split {
   readonly padded: boolean;
   /** the product exceeds the axis size: what lies beyond the end is gated */
   readonly ragged: boolean;
+  /** ... element by element, since a part of it is in shared memory */
+  readonly gated: boolean;
   readonly rest: Sint;
   /** lanes of UPCAST or UNROLL after LOCAL or GROUPTOP: they are a workgroup apart */
   readonly far: number;
@@ -40,20 +42,18 @@ export function splitAxis(
   { number, size, isOutput, tile }: AxisToSplit,
   target: Target,
 ): Split {
-  if (typeof size !== "number" ? tile > 1 : size % tile !== 0) {
-    throw new ArgumentError(
-      `TC: axis ${number} has ${size} elements; expected a multiple of ${tile} (leave TC out, or pad the tensor)`,
-    );
-  }
-  const entire: Sint = typeof size === "number" ? size / tile : size;
+  const entire = idiv(add(size, tile - 1), tile);
   let rest = entire;
   let padded = false;
-  let ragged = false;
+  // beyond the end of the axis a matrix has zeros
+  let ragged = !divides(tile, size);
+  const gated = tile > 1 || opts.some((o) => o.op === "SHARED");
   const parts = { far: 1, local: 1, lanes: 1, group: 1 };
   for (const o of opts) {
     const record = recordOf(target, o.op);
     if (axisOf(o) !== number || record === undefined) continue;
-    const state = { left: rest, isWhole: rest === entire, isPadded: padded, isRagged: ragged };
+    const isWhole = rest === entire;
+    const state = { left: rest, isWhole, isPadded: padded, isRagged: ragged, isGated: gated };
     requireApplies(record, o, { number, isOutput, size, lanes: parts.lanes, ...state }, target);
     if (o.op === "PADTO" && typeof rest === "number" && rest % o.multiple !== 0) {
       rest = Math.ceil(rest / o.multiple) * o.multiple;
@@ -65,7 +65,7 @@ export function splitAxis(
     rest = idiv(add(rest, factor - 1), factor);
     parts[record.part === "lanes" && parts.local > 1 ? "far" : record.part] *= factor;
   }
-  return { rest, padded, ragged, ...parts, tile };
+  return { rest, padded, ragged, gated, ...parts, tile };
 }
 
 function requireApplies(record: OptRecord, o: OptOp, axis: AxisState, target: Target): void {
@@ -82,7 +82,8 @@ const axisKind = (isOutput: boolean): string => (isOutput ? "an output axis" : "
 export const showAxis = ({ number, isOutput, left }: AxisState): string =>
   `axis ${number} is ${axisKind(isOutput)} with ${left} left`;
 
-const divides = (factor: number, left: Sint): boolean => typeof left === "number" && left % factor === 0;
+const divides = (factor: number, left: Sint): boolean =>
+  factor === 1 || (typeof left === "number" && left % factor === 0);
 
 /** Why an op cannot take this factor of the axis for that part; undefined: it can. */
 export function factorRefusal(
@@ -91,12 +92,13 @@ export function factorRefusal(
   part: AxisPart,
   target: Target,
 ): string | undefined {
-  const { left, size, lanes, isPadded, isRagged } = axis;
+  const { left, size, lanes, isPadded, isRagged, isGated } = axis;
   // lanes that start earlier must still start inside the axis
   const hasRoom = !isPadded || part !== "lanes" || typeof size !== "number" || lanes * factor <= size;
   if (divides(factor, left) && hasRoom) return undefined;
   // a grid may be wider than the axis
   const fills = typeof left !== "number" || factor <= left;
-  const overhangs = target.grid !== undefined && fills && !isPadded && (isRagged || part === "local");
+  const overhangs =
+    target.grid !== undefined && fills && !isPadded && (isRagged || isGated || part === "local");
   return overhangs ? undefined : showAxis(axis);
 }

@@ -13,13 +13,15 @@ import type { Digits, Fragment, TensorCore } from "../../uop/matrix.ts";
 import type { Expr, Range, Reduce, UOp } from "../../uop/node.ts";
 import { substitute } from "../../uop/substitute.ts";
 import { affine, toIndex } from "../analysis/affine.ts";
-import { contractionOf, rowsAndColumns } from "../analysis/contraction.ts";
+import { gatedContractionOf, rowsAndColumns } from "../analysis/contraction.ts";
 import type { KernelGraph } from "../lower/lower.ts";
 import type { Gpu, Target } from "../target.ts";
+import { computedTile } from "./computedtile.ts";
 import { isExactEnough } from "./mma.ts";
 import { type OptOp, showOpts } from "./opts.ts";
 import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
-import { loopOf, type TiledLoad, tileOf } from "./shared.ts";
+import { type CopyLoop, loopOf, type Reader, type TiledLoad, tileOf } from "./shared.ts";
+import { axisOrder } from "./swap.ts";
 
 const { uint8, uint16, uint32 } = dtypes;
 /** The integers that have the bits of an element, by its size. */
@@ -65,8 +67,13 @@ export const TC: OptRecord<"TC"> = {
   },
 };
 
-/** TC takes the last two output axes and the reduce axis that it names. */
-function tensorCoreSides(outputs: number, tc: OptOp<"TC">, { name, gpu }: Target): Map<number, number> {
+/** TC takes the last two output axes, as SWAP leaves them, and the reduce axis that it names. */
+function tensorCoreSides(
+  outputs: number,
+  tc: OptOp<"TC">,
+  { name, gpu }: Target,
+  opts: readonly OptOp[],
+): Map<number, number> {
   const core = gpu?.tensorCores[tc.core];
   if (core === undefined || outputs < 2 || tc.axis < outputs) {
     const cores = gpu?.tensorCores.map((c, i) => `${i} ${c.name}`).join(", ");
@@ -81,9 +88,10 @@ function tensorCoreSides(outputs: number, tc: OptOp<"TC">, { name, gpu }: Target
         "that is exact. Set ALLOW_TF32=1, or leave TC out",
     );
   }
+  const [m = 0, n = 1] = axisOrder(opts, outputs).slice(-2);
   return new Map([
-    [outputs - 2, core.m],
-    [outputs - 1, core.n],
+    [m, core.m],
+    [n, core.n],
     [tc.axis, core.k],
   ]);
 }
@@ -140,7 +148,9 @@ class TensorCores {
     const nodes = toposort<UOp>([sink], (x) => x.srcs);
     const sides = nodes.filter((u) => u.op === "RANGE").filter((r) => r.axis.kind === "tile");
     const k = sides.find((s) => s.axis.of === this.#tc.axis);
-    const [m, n] = sides.filter((s) => s !== k).sort((a, b) => a.axis.of - b.axis.of);
+    const outputs = 1 + Math.max(...axes.filter(isOutput).map((a) => (a.of === this.#tc.axis ? -1 : a.of)));
+    const place = (r: Range): number => axisOrder(this.#opts, outputs).indexOf(r.axis.of);
+    const [m, n] = sides.filter((s) => s !== k).sort((a, b) => place(a) - place(b));
     const reduces = nodes.filter((u) => u.op === "REDUCE");
     const [sum, ...others] = reduces.filter((u) => k !== undefined && u.ranges.includes(k));
     if (sum === undefined || others.length > 0 || m === undefined || n === undefined || k === undefined) {
@@ -177,7 +187,7 @@ class TensorCores {
 
   /** The elements of the result that a thread holds, as a vector. */
   #product(sum: Reduce, m: Range, n: Range, k: Range): Expr {
-    const contraction = contractionOf(sum);
+    const contraction = gatedContractionOf(sum);
     if (contraction === undefined || sum.dtype !== this.#core.to) {
       const { fn, body, dtype } = sum;
       const what = body.op === "ALU" ? body.fn : body.op;
@@ -193,8 +203,9 @@ class TensorCores {
     const [left, right] = sides;
     const { a, b } = this.#core;
     const rest = contraction.ranges.filter((r) => r !== k);
-    const rows = this.#operand({ value: this.#narrow(left), row: m, column: k, fragment: a }, rest);
-    const columns = this.#operand({ value: this.#narrow(right), row: k, column: n, fragment: b }, rest);
+    const value = (x: Expr): Expr => this.#inside(this.#narrow(x), contraction.gate);
+    const rows = this.#operand({ value: value(left), row: m, column: k, fragment: a }, rest);
+    const columns = this.#operand({ value: value(right), row: k, column: n, fragment: b }, rest);
     return this.#arena.reduce("SUM", this.#multiply(rows, columns), rest);
   }
   /** A warp multiplies two matrices; the REDUCE around it adds up. */
@@ -211,28 +222,31 @@ class TensorCores {
     return value;
   }
 
+  /** The value as it is multiplied: 0 beyond the end of the sum, where the other factor may be anything. */
+  #inside(value: Expr, gate: Expr | undefined): Expr {
+    if (gate === undefined) return value;
+    const isZeroThere = value.op === "LOAD" && value.gate !== undefined && implies(value.gate, gate);
+    return isZeroThere ? value : this.#arena.alu("WHERE", gate, value, this.#arena.constant(value.dtype, 0));
+  }
+
   /** The words that a thread holds of an operand. */
   #operand(operand: Operand, ranges: readonly Range[]): Expr {
     const { value, row, column, fragment } = operand;
     const a = this.#arena;
     const shared = this.#opts.find((o) => o.op === "SHARED");
-    if (this.#core.isOpaque && (shared === undefined || value.op !== "LOAD"))
-      this.#refuse("it multiplies what SHARED brings to shared memory as it is in a buffer");
+    if (this.#core.isOpaque && shared === undefined)
+      this.#refuse("it multiplies what SHARED brings to shared memory");
     let read = value;
-    if (shared !== undefined && value.op === "LOAD") {
-      const loop = loopOf(ranges, shared);
-      const tiled = (reader?: "matrices" | "swizzled"): TiledLoad | undefined => {
-        const found = tileOf(value, loop, this.#lowered, { stages: shared.stages, gpu: this.#gpu, reader });
-        return found?.offset === 0 ? found : undefined;
-      };
+    if (shared !== undefined) {
+      const tiled = this.#tiles(value, loopOf(ranges, shared), shared);
       if (this.#core.isOpaque) return this.#fragment(operand, tiled("matrices"));
       for (const reader of this.#core.fitsLoadMatrix ? (["swizzled", "matrices"] as const) : []) {
         const found = tiled(reader);
         const matrices = found && this.#matrices(operand, found);
         if (matrices !== undefined) return matrices;
       }
-      const found = tiled();
-      if (found === undefined) this.#refuse("with SHARED: an operand is not a box of its buffer");
+      const found = tiled("threads");
+      if (found === undefined) this.#refuse("with SHARED: a workgroup needs no box of an operand");
       read = a.load(found.tile, toIndex({ terms: found.pitches, k: 0 }, a));
     }
     const { itemsize } = this.#core.from;
@@ -245,6 +259,22 @@ class TensorCores {
       return a.bitcast(substitute(read, by, a), bits);
     });
     return a.bitcast(a.vectorize(elements), wordsOf(fragment, this.#core.from));
+  }
+
+  /** The tile of an operand for a reader: a box of its buffer, or computed where it is not one. */
+  #tiles(
+    value: Expr,
+    loop: CopyLoop,
+    { stages }: OptOp<"SHARED">,
+  ): (reader: Reader) => TiledLoad | undefined {
+    const options = { stages, gpu: this.#gpu };
+    const boxOf = (reader: Reader): TiledLoad | undefined => {
+      const found =
+        value.op === "LOAD" ? tileOf(value, loop, this.#lowered, { ...options, reader }) : undefined;
+      return found?.offset === 0 ? found : undefined;
+    };
+    if (boxOf("threads") !== undefined || boxOf("swizzled") !== undefined) return boxOf;
+    return (reader) => computedTile(value, loop, this.#lowered, { ...options, reader });
   }
 
   /** The operand as the hardware loads it from a tile: rows, or columns, that are contiguous there. */
@@ -337,6 +367,16 @@ class TensorCores {
     return a.alu("ADD", moved, rest);
   }
 }
+
+const isOutput = ({ kind }: Range["axis"]): boolean =>
+  kind === "output" || kind === "local" || kind === "upcast" || kind === "tile";
+
+/** Whether the first condition holds only where the second does: it has all of its parts. */
+const implies = (x: Expr, y: Expr): boolean => {
+  const parts = partsOf(x);
+  return partsOf(y).every((p) => parts.includes(p));
+};
+const partsOf = (u: Expr): Expr[] => (u.op === "ALU" && u.fn === "AND" ? u.operands.flatMap(partsOf) : [u]);
 
 /** An even number of lanes that are further columns of `b`. */
 function pairOf(side: Range, pitches: TiledLoad["pitches"]): Range | undefined {

@@ -3,7 +3,7 @@
 // converts by itself; with `bits` loads and stores move integers of the same size and the conversion is
 // integer arithmetic (narrow.ts).
 
-import { type DType, dtypes, Pointer, PtrDType, wrap } from "../../dtype.ts";
+import { type DType, dtypes, Pointer, PtrDType, scalarOf, wrap } from "../../dtype.ts";
 import { floatFromBits, floatToBits } from "../../narrow.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import { type Expr, isExpr, type Memory, type Sink, type UOp, type UType } from "../../uop/node.ts";
@@ -35,6 +35,12 @@ function narrowFloats(target: Target): RuleTable {
       ? a.cast(a.cast(value, dtype), float32)
       : fromBits(toBits(value, dtype, how(dtype), a), dtype, how(dtype), a);
 
+  /** What widened a value is undone. */
+  const narrowed = (value: Expr, dtype: DType, a: UOpArena): Expr => {
+    if (how(dtype) === "bits") return toBits(value, dtype, "bits", a);
+    return value.op === "CAST" && value.operand.dtype === dtype ? value.operand : a.cast(value, dtype);
+  };
+
   const table = new RuleTable([
     rule("memory in bits is memory of integers", anything(isInBits), (_, a, u, now) =>
       a.withType(u, PtrDType(integer(u.dtype), u.dtype.local), u.srcs.map(now)),
@@ -52,6 +58,17 @@ function narrowFloats(target: Target): RuleTable {
           how(dtype) === "bits" ? toBits(now(value), dtype, "bits", a) : a.cast(now(value), dtype);
         return a.store(now(buffer), now(index), narrowed, gate && now(gate));
       },
+    ),
+    rule(
+      "a vector that is copied as it is",
+      op("LOAD", (u) => u.dtype.count > 1 && how(scalarOf(u.dtype)) === "bits"),
+      (_, a, { buffer, index, gate, dtype }, now) =>
+        a.load(now(buffer), now(index), { gate: gate && now(gate), lanes: dtype.count }),
+    ),
+    rule(
+      "the lanes of a vector narrow",
+      op("VECTORIZE", (u) => how(scalarOf(u.dtype)) !== "native"),
+      (_, a, { lanes, dtype }, now) => a.vectorize(lanes.map((l) => narrowed(now(l), scalarOf(dtype), a))),
     ),
     rule("a constant is one of the narrow values", op("CONST", isNarrow), (_, a, { dtype, value }) =>
       a.constant(float32, wrap(dtype, value)),

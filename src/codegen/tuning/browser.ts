@@ -37,4 +37,6 @@ export const requireValid: Tuning["requireValid"] = (opts, target) => {
     );
   loaded?.requireValid(opts, target);
 };
+export const collapsed: Tuning["collapsed"] = (groups, context) =>
+  loaded?.collapsed(groups, context) ?? groups;
 export const axisOrder: Tuning["axisOrder"] = (opts, n) => loaded?.axisOrder(opts, n) ?? range(n);

@@ -5,6 +5,7 @@
 
 export { inBlocks } from "../lower/blocks.ts";
 export { mergeDims } from "../lower/merge.ts";
+export { collapsed } from "../opt/collapse.ts";
 export { CPU_OPS } from "../opt/cpuops.ts";
 export { cpuLists } from "../opt/heuristics/cpu.ts";
 export { findKeepable } from "../opt/keep.ts";

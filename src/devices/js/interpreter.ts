@@ -158,11 +158,13 @@ const INSTRUCTIONS: { readonly [K in UOpName]: InstructionMaker<K> } = {
     const { elements } = u;
     const [from, to] = [placeOf(u.from, u.fromIndex, cell), placeOf(u.to, u.toIndex, cell)];
     const gate = u.gate && cell(u.gate);
+    const inside = u.inside && cell(u.inside);
     return (cells, pc) => {
       if (gate !== undefined && !cells[gate]) return pc + 1;
       const [shared, first] = [cells[to.memory] as Shared, integer(cells[to.index])];
-      const values = lanes(read(cells, from, elements), elements);
-      if (first % elements !== 0 || integer(cells[from.index]) % elements !== 0)
+      const isInside = inside === undefined || Boolean(cells[inside]);
+      const values = lanes(isInside ? read(cells, from, elements) : 0, elements);
+      if (first % elements !== 0 || (isInside && integer(cells[from.index]) % elements !== 0))
         throw new InternalError(
           `ASYNC: ${elements} from ${cells[from.index]} to ${first}, both must be multiples`,
         );

@@ -34,7 +34,9 @@ describe.each(OPT_OPS)("$name", ({ name, textbook, summary, picture, params, exp
   });
   test("names its parameters, the axis first", () => {
     const list: [string, Param][] = Object.entries(params);
-    expect(list.map(([p]) => p)[0]).toBe(takes === undefined ? undefined : "axis");
+    const first = list.map(([p]) => p)[0];
+    if (takes === undefined) expect(first, "it is about the whole kernel").not.toBe("axis");
+    else expect(first).toBe("axis");
     for (const [, { meaning, least }] of list) {
       expect(meaning).not.toBe("");
       expect(least).toBeGreaterThanOrEqual(0);
@@ -65,7 +67,7 @@ test("no two have the same name, and pictures differ", () => {
 
 test("a target of loops has no ops for workgroups or matrices, and says what it has", async () => {
   const names = CPU_OPS.map((r) => r.name);
-  expect(NAMES.filter((n) => !names.includes(n))).toEqual(["GROUPTOP", "TC", "SHARED"]);
+  expect(NAMES.filter((n) => !names.includes(n))).toEqual(["GROUPTOP", "COLLAPSE", "TC", "SHARED"]);
   expect(GRID_OPS.map((r) => r.name)).toEqual([...names, "GROUPTOP"]);
   const item = await product();
   const refused = () => toKernel(item.ast, [opt("TC", 2, 0)], WASMRenderer);
@@ -122,6 +124,10 @@ const REFUSED: Readonly<Record<OptOpName, readonly [OptOp, RegExp][]>> = {
   SWAP: [
     [opt("SWAP", 0, 2), /the output axes 0 to 1; SWAP takes two of them/],
     [opt("SWAP", 2, 0), /the output axes 0 to 1/],
+  ],
+  COLLAPSE: [
+    [opt("COLLAPSE", 0, 0), /axes 0 to 1 are left here; COLLAPSE takes two output axes, or two axes of one/],
+    [opt("COLLAPSE", 1, 2), /axes 2 to 2 are left here/],
   ],
   INTERCHANGE: [
     [opt("INTERCHANGE", 0, 2), /a grid in place of the loop; INTERCHANGE takes/],
@@ -202,8 +208,8 @@ describe("candidates", () => {
       }
     },
   );
-  test("every op but NOLOCALS has some", () => {
-    expect([...found].sort()).toEqual(NAMES.filter((n) => n !== "NOLOCALS").sort());
+  test("every op but NOLOCALS has some, and COLLAPSE, which changes what the rest of a list names", () => {
+    expect([...found].sort()).toEqual(NAMES.filter((n) => n !== "NOLOCALS" && n !== "COLLAPSE").sort());
   });
   test("PADTO has none where a kernel writes what it reads", async () => {
     const target = rendererOf("JS");

@@ -161,7 +161,7 @@ describe("SHARED", () => {
       [opt("LOCAL", 0, 4), opt("LOCAL", 1, 4), opt("SHARED", 2, 2)],
       gpuTarget(32),
     );
-    expect(opsIn(kernel, "DEFINE_LOCAL"), "the padded one is read as before").toHaveLength(1);
+    expect(opsIn(kernel, "DEFINE_LOCAL"), "zeros are written around the padded one").toHaveLength(2);
   });
 });
 
@@ -270,11 +270,10 @@ describe.each(MMA.map((core, i) => [core.name, i] as const))("TC: %s", (_, numbe
     const batch = matrix(core.from, [2, 16, core.k], 3).dot(matrix(core.from, [2, core.k, 8], 4));
     await check(batch, [opt("TC", 3, number)]);
   });
-  test("refused: sides that it does not divide, other types, sums of other things", async () => {
+  test("refused: other types, sums of other things", async () => {
     const t = gpuTarget(32);
     const list = [opt("TC", 2, number)];
     const odd = await lastItem(product(core.from, [24, core.k, 8]));
-    expect(() => lowered(odd, list, t)).toThrow(/TC.*24 elements; expected a multiple of 16/);
     const other = await lastItem(product(dtypes.float64, size));
     expect(() => lowered(other, list, t)).toThrow(
       /adds up products.*float32.*SUM of MUL as float64; name another/,

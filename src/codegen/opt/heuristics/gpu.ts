@@ -16,7 +16,7 @@ import { factorOf, type OptOp, type SplitName, splitBy } from "../opts.ts";
 import { convolutionLists } from "./convolutions.ts";
 import type { Heuristic } from "./index.ts";
 import { workgroupThreads } from "./occupancy.ts";
-import { productLists } from "./products.ts";
+import { productLists, threadLists } from "./products.ts";
 
 /** Iterations of the loop of a full tile that are unrolled. */
 const UNROLLED = 4;
@@ -86,6 +86,7 @@ export const gpuLists: Heuristic = function* (lowered, target) {
   if (gpu === undefined) return;
   yield* productLists(lowered, target, gpu);
   yield* convolutionLists(lowered, target, gpu);
+  yield* threadLists(lowered, target, gpu, false);
   yield new GpuHeuristic(lowered, target, gpu).choose();
 };
 

@@ -4,16 +4,15 @@
 // without any OptOps. Each list is a proposal: one that does not fit the kernel after all is refused by
 // lowering, and the next is taken.
 
-import type { DType } from "../../../dtype.ts";
-import { getOrMake, prod } from "../../../helpers.ts";
-import { elementOf } from "../../../uop/list.ts";
+import { getOrMake } from "../../../helpers.ts";
 import type { TensorCore } from "../../../uop/matrix.ts";
-import { loadsOf, onlyContraction, rowsAndColumns } from "../../analysis/contraction.ts";
+import { REGISTER_STAGES } from "../../linear/stagedcopies.ts";
 import type { KernelGraph } from "../../lower/lower.ts";
 import type { Gpu, Target } from "../../target.ts";
 import { isExactEnough } from "../mma.ts";
 import { factorOf, type OptOp, splitBy } from "../opts.ts";
 import { maxStages, pays } from "../shared.ts";
+import { type MatrixProduct, matrixProducts, plainProduct } from "./matrixproduct.ts";
 import { registersOf, workgroupThreads } from "./occupancy.ts";
 
 /**
@@ -42,8 +41,17 @@ interface Block {
   readonly pipelines: readonly Pipeline[];
   /** bytes in shared memory for each lane of the sum */
   readonly laneBytes: number;
+  /** elements of each side that a lane of the sum has */
+  readonly depth: number;
+  readonly threads: number;
+  /** registers that a thread has left for copies in flight */
+  readonly free: number;
 }
 
+/** The terms of a sum that several threads share, where there are too few blocks of results. */
+const LONG = 1024;
+/** How much less a block has to move that does not divide the result: its loads and stores are gated. */
+const GATED = 1.5;
 /** A larger block is better, even if this part of the compute units is idle. */
 const IDLE = 0.1;
 /** Blocks that are proposed: where the first is refused, a smaller one may fit. */
@@ -53,57 +61,45 @@ const MAX_STAGES = 4;
 /** The fewest bytes that are read from memory at once: a quarter of a transaction. */
 const sectorOf = (gpu: Gpu): number => gpu.transactionBytes / 4;
 
-/** A product of matrices: two output axes, the reduce axis, the types of the factors in memory. */
-interface MatrixProduct {
-  readonly axes: Readonly<Record<"m" | "n" | "k", number>>;
-  readonly m: number;
-  readonly n: number;
-  readonly k: number;
-  readonly types: readonly [DType, DType];
-  /** the product of the sizes of the other output axes */
-  readonly others: number;
+export function productLists(lowered: KernelGraph, target: Target, gpu: Gpu): OptOp[][] {
+  const lists = matrixProducts(lowered, gpu).flatMap((p) => tensorCoreLists(p, target, gpu));
+  const best = lists.toSorted((x, y) => x.score - y.score).flatMap((l) => l.lists);
+  return [...best, ...threadLists(lowered, target, gpu, true)];
+}
+/** For single threads. `isWhole`: of blocks that divide the result; otherwise of those that do not. */
+export function threadLists(lowered: KernelGraph, target: Target, gpu: Gpu, isWhole: boolean): OptOp[][] {
+  const product = pays(gpu) ? plainProduct(lowered) : undefined;
+  if (product === undefined) return [];
+  const [block] = candidates(threadBlocks(gpu), product, gpu);
+  if (block === undefined || divides(block, product) !== isWhole) return [];
+  if (!isWhole && !isBusy(block, product, gpu)) return [];
+  return listsOf(product, [block], 1, target, gpu);
 }
 
-export function productLists(lowered: KernelGraph, target: Target, gpu: Gpu): OptOp[][] {
-  const product = productOf(lowered);
-  if (product === undefined) return [];
+/** The lists of one way to see a kernel as a product, and the cycles that the best of them takes for one. */
+interface ScoredLists {
+  readonly score: number;
+  readonly lists: OptOp[][];
+}
+function tensorCoreLists(product: MatrixProduct, target: Target, gpu: Gpu): ScoredLists[] {
   const number = gpu.tensorCores.findIndex((c) => fits(c, product));
   const core = gpu.tensorCores[number];
-  const lists: OptOp[][] = [];
-  if (core !== undefined) {
-    const step: OptOp = { op: "TC", axis: product.axes.k, core: number };
-    const blocks = candidates(tensorCoreBlocks(gpu, core), product, gpu);
-    lists.push(...listsOf(product, blocks, core.k, target, gpu).map((list) => [step, ...list]));
-    for (const b of blocks.slice(0, 1)) lists.push([step, ...sideOpts(product, b)]);
-  }
-  const blocks = pays(gpu) ? candidates(threadBlocks(gpu), product, gpu).slice(0, 1) : [];
-  return [...lists, ...listsOf(product, blocks, 1, target, gpu)];
+  if (core === undefined) return [];
+  const blocks = candidates(tensorCoreBlocks(gpu, core), product, gpu);
+  const [first] = blocks;
+  if (first === undefined) return [];
+  const isNew = product.opts.length > 0 || !divides(first, product);
+  if (isNew && product.k > LONG && !isBusy(first, product, gpu)) return [];
+  const step: OptOp = { op: "TC", axis: product.axes.k, core: number };
+  const lists = listsOf(product, blocks, core.k, target, gpu);
+  lists.push(sideOpts(product, first));
+  const all = lists.map((list) => [...product.opts, step, ...list]);
+  return [{ score: scoreOf(first, product, gpu), lists: all }];
 }
 
-/** The product that the kernel computes; undefined where it computes something else. */
-function productOf({ sink, arena, order }: KernelGraph): MatrixProduct | undefined {
-  const found = onlyContraction(sink, arena);
-  const loads = found && loadsOf(found);
-  const [m, n] = order.slice(-2);
-  const [range, another] = found?.ranges ?? [];
-  if (loads === undefined || m === undefined || n === undefined) return undefined;
-  if (range === undefined || another !== undefined) return undefined;
-  if (rowsAndColumns(...loads, m, n) === undefined) return undefined;
-  const k = range.axis;
-  const [rows, columns, terms] = [m.size, n.size, k.size];
-  if (typeof rows !== "number" || typeof columns !== "number" || typeof terms !== "number") return undefined;
-  const others = prod(order.slice(0, -2).map((a) => (typeof a.size === "number" ? a.size : 1)));
-  const axes = { m: m.of, n: n.of, k: k.of };
-  return { axes, m: rows, n: columns, k: terms, types: [elementOf(loads[0]), elementOf(loads[1])], others };
-}
-
-/** Sides that the step divides, and types that it takes as they are. */
+/** Types that the step takes as they are, and sides that have one of its matrices at least. */
 const fits = (core: TensorCore, { m, n, k, types }: MatrixProduct): boolean =>
-  m % core.m === 0 &&
-  n % core.n === 0 &&
-  k % core.k === 0 &&
-  types.every((t) => t === core.from) &&
-  isExactEnough(core);
+  m >= core.m && n >= core.n && k >= core.k && types.every((t) => t === core.from) && isExactEnough(core);
 
 // ---- blocks ----
 
@@ -199,6 +195,9 @@ function tensorCoreBlock(gpu: Gpu, core: TensorCore, tile: WarpTile, m: number, 
     moving,
     pipelines,
     laneBytes: (rows.size + columns.size) * core.k * itemsize,
+    depth: core.k,
+    threads: m * n * gpu.warp,
+    free: gpu.registersPerThread - tile.registers,
   };
 }
 /** Bytes that a block fetches for each of its products. */
@@ -235,20 +234,55 @@ function threadBlock(gpu: Gpu, side: number, tile: number): Block {
   const pipelines = isLong
     ? [2 * sector, sector].map((lanes) => ({ lanes, stages: MAX_STAGES - 1 }))
     : [MAX_STAGES, MAX_STAGES / 2].map((stages) => ({ lanes: sector, stages }));
-  return { m, n, moving, pipelines, laneBytes: (m.size + n.size) * itemsize };
+  const registers = registersOf(tile * tile, (tile * tile) / 2);
+  return {
+    m,
+    n,
+    moving,
+    pipelines,
+    laneBytes: (m.size + n.size) * itemsize,
+    depth: 1,
+    threads: side * side,
+    free: gpu.registersPerThread - registers,
+  };
 }
 
 /**
- * The blocks that divide the result, starting with the first that leaves few compute units idle; else the
- * smallest.
+ * The blocks starting with the first that leaves few compute units idle; else the smallest. Those that divide
+ * the result come first unless they move far more: they need no gates.
  */
-function candidates(blocks: readonly Block[], { m, n, others }: MatrixProduct, gpu: Gpu): readonly Block[] {
-  const whole = blocks.filter((b) => m % b.m.size === 0 && n % b.n.size === 0);
-  const count = (b: Block): number => (others * m * n) / (b.m.size * b.n.size);
-  const first = whole.findIndex((b) => count(b) >= gpu.computeUnits * (1 - IDLE));
-  if (first >= 0) return whole.slice(first);
-  const most = Math.max(...whole.map(count));
-  return whole.filter((b) => count(b) === most).slice(0, 1);
+function candidates(blocks: readonly Block[], product: MatrixProduct, gpu: Gpu): readonly Block[] {
+  const whole = blocks.filter((b) => divides(b, product));
+  const score = (b: Block): number => scoreOf(b, product, gpu);
+  const ranked = blocks.toSorted((x, y) => score(x) - score(y));
+  const isEnough = (b: Block): boolean => isBusy(b, product, gpu);
+  const [first, any] = [whole.findIndex(isEnough), ranked.findIndex(isEnough)];
+  const [wholeBlock, anyBlock] = [whole[first], ranked[any]];
+  if (anyBlock !== undefined && (wholeBlock === undefined || score(wholeBlock) > GATED * score(anyBlock)))
+    return ranked.slice(any);
+  if (wholeBlock !== undefined) return whole.slice(first);
+  const few = whole.length > 0 ? whole : ranked;
+  const most = Math.max(...few.map((b) => count(b, product)));
+  return few.filter((b) => count(b, product) === most).slice(0, 1);
+}
+const divides = ({ m, n }: Block, product: MatrixProduct): boolean =>
+  product.m % m.size === 0 && product.n % n.size === 0;
+const count = ({ m, n }: Block, product: MatrixProduct): number =>
+  product.others * Math.ceil(product.m / m.size) * Math.ceil(product.n / n.size);
+const isBusy = (block: Block, product: MatrixProduct, { computeUnits }: Gpu): boolean =>
+  count(block, product) >= computeUnits * (1 - IDLE);
+
+/** Cycles for one product of elements: what is moved, and what lies beyond the end is computed, too. */
+function scoreOf(block: Block, { m, n, copies }: MatrixProduct, gpu: Gpu): number {
+  const { cycles, schedulers, warp } = gpu;
+  const area = Math.ceil(m / block.m.size) * block.m.size * Math.ceil(n / block.n.size) * block.n.size;
+  const perElement = copies.map(({ isAsync, elements }) => {
+    if (isAsync) return 0;
+    // each is loaded by itself, with an address and a gate, and stored with the others of its word
+    return (elements * (1 + cycles.copy) + cycles.copy) / elements / warp / schedulers;
+  });
+  const copied = (perElement[0] ?? 0) * block.m.size + (perElement[1] ?? 0) * block.n.size;
+  return (block.moving + copied / (block.m.size * block.n.size)) * (area / (m * n));
 }
 
 // ---- lists ----
@@ -268,10 +302,7 @@ function listsOf(
     .map((b) => ({
       sides: sideOpts(product, b),
       pipelines: b.pipelines
-        .map(({ lanes, stages }) => ({
-          lanes: dividing(product.k / k, lanes),
-          stages: Math.min(stages, maxStages(gpu)),
-        }))
+        .map((p) => pipelineFor(p, b, product, k, gpu))
         // where the sum or the machine allows no more, two pipelines may be the same
         .filter((p, i, all) => i === all.findIndex((x) => x.lanes === p.lanes && x.stages === p.stages))
         .filter((p) => p.stages * p.lanes * b.laneBytes <= sharedMax),
@@ -280,6 +311,23 @@ function listsOf(
   return fitting
     .slice(0, PROPOSED)
     .flatMap(({ sides, pipelines }) => pipelines.map((p) => [...sides, ...pipelineOpts(product, p)]));
+}
+
+/** The same pipeline as far as the sum, the machine and the registers for copies in flight allow it. */
+function pipelineFor(
+  { lanes, stages }: Pipeline,
+  block: Block,
+  product: MatrixProduct,
+  k: number,
+  gpu: Gpu,
+): Pipeline {
+  const { copies } = product;
+  const held = [block.m, block.n].map((side, i) => (copies[i]?.isAsync === false ? side.size : 0));
+  const inFlight = (n: number): number => (held.reduce((x, y) => x + y) * block.depth * n) / block.threads;
+  let fitting = dividing(product.k, k, lanes);
+  while (fitting > 1 && inFlight(fitting) > block.free) fitting /= 2;
+  const isAsync = copies.some((c) => c.isAsync);
+  return { lanes: fitting, stages: Math.min(stages, isAsync ? maxStages(gpu) : REGISTER_STAGES) };
 }
 
 function sideOpts({ axes }: MatrixProduct, block: Block): OptOp[] {
@@ -294,8 +342,20 @@ function sideOpts({ axes }: MatrixProduct, block: Block): OptOp[] {
   return [...side(axes.m, block.m), ...side(axes.n, block.n)];
 }
 
-/** The largest power of two up to `most`, itself one, that divides n. */
-const dividing = (n: number, most: number): number => (n % most === 0 ? most : dividing(n, most / 2));
+/** The part of a sum that iterations may exceed it by. */
+const BEYOND = 1 / 8;
+/**
+ * Lanes of `k` elements of a sum of n: up to `most`, a power of two, such that few lie beyond its end. A sum
+ * that lanes of one divide takes those that divide it, unless they are few.
+ */
+function dividing(n: number, k: number, most: number): number {
+  const beyond = (lanes: number): number => Math.ceil(n / (lanes * k)) * lanes * k - n;
+  let lanes = most;
+  while (lanes > 1 && beyond(lanes) > BEYOND * n) lanes /= 2;
+  let whole = most;
+  while (whole > 1 && beyond(whole) > 0) whole /= 2;
+  return beyond(whole) === 0 && 2 * whole >= lanes ? whole : lanes;
+}
 
 /** The lanes of an iteration, and the pipeline stages to prefetch. */
 function pipelineOpts({ axes }: MatrixProduct, { lanes, stages }: Pipeline): OptOp[] {
