@@ -5,7 +5,8 @@
 import { dtypes } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import type { TensorCore } from "../uop/matrix.ts";
-import type { Helped, LaunchFacts, WarpWords } from "./cstyle.ts";
+import type { LaunchFacts } from "./cstyle.ts";
+import type { Helped, WarpWords } from "./warp.ts";
 
 /**
  * A swizzle exchanges within 32 threads, a permute within the wavefront, and both move words of 32 bits. The

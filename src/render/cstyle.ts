@@ -8,7 +8,6 @@ import { InternalError } from "../errors.ts";
 import { identifier, kernelIdentifier, ownIdentifier } from "../names.ts";
 import type { NativeOps } from "../ops.ts";
 import type { UOpGraph } from "../uop/list.ts";
-import type { TensorCore } from "../uop/matrix.ts";
 import type { Alu, Expr, Memory, UOp, UOpName } from "../uop/node.ts";
 import { allGlobals } from "./globals.ts";
 import { minMaxOf } from "./minmax.ts";
@@ -28,6 +27,7 @@ import {
   vectorUnsigned,
   vectorWritten,
 } from "./vectors.ts";
+import type { Helped, WarpWords } from "./warp.ts";
 import { KernelWriter, lanesOf, type Prefix, refuseUOp, stripParens } from "./writer.ts";
 
 /**
@@ -37,23 +37,6 @@ export interface BodyFacts {
   readonly scalars: ReadonlySet<DType>;
   readonly vectors: ReadonlySet<DType>;
   readonly body: string;
-}
-
-/** What the threads of a warp do together, and copies that they do not wait for. */
-export interface WarpWords {
-  /** the value of the thread whose number in the warp differs in these bits */
-  readonly shuffle: (x: string, mask: number) => Helped;
-  /** `inside`: where it is false zeros are written and nothing is read */
-  readonly copy: (to: string, from: string, bytes: number, inside: string | undefined) => Helped;
-  readonly commit: string;
-  readonly wait: (left: number) => string;
-  readonly loadMatrix: (address: string, words: number, transposed: boolean) => Helped;
-  readonly multiply: (core: TensorCore, a: string, b: string, c: string) => Helped;
-}
-export interface Helped {
-  readonly text: string;
-  /** a function that the text calls; empty: the language has it */
-  readonly helper: string;
 }
 
 /** 2-D images (src/images.ts): pixels of four float32 at (x, y). */

@@ -6,7 +6,8 @@
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import type { TensorCore } from "../uop/matrix.ts";
-import type { Helped, LaunchFacts, WarpWords } from "./cstyle.ts";
+import type { LaunchFacts } from "./cstyle.ts";
+import type { Helped, WarpWords } from "./warp.ts";
 
 const words = (n: number): string => (n === 1 ? "unsigned" : `uint${n}`);
 const parts = (x: string, n: number): string[] => range(n).map((i) => `${x}.${"xyzw"[i]}`);

@@ -5,7 +5,8 @@ import { dtypes } from "../dtype.ts";
 import { InternalError } from "../errors.ts";
 import { range } from "../helpers.ts";
 import type { TensorCore } from "../uop/matrix.ts";
-import type { BodyFacts, Helped, WarpWords } from "./cstyle.ts";
+import type { BodyFacts } from "./cstyle.ts";
+import type { Helped, WarpWords } from "./warp.ts";
 
 /** simd_shuffle_xor takes neither bools nor integers of 64 bits: those go as words. */
 const SHUFFLE = "lane_xor";
