@@ -126,8 +126,12 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     run: (d) => numbers([64, 64], d, float16).matmul(numbers([64, 64], d, float16, 5).transpose(0, 1)),
     has: /multiply_half_8x8x8/,
   },
-  "a matrix product that no core fits": {
+  "a matrix product whose sides no core divides": {
     run: (d) => numbers([63, 50], d).matmul(numbers([50, 65], d, float32, 5)),
+    has: /multiply_float_8x8x8/,
+  },
+  "a matrix product that no core fits": {
+    run: (d) => numbers([6, 50], d).matmul(numbers([50, 7], d, float32, 5)),
     has: /fma\(/,
   },
   "products of integers in tiles": {
