@@ -28,6 +28,15 @@ export const koffiPackages = (): readonly string[] => [
   `@koromix/koffi-${process.platform}-${process.arch}`,
   "koffi",
 ];
+/** Where other threads and processes find it. */
+export function koffiPath(): string {
+  for (const name of koffiPackages()) {
+    try {
+      return load.resolve(name);
+    } catch {} // not installed
+  }
+  return "koffi";
+}
 /** Loaded with require: the text of Node's build is run where `import()` does not work. */
 function loadKoffi(): unknown {
   const [binary, whole] = koffiPackages() as [string, string];
@@ -57,7 +66,7 @@ export async function openKoffi(device: string, importer: () => unknown = loadKo
 }
 
 /** A thread's own stack has 8 MiB, koffi's 2: a compiler may need more. */
-const STACK = 16 << 20;
+export const STACK = 16 << 20;
 let asked = false;
 
 function enlargeStack(koffi: Koffi): void {

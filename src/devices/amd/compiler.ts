@@ -1,6 +1,6 @@
-// HIP text to code objects, by the clang of ROCm or of the system: found, asked in processes of its own, as
-// many at once as there are cores, and what it gave is kept for the next process. A caller that cannot wait
-// compiles by itself.
+// HIP text to code objects, by the clang of ROCm or of the system, or by ROCm's library (comgr.ts): found,
+// asked in processes of their own, as many at once as there are cores, and what they gave is kept for the
+// next process. A caller that cannot wait compiles by itself.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,37 +13,71 @@ import { chain, getOrMake, type MaybePromise, type Waitable, waitable } from "..
 import { keep, kept, keyOf } from "../../host/diskcache.ts";
 import { unnumbered } from "../../render/entry.ts";
 import { AMDLanguage } from "../../render/hip.ts";
+import { askComgr, comgrCommand, comgrPaths } from "./comgr.ts";
 
 const CLANGS = ["clang-19", "clang-20", "clang-21", "/opt/rocm/llvm/bin/clang"];
-const FLAGS = [
-  ...["-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-w"],
-  ...AMDLanguage.flags,
-];
+const CLANG_FLAGS = ["-x", "hip", "--offload-device-only", "--no-gpu-bundle-output"];
+const FLAGS = ["-nogpulib", "-nogpuinc", "-O3", "-w", ...AMDLanguage.flags];
 
-/** A compiler that answers, and its version. */
-export interface HipClang {
-  readonly command: string;
+/** A compiler that answers. */
+export interface HipTool {
+  /** for messages */
+  readonly name: string;
   readonly version: string;
+  /** the command that makes the code object `out` of the text in `file` */
+  command(arch: string, file: string, out: string): readonly [string, ...string[]];
 }
 
-/** The compiler that ROCM_PATH names, or else the first that has the code generator and the linker. */
+/** What there is, or why there is none: a word on each that was tried. */
+export type HipSearch = { readonly found: HipTool } | { readonly tried: readonly string[] };
+
+/** The clang that ROCM_PATH names, or else the first that has the code generator and the linker. */
 export function findHipClang(
   candidates: readonly string[] = env.ROCM_PATH === ""
     ? CLANGS
     : [join(env.ROCM_PATH, "llvm", "bin", "clang")],
-): HipClang {
+): HipSearch {
   const tried: string[] = [];
-  for (const command of candidates) {
-    const ask = (option: string): string => spawnSync(command, [option], { encoding: "utf8" }).stdout ?? "";
+  for (const name of candidates) {
+    const ask = (option: string): string => spawnSync(name, [option], { encoding: "utf8" }).stdout ?? "";
     const version = ask("--version").split("\n")[0] ?? "";
-    if (version === "") tried.push(`${command} does not answer`);
-    else if (!ask("-print-targets").includes("amdgcn")) tried.push(`${command} makes no code for AMD's GPUs`);
-    else if (!ask("-print-prog-name=ld.lld").includes("/")) tried.push(`${command} has no ld.lld`);
-    else return { command, version };
+    if (version === "") tried.push(`${name} does not answer`);
+    else if (!ask("-print-targets").includes("amdgcn")) tried.push(`${name} makes no code for AMD's GPUs`);
+    else if (!ask("-print-prog-name=ld.lld").includes("/")) tried.push(`${name} has no ld.lld`);
+    else {
+      const command: HipTool["command"] = (arch, file, out) => {
+        return [name, ...CLANG_FLAGS, ...FLAGS, `--offload-arch=${arch}`, "-o", out, file];
+      };
+      return { found: { name, version, command } };
+    }
+  }
+  return { tried };
+}
+
+/** The first of the libraries that makes code for `arch`. */
+export function findComgr(arch: string, paths: readonly string[] = comgrPaths()): HipSearch {
+  const { found, tried } = askComgr(paths, arch);
+  if (found === undefined) return { tried };
+  const command: HipTool["command"] = (its, file, out) => {
+    return comgrCommand(found, its, { file, out, options: FLAGS });
+  };
+  return { found: { name: found.path, version: found.version, command } };
+}
+
+/** What compiles for `arch` here: a clang, or else the library of ROCm's compiler. */
+export function findHipTool(
+  arch: string,
+  ways: readonly (() => HipSearch)[] = [() => findHipClang(), () => findComgr(arch)],
+): HipTool {
+  const tried: string[] = [];
+  for (const way of ways) {
+    const search = way();
+    if ("found" in search) return search.found;
+    tried.push(...search.tried);
   }
   throw new DeviceError(
-    `AMD: no compiler for its kernels (${tried.join(", ")}); install clang-19 and lld-19, or ROCm, whose folder ` +
-      "ROCM_PATH names",
+    `AMD: no compiler for the kernels of ${arch} (${tried.join(", ")}); install clang-19 and lld-19, or ROCm or its ` +
+      "library libamd_comgr; ROCM_PATH names the folder of a ROCm that lies elsewhere",
   );
 }
 
@@ -54,7 +88,7 @@ interface HipCode {
 
 /** What a compiler is asked for, and what becomes of its answer. */
 interface HipJob {
-  readonly clang: HipClang;
+  readonly tool: HipTool;
   readonly arch: string;
   readonly text: string;
   refused(words: string): CompileError;
@@ -77,18 +111,19 @@ class HipOrder {
     this.code.catch(() => {});
   }
 
-  #prepare(folder: string): { readonly args: readonly string[]; readonly out: string } {
+  #prepare(folder: string): { readonly command: readonly [string, ...string[]]; readonly out: string } {
     const [file, out] = [join(folder, "kernel.hip"), join(folder, "kernel.hsaco")];
-    writeFileSync(file, this.#job.text);
-    return { args: [...FLAGS, `--offload-arch=${this.#job.arch}`, "-o", out, file], out };
+    const { tool, arch, text } = this.#job;
+    writeFileSync(file, text);
+    return { command: tool.command(arch, file, out), out };
   }
-  #finish(out: string, status: number | null, words: string): void {
+  #finish(out: string, status: Ending, words: string): void {
     if (this.#result !== undefined) return;
-    const { clang, refused, done } = this.#job;
+    const { tool, refused, done } = this.#job;
     if (status === 0) {
       this.#result = new Uint8Array(readFileSync(out));
       done(this.#result);
-    } else this.#result = refused(words.trim() || `${clang.command} ended with ${status}`);
+    } else this.#result = refused(words.trim() || `${tool.name} ended by ${status}`);
   }
   #get(): Uint8Array {
     if (ArrayBuffer.isView(this.#result)) return this.#result;
@@ -98,9 +133,10 @@ class HipOrder {
     if (this.#result !== undefined) return this.#get();
     const folder = newFolder();
     try {
-      const { args, out } = this.#prepare(folder);
-      const answer = spawnSync(this.#job.clang.command, args, { encoding: "utf8" });
-      this.#finish(out, answer.status, answer.error?.message ?? answer.stderr);
+      const { command, out } = this.#prepare(folder);
+      const [program, ...args] = command;
+      const answer = spawnSync(program, args, { encoding: "utf8" });
+      this.#finish(out, answer.status ?? answer.signal, answer.error?.message ?? answer.stderr);
       return this.#get();
     } finally {
       removeFolder(folder);
@@ -112,8 +148,8 @@ class HipOrder {
     const remove = () => removeFolder(folder);
     process.once("exit", remove);
     try {
-      const { args, out } = this.#prepare(folder);
-      const { status, words } = await answerOf(this.#job.clang.command, args);
+      const { command, out } = this.#prepare(folder);
+      const { status, words } = await answerOf(command);
       this.#finish(out, status, words);
       return this.#get();
     } finally {
@@ -126,19 +162,21 @@ class HipOrder {
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "gradloom-"));
 const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true });
 
+/** The status of a process, or the signal that ended it. */
+type Ending = number | NodeJS.Signals | null;
 /** What a process of its own says. */
-const answerOf = (
-  command: string,
-  args: readonly string[],
-): Promise<{ readonly status: number | null; readonly words: string }> =>
+const answerOf = ([program, ...args]: readonly [string, ...string[]]): Promise<{
+  readonly status: Ending;
+  readonly words: string;
+}> =>
   new Promise((resolve) => {
-    const child = spawn(command, args, { stdio: ["ignore", "ignore", "pipe"] });
+    const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
     let words = "";
     child.stderr.setEncoding("utf8").on("data", (part: string) => {
       words += part;
     });
     child.once("error", (e) => resolve({ status: null, words: e.message }));
-    child.once("close", (status) => resolve({ status, words }));
+    child.once("close", (status, signal) => resolve({ status: status ?? signal, words }));
   });
 
 /** As many as there are cores run; the others wait for their turn. */
@@ -160,12 +198,12 @@ const orders = new Map<string, HipOrder>();
 
 /** Compiles for one instruction set. */
 export class HipCompiler {
-  readonly #clang: HipClang;
+  readonly #tool: HipTool;
   readonly #arch: string;
   readonly #device: string;
 
-  constructor(clang: HipClang, arch: string, device: string) {
-    this.#clang = clang;
+  constructor(tool: HipTool, arch: string, device: string) {
+    this.#tool = tool;
     this.#arch = arch;
     this.#device = device;
   }
@@ -174,18 +212,18 @@ export class HipCompiler {
   compile(name: string, source: Source): MaybePromise<HipCode> {
     if (!isText(source)) throw new InternalError("AMD compiles HIP");
     const { entry, text } = unnumbered(this.#device, name, source.code);
-    const key = keyOf(this.#clang.version, this.#arch, FLAGS.join(" "), text);
+    const key = keyOf(this.#tool.version, ...this.#tool.command(this.#arch, "", ""), text);
     const known = kept("hip", key);
     if (known !== undefined) return { code: known, entry };
     const refused = (words: string) =>
       new CompileError(
-        `${this.#device}: ${this.#clang.command} refused the kernel ${name}:\n${words}\nsource:\n${text}`,
+        `${this.#device}: ${this.#tool.name} refused the kernel ${name}:\n${words}\nsource:\n${text}`,
       );
     const done = (code: Uint8Array) => {
       keep("hip", key, code);
       orders.delete(key);
     };
-    const job: HipJob = { clang: this.#clang, arch: this.#arch, text, refused, done };
+    const job: HipJob = { tool: this.#tool, arch: this.#arch, text, refused, done };
     return chain(getOrMake(orders, key, () => new HipOrder(job)).code, (code) => ({ code, entry }));
   }
 }

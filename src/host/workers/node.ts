@@ -1,9 +1,9 @@
 // Worker threads of Node, made of text. The contract is in ../contract.ts.
 
 import { timestamp } from "../../helpers.ts";
-import { builtin, load } from "../builtin.ts";
+import { builtin } from "../builtin.ts";
 import type { WorkerHandle } from "../contract.ts";
-import { koffiPackages } from "../koffi.ts";
+import { koffiPath } from "../koffi.ts";
 import { Native } from "../native.ts";
 
 /**
@@ -52,13 +52,3 @@ export function spawnWorker(source: string, data: unknown, onEnd: (why: string) 
 }
 /** A thread that was ended and cannot be looked for is taken for gone after this long. */
 const END_MS = 2000;
-
-/** Where a worker finds koffi, which it loads when it first meets native code. */
-function koffiPath(): string {
-  for (const name of koffiPackages()) {
-    try {
-      return load.resolve(name);
-    } catch {} // not installed
-  }
-  return "koffi";
-}

@@ -12,7 +12,7 @@ import type { Kernel } from "../../../src/codegen/kernel.ts";
 import type { OptOp } from "../../../src/codegen/opt/opts.ts";
 import { type Renderer, sourceOf } from "../../../src/codegen/target.ts";
 import { type Hsaco, loadHsaco } from "../../../src/devices/amd/commands/hsaco.ts";
-import { findHipClang, HipCompiler } from "../../../src/devices/amd/compiler.ts";
+import { findComgr, findHipClang, findHipTool, HipCompiler } from "../../../src/devices/amd/compiler.ts";
 import type { DType } from "../../../src/dtype.ts";
 import { optimized } from "../../../src/engine/compiler.ts";
 import { CompileError, DeviceError } from "../../../src/errors.ts";
@@ -27,13 +27,8 @@ import { tensor } from "../../device/harness.ts";
 import { allCases, type Case, groupCase } from "../../render/kernels.ts";
 
 const ARCHS = ["gfx90a", "gfx942", "gfx1100", "gfx1201"] as const;
-const clang = (() => {
-  try {
-    return findHipClang(["clang-19"]);
-  } catch (e) {
-    return (e as Error).message;
-  }
-})();
+const search = findHipClang(["clang-19"]);
+const clang = "found" in search ? search.found : search.tried.join(", ");
 let folder = "";
 beforeAll(async () => {
   await Device.open("JS");
@@ -137,7 +132,7 @@ test("every op, cast and constant needs no library", { timeout: 120_000 }, ({ sk
     "-",
   ];
   // linked, so that a function that nobody has is an error
-  const answer = spawnSync(clang.command, args, { input: text, encoding: "utf8" });
+  const answer = spawnSync(clang.name, args, { input: text, encoding: "utf8" });
   expect(answer.stderr.slice(0, 2000)).toBe("");
 });
 
@@ -151,12 +146,34 @@ test("a kernel that does not compile, now and later", async ({ skip }) => {
   );
   expect(() => compiler.compile("other", bad)).toThrow(/no kernel other/);
 });
-test("no compiler: the message says what to install", async () => {
-  expect(() => findHipClang(["no-such-clang"])).toThrow(DeviceError);
-  expect(() => findHipClang(["no-such-clang"])).toThrow(
-    /no-such-clang does not answer.*install clang-19 and lld-19/,
+test("no compiler: the message says what was tried and what to install", async () => {
+  const none = (arch: string) =>
+    findHipTool(arch, [() => findHipClang(["no-such-clang"]), () => findComgr(arch, ["libnothing.so"])]);
+  expect(() => none("gfx942")).toThrow(DeviceError);
+  expect(() => none("gfx942")).toThrow(
+    /kernels of gfx942 \(no-such-clang does not answer, libnothing\.so.*\); install clang-19 and lld-19, or .*libamd_comgr/,
   );
   await withEnv({ ROCM_PATH: "/nowhere" }, async () => {
-    expect(() => findHipClang()).toThrow(/nowhere.*does not answer/);
+    expect(() => findHipTool("gfx942")).toThrow(
+      /nowhere.*clang does not answer, .*nowhere.*libamd_comgr\.so\.3.*libamd_comgr\.so\.2/,
+    );
+  });
+});
+test("the library is asked only where there is no clang", () => {
+  const tool = { name: "first", version: "1", command: (): [string] => ["first"] };
+  const second = (): never => {
+    throw new Error("asked");
+  };
+  expect(findHipTool("gfx90a", [() => ({ found: tool }), second])).toBe(tool);
+  expect(findHipTool("gfx90a", [() => ({ tried: ["none"] }), () => ({ found: tool })])).toBe(tool);
+});
+test("a compiler that is ended by a signal is an error that says so", async ({ skip }) => {
+  if (process.platform === "win32") return skip("Windows has no signals");
+  const tool = { name: "it", version: "1", command: (): [string, ...string[]] => ["sh", "-c", "kill -9 $$"] };
+  const source = sourceOf('extern "C" __attribute__((global)) void gone(int* data0) {}', { buffers: 1 });
+  await withEnv({ CACHE: "0" }, async () => {
+    await expect(async () => new HipCompiler(tool, "gfx90a", "AMD").compile("gone", source)).rejects.toThrow(
+      /it refused the kernel gone:\nit ended by SIGKILL/,
+    );
   });
 });
