@@ -1,0 +1,270 @@
+// Ops on small arrays of the host: those of which exporters make the arithmetic of shapes. A graph computes
+// them beside its Tensors, so that reshaping never waits for a device. Elements mean what they mean on every
+// device: OPS.evaluate does the arithmetic. Each entry has its op's name, and says which nodes it accepts.
+
+import { castValue, dtypes, type Value } from "../dtype.ts";
+import { prod, range } from "../helpers.ts";
+import { type AluOp, OPS } from "../ops.ts";
+import { type ElementType, TYPES } from "./elements.ts";
+import type { Call } from "./ops/op.ts";
+import { broadcastShapes, sliceBounds } from "./ops/shapes.ts";
+import type { HostArray } from "./values.ts";
+
+/** More elements are the work of a device. */
+export const MAX_FOLDED = 2048;
+
+type Hosts = readonly (HostArray | undefined)[];
+interface Fold {
+  accepts(call: Call): boolean;
+  run(call: Call, inputs: Hosts): readonly HostArray[];
+}
+const always = (): boolean => true;
+const fold = (
+  run: (call: Call, ...inputs: HostArray[]) => HostArray,
+  accepts: (call: Call) => boolean = always,
+): Fold => ({
+  accepts,
+  run: (call, inputs) => [run(call, ...(inputs as HostArray[]))],
+});
+
+const filled = (shape: readonly number[], type: ElementType, at: (i: number) => Value): HostArray => ({
+  type,
+  shape,
+  data: Array.from({ length: prod(shape) }, (_, i) => at(i)),
+});
+
+/** The element of an array that stands at place `i` of a larger shape. */
+function broadcastTo({ shape, data }: HostArray, larger: readonly number[]): (i: number) => Value {
+  const lead = larger.length - shape.length;
+  return (i) => {
+    let [rest, at, step] = [i, 0, 1];
+    for (let d = larger.length - 1; d >= 0; d--) {
+      const size = larger[d] as number;
+      const own = shape[d - lead] ?? 1;
+      if (d >= lead && own !== 1) at += (rest % size) * step;
+      if (d >= lead) step *= own;
+      rest = Math.floor(rest / size);
+    }
+    return data[at] as Value;
+  };
+}
+
+const ints = (h: HostArray): number[] => Array.from(h.data, Number);
+
+function binary(op: AluOp, type?: ElementType): Fold {
+  return fold(
+    (_, a, b) => {
+      const shape = broadcastShapes([a.shape, b.shape]);
+      const [x, y] = [broadcastTo(a, shape), broadcastTo(b, shape)];
+      const { evaluate } = OPS[op];
+      return filled(shape, type ?? a.type, (i) => evaluate(a.type.dtype, x(i), y(i)));
+    },
+    (call) => isSimple(call) && call.opset >= 7,
+  );
+}
+/** Types whose arithmetic is that of their dtype. */
+const isSimple = (call: Call): boolean =>
+  call.inputs.every((_, i) => !call.has(i) || call.type(i).stored === call.type(i).dtype);
+const isWhole = (call: Call): boolean =>
+  isSimple(call) && call.inputs.every((_, i) => call.type(i).dtype.isInt);
+
+/** A list of any length, two by two. */
+const folding = (op: AluOp, flip = false): Fold => ({
+  accepts: (call) => isSimple(call) && call.opset >= 8 && (!flip || isWhole(call)),
+  run: (call, inputs) => {
+    const [first, ...rest] = inputs as HostArray[];
+    const one = binary(op);
+    const minus = (h: HostArray): HostArray => ({ ...h, data: Array.from(h.data, (x) => -x as Value) });
+    const list = rest.reduce((a, b) => {
+      if (!flip) return one.run(call, [a, b])[0] as HostArray;
+      return minus(one.run(call, [minus(a), minus(b)])[0] as HostArray);
+    }, first as HostArray);
+    return [list];
+  },
+});
+const unary = (run: (x: Value, type: ElementType) => Value): Fold =>
+  fold((_, x) => ({ ...x, data: Array.from(x.data, (v) => run(v, x.type)) }), isSimple);
+const onFloats = (run: (x: number) => number): Fold => ({
+  ...unary((x, { dtype }) => castValue(dtype, run(Number(x)), dtypes.float64)),
+  accepts: (call) => isSimple(call) && call.type(0).dtype.isFloat,
+});
+
+/** Puts the elements elsewhere: `at` says where the element at these indices comes from. */
+function moved(x: HostArray, shape: readonly number[], at: (index: number[]) => number): HostArray {
+  const index = shape.map(() => 0);
+  return filled(shape, x.type, () => {
+    const value = x.data[at(index)] as Value;
+    for (let d = shape.length - 1; d >= 0; d--) {
+      index[d] = (index[d] as number) + 1;
+      if ((index[d] as number) < (shape[d] as number)) break;
+      index[d] = 0;
+    }
+    return value;
+  });
+}
+const stridesOf = (shape: readonly number[]): number[] => shape.map((_, d) => prod(shape.slice(d + 1)));
+
+function gather(call: Call, x: HostArray, indices: HostArray): HostArray {
+  const axis = call.axis((call.attr as { axis: number }).axis, x.shape.length);
+  const [before, size, after] = [x.shape.slice(0, axis), x.shape[axis] as number, x.shape.slice(axis + 1)];
+  const shape = [...before, ...indices.shape, ...after];
+  const [inner, count] = [prod(after), indices.data.length];
+  return filled(shape, x.type, (i) => {
+    const index = Number(indices.data[Math.floor(i / inner) % count]);
+    const at = index < 0 ? index + size : index;
+    if (at < 0 || at >= size) call.fail(`index ${index} is not one of ${size} elements`);
+    return x.data[(Math.floor(i / inner / count) * size + at) * inner + (i % inner)] as Value;
+  });
+}
+
+function concat(call: Call, ...list: HostArray[]): HostArray {
+  const [first] = list as [HostArray];
+  const axis = call.axis((call.attr as { axis: number }).axis, first.shape.length);
+  const shape = first.shape.with(
+    axis,
+    list.reduce((n, x) => n + (x.shape[axis] as number), 0),
+  );
+  const outer = prod(first.shape.slice(0, axis));
+  const data: Value[] = [];
+  for (let o = 0; o < outer; o++)
+    for (const x of list) {
+      const n = x.data.length / outer;
+      for (let i = 0; i < n; i++) data.push(x.data[o * n + i] as Value);
+    }
+  return { type: first.type, shape, data };
+}
+
+function slice(call: Call, x: HostArray, ...rest: (HostArray | undefined)[]): HostArray {
+  const [starts, ends, axes, steps] = rest.map((h) => (h === undefined ? undefined : ints(h)));
+  const cuts = sliceBounds(call, x.shape, starts ?? [], ends ?? [], axes, steps);
+  const strides = stridesOf(x.shape);
+  return moved(
+    x,
+    cuts.map((c) => c.count),
+    (index) =>
+      index.reduce(
+        (at, i, d) => at + ((cuts[d]?.start ?? 0) + i * (cuts[d]?.step ?? 1)) * (strides[d] as number),
+        0,
+      ),
+  );
+}
+
+/** The shape of the result is all there is to know: the node's op computes it. */
+function reduce(op: AluOp, start: Value): Fold {
+  return fold(
+    (_, x) => {
+      const { dtype } = x.type;
+      const total = Array.from(x.data).reduce<Value>(
+        (sum, v) => OPS[op].evaluate(dtype, sum, v),
+        dtype.isBig ? BigInt(start) : start,
+      );
+      return { ...x, shape: [], data: [total] };
+    },
+    // all dims of a list: what products of shapes are
+    (call) => {
+      const attr = call.attr as { keepdims?: boolean };
+      return isSimple(call) && call.shape(0).length === 1 && attr.keepdims === false;
+    },
+  );
+}
+
+const where = fold((_, c, a, b) => {
+  const shape = broadcastShapes([c.shape, a.shape, b.shape]);
+  const [p, x, y] = [broadcastTo(c, shape), broadcastTo(a, shape), broadcastTo(b, shape)];
+  return filled(shape, a.type, (i) => (p(i) ? x(i) : y(i)));
+});
+
+function rangeOf(call: Call, start: HostArray, limit: HostArray, delta: HostArray): HostArray {
+  const [a, b, step] = [start, limit, delta].map((h) => Number(h.data[0])) as [number, number, number];
+  const n = Math.max(0, Math.ceil((b - a) / step));
+  if (n > MAX_FOLDED * 64) call.fail(`a range of ${n} elements is too long to be computed on the host`);
+  const { dtype } = start.type;
+  return {
+    type: start.type,
+    shape: [n],
+    data: range(n).map((i) => castValue(dtype, a + i * step, dtypes.float64)),
+  };
+}
+
+const same = (
+  shapeOf: (call: Call, x: HostArray, rest: readonly (HostArray | undefined)[]) => readonly number[],
+): Fold => ({
+  accepts: (call) => call.opset >= 13 || call.op === "Reshape",
+  run: (call, [x, ...rest]) => [{ ...(x as HostArray), shape: shapeOf(call, x as HostArray, rest) }],
+});
+
+export const FOLDS: Readonly<Record<string, Fold>> = {
+  Add: binary("ADD"),
+  Sub: binary("SUB"),
+  Mul: binary("MUL"),
+  Div: {
+    ...binary("IDIV"),
+    accepts: (call) =>
+      isWhole(call) && call.opset >= 7 && Array.from(call.value(1).host.data).every((x) => Number(x) !== 0),
+  },
+  Equal: binary("CMPEQ", TYPES.bool),
+  Less: binary("CMPLT", TYPES.bool),
+  Greater: {
+    ...binary("CMPLT", TYPES.bool),
+    run: (call, [a, b]) => binary("CMPLT", TYPES.bool).run(call, [b, a]),
+  },
+  And: binary("AND"),
+  Or: binary("OR"),
+  Not: unary((x) => (x ? 0 : 1)),
+  Neg: unary((x, { dtype }) => OPS.NEG.evaluate(dtype, x)),
+  Max: folding("MAX"),
+  Min: folding("MAX", true),
+  Floor: onFloats(Math.floor),
+  Ceil: onFloats(Math.ceil),
+  Sqrt: onFloats(Math.sqrt),
+  Identity: fold((_, x) => x),
+  Cast: fold(
+    (call, x) => {
+      const to = castTarget(call);
+      return {
+        type: to,
+        shape: x.shape,
+        data: Array.from(x.data, (v) => castValue(to.dtype, v, x.type.dtype)),
+      };
+    },
+    (call) => isSimple(call) && castTarget(call).stored === castTarget(call).dtype,
+  ),
+  Gather: fold(gather),
+  Concat: fold(concat),
+  Slice: {
+    accepts: (call) => call.opset >= 10,
+    run: (call, [x, ...rest]) => [slice(call, x as HostArray, ...rest)],
+  },
+  Where: where,
+  Range: fold(rangeOf, isSimple),
+  ReduceProd: reduce("MUL", 1),
+  ReduceSum: reduce("ADD", 0),
+  Expand: fold((_, x, to) => {
+    const shape = broadcastShapes([x.shape, ints(to)]);
+    return filled(shape, x.type, broadcastTo(x, shape));
+  }),
+  Transpose: fold((call, x) => {
+    const perm = (call.attr as { perm?: readonly number[] }).perm ?? range(x.shape.length).reverse();
+    const strides = stridesOf(x.shape);
+    return moved(
+      x,
+      perm.map((p) => x.shape[p] as number),
+      (index) => index.reduce((at, i, d) => at + i * (strides[perm[d] as number] as number), 0),
+    );
+  }),
+  Unsqueeze: same((call, x, [axes]) => {
+    const list = ints(axes as HostArray);
+    const at = call.axes(list, x.shape.length + list.length);
+    const rest = [...x.shape];
+    return range(x.shape.length + list.length).map((d) => (at.includes(d) ? 1 : (rest.shift() as number)));
+  }),
+  Squeeze: same((call, x, [axes]) => {
+    const at = axes === undefined ? undefined : call.axes(ints(axes), x.shape.length);
+    return x.shape.filter((d, i) => (at === undefined ? d !== 1 : !at.includes(i)));
+  }),
+};
+
+const castTarget = (call: Call): ElementType => {
+  const { to } = call.attr as { to: number };
+  return Object.values(TYPES).find((t) => t.code === to) ?? TYPES.string;
+};

@@ -1,0 +1,335 @@
+// A loaded model: what it takes and gives, its parameters, and `run`. The first run with inputs of some shapes
+// builds the graph and learns whether its kernels depend on values; if not, the next runs replay a capture.
+
+import { TinyJit } from "../engine/jit/jit.ts";
+import { prod } from "../helpers.ts";
+import type { TensorData } from "../tensor/creation/hostdata.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { type ElementType, typeOfCode } from "./elements.ts";
+import { OnnxError, quoted } from "./errors.ts";
+import { type Findings, newFindings, Run } from "./execute.ts";
+import type { TypeProto, ValueInfoProto } from "./model.ts";
+import type { Plan } from "./plan.ts";
+import { type Any, describe, type HostArray, OptionalValue, SequenceValue, TensorValue } from "./values.ts";
+
+/** What a model takes or gives under a name. */
+export interface OnnxPort {
+  readonly name: string;
+  /** "float", "int64", "string", …; "sequence(float)", "optional(float)" */
+  readonly type: string;
+  /** a number, the name of a size that is not fixed, or null; missing where nothing is said */
+  readonly dims: readonly (number | string | null)[] | undefined;
+}
+
+/** What `run` takes: tensors, numbers, strings, and lists of tensors where the model wants a sequence. */
+export type OnnxInput = Tensor | TensorData | OnnxTexts | readonly OnnxInput[] | null;
+/** What it gives. A tensor of strings comes as strings with a shape, a sequence as a list. */
+export type OnnxOutput = Tensor | OnnxTexts | readonly OnnxOutput[] | null;
+/** A tensor of strings. */
+export interface OnnxTexts {
+  readonly shape: readonly number[];
+  readonly data: readonly string[];
+}
+
+/** A signature: inputs whose shapes, types and decisive values are the same. */
+interface Entry {
+  readonly jit: (...inputs: Tensor[]) => Promise<Record<string, OnnxOutput>>;
+}
+/** Signatures that are kept; a model whose inputs never repeat must not fill the memory. */
+const MAX_ENTRIES = 64;
+
+export class Model {
+  readonly inputs: readonly OnnxPort[];
+  readonly outputs: readonly OnnxPort[];
+  readonly device: string | undefined;
+  readonly #plan: Plan;
+  /** by shapes and types of the inputs, then by the values that decided */
+  readonly #entries = new Map<string, Entry | "dynamic">();
+  readonly #deciding = new Map<string, ReadonlySet<string>>();
+
+  constructor(plan: Plan, device: string | undefined) {
+    this.#plan = plan;
+    this.device = device;
+    this.inputs = plan.inputInfo.map(portOf);
+    this.outputs = plan.outputInfo.map(portOf);
+  }
+
+  /** The weights that gradients make sense for, by name: the float tensors of the file. */
+  namedParameters(): Record<string, Tensor> {
+    const floats = [...this.#plan.constants].filter(
+      ([, v]) => v.type.stored === v.type.dtype && v.type.dtype.isFloat,
+    );
+    return Object.fromEntries(floats.map(([name, value]) => [name, value.tensor]));
+  }
+  /** The same as a list, for an optimizer. Give them a gradient: `p.requiresGrad = true`. */
+  parameters(): Tensor[] {
+    return Object.values(this.namedParameters());
+  }
+
+  /**
+   * Computes the outputs by name. Inputs go by name; what is missing or does not fit is named with what was
+   * expected.
+   */
+  async run(inputs: Readonly<Record<string, OnnxInput>> = {}): Promise<Record<string, OnnxOutput>> {
+    const values = this.#take(inputs);
+    const shapes = this.inputs.map(({ name }) => signature(values.get(name))).join(";");
+    const deciding = this.#deciding.get(shapes);
+    const key = deciding === undefined ? undefined : keyOf(shapes, deciding, values);
+    const entry = key === undefined ? undefined : this.#entries.get(key);
+    const isPlain = [...values.values()].every((v) => v instanceof TensorValue && !v.isText);
+    const canReplay = isPlain && !this.#isTraining(values) && entry !== "dynamic";
+    if (entry !== undefined && canReplay) return entry.jit(...tensorsOf(values));
+    // this only builds the graph, unless a value decides how it goes on
+    const findings = newFindings();
+    const outputs = await this.#execute(values, findings);
+    const tensors = Object.values(outputs).flatMap(tensorsIn);
+    if (canReplay) {
+      const isFixed = !findings.isDynamic && tensors.length === this.outputs.length;
+      const made = isFixed ? this.#entry(values as ReadonlyMap<string, TensorValue>, findings) : "dynamic";
+      this.#keep(shapes, values, made, findings);
+      if (made !== "dynamic") return made.jit(...tensorsOf(values));
+    }
+    await Tensor.realize(...tensors);
+    return outputs;
+  }
+
+  async #execute(values: ReadonlyMap<string, Any>, findings: Findings): Promise<Record<string, OnnxOutput>> {
+    const given = this.#plan.inputs.map((name) => values.get(name));
+    const results = await new Run(this.device, findings).execute(this.#plan, given);
+    return Object.fromEntries(this.outputs.map(({ name }, i) => [name, computed(results[i], name)]));
+  }
+
+  #entry(values: ReadonlyMap<string, TensorValue>, findings: Findings): Entry {
+    const names = [...values.keys()];
+    const types = [...values.values()].map((v) => v.type);
+    const hosts = new Map([...values].flatMap(([name, v]) => (v.isKnown ? [[name, v.host] as const] : [])));
+    const jit = new TinyJit((...inputs: Tensor[]) => {
+      const again = names.map((name, i) => {
+        const value = replayed(inputs[i] as Tensor, types[i] as ElementType, name, hosts);
+        return [name, value] as const;
+      });
+      return this.#execute(new Map(again), findings);
+    });
+    return { jit: jit as unknown as Entry["jit"] };
+  }
+
+  /** What was found out by a run is used by the next one with the same inputs. */
+  #keep(shapes: string, values: ReadonlyMap<string, Any>, made: Entry | "dynamic", findings: Findings): void {
+    if (this.#entries.size >= MAX_ENTRIES) {
+      this.#entries.clear();
+      this.#deciding.clear();
+    }
+    const before = this.#deciding.get(shapes);
+    // one run may look at an input that another did not come to
+    const all = new Set([...(before ?? []), ...findings.specialised]);
+    if (before !== undefined && all.size > before.size)
+      for (const key of this.#entries.keys()) if (key.startsWith(`${shapes}|`)) this.#entries.delete(key);
+    this.#deciding.set(shapes, all);
+    const key = keyOf(shapes, all, values);
+    if (key !== undefined) this.#entries.set(key, made);
+  }
+
+  /** A replay has no graph that gradients could go through. */
+  #isTraining(values: ReadonlyMap<string, Any>): boolean {
+    const isTrained = (v: Any): boolean => v instanceof TensorValue && !v.isText && v.tensor.requiresGrad;
+    return [...values.values()].some(isTrained) || this.#hasTrainedWeights();
+  }
+  #hasTrainedWeights(): boolean {
+    return [...this.#plan.constants.values()].some((v) => v.isTrained);
+  }
+
+  #take(inputs: Readonly<Record<string, OnnxInput>>): Map<string, Any> {
+    const expected = this.inputs.map((p) => p.name);
+    const unknown = Object.keys(inputs).find((name) => !expected.includes(name));
+    const list = this.inputs.map(showPort).join(", ") || "none";
+    if (unknown !== undefined)
+      throw new OnnxError(`run: there is no input ${quoted(unknown)}; the model takes ${list}`);
+    const values = new Map<string, Any>();
+    const sizes = new Map<string, number>();
+    this.#plan.inputInfo.forEach((info, i) => {
+      const port = this.inputs[i] as OnnxPort;
+      const given = Object.hasOwn(inputs, info.name) ? inputs[info.name] : undefined;
+      if (given === undefined) {
+        throw new OnnxError(`run: input ${quoted(info.name)} is missing; the model takes ${list}`);
+      }
+      values.set(info.name, valueOfInput(given, info.type, port, this.device, sizes));
+    });
+    return values;
+  }
+}
+
+// ---- ports ----
+
+function portOf({ name, type }: ValueInfoProto): OnnxPort {
+  return { name, type: typeName(type), dims: dimsOf(type) };
+}
+function typeName(type: TypeProto | undefined): string {
+  if (type?.tensor_type !== undefined)
+    return typeOfCode(type.tensor_type.elem_type, "an input or output").name;
+  if (type?.sequence_type !== undefined) return `sequence(${typeName(type.sequence_type.elem_type)})`;
+  if (type?.optional_type !== undefined) return `optional(${typeName(type.optional_type.elem_type)})`;
+  if (type?.sparse_tensor_type !== undefined) return "sparse tensor";
+  return type?.map_type === undefined ? "unknown" : "map";
+}
+function dimsOf(type: TypeProto | undefined): OnnxPort["dims"] {
+  return type?.tensor_type?.shape?.dim.map(({ dim_value, dim_param }) => {
+    if (dim_value !== undefined) return Number(dim_value);
+    return dim_param === undefined || dim_param === "" ? null : dim_param;
+  });
+}
+const showPort = ({ name, type, dims }: OnnxPort): string =>
+  `${quoted(name)}: ${type}${dims === undefined ? "" : `[${dims.map((d) => d ?? "?").join(", ")}]`}`;
+
+// ---- inputs ----
+
+function valueOfInput(
+  given: OnnxInput,
+  type: TypeProto | undefined,
+  port: OnnxPort,
+  device: string | undefined,
+  sizes: Map<string, number>,
+): Any {
+  const refuse = (got: string): never => {
+    throw new OnnxError(`run: input ${quoted(port.name)} is ${got}, expected ${showPort(port)}`);
+  };
+  if (type?.optional_type !== undefined) {
+    if (given === null) return new OptionalValue();
+    return new OptionalValue(valueOfInput(given, type.optional_type.elem_type, port, device, sizes));
+  }
+  if (given === null) return refuse("null");
+  const sources = new Set([port.name]);
+  if (type?.sequence_type !== undefined) {
+    if (!Array.isArray(given)) return refuse("not a list");
+    const { elem_type } = type.sequence_type;
+    const inner = { ...port, dims: undefined };
+    return new SequenceValue(
+      (given as OnnxInput[]).map((x) => valueOfInput(x, elem_type, inner, device, new Map())),
+    );
+  }
+  const element =
+    type?.tensor_type === undefined ? undefined : typeOfCode(type.tensor_type.elem_type, port.name);
+  if (isTexts(given))
+    return element?.name === "string" ? TensorValue.ofTexts(given, sources) : refuse("strings");
+  if (element?.name === "string") return refuse("not { shape, data } with strings");
+  const value = tensorInput(given as Tensor | TensorData, element, port, device, refuse);
+  checkDims(value, port, sizes, refuse);
+  return value.withSources(sources);
+}
+const isTexts = (x: unknown): x is OnnxTexts =>
+  typeof x === "object" &&
+  x !== null &&
+  Array.isArray((x as OnnxTexts).data) &&
+  Array.isArray((x as OnnxTexts).shape);
+
+function tensorInput(
+  given: Tensor | TensorData,
+  element: ElementType | undefined,
+  port: OnnxPort,
+  device: string | undefined,
+  refuse: (got: string) => never,
+): TensorValue {
+  if (given instanceof Tensor) {
+    if (element !== undefined && given.dtype !== element.dtype)
+      refuse(`${given.dtype.name}[${given.shape.join(", ")}]; x.cast("${element.dtype.name}") makes one`);
+    const there = device === undefined ? given : given.to(device);
+    return TensorValue.of(there, element);
+  }
+  const options = {
+    ...(element === undefined ? {} : { dtype: element.dtype }),
+    ...(device === undefined ? {} : { device }),
+  };
+  const made = new Tensor(given, options);
+  const tensor = ArrayBuffer.isView(given) ? shaped(made, port) : made;
+  const value = TensorValue.of(tensor, element);
+  const flat = flatOf(given);
+  return flat === undefined
+    ? value
+    : value.withHost((): HostArray => ({ type: value.type, shape: value.shape, data: flat(value.type) }));
+}
+/** A flat array gets the shape of the port, if that leaves one size open at most. */
+function shaped(flat: Tensor, { dims }: OnnxPort): Tensor {
+  const open = dims?.filter((d) => typeof d !== "number").length ?? 2;
+  if (dims === undefined || dims.length === 1 || open > 1) return flat;
+  const rest = prod(dims.map((d) => (typeof d === "number" ? d : 1)));
+  const fits = open === 1 ? flat.size % rest === 0 : flat.size === rest;
+  return fits ? flat.reshape(dims.map((d) => (typeof d === "number" ? d : -1))) : flat;
+}
+/** Inputs that may decide what the graph is: small ones, of which the host has the elements anyway. */
+const MAX_DECIDING = 64;
+function flatOf(given: TensorData): ((type: ElementType) => HostArray["data"]) | undefined {
+  const list = ArrayBuffer.isView(given)
+    ? Array.from(given as unknown as ArrayLike<number | bigint>)
+    : [given].flat(8 as 1);
+  if (list.length > MAX_DECIDING || list.some((x) => typeof x === "object")) return undefined;
+  const numbers = list as (number | bigint | boolean)[];
+  return (type) => numbers.map((x) => (type.dtype.isBig ? BigInt(x) : Number(x)));
+}
+
+function checkDims(
+  value: TensorValue,
+  port: OnnxPort,
+  sizes: Map<string, number>,
+  refuse: (got: string) => never,
+): void {
+  const { dims } = port;
+  if (dims === undefined) return;
+  if (dims.length !== value.shape.length) refuse(describe(value));
+  dims.forEach((d, i) => {
+    const got = value.shape[i] as number;
+    if (typeof d === "number" && d !== got) refuse(describe(value));
+    if (typeof d !== "string") return;
+    const before = sizes.get(d);
+    if (before !== undefined && before !== got)
+      refuse(`${describe(value)}, but ${d} is ${before} in another input`);
+    sizes.set(d, got);
+  });
+}
+
+// ---- signatures ----
+
+const signature = (value: Any | undefined): string => {
+  if (value instanceof SequenceValue) return `(${value.items.map(signature).join(",")})`;
+  if (value instanceof OptionalValue) return `?${value.value === undefined ? "" : signature(value.value)}`;
+  return describe(value);
+};
+function keyOf(
+  shapes: string,
+  deciding: ReadonlySet<string>,
+  values: ReadonlyMap<string, Any>,
+): string | undefined {
+  const parts = [...deciding].map((name) => {
+    const value = values.get(name);
+    return value instanceof TensorValue && value.isKnown
+      ? `${name}=${Array.from(value.host.data).join(",")}`
+      : undefined;
+  });
+  return parts.includes(undefined) ? undefined : `${shapes}|${parts.join("|")}`;
+}
+const tensorsOf = (values: ReadonlyMap<string, Any>): Tensor[] =>
+  [...values.values()].map((v) => (v as TensorValue).tensor);
+const tensorsIn = (output: OnnxOutput): Tensor[] => {
+  if (output instanceof Tensor) return [output];
+  return Array.isArray(output) ? (output as readonly OnnxOutput[]).flatMap(tensorsIn) : [];
+};
+
+/** An input of a captured call: its elements count only where they decided what was captured. */
+function replayed(
+  tensor: Tensor,
+  type: ElementType,
+  name: string,
+  hosts: ReadonlyMap<string, HostArray>,
+): TensorValue {
+  const value = TensorValue.of(tensor, type, new Set([name]));
+  const host = hosts.get(name);
+  return host === undefined ? value : value.withHost(() => host);
+}
+
+function computed(value: Any | undefined, name: string): OnnxOutput {
+  if (value === undefined) throw new OnnxError(`output ${quoted(name)} was not computed`);
+  return outputOf(value);
+}
+function outputOf(value: Any): OnnxOutput {
+  if (value instanceof SequenceValue) return value.items.map(outputOf);
+  if (value instanceof OptionalValue) return value.value === undefined ? null : outputOf(value.value);
+  return value.isText ? { shape: value.shape, data: value.texts } : value.tensor;
+}
