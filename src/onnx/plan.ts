@@ -2,7 +2,6 @@
 // attributes decoded, ops looked up by version, functions of the model written out. What cannot run is refused
 // here, with the node's name. In: a ModelProto. Out: a Plan, with a Plan for each graph within a node.
 
-import { prod } from "../helpers.ts";
 import { OnnxError, quoted } from "./errors.ts";
 import type {
   AttributeProto,
@@ -13,7 +12,7 @@ import type {
   ValueInfoProto,
 } from "./model.ts";
 import { type AttributeReader, type Op, type OpTable, readAttributes } from "./ops/op.ts";
-import { denseOf, named, type TensorPlace, valueOf } from "./tensors.ts";
+import { denseOf, type TensorPlace, tensorValue } from "./tensors.ts";
 import type { TensorValue } from "./values.ts";
 
 /** Nodes in all, functions written out: a few calls of functions that call functions make billions. */
@@ -124,7 +123,7 @@ class Planner {
     const constants = new Map<string, TensorValue>();
     for (const tensor of graph.initializer) {
       if (tensor.name === "") throw new OnnxError(`a weight of graph ${quoted(graph.name)} has no name`);
-      constants.set(tensor.name, valueOf(tensor, `weight ${quoted(tensor.name)}`, this.#place));
+      constants.set(tensor.name, tensorValue(tensor, `weight ${quoted(tensor.name)}`, this.#place));
     }
     for (const sparse of graph.sparse_initializer) {
       const name = sparse.values?.name ?? "";
@@ -189,7 +188,7 @@ class Planner {
     const graphs: Plan[] = [];
     const reader: AttributeReader = {
       tensor: (a) => {
-        if (a.t !== undefined) return valueOf(a.t, `${where}, its ${a.name}`, this.#place);
+        if (a.t !== undefined) return tensorValue(a.t, `${where}, its ${a.name}`, this.#place);
         if (a.sparse_tensor !== undefined)
           return denseOf(a.sparse_tensor, `${where}, its ${a.name}`, this.#place);
         throw new OnnxError(`${where}: attribute ${a.name} has no tensor`);
@@ -306,8 +305,3 @@ function withFrees(drafts: readonly Draft[], outputs: readonly string[]): Planne
     })
     .reverse();
 }
-
-/** How many elements the weights have: what a summary says. */
-export const weightsOf = (plan: Plan): number =>
-  [...plan.constants.values()].reduce((n, v) => n + prod(v.shape), 0);
-export { named };

@@ -9,7 +9,7 @@ import { Buffer } from "../runtime/buffer.ts";
 import { Device } from "../runtime/registry.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type ElementType, encodeElements, TYPES, typeOfCode } from "./elements.ts";
-import { OnnxError, quoted } from "./errors.ts";
+import { OnnxError } from "./errors.ts";
 import type { SparseTensorProto, TensorProto } from "./model.ts";
 import { joined, type Packed, Reader } from "./protobuf.ts";
 import { type HostArray, rawHost, TensorValue } from "./values.ts";
@@ -48,7 +48,7 @@ export function shapeOf(dims: readonly bigint[], where: string): number[] {
 export const bytesFor = (type: ElementType, n: number): number => Math.ceil((n * type.bits) / 8);
 
 /** A tensor of the file as a value; `where` names it in messages. */
-export function valueOf(tensor: TensorProto, where: string, place: TensorPlace): TensorValue {
+export function tensorValue(tensor: TensorProto, where: string, place: TensorPlace): TensorValue {
   const type = typeOfCode(tensor.data_type, where);
   const shape = shapeOf(tensor.dims, where);
   const n = prod(shape);
@@ -158,8 +158,8 @@ export function denseOf(sparse: SparseTensorProto, where: string, place: TensorP
   const { values, indices } = sparse;
   if (values === undefined || indices === undefined) throw new OnnxError(`${where} lacks values or indices`);
   const shape = shapeOf(sparse.dims, where);
-  const given = valueOf(values, `${where}, its values`, place);
-  const at = valueOf(indices, `${where}, its indices`, place);
+  const given = tensorValue(values, `${where}, its values`, place);
+  const at = tensorValue(indices, `${where}, its indices`, place);
   const host = (): HostArray => {
     const size = prod(shape);
     if (size > Math.max(2 ** 24, 1024 * given.size)) {
@@ -213,5 +213,3 @@ const EMPTY: TensorProto = {
   external_data: [],
   data_location: 0,
 };
-
-export const named = (name: string): string => `tensor ${quoted(name)}`;

@@ -1,8 +1,30 @@
 // All ops by name, with the domain before the name unless it is the standard's own.
 
+import { attention } from "./attention.ts";
+import { castOps } from "./cast.ts";
+import { control } from "./control.ts";
+import { conv } from "./conv.ts";
+import { indexing } from "./indexing.ts";
+import { integer } from "./integer.ts";
+import { loss } from "./loss.ts";
 import { math } from "./math.ts";
+import { norm } from "./norm.ts";
 import type { OpTable } from "./op.ts";
 import { reduce } from "./reduce.ts";
+import { rnn } from "./rnn.ts";
 import { shape } from "./shape.ts";
 
-export const OPS_OF_ONNX: OpTable = { ...math, ...reduce, ...shape };
+export const OPS_OF_ONNX: OpTable = {
+  ...math,
+  ...reduce,
+  ...shape,
+  ...castOps,
+  ...indexing,
+  ...conv,
+  ...norm,
+  ...attention,
+  ...control,
+  ...integer,
+  ...loss,
+  ...rnn,
+};

@@ -1,7 +1,7 @@
 // Element by element: arithmetic, comparisons, bits, activations. Shapes broadcast from the last dim.
 
 import { dtypes } from "../../dtype.ts";
-import { Tensor } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { TYPES } from "../elements.ts";
 import { TensorValue } from "../values.ts";
 import { bool, widened } from "./common.ts";
@@ -212,8 +212,4 @@ export const math: OpTable = {
       .where(x.add(bias), x.gt(lambd).where(x.sub(bias), none))
       .cast(x.dtype);
   }),
-  Where: op({}, (c) => bool(c.t(0)).where(c.t(1), c.t(2))),
 };
-
-/** `where` takes the type of the condition's input for the first: the result is that of the choices. */
-export const where = (condition: Tensor, x: Tensor, y: Tensor): Tensor => Tensor.where(bool(condition), x, y);

@@ -134,7 +134,7 @@ export interface Environment {
 }
 
 /** A node with its inputs. */
-export class Call<A = Readonly<Record<string, unknown>>> {
+export class Call<A = unknown> {
   readonly op: string;
   /** the node for people: Conv "layer1.conv" */
   readonly where: string;

@@ -11,7 +11,7 @@ import {
   TENSOR,
 } from "../../../src/onnx/model.ts";
 import { decode } from "../../../src/onnx/protobuf.ts";
-import { valueOf } from "../../../src/onnx/tensors.ts";
+import { tensorValue } from "../../../src/onnx/tensors.ts";
 import { type Any, OptionalValue, SequenceValue, type TensorValue } from "../../../src/onnx/values.ts";
 import type { Case, DataSet } from "./cases.ts";
 
@@ -40,7 +40,7 @@ const place = {
 
 /** What a data file holds is said by the type of the port. */
 function read(bytes: Uint8Array, type: string): Any {
-  const tensor = (t: Parameters<typeof valueOf>[0]): Any => valueOf(t, "a value", place);
+  const tensor = (t: Parameters<typeof tensorValue>[0]): Any => tensorValue(t, "a value", place);
   const sequence = (s: SequenceProto): Any =>
     new SequenceValue([...s.tensor_values.map(tensor), ...s.sequence_values.map(sequence)]);
   const optional = (o: OptionalProto): Any => {

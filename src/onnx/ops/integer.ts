@@ -1,0 +1,77 @@
+// Products of quantised numbers: exact in int32, rescaled at the end.
+
+import { dtypes } from "../../dtype.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import type { TensorValue } from "../values.ts";
+import { quantised } from "./cast.ts";
+import { cast, sizes } from "./common.ts";
+import { CONV, convolve, type Windows } from "./conv.ts";
+import { type Call, type OpTable, op } from "./op.ts";
+
+/** int32, with 0 where the zero point was; one of a list counts for rows, or for a dim. */
+function centred(x: Tensor, zero: Tensor | undefined, fit: (zero: Tensor) => Tensor): Tensor {
+  const wide = cast(x, dtypes.int32);
+  if (zero === undefined) return wide;
+  return wide.sub(cast(zero.ndim === 0 ? zero : fit(zero), dtypes.int32));
+}
+/** A zero point of the first operand is for all, for each row, or has dims of its own. */
+const ofRows = (zero: Tensor): Tensor => (zero.ndim === 1 ? zero.reshape([-1, 1]) : zero);
+const asGiven = (zero: Tensor): Tensor => zero;
+const ofFilters =
+  (x: Tensor) =>
+  (zero: Tensor): Tensor =>
+    zero.reshape(sizes(x).map((_, d) => (d === 0 ? -1 : 1)));
+
+const float = (x: Tensor): Tensor => cast(x, dtypes.float32);
+
+function rescaled(c: Call, product: Tensor, scale: Tensor, zero: number): TensorValue {
+  return quantised(float(product).mul(scale), c.t(zero), c.type(zero));
+}
+
+function qLinearMatMul(c: Call): TensorValue {
+  const a = centred(c.t(0), c.maybe(2), ofRows);
+  const b = centred(c.t(3), c.maybe(5), asGiven);
+  const scale = float(ofRows(c.t(1)))
+    .mul(float(c.t(4)))
+    .div(float(c.t(6)));
+  return rescaled(c, a.matmul(b), scale, 7);
+}
+
+type Quantised = Windows & { readonly group: number };
+const convInteger = (c: Call<Quantised>, x: number, xZero: number, w: number, wZero: number): Tensor => {
+  const filters = c.t(w);
+  const [a, b] = [
+    centred(c.t(x), c.maybe(xZero), asGiven),
+    centred(filters, c.maybe(wZero), ofFilters(filters)),
+  ];
+  return convolve(c, a, b, undefined);
+};
+function qLinearConv(c: Call<Quantised>): TensorValue {
+  const product = convInteger(c, 0, 2, 3, 5);
+  const channels = (t: Tensor): Tensor =>
+    t.size === 1
+      ? t.reshape([])
+      : t.reshape([
+          1,
+          -1,
+          ...sizes(product)
+            .slice(2)
+            .map(() => 1),
+        ]);
+  const bias = c.maybe(8);
+  const sum = bias === undefined ? product : product.add(channels(bias));
+  const scale = float(c.t(1))
+    .reshape([])
+    .mul(float(channels(c.t(4))))
+    .div(float(c.t(6)).reshape([]));
+  return rescaled(c, sum, scale, 7);
+}
+
+export const integer: OpTable = {
+  MatMulInteger: op({}, (c) =>
+    centred(c.t(0), c.maybe(2), ofRows).matmul(centred(c.t(1), c.maybe(3), asGiven)),
+  ),
+  ConvInteger: op(CONV, (c) => convInteger(c, 0, 2, 1, 3)),
+  QLinearMatMul: op({}, qLinearMatMul),
+  QLinearConv: op(CONV, qLinearConv),
+};
