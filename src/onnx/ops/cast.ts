@@ -183,9 +183,9 @@ function quantizeLinear(call: Call<Quantising>): TensorValue {
   const stated = output_dtype === 0 ? TYPES.uint8 : typeOfCode(output_dtype, call.where);
   const type = call.has(2) ? call.type(2) : stated;
   const dtype = precision === 0 ? call.t(1).dtype : typeOfCode(precision, call.where).dtype;
-  const fit = (part: Tensor): Tensor => spread(call, part, x, axis, block_size);
-  const scaled = cast(x, dtype).div(cast(fit(call.t(1)), dtype));
-  return quantised(scaled, zero === undefined ? undefined : fit(zero), type, saturate);
+  const fitted = (part: Tensor): Tensor => spread(call, part, x, axis, block_size);
+  const scaled = cast(x, dtype).div(cast(fitted(call.t(1)), dtype));
+  return quantised(scaled, zero === undefined ? undefined : fitted(zero), type, saturate);
 }
 function dequantizeLinear(call: Call<Omit<Quantising, "saturate" | "precision">>): TensorValue {
   const { axis, block_size, output_dtype } = call.attr;
@@ -194,11 +194,11 @@ function dequantizeLinear(call: Call<Omit<Quantising, "saturate" | "precision">>
   const scaleType = call.type(1);
   const own = scaleType === TYPES.float8e8m0 ? TYPES.float : scaleType;
   const type = output_dtype === 0 ? own : typeOfCode(output_dtype, call.where);
-  const fit = (part: Tensor): Tensor => spread(call, part, x, axis, block_size);
+  const fitted = (part: Tensor): Tensor => spread(call, part, x, axis, block_size);
   const isInt = x.dtype.isInt;
   const wide = isInt ? cast(x, dtypes.int32) : x;
-  const shifted = zero === undefined ? wide : wide.sub(cast(fit(zero), wide.dtype));
-  const product = cast(shifted, dtypes.float32).mul(cast(fit(call.t(1)), dtypes.float32));
+  const shifted = zero === undefined ? wide : wide.sub(cast(fitted(zero), wide.dtype));
+  const product = cast(shifted, dtypes.float32).mul(cast(fitted(call.t(1)), dtypes.float32));
   return typed(product, type);
 }
 const PLACE = { axis: int(1), block_size: int(0), output_dtype: int(0) };

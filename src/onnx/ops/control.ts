@@ -128,9 +128,7 @@ async function batchedScan(
   const results: Any[][] = [];
   for (let b = 0; b < batch; b++) {
     const own = inputs.map((v) => typed(row(v.tensor, 0, b), v.type).withSources(c.sources));
-    const inner = Object.create(c, {
-      attr: { value: { body, num_scan_inputs, scan_input_directions: directions } },
-    }) as Call<Scanning>;
+    const inner = c.withAttributes<Scanning>({ body, num_scan_inputs, scan_input_directions: directions });
     results.push(await scan(inner, own, lengths?.[b]));
   }
   return range(body.outputs.length).map((k) =>

@@ -11,8 +11,11 @@ import { math } from "./math.ts";
 import { norm } from "./norm.ts";
 import type { OpTable } from "./op.ts";
 import { reduce } from "./reduce.ts";
+import { resizing } from "./resize.ts";
 import { rnn } from "./rnn.ts";
+import { sampling } from "./sample.ts";
 import { shape } from "./shape.ts";
+import { signal } from "./signal.ts";
 
 export const OPS_OF_ONNX: OpTable = {
   ...math,
@@ -26,5 +29,8 @@ export const OPS_OF_ONNX: OpTable = {
   ...control,
   ...integer,
   ...loss,
+  ...resizing,
   ...rnn,
+  ...sampling,
+  ...signal,
 };

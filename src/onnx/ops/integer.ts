@@ -9,10 +9,10 @@ import { CONV, convolve, type Windows } from "./conv.ts";
 import { type Call, type OpTable, op } from "./op.ts";
 
 /** int32, with 0 where the zero point was; one of a list counts for rows, or for a dim. */
-function centred(x: Tensor, zero: Tensor | undefined, fit: (zero: Tensor) => Tensor): Tensor {
+function centred(x: Tensor, zero: Tensor | undefined, fitted: (zero: Tensor) => Tensor): Tensor {
   const wide = cast(x, dtypes.int32);
   if (zero === undefined) return wide;
-  return wide.sub(cast(zero.ndim === 0 ? zero : fit(zero), dtypes.int32));
+  return wide.sub(cast(zero.ndim === 0 ? zero : fitted(zero), dtypes.int32));
 }
 /** A zero point of the first operand is for all, for each row, or has dims of its own. */
 const ofRows = (zero: Tensor): Tensor => (zero.ndim === 1 ? zero.reshape([-1, 1]) : zero);

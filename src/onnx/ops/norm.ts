@@ -19,11 +19,11 @@ function batchNorm(c: Call<Batch>): readonly Output[] {
   const { epsilon, momentum, training_mode } = c.attr;
   const given = c.t(0);
   const x = cast(given, wideOf(given.dtype));
-  const fit = (t: Tensor): Tensor => asChannels(cast(t, x.dtype), x.ndim);
-  const [scale, bias] = [fit(c.t(1)), fit(c.t(2))];
+  const fitted = (t: Tensor): Tensor => asChannels(cast(t, x.dtype), x.ndim);
+  const [scale, bias] = [fitted(c.t(1)), fitted(c.t(2))];
   const finish = (mean: Tensor, variance: Tensor): Tensor =>
     cast(x.sub(mean).mul(variance.add(epsilon).rsqrt()).mul(scale).add(bias), given.dtype);
-  if (training_mode !== true) return [finish(fit(c.t(3)), fit(c.t(4)))];
+  if (training_mode !== true) return [finish(fitted(c.t(3)), fitted(c.t(4)))];
   const axes = range(x.ndim).filter((d) => d !== 1);
   const [mean, variance] = [x.mean(axes), x.var(axes, false, 0)];
   const running = (before: Tensor, now: Tensor): Tensor =>
@@ -33,16 +33,16 @@ function batchNorm(c: Call<Batch>): readonly Output[] {
         .add(now.mul(1 - momentum)),
       before.dtype,
     );
-  return [finish(fit(mean), fit(variance)), running(c.t(3), mean), running(c.t(4), variance)];
+  return [finish(fitted(mean), fitted(variance)), running(c.t(3), mean), running(c.t(4), variance)];
 }
 const BATCH = { epsilon: float(1e-5), momentum: float(0.9) };
 
 function instanceNorm(c: Call<{ epsilon: number }>): Tensor {
-  const fit = (t: Tensor): Tensor => asChannels(t, c.t(0).ndim);
+  const fitted = (t: Tensor): Tensor => asChannels(t, c.t(0).ndim);
   return widened(c.t(0), (x) =>
     centred(x, range(x.ndim).slice(2), c.attr.epsilon)
-      .mul(cast(fit(c.t(1)), x.dtype))
-      .add(cast(fit(c.t(2)), x.dtype)),
+      .mul(cast(fitted(c.t(1)), x.dtype))
+      .add(cast(fitted(c.t(2)), x.dtype)),
   );
 }
 
@@ -89,9 +89,9 @@ function groupNorm(c: Call<Groups>, isPerGroup: boolean): Tensor {
   const x = stash(c, given).reshape([n, num_groups, -1]);
   const normal = cast(centred(x, [2], epsilon), given.dtype).reshape(sizes(given));
   const each = channels / num_groups;
-  const fit = (t: Tensor): Tensor =>
+  const fitted = (t: Tensor): Tensor =>
     asChannels(isPerGroup ? t.reshape([-1, 1]).expand([num_groups, each]).reshape([-1]) : t, given.ndim);
-  return normal.mul(fit(c.t(1))).add(fit(c.t(2)));
+  return normal.mul(fitted(c.t(1))).add(fitted(c.t(2)));
 }
 const GROUPS = { epsilon: float(1e-5), num_groups: int.required, stash_type: int(1) };
 

@@ -166,6 +166,11 @@ export class Call<A = unknown> {
     return new Call({ op, where, attr, inputs, outputs, opset, env, sources, scope });
   }
 
+  withAttributes<B>(attr: B): Call<B> {
+    const { op, where, inputs, outputs, opset, env, sources, scope } = this;
+    return new Call({ op, where, attr, inputs, outputs, opset, env, sources, scope });
+  }
+
   get device(): string | undefined {
     return this.env.device;
   }
