@@ -8,14 +8,18 @@ import { indexing } from "./indexing.ts";
 import { integer } from "./integer.ts";
 import { loss } from "./loss.ts";
 import { math } from "./math.ts";
+import { ml } from "./ml.ts";
 import { norm } from "./norm.ts";
 import type { OpTable } from "./op.ts";
+import { picture } from "./picture.ts";
+import { randomOps } from "./random.ts";
 import { reduce } from "./reduce.ts";
 import { resizing } from "./resize.ts";
 import { rnn } from "./rnn.ts";
 import { sampling } from "./sample.ts";
 import { shape } from "./shape.ts";
 import { signal } from "./signal.ts";
+import { text } from "./text.ts";
 
 export const OPS_OF_ONNX: OpTable = {
   ...math,
@@ -33,4 +37,8 @@ export const OPS_OF_ONNX: OpTable = {
   ...rnn,
   ...sampling,
   ...signal,
+  ...text,
+  ...ml,
+  ...randomOps,
+  ...picture,
 };

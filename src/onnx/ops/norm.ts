@@ -1,11 +1,12 @@
 // Normalisations and dropout. Means and variances are formed in float32 for halves, as the standard wants it.
 
 import { dtypes } from "../../dtype.ts";
-import { prod, range } from "../../helpers.ts";
+import { range } from "../../helpers.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { typeOfCode } from "../elements.ts";
 import { asChannels, bool, cast, sizeOf, sizes, widened, wideOf } from "./common.ts";
 import { type Call, flag, float, int, ints, type OpTable, type Output, op, random, versions } from "./op.ts";
+import { uniform } from "./random.ts";
 
 const centred = (x: Tensor, axes: number[], epsilon: number): Tensor =>
   x.sub(x.mean(axes, true)).mul(x.var(axes, true, 0).add(epsilon).rsqrt());
@@ -134,9 +135,9 @@ const passing = (c: Call): readonly Output[] => [
   c.any(0),
   bool(Tensor.ones([...c.shape(0)], { dtype: dtypes.bool, ...c.on })),
 ];
-function dropped(x: Tensor, ratio: number): readonly Output[] {
-  if (prod(sizes(x)) === 0) return [x, bool(x)];
-  const keeps = Tensor.rand(sizes(x), { device: x.device }).ge(ratio);
+function dropped(c: Call<{ seed: number | undefined }>, ratio: number): readonly Output[] {
+  const x = c.t(0);
+  const keeps = uniform(c, sizes(x), c.attr.seed).ge(ratio);
   return [keeps.where(x.mul(1 / (1 - ratio)), x.zerosLike()), keeps];
 }
 const dropout = versions(
@@ -147,7 +148,7 @@ const dropout = versions(
       async (c) => {
         const isTraining = c.has(2) && (await c.scalar(2)) !== 0;
         const ratio = c.has(1) ? await c.scalar(1) : 0.5;
-        return isTraining && ratio > 0 ? dropped(c.t(0), ratio) : passing(c);
+        return isTraining && ratio > 0 ? dropped(c, ratio) : passing(c);
       },
       12,
     ),

@@ -62,7 +62,8 @@ interface Taps {
   readonly weight: readonly (readonly number[])[];
 }
 function tapsOf(c: Call<Resizing>, axis: Axis): Taps {
-  const { mode, nearest_mode, cubic_coeff_a, exclude_outside, antialias, coordinate_transformation_mode } = c.attr;
+  const { mode, nearest_mode, cubic_coeff_a, exclude_outside, antialias, coordinate_transformation_mode } =
+    c.attr;
   const at = COORDINATES[coordinate_transformation_mode] as (x: number, a: Axis) => number;
   const places = range(axis.to).map((i) => at(i, axis));
   const inside = (i: number): number => Math.min(Math.max(i, 0), axis.from - 1);
@@ -84,7 +85,10 @@ function tapsOf(c: Call<Resizing>, axis: Axis): Taps {
       return exclude_outside && (i < 0 || i >= axis.from) ? 0 : w;
     });
     const sum = weights.reduce((a, b) => a + b, 0);
-    return { index: taps.map((k) => inside(base + k)), weights: antialias || exclude_outside ? weights.map((w) => w / sum) : weights };
+    return {
+      index: taps.map((k) => inside(base + k)),
+      weights: antialias || exclude_outside ? weights.map((w) => w / sum) : weights,
+    };
   });
   return {
     index: taps.map((_, k) => rows.map((r) => r.index[k] as number)),
@@ -94,7 +98,9 @@ function tapsOf(c: Call<Resizing>, axis: Axis): Taps {
 
 function alongAxis(c: Call<Resizing>, x: Tensor, axis: Axis): Tensor {
   const { index, weight } = tapsOf(c, axis);
-  const picked = index.map((list) => x.indexSelect(axis.dim, hostTensor(c, list, [list.length], dtypes.int32)));
+  const picked = index.map((list) =>
+    x.indexSelect(axis.dim, hostTensor(c, list, [list.length], dtypes.int32)),
+  );
   if (weight.length === 0) return picked[0] as Tensor;
   const shape = sizes(x).map((_, d) => (d === axis.dim ? axis.to : 1));
   return picked
@@ -117,23 +123,37 @@ function extrapolated(c: Call<Resizing>, y: Tensor, axes: readonly Axis[]): Tens
 
 function resized(c: Call<Resizing>, axes: readonly Axis[]): Tensor {
   const { mode, coordinate_transformation_mode: transformation } = c.attr;
-  if (!["nearest", "linear", "cubic"].includes(mode)) c.fail(`mode is "${mode}", expected nearest, linear or cubic`);
-  if (!Object.hasOwn(COORDINATES, transformation)) c.fail(`coordinate_transformation_mode is "${transformation}"`);
+  if (!["nearest", "linear", "cubic"].includes(mode))
+    c.fail(`mode is "${mode}", expected nearest, linear or cubic`);
+  if (!Object.hasOwn(COORDINATES, transformation))
+    c.fail(`coordinate_transformation_mode is "${transformation}"`);
   const given = c.t(0);
-  const changing = axes.filter((a) => a.from !== a.to || a.scale !== 1 || transformation === "tf_crop_and_resize");
+  const changing = axes.filter(
+    (a) => a.from !== a.to || a.scale !== 1 || transformation === "tf_crop_and_resize",
+  );
   if (prod(axes.map((a) => a.to)) === 0) {
     const shape = sizes(given);
     for (const a of axes) shape[a.dim] = a.to;
     return Tensor.zeros(shape, { dtype: given.dtype, ...c.on });
   }
-  const x = mode === "nearest" ? given : given.dtype.isFloat ? cast(given, wideOf(given.dtype)) : cast(given, dtypes.float32);
+  const x =
+    mode === "nearest"
+      ? given
+      : given.dtype.isFloat
+        ? cast(given, wideOf(given.dtype))
+        : cast(given, dtypes.float32);
   const y = changing.reduce((z, axis) => alongAxis(c, z, axis), x);
   const whole = transformation === "tf_crop_and_resize" ? extrapolated(c, y, changing) : y;
   return cast(given.dtype.isInt && mode !== "nearest" ? whole.round() : whole, given.dtype);
 }
 
 /** Sizes as they are given, or as far as one scale for all reaches. */
-function fittedSizes(c: Call, sizesGiven: readonly number[], from: readonly number[], policy: string): readonly [size: number, scale: number][] {
+function fittedSizes(
+  c: Call,
+  sizesGiven: readonly number[],
+  from: readonly number[],
+  policy: string,
+): readonly [size: number, scale: number][] {
   const scales = sizesGiven.map((s, i) => s / (from[i] as number));
   if (policy === "stretch") return sizesGiven.map((s, i) => [s, scales[i] as number]);
   if (policy !== "not_larger" && policy !== "not_smaller") c.fail(`keep_aspect_ratio_policy is "${policy}"`);
@@ -152,7 +172,9 @@ const RESIZE = {
   axes: ints(),
   keep_aspect_ratio_policy: string("stretch"),
 };
-type ResizeCall = Call<Resizing & { readonly axes: readonly number[] | undefined; readonly keep_aspect_ratio_policy: string }>;
+type ResizeCall = Call<
+  Resizing & { readonly axes: readonly number[] | undefined; readonly keep_aspect_ratio_policy: string }
+>;
 async function resize(c: ResizeCall): Promise<Tensor> {
   const shape = c.shape(0);
   const dims = c.axes(c.attr.axes ?? range(shape.length), shape.length);

@@ -28,8 +28,21 @@ function neighbours(x: Tensor, mode: Sampling["mode"]): Neighbour[] {
       [low, t.neg().add(1)],
       [low.add(1), t],
     ];
-  const near = (d: Tensor): Tensor => d.mul(A + 2).sub(A + 3).mul(d).mul(d).add(1);
-  const far = (d: Tensor): Tensor => d.mul(A).sub(5 * A).mul(d).add(8 * A).mul(d).sub(4 * A);
+  const near = (d: Tensor): Tensor =>
+    d
+      .mul(A + 2)
+      .sub(A + 3)
+      .mul(d)
+      .mul(d)
+      .add(1);
+  const far = (d: Tensor): Tensor =>
+    d
+      .mul(A)
+      .sub(5 * A)
+      .mul(d)
+      .add(8 * A)
+      .mul(d)
+      .sub(4 * A);
   const u = t.neg().add(1);
   return [
     [low.sub(1), far(t.add(1))],
@@ -43,8 +56,14 @@ function neighbours(x: Tensor, mode: Sampling["mode"]): Neighbour[] {
 function reflected(x: Tensor, low: number, high: number): Tensor {
   const span = high - low;
   if (span <= 0) return x.zerosLike();
-  const at = x.sub(low).abs().remainder(2 * span);
-  return at.gt(span).where(at.neg().add(2 * span), at).add(low);
+  const at = x
+    .sub(low)
+    .abs()
+    .remainder(2 * span);
+  return at
+    .gt(span)
+    .where(at.neg().add(2 * span), at)
+    .add(low);
 }
 
 /**
@@ -67,7 +86,9 @@ function sample(x: Tensor, places: readonly Tensor[], { mode, border, alignCorne
     });
   });
   // every choice of a neighbour in each dim
-  let choices: Neighbour[] = [[Tensor.zeros([n, points], { dtype: dtypes.int32, device: x.device }), undefined]];
+  let choices: Neighbour[] = [
+    [Tensor.zeros([n, points], { dtype: dtypes.int32, device: x.device }), undefined],
+  ];
   lists.forEach((list, d) => {
     choices = choices.flatMap(([at, weight]) =>
       list.map(([index, w]): Neighbour => {
@@ -127,7 +148,11 @@ async function affineGrid(c: Call<{ align_corners: boolean }>): Promise<Tensor> 
     const line = Tensor.arange(size, options).mul(step).add(start);
     return line.reshape(range(n).map((i) => (i === d ? size : 1))).expand(spatial);
   });
-  const places = Tensor.stack([...axes.reverse(), Tensor.ones(spatial, options)], n).reshape([1, prod(spatial), n + 1]);
+  const places = Tensor.stack([...axes.reverse(), Tensor.ones(spatial, options)], n).reshape([
+    1,
+    prod(spatial),
+    n + 1,
+  ]);
   const moved = places.matmul(theta.transpose(1, 2));
   return cast(moved.reshape([sizeOf(theta, 0), ...spatial, n]), given.dtype);
 }
@@ -151,7 +176,9 @@ interface Line {
 }
 function lineOf(start: number, size: number, cells: number, samples: number, limit: number): Line {
   const cell = size / cells;
-  const places = range(cells * samples).map((i) => start + Math.floor(i / samples) * cell + (((i % samples) + 0.5) * cell) / samples);
+  const places = range(cells * samples).map(
+    (i) => start + Math.floor(i / samples) * cell + (((i % samples) + 0.5) * cell) / samples,
+  );
   const kept = places.map((p) => Math.max(p, 0));
   const low = kept.map((p) => Math.min(Math.floor(p), limit - 1));
   return {
@@ -171,13 +198,23 @@ async function roiAlign(c: Call<Roi>, isHalf: boolean): Promise<Tensor> {
   if (batches.length === 0) return Tensor.zeros([0, channels, oh, ow], { dtype: given.dtype, ...c.on });
   const shift = isHalf ? 0.5 : 0;
   const regions = batches.map((b, i) => {
-    const [x1, y1, x2, y2] = rois.slice(4 * i, 4 * i + 4).map((r) => r * spatial_scale - shift) as [number, number, number, number];
+    const [x1, y1, x2, y2] = rois.slice(4 * i, 4 * i + 4).map((r) => r * spatial_scale - shift) as [
+      number,
+      number,
+      number,
+      number,
+    ];
     const [rw, rh] = isHalf ? [x2 - x1, y2 - y1] : [Math.max(x2 - x1, 1), Math.max(y2 - y1, 1)];
-    const samples = (size: number, cells: number): number => Math.max(1, sampling_ratio > 0 ? sampling_ratio : Math.ceil(size / cells));
+    const samples = (size: number, cells: number): number =>
+      Math.max(1, sampling_ratio > 0 ? sampling_ratio : Math.ceil(size / cells));
     const [sh, sw] = [samples(rh, oh), samples(rw, ow)];
     const [rows, columns] = [lineOf(y1, rh, oh, sh, h), lineOf(x1, rw, ow, sw, w)];
     const terms = cornersOf(c, x.select(0, b), rows, columns);
-    const cells = (t: Tensor): Tensor => t.reshape([channels, oh, sh, ow, sw]).permute(0, 1, 3, 2, 4).reshape([channels, oh, ow, sh * sw]);
+    const cells = (t: Tensor): Tensor =>
+      t
+        .reshape([channels, oh, sh, ow, sw])
+        .permute(0, 1, 3, 2, 4)
+        .reshape([channels, oh, ow, sh * sw]);
     if (mode === "max") return cells(terms.reduce((a, t) => a.maximum(t))).max(-1);
     return cells(terms.reduce((a, t) => a.add(t))).mean(-1);
   });
@@ -194,7 +231,9 @@ function cornersOf(c: Call, image: Tensor, rows: Line, columns: Line): Tensor[] 
       const [[y, wy], [x, wx]] = [pick(isTop, rows), pick(isLeft, columns)];
       const at = (list: number[]): Tensor => hostTensor(c, list, [list.length], dtypes.int32);
       const value = image.indexSelect(1, at(y)).indexSelect(2, at(x));
-      const weights = hostTensor(c, wy, [1, wy.length, 1], image.dtype).mul(hostTensor(c, wx, [1, 1, wx.length], image.dtype));
+      const weights = hostTensor(c, wy, [1, wy.length, 1], image.dtype).mul(
+        hostTensor(c, wx, [1, 1, wx.length], image.dtype),
+      );
       return value.mul(weights);
     }),
   );
@@ -209,15 +248,28 @@ const ROI = {
 };
 
 /** The largest element of each cell of a region, whose edges are rounded. */
-async function maxRoiPool(c: Call<{ pooled_shape: readonly number[]; spatial_scale: number }>): Promise<Tensor> {
+async function maxRoiPool(
+  c: Call<{ pooled_shape: readonly number[]; spatial_scale: number }>,
+): Promise<Tensor> {
   const x = c.t(0);
   const [, channels, h, w] = sizes(x) as [number, number, number, number];
   const [ph, pw] = c.attr.pooled_shape as [number, number];
   const rois = await c.numbers(1);
   const regions = range(rois.length / 5).map((i) => {
     const [b, ...edges] = rois.slice(5 * i, 5 * i + 5) as [number, number, number, number, number];
-    const [x1, y1, x2, y2] = edges.map((e) => Math.round(e * c.attr.spatial_scale)) as [number, number, number, number];
-    const bounds = (k: number, start: number, end: number, cells: number, limit: number): readonly [number, number] => {
+    const [x1, y1, x2, y2] = edges.map((e) => Math.round(e * c.attr.spatial_scale)) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    const bounds = (
+      k: number,
+      start: number,
+      end: number,
+      cells: number,
+      limit: number,
+    ): readonly [number, number] => {
       const cell = Math.max(end - start + 1, 1) / cells;
       const clamp = (p: number): number => Math.min(Math.max(p + start, 0), limit);
       return [clamp(Math.floor(k * cell)), clamp(Math.ceil((k + 1) * cell))];
@@ -226,11 +278,16 @@ async function maxRoiPool(c: Call<{ pooled_shape: readonly number[]; spatial_sca
       const [top, bottom] = bounds(Math.floor(k / pw), y1, y2, ph, h);
       const [left, right] = bounds(k % pw, x1, x2, pw, w);
       if (bottom <= top || right <= left) return Tensor.zeros([channels], { dtype: x.dtype, ...c.on });
-      return x.select(0, b).shrink([null, [top, bottom], [left, right]]).max([1, 2]);
+      return x
+        .select(0, b)
+        .shrink([null, [top, bottom], [left, right]])
+        .max([1, 2]);
     });
     return Tensor.stack(cells, 1).reshape([channels, ph, pw]);
   });
-  return regions.length === 0 ? Tensor.zeros([0, channels, ph, pw], { dtype: x.dtype, ...c.on }) : Tensor.stack(regions, 0);
+  return regions.length === 0
+    ? Tensor.zeros([0, channels, ph, pw], { dtype: x.dtype, ...c.on })
+    : Tensor.stack(regions, 0);
 }
 
 // ---- convolution whose taps move ----
@@ -257,28 +314,42 @@ function deformConv(c: Call<Deform>): Tensor {
   const moves = offset.reshape([batch * og, taps, d, points]);
   const places = range(d).map((i) => {
     const inner = prod(kernel.slice(i + 1));
-    const tap = range(taps).map((t) => (Math.floor(t / inner) % (kernel[i] as number)) * (dilations?.[i] ?? 1) - (pads?.[i] ?? 0));
+    const tap = range(taps).map(
+      (t) => (Math.floor(t / inner) % (kernel[i] as number)) * (dilations?.[i] ?? 1) - (pads?.[i] ?? 0),
+    );
     const innerOut = prod(out.slice(i + 1));
-    const base = range(points).map((p) => (Math.floor(p / innerOut) % (out[i] as number)) * (strides?.[i] ?? 1));
+    const base = range(points).map(
+      (p) => (Math.floor(p / innerOut) % (out[i] as number)) * (strides?.[i] ?? 1),
+    );
     const grid = hostTensor(c, tap, [1, taps, 1], x.dtype).add(hostTensor(c, base, [1, 1, points], x.dtype));
-    return moves.select(2, i).add(grid).reshape([batch * og, taps * points]);
+    return moves
+      .select(2, i)
+      .add(grid)
+      .reshape([batch * og, taps * points]);
   });
   const parts = x.reshape([batch * og, channels / og, ...sizes(x).slice(2)]);
   const values = sample(parts, places, { mode: "linear", border: "zeros", alignCorners: true });
   const mask = c.maybe(4);
   const shape = [batch * og, channels / og, taps, points];
   const columns = values.reshape(shape);
-  const weighted = mask === undefined ? columns : columns.mul(wide(mask).reshape([batch * og, 1, taps, points]));
+  const weighted =
+    mask === undefined ? columns : columns.mul(wide(mask).reshape([batch * og, 1, taps, points]));
   const filters = sizeOf(w, 0);
   const rows = w.reshape([1, group, filters / group, (channels / group) * taps]);
   const y = rows.matmul(weighted.reshape([batch, group, (channels / group) * taps, points]));
   const whole = y.reshape([batch, filters, ...out]);
   const bias = c.maybe(3);
-  return cast(bias === undefined ? whole : whole.add(wide(bias).reshape([1, -1, ...out.map(() => 1)])), given.dtype);
+  return cast(
+    bias === undefined ? whole : whole.add(wide(bias).reshape([1, -1, ...out.map(() => 1)])),
+    given.dtype,
+  );
 }
 
 export const sampling: OpTable = {
-  GridSample: op({ mode: string("linear"), padding_mode: string("zeros"), align_corners: flag(false) }, gridSample),
+  GridSample: op(
+    { mode: string("linear"), padding_mode: string("zeros"), align_corners: flag(false) },
+    gridSample,
+  ),
   AffineGrid: op({ align_corners: flag(false) }, affineGrid),
   RoiAlign: [
     ...op(ROI, (c) => roiAlign(c, false), 10),
@@ -286,7 +357,14 @@ export const sampling: OpTable = {
   ],
   MaxRoiPool: op({ pooled_shape: ints.required, spatial_scale: float(1) }, maxRoiPool),
   DeformConv: op(
-    { dilations: ints(), group: int(1), kernel_shape: ints(), offset_group: int(1), pads: ints(), strides: ints() },
+    {
+      dilations: ints(),
+      group: int(1),
+      kernel_shape: ints(),
+      offset_group: int(1),
+      pads: ints(),
+      strides: ints(),
+    },
     deformConv,
   ),
 };

@@ -12,7 +12,13 @@ import { type Call, flag, int, type OpTable, op, type Versions, versions } from 
 const MAX_LENGTH = 1 << 14;
 
 /** cos and sin of all products of a place and a frequency. */
-function waves(c: Call, like: Tensor, n: number, from: number, to: number): readonly [cos: Tensor, sin: Tensor] {
+function waves(
+  c: Call,
+  like: Tensor,
+  n: number,
+  from: number,
+  to: number,
+): readonly [cos: Tensor, sin: Tensor] {
   if (n > MAX_LENGTH) c.unsupported(`a transform of ${n} elements; up to ${MAX_LENGTH} are computed`);
   const table = range(n).map((i) => (2 * Math.PI * i) / n);
   const at = (f: (x: number) => number): Tensor => {
@@ -26,7 +32,11 @@ function waves(c: Call, like: Tensor, n: number, from: number, to: number): read
 /** As many elements of the dim as wanted: cut off, or zeros behind. */
 function toLength(x: Tensor, dim: number, n: number): Tensor {
   const size = sizeOf(x, dim);
-  if (size > n) return cut(x, sizes(x).map((count, d) => ({ start: 0, step: 1, count: d === dim ? n : count })));
+  if (size > n)
+    return cut(
+      x,
+      sizes(x).map((count, d) => ({ start: 0, step: 1, count: d === dim ? n : count })),
+    );
   return size === n ? x : x.pad(sizes(x).map((_, d) => [0, d === dim ? n - size : 0]));
 }
 
@@ -42,7 +52,11 @@ function transform(c: Call, x: Tensor, { length: n, inverse, onesided }: Transfo
   const bins = onesided ? Math.floor(n / 2) + 1 : n;
   const [cos, sin] = waves(c, x, n, n, bins);
   const [re, im] = parts(signal);
-  const by = (t: Tensor, m: Tensor): Tensor => t.unsqueeze(-2).matmul(m).reshape([...sizes(t).slice(0, -1), bins]);
+  const by = (t: Tensor, m: Tensor): Tensor =>
+    t
+      .unsqueeze(-2)
+      .matmul(m)
+      .reshape([...sizes(t).slice(0, -1), bins]);
   const sign = inverse ? 1 : -1;
   const real = im === undefined ? by(re, cos) : by(re, cos).sub(by(im, sin).mul(sign));
   const imaginary = im === undefined ? by(re, sin).mul(sign) : by(re, sin).mul(sign).add(by(im, cos));
@@ -60,7 +74,12 @@ function realInverse(c: Call, x: Tensor, n: number): Tensor {
   const [cos, sin] = waves(c, x, n, bins, n);
   const twice = range(bins).map((k) => (k === 0 || 2 * k === n ? 1 : 2));
   const weight = hostTensor(c, twice, [bins], x.dtype);
-  const by = (t: Tensor, m: Tensor): Tensor => t.mul(weight).unsqueeze(-2).matmul(m).reshape([...sizes(t).slice(0, -1), n]);
+  const by = (t: Tensor, m: Tensor): Tensor =>
+    t
+      .mul(weight)
+      .unsqueeze(-2)
+      .matmul(m)
+      .reshape([...sizes(t).slice(0, -1), n]);
   const real = im === undefined ? by(re, cos) : by(re, cos).sub(by(im, sin));
   return real.div(n).unsqueeze(-1);
 }
@@ -83,7 +102,8 @@ async function stft(c: Call<{ onesided: boolean }>): Promise<Tensor> {
   const step = await c.scalar(1);
   const window = c.maybe(2);
   const length = c.has(3) ? await c.scalar(3) : window === undefined ? sizeOf(x, 1) : sizeOf(window, 0);
-  if (step < 1 || length < 1 || length > sizeOf(x, 1)) c.fail(`frames of ${length} every ${step} of ${x.shape[1]} elements`);
+  if (step < 1 || length < 1 || length > sizeOf(x, 1))
+    c.fail(`frames of ${length} every ${step} of ${x.shape[1]} elements`);
   // [batch, frames, parts, length]
   const frames = x.unfold(1, length, step);
   const weighted = window === undefined ? frames : frames.mul(toLength(cast(window, x.dtype), 0, length));
@@ -105,7 +125,13 @@ const window = (...terms: readonly number[]): Versions =>
 
 /** Triangles over the frequencies, as far apart as the ear hears them. */
 async function melWeights(c: Call<{ output_datatype: number }>): Promise<TensorValue> {
-  const [bins, length, rate, low, high] = [await c.scalar(0), await c.scalar(1), await c.scalar(2), await c.scalar(3), await c.scalar(4)];
+  const [bins, length, rate, low, high] = [
+    await c.scalar(0),
+    await c.scalar(1),
+    await c.scalar(2),
+    await c.scalar(3),
+    await c.scalar(4),
+  ];
   const rows = Math.floor(length / 2) + 1;
   if (!(bins >= 0 && rows * bins < 2 ** 26)) c.fail(`${bins} filters of ${rows} frequencies`);
   const mel = (hertz: number): number => 2595 * Math.log10(1 + hertz / 700);
@@ -124,13 +150,20 @@ async function melWeights(c: Call<{ output_datatype: number }>): Promise<TensorV
     else for (let j = a; j <= b; j++) set(j, (j - a) / (b - a));
     for (let j = b; j < e; j++) set(j, (e - j) / (e - b));
   });
-  return typed(hostTensor(c, data, [rows, bins], TYPES.float.dtype), typeOfCode(c.attr.output_datatype, c.where));
+  return typed(
+    hostTensor(c, data, [rows, bins], TYPES.float.dtype),
+    typeOfCode(c.attr.output_datatype, c.where),
+  );
 }
 
 export const signal: OpTable = {
   DFT: versions(
     op({ axis: int(1), inverse: flag(false), onesided: flag(false) }, (c) => dft(c, c.attr.axis), 17),
-    op({ inverse: flag(false), onesided: flag(false) }, async (c) => dft(c, c.has(2) ? await c.scalar(2) : -2), 20),
+    op(
+      { inverse: flag(false), onesided: flag(false) },
+      async (c) => dft(c, c.has(2) ? await c.scalar(2) : -2),
+      20,
+    ),
   ),
   STFT: op({ onesided: flag(true) }, stft),
   HannWindow: window(0.5, -0.5),

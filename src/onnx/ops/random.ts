@@ -1,0 +1,94 @@
+// Random ops. Without a seed each run draws other numbers, in a replay too; with one the numbers are those of
+// the standard's reference.
+
+import { dtypes } from "../../dtype.ts";
+import { prod } from "../../helpers.ts";
+import { Tensor } from "../../tensor/tensor.ts";
+import { type ElementType, TYPES, typeOfCode } from "../elements.ts";
+import type { TensorValue } from "../values.ts";
+import { bool, cast, hostTensor, sizes, typed } from "./common.ts";
+import { mersenne, normal } from "./mersenne.ts";
+import { type Call, float, int, ints, type OpTable, op, random } from "./op.ts";
+
+/** More numbers are not made one by one on the host. */
+const MAX_SEEDED = 2 ** 24;
+
+type Draw = (c: Call, shape: readonly number[], seed: number | undefined) => Tensor;
+const drawn =
+  (
+    seeded: (seed: number) => () => number,
+    free: (shape: number[], options: { device?: string }) => Tensor,
+  ): Draw =>
+  (c, shape, seed) => {
+    const n = prod(shape);
+    if (seed === undefined || n === 0)
+      return n === 0 ? Tensor.zeros([...shape], c.on) : free([...shape], c.on);
+    if (n > MAX_SEEDED) c.unsupported(`${n} numbers from a seed; up to ${MAX_SEEDED} are drawn`);
+    const next = seeded(Math.trunc(seed));
+    return hostTensor(c, Array.from({ length: n }, next), shape, dtypes.float64);
+  };
+export const uniform: Draw = drawn(mersenne, (shape, options) => Tensor.rand(shape, options));
+const gaussian: Draw = drawn(normal, (shape, options) => Tensor.randn(shape, options));
+
+interface Drawing {
+  readonly dtype: number | undefined;
+  readonly seed: number | undefined;
+  readonly shape?: readonly number[];
+}
+function shapeAndType(c: Call<Drawing>): readonly [readonly number[], ElementType] {
+  const { dtype, shape } = c.attr;
+  if (shape !== undefined) return [shape, typeOfCode(dtype ?? 1, c.where)];
+  return [c.shape(0), dtype === undefined ? c.type(0) : typeOfCode(dtype, c.where)];
+}
+const DRAWING = { dtype: int(), seed: float() };
+const UNIFORM = { ...DRAWING, low: float(0), high: float(1) };
+const NORMAL = { ...DRAWING, mean: float(0), scale: float(1) };
+const SHAPED = { shape: ints.required };
+
+const uniformly = (c: Call<Drawing & { low: number; high: number }>): TensorValue => {
+  const [shape, type] = shapeAndType(c);
+  const { low, high, seed } = c.attr;
+  return typed(
+    uniform(c, shape, seed)
+      .mul(high - low)
+      .add(low),
+    type,
+  );
+};
+const normally = (c: Call<Drawing & { mean: number; scale: number }>): TensorValue => {
+  const [shape, type] = shapeAndType(c);
+  return typed(gaussian(c, shape, c.attr.seed).mul(c.attr.scale).add(c.attr.mean), type);
+};
+
+const bernoulli = random(
+  op(DRAWING, (c) => {
+    const p = c.t(0);
+    const type = c.attr.dtype === undefined ? c.type(0) : typeOfCode(c.attr.dtype, c.where);
+    const draw = uniform(c, sizes(p), c.attr.seed);
+    return typed(bool(draw.lt(cast(p, draw.dtype))), type);
+  }),
+);
+
+/** As many classes of each row as wanted, by their log weights. */
+const multinomial = random(
+  op({ dtype: int(6), sample_size: int(1), seed: float() }, (c) => {
+    const x = c.t(0);
+    const [rows, classes] = sizes(x) as [number, number];
+    const { sample_size: n, seed, dtype } = c.attr;
+    const draw = uniform(c, [rows, n, 1], seed);
+    const total = cast(x, draw.dtype).softmax(1).cumsum(1).reshape([rows, 1, classes]);
+    const index = cast(draw.ge(total), dtypes.int32)
+      .sum(2)
+      .minimum(classes - 1);
+    return typed(index, dtype === 6 ? TYPES.int32 : typeOfCode(dtype, c.where));
+  }),
+);
+
+export const randomOps: OpTable = {
+  RandomUniform: random(op({ ...UNIFORM, ...SHAPED }, uniformly)),
+  RandomUniformLike: random(op(UNIFORM, uniformly)),
+  RandomNormal: random(op({ ...NORMAL, ...SHAPED }, normally)),
+  RandomNormalLike: random(op(NORMAL, normally)),
+  Bernoulli: bernoulli,
+  Multinomial: multinomial,
+};
