@@ -43,8 +43,8 @@ function report(name, { outputs }) {
 report("node", await buildNode({ root, out: "dist/node", bundled, entries }));
 
 /** All that a page can import, by path below `folder`. */
-const everything = (folder, end) => ({
-  contents: `
+const everything = (folder, end, more = "") => ({
+  contents: `${more}
     import "./tensor/ondemand/all.${end}";
     import "./tensor/ondemand/sync.${end}";
     export * from "./index.${end}";
@@ -55,7 +55,7 @@ const everything = (folder, end) => ({
 const found = await build({
   ...bundled,
   ...page,
-  stdin: everything("src", "ts"),
+  stdin: everything("src", "ts", 'export * as onnx from "./onnx/index.ts";'),
   outdir: "dist",
   write: false,
 });

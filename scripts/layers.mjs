@@ -47,7 +47,7 @@ const MAY_IMPORT = {
   engine: ["shape", "lazy", "schedule", "uop", "codegen", "render", "runtime", "devices", "host", "viz"],
   func: ["tensor", "host/rest.ts"],
   nn: ["shape", "lazy", "runtime", "engine", "tensor", "host"],
-  onnx: ["shape", "lazy", "runtime", "engine", "tensor", "nn", "host"],
+  onnx: ["shape", "lazy", "runtime", "engine", "tensor", "nn/bytes.ts", "host", "index.ts"],
   cli: ["*"],
   viz: ["*"],
   index: ["*"],

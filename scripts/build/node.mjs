@@ -24,6 +24,7 @@ const REST = `
   export { TinyJit } from "./engine/jit/jit.ts";`;
 const RENDER = 'export * from "./render/index.ts";';
 const DEVICE = 'export * from "./device.ts";';
+const ONNX = 'export * from "./onnx/index.ts";';
 /** Lines of src/index.ts that would put more into the core, and what takes their place. */
 const LATER_NAMES = [
   ['export * as nn from "./nn/index.ts";', 'export { nn } from "./nn/built.ts";'],
@@ -33,7 +34,7 @@ const LATER_NAMES = [
 ];
 /** What loads on its own: entry points besides the core, the devices and their parts, pictures. */
 const LATER =
-  /^(?:rest|render|device)$|[\\/]devices[\\/](?:\w+|webgpu[\\/](?:sequence|timer))\.ts$|[\\/]image[\\/]image\.ts$/;
+  /^(?:rest|render|device|onnx)$|[\\/]devices[\\/](?:\w+|webgpu[\\/](?:sequence|timer))\.ts$|[\\/]image[\\/]image\.ts$/;
 
 /**
  * esbuild makes a chunk for each set of entry points that reach the same modules. If all of them import the
@@ -42,10 +43,10 @@ const LATER =
 const oneCore = (root) => ({
   name: "one core",
   setup(build) {
-    const texts = { core: CORE, rest: REST, render: RENDER, device: DEVICE };
+    const texts = { core: CORE, rest: REST, render: RENDER, device: DEVICE, onnx: ONNX };
     const resolveDir = join(root, "src");
     const withCore = (path, text) => (LATER.test(path) ? `${text}\nimport "core";` : text);
-    build.onResolve({ filter: /^(?:core|rest|render|device)$/ }, ({ path }) => ({
+    build.onResolve({ filter: /^(?:core|rest|render|device|onnx)$/ }, ({ path }) => ({
       path,
       namespace: "entry",
     }));
@@ -84,7 +85,7 @@ export async function buildNode({ root, out, bundled, entries }) {
   const nnNames = await namesOf("src/nn/index.ts");
   const node = await build({
     ...options,
-    entryPoints: { index: "core", rest: "rest", render: "render", device: "device" },
+    entryPoints: { index: "core", rest: "rest", render: "render", device: "device", onnx: "onnx" },
     conditions: ["built"],
     define: {
       NN_NAMES: JSON.stringify(nnNames),
@@ -100,10 +101,10 @@ export async function buildNode({ root, out, bundled, entries }) {
   const dynamic = node.metafile.outputs[core].imports.filter(({ kind }) => kind === "dynamic-import");
   const later = [...new Set(dynamic.map(({ path }) => basename(path)))];
   await writeStart(root, out, options, { core: writeCore(root, core, later), rest, later });
-  // esbuild wrote render and device; nn is what the core exports, and the areas come by themselves
+  // esbuild wrote render, device and onnx; nn is what the core exports, and the areas come by themselves
   mkdirSync(join(root, out, "areas"), { recursive: true });
   const nn = `import { nn } from "#start";\nexport const { ${nnNames.join(", ")} } = nn;\n`;
-  for (const [file] of entries.filter(([file]) => !["index", "render", "device"].includes(file))) {
+  for (const [file] of entries.filter(([file]) => !["index", "render", "device", "onnx"].includes(file))) {
     writeFileSync(join(root, out, `${file}.js`), file === "nn" ? nn : 'import "#start";\n');
   }
   return node.metafile;

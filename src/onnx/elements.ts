@@ -160,9 +160,6 @@ export function typeOfDType(dtype: DType): ElementType {
   return found;
 }
 
-/** What a host array holds: numbers, or bigints for 64-bit integers; strings for strings. */
-export type HostData = ArrayLike<Value> | readonly string[];
-
 /** Reads `n` elements in the layout of a file's raw data; elements that share a byte start at its low end. */
 export function decodeElements(type: ElementType, raw: Uint8Array, n: number): TypedArray {
   if (type.stored !== undefined) return decodeArray(type.stored, raw, n);

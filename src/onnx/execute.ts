@@ -1,6 +1,6 @@
 // Runs a Plan: each node's op is called with the values of its inputs, which builds a lazy graph of Tensors.
-// Nothing is computed here, except where an op must know a value to go on. What is small and known on the host
-// (shapes, axes) is computed there, beside the graph.
+// Nothing is computed here, except where an op must know a value to go on. What is small and known on the
+// host (shapes, axes) is computed there, beside the graph.
 
 import { isPromise, type MaybePromise } from "../helpers.ts";
 import { OnnxError } from "./errors.ts";
@@ -10,7 +10,7 @@ import type { Plan, PlannedNode } from "./plan.ts";
 import { type Any, type HostArray, hostOf, sourcesOf, TensorValue } from "./values.ts";
 
 /** What a run has learned of the model's inputs: whether another one with the same shapes does the same. */
-export interface Findings {
+export interface RunFindings {
   /** inputs whose elements decided what the graph is */
   readonly specialised: Set<string>;
   /** a value was read that a device computed from inputs */
@@ -18,15 +18,15 @@ export interface Findings {
   /** elements of constants that a device computed, in the order they were asked for */
   readonly constants: HostArray[];
 }
-export const newFindings = (): Findings => ({ specialised: new Set(), isDynamic: false, constants: [] });
+export const newFindings = (): RunFindings => ({ specialised: new Set(), isDynamic: false, constants: [] });
 
 /** The names that a graph can see. */
-class Scope {
+class NameScope {
   readonly #values = new Map<string, Any>();
   readonly #plan: Plan;
-  readonly #outer: Scope | undefined;
+  readonly #outer: NameScope | undefined;
 
-  constructor(plan: Plan, outer: Scope | undefined) {
+  constructor(plan: Plan, outer: NameScope | undefined) {
     this.#plan = plan;
     this.#outer = outer;
   }
@@ -41,12 +41,12 @@ class Scope {
   }
 }
 
-export class Run implements Environment {
+export class GraphRun implements Environment {
   readonly device: string | undefined;
-  readonly findings: Findings;
+  readonly findings: RunFindings;
   #read = 0;
 
-  constructor(device: string | undefined, findings: Findings) {
+  constructor(device: string | undefined, findings: RunFindings) {
     this.device = device;
     this.findings = findings;
   }
@@ -74,15 +74,15 @@ export class Run implements Environment {
     inputs: readonly (Any | undefined)[],
     call: Call,
   ): MaybePromise<readonly (Any | undefined)[]> {
-    return this.execute(plan, inputs, call.scope as Scope);
+    return this.execute(plan, inputs, call.scope as NameScope);
   }
 
   async execute(
     plan: Plan,
     inputs: readonly (Any | undefined)[],
-    outer?: Scope,
+    outer?: NameScope,
   ): Promise<(Any | undefined)[]> {
-    const scope = new Scope(plan, outer);
+    const scope = new NameScope(plan, outer);
     plan.inputs.forEach((name, i) => {
       const value = inputs[i];
       if (value !== undefined) scope.set(name, value);
@@ -103,7 +103,7 @@ export class Run implements Environment {
   #node(
     node: PlannedNode,
     inputs: readonly (Any | undefined)[],
-    scope: Scope,
+    scope: NameScope,
   ): MaybePromise<readonly (Any | undefined)[]> {
     if (node.body !== undefined) return this.execute(node.body, inputs);
     const { op, where, attributes: attr, outputs, opset, run } = node;

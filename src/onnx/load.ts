@@ -1,5 +1,5 @@
-// From a path, an address or bytes to a Model. The file is read whole; what is stored beside it is held by DISK
-// or fetched, and only what the model names. A name may not lead out of the model's folder.
+// From a path, an address or bytes to a OnnxModel. The file is read whole; what is stored beside it is held
+// by DISK or fetched, and only what the model names. A name may not lead out of the model's folder.
 
 import { hasFiles } from "#host";
 import { prod } from "../helpers.ts";
@@ -9,7 +9,7 @@ import { OnnxError, quoted } from "./errors.ts";
 import { decodeModel, type GraphProto, type ModelProto, type TensorProto } from "./model.ts";
 import { OPS_OF_ONNX } from "./ops/index.ts";
 import { planModel } from "./plan.ts";
-import { Model } from "./session.ts";
+import { OnnxModel } from "./session.ts";
 import { bytesFor, type ExternalBytes, type FindExternal, shapeOf } from "./tensors.ts";
 
 export interface OnnxLoadOptions {
@@ -22,7 +22,7 @@ export interface OnnxLoadOptions {
 /**
  * Reads an ONNX model: a path, an address, a Blob or bytes. Weights stay in the file until a run needs them.
  */
-export async function load(source: Readable, options: OnnxLoadOptions = {}): Promise<Model> {
+export async function load(source: Readable, options: OnnxLoadOptions = {}): Promise<OnnxModel> {
   const opened = await openSource(source, "the bytes");
   let file: Uint8Array;
   try {
@@ -33,12 +33,12 @@ export async function load(source: Readable, options: OnnxLoadOptions = {}): Pro
   const proto = decodeModel(file);
   const external = await openExternal(proto, source, options.files);
   const plan = planModel(proto, OPS_OF_ONNX, { device: options.device, external });
-  return new Model(plan, options.device);
+  return new OnnxModel(plan, options.device);
 }
 
 // ---- data beside the file ----
 
-interface Place {
+interface ExternalPlace {
   readonly location: string;
   readonly offset: number;
   readonly length: number;
@@ -53,7 +53,7 @@ async function openExternal(
   files: OnnxLoadOptions["files"],
 ): Promise<FindExternal> {
   const found = new Map<TensorProto, ExternalBytes>();
-  const byFile = new Map<string, [TensorProto, Place][]>();
+  const byFile = new Map<string, [TensorProto, ExternalPlace][]>();
   for (const tensor of externalTensors(proto)) {
     const place = placeOf(tensor);
     const list = byFile.get(place.location);
@@ -120,7 +120,7 @@ function externalTensors(proto: ModelProto): TensorProto[] {
   return out;
 }
 
-function placeOf(tensor: TensorProto): Place {
+function placeOf(tensor: TensorProto): ExternalPlace {
   const where = `weight ${quoted(tensor.name)}`;
   const entries = new Map(tensor.external_data.map((e) => [e.key, e.value]));
   const location = entries.get("location") ?? "";

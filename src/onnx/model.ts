@@ -7,7 +7,6 @@ import {
   float,
   int64,
   integer,
-  type Kind,
   later,
   many,
   message,
@@ -15,13 +14,14 @@ import {
   type Packed,
   packed,
   text,
+  type WireKind,
 } from "./protobuf.ts";
 
-interface Entry {
+interface KeyValue {
   readonly key: string;
   readonly value: string;
 }
-const ENTRY = message<Entry>({ key: one(1, text, ""), value: one(2, text, "") });
+const ENTRY = message<KeyValue>({ key: one(1, text, ""), value: one(2, text, "") });
 
 export interface TensorProto {
   readonly dims: readonly bigint[];
@@ -34,11 +34,11 @@ export interface TensorProto {
   readonly raw_data: Uint8Array | undefined;
   readonly double_data: Packed;
   readonly uint64_data: Packed;
-  readonly external_data: readonly Entry[];
+  readonly external_data: readonly KeyValue[];
   /** 1: the data is beside the file */
   readonly data_location: number;
 }
-export const TENSOR: Kind<TensorProto> = message<TensorProto>({
+export const TENSOR: WireKind<TensorProto> = message<TensorProto>({
   dims: many(1, int64),
   data_type: one(2, integer, 0),
   float_data: packed(4, float),
@@ -58,7 +58,7 @@ export interface SparseTensorProto {
   readonly indices: TensorProto | undefined;
   readonly dims: readonly bigint[];
 }
-const SPARSE: Kind<SparseTensorProto> = message<SparseTensorProto>({
+const SPARSE: WireKind<SparseTensorProto> = message<SparseTensorProto>({
   values: one(1, TENSOR),
   indices: one(2, TENSOR),
   dims: many(3, int64),
@@ -71,23 +71,23 @@ export interface Dimension {
 interface TensorShapeProto {
   readonly dim: readonly Dimension[];
 }
-interface TensorType {
+interface TensorTypeProto {
   readonly elem_type: number;
   readonly shape: TensorShapeProto | undefined;
 }
 export interface TypeProto {
-  readonly tensor_type: TensorType | undefined;
+  readonly tensor_type: TensorTypeProto | undefined;
   readonly sequence_type: { readonly elem_type: TypeProto | undefined } | undefined;
   readonly optional_type: { readonly elem_type: TypeProto | undefined } | undefined;
   readonly map_type: { readonly key_type: number; readonly value_type: TypeProto | undefined } | undefined;
-  readonly sparse_tensor_type: TensorType | undefined;
+  readonly sparse_tensor_type: TensorTypeProto | undefined;
 }
 const SHAPE = message<TensorShapeProto>({
   dim: many(1, message<Dimension>({ dim_value: one(1, int64), dim_param: one(2, text) })),
 });
-const TENSOR_TYPE = message<TensorType>({ elem_type: one(1, integer, 0), shape: one(2, SHAPE) });
+const TENSOR_TYPE = message<TensorTypeProto>({ elem_type: one(1, integer, 0), shape: one(2, SHAPE) });
 const inner = later<TypeProto>(() => TYPE);
-export const TYPE: Kind<TypeProto> = message<TypeProto>({
+export const TYPE: WireKind<TypeProto> = message<TypeProto>({
   tensor_type: one(1, TENSOR_TYPE),
   sequence_type: one(4, message({ elem_type: one(1, inner) })),
   map_type: one(5, message({ key_type: one(1, integer, 0), value_type: one(2, inner) })),
@@ -164,7 +164,7 @@ export interface GraphProto {
   readonly input: readonly ValueInfoProto[];
   readonly output: readonly ValueInfoProto[];
 }
-const GRAPH: Kind<GraphProto> = message<GraphProto>({
+const GRAPH: WireKind<GraphProto> = message<GraphProto>({
   node: many(1, NODE),
   name: one(2, text, ""),
   initializer: many(5, TENSOR),
@@ -207,7 +207,7 @@ export interface ModelProto {
   readonly opset_import: readonly OperatorSetIdProto[];
   readonly producer_name: string;
   readonly graph: GraphProto | undefined;
-  readonly metadata_props: readonly Entry[];
+  readonly metadata_props: readonly KeyValue[];
   readonly functions: readonly FunctionProto[];
 }
 export const MODEL = message<ModelProto>({
@@ -235,7 +235,7 @@ export interface OptionalProto {
   readonly sequence_value: SequenceProto | undefined;
   readonly optional_value: OptionalProto | undefined;
 }
-export const SEQUENCE: Kind<SequenceProto> = message<SequenceProto>({
+export const SEQUENCE: WireKind<SequenceProto> = message<SequenceProto>({
   name: one(1, text, ""),
   elem_type: one(2, integer, 0),
   tensor_values: many(3, TENSOR),
@@ -248,7 +248,7 @@ export const SEQUENCE: Kind<SequenceProto> = message<SequenceProto>({
     later(() => OPTIONAL),
   ),
 });
-export const OPTIONAL: Kind<OptionalProto> = message<OptionalProto>({
+export const OPTIONAL: WireKind<OptionalProto> = message<OptionalProto>({
   name: one(1, text, ""),
   elem_type: one(2, integer, 0),
   tensor_value: one(3, TENSOR),

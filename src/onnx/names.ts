@@ -2,4 +2,12 @@
 
 export { OnnxError } from "./errors.ts";
 export { load, type OnnxLoadOptions } from "./load.ts";
-export { Model, type OnnxInput, type OnnxOutput, type OnnxPort, type OnnxTexts } from "./session.ts";
+export { type OnnxInput, OnnxModel, type OnnxOutput, type OnnxPort, type OnnxTexts } from "./session.ts";
+export {
+  type OnnxAttribute,
+  type OnnxGraph,
+  type OnnxNode,
+  type OnnxValueType,
+  type OnnxWriteOptions,
+  write,
+} from "./write.ts";

@@ -1,6 +1,7 @@
 // A graph of the file, made ready to run: names resolved, nodes in an order in which each finds its inputs,
-// attributes decoded, ops looked up by version, functions of the model written out. What cannot run is refused
-// here, with the node's name. In: a ModelProto. Out: a Plan, with a Plan for each graph within a node.
+// attributes decoded, ops looked up by version, functions of the model written out. What cannot run is
+// refused here, with the node's name. In: a ModelProto. Out: a Plan, with a Plan for each graph within a
+// node.
 
 import { OnnxError, quoted } from "./errors.ts";
 import type {
@@ -62,7 +63,7 @@ const opName = (domain: string, op: string): string => (domain === "" ? op : `${
 
 export function planModel(model: ModelProto, ops: OpTable, place: TensorPlace): Plan {
   if (model.graph === undefined) throw new OnnxError("the file has no graph: is it an ONNX model?");
-  const planner = new Planner(model, ops, place);
+  const planner = new GraphPlanner(model, ops, place);
   const plan = planner.graph(model.graph, opsetsOf(model.opset_import, "the model"), undefined);
   planner.refuseUnsupported();
   const [free] = plan.free;
@@ -93,7 +94,7 @@ function opsetsOf(list: ModelProto["opset_import"], who: string): Opsets {
   return out;
 }
 
-class Planner {
+class GraphPlanner {
   readonly #functions = new Map<string, FunctionProto>();
   readonly #ops: OpTable;
   readonly #place: TensorPlace;
@@ -165,7 +166,7 @@ class Planner {
     return { name, nodes, inputs, outputs, constants, free, inputInfo: [], outputInfo: [] };
   }
 
-  #node(proto: NodeProto, i: number, opsets: Opsets, bindings: Bindings | undefined): Draft {
+  #node(proto: NodeProto, i: number, opsets: Opsets, bindings: Bindings | undefined): NodeDraft {
     const domain = domainOf(proto.domain);
     const op = opName(domain, proto.op_type);
     const label = proto.name !== "" ? quoted(proto.name) : `node ${i}${outputName(proto)}`;
@@ -245,14 +246,14 @@ function bound(
   });
 }
 
-interface Draft extends Omit<PlannedNode, "frees"> {
+interface NodeDraft extends Omit<PlannedNode, "frees"> {
   /** all names that it needs, those that its graphs read too */
   readonly reads: readonly string[];
 }
 
 /** The node that computes each name. */
-function makersOf(drafts: readonly Draft[], given: ReadonlySet<string>): Map<string, Draft> {
-  const makers = new Map<string, Draft>();
+function makersOf(drafts: readonly NodeDraft[], given: ReadonlySet<string>): Map<string, NodeDraft> {
+  const makers = new Map<string, NodeDraft>();
   for (const draft of drafts) {
     for (const output of draft.outputs) {
       if (output === "") continue;
@@ -265,9 +266,9 @@ function makersOf(drafts: readonly Draft[], given: ReadonlySet<string>): Map<str
 }
 
 /** The nodes in an order in which each comes after those it reads; the file's own order if it is one. */
-function sorted(drafts: readonly Draft[], makers: ReadonlyMap<string, Draft>): Draft[] {
-  const state = new Map<Draft, "open" | "done">();
-  const out: Draft[] = [];
+function sorted(drafts: readonly NodeDraft[], makers: ReadonlyMap<string, NodeDraft>): NodeDraft[] {
+  const state = new Map<NodeDraft, "open" | "done">();
+  const out: NodeDraft[] = [];
   for (const root of drafts) {
     // by hand, since a chain of nodes may be longer than the stack
     const stack = [root];
@@ -294,7 +295,7 @@ function sorted(drafts: readonly Draft[], makers: ReadonlyMap<string, Draft>): D
 }
 
 /** Notes at each node which values are read for the last time. */
-function withFrees(drafts: readonly Draft[], outputs: readonly string[]): PlannedNode[] {
+function withFrees(drafts: readonly NodeDraft[], outputs: readonly string[]): PlannedNode[] {
   const needed = new Set(outputs);
   return drafts
     .toReversed()

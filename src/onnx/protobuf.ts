@@ -18,14 +18,14 @@ type Wire = typeof VARINT | typeof FIXED64 | typeof BYTES | typeof FIXED32;
 const utf8 = new TextDecoder("utf-8");
 const toUtf8 = new TextEncoder();
 
-export class Reader {
+export class WireReader {
   readonly bytes: Uint8Array;
   readonly view: DataView;
   readonly #state: { messages: number };
   readonly #depth: number;
   at = 0;
 
-  constructor(bytes: Uint8Array, outer?: Reader) {
+  constructor(bytes: Uint8Array, outer?: WireReader) {
     this.bytes = bytes;
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#state = outer === undefined ? { messages: 0 } : outer.#state;
@@ -89,9 +89,9 @@ export class Reader {
 const damaged = (why: string): OnnxError => new OnnxError(`the file is not a valid model: ${why}`);
 
 /** How a value of a field is read and written. */
-export interface Kind<T> {
+export interface WireKind<T> {
   readonly wire: Wire;
-  read(bytes: Uint8Array, reader: Reader): T;
+  read(bytes: Uint8Array, reader: WireReader): T;
   write(value: T): Uint8Array;
 }
 
@@ -107,28 +107,28 @@ function varintBytes(value: bigint): Uint8Array {
 const viewOf = (b: Uint8Array): DataView => new DataView(b.buffer, b.byteOffset, b.byteLength);
 
 /** A signed integer of 64 bits. */
-export const int64: Kind<bigint> = {
+export const int64: WireKind<bigint> = {
   wire: VARINT,
-  read: (bytes, reader) => BigInt.asIntN(64, new Reader(bytes, reader).varint()),
+  read: (bytes, reader) => BigInt.asIntN(64, new WireReader(bytes, reader).varint()),
   write: varintBytes,
 };
 /** An integer that a program counts or looks up with: an enumeration, a version. */
-export const integer: Kind<number> = {
+export const integer: WireKind<number> = {
   wire: VARINT,
   read: (bytes, reader) => Number(int64.read(bytes, reader)),
   write: (x) => varintBytes(BigInt(x)),
 };
-export const float: Kind<number> = {
+export const float: WireKind<number> = {
   wire: FIXED32,
   read: (bytes) => viewOf(bytes).getFloat32(0, true),
   write: (x) => new Uint8Array(new Float32Array([x]).buffer),
 };
-export const text: Kind<string> = {
+export const text: WireKind<string> = {
   wire: BYTES,
   read: (bytes) => utf8.decode(bytes),
   write: (x) => toUtf8.encode(x),
 };
-export const bytes: Kind<Uint8Array> = { wire: BYTES, read: (x) => x, write: (x) => x };
+export const bytes: WireKind<Uint8Array> = { wire: BYTES, read: (x) => x, write: (x) => x };
 
 /**
  * Numbers one after the other. They stay in the file: a packed list is one part, and one that was written
@@ -139,24 +139,24 @@ export interface Packed {
 }
 
 /** A field of a message: its number, and what it does with values that come. */
-interface Field<T> {
+interface FieldCodec<T> {
   readonly id: number;
   readonly initial: () => T;
-  accept(before: T, value: Uint8Array, wire: Wire, reader: Reader): T;
+  accept(before: T, value: Uint8Array, wire: Wire, reader: WireReader): T;
   /** the values to write, in the wire type beside them */
   emit(value: T): readonly (readonly [Wire, Uint8Array])[];
 }
-type Fields<T> = { readonly [K in keyof T]: Field<T[K]> };
+type FieldCodecs<T> = { readonly [K in keyof T]: FieldCodec<T[K]> };
 
 /** `kind` read where the wire type is its own; numbers of lists may come packed. */
-function requireWire(id: number, kind: Kind<unknown>, wire: Wire): void {
+function requireWire(id: number, kind: WireKind<unknown>, wire: Wire): void {
   if (wire !== kind.wire) throw damaged(`field ${id} has wire type ${wire}, expected ${kind.wire}`);
 }
 
 /** A field that is there once; the last one counts. */
-export function one<T>(id: number, kind: Kind<T>): Field<T | undefined>;
-export function one<T>(id: number, kind: Kind<T>, initial: T): Field<T>;
-export function one<T>(id: number, kind: Kind<T>, initial?: T): Field<T | undefined> {
+export function one<T>(id: number, kind: WireKind<T>): FieldCodec<T | undefined>;
+export function one<T>(id: number, kind: WireKind<T>, initial: T): FieldCodec<T>;
+export function one<T>(id: number, kind: WireKind<T>, initial?: T): FieldCodec<T | undefined> {
   return {
     id,
     initial: () => initial,
@@ -169,14 +169,14 @@ export function one<T>(id: number, kind: Kind<T>, initial?: T): Field<T | undefi
 }
 
 /** A field that may be repeated. */
-export function many<T>(id: number, kind: Kind<T>): Field<readonly T[]> {
+export function many<T>(id: number, kind: WireKind<T>): FieldCodec<readonly T[]> {
   return {
     id,
     initial: () => [],
     accept(before, value, wire, reader) {
       const list = before as T[];
       if (wire === BYTES && kind.wire !== BYTES) {
-        const packed = new Reader(value, reader);
+        const packed = new WireReader(value, reader);
         while (!packed.isAtEnd) list.push(kind.read(packed.take(kind.wire), packed));
       } else {
         requireWire(id, kind, wire);
@@ -189,7 +189,7 @@ export function many<T>(id: number, kind: Kind<T>): Field<readonly T[]> {
 }
 
 /** Numbers that stay in the bytes of the file. */
-export function packed(id: number, kind: Kind<number> | Kind<bigint> | "double"): Field<Packed> {
+export function packed(id: number, kind: WireKind<number> | WireKind<bigint> | "double"): FieldCodec<Packed> {
   const own = kind === "double" ? FIXED64 : kind.wire;
   return {
     id,
@@ -204,13 +204,13 @@ export function packed(id: number, kind: Kind<number> | Kind<bigint> | "double")
 }
 
 /** A message with these fields. Other fields of the file are passed over, as the format wants it. */
-export function message<T>(fields: Fields<T>): Kind<T> {
+export function message<T>(fields: FieldCodecs<T>): WireKind<T> {
   const names = Object.keys(fields) as (keyof T & string)[];
   const byId = new Map(names.map((name) => [fields[name].id, name]));
   return {
     wire: BYTES,
     read(given, outer) {
-      const reader = new Reader(given, outer);
+      const reader = new WireReader(given, outer);
       const made = {} as { -readonly [K in keyof T]: T[K] };
       for (const name of names) made[name] = fields[name].initial();
       while (!reader.isAtEnd) {
@@ -236,7 +236,7 @@ export function message<T>(fields: Fields<T>): Kind<T> {
 }
 
 /** A kind that is defined further down: graphs hold nodes, whose attributes hold graphs. */
-export const later = <T>(kind: () => Kind<T>): Kind<T> => ({
+export const later = <T>(kind: () => WireKind<T>): WireKind<T> => ({
   wire: BYTES,
   read: (given, reader) => kind().read(given, reader),
   write: (value) => kind().write(value),
@@ -252,8 +252,8 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-/** `given` may be a Buffer, whose slices are no copies: what is read are plain arrays. */
-export const decode = <T>(kind: Kind<T>, given: Uint8Array): T => {
+/** `given` may be a Buffer, whose slices are views: what is read are plain arrays. */
+export const decode = <T>(kind: WireKind<T>, given: Uint8Array): T => {
   const file = new Uint8Array(given.buffer, given.byteOffset, given.byteLength);
-  return kind.read(file, new Reader(file));
+  return kind.read(file, new WireReader(file));
 };

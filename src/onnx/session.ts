@@ -1,13 +1,15 @@
-// A loaded model: what it takes and gives, its parameters, and `run`. The first run with inputs of some shapes
-// builds the graph and learns whether its kernels depend on values; if not, the next runs replay a capture.
+// A loaded model: what it takes and gives, its parameters, and `run`. The first run with inputs of some
+// shapes builds the graph and learns whether its kernels depend on values; if not, the next runs replay a
+// capture.
 
-import { TinyJit } from "../engine/jit/jit.ts";
-import { prod } from "../helpers.ts";
+import { JitError } from "../errors.ts";
+import { prod, toposort } from "../helpers.ts";
+import { TinyJit } from "../index.ts";
 import type { TensorData } from "../tensor/creation/hostdata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type ElementType, typeOfCode } from "./elements.ts";
 import { OnnxError, quoted } from "./errors.ts";
-import { type Findings, newFindings, Run } from "./execute.ts";
+import { GraphRun, newFindings, type RunFindings } from "./execute.ts";
 import type { TypeProto, ValueInfoProto } from "./model.ts";
 import type { Plan } from "./plan.ts";
 import { type Any, describe, type HostArray, OptionalValue, SequenceValue, TensorValue } from "./values.ts";
@@ -32,19 +34,22 @@ export interface OnnxTexts {
 }
 
 /** A signature: inputs whose shapes, types and decisive values are the same. */
-interface Entry {
+interface Replayable {
   readonly jit: (...inputs: Tensor[]) => Promise<Record<string, OnnxOutput>>;
+  /** the inputs whose elements are computed with: others only have shapes that count */
+  readonly used: readonly string[];
 }
+type TensorValues = ReadonlyMap<string, TensorValue>;
 /** Signatures that are kept; a model whose inputs never repeat must not fill the memory. */
 const MAX_ENTRIES = 64;
 
-export class Model {
+export class OnnxModel {
   readonly inputs: readonly OnnxPort[];
   readonly outputs: readonly OnnxPort[];
   readonly device: string | undefined;
   readonly #plan: Plan;
   /** by shapes and types of the inputs, then by the values that decided */
-  readonly #entries = new Map<string, Entry | "dynamic">();
+  readonly #entries = new Map<string, Replayable | "dynamic">();
   readonly #deciding = new Map<string, ReadonlySet<string>>();
 
   constructor(plan: Plan, device: string | undefined) {
@@ -78,43 +83,70 @@ export class Model {
     const entry = key === undefined ? undefined : this.#entries.get(key);
     const isPlain = [...values.values()].every((v) => v instanceof TensorValue && !v.isText);
     const canReplay = isPlain && !this.#isTraining(values) && entry !== "dynamic";
-    if (entry !== undefined && canReplay) return entry.jit(...tensorsOf(values));
+    if (entry !== undefined && canReplay) return this.#replay(key as string, entry, values);
     // this only builds the graph, unless a value decides how it goes on
     const findings = newFindings();
     const outputs = await this.#execute(values, findings);
     const tensors = Object.values(outputs).flatMap(tensorsIn);
     if (canReplay) {
       const isFixed = !findings.isDynamic && tensors.length === this.outputs.length;
-      const made = isFixed ? this.#entry(values as ReadonlyMap<string, TensorValue>, findings) : "dynamic";
+      const made = isFixed ? this.#entry(values as TensorValues, findings, tensors) : "dynamic";
       this.#keep(shapes, values, made, findings);
-      if (made !== "dynamic") return made.jit(...tensorsOf(values));
+      if (made !== "dynamic") return made.jit(...tensorsOf(values, made.used));
     }
     await Tensor.realize(...tensors);
     return outputs;
   }
 
-  async #execute(values: ReadonlyMap<string, Any>, findings: Findings): Promise<Record<string, OnnxOutput>> {
+  /** What cannot be captured (a model that computes nothing, or only looks at shapes) runs as it is. */
+  async #replay(
+    key: string,
+    entry: Replayable,
+    values: ReadonlyMap<string, Any>,
+  ): Promise<Record<string, OnnxOutput>> {
+    try {
+      return await entry.jit(...tensorsOf(values, entry.used));
+    } catch (e) {
+      if (!(e instanceof JitError)) throw e;
+      this.#entries.set(key, "dynamic");
+      const outputs = await this.#execute(values, newFindings());
+      await Tensor.realize(...Object.values(outputs).flatMap(tensorsIn));
+      return outputs;
+    }
+  }
+
+  async #execute(
+    values: ReadonlyMap<string, Any>,
+    findings: RunFindings,
+  ): Promise<Record<string, OnnxOutput>> {
     const given = this.#plan.inputs.map((name) => values.get(name));
-    const results = await new Run(this.device, findings).execute(this.#plan, given);
+    const results = await new GraphRun(this.device, findings).execute(this.#plan, given);
     return Object.fromEntries(this.outputs.map(({ name }, i) => [name, computed(results[i], name)]));
   }
 
-  #entry(values: ReadonlyMap<string, TensorValue>, findings: Findings): Entry {
-    const names = [...values.keys()];
-    const types = [...values.values()].map((v) => v.type);
+  #entry(values: TensorValues, findings: RunFindings, outputs: readonly Tensor[]): Replayable {
+    const used = usedBy(outputs, values);
     const hosts = new Map([...values].flatMap(([name, v]) => (v.isKnown ? [[name, v.host] as const] : [])));
+    const shapes = new Map([...values].map(([name, v]) => [name, v.withoutElements()] as const));
     const jit = new TinyJit((...inputs: Tensor[]) => {
-      const again = names.map((name, i) => {
-        const value = replayed(inputs[i] as Tensor, types[i] as ElementType, name, hosts);
-        return [name, value] as const;
+      const again = [...shapes].map(([name, like]) => {
+        const tensor = inputs[used.indexOf(name)];
+        const value = tensor === undefined ? like : TensorValue.of(tensor, like.type, like.sources);
+        const host = hosts.get(name);
+        return [name, host === undefined ? value : value.withHost(() => host)] as const;
       });
       return this.#execute(new Map(again), findings);
     });
-    return { jit: jit as unknown as Entry["jit"] };
+    return { jit: jit as unknown as Replayable["jit"], used };
   }
 
   /** What was found out by a run is used by the next one with the same inputs. */
-  #keep(shapes: string, values: ReadonlyMap<string, Any>, made: Entry | "dynamic", findings: Findings): void {
+  #keep(
+    shapes: string,
+    values: ReadonlyMap<string, Any>,
+    made: Replayable | "dynamic",
+    findings: RunFindings,
+  ): void {
     if (this.#entries.size >= MAX_ENTRIES) {
       this.#entries.clear();
       this.#deciding.clear();
@@ -305,23 +337,23 @@ function keyOf(
   });
   return parts.includes(undefined) ? undefined : `${shapes}|${parts.join("|")}`;
 }
-const tensorsOf = (values: ReadonlyMap<string, Any>): Tensor[] =>
-  [...values.values()].map((v) => (v as TensorValue).tensor);
+const tensorsOf = (values: ReadonlyMap<string, Any>, names: readonly string[]): Tensor[] =>
+  names.map((name) => (values.get(name) as TensorValue).tensor);
 const tensorsIn = (output: OnnxOutput): Tensor[] => {
   if (output instanceof Tensor) return [output];
   return Array.isArray(output) ? (output as readonly OnnxOutput[]).flatMap(tensorsIn) : [];
 };
 
-/** An input of a captured call: its elements count only where they decided what was captured. */
-function replayed(
-  tensor: Tensor,
-  type: ElementType,
-  name: string,
-  hosts: ReadonlyMap<string, HostArray>,
-): TensorValue {
-  const value = TensorValue.of(tensor, type, new Set([name]));
-  const host = hosts.get(name);
-  return host === undefined ? value : value.withHost(() => host);
+/** The inputs that the graph of the outputs reads. */
+function usedBy(outputs: readonly Tensor[], values: TensorValues): string[] {
+  const reached = new Set(
+    toposort(
+      outputs.flatMap((t) => t.lazydata.parts.map((p) => p.base)),
+      (node) => (node.srcs ?? []).map((s) => s.base),
+    ),
+  );
+  const isUsed = ({ tensor }: TensorValue): boolean => tensor.lazydata.parts.some((p) => reached.has(p.base));
+  return [...values].filter(([, v]) => isUsed(v)).map(([name]) => name);
 }
 
 function computed(value: Any | undefined, name: string): OnnxOutput {

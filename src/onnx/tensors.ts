@@ -11,7 +11,7 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { type ElementType, encodeElements, TYPES, typeOfCode } from "./elements.ts";
 import { OnnxError } from "./errors.ts";
 import type { SparseTensorProto, TensorProto } from "./model.ts";
-import { joined, type Packed, Reader } from "./protobuf.ts";
+import { joined, type Packed, WireReader } from "./protobuf.ts";
 import { type HostArray, rawHost, TensorValue } from "./values.ts";
 
 const MAX_DIMS = 64;
@@ -146,7 +146,7 @@ function fixed({ parts }: Packed, n: number, size: number, where: string): Uint8
 function varints({ parts }: Packed, n: number, where: string): bigint[] {
   const out: bigint[] = [];
   for (const part of parts) {
-    const reader = new Reader(part);
+    const reader = new WireReader(part);
     while (!reader.isAtEnd && out.length <= n) out.push(reader.varint());
   }
   requireCount(where, n, out.length);

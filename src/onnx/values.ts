@@ -8,8 +8,8 @@ import { Tensor } from "../tensor/tensor.ts";
 import { decodeElements, type ElementType, TYPES, typeOfDType } from "./elements.ts";
 import { OnnxError } from "./errors.ts";
 
-export type Sources = ReadonlySet<string>;
-export const NO_SOURCES: Sources = new Set();
+export type InputSources = ReadonlySet<string>;
+export const NO_SOURCES: InputSources = new Set();
 
 /** Elements on the host, in row-major order. */
 export interface HostArray {
@@ -24,18 +24,18 @@ export interface TextArray {
   readonly data: readonly string[];
 }
 
-interface Parts {
+interface ValueParts {
   readonly tensor?: () => Tensor;
   readonly host?: () => HostArray;
   readonly texts?: readonly string[];
-  readonly sources?: Sources;
+  readonly sources?: InputSources;
   readonly device?: string | undefined;
 }
 
 export class TensorValue {
   readonly type: ElementType;
   readonly shape: readonly number[];
-  readonly sources: Sources;
+  readonly sources: InputSources;
   readonly #device: string | undefined;
   readonly #texts: readonly string[] | undefined;
   #makeTensor: (() => Tensor) | undefined;
@@ -43,7 +43,7 @@ export class TensorValue {
   #tensor: Tensor | undefined;
   #host: HostArray | undefined;
 
-  constructor(type: ElementType, shape: readonly number[], parts: Parts) {
+  constructor(type: ElementType, shape: readonly number[], parts: ValueParts) {
     this.type = type;
     this.shape = shape;
     this.sources = parts.sources ?? NO_SOURCES;
@@ -53,14 +53,22 @@ export class TensorValue {
     this.#makeHost = parts.host;
   }
 
-  static of(tensor: Tensor, type: ElementType = typeOfDType(tensor.dtype), sources?: Sources): TensorValue {
+  static of(
+    tensor: Tensor,
+    type: ElementType = typeOfDType(tensor.dtype),
+    sources?: InputSources,
+  ): TensorValue {
     const parts = { tensor: () => tensor, ...(sources === undefined ? {} : { sources }) };
     return new TensorValue(type, tensor.shape as readonly number[], parts);
   }
-  static ofHost(host: HostArray, device: string | undefined, sources: Sources = NO_SOURCES): TensorValue {
+  static ofHost(
+    host: HostArray,
+    device: string | undefined,
+    sources: InputSources = NO_SOURCES,
+  ): TensorValue {
     return new TensorValue(host.type, host.shape, { host: () => host, device, sources });
   }
-  static ofTexts(texts: TextArray, sources: Sources = NO_SOURCES): TensorValue {
+  static ofTexts(texts: TextArray, sources: InputSources = NO_SOURCES): TensorValue {
     return new TensorValue(TYPES.string, texts.shape, { texts: texts.data, sources });
   }
 
@@ -110,8 +118,17 @@ export class TensorValue {
       device: this.#device,
     });
   }
+  /** Another value of this type and shape, for an input that only its shape counts of. */
+  withoutElements(): TensorValue {
+    const options = {
+      dtype: this.type.dtype,
+      ...(this.#device === undefined ? {} : { device: this.#device }),
+    };
+    const tensor = (): Tensor => Tensor.zeros([...this.shape], options);
+    return new TensorValue(this.type, this.shape, { tensor, sources: this.sources, device: this.#device });
+  }
   /** The same elements, computed from more. */
-  withSources(sources: Sources): TensorValue {
+  withSources(sources: InputSources): TensorValue {
     if (this.sources === sources) return this;
     return new TensorValue(this.type, this.shape, {
       ...(this.isText ? { texts: this.texts } : { tensor: () => this.tensor }),
@@ -127,7 +144,7 @@ export class SequenceValue {
   constructor(items: readonly Any[]) {
     this.items = items;
   }
-  get sources(): Sources {
+  get sources(): InputSources {
     return sourcesOf(this.items);
   }
 }
@@ -136,14 +153,14 @@ export class OptionalValue {
   constructor(value?: Any) {
     this.value = value;
   }
-  get sources(): Sources {
+  get sources(): InputSources {
     return this.value?.sources ?? NO_SOURCES;
   }
 }
 export type Any = TensorValue | SequenceValue | OptionalValue;
 
 /** What several values were computed from. */
-export function sourcesOf(values: readonly (Any | undefined)[]): Sources {
+export function sourcesOf(values: readonly (Any | undefined)[]): InputSources {
   let all = NO_SOURCES;
   for (const value of values) {
     const own = value?.sources ?? NO_SOURCES;

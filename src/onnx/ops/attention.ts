@@ -247,7 +247,7 @@ function causalConv(c: Call<{ activation: string }>): readonly Output[] {
   return [cast(activation === "none" ? y : y.silu(), x.dtype), state];
 }
 
-interface Linear {
+interface LinearAttributes {
   readonly q_num_heads: number;
   readonly kv_num_heads: number;
   readonly scale: number;
@@ -256,7 +256,7 @@ interface Linear {
 }
 const RULES = ["linear", "gated", "delta", "gated_delta"];
 /** A state of keys by values, which each step adds to, after it has faded or been corrected. */
-function linearAttention(c: Call<Linear>): readonly Output[] {
+function linearAttention(c: Call<LinearAttributes>): readonly Output[] {
   const { q_num_heads, kv_num_heads, scale, update_rule } = c.attr;
   if (!RULES.includes(update_rule))
     c.fail(`update_rule is "${update_rule}", expected one of ${RULES.join(", ")}`);

@@ -1,5 +1,5 @@
-// Conversions of the element type, and quantisation: from numbers to few bits with a scale, and back. A float of
-// a byte or less is rounded here to the values that its type has, and carried as float32.
+// Conversions of the element type, and quantisation: from numbers to few bits with a scale, and back. A
+// float of a byte or less is rounded here to the values that its type has, and carried as float32.
 
 import { dtypes } from "../../dtype.ts";
 import { range } from "../../helpers.ts";
@@ -130,7 +130,9 @@ async function bitCast(call: Call<{ to: number }>): Promise<TensorValue> {
 
 // ---- quantisation ----
 
-/** A scale or zero point, so that it broadcasts against the values: one for all, one an index, one a block. */
+/**
+ * A scale or zero point, so that it broadcasts against the values: one for all, one an index, one a block.
+ */
 export function spread(call: Call, part: Tensor, x: Tensor, axis: number, block: number): Tensor {
   if (part.size === 1 && part.ndim <= 1) return part.reshape([]);
   const at = axis < 0 ? axis + x.ndim : axis;

@@ -5,7 +5,7 @@ import { Tensor } from "../../tensor/tensor.ts";
 import type { ElementType } from "../elements.ts";
 import { TensorValue } from "../values.ts";
 import type { Call } from "./op.ts";
-import type { Cut } from "./shapes.ts";
+import type { SlicePiece } from "./shapes.ts";
 
 export const bool = (x: Tensor): Tensor => (x.dtype === dtypes.bool ? x : x.cast(dtypes.bool));
 export const cast = (x: Tensor, dtype: DType): Tensor => (x.dtype === dtype ? x : x.cast(dtype));
@@ -28,7 +28,7 @@ export const asChannels = (x: Tensor, ndim: number): Tensor =>
   x.reshape([1, -1, ...new Array<number>(Math.max(0, ndim - 2)).fill(1)]);
 
 /** One piece of each dim. */
-export function cut(x: Tensor, cuts: readonly Cut[]): Tensor {
+export function cut(x: Tensor, cuts: readonly SlicePiece[]): Tensor {
   if (cuts.some((c) => c.count === 0)) {
     return Tensor.zeros(
       cuts.map((c) => c.count),

@@ -15,21 +15,22 @@ const conditional = op({ then_branch: graph.required, else_branch: graph.require
   return c.env.subgraph(branch, [], c);
 });
 
-/** Tensors of all turns, one behind the other along a new dim. */
+/** Tensors of all iterations, one behind the other along a new dim. */
 function stacked(c: Call, list: readonly (Any | undefined)[], axis = 0): TensorValue {
   const values = list.map((v) =>
-    v instanceof TensorValue ? v : c.fail(`a turn gives ${describe(v)}, expected a tensor`),
+    v instanceof TensorValue ? v : c.fail(`an iteration gives ${describe(v)}, expected a tensor`),
   );
   const [first] = values;
   if (first === undefined) return c.fail("internal: nothing to stack");
   const odd = values.find((v) => v.shape.join() !== first.shape.join());
-  if (odd !== undefined) c.fail(`turns give ${describe(first)} and ${describe(odd)}, which do not stack`);
+  if (odd !== undefined)
+    c.fail(`iterations give ${describe(first)} and ${describe(odd)}, which do not stack`);
   const tensors = values.map((v) => v.tensor);
   return typed(Tensor.stack(tensors, axis < 0 ? axis + first.shape.length + 1 : axis), first.type);
 }
 
-/** More turns are taken to be a loop without an end. */
-const MAX_TURNS = 1_000_000;
+/** More iterations are taken to be a loop without an end. */
+const MAX_ITERATIONS = 1_000_000;
 const loop = op({ body: graph.required }, async (c) => {
   const { body } = c.attr;
   const most = c.has(0) ? await c.scalar(0) : Infinity;
@@ -37,9 +38,9 @@ const loop = op({ body: graph.required }, async (c) => {
   let carried = c.inputs.slice(2);
   const scanned: (Any | undefined)[][] = range(body.outputs.length - 1 - carried.length).map(() => []);
   for (let i = 0; i < most && goesOn; i++) {
-    if (i >= MAX_TURNS) c.fail(`it has not ended after ${MAX_TURNS} turns`);
-    const [turn, on] = [c.known(TYPES.int64, [], [BigInt(i)]), c.known(TYPES.bool, [], [1])];
-    const [next, ...rest] = await c.env.subgraph(body, [turn, on, ...carried], c);
+    if (i >= MAX_ITERATIONS) c.fail(`it has not ended after ${MAX_ITERATIONS} iterations`);
+    const [index, on] = [c.known(TYPES.int64, [], [BigInt(i)]), c.known(TYPES.bool, [], [1])];
+    const [next, ...rest] = await c.env.subgraph(body, [index, on, ...carried], c);
     if (!(next instanceof TensorValue)) return c.fail("the body gives no condition");
     goesOn = Number((await c.env.read(next)).data[0]) !== 0;
     carried = rest.slice(0, carried.length);
@@ -48,12 +49,12 @@ const loop = op({ body: graph.required }, async (c) => {
     });
   }
   const tails = scanned.map(
-    (list, k): Output => (list.length > 0 ? stacked(c, list) : noTurns(c, k + 1 + carried.length)),
+    (list, k): Output => (list.length > 0 ? stacked(c, list) : noIterations(c, k + 1 + carried.length)),
   );
   return [...carried, ...tails];
 });
-/** What a loop without turns would have stacked, as far as the body says. */
-function noTurns(
+/** What a loop without iterations would have stacked, as far as the body says. */
+function noIterations(
   c: Call<{ body: { outputInfo: readonly { type: unknown }[] } }>,
   output: number,
 ): TensorValue {
@@ -88,7 +89,10 @@ interface Scanning {
   readonly scan_output_axes?: readonly number[] | undefined;
   readonly scan_output_directions?: readonly number[] | undefined;
 }
-/** States go from turn to turn; slices of the scanned inputs go in, and what comes out is stacked. */
+/**
+ * States go from one iteration to the next; slices of the scanned inputs go in, and what comes out is
+ * stacked.
+ */
 async function scan(c: Call<Scanning>, inputs: readonly Any[], length?: number): Promise<Any[]> {
   const { body, num_scan_inputs, ...a } = c.attr;
   const count = inputs.length - num_scan_inputs;
@@ -113,7 +117,7 @@ async function scan(c: Call<Scanning>, inputs: readonly Any[], length?: number):
   }
   const tails = outs.map((list, k) => {
     const inOrder = a.scan_output_directions?.[k] === 1 ? list.toReversed() : list;
-    return list.length === 0 ? noTurns(c, k + count) : stacked(c, inOrder, a.scan_output_axes?.[k] ?? 0);
+    return list.length === 0 ? noIterations(c, k + count) : stacked(c, inOrder, a.scan_output_axes?.[k] ?? 0);
   });
   return [...(states as Any[]), ...tails];
 }

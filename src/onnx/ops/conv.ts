@@ -1,5 +1,5 @@
-// Convolutions and pooling, of any number of spatial dims that gradloom's kernels have. Padding that differs on
-// both sides, windows that start at the end and gaps between taps are all views of the padded input.
+// Convolutions and pooling, of any number of spatial dims that gradloom's kernels have. Padding that differs
+// on both sides, windows that start at the end and gaps between taps are all views of the padded input.
 
 import { dtypes } from "../../dtype.ts";
 import { prod, range } from "../../helpers.ts";
@@ -156,7 +156,7 @@ function convTranspose(c: Call<Transposed>): Tensor {
 // ---- pooling ----
 
 const POOL = { ...WINDOWS, ceil_mode: flag(false) };
-interface Pool extends Windows {
+interface PoolAttributes extends Windows {
   readonly ceil_mode: boolean;
 }
 
@@ -175,7 +175,7 @@ export function tapsOf(x: Tensor, dims: readonly Dim[], fill: number): Tensor {
   return y.reshape([...sizes(y).slice(0, lead + dims.length), prod(dims.map((d) => d.kernel))]);
 }
 
-function poolDims(c: Call<Pool>): Dim[] {
+function poolDims(c: Call<PoolAttributes>): Dim[] {
   const spatial = c.shape(0).slice(2);
   return dimsOf(
     c,
@@ -185,7 +185,7 @@ function poolDims(c: Call<Pool>): Dim[] {
   );
 }
 
-function maxPool(c: Call<Pool & { storage_order: number }>): readonly Output[] {
+function maxPool(c: Call<PoolAttributes & { storage_order: number }>): readonly Output[] {
   const x = c.t(0);
   const dims = poolDims(c);
   const fill = x.dtype.isFloat ? -Infinity : x.dtype.kind === "int" ? -(2 ** (x.dtype.bits - 1)) : 0;
@@ -211,7 +211,7 @@ function maxPool(c: Call<Pool & { storage_order: number }>): readonly Output[] {
   return [taps.max(-1), typed(int64(index), TYPES.int64)];
 }
 
-function averagePool(c: Call<Pool & { count_include_pad: boolean }>): Tensor {
+function averagePool(c: Call<PoolAttributes & { count_include_pad: boolean }>): Tensor {
   const x = c.t(0);
   const dims = poolDims(c);
   const wide = cast(x, wideOf(x.dtype));

@@ -1,5 +1,5 @@
-// Ops that pick and place elements by index, sort, and search. What an index of the host decides is done on the
-// host; indices on a device may count from the end.
+// Ops that pick and place elements by index, sort, and search. What an index of the host decides is done on
+// the host; indices on a device may count from the end.
 
 import { dtypes, type Value } from "../../dtype.ts";
 import { prod, range } from "../../helpers.ts";
@@ -161,7 +161,9 @@ const compress = op({ axis: int() }, async (c) => {
   return x.indexSelect(d, hostTensor(c, at, [at.length], dtypes.int32));
 });
 
-/** The different rows along an axis: where each is first, which one each row is, and how often each occurs. */
+/**
+ * The different rows along an axis: where each is first, which one each row is, and how often each occurs.
+ */
 const unique = op({ axis: int(), sorted: int(1) }, async (c) => {
   const value = c.value(0);
   const host = value.isText ? { shape: value.shape, data: value.texts } : await c.host(0);
@@ -204,8 +206,8 @@ function compareRows(a: readonly (Value | string)[], b: readonly (Value | string
   if (i < 0) return 0;
   const [x, y] = [a[i] as Value, b[i] as Value];
   // NaN comes last
-  if (x !== x) return 1;
-  if (y !== y) return -1;
+  if (Number.isNaN(x)) return 1;
+  if (Number.isNaN(y)) return -1;
   return x < y ? -1 : 1;
 }
 

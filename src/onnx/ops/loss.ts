@@ -43,14 +43,14 @@ function crossEntropy(c: Call<Loss>): readonly Output[] {
 interface Regularised {
   readonly norm_coefficient: number;
 }
-type Update = (
+type StateUpdate = (
   x: Tensor,
   gradient: Tensor,
   states: readonly Tensor[],
   rate: Tensor,
   step: Tensor,
 ) => readonly Tensor[];
-function optimizer(c: Call<Regularised>, states: number, update: Update): readonly Output[] {
+function optimizer(c: Call<Regularised>, states: number, update: StateUpdate): readonly Output[] {
   const [rate, step, ...rest] = c.all() as [Tensor, Tensor, ...Tensor[]];
   const n = rest.length / (2 + states);
   if (!Number.isInteger(n))

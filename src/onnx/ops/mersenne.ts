@@ -1,5 +1,5 @@
-// Numbers for ops that say a seed: the generator that the standard's reference draws from (MT19937 of 32 bits),
-// so that a seed means the same numbers here. Ops without a seed draw from gradloom's own generator.
+// Numbers for ops that say a seed: the generator that the standard's reference draws from (MT19937 of 32
+// bits), so that a seed means the same numbers here. Ops without a seed draw from gradloom's own generator.
 
 const N = 624;
 const M = 397;

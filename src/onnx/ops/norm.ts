@@ -11,12 +11,12 @@ import { uniform } from "./random.ts";
 const centred = (x: Tensor, axes: number[], epsilon: number): Tensor =>
   x.sub(x.mean(axes, true)).mul(x.var(axes, true, 0).add(epsilon).rsqrt());
 
-interface Batch {
+interface BatchAttributes {
   readonly epsilon: number;
   readonly momentum: number;
   readonly training_mode?: boolean;
 }
-function batchNorm(c: Call<Batch>): readonly Output[] {
+function batchNorm(c: Call<BatchAttributes>): readonly Output[] {
   const { epsilon, momentum, training_mode } = c.attr;
   const given = c.t(0);
   const x = cast(given, wideOf(given.dtype));

@@ -12,9 +12,9 @@ import {
   type Any,
   describe,
   type HostArray,
+  type InputSources,
   OptionalValue,
   SequenceValue,
-  type Sources,
   TensorValue,
 } from "../values.ts";
 
@@ -36,16 +36,18 @@ type Attributes = Readonly<Record<string, Attribute<unknown>>>;
 type Decoded<A> = { readonly [K in keyof A]: A[K] extends Attribute<infer T> ? T : never };
 
 const utf8 = new TextDecoder();
-interface Maker<T> {
+interface AttributeMaker<T> {
   /** may be missing */
   (): Attribute<T | undefined>;
   (fallback: T): Attribute<T>;
   /** must be there */
   readonly required: Attribute<T>;
 }
-function maker<T>(code: number, read: (a: AttributeProto, reader: AttributeReader) => T): Maker<T> {
+function maker<T>(code: number, read: (a: AttributeProto, reader: AttributeReader) => T): AttributeMaker<T> {
   const make = (fallback?: T): Attribute<T | undefined> => ({ code, isRequired: false, fallback, read });
-  return Object.assign(make, { required: { code, isRequired: true, fallback: undefined, read } }) as Maker<T>;
+  return Object.assign(make, {
+    required: { code, isRequired: true, fallback: undefined, read },
+  }) as AttributeMaker<T>;
 }
 export const float = maker(1, (a) => a.f);
 export const int = maker(2, (a) => Number(a.i));
@@ -144,7 +146,7 @@ export class Call<A = unknown> {
   readonly outputs: readonly string[];
   readonly opset: number;
   readonly env: Environment;
-  readonly sources: Sources;
+  readonly sources: InputSources;
   /** what the names around the node mean */
   readonly scope: unknown;
 

@@ -1,4 +1,5 @@
-// ImageDecoder: PNG and JPEG by gradloom's own reader, BMP and PNM here. Other formats are named in the error.
+// ImageDecoder: PNG and JPEG by gradloom's own reader, BMP and PNM here. Other formats are named in the
+// error.
 
 import { dtypes } from "../../dtype.ts";
 import { range } from "../../helpers.ts";
@@ -18,7 +19,10 @@ function sized(c: Call, width: number, height: number): Uint8Array {
   return new Uint8Array(3 * width * height);
 }
 
-/** Uncompressed, with 24 or 32 bits a pixel, or 8 and a palette; from the bottom up unless the height says not. */
+/**
+ * Uncompressed, with 24 or 32 bits a pixel, or 8 and a palette; from the bottom up unless the height says
+ * not.
+ */
 function decodeBmp(c: Call, file: Uint8Array): Pixels {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   if (file.byteLength < 54) c.fail("the BMP file is truncated");

@@ -13,12 +13,12 @@ import { type Call, float, int, ints, type OpTable, op, random } from "./op.ts";
 /** More numbers are not made one by one on the host. */
 const MAX_SEEDED = 2 ** 24;
 
-type Draw = (c: Call, shape: readonly number[], seed: number | undefined) => Tensor;
+type DrawNumbers = (c: Call, shape: readonly number[], seed: number | undefined) => Tensor;
 const drawn =
   (
     seeded: (seed: number) => () => number,
     free: (shape: number[], options: { device?: string }) => Tensor,
-  ): Draw =>
+  ): DrawNumbers =>
   (c, shape, seed) => {
     const n = prod(shape);
     if (seed === undefined || n === 0)
@@ -27,15 +27,15 @@ const drawn =
     const next = seeded(Math.trunc(seed));
     return hostTensor(c, Array.from({ length: n }, next), shape, dtypes.float64);
   };
-export const uniform: Draw = drawn(mersenne, (shape, options) => Tensor.rand(shape, options));
-const gaussian: Draw = drawn(normal, (shape, options) => Tensor.randn(shape, options));
+export const uniform: DrawNumbers = drawn(mersenne, (shape, options) => Tensor.rand(shape, options));
+const gaussian: DrawNumbers = drawn(normal, (shape, options) => Tensor.randn(shape, options));
 
-interface Drawing {
+interface DrawingAttributes {
   readonly dtype: number | undefined;
   readonly seed: number | undefined;
   readonly shape?: readonly number[];
 }
-function shapeAndType(c: Call<Drawing>): readonly [readonly number[], ElementType] {
+function shapeAndType(c: Call<DrawingAttributes>): readonly [readonly number[], ElementType] {
   const { dtype, shape } = c.attr;
   if (shape !== undefined) return [shape, typeOfCode(dtype ?? 1, c.where)];
   return [c.shape(0), dtype === undefined ? c.type(0) : typeOfCode(dtype, c.where)];
@@ -45,7 +45,7 @@ const UNIFORM = { ...DRAWING, low: float(0), high: float(1) };
 const NORMAL = { ...DRAWING, mean: float(0), scale: float(1) };
 const SHAPED = { shape: ints.required };
 
-const uniformly = (c: Call<Drawing & { low: number; high: number }>): TensorValue => {
+const uniformly = (c: Call<DrawingAttributes & { low: number; high: number }>): TensorValue => {
   const [shape, type] = shapeAndType(c);
   const { low, high, seed } = c.attr;
   return typed(
@@ -55,7 +55,7 @@ const uniformly = (c: Call<Drawing & { low: number; high: number }>): TensorValu
     type,
   );
 };
-const normally = (c: Call<Drawing & { mean: number; scale: number }>): TensorValue => {
+const normally = (c: Call<DrawingAttributes & { mean: number; scale: number }>): TensorValue => {
   const [shape, type] = shapeAndType(c);
   return typed(gaussian(c, shape, c.attr.seed).mul(c.attr.scale).add(c.attr.mean), type);
 };

@@ -17,7 +17,7 @@ interface Resizing {
   readonly antialias: boolean;
 }
 /** An axis that changes. */
-interface Axis {
+interface ResizedAxis {
   readonly dim: number;
   readonly from: number;
   readonly to: number;
@@ -27,7 +27,7 @@ interface Axis {
 }
 
 /** Where an element of the output is in the input. */
-const COORDINATES: Readonly<Record<string, (x: number, a: Axis) => number>> = {
+const COORDINATES: Readonly<Record<string, (x: number, a: ResizedAxis) => number>> = {
   half_pixel: (x, { scale }) => (x + 0.5) / scale - 0.5,
   half_pixel_symmetric: (x, { scale, from, to }) => {
     const adjustment = to / (scale * from);
@@ -57,14 +57,14 @@ const cubic = (d: number, a: number): number => {
 };
 
 /** `index[k][i]` and `weight[k][i]`: tap k of element i. */
-interface Taps {
+interface ResizeTaps {
   readonly index: readonly (readonly number[])[];
   readonly weight: readonly (readonly number[])[];
 }
-function tapsOf(c: Call<Resizing>, axis: Axis): Taps {
+function tapsOf(c: Call<Resizing>, axis: ResizedAxis): ResizeTaps {
   const { mode, nearest_mode, cubic_coeff_a, exclude_outside, antialias, coordinate_transformation_mode } =
     c.attr;
-  const at = COORDINATES[coordinate_transformation_mode] as (x: number, a: Axis) => number;
+  const at = COORDINATES[coordinate_transformation_mode] as (x: number, a: ResizedAxis) => number;
   const places = range(axis.to).map((i) => at(i, axis));
   const inside = (i: number): number => Math.min(Math.max(i, 0), axis.from - 1);
   if (mode === "nearest") {
@@ -96,7 +96,7 @@ function tapsOf(c: Call<Resizing>, axis: Axis): Taps {
   };
 }
 
-function alongAxis(c: Call<Resizing>, x: Tensor, axis: Axis): Tensor {
+function alongAxis(c: Call<Resizing>, x: Tensor, axis: ResizedAxis): Tensor {
   const { index, weight } = tapsOf(c, axis);
   const picked = index.map((list) =>
     x.indexSelect(axis.dim, hostTensor(c, list, [list.length], dtypes.int32)),
@@ -109,8 +109,8 @@ function alongAxis(c: Call<Resizing>, x: Tensor, axis: Axis): Tensor {
 }
 
 /** Outside of the input there is another value, in the mode that crops. */
-function extrapolated(c: Call<Resizing>, y: Tensor, axes: readonly Axis[]): Tensor {
-  const at = COORDINATES.tf_crop_and_resize as (x: number, a: Axis) => number;
+function extrapolated(c: Call<Resizing>, y: Tensor, axes: readonly ResizedAxis[]): Tensor {
+  const at = COORDINATES.tf_crop_and_resize as (x: number, a: ResizedAxis) => number;
   return axes.reduce((z, axis) => {
     const places = range(axis.to).map((i) => at(i, axis));
     const outside = places.map((x) => (x < 0 || x > axis.from - 1 ? 1 : 0));
@@ -121,7 +121,7 @@ function extrapolated(c: Call<Resizing>, y: Tensor, axes: readonly Axis[]): Tens
   }, y);
 }
 
-function resized(c: Call<Resizing>, axes: readonly Axis[]): Tensor {
+function resized(c: Call<Resizing>, axes: readonly ResizedAxis[]): Tensor {
   const { mode, coordinate_transformation_mode: transformation } = c.attr;
   if (!["nearest", "linear", "cubic"].includes(mode))
     c.fail(`mode is "${mode}", expected nearest, linear or cubic`);
@@ -193,7 +193,7 @@ async function resize(c: ResizeCall): Promise<Tensor> {
     });
   } else return c.fail("neither scales nor sizes are given");
   if (targets.length !== dims.length) c.fail(`${targets.length} sizes or scales for ${dims.length} dims`);
-  const axes = dims.map((dim, i): Axis => {
+  const axes = dims.map((dim, i): ResizedAxis => {
     const [to, scale] = targets[i] as readonly [number, number];
     return { dim, from: from[i] as number, to, scale, roi: roi[i] as readonly [number, number] };
   });
@@ -212,7 +212,7 @@ const SIMPLE = {
 function simple(c: Call<{ mode: string }>, scales: readonly number[]): Tensor {
   const shape = c.shape(0);
   if (scales.length !== shape.length) c.fail(`${scales.length} scales for ${shape.length} dims`);
-  const axes = shape.map((from, dim): Axis => {
+  const axes = shape.map((from, dim): ResizedAxis => {
     const scale = scales[dim] as number;
     return { dim, from, to: Math.floor(from * scale), scale, roi: [0, 1] };
   });

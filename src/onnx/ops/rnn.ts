@@ -25,7 +25,7 @@ const ACTIVATIONS: Readonly<
   softplus: [(x) => x.softplus(), 0, 0],
 };
 
-interface Recurrent {
+interface RecurrentAttributes {
   readonly activation_alpha: readonly number[] | undefined;
   readonly activation_beta: readonly number[] | undefined;
   readonly activations: readonly string[] | undefined;
@@ -45,7 +45,11 @@ const RECURRENT = {
 };
 
 /** The functions of each direction, which take the numbers of the two lists in turn. */
-function activationsOf(c: Call<Recurrent>, usual: readonly string[], directions: number): Activation[][] {
+function activationsOf(
+  c: Call<RecurrentAttributes>,
+  usual: readonly string[],
+  directions: number,
+): Activation[][] {
   const names = c.attr.activations ?? range(directions).flatMap(() => usual);
   if (names.length !== usual.length * directions)
     c.fail(`${names.length} activations, expected ${usual.length * directions}`);
@@ -61,7 +65,7 @@ function activationsOf(c: Call<Recurrent>, usual: readonly string[], directions:
 }
 
 /** What one direction has: its part of each weight, in float32. */
-interface Cell {
+interface GateWeights {
   readonly w: Tensor;
   readonly r: Tensor;
   readonly bias: readonly [input: Tensor, hidden: Tensor] | undefined;
@@ -69,16 +73,16 @@ interface Cell {
   readonly peepholes: Tensor | undefined;
 }
 /** From the input's part of the gates and the states to the next states; the first is the output. */
-type Step = (gates: Tensor, states: readonly Tensor[], cell: Cell) => readonly Tensor[];
+type RecurrentStep = (gates: Tensor, states: readonly Tensor[], cell: GateWeights) => readonly Tensor[];
 
-interface Kind {
+interface RecurrentKind {
   readonly gates: number;
   readonly states: number;
   readonly usual: readonly string[];
-  readonly step: Step;
+  readonly step: RecurrentStep;
 }
 
-function run(c: Call<Recurrent>, kind: Kind): readonly Output[] {
+function run(c: Call<RecurrentAttributes>, kind: RecurrentKind): readonly Output[] {
   const { direction, layout } = c.attr;
   const directions = direction === "bidirectional" ? 2 : 1;
   if (!["forward", "reverse", "bidirectional"].includes(direction)) c.fail(`direction is "${direction}"`);
@@ -93,7 +97,7 @@ function run(c: Call<Recurrent>, kind: Kind): readonly Output[] {
   const ends = range(directions).map((d) => {
     const part = (i: number): Tensor | undefined => (c.has(i) ? wide(c.t(i).select(0, d)) : undefined);
     const bias = part(3);
-    const cell: Cell = {
+    const cell: GateWeights = {
       w: part(1) as Tensor,
       r: part(2) as Tensor,
       bias:
@@ -131,9 +135,9 @@ function run(c: Call<Recurrent>, kind: Kind): readonly Output[] {
 
 function chain(
   x: Tensor,
-  cell: Cell,
+  cell: GateWeights,
   initial: readonly Tensor[],
-  step: Step,
+  step: RecurrentStep,
   isBack: boolean,
   lengths: Tensor | undefined,
   time: number,
@@ -166,13 +170,13 @@ const gate = (gates: Tensor, i: number, n: number): Tensor => {
     ),
   );
 };
-const hiddenPart = (h: Tensor, cell: Cell): Tensor => {
+const hiddenPart = (h: Tensor, cell: GateWeights): Tensor => {
   const product = h.matmul(cell.r.transpose(0, 1));
   return cell.bias === undefined ? product : product.add(cell.bias[1]);
 };
-const call = (cell: Cell, i: number, x: Tensor): Tensor => (cell.f[i] as Activation)(x);
+const call = (cell: GateWeights, i: number, x: Tensor): Tensor => (cell.f[i] as Activation)(x);
 
-const simple: Kind = {
+const simple: RecurrentKind = {
   gates: 1,
   states: 1,
   usual: ["Tanh"],
@@ -180,7 +184,7 @@ const simple: Kind = {
 };
 
 /** Gates: update, reset, hidden. */
-const gru = (isLinear: boolean): Kind => ({
+const gru = (isLinear: boolean): RecurrentKind => ({
   gates: 3,
   states: 1,
   usual: ["Sigmoid", "Tanh"],
@@ -195,13 +199,13 @@ const gru = (isLinear: boolean): Kind => ({
   },
 });
 /** The hidden gate of a state that was reset before the product. */
-function resetFirst(h: Tensor, { r, bias }: Cell): Tensor {
+function resetFirst(h: Tensor, { r, bias }: GateWeights): Tensor {
   const own = gate(r.transpose(0, 1), 2, 3);
   return bias === undefined ? h.matmul(own) : h.matmul(own).add(gate(bias[1], 2, 3));
 }
 
 /** Gates: input, output, forget, cell. */
-const lstm = (isCoupled: boolean): Kind => ({
+const lstm = (isCoupled: boolean): RecurrentKind => ({
   gates: 4,
   states: 2,
   usual: ["Sigmoid", "Tanh", "Tanh"],

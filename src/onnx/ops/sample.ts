@@ -168,13 +168,13 @@ interface Roi {
   readonly coordinate_transformation_mode: string;
 }
 /** Places of one dim of a region: as many in each cell, with the neighbours below and above. */
-interface Line {
+interface RoiLine {
   readonly low: readonly number[];
   readonly high: readonly number[];
   readonly weight: readonly number[];
   readonly isInside: readonly boolean[];
 }
-function lineOf(start: number, size: number, cells: number, samples: number, limit: number): Line {
+function lineOf(start: number, size: number, cells: number, samples: number, limit: number): RoiLine {
   const cell = size / cells;
   const places = range(cells * samples).map(
     (i) => start + Math.floor(i / samples) * cell + (((i % samples) + 0.5) * cell) / samples,
@@ -221,8 +221,8 @@ async function roiAlign(c: Call<Roi>, isHalf: boolean): Promise<Tensor> {
   return cast(Tensor.stack(regions, 0), given.dtype);
 }
 /** The four neighbours of each place of a grid, weighted: [channels, rows, columns] each. */
-function cornersOf(c: Call, image: Tensor, rows: Line, columns: Line): Tensor[] {
-  const pick = (isLow: boolean, l: Line): readonly [number[], number[]] => [
+function cornersOf(c: Call, image: Tensor, rows: RoiLine, columns: RoiLine): Tensor[] {
+  const pick = (isLow: boolean, l: RoiLine): readonly [number[], number[]] => [
     [...(isLow ? l.low : l.high)],
     l.weight.map((t, i) => (l.isInside[i] ? (isLow ? 1 - t : t) : 0)),
   ];

@@ -17,7 +17,7 @@ export function broadcastShapes(shapes: readonly (readonly number[])[]): number[
   });
 }
 
-export interface Cut {
+export interface SlicePiece {
   readonly start: number;
   readonly step: number;
   readonly count: number;
@@ -32,10 +32,10 @@ export function sliceBounds(
   ends: readonly number[],
   axes: readonly number[] = range(starts.length),
   steps: readonly number[] = starts.map(() => 1),
-): Cut[] {
+): SlicePiece[] {
   if (starts.length !== ends.length || axes.length !== starts.length || steps.length !== starts.length)
     call.fail(`${starts.length} starts, ${ends.length} ends, ${axes.length} axes and ${steps.length} steps`);
-  const cuts: Cut[] = shape.map((count) => ({ start: 0, step: 1, count }));
+  const cuts: SlicePiece[] = shape.map((count) => ({ start: 0, step: 1, count }));
   call.axes(axes, shape.length).forEach((axis, i) => {
     const size = shape[axis] as number;
     const [s, e, step] = [starts[i] as number, ends[i] as number, steps[i] as number];

@@ -40,13 +40,13 @@ function toLength(x: Tensor, dim: number, n: number): Tensor {
   return size === n ? x : x.pad(sizes(x).map((_, d) => [0, d === dim ? n - size : 0]));
 }
 
-interface Transform {
+interface Fourier {
   readonly length: number;
   readonly inverse: boolean;
   readonly onesided: boolean;
 }
 /** `x` is [..., signal, 1 or 2]; the result has the frequencies in the place of the signal. */
-function transform(c: Call, x: Tensor, { length: n, inverse, onesided }: Transform): Tensor {
+function transform(c: Call, x: Tensor, { length: n, inverse, onesided }: Fourier): Tensor {
   if (inverse && onesided) return realInverse(c, x, n);
   const signal = toLength(x, x.ndim - 2, n);
   const bins = onesided ? Math.floor(n / 2) + 1 : n;

@@ -1,8 +1,9 @@
-// One case: loads the model, runs it, compares. Floats agree within the standard's own tolerance (1e-3 of the
-// value and 1e-7), integers, booleans and strings exactly. What a random op gives is compared by type and shape.
+// One case: loads the model, runs it, compares. Floats agree within the standard's own tolerance (1e-3 of
+// the value and 1e-7), integers, booleans and strings exactly. What a random op gives is compared by type
+// and shape.
 
 import { Tensor } from "gradloom";
-import { load, type Model, OnnxError, type OnnxInput, type OnnxOutput } from "gradloom/onnx";
+import { load, OnnxError, type OnnxInput, type OnnxModel, type OnnxOutput } from "gradloom/onnx";
 import {
   OPTIONAL,
   type OptionalProto,
@@ -58,12 +59,15 @@ const asInput = (value: Any): OnnxInput => {
   return value.tensor;
 };
 
-export async function checkCase(one: Case): Promise<CaseVerdict> {
+/** `runs` are made with each set: the third replays what the second captured. */
+export async function checkCase(one: Case, runs = 1): Promise<CaseVerdict> {
   try {
     const model = await load(one.model);
     for (const set of one.sets) {
-      const why = await checkSet(model, set, RANDOM.test(one.name));
-      if (why !== undefined) return { outcome: "failed", why };
+      for (let run = 0; run < runs; run++) {
+        const why = await checkSet(model, set, RANDOM.test(one.name));
+        if (why !== undefined) return { outcome: "failed", why: run === 0 ? why : `run ${run}: ${why}` };
+      }
     }
     return { outcome: "passed" };
   } catch (e) {
@@ -74,7 +78,7 @@ export async function checkCase(one: Case): Promise<CaseVerdict> {
   }
 }
 
-async function checkSet(model: Model, set: DataSet, isRandom: boolean): Promise<string | undefined> {
+async function checkSet(model: OnnxModel, set: DataSet, isRandom: boolean): Promise<string | undefined> {
   const inputs = model.inputs
     .slice(0, set.inputs.length)
     .map(({ name, type }, i) => [name, asInput(read(set.inputs[i] as Uint8Array, type))] as const);

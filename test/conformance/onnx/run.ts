@@ -1,6 +1,7 @@
-// npm run onnx-conformance -- DIR_OR_TGZ [--device WASM] [--only regexp] [--every n] [--share i/n] [--verbose]
-// Runs ONNX's own backend tests and says what passed, failed, and is not supported, and why. Exits with 1 below
-// 97 % of the cases.
+// npm run onnx-conformance -- DIR_OR_TGZ [--device WASM] [--only regexp] [--every n] [--share i/n]
+//   [--runs n] [--verbose]
+// Runs ONNX's own backend tests, each `--runs` times (the third is a replay), and says what passed, failed,
+// and is not supported, and why. Exits with 1 below 97 % of the cases.
 
 import { parseArgs } from "node:util";
 import { Device } from "gradloom";
@@ -15,6 +16,7 @@ const { values, positionals } = parseArgs({
     only: { type: "string", default: "" },
     every: { type: "string", default: "1" },
     share: { type: "string", default: "0/1" },
+    runs: { type: "string", default: "1" },
     verbose: { type: "boolean", default: false },
   },
 });
@@ -36,7 +38,7 @@ const started = performance.now();
 const verdicts: (CaseVerdict & { name: string })[] = [];
 for (const one of cases) {
   const before = performance.now();
-  const verdict = await checkCase(one);
+  const verdict = await checkCase(one, Number(values.runs));
   verdicts.push({ name: one.name, ...verdict });
   if (values.verbose || verdict.outcome !== "passed") {
     const why = verdict.why === undefined ? "" : `: ${verdict.why.slice(0, 400)}`;

@@ -1,0 +1,3 @@
+// Node loads the areas of Tensor by itself.
+
+export {};

@@ -1,0 +1,172 @@
+// Loading, running and training a model; what is refused, and how.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nn, Tensor } from "gradloom";
+import { load, OnnxError, onnx, write } from "gradloom/onnx";
+import { expect, test } from "vitest";
+import { branches, bytesOf, flattens, twoLayers } from "./models.ts";
+
+const x = [
+  [1, 2],
+  [-1, 0.5],
+];
+const expected = [[1 * 1 + 0.5 * 2 + 0.1 + 2 * (-1 + 4 + 0.2)], [2 * (1 + 1 + 0.2)]];
+const close = (got: unknown, want: readonly (readonly number[])[]): void =>
+  want.flat().forEach((v, i) => {
+    expect((got as number[][]).flat()[i]).toBeCloseTo(v, 5);
+  });
+
+test("a model says what it takes and gives", async () => {
+  const model = await onnx.load(await bytesOf(twoLayers));
+  expect(model.inputs).toEqual([{ name: "x", type: "float", dims: ["batch", 2] }]);
+  expect(model.outputs).toEqual([{ name: "y", type: "float", dims: ["batch", 1] }]);
+  expect(Object.keys(model.namedParameters())).toEqual(["w", "b", "v"]);
+  expect(model.parameters().map((p) => p.shape)).toEqual([[2, 3], [3], [3, 1]]);
+});
+
+test("runs from arrays, typed arrays and tensors, and replays", async () => {
+  const model = await load(await bytesOf(twoLayers));
+  for (const given of [x, new Float32Array([1, 2, -1, 0.5]), new Tensor(x)]) {
+    const { y } = (await model.run({ x: given })) as { y: Tensor };
+    expect(y.shape).toEqual([2, 1]);
+    close(await y.tolist(), expected);
+  }
+  // other values, other batches, and the first ones again
+  for (const k of [2, 3, 2]) {
+    const { y } = (await model.run({ x: Array.from({ length: k }, () => [k, 0]) })) as { y: Tensor };
+    close(
+      await y.tolist(),
+      Array.from({ length: k }, () => [k + 0.1 + 3 * (0.5 * k + 0.3)]),
+    );
+  }
+});
+
+test("a file, and weights in a file beside it", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "gradloom-onnx-"));
+  try {
+    writeFileSync(join(folder, "model.onnx"), await bytesOf(twoLayers));
+    const model = await load(join(folder, "model.onnx"));
+    close(await ((await model.run({ x })).y as Tensor).tolist(), expected);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("an input that decides what is computed is read on the host", async () => {
+  const model = await load(await bytesOf(branches));
+  for (const isDouble of [true, false, true, true, false, false]) {
+    const { y } = (await model.run({ x: [1, -3], isDouble })) as { y: Tensor };
+    expect(await y.tolist()).toEqual(isDouble ? [2, -6] : [-1, 3]);
+  }
+});
+
+test("shapes are computed beside the graph", async () => {
+  const model = await load(await bytesOf(flattens));
+  for (const [a, b] of [
+    [2, 3],
+    [4, 1],
+    [2, 3],
+    [2, 3],
+  ] as const) {
+    const { y } = (await model.run({ x: Tensor.zeros([5, a, b]) })) as { y: Tensor };
+    expect(y.shape).toEqual([5, a * b]);
+    expect(await y.sum().item()).toBe(5 * a * b);
+  }
+});
+
+test("an imported model has gradients and learns", async () => {
+  const model = await load(await bytesOf(twoLayers));
+  const parameters = model.parameters();
+  for (const p of parameters) p.requiresGrad = true;
+  const target = new Tensor([[1], [-1]]);
+  const optimizer = new nn.optim.SGD(parameters, { lr: 0.01 });
+  const losses: number[] = [];
+  for (let step = 0; step < 20; step++) {
+    const { y } = (await model.run({ x })) as { y: Tensor };
+    const loss = y.sub(target).square().mean();
+    optimizer.zeroGrad();
+    loss.backward();
+    if (step === 0) {
+      const grad = (await (model.namedParameters().v as Tensor).grad?.tolist()) as number[][];
+      // d/dv of the mean of squares: the activations by the errors
+      const errors = [(expected[0]?.[0] as number) - 1, (expected[1]?.[0] as number) + 1] as const;
+      close(grad, [[2.1 * errors[0]], [3.2 * errors[0] + 2.2 * errors[1]], [0]]);
+    }
+    await optimizer.step();
+    losses.push(await loss.item());
+  }
+  expect(losses.at(-1)).toBeLessThan((losses[0] as number) / 4);
+  // what was learnt is what runs, in a replay too
+  for (const p of parameters) p.requiresGrad = false;
+  const results = [];
+  for (let i = 0; i < 3; i++) results.push(await ((await model.run({ x })).y as Tensor).tolist());
+  close(results[2] as number[][], results[0] as number[][]);
+});
+
+test("what does not fit is named, with what was expected", async () => {
+  const model = await load(await bytesOf(twoLayers));
+  const refused = (inputs: Parameters<typeof model.run>[0], words: RegExp) =>
+    expect(model.run(inputs)).rejects.toThrow(words);
+  await refused({}, /input "x" is missing; the model takes "x": float\[batch, 2\]/);
+  await refused({ z: [1] }, /there is no input "z"; the model takes "x"/);
+  await refused({ x: [1, 2, 3] }, /input "x" is float\[3\], expected "x": float\[batch, 2\]/);
+  await refused({ x: new Tensor([[1, 2]]).cast("int32") }, /int32\[1, 2\]; x\.cast\("float32"\)/);
+  await expect(model.run({ x: null })).rejects.toBeInstanceOf(OnnxError);
+});
+
+const graphOf = (nodes: Parameters<typeof write>[0]["nodes"], outputs = ["y"]) => ({
+  inputs: { x: { type: "float", dims: [2] } },
+  outputs: Object.fromEntries(outputs.map((name) => [name, { type: "float" }])),
+  nodes,
+});
+const refusedGraph = async (nodes: Parameters<typeof write>[0]["nodes"], words: RegExp) =>
+  expect(load(await write(graphOf(nodes)))).rejects.toThrow(words);
+
+test("a graph that cannot run is refused with the node's name", async () => {
+  await refusedGraph(
+    [{ op: "Relu", inputs: ["lost"], outputs: ["y"], name: "r" }],
+    /Relu "r" reads "lost".*missing/,
+  );
+  await refusedGraph(
+    [
+      { op: "Relu", inputs: ["b"], outputs: ["a"] },
+      { op: "Relu", inputs: ["a"], outputs: ["b"] },
+      { op: "Add", inputs: ["a", "b"], outputs: ["y"] },
+    ],
+    /cycle/,
+  );
+  await refusedGraph(
+    [
+      { op: "Relu", inputs: ["x"], outputs: ["y"] },
+      { op: "Abs", inputs: ["x"], outputs: ["y"] },
+    ],
+    /"y" is computed twice/,
+  );
+  await refusedGraph(
+    [{ op: "com.nobody.Frobnicate", inputs: ["x"], outputs: ["y"] }],
+    /lacks: com\.nobody\.Frobnicate/,
+  );
+  await expect(
+    write(graphOf([{ op: "Relu", inputs: ["x"], outputs: ["y"], attributes: { speed: 3 } }])),
+  ).rejects.toThrow(/Relu has no attribute "speed"/);
+});
+
+test("nodes may come in any order, and an op that fails names its node", async () => {
+  const unsorted = await write(
+    graphOf([
+      { op: "Neg", inputs: ["a"], outputs: ["y"] },
+      { op: "Exp", inputs: ["x"], outputs: ["a"] },
+    ]),
+  );
+  const { y } = (await (await load(unsorted)).run({ x: [0, 0] })) as { y: Tensor };
+  expect(await y.tolist()).toEqual([-1, -1]);
+  const wrong = await write(
+    graphOf([{ op: "Transpose", inputs: ["x"], outputs: ["y"], attributes: { perm: [0, 0] }, name: "t" }]),
+  );
+  const error = await (await load(wrong)).run({ x: [1, 2] }).catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(OnnxError);
+  expect((error as OnnxError).op).toBe("Transpose");
+  expect((error as OnnxError).message).toMatch(/Transpose "t": perm/);
+});
