@@ -188,6 +188,17 @@ export const FAMILIES: readonly Family[] = [
       "runtime/counters:Counters",
     ],
   ],
+  [
+    "onnx",
+    "gradloom/onnx",
+    'Models in the ONNX format: `import { onnx } from "gradloom/onnx"`. The guide has [a page](../guide/onnx.md).',
+    [
+      "onnx/load:load,OnnxLoadOptions",
+      "onnx/session:OnnxModel,OnnxPort,OnnxInput,OnnxOutput,OnnxTexts",
+      "onnx/write:write,OnnxGraph,OnnxNode,OnnxAttribute,OnnxValueType,OnnxWriteOptions",
+      "onnx/errors:OnnxError",
+    ],
+  ],
   ["names", "Other names", "torch's other names for methods of the pages above.", ["tensor/tensor#names"]],
   [
     "layers",

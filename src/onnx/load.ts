@@ -12,6 +12,7 @@ import { planModel } from "./plan.ts";
 import { OnnxModel } from "./session.ts";
 import { bytesFor, type ExternalBytes, type FindExternal, shapeOf } from "./tensors.ts";
 
+/** Where a model runs, and what belongs to it. */
 export interface OnnxLoadOptions {
   /** the device of the weights and of the work; default: Device.DEFAULT */
   readonly device?: string;
@@ -21,6 +22,13 @@ export interface OnnxLoadOptions {
 
 /**
  * Reads an ONNX model: a path, an address, a Blob or bytes. Weights stay in the file until a run needs them.
+ * @example
+ * const bytes = await onnx.write({
+ *   inputs: { x: { type: "float", dims: [2] } },
+ *   outputs: { y: { type: "float", dims: [2] } },
+ *   nodes: [{ op: "Neg", inputs: ["x"], outputs: ["y"] }],
+ * });
+ * (await onnx.load(bytes)).inputs // => [{ name: "x", type: "float", dims: [2] }]
  */
 export async function load(source: Readable, options: OnnxLoadOptions = {}): Promise<OnnxModel> {
   const opened = await openSource(source, "the bytes");

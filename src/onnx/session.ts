@@ -43,9 +43,13 @@ type TensorValues = ReadonlyMap<string, TensorValue>;
 /** Signatures that are kept; a model whose inputs never repeat must not fill the memory. */
 const MAX_ENTRIES = 64;
 
+/** What `onnx.load` gives. */
 export class OnnxModel {
+  /** what `run` takes, in the order of the file */
   readonly inputs: readonly OnnxPort[];
+  /** what `run` gives */
   readonly outputs: readonly OnnxPort[];
+  /** where it runs; undefined: on Device.DEFAULT */
   readonly device: string | undefined;
   readonly #plan: Plan;
   /** by shapes and types of the inputs, then by the values that decided */
@@ -59,14 +63,34 @@ export class OnnxModel {
     this.outputs = plan.outputInfo.map(portOf);
   }
 
-  /** The weights that gradients make sense for, by name: the float tensors of the file. */
+  /**
+   * The weights that gradients make sense for, by name: the float tensors of the file.
+   * @example
+   * const bytes = await onnx.write({
+   *   inputs: { x: { type: "float", dims: ["n"] } },
+   *   outputs: { y: { type: "float", dims: ["n"] } },
+   *   weights: { slope: new Tensor([0.25]) },
+   *   nodes: [{ op: "PRelu", inputs: ["x", "slope"], outputs: ["y"] }],
+   * });
+   * Object.keys((await onnx.load(bytes)).namedParameters()) // => ["slope"]
+   */
   namedParameters(): Record<string, Tensor> {
     const floats = [...this.#plan.constants].filter(
       ([, v]) => v.type.stored === v.type.dtype && v.type.dtype.isFloat,
     );
     return Object.fromEntries(floats.map(([name, value]) => [name, value.tensor]));
   }
-  /** The same as a list, for an optimizer. Give them a gradient: `p.requiresGrad = true`. */
+  /**
+   * The same as a list, for an optimizer. Give them a gradient: `p.requiresGrad = true`.
+   * @example
+   * const bytes = await onnx.write({
+   *   inputs: { x: { type: "float", dims: ["n"] } },
+   *   outputs: { y: { type: "float", dims: ["n"] } },
+   *   weights: { k: new Tensor([3.5]) },
+   *   nodes: [{ op: "Mul", inputs: ["x", "k"], outputs: ["y"] }],
+   * });
+   * (await onnx.load(bytes)).parameters().length // => 1
+   */
   parameters(): Tensor[] {
     return Object.values(this.namedParameters());
   }
@@ -74,6 +98,15 @@ export class OnnxModel {
   /**
    * Computes the outputs by name. Inputs go by name; what is missing or does not fit is named with what was
    * expected.
+   * @example
+   * const bytes = await onnx.write({
+   *   inputs: { x: { type: "float", dims: ["n"] } },
+   *   outputs: { y: { type: "float", dims: ["n"] } },
+   *   nodes: [{ op: "Abs", inputs: ["x"], outputs: ["y"] }],
+   * });
+   * const model = await onnx.load(bytes);
+   * const { y } = await model.run({ x: [-2, 1] });
+   * await y.tolist() // => [2, 1]
    */
   async run(inputs: Readonly<Record<string, OnnxInput>> = {}): Promise<Record<string, OnnxOutput>> {
     const values = this.#take(inputs);

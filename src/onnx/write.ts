@@ -22,6 +22,7 @@ export interface OnnxValueType {
   readonly type: string;
   readonly dims?: readonly (number | string | null)[];
 }
+/** The value of an attribute; a graph for the body of a loop or a branch. */
 export type OnnxAttribute =
   | number
   | boolean
@@ -30,6 +31,7 @@ export type OnnxAttribute =
   | readonly string[]
   | Tensor
   | OnnxGraph;
+/** One op of a graph. */
 export interface OnnxNode {
   /** "Conv"; ops of another domain have it in front: "com.microsoft.Gelu" */
   readonly op: string;
@@ -39,6 +41,7 @@ export interface OnnxNode {
   readonly attributes?: Readonly<Record<string, OnnxAttribute>>;
   readonly name?: string;
 }
+/** What a file holds, in plain objects. */
 export interface OnnxGraph {
   readonly name?: string;
   readonly inputs: Readonly<Record<string, OnnxValueType>>;
@@ -46,6 +49,7 @@ export interface OnnxGraph {
   readonly weights?: Readonly<Record<string, Tensor | TensorData>>;
   readonly nodes: readonly OnnxNode[];
 }
+/** What else a file says. */
 export interface OnnxWriteOptions {
   /** the version of the standard's ops; default: 21 */
   readonly opset?: number;

@@ -1,8 +1,11 @@
 // Every @example in the sources is run: what stands behind `// =>` is what comes out.
 
 import { readdirSync, readFileSync } from "node:fs";
-import * as gradloom from "gradloom";
+import * as core from "gradloom";
+import { onnx } from "gradloom/onnx";
 import { describe, expect, test } from "vitest";
+
+const gradloom = { ...core, onnx };
 
 interface Example {
   readonly where: string;
@@ -50,7 +53,7 @@ function expectNear(got: unknown, wanted: unknown): void {
   } else expect(got).toEqual(wanted);
 }
 
-const files = ["src/tensor", "src/nn", "src/func", "src/shape", "src/runtime"].flatMap((dir) =>
+const files = ["src/tensor", "src/nn", "src/onnx", "src/func", "src/shape", "src/runtime"].flatMap((dir) =>
   readdirSync(dir, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .map((name) => `${dir}/${name.replaceAll("\\", "/")}`),

@@ -10,6 +10,7 @@ import { gzipSync } from "node:zlib";
 import { build, transform } from "esbuild";
 import * as gradloom from "gradloom";
 import * as device from "gradloom/device";
+import * as onnx from "gradloom/onnx";
 import * as render from "gradloom/render";
 import { describe, expect, test, vi } from "vitest";
 import { buildIfStale } from "../../bench/processes.ts";
@@ -41,6 +42,7 @@ async function run({ text }: Block): Promise<string> {
       "gradloom/nn": gradloom.nn,
       "gradloom/render": render,
       "gradloom/device": device,
+      "gradloom/onnx": onnx,
     };
     await new AsyncFunction("load", body)((name) => ours[name] ?? import(name));
   } finally {

@@ -8,6 +8,7 @@ import { indexing } from "./indexing.ts";
 import { integer } from "./integer.ts";
 import { loss } from "./loss.ts";
 import { math } from "./math.ts";
+import { microsoft } from "./microsoft.ts";
 import { ml } from "./ml.ts";
 import { norm } from "./norm.ts";
 import type { OpTable } from "./op.ts";
@@ -41,4 +42,5 @@ export const OPS_OF_ONNX: OpTable = {
   ...ml,
   ...randomOps,
   ...picture,
+  ...microsoft,
 };
