@@ -11,7 +11,7 @@ import {
   many,
   message,
   one,
-  type Packed,
+  type PackedNumbers,
   packed,
   text,
   type WireKind,
@@ -26,14 +26,14 @@ const ENTRY = message<KeyValue>({ key: one(1, text, ""), value: one(2, text, "")
 export interface TensorProto {
   readonly dims: readonly bigint[];
   readonly data_type: number;
-  readonly float_data: Packed;
-  readonly int32_data: Packed;
+  readonly float_data: PackedNumbers;
+  readonly int32_data: PackedNumbers;
   readonly string_data: readonly Uint8Array[];
-  readonly int64_data: Packed;
+  readonly int64_data: PackedNumbers;
   readonly name: string;
   readonly raw_data: Uint8Array | undefined;
-  readonly double_data: Packed;
-  readonly uint64_data: Packed;
+  readonly double_data: PackedNumbers;
+  readonly uint64_data: PackedNumbers;
   readonly external_data: readonly KeyValue[];
   /** 1: the data is beside the file */
   readonly data_location: number;

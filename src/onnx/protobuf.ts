@@ -134,7 +134,7 @@ export const bytes: WireKind<Uint8Array> = { wire: BYTES, read: (x) => x, write:
  * Numbers one after the other. They stay in the file: a packed list is one part, and one that was written
  * number by number is as many.
  */
-export interface Packed {
+export interface PackedNumbers {
   readonly parts: readonly Uint8Array[];
 }
 
@@ -189,7 +189,10 @@ export function many<T>(id: number, kind: WireKind<T>): FieldCodec<readonly T[]>
 }
 
 /** Numbers that stay in the bytes of the file. */
-export function packed(id: number, kind: WireKind<number> | WireKind<bigint> | "double"): FieldCodec<Packed> {
+export function packed(
+  id: number,
+  kind: WireKind<number> | WireKind<bigint> | "double",
+): FieldCodec<PackedNumbers> {
   const own = kind === "double" ? FIXED64 : kind.wire;
   return {
     id,

@@ -11,7 +11,7 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { type ElementType, encodeElements, TYPES, typeOfCode } from "./elements.ts";
 import { OnnxError } from "./errors.ts";
 import type { SparseTensorProto, TensorProto } from "./model.ts";
-import { joined, type Packed, WireReader } from "./protobuf.ts";
+import { joined, type PackedNumbers, WireReader } from "./protobuf.ts";
 import { type HostArray, rawHost, TensorValue } from "./values.ts";
 
 const MAX_DIMS = 64;
@@ -138,12 +138,12 @@ const fitting = (type: ElementType, x: bigint): Value => {
   return type.dtype.isBig ? value : Number(value);
 };
 
-function fixed({ parts }: Packed, n: number, size: number, where: string): Uint8Array {
+function fixed({ parts }: PackedNumbers, n: number, size: number, where: string): Uint8Array {
   const bytes = parts.reduce((sum, part) => sum + part.byteLength, 0);
   requireCount(where, n, bytes / size);
   return parts.length === 1 ? (parts[0] as Uint8Array) : joined(parts);
 }
-function varints({ parts }: Packed, n: number, where: string): bigint[] {
+function varints({ parts }: PackedNumbers, n: number, where: string): bigint[] {
   const out: bigint[] = [];
   for (const part of parts) {
     const reader = new WireReader(part);
