@@ -146,7 +146,7 @@ describe("links", () => {
       scripts: Record<string, string>;
     };
     const named = pages.flatMap(({ text }) =>
-      [...text.matchAll(/npm run ([\w:]+)/g)].map(([, n]) => n as string),
+      [...text.matchAll(/npm run ([\w:-]+)/g)].map(([, n]) => n as string),
     );
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
   });

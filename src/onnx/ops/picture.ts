@@ -7,7 +7,7 @@ import { Tensor } from "../../tensor/tensor.ts";
 import { type Call, type OpTable, op, string } from "./op.ts";
 
 /** Rows of red, green and blue. */
-interface Picture {
+interface DecodedFile {
   readonly width: number;
   readonly height: number;
   readonly rgb: Uint8Array;
@@ -23,7 +23,7 @@ function sized(c: Call, width: number, height: number): Uint8Array {
  * Uncompressed, with 24 or 32 bits a pixel, or 8 and a palette; from the bottom up unless the height says
  * not.
  */
-function decodeBmp(c: Call, file: Uint8Array): Picture {
+function decodeBmp(c: Call, file: Uint8Array): DecodedFile {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   if (file.byteLength < 54) c.fail("the BMP file is truncated");
   const [start, header] = [view.getUint32(10, true), view.getUint32(14, true)];
@@ -47,7 +47,7 @@ function decodeBmp(c: Call, file: Uint8Array): Picture {
 }
 
 /** P5 and P6: one or three bytes a pixel behind a header in words. */
-function decodePnm(c: Call, file: Uint8Array): Picture {
+function decodePnm(c: Call, file: Uint8Array): DecodedFile {
   let at = 0;
   const word = (): string => {
     const isSpace = (b: number | undefined): boolean => b === 32 || (b !== undefined && b >= 9 && b <= 13);
