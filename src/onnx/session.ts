@@ -97,7 +97,8 @@ export class OnnxModel {
 
   /**
    * Computes the outputs by name. Inputs go by name; what is missing or does not fit is named with what was
-   * expected.
+   * expected. Where a model gives something else than tensors, TypeScript is told so:
+   * `run<{ words: OnnxTexts }>(…)`.
    * @example
    * const bytes = await onnx.write({
    *   inputs: { x: { type: "float", dims: ["n"] } },
@@ -108,7 +109,13 @@ export class OnnxModel {
    * const { y } = await model.run({ x: [-2, 1] });
    * await y.tolist() // => [2, 1]
    */
-  async run(inputs: Readonly<Record<string, OnnxInput>> = {}): Promise<Record<string, OnnxOutput>> {
+  async run<Outputs extends Readonly<Record<string, OnnxOutput>> = Record<string, Tensor>>(
+    inputs: Readonly<Record<string, OnnxInput>> = {},
+  ): Promise<Outputs> {
+    return (await this.#run(inputs)) as Outputs;
+  }
+
+  async #run(inputs: Readonly<Record<string, OnnxInput>>): Promise<Record<string, OnnxOutput>> {
     const values = this.#take(inputs);
     const shapes = this.inputs.map(({ name }) => signature(values.get(name))).join(";");
     const deciding = this.#deciding.get(shapes);

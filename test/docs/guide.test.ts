@@ -72,6 +72,7 @@ describe("examples", () => {
     const paths = {
       gradloom: [join(root, "src/index.ts")],
       "gradloom/nn": [join(root, "src/nn/index.ts")],
+      "gradloom/onnx": [join(root, "src/onnx/index.ts")],
       "gradloom/render": [join(root, "src/render/index.ts")],
       "gradloom/device": [join(root, "src/device.ts")],
     };
