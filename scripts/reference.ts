@@ -222,7 +222,7 @@ export const FAMILIES: readonly Family[] = [
     "optim",
     "nn.optim: optimisers and schedules",
     "How parameters change.",
-    ["nn/optim", "nn/adaptive", "nn/trust", "nn/schedules"],
+    ["nn/optim", "nn/adaptive", "nn/trust", "nn/gradscaler", "nn/schedules"],
   ],
   [
     "state",

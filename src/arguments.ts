@@ -218,7 +218,8 @@ function mend(params: ParameterRules, given: readonly unknown[], device: string 
 
 // ---- what is wrong with a call ----
 
-const describe = (x: unknown): string => {
+/** A value as a message names it. */
+export const describe = (x: unknown): string => {
   const bit = bitOf(x);
   if (bit === STRING) return `the string "${x}"`;
   if (bit === PLAIN) return `an object { ${Object.keys(x as object).join(", ")} }`;
@@ -344,6 +345,22 @@ export function checker<A extends unknown[]>(name: string, signature: string): (
 
 type AnyFunction = (this: unknown, ...args: never[]) => unknown;
 
+// ---- operands ----
+
+/** What becomes of a method's object and arguments before it runs; set by the first `Tensor.autocast`. */
+type Adapt = (method: string, operands: readonly unknown[]) => readonly unknown[];
+let adapt: Adapt | undefined;
+export function setAdapt(given: Adapt): void {
+  adapt = given;
+}
+/** The function of a method, for layers, which call it without the method. */
+export const asMethod =
+  <A extends readonly unknown[], R>(name: string, fn: (...operands: A) => R) =>
+  (...operands: A): R =>
+    fn(...((adapt?.(name, operands) ?? operands) as A));
+
+// ---- what a guard does ----
+
 /** `fn` behind the check of its arguments; without a signature there is none. A method has an `owner`. */
 export function guard<F extends AnyFunction>(
   name: string,
@@ -370,7 +387,9 @@ export function guard<F extends AnyFunction>(
     if (owner !== undefined && !(this instanceof owner)) {
       throw new ArgumentError(`${name}: write (x) => object.forward(x)`);
     }
-    return fn.apply(this, args as never[]);
+    if (adapt === undefined) return fn.apply(this, args as never[]);
+    const [self, ...operands] = adapt(name, [this, ...args]);
+    return fn.apply(self, operands as never[]);
   }
   return check as unknown as F;
 }

@@ -18,7 +18,7 @@ const EMITTER = "src/render/wasm/wasm.ts";
 const LATER_NAMES = ["./codegen/names.ts", "./codegen/nameslater.ts"];
 
 /** Files whose names are made by calls: a page leaves out those that it does not use. */
-const MARKED = /^src\/nn\/(?:index|guarded\/)/;
+const MARKED = /^src\/nn\/(?:index|operations|guarded\/)/;
 
 const toPath = (own, target) => {
   const path = relative(dirname(own), target).replaceAll("\\", "/");

@@ -1,9 +1,11 @@
-// What holds inside a function and nowhere else: whether gradients are recorded, and whether layers train.
+// What holds inside a function and nowhere else: whether gradients are recorded, whether layers train, and in
+// which type products compute.
 // Where the platform can tell which task runs (Node), an async function keeps its scope beyond each await. A
 // page cannot tell: there a scope holds for the synchronous part of its function. While the function's
 // promise is pending, whatever runs in no such part and would depend on the scope is refused.
 
 import { makeAsyncScope } from "#host";
+import type { DType } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { isPromise } from "../helpers.ts";
 import type { AsyncScope } from "../host/contract.ts";
@@ -12,13 +14,15 @@ export interface Scope {
   readonly recording: boolean;
   /** undefined: layers train where gradients are recorded */
   readonly training: boolean | undefined;
+  /** the type that operands of products are cast to; undefined: they stay as they are */
+  readonly autocast: DType | undefined;
 }
 /** Runs `fn` in the scope again: for what an async function does after an await, in a page. */
 export type Within = <T>(fn: () => T) => T;
 
 export class Scopes {
   /** what holds where nothing else was said */
-  initial: Scope = { recording: true, training: undefined };
+  initial: Scope = { recording: true, training: undefined, autocast: undefined };
   /** the scope of the function that is on the stack */
   #here: Scope | undefined;
   /** the scopes of async functions that are under way */
@@ -75,13 +79,14 @@ export class Scopes {
     if (this.#pending.size === 0) this.#tasks.rest();
   }
   #changed(change: Partial<Scope>): Scope {
-    const { recording = this.get("recording") } = change;
-    return { recording, training: "training" in change ? change.training : this.get("training") };
+    const scope: Record<string, unknown> = { ...this.initial };
+    for (const k in scope) scope[k] = k in change ? change[k as keyof Scope] : this.get(k as keyof Scope);
+    return scope as unknown as Scope;
   }
 }
 
 const AMBIGUOUS =
-  "a noGrad, enableGrad or train whose function is async is under way, and a page cannot tell whether this belongs to it. " +
+  "an async noGrad, enableGrad, train or autocast is under way; a page cannot tell if this belongs to it. " +
   "After an await use the function that it passes: noGrad(async (within) => { …; await …; within(() => …); }); " +
   "what does not belong to it says so: enableGrad(() => …)";
 

@@ -4,16 +4,7 @@
 
 import { ArgumentError } from "../errors.ts";
 import { sigmoid, tanh } from "../tensor/math/elementary.ts";
-import {
-  elu,
-  gelu,
-  hardtanh,
-  leakyRelu,
-  logsigmoid,
-  relu,
-  silu,
-  softplus,
-} from "../tensor/neural/activations.ts";
+import { elu, gelu, hardtanh, leakyRelu, relu, silu } from "../tensor/neural/activations.ts";
 import {
   celu,
   glu,
@@ -21,18 +12,16 @@ import {
   hardsigmoid,
   hardswish,
   mish,
-  prelu,
   relu6,
   selu,
-  softmin,
   softshrink,
   softsign,
   tanhshrink,
   threshold,
 } from "../tensor/neural/further.ts";
-import { logSoftmax, softmax } from "../tensor/neural/softmax.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { filled, type LayerOptions, positive } from "./layers.ts";
+import { logSoftmax, logsigmoid, prelu, softmax, softmin, softplus } from "./operations.ts";
 import { checkOptions } from "./options.ts";
 
 /** A number, or an object with it under its name. */

@@ -3,13 +3,13 @@
 
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
-import { linear, scaledDotProductAttention } from "../tensor/neural/layers.ts";
 import { glorotUniform } from "../tensor/random/distributions.ts";
 import { showShape } from "../tensor/show.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, Dropout, filled, Linear, parameter, positive } from "./layers.ts";
 import { Module, trains } from "./module.ts";
 import { LayerNorm } from "./norms.ts";
+import { asFactor, linear, scaledDotProductAttention } from "./operations.ts";
 
 export interface AttentionMask {
   /** bool: true where a query (row) may look at a key (column); float: added to the scores */
@@ -77,7 +77,7 @@ export class MultiHeadAttention extends Module {
       throw new ShapeError(`MultiHeadAttention: shape ${showShape(x.shape)} is not [..., length, ${e}]`);
     }
     const rows = [i * e, (i + 1) * e] as const;
-    return linear(x, this.inProjWeight.shrink([rows, null]), this.inProjBias?.shrink([rows]));
+    return linear(x, asFactor(this.inProjWeight).shrink([rows, null]), this.inProjBias?.shrink([rows]));
   }
   /** [..., length, width] -> [..., heads, length, width / heads]. */
   #heads(x: Tensor): Tensor {

@@ -267,6 +267,13 @@ export const FeatureAlphaDropout = /* @__PURE__ */ guardClass(
   "forward x:t;train on:b?;eval",
 );
 export type FeatureAlphaDropout = raw.FeatureAlphaDropout;
+export const GradScaler = /* @__PURE__ */ guardClass(
+  "GradScaler",
+  raw.GradScaler,
+  "options:{initScale:n,growthFactor:n,backoffFactor:n,growthInterval:n,enabled:b,device:s}?",
+  "scale loss:t;unscale_ optimizer:c;step ~optimizer:c also:t*;update ~",
+);
+export type GradScaler = raw.GradScaler;
 export const parameter = /* @__PURE__ */ guard(
   "parameter",
   raw.parameter,

@@ -6,6 +6,8 @@ import { type DTypeLike, dtypes } from "../dtype.ts";
 import { ArgumentError } from "../errors.ts";
 import { prod, range } from "../helpers.ts";
 import type { ConvOptions, ConvTransposeOptions, PerDim } from "../tensor/conv/conv.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { Module, trains } from "./module.ts";
 import {
   conv1d,
   conv2d,
@@ -13,10 +15,8 @@ import {
   convTranspose1d,
   convTranspose2d,
   convTranspose3d,
-} from "../tensor/conv/conv.ts";
-import { linear } from "../tensor/neural/layers.ts";
-import { Tensor } from "../tensor/tensor.ts";
-import { Module, trains } from "./module.ts";
+  linear,
+} from "./operations.ts";
 
 /** What Sequential takes: an object with `forward`, or a function. */
 export type Layer = { forward(x: Tensor): Tensor } | ((x: Tensor) => Tensor);

@@ -1,7 +1,7 @@
 // Losses as objects, with torch's names: options once, then `forward(input, target)` in every step. In:
 // predictions and targets. Out: what the method of Tensor gives.
 
-import { huberLoss, type KlDivOptions, klDiv, smoothL1Loss } from "../tensor/losses/likelihood.ts";
+import type { KlDivOptions } from "../tensor/losses/likelihood.ts";
 import type {
   BceOptions,
   ClassLossOptions,
@@ -9,8 +9,8 @@ import type {
   LossOptions,
   WeightedLossOptions,
 } from "../tensor/losses/loss.ts";
-import * as loss from "../tensor/losses/loss.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import * as loss from "./operations.ts";
 import { checkOptions } from "./options.ts";
 
 type SmoothL1LossOptions = LossOptions & { readonly beta?: number };
@@ -56,7 +56,7 @@ export class SmoothL1Loss {
     this.options = checkOptions("SmoothL1Loss", options, ["reduction", "beta"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return smoothL1Loss(input, target, this.options);
+    return loss.smoothL1Loss(input, target, this.options);
   }
 }
 /**
@@ -70,7 +70,7 @@ export class HuberLoss {
     this.options = checkOptions("HuberLoss", options, ["reduction", "delta"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return huberLoss(input, target, this.options);
+    return loss.huberLoss(input, target, this.options);
   }
 }
 /**
@@ -145,6 +145,6 @@ export class KLDivLoss {
     this.options = checkOptions("KLDivLoss", options, ["reduction", "logTarget"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return klDiv(input, target, this.options);
+    return loss.klDiv(input, target, this.options);
   }
 }

@@ -1,27 +1,17 @@
 // Losses of margins, rankings and distributions as objects, and distances: options once, then `forward` in
 // every step. losses.ts has the usual ones. Out: what the function of src/tensor/losses gives.
 
-import { cosineSimilarity, type PairwiseOptions, pairwiseDistance } from "../tensor/losses/distance.ts";
-import * as embedding from "../tensor/losses/embedding.ts";
-import {
-  type GaussianOptions,
-  gaussianNllLoss,
-  type PoissonOptions,
-  poissonNllLoss,
-} from "../tensor/losses/likelihood.ts";
+import type { PairwiseOptions } from "../tensor/losses/distance.ts";
+import type { GaussianOptions, PoissonOptions } from "../tensor/losses/likelihood.ts";
 import type {
   LossOptions,
   MarginOptions,
   TripletOptions,
   WeightedLossOptions,
 } from "../tensor/losses/loss.ts";
-import {
-  type MultiMarginOptions,
-  multilabelMarginLoss,
-  multilabelSoftMarginLoss,
-  multiMarginLoss,
-} from "../tensor/losses/margin.ts";
+import type { MultiMarginOptions } from "../tensor/losses/margin.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import * as operations from "./operations.ts";
 import { checkOptions } from "./options.ts";
 
 type CosineOptions = { readonly dim?: number; readonly eps?: number };
@@ -39,7 +29,7 @@ export class CosineEmbeddingLoss {
     this.options = checkOptions("CosineEmbeddingLoss", options, ["reduction", "margin"]);
   }
   forward(input1: Tensor, input2: Tensor, target: Tensor): Tensor {
-    return embedding.cosineEmbeddingLoss(input1, input2, target, this.options);
+    return operations.cosineEmbeddingLoss(input1, input2, target, this.options);
   }
 }
 /**
@@ -54,7 +44,7 @@ export class MarginRankingLoss {
     this.options = checkOptions("MarginRankingLoss", options, ["reduction", "margin"]);
   }
   forward(input1: Tensor, input2: Tensor, target: Tensor): Tensor {
-    return embedding.marginRankingLoss(input1, input2, target, this.options);
+    return operations.marginRankingLoss(input1, input2, target, this.options);
   }
 }
 /**
@@ -69,7 +59,7 @@ export class TripletMarginLoss {
     this.options = checkOptions("TripletMarginLoss", options, ["reduction", "margin", "p", "eps", "swap"]);
   }
   forward(anchor: Tensor, positive: Tensor, negative: Tensor): Tensor {
-    return embedding.tripletMarginLoss(anchor, positive, negative, this.options);
+    return operations.tripletMarginLoss(anchor, positive, negative, this.options);
   }
 }
 /**
@@ -83,7 +73,7 @@ export class HingeEmbeddingLoss {
     this.options = checkOptions("HingeEmbeddingLoss", options, ["reduction", "margin"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return embedding.hingeEmbeddingLoss(input, target, this.options);
+    return operations.hingeEmbeddingLoss(input, target, this.options);
   }
 }
 /**
@@ -97,7 +87,7 @@ export class SoftMarginLoss {
     this.options = checkOptions("SoftMarginLoss", options, ["reduction"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return embedding.softMarginLoss(input, target, this.options);
+    return operations.softMarginLoss(input, target, this.options);
   }
 }
 /**
@@ -111,7 +101,7 @@ export class MultiMarginLoss {
     this.options = checkOptions("MultiMarginLoss", options, ["reduction", "margin", "p", "weight"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return multiMarginLoss(input, target, this.options);
+    return operations.multiMarginLoss(input, target, this.options);
   }
 }
 /**
@@ -125,7 +115,7 @@ export class MultiLabelMarginLoss {
     this.options = checkOptions("MultiLabelMarginLoss", options, ["reduction"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return multilabelMarginLoss(input, target, this.options);
+    return operations.multilabelMarginLoss(input, target, this.options);
   }
 }
 /**
@@ -139,7 +129,7 @@ export class MultiLabelSoftMarginLoss {
     this.options = checkOptions("MultiLabelSoftMarginLoss", options, ["reduction", "weight"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return multilabelSoftMarginLoss(input, target, this.options);
+    return operations.multilabelSoftMarginLoss(input, target, this.options);
   }
 }
 /**
@@ -153,7 +143,7 @@ export class PoissonNLLLoss {
     this.options = checkOptions("PoissonNLLLoss", options, ["reduction", "logInput", "full", "eps"]);
   }
   forward(input: Tensor, target: Tensor): Tensor {
-    return poissonNllLoss(input, target, this.options);
+    return operations.poissonNllLoss(input, target, this.options);
   }
 }
 /**
@@ -168,7 +158,7 @@ export class GaussianNLLLoss {
     this.options = checkOptions("GaussianNLLLoss", options, ["reduction", "full", "eps"]);
   }
   forward(input: Tensor, target: Tensor, variance: Tensor): Tensor {
-    return gaussianNllLoss(input, target, variance, this.options);
+    return operations.gaussianNllLoss(input, target, variance, this.options);
   }
 }
 /**
@@ -182,7 +172,7 @@ export class CosineSimilarity {
     this.options = checkOptions("CosineSimilarity", options, ["dim", "eps"]);
   }
   forward(x1: Tensor, x2: Tensor): Tensor {
-    return cosineSimilarity(x1, x2, this.options);
+    return operations.cosineSimilarity(x1, x2, this.options);
   }
 }
 /**
@@ -196,6 +186,6 @@ export class PairwiseDistance {
     this.options = checkOptions("PairwiseDistance", options, ["p", "eps", "keepdim"]);
   }
   forward(x1: Tensor, x2: Tensor): Tensor {
-    return pairwiseDistance(x1, x2, this.options);
+    return operations.pairwiseDistance(x1, x2, this.options);
   }
 }

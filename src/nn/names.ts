@@ -14,6 +14,7 @@ export {
 } from "./dataloader.ts";
 export * as datasets from "./datasets.ts";
 export * from "./dropouts.ts";
+export * from "./gradscaler.ts";
 export * as init from "./init.ts";
 export {
   type BiasOptions,

@@ -4,11 +4,12 @@
 
 import { dtypes } from "../dtype.ts";
 import { ArgumentError, ShapeError } from "../errors.ts";
-import { batchNorm, groupNorm, instanceNorm, layerNorm, rmsNorm } from "../tensor/neural/layers.ts";
+import { batchNorm, instanceNorm } from "../tensor/neural/layers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { filled, type LayerOptions, positive, statistic } from "./layers.ts";
 import { Module, trains } from "./module.ts";
+import { groupNorm, layerNorm, rmsNorm } from "./operations.ts";
 import { leaveUpdate } from "./updates.ts";
 
 export interface BatchNormOptions extends LayerOptions {

@@ -2,10 +2,12 @@
 // changed at once. Parameters and state are updated in place by `assign`. Learning rates are small tensors on
 // the device that the kernels read, so that changing one compiles nothing.
 
-import { camel } from "../arguments.ts";
+import { camel, describe } from "../arguments.ts";
 import { type DType, dtypes } from "../dtype.ts";
 import { ArgumentError, DeviceError } from "../errors.ts";
 import { getOrMake, isPlain } from "../helpers.ts";
+import { area } from "../tensor/areas.ts";
+import type { NarrowOptions } from "../tensor/autocast/index.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { getParameters } from "./state.ts";
@@ -14,7 +16,7 @@ import { takeUpdates } from "./updates.ts";
 /** The tensors that an optimiser keeps for one parameter. */
 export type State = Record<string, Tensor>;
 /** The options that every optimiser has for each group. */
-export interface CommonOptions {
+export interface CommonOptions extends NarrowOptions {
   /** the learning rate */
   readonly lr: number;
   /** maximise the loss instead of minimising it; default: false */
@@ -33,32 +35,15 @@ export type Params<O extends CommonOptions> =
 /** The dtype in which updates are computed: half-width floats would lose small steps. */
 const workType = (d: DType): DType => (d === dtypes.float64 ? d : dtypes.float32);
 
-/** A number that kernels read from memory: one tensor for each device and dtype that needs it. */
-class Scalar {
-  #value: number;
-  readonly #tensors = new Map<string, Tensor>();
-
-  constructor(value: number) {
-    this.#value = value;
-  }
-  get value(): number {
-    return this.#value;
-  }
-  set value(x: number) {
-    if (x === this.#value) return;
-    this.#value = x;
-    for (const t of this.#tensors.values()) t.assign(hostScalar(x, t.dtype, t.device));
-  }
-  on(device: string, dtype: DType): Tensor {
-    return getOrMake(this.#tensors, `${device}|${dtype.name}`, () => hostScalar(this.#value, dtype, device));
-  }
-  get tensors(): Iterable<Tensor> {
-    return this.#tensors.values();
-  }
-}
 /** Copied from the host: a constant would become part of the kernel. */
 const hostScalar = (x: number, dtype: DType, device: string): Tensor =>
   new Tensor([x], { dtype, device }).reshape([]);
+
+/** A number for the kernels of parameter `p`, one of its `key` for each device and dtype. */
+function scalarFor(known: Map<string, Tensor>, { dtype, device }: Tensor, key: string, x: number): Tensor {
+  const type = workType(dtype);
+  return getOrMake(known, `${device}|${type.name}|${key}`, () => hostScalar(x, type, device));
+}
 
 /**
  * Parameters that share options. `lr` may be set at any time; it applies from the next step.
@@ -70,29 +55,33 @@ const hostScalar = (x: number, dtype: DType, device: string): Tensor =>
 export class ParamGroup<O extends CommonOptions> {
   readonly options: O;
   readonly #params: readonly Tensor[];
-  readonly #lr: Scalar;
+  #lr: number;
+  /** the rate, which kernels read from memory: one tensor for each device and dtype that needs it */
+  readonly #rates = new Map<string, Tensor>();
 
   constructor(params: readonly Tensor[], options: O) {
     this.#params = params;
     this.options = options;
-    this.#lr = new Scalar(options.lr);
+    this.#lr = options.lr;
   }
   get params(): readonly Tensor[] {
     return this.#params;
   }
   get lr(): number {
-    return this.#lr.value;
+    return this.#lr;
   }
   set lr(x: number) {
     checkRange("lr", x, 0, Infinity);
-    this.#lr.value = x;
+    if (x === this.#lr) return;
+    this.#lr = x;
+    for (const t of this.#rates.values()) t.assign(hostScalar(x, t.dtype, t.device));
   }
   /** The learning rate tensor for the kernels of parameter `p`. */
   lrFor(p: Tensor): Tensor {
-    return this.#lr.on(p.device, workType(p.dtype));
+    return scalarFor(this.#rates, p, "", this.#lr);
   }
   get tensors(): Iterable<Tensor> {
-    return this.#lr.tensors;
+    return this.#rates.values();
   }
 }
 
@@ -121,23 +110,21 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
 
   constructor(params: Params<O>, defaults: O) {
     const name = this.constructor.name;
-    requireGroups(this.constructor.name, params);
+    requireGroups(name, params);
     const list = isGroups([params]) ? ([params] as unknown as Params<O>) : params; // a group by itself
     this.#groups = (isGroups(list) ? list : [{ params: list }]).map(
       ({ params: some, ...own }) =>
-        new ParamGroup(
-          tensorsOf(some),
-          ownOptions(name, { ...defaults, maximize: defaults.maximize ?? false }, own),
-        ),
+        new ParamGroup(tensorsOf(some), ownOptions(name, { maximize: false, ...defaults }, own)),
     );
-    const all = this.#groups.flatMap((g) => g.params);
+    const all = this.params;
     if (all.length === 0) throw new ArgumentError(`${name}: got no parameters; give a model or its tensors`);
     checkParams(name, all);
     for (const g of this.#groups) {
       checkRange("lr", g.lr, 0, Infinity, name);
       this.check(g.options);
     }
-    this.state = this.#groups.flatMap((g) => this.#freshStates(g));
+    this.state = this.#groups.flatMap((g) => g.params.map((p) => this.fresh(p, g.options)));
+    if ((defaults.masterWeights ?? defaults.stateDtype) != null) area("autocast").keep(this);
   }
 
   get groups(): readonly ParamGroup<O>[] {
@@ -198,9 +185,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
    * step.
    */
   protected shared(like: Tensor, key: string, value: number): Tensor {
-    const dtype = workType(like.dtype);
-    const make = () => hostScalar(value, dtype, like.device);
-    return getOrMake(this.#shared, `${like.device}|${dtype.name}|${key}`, make);
+    return scalarFor(this.#shared, like, key, value);
   }
   readonly #shared = new Map<string, Tensor>();
 
@@ -225,9 +210,6 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
     }
   }
 
-  #freshStates(g: ParamGroup<O>): State[] {
-    return g.params.map((p) => this.fresh(p, g.options));
-  }
   #active(): Update<O>[] {
     const found: Update<O>[] = [];
     let i = 0;
@@ -241,7 +223,7 @@ export abstract class Optimizer<O extends CommonOptions = CommonOptions> {
         const value = param.detach().cast(work);
         const { options } = g;
         const down = grad.detach().cast(work);
-        const own = options.maximize === true ? down.neg() : down;
+        const own = options.maximize ? down.neg() : down;
         found.push({ param, value, grad: own, state, options, lr: g.lrFor(param) });
       }
     }
@@ -305,35 +287,32 @@ function checkParams(name: string, params: readonly Tensor[]): void {
   for (const p of params) {
     if (!(p instanceof Tensor))
       throw new ArgumentError(`${name}: a parameter is a ${typeof p}, expected a Tensor`);
-    const what = `a parameter of shape ${showShape(p.shape)} and dtype ${p.dtype.name}`;
-    if (seen.has(p)) throw new ArgumentError(`${name}: ${what} is given twice; give each parameter once`);
-    if (!p.dtype.isFloat)
-      throw new ArgumentError(`${name}: ${what} cannot be trained; expected a float dtype`);
-    if (!p.requiresGrad) {
-      throw new ArgumentError(`${name}: ${what} gets no gradient; set requiresGrad, or leave it out`);
-    }
-    if (p.context !== undefined) {
-      throw new ArgumentError(`${name}: ${what} was computed from others; train those, or detach() it first`);
-    }
+    const fault =
+      (seen.has(p) && "is given twice; give each parameter once") ||
+      (!p.dtype.isFloat && "cannot be trained; expected a float dtype") ||
+      (!p.requiresGrad && "gets no gradient; set requiresGrad, or leave it out") ||
+      (p.context && "was computed from others; train those, or detach() it first");
+    if (fault)
+      throw new ArgumentError(
+        `${name}: a parameter of shape ${showShape(p.shape)} and dtype ${p.dtype.name} ${fault}`,
+      );
     seen.add(p);
   }
 }
 
 function requireTogether(name: string, param: Tensor, state: State): void {
   const apart = Object.values(state).find((t) => t.device !== param.device);
-  if (apart === undefined) return;
-  throw new DeviceError(
-    `${name}.step: a parameter of shape ${showShape(param.shape)} is on ${param.device}, its state on ${apart.device}; ` +
-      "create the optimizer after moving or sharding the parameters",
-  );
+  if (apart !== undefined)
+    throw new DeviceError(
+      `${name}.step: a parameter of shape ${showShape(param.shape)} is on ${param.device}, its state on ${apart.device}; ` +
+        "create the optimizer after moving or sharding the parameters",
+    );
 }
 
 /** Refuses an option outside `low` to `high`. */
 export function checkRange(option: string, x: number, low: number, high: number, who = "optimizer"): void {
   if (typeof x === "number" && x >= low && x <= high) return;
-  throw new ArgumentError(
-    `${who}: ${option} is ${typeof x === "string" ? `"${x}"` : x}, expected a number from ${low} to ${high}`,
-  );
+  throw new ArgumentError(`${who}: ${option} is ${describe(x)}, expected a number from ${low} to ${high}`);
 }
 
 // ---- SGD ----
@@ -413,7 +392,7 @@ export abstract class Moments<O extends AdamOptions> extends Optimizer<O> {
   protected override fresh(p: Tensor, options: O): State {
     const [b1, b2] = options.betas;
     const [c1, c2] = [this.shared(p, `c1|${b1}`, 0), this.shared(p, `c2|${b2}`, 0)];
-    const most: State = "amsgrad" in options && options.amsgrad === true ? { vMax: this.zeros(p) } : {};
+    const most = "amsgrad" in options && options.amsgrad === true && { vMax: this.zeros(p) };
     return { m: this.zeros(p), v: this.zeros(p), ...most, c1, c2 };
   }
   /** c = 1 - beta^t, computed so that the difference from 1 is never rounded away. */

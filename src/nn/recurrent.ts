@@ -1,10 +1,10 @@
 // Cells of recurrent networks: one time step, with gates and names as in torch.
 
 import { ShapeError } from "../errors.ts";
-import { linear } from "../tensor/neural/layers.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, positive, uniform } from "./layers.ts";
+import { linear } from "./operations.ts";
 
 /** Weights of the input and of the hidden state, all gates stacked. */
 abstract class RecurrentCell {

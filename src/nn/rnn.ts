@@ -5,12 +5,12 @@
 
 import { ArgumentError, ShapeError } from "../errors.ts";
 import { range } from "../helpers.ts";
-import { linear } from "../tensor/neural/layers.ts";
 import { type ScanOptions, scan } from "../tensor/scan.ts";
 import { showShape } from "../tensor/show.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type BiasOptions, positive, uniform } from "./layers.ts";
 import { Module, trains } from "./module.ts";
+import { asFactor, linear } from "./operations.ts";
 import { gruGates, lstmGates } from "./recurrent.ts";
 
 export interface RecurrentOptions extends BiasOptions {
@@ -112,8 +112,10 @@ abstract class Recurrent extends Module {
     );
   }
   #weights(suffix: string): Weights {
-    const get = (name: string): Tensor | undefined =>
-      (this as unknown as Record<string, Tensor>)[name + suffix];
+    const get = (name: string): Tensor | undefined => {
+      const own = (this as unknown as Record<string, Tensor | undefined>)[name + suffix];
+      return own === undefined ? undefined : asFactor(own);
+    };
     return {
       ih: get("weightIh") as Tensor,
       hh: get("weightHh") as Tensor,
@@ -166,7 +168,7 @@ abstract class Recurrent extends Module {
   ): [StateParts, Tensor] {
     return scan(
       (state: StateParts, { x, on }: Rows): readonly [StateParts, Tensor] => {
-        const next = this.step(x, state, w);
+        const next = this.step(x, state, w).map((part, k) => sameType(part, state[k] as Tensor));
         const h = next[0] as Tensor;
         if (on === undefined) return [next, h];
         return [next.map((part, k) => on.where(part, state[k] as Tensor)), on.where(h, 0)];
@@ -239,6 +241,9 @@ abstract class Recurrent extends Module {
   }
 }
 
+/** A state keeps its type, whatever the gates are computed in. */
+const sameType = (next: Tensor, { dtype }: Tensor): Tensor =>
+  next.dtype === dtype ? next : next.cast(dtype);
 const sum = (a: Tensor | undefined, b: Tensor | undefined): Tensor | undefined =>
   a === undefined || b === undefined ? a : a.add(b);
 

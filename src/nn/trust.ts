@@ -174,6 +174,9 @@ export function clipGradNorm(params: readonly Tensor[] | Model, maxNorm: number)
   }
   const total = rest.reduce((a, b) => a.add(b), first).sqrt();
   const factor = new Tensor(maxNorm).div(total.add(1e-6)).minimum(1);
-  for (const p of given) p.grad = (p.grad as Tensor).mul(factor.cast(p.dtype));
+  for (const p of given) {
+    const g = p.grad as Tensor;
+    p.grad = g.mul(factor.cast(g.dtype));
+  }
   return total;
 }

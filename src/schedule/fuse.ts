@@ -112,34 +112,30 @@ class Fusing {
   }
 
   /** A view with more elements than its base: an expanded base is stored, a padded one only if necessary. */
-  #lookThrough(view: LazyBuffer, base: GraphNode): void {
-    if (view === base.lb || base.isRealized || base.lb.op === "ARANGE") return;
-    if (base.elements >= elements(view.shape)) return;
-    if (env.FUSE && this.#widensFreely(base)) return;
+  #lookThrough(view: LazyBuffer, seen: GraphNode): void {
+    if (view === seen.lb || seen.isRealized || seen.lb.op === "ARANGE") return;
+    if (seen.elements >= elements(view.shape)) return;
+    const base = (env.FUSE && this.#narrowOf(seen)) || seen;
+    const below = env.FUSE && !base.mustStore ? this.#reducesBelow(base) : undefined;
     const mask = view.st.views.length === 1 ? view.st.views[0]?.mask : undefined;
     const shown = mask === undefined ? Infinity : elements(mask.map(([lo, hi]) => sub(hi, lo)));
-    if (base.elements >= shown) this.#simplePads.add(base);
-    else if (env.FUSE && !base.mustStore) {
-      const below = this.#reducesBelow(base);
-      // a base larger than a reduction below it is expanded already: softmax(x) before a matmul is stored
-      if (below?.every((r) => r.elements === base.elements)) this.#expanded.set(base, below);
-      else base.mustStore = true;
-    } else base.mustStore = true;
+    if (seen.elements >= shown && (base === seen || below?.length)) this.#simplePads.add(seen);
+    // a base larger than a reduction below it is expanded already: softmax(x) before a matmul is stored
+    else if (below?.every((r) => r.elements === base.elements)) this.#expanded.set(base, below);
+    else base.mustStore = true;
   }
 
   /**
-   * A cast to a wider float, on a device that converts for free. The narrow source is stored instead, which
-   * takes fewer bytes: the operands of a matmul reach its kernel in their narrow type.
+   * The source of a cast to a wider float, on a device that converts for free. It is stored in the place of
+   * the cast, which takes fewer bytes: the operands of a matmul reach its kernel in their narrow type.
    */
-  #widensFreely(b: GraphNode): boolean {
+  #narrowOf(b: GraphNode): GraphNode | undefined {
     const { lb } = b;
     const src = lb.op === "CAST" ? lb.srcs?.[0] : undefined;
-    if (src === undefined || !src.dtype.isFloat || src.dtype.itemsize >= lb.dtype.itemsize) return false;
+    if (src === undefined || !src.dtype.isFloat || src.dtype.itemsize >= lb.dtype.itemsize) return undefined;
     const target = Device.isOpen(lb.device) ? Device.get(lb.device).renderer : undefined;
-    if (target?.gpu === undefined && target?.support(src.dtype) !== "native") return false;
-    if (this.#reducesBelow(b)?.length !== 0 || b.mustStore) return false;
-    (b.srcs[0] as GraphNode).mustStore = true;
-    return true;
+    if (target?.gpu === undefined && target?.support(src.dtype) !== "native") return undefined;
+    return b.mustStore ? undefined : b.srcs[0];
   }
 
   /**

@@ -11,6 +11,7 @@ import type { Tensor } from "./tensor.ts";
 
 /** The functions of each area; types only, so that nothing is loaded. */
 interface Areas {
+  readonly autocast: typeof import("./autocast/index.ts");
   readonly conv: typeof import("./conv/index.ts");
   readonly image: typeof import("./image/index.ts");
   readonly neural: typeof import("./neural/ondemand.ts");

@@ -62,7 +62,7 @@ export function checkpoint<A extends readonly Tensor[]>(
   inputs: A,
 ): Tensor {
   requireInputs("checkpoint", inputs);
-  const { training } = scopes;
+  const scope = scopes.current;
   const random = { ...randomState };
   const made = fn(...inputs);
   requireResult("checkpoint: the function", made);
@@ -72,7 +72,7 @@ export function checkpoint<A extends readonly Tensor[]>(
   const parents = [...stops, ...leavesOf(made, stops)];
   return wrap(made.lazydata, parents, (g) => {
     const before = nodesMade();
-    const again = withRandom(random, () => scopes.sync({ recording: true, training }, () => fn(...inputs)));
+    const again = withRandom(random, () => scopes.sync({ ...scope, recording: true }, () => fn(...inputs)));
     const found = gradients(again, g, (a, b) => add(a, b), stops);
     const flows = parents.map((p) => found.get(p));
     abandon([again], flows, before); // its value is known already

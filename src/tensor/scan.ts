@@ -7,6 +7,7 @@ import { checker } from "../arguments.ts";
 import { type Carry, makeLoop, type Row } from "../engine/scan/loop.ts";
 import { placeholder, REFUSED } from "../engine/scan/template.ts";
 import { loopVariable } from "../engine/scan/variable.ts";
+import { scopes } from "../engine/scope.ts";
 import { ArgumentError } from "../errors.ts";
 import { isPromise, range } from "../helpers.ts";
 import { LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
@@ -101,8 +102,11 @@ export function scan<const C extends Tree, X extends Tree | undefined, Y extends
   requireLeaves(from, over);
   const { reverse = false, checkpoint = false } = options;
   let outTree = over;
+  const { autocast } = scopes.current;
   const step: ScanStep = (carries, rows) => {
-    const result = body(unflatten(from, carries) as C, unflatten(over, rows) as X);
+    // a gradient that can be differentiated calls the body again later
+    const call = () => body(unflatten(from, carries) as C, unflatten(over, rows) as X);
+    const result = scopes.sync({ autocast }, call);
     requirePair(result);
     const next = treeOf("the carry that the body returned", result[0]);
     requireCarry(from, next);

@@ -322,6 +322,20 @@ export class Tensor extends TensorHandle {
     return scopes.run({ recording: true }, fn);
   }
   /**
+   * Runs `fn` in mixed precision. Products (`matmul`, `linear`, convolutions, attention …) take float32 as
+   * `dtype`, "bfloat16" or "float16", and sum in float32; what is delicate (`exp`, `softmax`, sums, losses,
+   * norms …) takes these types as float32; all else computes as outside. A weight is cast once as long as it
+   * does not change, and its gradient is float32. `false` switches it off inside. It holds as long as
+   * `noGrad` does.
+   * @example
+   * const w = Tensor.ones(2, 2);
+   * const made = Tensor.autocast("bfloat16", () => [w.matmul(w), w.matmul(w).sum()]);
+   * made.map((t) => t.dtype.name) // => ["bfloat16", "float32"]
+   */
+  static autocast<T>(dtype: DTypeLike | false, fn: (within: Within) => T): T {
+    return area("autocast").autocast(dtype, fn);
+  }
+  /**
    * A function of tensors whose gradient you write. `backward` gets the gradient of the result, the inputs
    * and the result, and returns a gradient for each input. Only inputs have gradients, not what `forward`
    * reads besides.

@@ -9,6 +9,8 @@ import type { Tensor } from "./tensor.ts";
 const tracing = { depth: 0, since: 0 };
 
 export const depth = (): number => tracing.depth;
+/** Where the nodes of the body that is traced now begin; 0 outside of a body. */
+export const bodyStart = (): number => tracing.since;
 
 /** Runs `fn` as a body; nodes made before belong to what is outside of it. */
 export function withinBody<T>(fn: (since: number) => T): T {

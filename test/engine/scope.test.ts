@@ -97,7 +97,7 @@ describe("in a page", () => {
       await pass();
       return s.get("recording");
     });
-    expect(() => s.get("recording")).toThrow(/a page cannot tell whether this belongs to it/);
+    expect(() => s.get("recording")).toThrow(/a page cannot tell if this belongs to it/);
     expect(s.run({ recording: true }, () => s.get("recording"))).toBe(true);
     expect(s.get("training")).toBeUndefined(); // the same for all of them
     await expect(evaluates).rejects.toThrow(/after an await use the function that it passes/i);

@@ -96,7 +96,7 @@ const SOURCES = words(`
  * shard: autograd.test, shard.test.
  */
 const OTHER = words(`
-  Tensor.checkpoint Tensor.custom Tensor.customOp Tensor.manualSeed Tensor.noGrad Tensor.realize Tensor.realizeSync
+  Tensor.autocast Tensor.checkpoint Tensor.custom Tensor.customOp Tensor.manualSeed Tensor.noGrad Tensor.realize Tensor.realizeSync
   Tensor.enableGrad Tensor.train Tensor.training assign backward data dataSync detach device devices dim dispose
   dtype grad item itemSync ndim numel requiresGrad placedLike toJSON realize realizeSync shape shard shardDim shard_ size toCanvas toImage toString tolist tolistSync
 `);

@@ -32,7 +32,9 @@ export class Trace {
   /** where the function was called: scopes that it opens itself are the same in every call */
   readonly entry = scopes.current;
   /** what the function looked at besides, by whom it belongs to */
-  readonly settings = new Map<object, Setting>();
+  readonly settings = new Map<object, Setting>([
+    [this, { name: "autocast", value: this.entry.autocast, read: () => scopes.get("autocast") }],
+  ]);
   /** the nodes of the call before, for a capture: from the first up to below the second */
   readonly earlier: readonly [number, number] | undefined;
   /** values from before a capture that it reads; those that are not stored are computed by its kernels */

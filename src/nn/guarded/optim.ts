@@ -8,49 +8,49 @@ export * from "../optimizers.ts";
 export const RMSprop = /* @__PURE__ */ guardClass(
   "RMSprop",
   raw.RMSprop,
-  "params:kmt options:{!lr:n,!alpha:n,!eps:n,!weightDecay:n,!momentum:n,!centered:b,maximize:b}?",
+  "params:kmt options:{!lr:n,!alpha:n,!eps:n,!weightDecay:n,!momentum:n,!centered:b,masterWeights:b,stateDtype:s,maximize:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type RMSprop = raw.RMSprop;
 export const Adagrad = /* @__PURE__ */ guardClass(
   "Adagrad",
   raw.Adagrad,
-  "params:kmt options:{!lr:n,!lrDecay:n,!weightDecay:n,!initialAccumulatorValue:n,!eps:n,maximize:b}?",
+  "params:kmt options:{!lr:n,!lrDecay:n,!weightDecay:n,!initialAccumulatorValue:n,!eps:n,masterWeights:b,stateDtype:s,maximize:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type Adagrad = raw.Adagrad;
 export const Adadelta = /* @__PURE__ */ guardClass(
   "Adadelta",
   raw.Adadelta,
-  "params:kmt options:{!lr:n,!rho:n,!eps:n,!weightDecay:n,maximize:b}?",
+  "params:kmt options:{!lr:n,!rho:n,!eps:n,!weightDecay:n,masterWeights:b,stateDtype:s,maximize:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type Adadelta = raw.Adadelta;
 export const NAdam = /* @__PURE__ */ guardClass(
   "NAdam",
   raw.NAdam,
-  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,maximize:b,momentumDecay:n,decoupledWeightDecay:b}?",
+  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,masterWeights:b,stateDtype:s,maximize:b,momentumDecay:n,decoupledWeightDecay:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type NAdam = raw.NAdam;
 export const SGD = /* @__PURE__ */ guardClass(
   "SGD",
   raw.SGD,
-  "params:kmt options:{!lr:n,!momentum:n,!dampening:n,!weightDecay:n,!nesterov:b,maximize:b}?",
+  "params:kmt options:{!lr:n,!momentum:n,!dampening:n,!weightDecay:n,!nesterov:b,masterWeights:b,stateDtype:s,maximize:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type SGD = raw.SGD;
 export const Adam = /* @__PURE__ */ guardClass(
   "Adam",
   raw.Adam,
-  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,!amsgrad:b,maximize:b}?",
+  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,!amsgrad:b,masterWeights:b,stateDtype:s,maximize:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type Adam = raw.Adam;
 export const AdamW = /* @__PURE__ */ guardClass(
   "AdamW",
   raw.AdamW,
-  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,!amsgrad:b,maximize:b}?",
+  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,!amsgrad:b,masterWeights:b,stateDtype:s,maximize:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type AdamW = raw.AdamW;
@@ -124,21 +124,21 @@ export type LambdaLR = raw.LambdaLR;
 export const LARS = /* @__PURE__ */ guardClass(
   "LARS",
   raw.LARS,
-  "params:kmt options:{!lr:n,maximize:b,momentum:n,weightDecay:n,nesterov:b,trustCoefficient:n,eps:n}?",
+  "params:kmt options:{!lr:n,masterWeights:b,stateDtype:s,maximize:b,momentum:n,weightDecay:n,nesterov:b,trustCoefficient:n,eps:n}?",
   "zeroGrad;step ~also:t*",
 );
 export type LARS = raw.LARS;
 export const LAMB = /* @__PURE__ */ guardClass(
   "LAMB",
   raw.LAMB,
-  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,maximize:b}?",
+  "params:kmt options:{!lr:n,!betas:a,!eps:n,!weightDecay:n,masterWeights:b,stateDtype:s,maximize:b}?",
   "zeroGrad;step ~also:t*",
 );
 export type LAMB = raw.LAMB;
 export const Muon = /* @__PURE__ */ guardClass(
   "Muon",
   raw.Muon,
-  "params:kmt options:{!lr:n,maximize:b,momentum:n,nesterov:b,weightDecay:n,nsSteps:n,nsCoefficients:a,eps:n}?",
+  "params:kmt options:{!lr:n,masterWeights:b,stateDtype:s,maximize:b,momentum:n,nesterov:b,weightDecay:n,nsSteps:n,nsCoefficients:a,eps:n}?",
   "zeroGrad;step ~also:t*",
 );
 export type Muon = raw.Muon;

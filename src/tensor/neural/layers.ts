@@ -141,7 +141,7 @@ export function batchNorm(
       return affineOf(value, "batchNorm", weight, bias);
     });
   }
-  return affineOf(byRunning(self, "batchNorm", runningMean, runningVar, eps), "batchNorm", weight, bias);
+  return byRunning(self, "batchNorm", runningMean, runningVar, options);
 }
 function several(self: Tensor, method: string, axes: readonly number[]): number {
   const n = axes.reduce((k, a) => k * (self.shape[a] as number), 1);
@@ -155,7 +155,7 @@ function byRunning(
   method: string,
   mean: Tensor | null | undefined,
   variance: Tensor | null | undefined,
-  eps: number,
+  { weight, bias, eps = 1e-5 }: AffineOptions<Tensor>,
 ): Tensor {
   if (mean == null || variance == null) {
     throw new ArgumentError(
@@ -166,7 +166,8 @@ function byRunning(
     const shape = x.lazydata.shape;
     // expanded before the root is taken, so that nothing but the result is stored
     const spread = expand(perChannel(x, method, "runningVar", detach(variance)), shape);
-    return mul(sub(x, perChannel(x, method, "runningMean", detach(mean))), rsqrt(add(spread, eps)));
+    const value = mul(sub(x, perChannel(x, method, "runningMean", detach(mean))), rsqrt(add(spread, eps)));
+    return affineOf(value, method, weight, bias);
   });
 }
 
@@ -249,12 +250,7 @@ export function instanceNorm(self: Tensor, options: InstanceNormOptions<Tensor> 
     );
   }
   if (!useInputStats) {
-    return affineOf(
-      byRunning(self, "instanceNorm", runningMean, runningVar, eps),
-      "instanceNorm",
-      weight,
-      bias,
-    );
+    return byRunning(self, "instanceNorm", runningMean, runningVar, options);
   }
   return wide(self, (x) => {
     const axes = range(x.ndim).slice(2);

@@ -1,5 +1,6 @@
 // gradloom/all: every area of Tensor.
 
+import "./autocast.ts";
 import "./conv.ts";
 import "./neural.ts";
 import "./image.ts";
