@@ -161,3 +161,23 @@ test("MatMulNBits reads weights of 4 bits, with and without zero points", async 
   const points = new Tensor([1, 2, 3, 4, 5, 6], { dtype: "float32" }).reshape([3, 2, 1]);
   await agree((await run("MatMulNBits", { x, packed, scale, zeros }, attributes))[0], product(points));
 });
+
+test("MultiHeadAttention: mask_filter_value is what hidden scores get", async () => {
+  const [q, k, v] = [await random(1, 2, 4), await random(1, 3, 4), await random(1, 3, 4)];
+  const mask = new Tensor([[0, 0, 0]], { dtype: "int32" });
+  const ten = { num_heads: 1, mask_filter_value: -10 };
+  const [all] = await run("MultiHeadAttention", { q, k, v, "-": none, mask }, ten);
+  const scores = q.matmul(k.transpose(1, 2)).mul(0.5);
+  // a constant that all scores get changes nothing
+  await agree(all, scores.softmax(-1).matmul(v));
+  const some = new Tensor([[1, 0, 1]], { dtype: "int32" });
+  const attributes = { num_heads: 1, mask_filter_value: -1 };
+  const [light] = await run("MultiHeadAttention", { q, k, v, "-": none, some }, attributes);
+  await agree(
+    light,
+    scores
+      .add(new Tensor([0, -1, 0]))
+      .softmax(-1)
+      .matmul(v),
+  );
+});

@@ -52,6 +52,10 @@ interface Heads {
   readonly scale: number | undefined;
   readonly unidirectional: boolean;
 }
+interface FilteredHeads extends Heads {
+  /** added to the scores of what a mask hides: a row of which all is hidden averages */
+  readonly mask_filter_value: number;
+}
 /** Scores of queries and keys of [batch, heads, time, size], and the values they weigh. */
 function attend(
   q: Tensor,
@@ -66,10 +70,10 @@ function attend(
   const weights = maskedSoftmax(bias === undefined ? scores : scores.add(bias), bias);
   return cast(weights.matmul(cast(v, wide)), q.dtype);
 }
-/** 0 where something may be seen, -inf elsewhere. */
-const opened = (allowed: Tensor, like: Tensor): Tensor => {
+/** 0 where something may be seen, `closed` elsewhere. */
+const opened = (allowed: Tensor, like: Tensor, closed = -Infinity): Tensor => {
   const options = { dtype: wideOf(like.dtype), device: like.device };
-  return allowed.where(Tensor.zeros([], options), Tensor.full([], -Infinity, options));
+  return allowed.where(Tensor.zeros([], options), Tensor.full([], closed, options));
 };
 const row = (n: number, like: Tensor): Tensor =>
   Tensor.arange(n, { dtype: dtypes.int32, device: like.device });
@@ -84,10 +88,10 @@ const causal = (queries: number, keys: number, like: Tensor): Tensor =>
   );
 
 /** A mask of lengths [batch], of keys [batch, keys], or of all [batch, queries, keys]. */
-function maskBias(c: Call, mask: Tensor, keys: number, like: Tensor): Tensor {
-  const flags = (x: Tensor): Tensor => opened(cast(x, dtypes.int32).ne(0), like);
-  if (mask.ndim === 1)
-    return opened(row(keys, like).lt(cast(mask, dtypes.int32).reshape([-1, 1, 1, 1])), like);
+function maskBias(c: Call<FilteredHeads>, mask: Tensor, keys: number, like: Tensor): Tensor {
+  const filtered = (allowed: Tensor): Tensor => opened(allowed, like, c.attr.mask_filter_value);
+  const flags = (x: Tensor): Tensor => filtered(cast(x, dtypes.int32).ne(0));
+  if (mask.ndim === 1) return filtered(row(keys, like).lt(cast(mask, dtypes.int32).reshape([-1, 1, 1, 1])));
   if (mask.ndim === 2) return flags(mask).reshape([sizeOf(mask, 0), 1, 1, keys]);
   if (mask.ndim === 3) return flags(mask).unsqueeze(1);
   return c.unsupported(`a mask of ${mask.ndim} dims`);
@@ -96,7 +100,7 @@ const sum = (...parts: readonly (Tensor | undefined)[]): Tensor | undefined =>
   parts.reduce((a, b) => (a === undefined ? b : b === undefined ? a : a.add(b)));
 
 /** Query, key, value, bias, mask of keys, bias of scores, past key, past value. */
-function multiHead(c: Call<Heads & { mask_filter_value: number }>): readonly Output[] {
+function multiHead(c: Call<FilteredHeads>): readonly Output[] {
   const { num_heads: n, scale, unidirectional } = c.attr;
   const given = c.t(0);
   if (given.ndim !== 3) c.unsupported("queries, keys and values packed into one tensor");
@@ -118,7 +122,7 @@ function multiHead(c: Call<Heads & { mask_filter_value: number }>): readonly Out
 }
 
 /** Input, weights of all three, bias, mask, past [2, batch, heads, time, size], bias of scores. */
-function packedAttention(c: Call<Heads & { mask_filter_value: number }>): readonly Output[] {
+function packedAttention(c: Call<FilteredHeads>): readonly Output[] {
   const { num_heads: n, scale, unidirectional } = c.attr;
   const product = matmul(c.t(0), c.t(1));
   const bias = c.maybe(2);
