@@ -12,6 +12,7 @@ import { jit } from "./jit.ts";
 import { overhead } from "./overhead.ts";
 import { PAGE_FLAGS, page } from "./page.ts";
 import { rnn } from "./rnn.ts";
+import { SCATTER_FLAGS, scatter } from "./scatter.ts";
 import { size } from "./size.ts";
 import { machine, type Report, toMarkdown } from "./stats.ts";
 import { train } from "./train.ts";
@@ -37,6 +38,11 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   overhead: { run: overhead, what: "what the compiler costs" },
   page: { run: page, what: "how a page fares in Chromium while it trains", flags: PAGE_FLAGS },
   rnn: { run: rnn, what: "a training step of an LSTM: first, eager, jitted" },
+  scatter: {
+    run: scatter,
+    what: "scatters, running sums and sorting beside plain loops over typed arrays",
+    flags: SCATTER_FLAGS,
+  },
   size: { run: size, what: "what a page downloads, by esbuild and rollup" },
   train: { run: train, what: "steps of training" },
   webgpu: {

@@ -27,6 +27,7 @@ const LEAVES = [
   "trigonometry64.ts",
   "power.ts",
   "narrow.ts",
+  "scattercost.ts",
 ];
 
 // Every stage may import the leaves and itself. "x:type" allows `import type` from

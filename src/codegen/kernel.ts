@@ -3,7 +3,7 @@
 
 import { checkGraph, checkList, showGraph } from "#codegen/diagnostics";
 import { IMAGE_PASSES } from "#codegen/images";
-import { expand, pickOneHot } from "#codegen/tuning";
+import { BY_INDEX, expand } from "#codegen/tuning";
 import { env } from "../env.ts";
 import { ArgumentError } from "../errors.ts";
 import { runSync, type Step } from "../helpers.ts";
@@ -19,23 +19,11 @@ import { type KernelGraph, lower } from "./lower/lower.ts";
 import { chooseLists } from "./opt/heuristics/index.ts";
 import type { OptOp, OptOpName } from "./opt/opts.ts";
 import { recordOf } from "./opt/record.ts";
-import { type Pass, type PassContext, passSteps, timed } from "./pass.ts";
+import { onSink, type Pass, type PassContext, passSteps, timed } from "./pass.ts";
 import { blockSums } from "./passes/blocksums.ts";
 import { decompose } from "./passes/decompose.ts";
 import type { Target } from "./target.ts";
 import { type FloatConstants, settleConstants, withConstants } from "./template.ts";
-
-/** A pass that gives the new sink; the rest of the kernel stays. */
-const onSink = (
-  name: string,
-  run: (graph: KernelGraph, context: PassContext) => KernelGraph["sink"],
-): Pass => ({
-  name,
-  run: (graph, context) => {
-    const sink = run(graph, context);
-    return sink === graph.sink ? graph : { ...graph, sink };
-  },
-});
 
 /** The pass for the OptOps of one name: it runs the graph transformation of their record. */
 const optOp = (op: OptOpName, name: string): Pass => ({
@@ -53,11 +41,12 @@ const optOp = (op: OptOpName, name: string): Pass => ({
  * Up to the graph that the heuristics look at. A kernel goes through these twice: without OptOps, for the
  * heuristics, and then with the list that they chose.
  */
-const BEFORE_HEURISTICS: readonly Pass[] = [
+const KEPT_VALUES = optOp("KEEP", "kept values");
+const beforeHeuristics = (): readonly Pass[] => [
   // this OptOp comes first because it finds values by the nodes that lower made
-  optOp("KEEP", "kept values"),
-  // before the heuristics, so that they see a gather as a load and not as a sum
-  onSink("one-hot sums", ({ sink, arena }) => pickOneHot(sink, arena)),
+  KEPT_VALUES,
+  // before the heuristics, so that they see a gather as a load and a scatter as a loop over its terms
+  ...BY_INDEX,
 ];
 /** The rest, with the chosen list. */
 const AFTER_HEURISTICS: readonly Pass[] = [
@@ -76,7 +65,7 @@ const AFTER_HEURISTICS: readonly Pass[] = [
   ...IMAGE_PASSES,
 ];
 /** From the graph that lower made to the one that linearize lists. */
-export const PASSES: readonly Pass[] = [...BEFORE_HEURISTICS, ...AFTER_HEURISTICS];
+export const PASSES: readonly Pass[] = [...beforeHeuristics(), ...AFTER_HEURISTICS];
 
 export interface Kernel {
   readonly name: string;
@@ -168,7 +157,7 @@ function* prepareSteps(ast: readonly LazyOp[], opts: readonly OptOp[], target: T
   );
   if (env.SPEC) checkGraph(lowered.sink, "lower");
   yield PAUSE;
-  return yield* passSteps(lowered, BEFORE_HEURISTICS, { opts, target });
+  return yield* passSteps(lowered, beforeHeuristics(), { opts, target });
 }
 
 function* finishSteps(ast: readonly LazyOp[], prepared: KernelGraph, context: PassContext): Step<Kernel> {

@@ -24,6 +24,18 @@ export interface Pass {
   readonly run: (graph: KernelGraph, context: PassContext) => KernelGraph;
 }
 
+/** A pass that gives the new sink; the rest of the kernel stays. */
+export const onSink = (
+  name: string,
+  run: (graph: KernelGraph, context: PassContext) => KernelGraph["sink"],
+): Pass => ({
+  name,
+  run: (graph, context) => {
+    const sink = run(graph, context);
+    return sink === graph.sink ? graph : { ...graph, sink };
+  },
+});
+
 /** What a pass left behind. */
 export interface PassRecord {
   readonly pass: string;

@@ -36,9 +36,13 @@ const MAX_ROUNDS = 8;
 export interface Fusion {
   /** the nodes that get memory */
   readonly realizes: ReadonlySet<LazyBuffer>;
+  /** those of them that have a kernel to themselves */
+  readonly alone: ReadonlySet<LazyBuffer> | undefined;
   /** every concrete node that is not computed yet, sources before users */
   readonly all: readonly LazyBuffer[];
 }
+/** Stores the nodes where kernels end that must not compute anything else (scatter.ts). */
+type StoreAlone = (all: readonly GraphNode[]) => ReadonlySet<LazyBuffer>;
 
 const sameShape = (a: Shape, b: Shape): boolean => arraysEqual<Sint>(a, b);
 
@@ -48,10 +52,12 @@ export const fuse = (...args: Parameters<typeof fuseSteps>): Fusion => runSync(f
 export function* fuseSteps(
   outs: readonly LazyBuffer[],
   maxBuffers: (device: string) => number = buffersOf,
+  storeAlone?: StoreAlone,
 ): Step<Fusion> {
   const bases = outs.map((x) => x.base).filter((b) => b.realized === undefined);
   const graph = yield* graphSteps(bases);
   const fusing = new Fusing(graph);
+  const alone = storeAlone?.(graph.all);
   yield* fusing.look(new Set(bases));
   yield* fusing.storeUnsafePads();
   // Try to fuse all candidates back at once. A reduction that ends up in two kernels, or is seen through
@@ -73,7 +79,7 @@ export function* fuseSteps(
     if (stored) realizes.add(lb);
     return lb;
   });
-  return { realizes, all };
+  return { realizes, alone, all };
 }
 
 class Fusing {
@@ -95,20 +101,14 @@ class Fusing {
       const { lb } = b;
       // counting is cheaper than reading: an ARANGE is computed wherever it is needed
       if (wanted.has(lb) || lb.forcedRealize || (lb.isLoad && lb.op !== "ARANGE")) b.mustStore = true;
-      if (lb.op === "COPY") this.#storeCopySource(b);
+      if (lb.op !== "COPY") return;
+      if (lb.srcs?.[0]?.isWhole !== true) throw new InternalError("COPY reads a part");
+      for (const s of b.srcs) s.mustStore = true;
     });
     yield* each(this.#all, (b) => {
       for (let i = 0; i < b.srcs.length; i++)
         this.#lookThrough(b.lb.srcs?.[i] as LazyBuffer, b.srcs[i] as GraphNode);
     });
-  }
-
-  #storeCopySource(copy: GraphNode): void {
-    const src = copy.lb.srcs?.[0];
-    if (src === undefined || !src.st.contiguous || src.size !== src.base.size) {
-      throw new InternalError("COPY reads a whole contiguous buffer; copyToDevice makes one");
-    }
-    (copy.srcs[0] as GraphNode).mustStore = true;
   }
 
   /** A view with more elements than its base: an expanded base is stored, a padded one only if necessary. */

@@ -67,6 +67,8 @@ interface KernelGroup {
 interface Wishes {
   /** the nodes that were asked for */
   readonly wanted: ReadonlySet<LazyBuffer>;
+  /** those whose kernels have no other result */
+  readonly alone: ReadonlySet<LazyBuffer> | undefined;
   /** nodes with a smaller id are never grouped with newer ones */
   readonly since: number;
   /** how many buffers a kernel of a device may have */
@@ -76,7 +78,7 @@ interface Wishes {
 export function* groupDrafts(
   sorted: readonly Draft[],
   before: (d: Draft) => readonly Draft[],
-  { wanted, since, maxBuffers }: Wishes,
+  { wanted, alone, since, maxBuffers }: Wishes,
 ): Step<Draft[][]> {
   if (sorted.length === 1) return [[...sorted]];
   const readers = new Map<LazyBuffer, number>();
@@ -106,7 +108,7 @@ export function* groupDrafts(
     return false;
   };
   const place = (draft: Draft, i: number): void => {
-    const c = candidate(draft, since);
+    const c = alone?.has(draft.out) ? undefined : candidate(draft, since);
     const near = c === undefined ? [] : getOrMake(byShape, c.shape, () => []);
     const buffers = Math.min(MAX_BUFFERS, maxBuffers(draft.out.device));
     for (let k = near.length - 1; k >= Math.max(0, near.length - MAX_TRIED); k--) {

@@ -132,7 +132,7 @@ function* newSchedule(
   maxBuffers: (device: string) => number,
 ): Step<{ items: ScheduleItem[]; isWhole: boolean }> {
   for (let wanted = asked; ; ) {
-    const fusion = yield* fuseSteps(wanted, maxBuffers);
+    const fusion = yield* fuseSteps(wanted, maxBuffers, tuning?.storeScatters);
     const late = yield* lateReaders(fusion.all);
     const kept = repeatedIn(fusion.all).filter((b) => !wanted.includes(b));
     if (late.length > 0 || kept.length > 0) {
@@ -148,7 +148,8 @@ function* newSchedule(
     if (torn.length === 0) {
       const isWhole = wanted === asked;
       if (!env.FUSE) return { items: sorted.map((d) => d.item), isWhole };
-      const groups = yield* groupDrafts(sorted, before, { wanted: new Set(wanted), since, maxBuffers });
+      const wishes = { wanted: new Set(wanted), alone: fusion.alone, since, maxBuffers };
+      const groups = yield* groupDrafts(sorted, before, wishes);
       const items = yield* mapEach(
         groups,
         (g) => {
@@ -425,7 +426,7 @@ class AstBuilder {
     const { op, dtype } = base;
     const srcs = base.sources;
     const first = srcs[0] as LazyBuffer;
-    if (op === undefined) throw new InternalError("a view cannot be computed");
+    if (op === undefined) throw new InternalError("a view has no op");
     if (op === "ARANGE") {
       const seen = this.#unbind(st);
       return lazyOp(op, [], seen, dtype, seen.shape);
@@ -452,7 +453,7 @@ class AstBuilder {
     const { shape } = values[0] as LazyOp;
     if (op === "CAST" || op === "BITCAST") return lazyOp(op, values, dtype, dtype, shape);
     if (isAluOp(op)) return lazyOp<AluOp>(op, values, undefined, dtype, shape);
-    throw new InternalError(`${op} cannot be part of a kernel`);
+    throw new InternalError(`a kernel has no ${op}`);
   }
 
   /** A masked view of an op with op(0) ≠ 0 must be applied to the result, not to the sources. */

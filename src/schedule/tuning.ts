@@ -3,4 +3,5 @@
 
 export { shareOffsets } from "./offsets.ts";
 export { repeatedIn } from "./repeat.ts";
+export { storeScatters } from "./scatter.ts";
 export { splitReduction } from "./splitreduce.ts";

@@ -255,7 +255,7 @@ export class UOpArena implements Algebra<Expr> {
   local(dtype: DType, name: string, elements: number): DefineLocal {
     return this.make("DEFINE_LOCAL", PtrDType(dtype, true), [], [name, elements]);
   }
-  stage(array: DefineLocal, stores: readonly Store[], ranges: readonly Range[]): Stage {
+  stage(array: Stage["array"], stores: readonly Store[], ranges: readonly Range[]): Stage {
     return this.make("STAGE", array.dtype, [array, ...stores, ...ranges], undefined);
   }
   tile(dtype: Pointer, tile: Tile, buffer: Memory, base: Expr, loop: Range | undefined): TileNode {

@@ -81,11 +81,11 @@ export interface DefineLocal extends Node<"DEFINE_LOCAL", Pointer> {
   readonly elements: number;
 }
 /**
- * Graph only: an array after a loop has filled it, that is, after the stores into it have run in all
- * iterations of the ranges.
+ * Graph only: an array, or the result of the kernel, after a loop has filled it, that is, after the stores
+ * into it have run in all iterations of the ranges.
  */
 export interface Stage extends Node<"STAGE", Pointer> {
-  readonly array: DefineLocal;
+  readonly array: DefineLocal | DefineGlobal;
   readonly stores: readonly Store[];
   readonly ranges: readonly Range[];
 }

@@ -101,7 +101,8 @@ const SPEC: { readonly [K in UOpName]: (u: UOp<K>) => boolean } = {
     // the array, the stores, the ranges and nothing else
     const inOrder = [array, ...stores, ...ranges].every((s, i) => s === u.srcs[i]);
     const isWhole = inOrder && u.srcs.length === 1 + stores.length + ranges.length;
-    return array?.op === "DEFINE_LOCAL" && array.dtype === u.dtype && isFilled && isWhole;
+    const isArray = array?.op === "DEFINE_LOCAL" || (array?.op === "DEFINE_GLOBAL" && array.isWritten);
+    return isArray && array.dtype === u.dtype && isFilled && isWhole;
   },
   TILE: (u) =>
     isLocal(u) &&

@@ -59,9 +59,8 @@ export interface Owners {
 export type Linearize = (lowered: KernelGraph, opts: readonly OptOp[], target: Target) => LinearKernel;
 
 export const linearize: Linearize = (lowered, opts, target) =>
-  target.grid === undefined
-    ? new Linearizer(lowered, opts, target).run()
-    : target.grid.linearize(lowered, opts, target);
+  (lowered.linearize ?? target.grid?.linearize ?? inLoops)(lowered, opts, target);
+const inLoops: Linearize = (lowered, opts, target) => new Linearizer(lowered, opts, target).run();
 
 export const keyOf = (ranges: readonly Range[]): string => ranges.map((r) => r.axis.id).join();
 
@@ -118,18 +117,25 @@ export class Linearizer {
     for (const u of [...globals, ...vars, ...arrays]) this.#put(u, u);
     const { stores } = this.lowered.sink;
     const { grid, loops } = this.arrange();
-    if (grid.length > 0 && this.target.grid === undefined) this.#hoist(stores);
+    if (grid.length > 0 && this.target.grid === undefined) this.hoist(stores);
     this.openGrid(grid);
-    const opened = loops.map((axis) => {
-      this.#hoist(stores);
-      return this.openLoop(this.rangeOf(axis));
-    });
+    this.storeIn(loops, stores);
+    const { list: uops, globalSize, localSize } = this;
+    return { uops, globalSize, localSize };
+  }
+
+  /** The loops over the results, and the stores in them. */
+  protected storeIn([axis, ...inner]: readonly Axis[], stores: readonly Store[]): void {
+    if (axis !== undefined) {
+      this.hoist(stores);
+      const loop = this.openLoop(this.rangeOf(axis));
+      this.storeIn(inner, stores);
+      this.closeLoop(loop);
+      return;
+    }
     // all values before all stores: one output may be the old value of another
     if (stores.length > 1) for (const s of stores) this.place(s.value);
     for (const s of stores) this.#place(this.storedOnce(s));
-    for (const loop of opened.reverse()) this.closeLoop(loop);
-    const { list: uops, globalSize, localSize } = this;
-    return { uops, globalSize, localSize };
   }
 
   /**
@@ -153,7 +159,7 @@ export class Linearizer {
 
   protected rangeOf(axis: Axis): Range {
     const range = this.ranges.get(axis.id);
-    if (range === undefined) throw new InternalError(`axis ${axis.id} is used nowhere`);
+    if (range === undefined) throw new InternalError(`axis ${axis.id} has no loop`);
     return range;
   }
   protected freeOf(u: UOp): AxisIds {
@@ -193,7 +199,7 @@ export class Linearizer {
   #place(u: UOp): UOp {
     const known = this.placed.get(u);
     if (known !== undefined) return known;
-    if (u.op === "RANGE") throw new InternalError(`axis ${u.axis.id} is used outside its loop`);
+    if (u.op === "RANGE") throw new InternalError(`axis ${u.axis.id} has no loop here`);
     if (u.op === "REDUCE" || u.op === "STAGE") return this.placeOwner(u);
     if (u.op === "TILE") return this.placeTile(u);
     // the value of a STORE is placed first, with its loop and accumulator; the address follows
@@ -205,7 +211,7 @@ export class Linearizer {
   protected readonly placeSrc = (s: UOp): UOp => this.#place(s);
 
   /** Loop-invariant code motion: places, before a loop is opened, all that does not depend on it. */
-  #hoist(roots: readonly UOp[]): void {
+  protected hoist(roots: readonly UOp[]): void {
     const seen = new UOpSet(this.arena);
     const visit = (u: UOp): void => {
       if (seen.has(u) || this.placed.has(u)) return;
@@ -235,7 +241,7 @@ export class Linearizer {
     const bodies = reduces.map((r) => r.body);
     const stores = stages.flatMap((r) => r.stores);
     const loops = ranges.map((r) => {
-      this.#hoist([...bodies, ...stores, ...ranges]);
+      this.hoist([...bodies, ...stores, ...ranges]);
       return this.openLoopOf(r, { ranges, reduces, stages });
     });
     // before the sums: a product that is stored is not fused into one of them
@@ -250,7 +256,7 @@ export class Linearizer {
   }
   protected known(u: UOp): UOp {
     const made = this.placed.get(u);
-    if (made === undefined) throw new InternalError(`${u.op} was not placed with its loops`);
+    if (made === undefined) throw new InternalError(`${u.op} was not placed`);
     return made;
   }
   /**
@@ -274,7 +280,7 @@ export class Linearizer {
     return store;
   }
   protected placeTile(tile: TileNode): UOp {
-    throw new InternalError(`${tile.op}: ${this.target.name} has no workgroups to share memory`);
+    throw new InternalError(`${this.target.name} has no ${tile.op}`);
   }
   /** The sources of a node of the list, which are placed. */
   protected sourcesHere(_: UOp, srcs: readonly UOp[]): readonly UOp[] {

@@ -16,9 +16,11 @@ import { type Shape, stridesFor, unflatten } from "../../shape/view.ts";
 import { UOpArena } from "../../uop/arena.ts";
 import type { Axis, DefineGlobal, Expr, Range, Sink, Store } from "../../uop/node.ts";
 import { Parameter } from "../../uop/parameter.ts";
+import type { Linearize } from "../linear/linearize.ts";
 import type { Keepable, Producer } from "../opt/keep.ts";
 import { axisOf, type OptOp, showOpts } from "../opt/opts.ts";
 import { recordOf } from "../opt/record.ts";
+import type { ScatterLoops } from "../passes/scatter.ts";
 import { requireSupport, type Target } from "../target.ts";
 import { type AxisLoops, AxisSplitter } from "./axes.ts";
 import { Indexes } from "./indexes.ts";
@@ -36,6 +38,10 @@ export interface KernelGraph {
   readonly indexes: Indexes;
   /** values that KEEP could keep */
   readonly keepable: readonly Keepable[];
+  /** undefined: the loops go over results, and inside over what is reduced */
+  readonly scatter?: ScatterLoops;
+  /** undefined: that of the target */
+  readonly linearize?: Linearize;
 }
 
 export function lower(ast: readonly LazyOp[], opts: readonly OptOp[], target: Target): KernelGraph {
@@ -112,17 +118,16 @@ class Lowering {
   }
 
   run(): KernelGraph {
-    const root = this.#ast[0];
-    if (root === undefined) throw new InternalError("a kernel without a STORE cannot be lowered");
+    const results = this.#ast.filter((u) => u.op === "STORE");
+    const [root] = results;
+    if (root === undefined || results.length < this.#ast.length)
+      throw new InternalError("a kernel is made of STOREs");
     const { shape } = root;
     const merged = getOrMake(this.#facts.merged, root, () => mergeDims(this.#ast));
     const loops = this.#split(merged, shape, undefined);
     const outputs = this.#outputOrder(loops);
     const site = this.#site(indexes(loops, shape), 1);
-    const stores = mapped(this.#ast, (store) => {
-      if (store.op !== "STORE") throw new InternalError(`a kernel starts with STORE, not ${store.op}`);
-      return this.#store(store, site);
-    });
+    const stores = mapped(results, (store) => this.#store(store, site));
     this.#requireAxes();
     const sink = this.#arena.sink(stores);
     const { axes, threads } = this.#splitter;

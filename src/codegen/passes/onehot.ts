@@ -40,7 +40,7 @@ const ONE_HOT = new RuleTable([
 export const pickOneHot = (sink: Sink, arena: UOpArena): Sink => rewriteEach(sink, ONE_HOT, arena);
 
 /** 0 <= index < end, in the type of the index. */
-function isInRange(index: Expr, end: Expr, a: UOpArena): Expr {
+export function isInRange(index: Expr, end: Expr, a: UOpArena): Expr {
   // an index of fewer bits than the range takes the type of the range
   const at = index.dtype.itemsize < end.dtype.itemsize ? a.cast(index, end.dtype) : index;
   const zero = a.constant(at.dtype, 0);
@@ -50,7 +50,7 @@ function isInRange(index: Expr, end: Expr, a: UOpArena): Expr {
 }
 
 /** The conditions that an AND joins. */
-function conjuncts(u: Expr): readonly Expr[] {
+export function conjuncts(u: Expr): readonly Expr[] {
   if (u.op !== "ALU" || u.fn !== "AND" || u.dtype.kind !== "bool") return [u];
   return u.operands.flatMap(conjuncts);
 }

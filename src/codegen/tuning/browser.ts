@@ -7,15 +7,20 @@ import { ArgumentError } from "../../errors.ts";
 import { mapped, range } from "../../helpers.ts";
 import type { Heuristic } from "../opt/heuristics/index.ts";
 import type { OptRecord } from "../opt/record.ts";
+import type { Pass } from "../pass.ts";
 
 type Tuning = typeof import("./node.ts");
 let loaded: Tuning | undefined;
 
-/** Empty until it is loaded. */
+/** Empty until it is loaded. Without passes a gather or a scatter is a sum over all that could be chosen. */
 export const CPU_OPS: OptRecord[] = [];
+export const BY_INDEX: Pass[] = [];
 
 export function setTuning(tuning: Tuning): void {
-  if (loaded === undefined) CPU_OPS.push(...tuning.CPU_OPS);
+  if (loaded === undefined) {
+    CPU_OPS.push(...tuning.CPU_OPS);
+    BY_INDEX.push(...tuning.BY_INDEX);
+  }
   loaded = tuning;
 }
 export const hasTuning = (): boolean => loaded !== undefined && withTuning.size === 0;
@@ -24,8 +29,6 @@ export const cpuLists: Heuristic = (...args) => loaded?.cpuLists(...args) ?? [];
 export const findKeepable: Tuning["findKeepable"] = (...args) => loaded?.findKeepable(...args) ?? [];
 /** Lanes come from OptOps. */
 export const expand: Tuning["expand"] = (graph, target) => loaded?.expand(graph, target) ?? graph.sink;
-/** Without it a gather is a sum over all that it chooses from. */
-export const pickOneHot: Tuning["pickOneHot"] = (sink, arena) => loaded?.pickOneHot(sink, arena) ?? sink;
 /** Each dim is a loop of its own. */
 export const mergeDims: Tuning["mergeDims"] = (roots, axes) =>
   loaded?.mergeDims(roots, axes) ?? mapped(axes ?? range(roots[0]?.shape.length ?? 0), (d) => [d]);

@@ -12,4 +12,4 @@ export { findKeepable } from "../opt/keep.ts";
 export { requireValid } from "../opt/list.ts";
 export { axisOrder } from "../opt/swap.ts";
 export { expand } from "../passes/expand.ts";
-export { pickOneHot } from "../passes/onehot.ts";
+export { BY_INDEX } from "../passes/scatter.ts";

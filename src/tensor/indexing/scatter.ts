@@ -25,7 +25,7 @@ import {
 import { operandValue } from "../math/promotion.ts";
 import { nought, pad, squeeze } from "../movement/arrange.ts";
 import { axisOf, expand, reduceSum, reshape, shrink, unsqueeze } from "../movement/views.ts";
-import { max, min, sum } from "../reduce/reduce.ts";
+import { max, sum, upsideDown } from "../reduce/reduce.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { gathered, indexed } from "./getitem.ts";
@@ -148,7 +148,11 @@ function lastOf(self: Tensor, at: number, index: Tensor): Tensor {
   const k = index.shape[at] as number;
   const numbers = reshape(counting(self, k), [k, ...full.slice(at + 2).map(() => 1)]);
   // stored, so that whoever looks a source up by it does one indexed load
-  return contiguous(max(where(goes, expand(numbers, full), -1), at + 1));
+  return contiguous(lastNumber(goes, expand(numbers, full), at + 1, -1));
+}
+/** The largest of the numbers along a dim whose flag is set; `none` where there is none. */
+export function lastNumber(flags: Tensor, numbers: Tensor, dim: number, none: number): Tensor {
+  return maximum(max(where(flags, numbers, bounds(numbers.dtype)[0]), dim), none);
 }
 /** How many sources go to each element. */
 function counts(self: Tensor, at: number, index: Tensor): Tensor {
@@ -235,11 +239,15 @@ function scatterBest(
   includeSelf: boolean,
   reduce: "amax" | "amin",
 ): Tensor {
-  const [low, high] = bounds(self.dtype);
-  const worst = reduce === "amax" ? low : high;
   const [goes, full] = goesOf(self, at, index);
-  const terms = where(goes, facing(at, detach(src), full), self.dtype.kind === "bool" ? worst !== 0 : worst);
-  const best = reduce === "amax" ? max(terms, at + 1) : min(terms, at + 1);
+  const turn = (x: Tensor): Tensor => (reduce === "amax" ? x : upsideDown(x));
+  const worst = bounds(self.dtype)[0];
+  const terms = where(
+    goes,
+    facing(at, turn(detach(src)), full),
+    self.dtype.kind === "bool" ? worst !== 0 : worst,
+  );
+  const best = turn(max(terms, at + 1));
   const s = detach(self);
   const inside = reached(s, best.shape);
   const written = gt(counts(self, at, index), 0);

@@ -40,7 +40,7 @@ import {
   shapeOfBoth,
   span,
 } from "./getitem.ts";
-import { filled } from "./scatter.ts";
+import { filled, lastNumber } from "./scatter.ts";
 
 /** How values are put. */
 export interface PutOptions {
@@ -167,22 +167,19 @@ function putAt(
   if (count === 0) return self;
   return accumulate ? accumulated(self, flat, rows, dims) : replaced(self, flat, rows, dims);
 }
-/** [indices of the dims…, sources, rest…] to start from: whether a source goes to an element. */
+/** [indices of the dims…, sources] to start from: whether a source goes to an element. */
 function names(
   self: Tensor,
   indices: readonly Tensor[],
   dims: readonly number[],
-  rest: readonly number[],
 ): [goes: Tensor, full: number[]] {
   const sizes = dims.map((d) => self.shape[d] as number);
-  const count = (indices[0] as Tensor).size;
-  const full = [...sizes, count, ...rest];
-  const ones = (k: number) => range(k).map(() => 1);
+  const full = [...sizes, (indices[0] as Tensor).size];
   const goes = indices
     .map((index, j) => {
       const n = sizes[j] as number;
-      const place = expand(reshape(counting(self, n), [n, ...ones(full.length - j - 1)]), full);
-      return eq(fromEnd(expand(reshape(index, [count, ...ones(rest.length)]), full), n), place);
+      const place = expand(reshape(counting(self, n), [n, ...full.slice(j + 1).map(() => 1)]), full);
+      return eq(fromEnd(expand(index, full), n), place);
     })
     .reduce((a, b) => bitwiseAnd(a, b));
   return [goes, full];
@@ -194,10 +191,26 @@ function accumulated(
   values: Tensor,
   dims: readonly number[],
 ): Tensor {
-  const [goes, full] = names(self, indices, dims, values.shape.slice(1));
-  const k = dims.length;
-  const sums = reshape(reduceSum(where(goes, expand(values, full), nought(self)), [k]), full.toSpliced(k, 1));
-  return add(self, movedim(sums, range(k), dims));
+  const count = (indices[0] as Tensor).size;
+  const full = [count, ...self.shape];
+  /** a part of `full` with these dims */
+  const facing = (x: Tensor, isThere: (d: number) => boolean, sources = 1): Tensor =>
+    expand(reshape(x, [sources, ...self.shape.map((s, d) => (isThere(d) ? s : 1))]), full);
+  const goes = indices
+    .map((index, j) => {
+      const n = self.shape[dims[j] as number] as number;
+      const place = facing(counting(self, n), (d) => d === dims[j]);
+      return eq(
+        fromEnd(
+          facing(index, () => false, count),
+          n,
+        ),
+        place,
+      );
+    })
+    .reduce((a, b) => bitwiseAnd(a, b));
+  const rows = facing(values, (d) => !dims.includes(d), count);
+  return add(self, reshape(reduceSum(where(goes, rows, nought(self)), [0]), self.shape));
 }
 /**
  * The same with the last row instead of the sum; `all`: rows that others overwrite
@@ -210,10 +223,10 @@ function replaced(
   dims: readonly number[],
   all = false,
 ): Tensor {
-  const [goes, full] = names(self, indices, dims, []);
+  const [goes, full] = names(self, indices, dims);
   const k = dims.length;
   const count = full[k] as number;
-  const winner = detach(max(where(goes, add(expand(counting(self, count), full), 1), 0), k));
+  const winner = detach(lastNumber(goes, add(expand(counting(self, count), full), 1), k, 0));
   const value = movedim(
     pick(detach(values), 0, [winner], (i) => sub(i, 1)),
     range(k),

@@ -142,8 +142,12 @@ export function extreme(
   const axes = requireElements(self, method, dim);
   const largest = (x: Tensor) => drop(reduceMax(x, axes, flow), axes, keepdim);
   if (method === "max" || method === "amax") return largest(self);
-  if (self.dtype.kind === "bool") return logicalNot(largest(logicalNot(self)));
-  return self.dtype.isFloat ? neg(largest(neg(self))) : turned(largest(turned(self)));
+  return upsideDown(largest(upsideDown(self)));
+}
+/** The smallest becomes the largest, and back. */
+export function upsideDown(self: Tensor): Tensor {
+  if (self.dtype.kind === "bool") return logicalNot(self);
+  return self.dtype.isFloat ? neg(self) : turned(self);
 }
 export function min(self: Tensor, dim?: Axes, keepdim = false): Tensor {
   return extreme(self, "min", dim, keepdim, typeof dim === "number" ? "first" : "shared");

@@ -15,7 +15,6 @@ import {
   isNarrow,
   le,
   log,
-  logicalNot,
   maximum,
   neg,
   sub,
@@ -30,7 +29,7 @@ import type { Tensor } from "../tensor.ts";
 import { requireFit } from "../wholes.ts";
 import { alongLast, placeLast } from "./order.ts";
 import type { Typed } from "./reduce.ts";
-import { dimsOf, max, sum, turned } from "./reduce.ts";
+import { dimsOf, max, sum, upsideDown } from "./reduce.ts";
 import { part, productType, reduceProd } from "./totals.ts";
 
 /** Rows up to twice this length are scanned at once, longer ones in blocks of it. */
@@ -110,10 +109,7 @@ export function cummax(self: Tensor, dim: number): [Tensor, Tensor] {
   return extremes(self, "cummax", dim, (x) => x);
 }
 export function cummin(self: Tensor, dim: number): [Tensor, Tensor] {
-  return extremes(self, "cummin", dim, (x) => {
-    if (x.dtype.isFloat) return neg(x);
-    return x.dtype.kind === "bool" ? logicalNot(x) : turned(x);
-  });
+  return extremes(self, "cummin", dim, upsideDown);
 }
 /** `turn` makes the smallest the largest, and back. */
 function extremes(self: Tensor, method: string, dim: number, turn: (x: Tensor) => Tensor): [Tensor, Tensor] {

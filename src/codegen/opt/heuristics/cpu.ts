@@ -13,6 +13,7 @@ import { PLAIN_ITERATIONS } from "../../target.ts";
 import { costOf, KEEP_COST } from "../keep.ts";
 import { factorsOf, type OptOp, splitBy } from "../opts.ts";
 import type { Heuristic } from "./index.ts";
+import { scatterList } from "./scatter.ts";
 import { type Packing, VectorTiles } from "./vectortiles.ts";
 
 /** The most vector operations in the innermost loop: more would only be slower to compile. */
@@ -28,6 +29,7 @@ const WHOLE_ITERATIONS = 16;
 const STREAM = { lanes: [16, 8], rows: [8, 6, 4], parts: [4, 6, 5, 8, 3, 10, 12] } as const;
 /** If lowering refuses the list, the second one lets threads share the plain kernel. */
 export const cpuLists: Heuristic = (lowered, target, inPlace) => {
+  if (lowered.scatter !== undefined) return [scatterList(lowered, lowered.scatter, target)];
   const opts = new CpuHeuristic(new LoopNest(lowered, target, inPlace)).choose();
   const threads = opts.filter((o) => o.op === "THREAD");
   return threads.length === opts.length ? [opts] : [opts, threads];
