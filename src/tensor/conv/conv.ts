@@ -240,6 +240,8 @@ function framed(self: Tensor, amounts: readonly Interval[], f: Frame): Tensor {
   return cast(contiguous(fitWindows(beforeWidening(self), amounts)), self.dtype);
 }
 function beforeWidening(self: Tensor): Tensor {
+  // a node on several devices has no base
+  if (self.lazydata.parts.length > 1) return self;
   const { base, st } = self.lazydata;
   const [source] = base.op === "CAST" ? (base.srcs ?? []) : [];
   const isWider = source?.dtype.isFloat === true && source.dtype.itemsize < self.dtype.itemsize;
