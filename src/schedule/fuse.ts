@@ -42,7 +42,7 @@ export interface Fusion {
   readonly all: readonly LazyBuffer[];
 }
 /** Stores the nodes where kernels end that must not compute anything else (scatter.ts). */
-type StoreAlone = (all: readonly GraphNode[]) => ReadonlySet<LazyBuffer>;
+type StoreAlone = (all: readonly GraphNode[]) => Step<ReadonlySet<LazyBuffer>>;
 
 const sameShape = (a: Shape, b: Shape): boolean => arraysEqual<Sint>(a, b);
 
@@ -57,7 +57,7 @@ export function* fuseSteps(
   const bases = outs.map((x) => x.base).filter((b) => b.realized === undefined);
   const graph = yield* graphSteps(bases);
   const fusing = new Fusing(graph);
-  const alone = storeAlone?.(graph.all);
+  const alone = storeAlone && (yield* storeAlone(graph.all));
   yield* fusing.look(new Set(bases));
   yield* fusing.storeUnsafePads();
   // Try to fuse all candidates back at once. A reduction that ends up in two kernels, or is seen through

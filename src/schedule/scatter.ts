@@ -4,6 +4,7 @@
 // has a kernel to itself. In: the nodes of a graph. Out: those where such kernels end. fuse.ts asks.
 
 import { env } from "../env.ts";
+import { each, type Step } from "../helpers.ts";
 import type { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { REDUCE, type ReduceOp } from "../ops.ts";
 import { Device } from "../runtime/registry.ts";
@@ -28,8 +29,12 @@ const sourcesOf = ({ base, st }: Seen): Seen[] => (base.srcs ?? []).map((s) => s
  * Stores the nodes where the kernels of scatters end: the reduction, or what its results are added to as they
  * are among themselves, since a kernel can start from there.
  */
-export function storeScatters(all: readonly GraphNode[]): ReadonlySet<LazyBuffer> {
-  const ends = env.FUSE === 0 ? [] : all.filter(({ lb }) => isScatter(lb)).map((b) => addsTo(b) ?? b);
+export function* storeScatters(all: readonly GraphNode[]): Step<ReadonlySet<LazyBuffer>> {
+  const ends: GraphNode[] = [];
+  const look = (b: GraphNode): void => {
+    if (isScatter(b.lb)) ends.push(addsTo(b) ?? b);
+  };
+  if (env.FUSE !== 0) yield* each(all, look);
   for (const b of ends) b.mustStore = true;
   return new Set(ends.map(({ lb }) => lb));
 }
