@@ -57,9 +57,9 @@ export interface Simd {
   readonly loadsPerCycle: number;
   /** cycles from one addition to an accumulator to the next */
   readonly latency: number;
-  /** the cost of putting one value in all lanes, and of gathering a strided vector, in loads */
+  /** the cost of putting one value in all lanes, and of each lane of a strided vector, in loads */
   readonly broadcastLoads: number;
-  readonly gatherLoads: number;
+  readonly laneLoads: number;
   /** cycles that an iteration takes longer where several loops are nested than in a single loop */
   readonly nesting: number;
   /** elements of this buffer are loaded and stored as vectors */
@@ -75,7 +75,7 @@ export const COMMON_PORTS = {
   loadsPerCycle: 2,
   latency: 4,
   broadcastLoads: 1.3,
-  gatherLoads: 6,
+  laneLoads: 1.5,
 } as const satisfies Partial<Simd>;
 
 /**

@@ -12,6 +12,7 @@ import { clangRenderer } from "../render/languages.ts";
 import { HCQCompatAllocator, type HCQCompatAllocRes } from "../runtime/hcq/allocator.ts";
 import { compileTogether } from "./clang/batch.ts";
 import { type CCompiler, findCompiler, vectorsOf } from "./clang/compiler.ts";
+import { hasWideUnits } from "./clang/wide.ts";
 import { RingDevice } from "./wasm/device.ts";
 import { RingProgram } from "./wasm/program.ts";
 
@@ -125,10 +126,10 @@ class ClangDevice extends RingDevice {
   constructor(name: string, koffi: Koffi, compiler: CCompiler) {
     super(name);
     this.#compiler = compiler;
-    this.renderer = clangRenderer(vectorsOf(compiler));
     this.allocator = new CMemory(this, koffi);
     native ??= new Native({ koffi, fs, folder: tmpdir() });
     this.#native = native;
+    this.renderer = clangRenderer(vectorsOf(compiler, hasWideUnits(compiler, koffi, native)));
     this.hardware.host.useNative(native);
   }
 

@@ -198,6 +198,7 @@ const suffix = (d: DType): string => (scalarOf(d) === dtypes.float64 ? "" : "f")
 const X86_FMA: Readonly<Record<number, string>> = {
   4: "__builtin_ia32_vfmaddps(a,b,c)",
   8: "__builtin_ia32_vfmaddps256(a,b,c)",
+  16: "__builtin_ia32_vfmaddps512_mask(a,b,c,-1,4)",
 };
 
 const X86_MAX: Readonly<

@@ -1,13 +1,22 @@
 // CLANG: what is compiled once, and that a kernel of a grid does the part it is given.
 
+import * as fs from "node:fs";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, type HCQCompatCompiled, Tensor, withEnv } from "gradloom";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sourceOf } from "../../src/codegen/target.ts";
-import { type CCompiler, compile, findCompiler, vectorsOf } from "../../src/devices/clang/compiler.ts";
+import {
+  type CCompiler,
+  compile,
+  findCompiler,
+  hasMacro,
+  vectorsOf,
+} from "../../src/devices/clang/compiler.ts";
+import { hasWideUnits } from "../../src/devices/clang/wide.ts";
 import { openKoffi } from "../../src/host/koffi.ts";
+import { Native } from "../../src/host/native.ts";
 import { load } from "../host/native.ts";
 
 let folder = "";
@@ -92,8 +101,11 @@ void r(float* data0, const int* data1) {
 });
 
 test("the vectors of a processor, by what its compiler defines", () => {
-  const of = (...names: string[]) =>
-    vectorsOf({ command: ["cc"], macros: names.map((n) => `#define ${n} 1\n`).join("") });
+  const compilerWith = (names: string[]) => ({
+    command: ["cc"],
+    macros: names.map((n) => `#define ${n} 1\n`).join(""),
+  });
+  const of = (...names: string[]) => vectorsOf(compilerWith(names), false);
   expect(of("__SSE2__")).toEqual({ widths: [4], accumulators: 12, registers: 16, fused: false });
   expect(of("__AVX2__", "__FMA__")).toEqual({ widths: [8, 4], accumulators: 12, registers: 16, fused: true });
   expect(of("__AVX2__", "__FMA__", "__AVX512VL__")).toEqual({
@@ -102,12 +114,23 @@ test("the vectors of a processor, by what its compiler defines", () => {
     registers: 32,
     fused: true,
   });
+  expect(vectorsOf(compilerWith(["__AVX2__", "__FMA__", "__AVX512VL__"]), true).widths).toEqual([16, 8, 4]);
   expect(of("__aarch64__", "__ARM_NEON")).toEqual({
     widths: [4],
     accumulators: 16,
     registers: 32,
     fused: true,
   });
+});
+
+test("whether vectors of 512 bits pay is measured, and always the same", async ({ skip }) => {
+  if (typeof found === "string") return skip(found);
+  const koffi = await openKoffi("CLANG");
+  const native = new Native({ koffi, fs, folder: tmpdir() });
+  const isWide = hasWideUnits(found, koffi, native);
+  expect(hasWideUnits(found, koffi, native)).toBe(isWide);
+  if (!hasMacro(found, "__AVX512VL__")) expect(isWide).toBe(false);
+  expect(hasWideUnits({ ...found, macros: "#define __AVX2__ 1\n" }, koffi, native)).toBe(false);
 });
 
 describe("the rings of CLANG", () => {

@@ -16,7 +16,7 @@ import { type AxisIds, freeAxes, NO_AXES } from "./loops.ts";
 import { hasUnitStride } from "./strides.ts";
 
 /** How much more may be computed so that vectors fit: an axis of 6 takes 8 lanes. */
-const MAX_WASTE = 1.4;
+const MAX_WASTE = 1.75;
 
 /** Code that runs in the same loops: the body of a reduction, or what leads to the stores. */
 export interface LoopBody {
@@ -124,9 +124,11 @@ export class LoopNest {
     if (typeof size !== "number" || this.divides(id, n)) return this.divides(id, n);
     return this.isOutput(id) && !this.inPlace && n <= size && this.waste(id, n) <= MAX_WASTE;
   }
-  /** The widest vectors that fit the axis. */
+  /** The vectors that finish the axis in the fewest steps; of those that need as many, the widest. */
   widthOf(id: number): number {
-    return this.target.simd?.widths.find((w) => this.fits(id, w)) ?? 1;
+    const widths = this.target.simd?.widths.filter((w) => this.fits(id, w)) ?? [];
+    const useful = (w: number): number => w / this.waste(id, w);
+    return widths.reduce((best, w) => (useful(w) > useful(best) ? w : best), widths[0] ?? 1);
   }
   /** How many times as much is computed if the axis is rounded up to a multiple of `n`. */
   waste(id: number, n: number): number {

@@ -57,14 +57,18 @@ export function findCompiler(
   );
 }
 
+/** Whether it defines this name for the processor. */
+export const hasMacro = ({ macros }: CCompiler, name: string): boolean =>
+  new RegExp(`^#define ${name} `, "m").test(macros);
+
 /**
  * The vectors of this processor: 128 bits are everywhere, with AVX2 there are 256. AVX-512 gives these twice
- * the registers; vectors of 512 bits made a softmax a sixth faster, a layer norm slower and products no
- * faster on a processor that halves them.
+ * the registers, and `isWide` says whether vectors of 512 bits pay (wide.ts).
  */
-export function vectorsOf({ macros }: CCompiler): Vectors {
-  const has = (name: string): boolean => new RegExp(`^#define ${name} `, "m").test(macros);
-  const widths = has("__AVX2__") ? [8, 4] : [4];
+export function vectorsOf(compiler: CCompiler, isWide: boolean): Vectors {
+  const has = (name: string): boolean => hasMacro(compiler, name);
+  const narrow = has("__AVX2__") ? [8, 4] : [4];
+  const widths = isWide ? [16, ...narrow] : narrow;
   const registers = has("__AVX512VL__") || has("__aarch64__") ? 32 : 16;
   // with 24 of 32 compilers run out of them
   const accumulators = registers === 32 ? 16 : 12;

@@ -139,7 +139,7 @@ export class VectorTiles {
   #cost(tile: VectorTile, wide: number, packing: Packing | undefined): number {
     const { simd } = this.#k.target;
     if (simd === undefined) return 0;
-    const { broadcastLoads, gatherLoads } = simd;
+    const { broadcastLoads, laneLoads } = simd;
     const width = this.#k.widthOf(wide);
     const accumulators = vectorsIn(tile);
     let loads = 0;
@@ -150,7 +150,7 @@ export class VectorTiles {
       for (const [id, lanes] of tile) {
         const pattern = this.patternIn(u, id, packing);
         if (pattern === "invariant") n *= id === wide ? broadcastLoads : 1;
-        else n *= id === wide && pattern === "strided" ? gatherLoads * lanes : lanes;
+        else n *= id === wide && pattern === "strided" ? laneLoads * width * lanes : lanes;
       }
       loads += n;
       if (packing !== undefined && isPacked) {
