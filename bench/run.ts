@@ -9,6 +9,7 @@ import { CPU_FLAGS, cpu } from "./cpu.ts";
 import { DEEP_FLAGS, deep } from "./deep.ts";
 import { GPU_FLAGS, gpu } from "./gpu.ts";
 import { jit } from "./jit.ts";
+import { ONNX_FLAGS, onnx } from "./onnx.ts";
 import { overhead } from "./overhead.ts";
 import { PAGE_FLAGS, page } from "./page.ts";
 import { rnn } from "./rnn.ts";
@@ -35,6 +36,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     flags: GPU_FLAGS,
   },
   jit: { run: jit, what: "what a captured step costs: time of the host, of the device, memory" },
+  onnx: { run: onnx, what: "models in the ONNX format beside onnxruntime", flags: ONNX_FLAGS },
   overhead: { run: overhead, what: "what the compiler costs" },
   page: { run: page, what: "how a page fares in Chromium while it trains", flags: PAGE_FLAGS },
   rnn: { run: rnn, what: "a training step of an LSTM: first, eager, jitted" },
