@@ -1,6 +1,6 @@
-// `npm run bench -- onnx`: models of npm packages on gradloom beside onnxruntime, with equal threads. First the
-// warm time of a run, engines alternating; then, in processes of their own, loading and the first run with an
-// empty cache and a filled one, and the memory that tensors held at most.
+// `npm run bench -- onnx`: models of npm packages on gradloom beside onnxruntime, with equal threads. First
+// the warm time of a run, engines alternating; then, in processes of their own, loading and the first run
+// with an empty cache and a filled one, and the memory that tensors held at most.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// A process of its own for the first result of a model: `first.ts ENGINE WORK RUNS` prints the milliseconds of
-// loading and of each run, and, of gradloom, the most bytes that tensors held.
+// A process of its own for the first result of a model: `first.ts ENGINE WORK RUNS` prints the milliseconds
+// of loading and of each run, and, of gradloom, the most bytes that tensors held.
 
 import type { Workload } from "../cpu/workloads.ts";
 

@@ -1,5 +1,5 @@
-// The models in onnxruntime-node, with THREADS threads. They sleep between runs, so that the other engines have
-// the machine to themselves.
+// The models in onnxruntime-node, with THREADS threads. They sleep between runs, so that the other engines
+// have the machine to themselves.
 
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { sessions } from "./sessions.mjs";

@@ -1,5 +1,5 @@
-// The works of the onnx bench: models of npm packages with inputs made here, so that every engine computes the
-// same thing. A model that is not installed is skipped.
+// The works of the onnx bench: models of npm packages with inputs made here, so that every engine computes
+// the same thing. A model that is not installed is skipped.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

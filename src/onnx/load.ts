@@ -1,16 +1,26 @@
-// From a path, an address or bytes to a OnnxModel. The file is read whole; what is stored beside it is held
-// by DISK or fetched, and only what the model names. A name may not lead out of the model's folder.
+// From a path, an address or bytes to an OnnxModel. The file is read whole, but large weights of a file on
+// disk are read again when they move to the device, so that no copy of them stays in memory. What is stored
+// beside it is held by DISK or fetched, and only what the model names. A name may not lead out of the model's
+// folder.
 
 import { hasFiles } from "#host";
 import { prod } from "../helpers.ts";
-import { openSource, type Readable, tensorOn } from "../nn/bytes.ts";
+import { type ByteSource, openSource, type Readable, tensorOn } from "../nn/bytes.ts";
+import { Device } from "../runtime/registry.ts";
 import { typeOfCode } from "./elements.ts";
 import { OnnxError, quoted } from "./errors.ts";
 import { decodeModel, type GraphProto, type ModelProto, type TensorProto } from "./model.ts";
 import { OPS_OF_ONNX } from "./ops/index.ts";
 import { planModel } from "./plan.ts";
 import { OnnxModel } from "./session.ts";
-import { bytesFor, type ExternalBytes, type FindExternal, shapeOf } from "./tensors.ts";
+import {
+  bytesFor,
+  type ExternalBytes,
+  type FindExternal,
+  type FindInFile,
+  SMALL,
+  shapeOf,
+} from "./tensors.ts";
 
 /** Where a model runs, and what belongs to it. */
 export interface OnnxLoadOptions {
@@ -32,16 +42,27 @@ export interface OnnxLoadOptions {
  */
 export async function load(source: Readable, options: OnnxLoadOptions = {}): Promise<OnnxModel> {
   const opened = await openSource(source, "the bytes");
-  let file: Uint8Array;
   try {
-    file = await opened.read(0, opened.size ?? Number.MAX_SAFE_INTEGER);
+    const file = await opened.read(0, opened.size ?? Number.MAX_SAFE_INTEGER);
+    const proto = decodeModel(file);
+    const external = await openExternal(proto, source, options.files);
+    const inFile = await weightsOnDisk(opened, file);
+    const plan = planModel(proto, OPS_OF_ONNX, { device: options.device, external, inFile });
+    return new OnnxModel(plan, options.device);
   } finally {
     await opened.close();
   }
-  const proto = decodeModel(file);
-  const external = await openExternal(proto, source, options.files);
-  const plan = planModel(proto, OPS_OF_ONNX, { device: options.device, external });
-  return new OnnxModel(plan, options.device);
+}
+
+/** The weights of a file on disk stay there until they are needed. */
+async function weightsOnDisk(opened: ByteSource, file: Uint8Array): Promise<FindInFile> {
+  if (Device.storageOf(opened.device) !== "file") return () => undefined;
+  const held = await opened.hold([], file.byteLength);
+  return (raw, stored, shape) => {
+    // a part of the file, unless it was put together from several fields
+    if (raw.buffer !== file.buffer) return undefined;
+    return tensorOn(held(raw.byteOffset - file.byteOffset, prod(shape), stored), shape);
+  };
 }
 
 // ---- data beside the file ----
@@ -51,9 +72,6 @@ interface ExternalPlace {
   readonly offset: number;
   readonly length: number;
 }
-
-/** Smaller tensors are read with the model: shapes and scalars, which the host looks at. */
-const SMALL = 1 << 12;
 
 async function openExternal(
   proto: ModelProto,

@@ -13,7 +13,7 @@ import type {
   ValueInfoProto,
 } from "./model.ts";
 import { type AttributeReader, type Op, type OpTable, readAttributes } from "./ops/op.ts";
-import { denseOf, type TensorPlace, tensorValue } from "./tensors.ts";
+import { denseOf, type TensorPlace, tensorValue, weightValue } from "./tensors.ts";
 import type { TensorValue } from "./values.ts";
 
 /** Nodes in all, functions written out: a few calls of functions that call functions make billions. */
@@ -124,7 +124,7 @@ class GraphPlanner {
     const constants = new Map<string, TensorValue>();
     for (const tensor of graph.initializer) {
       if (tensor.name === "") throw new OnnxError(`a weight of graph ${quoted(graph.name)} has no name`);
-      constants.set(tensor.name, tensorValue(tensor, `weight ${quoted(tensor.name)}`, this.#place));
+      constants.set(tensor.name, weightValue(tensor, `weight ${quoted(tensor.name)}`, this.#place));
     }
     for (const sparse of graph.sparse_initializer) {
       const name = sparse.values?.name ?? "";

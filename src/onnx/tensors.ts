@@ -2,7 +2,7 @@
 // until somebody needs them; weights that are packed (int4, float8) go to the device packed. Counts and
 // lengths of the file are checked against the bytes that are there before anything is allocated.
 
-import type { Value } from "../dtype.ts";
+import type { DType, Value } from "../dtype.ts";
 import { prod } from "../helpers.ts";
 import { tensorOn } from "../nn/bytes.ts";
 import { Buffer } from "../runtime/buffer.ts";
@@ -26,12 +26,18 @@ export interface ExternalBytes {
   readonly raw: Uint8Array | undefined;
 }
 export type FindExternal = (tensor: TensorProto, where: string) => ExternalBytes;
+/** The same bytes of the model's file as a tensor that holds none of them in memory; undefined: it cannot. */
+export type FindInFile = (raw: Uint8Array, stored: DType, shape: readonly number[]) => Tensor | undefined;
 
 /** What a tensor of a file needs to become a value. */
 export interface TensorPlace {
   readonly device: string | undefined;
   readonly external: FindExternal;
+  readonly inFile: FindInFile;
 }
+
+/** The most bytes of a constant that the host keeps: it computes with shapes and scalars (fold.ts). */
+export const SMALL = 1 << 14;
 
 export function shapeOf(dims: readonly bigint[], where: string): number[] {
   if (dims.length > MAX_DIMS) throw new OnnxError(`${where} has ${dims.length} dims, at most ${MAX_DIMS}`);
@@ -49,6 +55,20 @@ export const bytesFor = (type: ElementType, n: number): number => Math.ceil((n *
 
 /** A tensor of the file as a value; `where` names it in messages. */
 export function tensorValue(tensor: TensorProto, where: string, place: TensorPlace): TensorValue {
+  return protoValue(tensor, where, place, inMemory);
+}
+/** The same for a weight: a large one does not stay on the host. */
+export function weightValue(tensor: TensorProto, where: string, place: TensorPlace): TensorValue {
+  return protoValue(tensor, where, place, (type, shape, raw) =>
+    raw.byteLength <= SMALL ? inMemory(type, shape, raw, place) : onDeviceOnly(type, shape, raw, place),
+  );
+}
+function protoValue(
+  tensor: TensorProto,
+  where: string,
+  place: TensorPlace,
+  make: typeof inMemory,
+): TensorValue {
   const type = typeOfCode(tensor.data_type, where);
   const shape = shapeOf(tensor.dims, where);
   const n = prod(shape);
@@ -61,7 +81,7 @@ export function tensorValue(tensor: TensorProto, where: string, place: TensorPla
   const { raw_data } = tensor;
   if (raw_data === undefined || (raw_data.byteLength === 0 && n > 0)) {
     const raw = typedBytes(tensor, type, n, where);
-    return inMemory(type, shape, raw, place);
+    return make(type, shape, raw, place);
   }
   const expected = bytesFor(type, n);
   if (raw_data.byteLength !== expected) {
@@ -69,7 +89,7 @@ export function tensorValue(tensor: TensorProto, where: string, place: TensorPla
       `${where} is ${type.name}[${shape.join(", ")}] and takes ${expected} bytes, the file has ${raw_data.byteLength}`,
     );
   }
-  return inMemory(type, shape, raw_data, place);
+  return make(type, shape, raw_data, place);
 }
 
 function requireCount(where: string, expected: number, got: number): void {
@@ -83,16 +103,40 @@ function inMemory(
   raw: Uint8Array,
   place: TensorPlace,
 ): TensorValue {
+  const host = () => rawHost(type, shape, aligned(type, raw));
+  const tensor = type.stored === undefined || prod(shape) === 0 ? undefined : heldBy(type, shape, raw, place);
+  return new TensorValue(type, shape, {
+    host,
+    ...(tensor === undefined ? {} : { tensor }),
+    device: place.device,
+  });
+}
+/** Once it is on the device, nothing keeps its bytes on the host. */
+function onDeviceOnly(
+  type: ElementType,
+  shape: readonly number[],
+  raw: Uint8Array,
+  place: TensorPlace,
+): TensorValue {
   const { stored } = type;
+  if (stored === undefined || prod(shape) === 0) return inMemory(type, shape, raw, place);
+  const inFile = type === TYPES.bool ? undefined : place.inFile(raw, stored, shape);
+  if (inFile !== undefined) return fileValue(type, shape, inFile, place);
+  return new TensorValue(type, shape, { tensor: heldBy(type, shape, raw, place), device: place.device });
+}
+/** A function of its own, so that what it returns does not keep the bytes of the file in memory. */
+const fileValue = (type: ElementType, shape: readonly number[], held: Tensor, place: TensorPlace) =>
+  new TensorValue(type, shape, { tensor: () => onDevice(held, type, place), device: place.device });
+const heldBy =
+  (type: ElementType, shape: readonly number[], raw: Uint8Array, place: TensorPlace) => (): Tensor => {
+    const { stored = type.dtype } = type;
+    const buffer = new Buffer("EXT", prod(shape), stored).allocate(canonical(type, aligned(type, raw)));
+    return onDevice(tensorOn(buffer, shape), type, place);
+  };
+/** Where a value starts in a file is by chance. */
+function aligned({ stored }: ElementType, raw: Uint8Array): Uint8Array {
   const size = stored?.isPacked === false ? stored.storage.BYTES_PER_ELEMENT : 1;
-  // where a value starts in a file is by chance
-  const aligned = (): Uint8Array => (raw.byteOffset % size === 0 ? raw : new Uint8Array(raw));
-  const host = () => rawHost(type, shape, aligned());
-  const n = prod(shape);
-  if (stored === undefined || n === 0) return new TensorValue(type, shape, { host, device: place.device });
-  const tensor = (): Tensor =>
-    onDevice(tensorOn(new Buffer("EXT", n, stored).allocate(canonical(type, aligned())), shape), type, place);
-  return new TensorValue(type, shape, { host, tensor, device: place.device });
+  return raw.byteOffset % size === 0 ? raw : new Uint8Array(raw);
 }
 /** A bool of the file may be any byte. */
 const canonical = (type: ElementType, raw: Uint8Array): Uint8Array =>
@@ -105,8 +149,7 @@ function externalValue(
   place: TensorPlace,
 ): TensorValue {
   if (external.raw !== undefined) return inMemory(type, shape, external.raw, place);
-  const tensor = (): Tensor => onDevice(external.tensor(type, shape), type, place);
-  return new TensorValue(type, shape, { tensor, device: place.device });
+  return fileValue(type, shape, external.tensor(type, shape), place);
 }
 
 /** Packed types stay packed on the device; whoever reads them widens them on the way. */

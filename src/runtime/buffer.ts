@@ -14,16 +14,18 @@ interface Allocation {
   readonly device: Compiled;
   readonly handle: Handle;
   readonly nbytes: number;
+  /** bytes of memory that it takes: a file takes none */
+  readonly memory: number;
   /** the memory was there already */
   readonly adopted: boolean;
 }
 
-function release({ device, handle, nbytes, adopted }: Allocation): void {
+function release({ device, handle, nbytes, memory, adopted }: Allocation): void {
   if (adopted) device.allocator.free(handle, nbytes);
   else freeOn(device, handle, nbytes);
-  GlobalCounters.allocated(device.name, nbytes, -1);
+  GlobalCounters.allocated(device.name, memory, -1);
   const pressure = pressureOn(device);
-  pressure.bytes = Math.max(0, pressure.bytes - nbytes);
+  pressure.bytes = Math.max(0, pressure.bytes - memory);
   many.buffers = Math.max(0, many.buffers - 1);
 }
 const finaliser = new FinalizationRegistry<Allocation>(release);
@@ -100,11 +102,12 @@ export class Buffer {
     const { nbytes, dtype } = this;
     const adopted = data !== undefined;
     const handle = adopted ? this.#adopt(device, data) : allocOn(device, nbytes, zeroed, dtype);
-    const allocation = { device, handle, nbytes, adopted };
+    const memory = Device.storageOf(device.name) === "file" ? 0 : nbytes;
+    const allocation = { device, handle, nbytes, memory, adopted };
     this.#allocation = allocation;
     finaliser.register(this, allocation, allocation);
-    GlobalCounters.allocated(device.name, nbytes, 1);
-    pressureOn(device).bytes += nbytes;
+    GlobalCounters.allocated(device.name, memory, 1);
+    pressureOn(device).bytes += memory;
     many.buffers++;
     return this;
   }

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nn, Tensor } from "gradloom";
+import { GlobalCounters, nn, Tensor } from "gradloom";
 import { load, OnnxError, onnx, write } from "gradloom/onnx";
 import { expect, test } from "vitest";
 import { branches, bytesOf, flattens, twoLayers } from "./models.ts";
@@ -49,6 +49,31 @@ test("a file, and weights in a file beside it", async () => {
     writeFileSync(join(folder, "model.onnx"), await bytesOf(twoLayers));
     const model = await load(join(folder, "model.onnx"));
     close(await ((await model.run({ x })).y as Tensor).tolist(), expected);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("large weights of a file on disk are in memory once: on the device", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "gradloom-onnx-"));
+  try {
+    const path = join(folder, "model.onnx");
+    const nbytes = 4 * 512 * 1024;
+    const inputs = { x: { type: "float", dims: [512] } } as const;
+    const outputs = { y: { type: "float", dims: [1024] } } as const;
+    const w = Tensor.arange(512 * 1024)
+      .reshape(512, 1024)
+      .cast("float32");
+    const nodes = [{ op: "MatMul", inputs: ["x", "w"], outputs: ["y"] }];
+    writeFileSync(path, await write({ inputs, outputs, weights: { w }, nodes }));
+    GlobalCounters.reset();
+    const before = GlobalCounters.memUsed;
+    const model = await load(path);
+    expect(GlobalCounters.memUsed - before).toBeLessThan(nbytes / 8);
+    const first = Float32Array.from({ length: 512 }, (_, i) => Number(i === 3));
+    const { y } = (await model.run({ x: first })) as { y: Tensor };
+    expect(Array.from(await y.data())).toEqual(Array.from({ length: 1024 }, (_, i) => 3 * 1024 + i));
+    expect(GlobalCounters.memPeak - before).toBeLessThan(1.3 * nbytes);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -37,6 +37,7 @@ const place = {
   external: (): never => {
     throw new Error("no external data here");
   },
+  inFile: () => undefined,
 };
 
 /** What a data file holds is said by the type of the port. */
