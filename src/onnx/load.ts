@@ -41,7 +41,8 @@ export async function load(source: Readable, options: OnnxLoadOptions = {}): Pro
   const proto = decodeModel(file);
   const external = await openExternal(proto, source, options.files);
   const plan = planModel(proto, OPS_OF_ONNX, { device: options.device, external });
-  return new OnnxModel(plan, options.device);
+  const metadata = Object.fromEntries(proto.metadata_props.map(({ key, value }) => [key, value]));
+  return new OnnxModel(plan, options.device, metadata);
 }
 
 // ---- data beside the file ----
