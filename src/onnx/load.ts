@@ -48,7 +48,8 @@ export async function load(source: Readable, options: OnnxLoadOptions = {}): Pro
     const external = await openExternal(proto, source, options.files);
     const inFile = await weightsOnDisk(opened, file);
     const plan = planModel(proto, OPS_OF_ONNX, { device: options.device, external, inFile });
-    return new OnnxModel(plan, options.device);
+    const metadata = Object.fromEntries(proto.metadata_props.map(({ key, value }) => [key, value]));
+    return new OnnxModel(plan, options.device, metadata);
   } finally {
     await opened.close();
   }

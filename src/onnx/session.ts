@@ -51,14 +51,17 @@ export class OnnxModel {
   readonly outputs: readonly OnnxPort[];
   /** where it runs; undefined: on Device.DEFAULT */
   readonly device: string | undefined;
+  /** what the exporter wrote beside the graph, by name: the classes of a detector, a version, an author */
+  readonly metadata: Readonly<Record<string, string>>;
   readonly #plan: Plan;
   /** by shapes and types of the inputs, then by the values that decided */
   readonly #entries = new Map<string, Replayable | "dynamic">();
   readonly #deciding = new Map<string, ReadonlySet<string>>();
 
-  constructor(plan: Plan, device: string | undefined) {
+  constructor(plan: Plan, device: string | undefined, metadata: Readonly<Record<string, string>> = {}) {
     this.#plan = plan;
     this.device = device;
+    this.metadata = metadata;
     this.inputs = plan.inputInfo.map(portOf);
     this.outputs = plan.outputInfo.map(portOf);
   }

@@ -53,6 +53,8 @@ export interface OnnxGraph {
 export interface OnnxWriteOptions {
   /** the version of the standard's ops; default: 21 */
   readonly opset?: number;
+  /** texts beside the graph, by name: what `OnnxModel.metadata` gives back */
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -67,14 +69,14 @@ export interface OnnxWriteOptions {
  * await y.tolist() // => [0, 2]
  */
 export async function write(graph: OnnxGraph, options: OnnxWriteOptions = {}): Promise<Uint8Array> {
-  const { opset = 21 } = options;
+  const { opset = 21, metadata = {} } = options;
   const domains = [...domainsOf(graph)].map((domain) => ({ domain, version: domain === "" ? opset : 1 }));
   const model: ModelProto = {
     ir_version: 10,
     producer_name: "gradloom",
     opset_import: domains,
     graph: await graphProto(graph),
-    metadata_props: [],
+    metadata_props: Object.entries(metadata).map(([key, value]) => ({ key, value })),
     functions: [],
   };
   return MODEL.write(model);

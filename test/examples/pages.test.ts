@@ -223,11 +223,11 @@ describe("the pages", () => {
     skip(executablePath === undefined, NO_CHROMIUM);
     const page = await open("", {}, plain);
     const links = await page.$$eval("main a", (all) => all.map((a) => a.getAttribute("href")));
-    expect(links).toEqual(["mnist.html", "stories.html"]);
+    expect(links).toEqual(["mnist.html", "stories.html", "models.html"]);
     for (const name of links) {
       await page.goto(server.url + name);
       expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
-      const nameless = await page.$$eval("button, input, select, progress", (all) =>
+      const nameless = await page.$$eval("button, input, select, textarea, progress", (all) =>
         all
           .filter((e) => {
             const { labels } = e as HTMLInputElement;
