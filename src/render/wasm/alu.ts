@@ -155,24 +155,21 @@ const remainder =
     f.op(OP["f32.demote_f64"]);
   };
 
-/** The dot product of the halves of two words. */
+/** The dot product of the halves of two words: of the low ones, then of the high ones. */
 const dot2: OpcodeSpelling = ({ f, scratch }) => {
   const a = scratch(I32);
-  const b = a + 1;
-  const product = (half: () => void): void => {
-    for (const x of [a, b]) {
+  f.set(a + 1);
+  f.set(a);
+  for (const up of [16, 0]) {
+    for (const x of [a, a + 1]) {
       f.get(x);
-      half();
+      f.i32(up);
+      f.op(OP["i32.shl"]);
+      f.i32(16);
+      f.op(OP["i32.shr_s"]);
     }
     f.op(OP["i32.mul"]);
-  };
-  f.set(b);
-  f.set(a);
-  product(() => f.op(OP["i32.extend16_s"]));
-  product(() => {
-    f.i32(16);
-    f.op(OP["i32.shr_s"]);
-  });
+  }
   f.op(OP["i32.add"]);
 };
 

@@ -6,10 +6,6 @@ import { dtypes } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";
 import type { Alu, Expr, Load } from "../../uop/node.ts";
 
-/** Log 2 of the bytes that words of 32 bits are aligned to, and words of two elements of 16 bits. */
-export const WORD_ALIGN = 2;
-export const PAIR_ALIGN = 1;
-
 /** What this must know of the kernel. */
 export interface Places {
   /** the value is written at its only use */

@@ -53,6 +53,7 @@ const largest: SimdSpelling = (f) => {
 };
 
 export { minMaxOf } from "../minmax.ts";
+export { pairIn } from "./pairs.ts";
 export const emitMinMax = (f: FunctionBuilder, isMax: boolean): void =>
   f.op(isMax ? VECTOR_OP["f32x4.pmax"] : VECTOR_OP["f32x4.pmin"]);
 

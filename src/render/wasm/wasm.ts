@@ -17,6 +17,7 @@ import {
   emitVectorStore,
   inAllLanes,
   minMaxOf,
+  pairIn,
   shiftOf,
 } from "#render/simd";
 import { type Source, sourceOf } from "../../codegen/target.ts";
@@ -39,7 +40,7 @@ import {
 } from "./alu.ts";
 import { assemble, F64, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
 import { isV128, simd, typeOf } from "./lanes.ts";
-import { PAIR_ALIGN, type Places, pairIn, WORD_ALIGN } from "./pairs.ts";
+import type { Places } from "./pairs.ts";
 import {
   accumulatorOf,
   constantOf,
@@ -262,8 +263,6 @@ const emitLoad: Emit<"LOAD"> = (e, u, lane) => {
 };
 
 const emitOp: Emit<"ALU"> = (e, u, lane) => {
-  const pair = pairIn(e, u);
-  if (pair !== undefined) return e.f.memory(OP["i32.load"], PAIR_ALIGN, e.address(pair, 0));
   const type = u.operandType;
   const shift = isV128(type) ? shiftOf(u) : undefined;
   const minMax = isV128(type) && type.isFloat ? minMaxOf(u) : undefined;
@@ -319,7 +318,7 @@ const VALUE: { readonly [K in UOpName]: Emit<K> } = {
     const isPlain = first.op === "LOAD" && first.gate === undefined && first.dtype.itemsize === 4;
     const word = isPlain ? first : pairIn(e, first);
     if (word !== undefined && u.lanes.every((x) => x === first) && e.isInline(first))
-      emitLoadSplat(e.f, isPlain ? WORD_ALIGN : PAIR_ALIGN, e.address(word, 0));
+      emitLoadSplat(e.f, reprOf(word.dtype).align, e.address(word, 0));
     else emitVectorize(e.f, first.dtype, u.lanes, (x) => e.push(x, 0));
   },
   DEFINE_GLOBAL: refuse,
