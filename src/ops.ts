@@ -45,7 +45,8 @@ export type BinaryOp =
   | "OR"
   | "XOR"
   | "SHL"
-  | "SHR";
+  | "SHR"
+  | "DOT2";
 export type TernaryOp = "WHERE" | "MULACC";
 export type AluOp = UnaryOp | BinaryOp | TernaryOp;
 
@@ -60,8 +61,8 @@ interface OpRecord {
   /** same: the type of the last source; bool: a comparison */
   readonly result: "same" | "bool";
   readonly commutative?: true;
-  /** the only types it is defined on: floats, or all others */
-  readonly on?: "floats" | "integers";
+  /** the only types it is defined on: floats, all others, or words of 32 bits with a sign */
+  readonly on?: "floats" | "integers" | "int32";
   /** op(0, …, 0) is 0, so a zero padding may be moved from the result to the sources */
   readonly padSafe: boolean;
   /** how many operations it is made of, or takes the time of, where that is not one */
@@ -114,6 +115,12 @@ const mod = (d: DType, a: Value, b: Value): Value => {
 const power = (a: N, b: N): N => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b);
 /** NaN wins, as in torch; which zero wins is not specified. */
 const max = (_: DType, a: Value, b: Value): Value => (Number.isNaN(a) || a > b ? a : b);
+
+/** The halves of a word, each with a sign. */
+const halves = <T>(a: Algebra<T>, x: T): readonly [low: T, high: T] => {
+  const half = a.constant(dtypes.int32, 16);
+  return [a.alu("SHR", a.alu("SHL", x, half), half), a.alu("SHR", x, half)];
+};
 
 /** Steps and bits: flat or without meaning between two values. */
 const flat: Gradient = () => [];
@@ -316,6 +323,24 @@ const RECORDS = {
       return wrap(d, d.kind === "int" ? (a as N) >> count(d, b) : (a as N) >>> count(d, b));
     },
   },
+  /**
+   * The dot product of two pairs of int16, each pair in one word. It wraps where all four are -32768, like
+   * the instructions for it: x86 has pmaddwd, WebAssembly i32x4.dot_i16x8_s.
+   */
+  DOT2: {
+    ...binary,
+    on: "int32",
+    commutative: true,
+    evaluate: (_, x, y) => {
+      const [a, b] = [x as N, y as N];
+      return (((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16)) | 0;
+    },
+    decompose: (a, x, y) => {
+      const [[low, high], [below, above]] = [halves(a, x), halves(a, y)];
+      return a.alu("ADD", a.alu("MUL", low, below), a.alu("MUL", high, above));
+    },
+    gradient: flat,
+  },
 
   WHERE: {
     group: "TernaryOps",
@@ -364,8 +389,11 @@ export const opRecord = (op: AluOp): OpRecord => OPS[op];
 /** What computing the op once takes, in plain operations: an estimate that choices are made by. */
 export const opCost = (op: AluOp): number => OPS[op].cost ?? 1;
 /** Whether the op means something on values of this type. */
-export const isDefinedOn = (op: AluOp, d: DType): boolean =>
-  OPS[op].on === undefined || (OPS[op].on === "floats") === d.isFloat;
+export function isDefinedOn(op: AluOp, d: DType): boolean {
+  const { on } = OPS[op];
+  if (on === "int32") return d === dtypes.int32;
+  return on === undefined || (on === "floats") === d.isFloat;
+}
 export const isAluOp = (op: string): op is AluOp => Object.hasOwn(OPS, op);
 
 const group = <K extends AluOp>(g: OpRecord["group"]) =>

@@ -167,6 +167,11 @@ const MEANING: Readonly<Record<AluOp, readonly Row[]>> = {
     [int8, [-128, 7], -1], [uint8, [255, 4], 15], [uint8, [255, 8], 255], [int16, [-2, 17], -1], [uint16, [65535, 15], 1],
     [int64, [LO64, 63n], -1n], [uint64, [MAX64, 63n], 1n], [uint64, [MAX64, 64n], MAX64],
   ],
+  // halves 2 and -3 times 5 and 7; all four -32768 wrap; the low half has a sign of its own
+  DOT2: [
+    [int32, [(-3 << 16) | 2, (7 << 16) | 5], -11], [int32, [LO | 0x8000, LO | 0x8000], LO],
+    [int32, [0xffff, 1], -1], [int32, [HI, HI], 1 + 32767 * 32767], [int32, [0, -1], 0],
+  ],
 
   WHERE: [
     [float32, [1, -0, 5], -0], [float32, [0, 5, NaN], NaN], [int64, [1, 5n, 6n], 5n], [int64, [0, 5n, 6n], 6n],

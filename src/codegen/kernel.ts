@@ -51,6 +51,7 @@ const beforeHeuristics = (): readonly Pass[] => [
 /** The rest, with the chosen list. */
 const AFTER_HEURISTICS: readonly Pass[] = [
   // OptOps that change the graph; without them there is nothing to do
+  optOp("DOT", "dot products of pairs"),
   optOp("PACK", "operand packing"),
   optOp("INTERCHANGE", "loop interchange"),
   optOp("TC", "tensor cores"),

@@ -35,6 +35,11 @@ typedef __fp16 half;
 typedef _Float16 half;
 #endif`;
 
+/** One pair of int16 times another; the sum wraps. */
+const DOT2 = `static inline int dot2(int a, int b) {
+  return (int)((unsigned)((short)a*(short)b)+(unsigned)((a>>16)*(b>>16)));
+}`;
+
 const CALLS = new RegExp(
   `\\b(?:${[...FUNCTIONS, "sqrt", "trunc", "fmod"].join("|")})f?\\(|\\b(?:INFINITY|NAN)\\b`,
 );
@@ -57,7 +62,7 @@ export const ClangLanguage: CStyleLanguage = {
   usesPtrArithmetic: false,
   extraArgs: [],
   codeForWorkitem: undefined,
-  codeForOp: cstyleOps(clangWords),
+  codeForOp: { ...cstyleOps(clangWords), DOT2: (_, a, b) => `dot2(${a},${b})` },
   lane: indexLane,
   // no function: clang 14 returns no __fp16
   bitcast: (to, from, x) =>
@@ -72,6 +77,7 @@ export const ClangLanguage: CStyleLanguage = {
   preamble: ({ scalars, body }) => [
     ...(CALLS.test(body) ? ["#include <math.h>"] : []),
     ...(scalars.has(dtypes.float16) ? [HALF] : []),
+    ...(/\bdot2\(/.test(body) ? [DOT2] : []),
     ...vectorPreamble(body, clangWords.typeName),
   ],
 };

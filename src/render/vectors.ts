@@ -97,6 +97,7 @@ const ALU: Readonly<Partial<Record<AluOp, SpellByKind>>> = {
   XOR: [infix("^"), infix("^"), undefined],
   SHL: [undefined, shift("<<"), undefined],
   SHR: [undefined, shift(">>"), undefined],
+  DOT2: [undefined, call("dot2"), undefined],
   WHERE: same(call("where")),
   MULACC: [
     (_, a, b, c) => `((${a}&${b})|${c})`,
@@ -185,8 +186,8 @@ export const vectorWritten = (d: DType, x: string): string =>
 
 // ---- what stands before the kernel ----
 
-const CALLS = /\b([a-z]+)(\d+)_(all|where|max|pmax|pmin|sqrt|trunc|fma)\(/g;
-type VectorHelper = "all" | "where" | "max" | "pmax" | "pmin" | "sqrt" | "trunc" | "fma";
+const CALLS = /\b([a-z]+)(\d+)_(all|where|max|pmax|pmin|sqrt|trunc|fma|dot2)\(/g;
+type VectorHelper = "all" | "where" | "max" | "pmax" | "pmin" | "sqrt" | "trunc" | "fma" | "dot2";
 const byAlias = new Map(dtypes.all.map((d) => [d.alias, d]));
 const TYPES = new RegExp(`\\b(${[...byAlias.keys()].join("|")})(\\d+)(?![a-z\\d])`, "gi");
 
@@ -221,6 +222,27 @@ function minMax(d: DType, name: "pmax" | "pmin"): string {
   return `${head}\n#if ${x86.when}\n  return ${name === "pmax" ? x86.max : x86.min}(b,a);\n#else\n  ${plain}\n#endif\n}`;
 }
 
+/** The instruction multiplies pairs of int16; compilers add its result to a sum in the same step (VNNI). */
+const X86_DOT2: Readonly<Record<number, { readonly when: string; readonly name: string }>> = {
+  4: { when: "__SSE2__", name: "pmaddwd128" },
+  8: { when: "__AVX2__", name: "pmaddwd256" },
+  16: { when: "__AVX512BW__&&__clang__", name: "pmaddwd512" },
+};
+/** Unsigned: the sum wraps. */
+function dot2(d: DType): string {
+  const [v, pairs, u] = [
+    nameOf(d),
+    nameOf(dtypes.int16.vec(2 * d.count)),
+    nameOf(dtypes.uint32.vec(d.count)),
+  ];
+  const x86 = X86_DOT2[d.count];
+  const plain = `return (${v})((${u})((a<<16>>16)*(b<<16>>16))+(${u})((a>>16)*(b>>16)));`;
+  const head = `${v}_dot2(${v} a, ${v} b) {`;
+  if (x86 === undefined) return `${head} ${plain} }`;
+  const named = `return (${v})__builtin_ia32_${x86.name}((${pairs})a,(${pairs})b);`;
+  return `${head}\n#if ${x86.when}\n  ${named}\n#else\n  ${plain}\n#endif\n}`;
+}
+
 const HELPERS: Readonly<Record<VectorHelper, (d: DType, scalar: string) => string>> = {
   all: (d, scalar) =>
     `${nameOf(d)}_all(${scalar} x) { return (${nameOf(d)})${lanesOf(d, () => (isBool(d) ? "-(x!=0)" : "x"))}; }`,
@@ -244,6 +266,7 @@ const HELPERS: Readonly<Record<VectorHelper, (d: DType, scalar: string) => strin
   },
   pmax: (d) => minMax(d, "pmax"),
   pmin: (d) => minMax(d, "pmin"),
+  dot2,
   sqrt: (d) =>
     `${nameOf(d)}_sqrt(${nameOf(d)} x) { return (${nameOf(d)})${lanesOf(d, (i) => `__builtin_sqrt${suffix(d)}(x[${i}])`)}; }`,
   trunc: (d) =>

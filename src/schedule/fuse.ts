@@ -126,13 +126,16 @@ class Fusing {
   }
 
   /**
-   * The source of a cast to a wider float, on a device that converts for free. It is stored in the place of
-   * the cast, which takes fewer bytes: the operands of a matmul reach its kernel in their narrow type.
+   * The source of a cast to a wider float or integer, on a device that converts for free. It is stored in the
+   * place of the cast, which takes fewer bytes: the operands of a matmul reach its kernel in their narrow
+   * type.
    */
   #narrowOf(b: GraphNode): GraphNode | undefined {
     const { lb } = b;
     const src = lb.op === "CAST" ? lb.srcs?.[0] : undefined;
-    if (src === undefined || !src.dtype.isFloat || src.dtype.itemsize >= lb.dtype.itemsize) return undefined;
+    const isAlike =
+      src !== undefined && (src.dtype.isFloat ? lb.dtype.isFloat : src.dtype.isInt && lb.dtype.isInt);
+    if (!isAlike || src.dtype.itemsize >= lb.dtype.itemsize) return undefined;
     const target = Device.isOpen(lb.device) ? Device.get(lb.device).renderer : undefined;
     if (target?.gpu === undefined && target?.support(src.dtype) !== "native") return undefined;
     return b.mustStore ? undefined : b.srcs[0];

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { GlobalCounters, nn, Tensor } from "gradloom";
 import { load, OnnxError, onnx, write } from "gradloom/onnx";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { GraphRun } from "../../src/onnx/execute.ts";
 import { branches, bytesOf, flattens, twoLayers } from "./models.ts";
 
 const x = [
@@ -98,6 +99,25 @@ test("shapes are computed beside the graph", async () => {
     const { y } = (await model.run({ x: Tensor.zeros([5, a, b]) })) as { y: Tensor };
     expect(y.shape).toEqual([5, a * b]);
     expect(await y.sum().item()).toBe(5 * a * b);
+  }
+});
+
+test("a model that asks for shapes is captured: the elements of its inputs decide nothing", async () => {
+  const execute = vi.spyOn(GraphRun.prototype, "execute");
+  try {
+    const model = await load(await bytesOf(flattens));
+    const run = async (value: number): Promise<number> => {
+      const { y } = (await model.run({ x: Tensor.full([5, 2, 3], value, { dtype: "float32" }) })) as {
+        y: Tensor;
+      };
+      return y.mean().item() as Promise<number>;
+    };
+    for (const value of [0, 1, 2]) expect(await run(value)).toBeCloseTo(Math.exp(value), 4);
+    const built = execute.mock.calls.length;
+    for (const value of [3, 0, -1]) expect(await run(value)).toBeCloseTo(Math.exp(value), 4);
+    expect(execute.mock.calls.length).toBe(built);
+  } finally {
+    execute.mockRestore();
   }
 });
 

@@ -32,6 +32,21 @@ describe("the realise rules of seed 001", () => {
     expect(kernels(ready([8, 1]).expand(8, 16).mul(x))).toBe(1);
     expect(kernels(x.mul(2).add(T.full([8, 1], 3)))).toBe(1);
   });
+  test("of an integer that was widened its source is stored, where both are native", () => {
+    const bytes = ready([8, 1]).cast("int8").add(1);
+    const items = itemsOf(
+      bytes
+        .cast("int32")
+        .expand(8, 16)
+        .mul(ready([8, 16]).cast("int32")),
+    );
+    expect(items.map((i) => i.outputs[0]?.dtype.name)).toEqual(["int8", "int32"]);
+    // a cast to a float is stored itself, and so is one to a narrower integer
+    const [float] = itemsOf(bytes.cast("float32").expand(8, 16).mul(x));
+    expect(float?.outputs[0]?.dtype.name).toBe("float32");
+    const [narrower] = itemsOf(ready([8, 1]).cast("int32").add(1).cast("int8").expand(8, 16).mul(2));
+    expect(narrower?.outputs[0]?.dtype.name).toBe("int8");
+  });
   test("COPY and its source are stored", () => {
     const there = x.add(1).to("JS");
     expect(opsOf(there)).toEqual(["STORE", "COPY"]);

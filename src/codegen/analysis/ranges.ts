@@ -2,7 +2,7 @@
 // the nodes of a graph or of a list, sources first; out come those whose range is known and fits their type.
 // A rule or a pass that needs a proof (an index is not negative, a sum does not overflow) asks here.
 
-import { type DType, scalarOf } from "../../dtype.ts";
+import { bounds, type DType, scalarOf } from "../../dtype.ts";
 import type { AluOp } from "../../ops.ts";
 import { isExpr, type UOp } from "../../uop/node.ts";
 
@@ -26,6 +26,14 @@ const fits = (d: DType, [least, greatest]: ValueBounds): boolean => {
   return least >= (d.kind === "uint" ? 0 : -limit) && greatest < limit;
 };
 
+/** What the type says of a value of 8 or 16 bits that is read, or that a cast has wrapped. */
+function boundsOfType(u: UOp): ValueBounds | undefined {
+  if ((u.op !== "LOAD" && u.op !== "CAST") || !u.dtype.isInt || scalarOf(u.dtype).itemsize > 2)
+    return undefined;
+  const [least, greatest] = bounds(scalarOf(u.dtype));
+  return [Number(least), Number(greatest)];
+}
+
 function intervalOf(u: UOp, known: ReadonlyMap<UOp, ValueBounds>): ValueBounds | undefined {
   if (u.op === "CONST") return [Number(u.value), Number(u.value)];
   if (u.op === "SPECIAL") return [0, u.size - 1];
@@ -47,8 +55,9 @@ export function rangesOf(nodes: Iterable<UOp>): ReadonlyMap<UOp, ValueBounds> {
   const known = new Map<UOp, ValueBounds>();
   for (const u of nodes) {
     const range = intervalOf(u, known);
-    if (range !== undefined && isExpr(u) && u.dtype.isInt && fits(scalarOf(u.dtype), range))
-      known.set(u, range);
+    const fitting = range !== undefined && isExpr(u) && u.dtype.isInt && fits(scalarOf(u.dtype), range);
+    const bounded = fitting ? range : boundsOfType(u);
+    if (bounded !== undefined) known.set(u, bounded);
   }
   return known;
 }

@@ -1,6 +1,7 @@
 // The OptOps of targets without tensor cores: those of loops, vectors and threads for a CPU, and also
 // GROUPTOP for a grid of workgroups without known figures.
 
+import { DOT } from "./dot.ts";
 import { GROUP } from "./group.ts";
 import { GROUPTOP } from "./grouptop.ts";
 import { INTERCHANGE } from "./interchange.ts";
@@ -25,6 +26,7 @@ export const CPU_OPS: readonly OptRecord[] = [
   PADTO,
   SWAP,
   KEEP,
+  DOT,
   PACK,
   INTERCHANGE,
 ];

@@ -20,6 +20,7 @@ export interface OptParams {
   INTERCHANGE: { axis: number; reduce: number };
   KEEP: { axis: number; elements: number };
   PACK: { axis: number };
+  DOT: { axis: number };
   TC: { axis: number; core: number };
   SHARED: { axis: number; stages: number };
 }

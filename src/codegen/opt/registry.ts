@@ -2,6 +2,7 @@
 // over them; the compiler itself goes by the list of its target (Target.optOps).
 
 import { COLLAPSE_DOC } from "./collapse.ts";
+import { DOT_DOC } from "./dot.ts";
 import { GPU_OPS } from "./gpuops.ts";
 import { GROUP_DOC } from "./group.ts";
 import { GROUPTOP_DOC } from "./grouptop.ts";
@@ -31,6 +32,7 @@ const DOCS: Readonly<Record<OptOpName, OptDoc>> = {
   SWAP: SWAP_DOC,
   COLLAPSE: COLLAPSE_DOC,
   KEEP: KEEP_DOC,
+  DOT: DOT_DOC,
   PACK: PACK_DOC,
   INTERCHANGE: INTERCHANGE_DOC,
   GROUPTOP: GROUPTOP_DOC,

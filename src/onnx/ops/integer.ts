@@ -8,12 +8,21 @@ import { cast, sizes } from "./common.ts";
 import { CONV, convolve, type Windows } from "./conv.ts";
 import { type Call, type OpTable, op } from "./op.ts";
 
-/** int32, with 0 where the zero point was; one of a list counts for rows, or for a dim. */
-function centred(x: Tensor, zero: Tensor | undefined, fitted: (zero: Tensor) => Tensor): Tensor {
-  const wide = cast(x, dtypes.int32);
-  if (zero === undefined) return wide;
-  return wide.sub(cast(zero.ndim === 0 ? zero : fitted(zero), dtypes.int32));
+/**
+ * With 0 where the zero point was, in int32; one of a list counts for rows, or for a dim. The difference of
+ * two values of 8 bits fits 16 bits: as int16 half as much is stored where it is stored, and products of such
+ * values have instructions of their own (DOT2).
+ */
+function centred(c: Call, x: number, zero: number, fitted: (zero: Tensor) => Tensor): Tensor {
+  const value = c.t(x);
+  if (!c.has(zero) || isKnownZero(c.value(zero))) return cast(value, dtypes.int32);
+  const z = c.t(zero);
+  const by = z.ndim === 0 ? z : fitted(z);
+  return cast(cast(value, dtypes.int16).sub(cast(by, dtypes.int16)), dtypes.int32);
 }
+/** Symmetric weights: the file has zeros, and nothing has to be subtracted. */
+const isKnownZero = (zero: TensorValue): boolean =>
+  zero.isKnown && zero.sources.size === 0 && Array.from(zero.host.data).every((x) => Number(x) === 0);
 /** A zero point of the first operand is for all, for each row, or has dims of its own. */
 const ofRows = (zero: Tensor): Tensor => (zero.ndim === 1 ? zero.reshape([-1, 1]) : zero);
 const asGiven = (zero: Tensor): Tensor => zero;
@@ -29,8 +38,8 @@ function rescaled(c: Call, product: Tensor, scale: Tensor, zero: number): Tensor
 }
 
 function qLinearMatMul(c: Call): TensorValue {
-  const a = centred(c.t(0), c.maybe(2), ofRows);
-  const b = centred(c.t(3), c.maybe(5), asGiven);
+  const a = centred(c, 0, 2, ofRows);
+  const b = centred(c, 3, 5, asGiven);
   const scale = float(ofRows(c.t(1)))
     .mul(float(c.t(4)))
     .div(float(c.t(6)));
@@ -39,11 +48,7 @@ function qLinearMatMul(c: Call): TensorValue {
 
 type Quantised = Windows & { readonly group: number };
 const convInteger = (c: Call<Quantised>, x: number, xZero: number, w: number, wZero: number): Tensor => {
-  const filters = c.t(w);
-  const [a, b] = [
-    centred(c.t(x), c.maybe(xZero), asGiven),
-    centred(filters, c.maybe(wZero), ofFilters(filters)),
-  ];
+  const [a, b] = [centred(c, x, xZero, asGiven), centred(c, w, wZero, ofFilters(c.t(w)))];
   return convolve(c, a, b, undefined);
 };
 function qLinearConv(c: Call<Quantised>): TensorValue {
@@ -68,9 +73,7 @@ function qLinearConv(c: Call<Quantised>): TensorValue {
 }
 
 export const integer: OpTable = {
-  MatMulInteger: op({}, (c) =>
-    centred(c.t(0), c.maybe(2), ofRows).matmul(centred(c.t(1), c.maybe(3), asGiven)),
-  ),
+  MatMulInteger: op({}, (c) => centred(c, 0, 2, ofRows).matmul(centred(c, 1, 3, asGiven))),
   ConvInteger: op(CONV, (c) => convInteger(c, 0, 2, 1, 3)),
   QLinearMatMul: op({}, qLinearMatMul),
   QLinearConv: op(CONV, qLinearConv),

@@ -105,6 +105,8 @@ export interface Op {
   run(call: Call): MaybePromise<Outputs>;
   /** the same inputs give other outputs each time */
   readonly isRandom?: boolean;
+  /** only the shapes of its inputs count: their elements decide nothing */
+  readonly isOfShapes?: boolean;
 }
 /** From which version of the operator set on an op does what; the last that is not newer counts. */
 export type Versions = readonly (readonly [since: number, op: Op])[];
@@ -121,6 +123,8 @@ export function op<A extends Attributes>(
 export const versions = (...list: readonly Versions[]): Versions => list.flat();
 export const random = (list: Versions): Versions =>
   list.map(([since, o]) => [since, { ...o, isRandom: true }]);
+export const ofShapes = (list: Versions): Versions =>
+  list.map(([since, o]) => [since, { ...o, isOfShapes: true }]);
 
 /** What a call can ask of the run that it is part of. */
 export interface Environment {

@@ -4,7 +4,7 @@ import { dtypes } from "../../dtype.ts";
 import { prod, range } from "../../helpers.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { type ElementType, TYPES, typeOfCode } from "../elements.ts";
-import { type HostArray, NO_SOURCES, SequenceValue, TensorValue } from "../values.ts";
+import { SequenceValue, TensorValue } from "../values.ts";
 import { bool, cast, cut, hostTensor, int64, sizeOf, sizes, typed } from "./common.ts";
 import {
   bigInt,
@@ -17,6 +17,7 @@ import {
   ints,
   type OpTable,
   type Output,
+  ofShapes,
   op,
   sparse,
   string,
@@ -28,15 +29,11 @@ import {
 import { broadcastShapes, sliceBounds } from "./shapes.ts";
 import { onTexts } from "./texts.ts";
 
-/** A shape does not depend on the elements, only on the tensor's. */
-const known = (c: Call, shape: readonly number[], data: HostArray["data"]): TensorValue =>
-  TensorValue.ofHost({ type: TYPES.int64, shape, data }, c.device, NO_SOURCES);
-
-const shapeOp = op({ start: int(0), end: int() }, (c) => {
+const shapeOf = op({ start: int(0), end: int() }, (c) => {
   const shape = c.shape(0);
   const at = (x: number): number => Math.min(Math.max(x < 0 ? x + shape.length : x, 0), shape.length);
   const part = shape.slice(at(c.attr.start), at(c.attr.end ?? shape.length));
-  return known(c, [part.length], part.map(BigInt));
+  return c.known(TYPES.int64, [part.length], part.map(BigInt));
 });
 
 function reshape(c: Call, wanted: readonly number[], allowZero: boolean): Tensor {
@@ -388,8 +385,8 @@ const texts = (table: Readonly<Record<string, Versions>>): OpTable =>
   Object.fromEntries(Object.entries(table).map(([name, list]) => [name, onTexts(list)]));
 
 export const shape: OpTable = {
-  Shape: shapeOp,
-  Size: op({}, (c) => known(c, [], [BigInt(prod(c.shape(0)))])),
+  Shape: ofShapes(shapeOf),
+  Size: ofShapes(op({}, (c) => c.known(TYPES.int64, [], [BigInt(prod(c.shape(0)))]))),
   Constant: constant,
   ConstantOfShape: constantOfShape,
   Range: rangeOp,

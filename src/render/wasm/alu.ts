@@ -155,6 +155,24 @@ const remainder =
     f.op(OP["f32.demote_f64"]);
   };
 
+/** The dot product of the halves of two words: of the low ones, then of the high ones. */
+const dot2: OpcodeSpelling = ({ f, scratch }) => {
+  const a = scratch(I32);
+  f.set(a + 1);
+  f.set(a);
+  for (const up of [16, 0]) {
+    for (const x of [a, a + 1]) {
+      f.get(x);
+      f.i32(up);
+      f.op(OP["i32.shl"]);
+      f.i32(16);
+      f.op(OP["i32.shr_s"]);
+    }
+    f.op(OP["i32.mul"]);
+  }
+  f.op(OP["i32.add"]);
+};
+
 // biome-ignore format: a table
 const ALU: NativeOps<OpcodeRow> = {
   NEG: [nothing, negative(I32), negative(I32), negative(I64), negative(I64), OP["f32.neg"], OP["f64.neg"]],
@@ -186,6 +204,7 @@ const ALU: NativeOps<OpcodeRow> = {
     undefined, undefined],
   SHR: [OP["i32.shr_u"], shift(OP["i32.shr_s"]), shift(OP["i32.shr_u"]), OP["i64.shr_s"], OP["i64.shr_u"],
     undefined, undefined],
+  DOT2: [undefined, dot2, undefined, undefined, undefined, undefined, undefined],
 
   WHERE: [OP.select, OP.select, OP.select, OP.select, OP.select, OP.select, OP.select],
 };

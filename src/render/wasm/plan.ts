@@ -122,6 +122,11 @@ function operands(u: UOp, index: ElementIndex | undefined): readonly UOp[] {
       );
     case "PHI":
       return [u.value];
+    case "VECTORIZE": {
+      // one value in all lanes is pushed once
+      const [first] = u.lanes;
+      return isV128(u.dtype) && first !== undefined && u.lanes.every((x) => x === first) ? [first] : u.lanes;
+    }
     case "LOOP":
       // the end is read again after each iteration
       return [u.start, u.end, u.end];

@@ -53,6 +53,7 @@ const largest: SimdSpelling = (f) => {
 };
 
 export { minMaxOf } from "../minmax.ts";
+export { pairIn } from "./pairs.ts";
 export const emitMinMax = (f: FunctionBuilder, isMax: boolean): void =>
   f.op(isMax ? VECTOR_OP["f32x4.pmax"] : VECTOR_OP["f32x4.pmin"]);
 
@@ -77,6 +78,7 @@ const ALU: Partial<Record<AluOp, SimdRow>> = {
   // the count is a scalar on the stack
   SHL: [undefined, VECTOR_OP["i32x4.shl"], VECTOR_OP["i32x4.shl"], undefined],
   SHR: [undefined, VECTOR_OP["i32x4.shr_s"], VECTOR_OP["i32x4.shr_u"], undefined],
+  DOT2: [undefined, VECTOR_OP["i32x4.dot_i16x8_s"], undefined, undefined],
   WHERE: [VECTOR_OP["v128.bitselect"], VECTOR_OP["v128.bitselect"], VECTOR_OP["v128.bitselect"], VECTOR_OP["v128.bitselect"]],
   MULACC: [undefined, undefined, undefined, OP["f32x4.relaxed_madd"]],
 };
@@ -235,9 +237,9 @@ export function emitVectorStore(f: FunctionBuilder, d: DType, offset: number): v
   f.memory(how.store, reprOf(d).align, offset);
   f.code.byte(0); // lane 0 of what was packed
 }
-/** One element from the address on the stack, in all lanes. */
-export function emitLoadSplat(f: FunctionBuilder, offset: number): void {
-  f.memory(VECTOR_OP["v128.load32_splat"], 2, offset);
+/** One word from the address on the stack, in all lanes. */
+export function emitLoadSplat(f: FunctionBuilder, align: number, offset: number): void {
+  f.memory(VECTOR_OP["v128.load32_splat"], align, offset);
 }
 
 // ---- lanes ----

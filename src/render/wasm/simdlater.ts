@@ -18,5 +18,6 @@ export const emitVectorStore = call("emitVectorStore");
 export const emitMinMax = call("emitMinMax");
 export const inAllLanes = call("inAllLanes");
 export const minMaxOf = call("minMaxOf");
+export const pairIn = call("pairIn");
 export const shiftOf = call("shiftOf");
 export const hasVector = call("hasVector");

@@ -14,7 +14,7 @@ export const VECTOR_OP = {
   "f32x4.trunc": 0xfd0069, "i16x8.extend_low_i8x16_s": 0xfd0087, "i16x8.extend_low_i8x16_u": 0xfd0089,
   "i32x4.neg": 0xfd00a1, "i32x4.extend_low_i16x8_s": 0xfd00a7, "i32x4.extend_low_i16x8_u": 0xfd00a9,
   "i32x4.shl": 0xfd00ab, "i32x4.shr_s": 0xfd00ac, "i32x4.shr_u": 0xfd00ad, "i32x4.add": 0xfd00ae,
-  "i32x4.sub": 0xfd00b1, "i32x4.mul": 0xfd00b5, "i32x4.max_s": 0xfd00b8, "i32x4.max_u": 0xfd00b9,
+  "i32x4.sub": 0xfd00b1, "i32x4.mul": 0xfd00b5, "i32x4.max_s": 0xfd00b8, "i32x4.max_u": 0xfd00b9, "i32x4.dot_i16x8_s": 0xfd00ba,
   "f32x4.neg": 0xfd00e1, "f32x4.sqrt": 0xfd00e3, "f32x4.add": 0xfd00e4, "f32x4.sub": 0xfd00e5,
   "f32x4.mul": 0xfd00e6, "f32x4.div": 0xfd00e7, "f32x4.pmin": 0xfd00ea, "f32x4.pmax": 0xfd00eb,
   "i32x4.trunc_sat_f32x4_s": 0xfd00f8, "f32x4.convert_i32x4_s": 0xfd00fa,

@@ -17,6 +17,7 @@ import {
   emitVectorStore,
   inAllLanes,
   minMaxOf,
+  pairIn,
   shiftOf,
 } from "#render/simd";
 import { type Source, sourceOf } from "../../codegen/target.ts";
@@ -24,7 +25,7 @@ import { type DType, scalarOf, type Value } from "../../dtype.ts";
 import { InternalError } from "../../errors.ts";
 import { getOrMake } from "../../helpers.ts";
 import type { UOpGraph } from "../../uop/list.ts";
-import { type Const, type Loop, type UOp, type UOpName, valueType } from "../../uop/node.ts";
+import { type Const, type Load, type Loop, type UOp, type UOpName, valueType } from "../../uop/node.ts";
 import { addIndex, NARROW_PAGES, placeArrays, WIDE_PAGES, widened } from "./addresses.ts";
 import {
   type AluContext,
@@ -39,6 +40,7 @@ import {
 } from "./alu.ts";
 import { assemble, F64, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
 import { isV128, simd, typeOf } from "./lanes.ts";
+import type { Places } from "./pairs.ts";
 import {
   accumulatorOf,
   constantOf,
@@ -62,7 +64,7 @@ interface HeldVector {
 }
 
 /** Writes one kernel. Values are asked for by lane; a scalar gives its one value to every lane. */
-class WasmEmitter implements AluContext {
+class WasmEmitter implements AluContext, Places {
   readonly f: FunctionBuilder;
   /** the kernel has arrays of its own */
   readonly usesScratch: boolean;
@@ -215,6 +217,11 @@ class WasmEmitter implements AluContext {
   isInline(u: UOp): boolean {
     return this.#plan.inline[this.#plan.position(u)] === true;
   }
+  /** Whether a load reads what lies behind that of another, in the same buffer. */
+  follows(next: Load, before: Load): boolean {
+    const [a, b] = [next, before].map((u) => this.#plan.index[this.#plan.position(u)]);
+    return a !== undefined && b !== undefined && a.base === b.base && a.plus === b.plus + 1;
+  }
   /** Pushes the byte address of a LOAD or STORE and returns the offset that belongs into the instruction. */
   address(u: UOp<"LOAD" | "STORE">, lane: number): number {
     const index = this.#plan.index[this.#plan.position(u)];
@@ -309,8 +316,9 @@ const VALUE: { readonly [K in UOpName]: Emit<K> } = {
       throw new InternalError(`WASM: ${u.op} has no lane ${lane}`);
     if (!isV128(u.dtype)) return e.push(wanted, 0);
     const isPlain = first.op === "LOAD" && first.gate === undefined && first.dtype.itemsize === 4;
-    if (isPlain && u.lanes.every((x) => x === first) && e.isInline(first))
-      emitLoadSplat(e.f, e.address(first, 0));
+    const word = isPlain ? first : pairIn(e, first);
+    if (word !== undefined && u.lanes.every((x) => x === first) && e.isInline(first))
+      emitLoadSplat(e.f, reprOf(word.dtype).align, e.address(word, 0));
     else emitVectorize(e.f, first.dtype, u.lanes, (x) => e.push(x, 0));
   },
   DEFINE_GLOBAL: refuse,

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { rangesOf } from "../../../src/codegen/analysis/ranges.ts";
-import { dtypes } from "../../../src/dtype.ts";
+import { type DType, dtypes } from "../../../src/dtype.ts";
 import { Variable } from "../../../src/shape/symbolic.ts";
 import { UOpArena } from "../../../src/uop/arena.ts";
 import type { Expr } from "../../../src/uop/node.ts";
@@ -32,10 +32,20 @@ test("nothing is known of what may wrap, what is divided by 0, and what is loade
 test("a number below 0 wraps where there are no signs", () => {
   const below = a.alu("SUB", row, a.int(5));
   expect(rangeOf(below)).toEqual([-5, 2]);
-  for (const d of [dtypes.uint8, dtypes.uint32, dtypes.uint64]) {
+  for (const d of [dtypes.uint32, dtypes.uint64]) {
     expect(rangeOf(a.cast(below, d))).toBeUndefined();
     expect(rangeOf(a.cast(a.cast(below, d), dtypes.int64))).toBeUndefined();
     expect(rangeOf(a.cast(row, d))).toEqual([0, 7]);
   }
   expect(rangeOf(a.cast(below, dtypes.int8))).toEqual([-5, 2]);
+});
+
+test("the type bounds what is read or cast in 8 or 16 bits, not what is computed in them", () => {
+  const below = a.alu("SUB", row, a.int(5));
+  expect(rangeOf(a.cast(below, dtypes.uint8))).toEqual([0, 255]);
+  expect(rangeOf(a.cast(a.cast(below, dtypes.uint8), dtypes.int64))).toEqual([0, 255]);
+  const read = (d: DType): Expr => a.load(a.global(d, 0, false), row);
+  expect(rangeOf(a.cast(read(dtypes.int16), dtypes.int32))).toEqual([-32768, 32767]);
+  expect(rangeOf(read(dtypes.int32))).toBeUndefined();
+  expect(rangeOf(a.alu("ADD", read(dtypes.int8), read(dtypes.int8)))).toBeUndefined();
 });

@@ -20,6 +20,12 @@ import { gpuTarget, lastItem, lowered, opt, rendererOf, runKernel, wholeFloats }
 
 const NAMES = OPT_OPS.map((r) => r.name);
 const x = (...shape: number[]): Tensor => wholeFloats("JS", shape, new Random(1));
+/** What a product of quantised matrices takes. */
+const bytes = (...shape: number[]): Tensor =>
+  x(...shape)
+    .cast("int8")
+    .contiguous()
+    .cast("int32");
 const product = (): Promise<ScheduleItem> => lastItem(x(16, 32).matmul(x(32, 8)));
 const softmax = (): Promise<ScheduleItem> => lastItem(x(4, 64).mul(0.1).softmax(1));
 
@@ -137,6 +143,10 @@ const REFUSED: Readonly<Record<OptOpName, readonly [OptOp, RegExp][]>> = {
     [opt("KEEP", 2, 32), /no loop after this one computes anything costly/],
     [opt("KEEP", 0, 16), /axis 0 is an output axis with 16 left; KEEP takes a reduce axis/],
   ],
+  DOT: [
+    [opt("DOT", 2), /no sum of products of integers of 16 bits goes over its axis; DOT takes such a sum/],
+    [opt("DOT", 0), /axis 0 is an output axis/],
+  ],
   PACK: [
     [opt("PACK", 0), /a grid in place of the loop; PACK takes an output axis/],
     [opt("PACK", 2), /axis 2 is a reduce axis/],
@@ -189,10 +199,15 @@ describe("candidates", () => {
   };
   const found = new Set<OptOpName>();
   test.each(Object.keys(targets))(
-    "of a product and a softmax on %s fit and give what plain loops give",
+    "of products and a softmax on %s fit and give what plain loops give",
     async (on) => {
       const target = targets[on]!();
-      for (const item of [await product(), await softmax(), await lastItem(x(6, 9).add(x(6, 1)))]) {
+      for (const item of [
+        await product(),
+        await softmax(),
+        await lastItem(x(6, 9).add(x(6, 1))),
+        await lastItem(bytes(6, 8).matmul(bytes(8, 4))),
+      ]) {
         const want = await runKernel(item, lowered(item));
         const plain = prepare(item.ast, [], target);
         for (const { name, candidates } of target.optOps) {
@@ -232,6 +247,7 @@ describe("random lists of candidates", () => {
       () => x(n, k).mul(0.1).softmax(1),
       () => x(n, k).sub(x(n, k).max(1, true)),
       () => x(2, n, 8, 8).conv2d(x(m, n, 3, 3)),
+      () => bytes(n, k).matmul(bytes(k, m)),
     ])();
   };
   test.each(["JS", "GPU"])("on %s", async (on) => {

@@ -8,8 +8,10 @@ import type { LazyOp } from "../../../schedule/lazyop.ts";
 import { smax } from "../../../shape/symbolic.ts";
 import type { Axis, Load, Store } from "../../../uop/node.ts";
 import { type LoopBody, LoopNest } from "../../analysis/loopnest.ts";
+import type { KernelGraph } from "../../lower/lower.ts";
 import { MAX_RUN } from "../../passes/blocksums.ts";
-import { PLAIN_ITERATIONS } from "../../target.ts";
+import { PLAIN_ITERATIONS, type Target } from "../../target.ts";
+import { dotted } from "../dot.ts";
 import { costOf, KEEP_COST } from "../keep.ts";
 import { factorsOf, type OptOp, splitBy } from "../opts.ts";
 import type { Heuristic } from "./index.ts";
@@ -30,6 +32,13 @@ const STREAM = { lanes: [16, 8], rows: [8, 6, 4], parts: [4, 6, 5, 8, 3, 10, 12]
 /** If lowering refuses the list, the second one lets threads share the plain kernel. */
 export const cpuLists: Heuristic = (lowered, target, inPlace) => {
   if (lowered.scatter !== undefined) return [scatterList(lowered, lowered.scatter, target)];
+  const dots = dotted(lowered, target);
+  const plain = listsOf(lowered, target, inPlace);
+  return dots === undefined
+    ? plain
+    : [...listsOf(dots.kernel, target, inPlace).map((list) => [dots.opt, ...list]), ...plain];
+};
+const listsOf = (lowered: KernelGraph, target: Target, inPlace: boolean): (readonly OptOp[])[] => {
   const opts = new CpuHeuristic(new LoopNest(lowered, target, inPlace)).choose();
   const threads = opts.filter((o) => o.op === "THREAD");
   return threads.length === opts.length ? [opts] : [opts, threads];

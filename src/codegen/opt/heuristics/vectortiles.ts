@@ -5,10 +5,12 @@
 
 import { InternalError } from "../../../errors.ts";
 import { getOrMake, prod } from "../../../helpers.ts";
+import { opCost } from "../../../ops.ts";
 import { isProduct, type Load, type Store } from "../../../uop/node.ts";
 import type { AccessPattern, LoopBody, LoopNest } from "../../analysis/loopnest.ts";
 import { isCollapsible, strideOf } from "../../analysis/strides.ts";
 import { lineBytes } from "../arrays.ts";
+import { type WordStep, wordSteps } from "../dot.ts";
 
 /** A loop with fewer iterations than this does not pay for packing operands before it. */
 const PACK_ITERATIONS = 16;
@@ -49,6 +51,7 @@ const vectorsIn = (tile: VectorTile): number => prod([...tile.values()]);
 export class VectorTiles {
   readonly #k: LoopNest;
   readonly #hot: LoopBody;
+  readonly #words: readonly WordStep[];
   /** operands of up to this many bytes stay in the first cache anyway */
   readonly #near: number;
   /** by the axis of the vectors: what could be packed, and the best tile */
@@ -61,6 +64,7 @@ export class VectorTiles {
     this.#k = kernel;
     this.#hot = hot;
     this.#near = kernel.target.core.l1Bytes / 2;
+    this.#words = hot.reduce === undefined ? [] : wordSteps(hot.reduce.body);
   }
 
   /**
@@ -163,10 +167,22 @@ export class VectorTiles {
     const sum = this.#hot.reduce;
     const isSumOfProducts = sum !== undefined && isProduct(sum.body);
     const fused = isSumOfProducts && simd.fuses(sum.dtype.vec(width));
-    const alus = accumulators * (this.#hot.weight + (fused ? 0 : 1));
+    const alus = accumulators * (this.#hot.weight + (fused ? 0 : 1)) + this.#wordCost(tile, packing);
     const waste = this.#k.waste(wide, (tile.get(wide) ?? 1) * width);
     const busy = Math.max(alus / simd.aluPerCycle, loads / simd.loadsPerCycle, simd.latency);
     return (waste * (busy + LOAD_ISSUE * loads + LOOP_CYCLES + waits)) / accumulators;
+  }
+
+  /** Operations that make words (dot.ts): once for each lane of the axes that they depend on. */
+  #wordCost(tile: VectorTile, packing: Packing | undefined): number {
+    let cost = 0;
+    for (const { step, loads } of this.#words) {
+      if (packing !== undefined && loads.every((u) => packing.loads.has(u))) continue;
+      let n = opCost(step.fn);
+      for (const [id, lanes] of tile) if (this.#k.depends(step, id)) n *= lanes;
+      cost += n;
+    }
+    return cost;
   }
 
   // ---- packing ----
