@@ -7,7 +7,7 @@ import { OnnxError } from "./errors.ts";
 import { FOLDS, MAX_FOLDED } from "./fold.ts";
 import { Call, type Environment, settled } from "./ops/op.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
-import { type Any, type HostArray, hostOf, sourcesOf, TensorValue } from "./values.ts";
+import { type Any, type HostArray, hostOf, NO_SOURCES, sourcesOf, TensorValue } from "./values.ts";
 
 /** What a run has learned of the model's inputs: whether another one with the same shapes does the same. */
 export interface RunFindings {
@@ -116,7 +116,7 @@ export class GraphRun implements Environment {
       outputs,
       opset,
       env: this,
-      sources: sourcesOf(inputs),
+      sources: run.isOfShapes === true ? NO_SOURCES : sourcesOf(inputs),
       scope,
     });
     const folded = foldable(call);

@@ -17,6 +17,7 @@ import {
   ints,
   type OpTable,
   type Output,
+  ofShapes,
   op,
   sparse,
   string,
@@ -388,12 +389,12 @@ const texts = (table: Readonly<Record<string, Versions>>): OpTable =>
   Object.fromEntries(Object.entries(table).map(([name, list]) => [name, onTexts(list)]));
 
 export const shape: OpTable = {
-  Shape: shapeOp,
-  Size: op({}, (c) => known(c, [], [BigInt(prod(c.shape(0)))])),
+  Shape: ofShapes(shapeOp),
+  Size: ofShapes(op({}, (c) => known(c, [], [BigInt(prod(c.shape(0)))]))),
   Constant: constant,
   ConstantOfShape: constantOfShape,
   Range: rangeOp,
-  EyeLike: eyeLike,
+  EyeLike: ofShapes(eyeLike),
   OneHot: oneHot,
   Trilu: trilu,
   ...texts({
