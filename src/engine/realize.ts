@@ -7,8 +7,9 @@ import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
-import { nextTask, PAUSE } from "../pace.ts";
+import { holdsTask, nextTask, PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
+import { GlobalCounters } from "../runtime/counters.ts";
 import { activeProfiler } from "../runtime/profiling.ts";
 import { beginRun } from "../schedule/consumed.ts";
 import { showAst } from "../schedule/lazyop.ts";
@@ -39,7 +40,26 @@ function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
   yield* new CommandQueue(schedule).execute();
 }
 
-let last: Promise<unknown> = Promise.resolve();
+/**
+ * The bytes of a node that is stored as it is, where the host sees the memory: a copy that needs no schedule.
+ * Undefined: it takes more than that, or somebody watches what is scheduled.
+ */
+function* storedBytes(lb: LazyBuffer): Step<Uint8Array | undefined> {
+  const { realized: buffer, stale, overwritten } = lb.base;
+  if (buffer === undefined || stale !== undefined || overwritten || lb.onlyHolds) return undefined;
+  if (!lb.isWhole || typeof lb.size !== "number" || isWatched()) return undefined;
+  const device = Device.get(lb.device);
+  if (!buffer.isAllocated || device.allocator.view(buffer.handle, 0) === undefined) return undefined;
+  const bytes = yield* buffer.read();
+  GlobalCounters.copyCount++;
+  GlobalCounters.globalMem += bytes.byteLength;
+  return bytes;
+}
+const isWatched = (): boolean =>
+  env.DEBUG >= 2 || env.PROFILE > 0 || CacheCollector.graphs || CacheCollector.collecting;
+
+/** what has been asked for last; undefined: all of it has ended */
+let last: Promise<unknown> | undefined;
 let running = 0;
 
 /** Attempts: a garbage collection that has already begun may miss what was dropped just now. */
@@ -47,10 +67,12 @@ const ATTEMPTS = 4;
 
 /** After so many nodes a task passes: until then the engine keeps whatever a WeakRef was made for alive. */
 const MAX_KEPT = 500;
+/** After so many milliseconds, too: a timer or a request may wait. */
+const MAX_HELD = 20;
 let passed = 0;
 /** Lets go of the nodes of earlier steps; a program that only awaits us would never leave its task. */
 function releaseNodes(): Promise<void> | undefined {
-  if (nodesMade() - passed < MAX_KEPT) return undefined;
+  if (nodesMade() - passed < MAX_KEPT && !holdsTask(MAX_HELD)) return undefined;
   passed = nodesMade();
   return nextTask();
 }
@@ -60,23 +82,35 @@ function releaseNodes(): Promise<void> | undefined {
  * work may be repeated, so where memory runs out it is tried again after a garbage collection.
  */
 export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
-  running++;
-  const attempt = async (left: number): Promise<void> => {
-    try {
-      await runAsync(work());
-    } catch (e) {
-      const isFull = e instanceof OutOfMemoryError && !e.isLate;
-      if (left === 0 || !isFull || !(await collectGarbage())) throw e;
-      await attempt(left - 1);
-    }
-  };
-  const mine = last
-    .then(relievePressure)
-    .then(releaseNodes)
-    .then(() => attempt(again ? ATTEMPTS : 0))
-    .finally(() => void running--);
-  last = mine.catch(() => {});
+  // who has nobody before begins now: a microtask for each layer is what a small replay costs
+  const before = running++ > 0 ? last : undefined;
+  const mine = afterTurn(before, work, again ? ATTEMPTS : 0);
+  last = running > 0 ? mine.catch(() => {}) : undefined;
   return mine;
+}
+async function afterTurn(
+  before: Promise<unknown> | undefined,
+  work: () => Step<void>,
+  attempts: number,
+): Promise<void> {
+  if (before !== undefined) await before;
+  try {
+    const relieved = relievePressure();
+    if (relieved !== undefined) await relieved;
+    const released = releaseNodes();
+    if (released !== undefined) await released;
+    for (let left = attempts; ; left--) {
+      try {
+        await runAsync(work());
+        return;
+      } catch (e) {
+        const isFull = e instanceof OutOfMemoryError && !e.isLate;
+        if (left === 0 || !isFull || !(await collectGarbage())) throw e;
+      }
+    }
+  } finally {
+    running--;
+  }
 }
 
 export function atOnce(work: () => Step<void>, what: string): void {
@@ -91,6 +125,15 @@ export function atOnce(work: () => Step<void>, what: string): void {
 export const realize = (outs: readonly LazyBuffer[]): Promise<void> => inTurn(() => realizeSteps(outs), true);
 export const realizeSync = (outs: readonly LazyBuffer[]): void =>
   atOnce(() => realizeSteps(outs), "realizeSync");
+/** What a node holds, in an array of its own, after whatever async call came before; see `storedBytes`. */
+export async function readStored(lb: LazyBuffer): Promise<Uint8Array | undefined> {
+  let bytes: Uint8Array | undefined;
+  if (lb.base.realized === undefined) return undefined;
+  await inTurn(function* () {
+    bytes = yield* storedBytes(lb);
+  }, true);
+  return bytes;
+}
 /** Runs ScheduleItems, after whatever async call came before. */
 export const runSchedule = (s: readonly ScheduleItem[]): Promise<void> =>
   inTurn(() => runScheduleSteps(s), false);

@@ -116,7 +116,7 @@ export class GraphRun implements Environment {
       outputs,
       opset,
       env: this,
-      sources: run.isOfShapes ? NO_SOURCES : sourcesOf(inputs),
+      sources: run.isOfShapes === true ? NO_SOURCES : sourcesOf(inputs),
       scope,
     });
     const folded = foldable(call);

@@ -252,6 +252,19 @@ export const FOLDS: Readonly<Record<string, Fold>> = {
       (index) => index.reduce((at, i, d) => at + i * (strides[perm[d] as number] as number), 0),
     );
   }),
+  Reshape: {
+    accepts: (call) => call.opset >= 5,
+    run: (call, [x, to]) => {
+      const { shape, data } = x as HostArray;
+      const { allowzero } = call.attr as { allowzero: boolean };
+      const wanted = ints(to as HostArray).map((d, i) => (d === 0 && !allowzero ? (shape[i] ?? 0) : d));
+      const rest = prod(wanted.filter((d) => d !== -1));
+      const full = wanted.map((d) => (d === -1 ? data.length / rest : d));
+      if (prod(full) !== data.length || full.some((d) => !(d >= 0 && Number.isInteger(d))))
+        call.fail(`cannot reshape [${shape.join(", ")}] to [${wanted.join(", ")}]`);
+      return [{ ...(x as HostArray), shape: full }];
+    },
+  },
   Unsqueeze: same((call, x, [axes]) => {
     const list = ints(axes as HostArray);
     const at = call.axes(list, x.shape.length + list.length);

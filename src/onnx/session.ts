@@ -4,14 +4,15 @@
 
 import { JitError } from "../errors.ts";
 import { prod, toposort } from "../helpers.ts";
-import { TinyJit } from "../index.ts";
 import type { TensorData } from "../tensor/creation/hostdata.ts";
+import { knownValues } from "../tensor/known.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type ElementType, typeOfCode } from "./elements.ts";
 import { OnnxError, quoted } from "./errors.ts";
 import { GraphRun, newFindings, type RunFindings } from "./execute.ts";
 import type { TypeProto, ValueInfoProto } from "./model.ts";
 import type { Plan } from "./plan.ts";
+import { ModelReplay } from "./replay.ts";
 import { type Any, describe, type HostArray, OptionalValue, SequenceValue, TensorValue } from "./values.ts";
 
 /** What a model takes or gives under a name. */
@@ -33,15 +34,11 @@ export interface OnnxTexts {
   readonly data: readonly string[];
 }
 
-/** A signature: inputs whose shapes, types and decisive values are the same. */
-interface Replayable {
-  readonly jit: (...inputs: Tensor[]) => Promise<Record<string, OnnxOutput>>;
-  /** the inputs whose elements are computed with: others only have shapes that count */
-  readonly used: readonly string[];
-}
 type TensorValues = ReadonlyMap<string, TensorValue>;
 /** Signatures that are kept; a model whose inputs never repeat must not fill the memory. */
 const MAX_ENTRIES = 64;
+/** Signatures that a call is compared with before anything else is done. */
+const MAX_RECENT = 4;
 
 /** What `onnx.load` gives. */
 export class OnnxModel {
@@ -55,8 +52,10 @@ export class OnnxModel {
   readonly metadata: Readonly<Record<string, string>>;
   readonly #plan: Plan;
   /** by shapes and types of the inputs, then by the values that decided */
-  readonly #entries = new Map<string, Replayable | "dynamic">();
+  readonly #entries = new Map<string, ModelReplay | "dynamic">();
   readonly #deciding = new Map<string, ReadonlySet<string>>();
+  /** keys of the last ones that were replayed: with inputs that these accept, nothing else is looked at */
+  #recent: readonly string[] = [];
 
   constructor(plan: Plan, device: string | undefined, metadata: Readonly<Record<string, string>> = {}) {
     this.#plan = plan;
@@ -119,6 +118,8 @@ export class OnnxModel {
   }
 
   async #run(inputs: Readonly<Record<string, OnnxInput>>): Promise<Record<string, OnnxOutput>> {
+    const known = this.#replayOf(inputs);
+    if (known !== undefined) return known;
     const values = this.#take(inputs);
     const shapes = this.inputs.map(({ name }) => signature(values.get(name))).join(";");
     const deciding = this.#deciding.get(shapes);
@@ -126,33 +127,57 @@ export class OnnxModel {
     const entry = key === undefined ? undefined : this.#entries.get(key);
     const isPlain = [...values.values()].every((v) => v instanceof TensorValue && !v.isText);
     const canReplay = isPlain && !this.#isTraining(values) && entry !== "dynamic";
-    if (entry !== undefined && canReplay) return this.#replay(key as string, entry, values);
+    if (entry !== undefined && canReplay)
+      return this.#replay(
+        key as string,
+        () => entry.run(values as TensorValues),
+        () => values,
+      );
     // this only builds the graph, unless a value decides how it goes on
     const findings = newFindings();
     const outputs = await this.#execute(values, findings);
     const tensors = Object.values(outputs).flatMap(tensorsIn);
     if (canReplay) {
       const isFixed = !findings.isDynamic && tensors.length === this.outputs.length;
-      const made = isFixed ? this.#entry(values as TensorValues, findings, tensors) : "dynamic";
-      this.#keep(shapes, values, made, findings);
-      if (made !== "dynamic") return made.jit(...tensorsOf(values, made.used));
+      const key = this.#decide(shapes, values, findings);
+      const made = isFixed ? this.#entry(shapes, values as TensorValues, findings, tensors) : "dynamic";
+      if (key !== undefined) this.#entries.set(key, made);
+      if (made !== "dynamic") return made.run(values as TensorValues);
     }
     await Tensor.realize(...tensors);
     return outputs;
   }
 
+  /** Replays what was replayed before with inputs like these, if any was. */
+  #replayOf(inputs: Readonly<Record<string, OnnxInput>>): Promise<Record<string, OnnxOutput>> | undefined {
+    const key = this.#recent.find((k) => {
+      const entry = this.#entries.get(k);
+      return entry instanceof ModelReplay && entry.accepts(inputs);
+    });
+    if (key === undefined || this.#hasTrainedWeights()) return undefined;
+    const entry = this.#entries.get(key) as ModelReplay;
+    return this.#replay(
+      key,
+      () => entry.replay(inputs),
+      () => this.#take(inputs),
+    );
+  }
+
   /** What cannot be captured (a model that computes nothing, or only looks at shapes) runs as it is. */
   async #replay(
     key: string,
-    entry: Replayable,
-    values: ReadonlyMap<string, Any>,
+    replay: () => Promise<Record<string, OnnxOutput>>,
+    values: () => ReadonlyMap<string, Any>,
   ): Promise<Record<string, OnnxOutput>> {
     try {
-      return await entry.jit(...tensorsOf(values, entry.used));
+      const outputs = await replay();
+      if (this.#recent[0] !== key)
+        this.#recent = [key, ...this.#recent.filter((k) => k !== key)].slice(0, MAX_RECENT);
+      return outputs;
     } catch (e) {
       if (!(e instanceof JitError)) throw e;
       this.#entries.set(key, "dynamic");
-      const outputs = await this.#execute(values, newFindings());
+      const outputs = await this.#execute(values(), newFindings());
       await Tensor.realize(...Object.values(outputs).flatMap(tensorsIn));
       return outputs;
     }
@@ -167,29 +192,34 @@ export class OnnxModel {
     return Object.fromEntries(this.outputs.map(({ name }, i) => [name, computed(results[i], name)]));
   }
 
-  #entry(values: TensorValues, findings: RunFindings, outputs: readonly Tensor[]): Replayable {
+  #entry(
+    shapes: string,
+    values: TensorValues,
+    findings: RunFindings,
+    outputs: readonly Tensor[],
+  ): ModelReplay {
     const used = usedBy(outputs, values);
     const hosts = new Map([...values].flatMap(([name, v]) => (v.isKnown ? [[name, v.host] as const] : [])));
-    const shapes = new Map([...values].map(([name, v]) => [name, v.withoutElements()] as const));
-    const jit = new TinyJit((...inputs: Tensor[]) => {
-      const again = [...shapes].map(([name, like]) => {
-        const tensor = inputs[used.indexOf(name)];
-        const value = tensor === undefined ? like : TensorValue.of(tensor, like.type, like.sources);
+    const like = new Map([...values].map(([name, v]) => [name, v.withoutElements()] as const));
+    const decided = new Map(
+      [...(this.#deciding.get(shapes) ?? [])].flatMap((name) => {
+        const host = hosts.get(name);
+        return host === undefined ? [] : [[name, host.data] as const];
+      }),
+    );
+    return new ModelReplay(this.inputs, like, used, decided, (inputs) => {
+      const again = [...like].map(([name, other]) => {
+        const tensor = inputs.get(name);
+        const value = tensor === undefined ? other : TensorValue.of(tensor, other.type, other.sources);
         const host = hosts.get(name);
         return [name, host === undefined ? value : value.withHost(() => host)] as const;
       });
       return this.#execute(new Map(again), findings);
     });
-    return { jit: jit as unknown as Replayable["jit"], used };
   }
 
-  /** What was found out by a run is used by the next one with the same inputs. */
-  #keep(
-    shapes: string,
-    values: ReadonlyMap<string, Any>,
-    made: Replayable | "dynamic",
-    findings: RunFindings,
-  ): void {
+  /** What was found out by a run is used by the next one with the same inputs: the key of these. */
+  #decide(shapes: string, values: ReadonlyMap<string, Any>, findings: RunFindings): string | undefined {
     if (this.#entries.size >= MAX_ENTRIES) {
       this.#entries.clear();
       this.#deciding.clear();
@@ -200,8 +230,7 @@ export class OnnxModel {
     if (before !== undefined && all.size > before.size)
       for (const key of this.#entries.keys()) if (key.startsWith(`${shapes}|`)) this.#entries.delete(key);
     this.#deciding.set(shapes, all);
-    const key = keyOf(shapes, all, values);
-    if (key !== undefined) this.#entries.set(key, made);
+    return keyOf(shapes, all, values);
   }
 
   /** A replay has no graph that gradients could go through. */
@@ -306,8 +335,10 @@ function tensorInput(
   if (given instanceof Tensor) {
     if (element !== undefined && given.dtype !== element.dtype)
       refuse(`${given.dtype.name}[${given.shape.join(", ")}]; x.cast("${element.dtype.name}") makes one`);
-    const there = device === undefined ? given : given.to(device);
-    return TensorValue.of(there, element);
+    const value = TensorValue.of(device === undefined ? given : given.to(device), element);
+    const host = given.dtype.isFloat || given.size > MAX_DECIDING ? undefined : knownValues(given);
+    if (host === undefined) return value;
+    return value.withHost((): HostArray => ({ type: value.type, shape: value.shape, data: host }));
   }
   const options = {
     ...(element === undefined ? {} : { dtype: element.dtype }),
@@ -380,8 +411,6 @@ function keyOf(
   });
   return parts.includes(undefined) ? undefined : `${shapes}|${parts.join("|")}`;
 }
-const tensorsOf = (values: ReadonlyMap<string, Any>, names: readonly string[]): Tensor[] =>
-  names.map((name) => (values.get(name) as TensorValue).tensor);
 const tensorsIn = (output: OnnxOutput): Tensor[] => {
   if (output instanceof Tensor) return [output];
   return Array.isArray(output) ? (output as readonly OnnxOutput[]).flatMap(tensorsIn) : [];

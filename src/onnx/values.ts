@@ -160,7 +160,7 @@ export class OptionalValue {
 export type Any = TensorValue | SequenceValue | OptionalValue;
 
 /** What several values were computed from. */
-export function sourcesOf(values: readonly (Any | undefined)[]): InputSources {
+export function sourcesOf(values: readonly ({ readonly sources: InputSources } | undefined)[]): InputSources {
   let all = NO_SOURCES;
   for (const value of values) {
     const own = value?.sources ?? NO_SOURCES;

@@ -44,6 +44,11 @@ const many = { buffers: 0, floor: FEW };
 const BALLAST = 128 << 20;
 const MAX_BALLAST = 4 * 2 ** 30;
 
+let byHand = 0;
+/** How often memory was written by hand, which no graph shows. */
+export const handWrites = (): number => byHand;
+export const noteHandWrite = (): void => void byHand++;
+
 /** Room for `size` elements on a device. */
 export class Buffer {
   static readonly name: string = "Buffer";
@@ -74,7 +79,7 @@ export class Buffer {
     return this.dtype.bytesFor(this.size);
   }
   get isAllocated(): boolean {
-    return this.base?.isAllocated ?? this.#allocation !== undefined;
+    return !this.#disposed && (this.base?.isAllocated ?? this.#allocation !== undefined);
   }
 
   /**
@@ -130,6 +135,8 @@ export class Buffer {
 
   /** Frees now instead of when collected. A buffer that something still reads must not be disposed of. */
   dispose(): void {
+    // a part of other memory is given back with it
+    if (this.base !== undefined) this.#disposed = true;
     const allocation = this.#allocation;
     if (allocation === undefined) return;
     this.#allocation = undefined;
@@ -140,9 +147,8 @@ export class Buffer {
 
   /** What the device's programs take. */
   get handle(): Handle {
-    if (this.base !== undefined) {
+    if (this.base !== undefined && !this.#disposed)
       return Device.get(this.device).allocator.offset(this.base.handle, this.nbytes, this.offset);
-    }
     if (this.#allocation === undefined) {
       throw new DeviceError(`${this} has no memory: it was never allocated, or it was disposed of`);
     }
@@ -150,6 +156,11 @@ export class Buffer {
   }
 
   copyin(src: ArrayBufferView): MaybePromise<void> {
+    noteHandWrite();
+    return this.fill(src);
+  }
+  /** The same for the engine, whose writes all follow from a graph. */
+  fill(src: ArrayBufferView): MaybePromise<void> {
     const bytes = this.#bytesOf("copyin", src);
     return Device.get(this.device).allocator.copyin(this.handle, canonicalBytes(this.dtype, bytes));
   }
@@ -194,8 +205,8 @@ export class Buffer {
  * allocated than freed since the last look, the collector is pushed, and collected Buffers reach their
  * finaliser in the tasks that pass meanwhile. In a synchronous loop no finaliser can run.
  */
-export async function relievePressure(): Promise<void> {
-  if (!isPressed()) return;
+export const relievePressure = (): Promise<void> | undefined => (isPressed() ? relieve() : undefined);
+async function relieve(): Promise<void> {
   let bytes = 0;
   for (const pressure of pressures.values()) {
     bytes += pressure.bytes;

@@ -8,7 +8,7 @@ import { isPromise, type MaybePromise, runSync, type Step, settle, timestamp } f
 import { canonicalBytes } from "../hostarrays.ts";
 import { printable } from "../printable.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
-import type { Buffer } from "./buffer.ts";
+import { type Buffer, noteHandWrite } from "./buffer.ts";
 import type { Compiled, Program } from "./device.ts";
 import { activeProfiler, clock } from "./profiling.ts";
 import { Device } from "./registry.ts";
@@ -30,6 +30,7 @@ export abstract class Runner {
   abstract run(buffers: readonly Buffer[], varVals: VarVals, wait: boolean): Step<void>;
 
   exec(buffers: readonly Buffer[], varVals: VarVals = NONE): void {
+    noteHandWrite();
     runSync(this.run(buffers, varVals, env.DEBUG >= 2), this.name);
     heard?.(this, buffers, varVals);
   }
@@ -136,7 +137,7 @@ export class BufferCopy extends Runner {
   protected *copy(dest: Buffer, src: Buffer): Step<void> {
     const [to, from] = [Device.get(dest.device), Device.get(src.device)];
     const isSeen = ({ allocator }: Compiled, b: Buffer) => allocator.view(b.handle, b.nbytes) !== undefined;
-    if (isSeen(from, src) || !isSeen(to, dest)) return yield* settle(dest.copyin(yield* src.read(true)));
+    if (isSeen(from, src) || !isSeen(to, dest)) return yield* settle(dest.fill(yield* src.read(true)));
     // what is queued may still use this memory
     for (const device of [to, from]) yield* settle(device.synchronize());
     const window = to.allocator.view(dest.handle, dest.nbytes) as Uint8Array;

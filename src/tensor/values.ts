@@ -3,7 +3,11 @@
 
 import type { DType, TypedArray, Value } from "../dtype.ts";
 import { CacheCollector } from "../engine/jit/collector.ts";
-import { realize as realizeBuffers, realizeSync as realizeBuffersSync } from "../engine/realize.ts";
+import {
+  readStored,
+  realize as realizeBuffers,
+  realizeSync as realizeBuffersSync,
+} from "../engine/realize.ts";
 import { ArgumentError, DeviceError, DTypeError, ShapeError } from "../errors.ts";
 import { runAsync, runSync } from "../helpers.ts";
 import { decodeArray } from "../hostarrays.ts";
@@ -38,6 +42,8 @@ export function dispose(self: Tensor): void {
 
 /** `method`: what the user called. */
 export async function data(self: Tensor, method = "data"): Promise<TypedArray> {
+  const stored = await readStored(asked(self.lazydata).gathered);
+  if (stored !== undefined) return decodeArray(self.dtype, stored, self.size);
   const host = onHost(self);
   await realizeBuffers([host]);
   return decoded(method, self, host, await runAsync(host.buffer.read(true)));

@@ -8,6 +8,7 @@ import { HCQCompatCompiled, type HCQSignal } from "../../runtime/hcq/device.ts";
 import { HWComputeQueue, HWCopyQueue } from "../../runtime/hcq/queue.ts";
 import { Transient } from "../../runtime/hcq/transient.ts";
 import { Hardware, type Ring, type Tenant } from "./hardware.ts";
+import type { StreamTime } from "./inline.ts";
 import { KernelRecords } from "./program.ts";
 import { RingQueueBackend, type StreamTarget } from "./queue.ts";
 
@@ -95,8 +96,8 @@ export abstract class RingDevice extends HCQCompatCompiled implements StreamTarg
   copyQueue(): HWCopyQueue {
     return new HWCopyQueue(common().backend);
   }
-  enqueue(kind: "compute" | "copy", at: number, nwords: number, work: number): void {
-    this.hardware.submit(this.#rings[kind], at, nwords, work);
+  enqueue(kind: "compute" | "copy", at: number, nwords: number, work: number, timed?: StreamTime): void {
+    this.hardware.submit(this.#rings[kind], at, nwords, work, timed);
     this.#throwFailure(); // executed here and now, it may have failed already
   }
 

@@ -15,6 +15,7 @@ import type {
 } from "../../runtime/hcq/queue.ts";
 import type { Transient } from "../../runtime/hcq/transient.ts";
 import type { AddressNames } from "./disassemble.ts";
+import type { StreamTime } from "./inline.ts";
 import { COMMANDS, pair, type RingCommand } from "./layout.ts";
 
 /** A signal, a kernel or arguments in the shared memory: what a command names by the first byte. */
@@ -32,7 +33,8 @@ export interface StreamTarget {
   readonly nativeMemory: boolean;
   /** the shared memory may be larger than 4 GiB */
   readonly isWide: boolean;
-  enqueue(kind: "compute" | "copy", at: number, nwords: number, work: number): void;
+  /** `timed`: of a stream that is kept, how long it took before */
+  enqueue(kind: "compute" | "copy", at: number, nwords: number, work: number, timed?: StreamTime): void;
 }
 
 const CODE = Object.fromEntries(COMMANDS.map((name, i) => [name, i])) as Record<RingCommand, number>;
@@ -97,7 +99,7 @@ export class RingQueueBackend implements QueueBackend {
     const target = targetOf(device);
     const { stream, q, kind } = queue;
     if (stream instanceof RingStream) {
-      target.enqueue(kind, stream.at, q.length, queue.work);
+      target.enqueue(kind, stream.at, q.length, queue.work, stream);
       return;
     }
     const nbytes = q.length * 4;
@@ -111,9 +113,10 @@ export class RingQueueBackend implements QueueBackend {
   }
 }
 
-class RingStream implements BoundStream {
+class RingStream implements BoundStream, StreamTime {
   readonly #target: StreamTarget;
   readonly at: number;
+  milliseconds = 0;
   constructor(target: StreamTarget, at: number) {
     this.#target = target;
     this.at = at;

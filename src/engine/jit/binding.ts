@@ -20,6 +20,7 @@ import {
   type Returned,
 } from "./capture.ts";
 import { at, type TensorLike } from "./collector.ts";
+import { rangeOf } from "./placement.ts";
 
 export const like = (t: TensorLike, lazydata: LazyBuffer): TensorLike =>
   new (t.constructor as new (lb: LazyBuffer) => TensorLike)(lazydata);
@@ -65,7 +66,10 @@ export function* prepare(captured: CapturedFunction, given: Arguments): Step<voi
   const pending: LazyBuffer[] = given.unrealized();
   for (const [buffer, node] of captured.external) {
     const { newest } = node;
-    if (newest !== node) captured.external.set(buffer, newest);
+    if (newest !== node) {
+      captured.external.set(buffer, newest);
+      captured.once.isOld ||= captured.once.reads.has(buffer);
+    }
     if (newest.realized === undefined) pending.push(newest);
     if (!buffer.isAllocated) throw new JitError(`TinyJit: ${buffer}, which was captured, ${GONE}`);
     if (node.left || newest.left) {
@@ -99,7 +103,7 @@ export function* prepare(captured: CapturedFunction, given: Arguments): Step<voi
     });
   }
   for (const base of written) keepCopies(base);
-  for (const b of yield* waitingOn(written)) pending.push(b);
+  if (written.length > 0) for (const b of yield* waitingOn(written)) pending.push(b);
   if (pending.length > 0) {
     yield* realizeSteps(pending);
     given.unrealized(); // an assign that waited may have overwritten an input
@@ -114,15 +118,19 @@ const GONE = "was disposed of; reset() the jit";
  * from before.
  */
 export function requireApart(captured: CapturedFunction, given: Arguments): void {
+  if (captured.assigned.length === 0 && captured.writtenInputs.length === 0) return;
   const refuse = (writes: string, shared: string | undefined): never => {
     throw new JitError(
       `TinyJit: the function assigns to ${writes}, and ${shared} lies in the same memory; pass a copy: x.clone()`,
     );
   };
-  const roots = given.tensors.map((t) => new Set(buffersOf([t]).map(rootOf)));
-  const meets = (i: number, b: Buffer): boolean => roots[i]?.has(rootOf(b)) ?? false;
+  const own = given.tensors.map((t) => buffersOf([t]).map(rangeOf));
+  const meets = (i: number, b: Buffer): boolean => {
+    const { root, from, to } = rangeOf(b);
+    return own[i]?.some((r) => r.root === root && from < r.to && r.from < to) ?? false;
+  };
   for (const { tensor, buffers, line } of captured.assigned) {
-    const i = roots.findIndex((_, at) => buffers.some((b) => meets(at, b)));
+    const i = own.findIndex((_, at) => buffers.some((b) => meets(at, b)));
     if (i >= 0) refuse(`a tensor of shape [${tensor.lazydata.shape}]${at(line)}`, given.paths[i]);
   }
   for (const i of captured.writtenInputs) {
@@ -132,7 +140,6 @@ export function requireApart(captured: CapturedFunction, given: Arguments): void
       refuse(given.paths[i] as string, "a tensor that the function uses besides");
   }
 }
-const rootOf = (b: Buffer): Buffer => (b.base === undefined ? b : rootOf(b.base));
 
 // ---- results ----
 

@@ -15,6 +15,7 @@ import { buildOn } from "../../schedule/schedule.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
 import { isFixed, type Sint, type Variable } from "../../shape/symbolic.ts";
 import { at, type Draw, type HostRead, type TensorLike, type TraceItem } from "./collector.ts";
+import { type Once, onceOf } from "./once.ts";
 import { type BufferUse, holdsData, type MemoryReport, planner, reportOf, usesOf } from "./placement.ts";
 import { isCaptured, type Trace } from "./trace.ts";
 
@@ -78,6 +79,8 @@ export interface CapturedFunction {
   readonly slots: readonly Slot[];
   /** memory that is read, not written, and whose it is: an assign to it may wait */
   readonly external: Map<Buffer, LazyBuffer>;
+  /** what was computed once and for all */
+  readonly once: Once;
   readonly assigned: readonly AssignedMemory[];
   /** what captured kernels compute values from before the call from: nobody may assign to it */
   readonly frozen: readonly LazyBuffer[];
@@ -146,7 +149,11 @@ export function* capture(
   yield* loadPlanner(trace.items.reduce((n, { item }) => item.outputs.reduce((m, b) => m + b.nbytes, n), 0));
   const { arrange, planArenas } = planner();
   const made = trace.items.filter((x) => x.isNew);
-  const ordered = yield* arrange(made, usesOf(made, trace.firstNode), wanted);
+  const aliases = inputs.flatMap((i) => i.aliases);
+  const changing = new Set([...wanted, ...aliases]);
+  const once = onceOf(trace, made, usesOf(made, trace.firstNode), changing, inputs.length > 0);
+  const repeated = made.filter((x) => !once.items.has(x));
+  const ordered = yield* arrange(repeated, usesOf(repeated, trace.firstNode), wanted);
   const items = ordered.filter(isCaptured);
   if (items.length === 0)
     throw new JitError("TinyJit: didn't JIT anything! The function computed nothing new");
@@ -155,7 +162,6 @@ export function* capture(
   requireGiven(items, given);
 
   const slots = new Slots();
-  const aliases = inputs.flatMap((i) => i.aliases);
   for (const [index, alias] of aliases.entries()) slots.add(alias, { kind: "input", index });
   for (const { buffer, local } of uses.values()) {
     if (!local || !wanted.has(buffer)) continue;
@@ -169,6 +175,8 @@ export function* capture(
     if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
   }
   const external = externalsOf(trace, uses, inputs);
+  for (const b of once.kept) external.delete(b);
+  for (const [buffer, node] of once.reads) external.set(buffer, node.newest);
   const results = returned.map((r) => resultOf(r, slots, inputs, trace, external));
   requireUsed(inputs, uses, results);
   const jitItems = items.map(({ runner, item }) => ({
@@ -188,6 +196,7 @@ export function* capture(
     items: jitItems,
     slots: slots.list,
     external,
+    once,
     assigned: [...trace.assigned.values()]
       .filter((a) => !inputs.some((i) => i.tensor === a.tensor))
       .map(({ tensor, line }) => ({ tensor, line, buffers: buffersOf([tensor]) })),

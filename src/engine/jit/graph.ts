@@ -3,12 +3,12 @@
 
 import { env } from "../../env.ts";
 import { InternalError } from "../../errors.ts";
-import type { Buffer } from "../../runtime/buffer.ts";
 import type { Compiled, GraphItem, GraphRunner, GraphSlot } from "../../runtime/device.ts";
 import { HCQGraph } from "../../runtime/hcq/graph.ts";
 import { BufferXfer, CompiledRunner } from "../../runtime/runner.ts";
 import { Device } from "../devices.ts";
 import type { CapturedFunction, JitItem, Slot } from "./capture.ts";
+import { rangeOf } from "./placement.ts";
 
 /** A graph that stands for some of the items, or an item. */
 export type GraphStage =
@@ -79,11 +79,5 @@ function graphItem(item: JitItem): GraphItem | undefined {
 /** Where a slot lies. What is swapped with every call shares memory with nothing that is written. */
 function placeOf(slot: Slot): GraphSlot {
   if (slot.kind !== "fixed") return { handle: undefined, root: slot, from: 0, to: Infinity };
-  const { buffer } = slot;
-  let [root, from] = [buffer, 0];
-  for (let base: Buffer | undefined = buffer; base !== undefined; base = base.base) {
-    root = base;
-    from += base.offset;
-  }
-  return { handle: buffer.handle, root, from, to: from + buffer.nbytes };
+  return { handle: slot.buffer.handle, ...rangeOf(slot.buffer) };
 }

@@ -9,7 +9,7 @@ import { JitError } from "../../errors.ts";
 import { isPromise, type MaybePromise, runAsync, runSync, type Step, settle } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { PAUSE } from "../../pace.ts";
-import { Buffer } from "../../runtime/buffer.ts";
+import type { Buffer } from "../../runtime/buffer.ts";
 import type { Variable } from "../../shape/symbolic.ts";
 import { atOnce, inTurn, realize, realizeSync } from "../realize.ts";
 import { Arguments, type Expected, expectedOf, isTensor, mismatch } from "./arguments.ts";
@@ -29,6 +29,7 @@ import { CallSummary, isWithin, requireInvariant } from "./invariants.ts";
 import type { MemoryReport } from "./placement.ts";
 import { difference, flatten, isContainer, type Leaf, type TreeDef, unflatten } from "./pytree.ts";
 import { Replay } from "./replay.ts";
+import { ResultMemory } from "./slab.ts";
 import { Trace } from "./trace.ts";
 
 /** How the parts of a call that may have to wait are done. */
@@ -75,6 +76,7 @@ interface Ready extends Earlier {
   readonly captured: CapturedFunction;
   readonly results: readonly Result[];
   readonly replay: Replay;
+  readonly memory: ResultMemory;
   readonly settings: readonly Setting[];
   /** variables that were seen with two values, and the same kernels for both */
   readonly trusted: ReadonlySet<Variable>;
@@ -133,14 +135,17 @@ class Jit extends Callable {
   call(args: unknown[]): Promise<unknown> {
     // inside another jitted function it is an ordinary function: what it does is part of that capture
     if (CacheCollector.collecting) return (async () => this.#fn(...args))();
-    const made = (async () => new Arguments(args))();
-    const mine = this.#last.then(async () => runAsync(this.#call(await made, ASYNC)));
-    made.catch(() => {}); // mine tells of it
-    this.#pending++;
+    const mine = this.#after(this.#pending++ > 0 ? this.#last : undefined, args);
     // not the result itself, which would be kept until the next call
     const ended = (): void => void this.#pending--;
     this.#last = mine.then(ended, ended);
     return mine;
+  }
+  /** A replay begins at once if nothing is before it. */
+  async #after(last: Promise<unknown> | undefined, args: unknown[]): Promise<unknown> {
+    const given = new Arguments(args);
+    if (last !== undefined || this.#ready === undefined) await last;
+    return runAsync(this.#call(given, ASYNC));
   }
   sync(...args: unknown[]): unknown {
     if (CacheCollector.collecting) return this.#fn(...args);
@@ -225,7 +230,7 @@ class Jit extends Callable {
     const { captured, results } = yield* capture(trace, placeholders, done.leaves, variables);
     requireApart(captured, given);
     const outputs = outputsOf(captured, done.leaves, results);
-    yield* seal(trace, placeholders, new Set(outputs.values()));
+    yield* seal(trace, placeholders, new Set([...outputs.values(), ...captured.once.kept]));
     yield PAUSE;
     for (const { tensor } of captured.assigned) renew(tensor);
     this.#ready = {
@@ -236,6 +241,7 @@ class Jit extends Callable {
       captured,
       results,
       replay: new Replay(captured),
+      memory: new ResultMemory(),
       settings: [...trace.settings.values()],
       trusted,
     };
@@ -245,16 +251,21 @@ class Jit extends Callable {
     return unflatten(done.tree, (i) => made.leaf(results[i] as Result));
   }
 
-  *#replay({ captured, replay, results, returned }: Ready, given: Arguments, driver: Driver): Step<unknown> {
+  *#replay(
+    { captured, replay, memory, results, returned }: Ready,
+    given: Arguments,
+    driver: Driver,
+  ): Step<unknown> {
     const outputs = new Map<number, Buffer>();
     // what has begun must not begin again where memory runs out: assigns would be made twice
     let failed: unknown;
     yield* driver.perform(function* () {
       if (failed !== undefined) throw failed;
       yield* prepare(captured, given);
+      yield* captured.once.renew();
       captured.slots.forEach((slot, i) => {
         if (slot.kind === "output" && !outputs.has(i))
-          outputs.set(i, new Buffer(slot.device, slot.size, slot.dtype).ensureAllocated());
+          outputs.set(i, memory.take(slot.device, slot.size, slot.dtype));
       });
       const { draws, from, length } = captured.random;
       const { stream } = CacheCollector;

@@ -31,6 +31,20 @@ export interface Placement {
 /** Host arrays and files are not memory that a plan could share. */
 export const holdsData = (b: Buffer): boolean => !Device.computes(b.device);
 
+/** The bytes of a buffer within the memory that it lies in. */
+export function rangeOf(buffer: Buffer): {
+  readonly root: Buffer;
+  readonly from: number;
+  readonly to: number;
+} {
+  let [root, from] = [buffer, 0];
+  for (let b = buffer; b.base !== undefined; b = b.base) {
+    root = b.base;
+    from += b.offset;
+  }
+  return { root, from, to: from + buffer.nbytes };
+}
+
 /** Where a buffer comes from, seen from the items alone. */
 export interface BufferUse {
   readonly buffer: Buffer;

@@ -15,6 +15,7 @@ import {
   type InputSources,
   OptionalValue,
   SequenceValue,
+  sourcesOf,
   TensorValue,
 } from "../values.ts";
 
@@ -105,7 +106,7 @@ export interface Op {
   run(call: Call): MaybePromise<Outputs>;
   /** the same inputs give other outputs each time */
   readonly isRandom?: boolean;
-  /** only the shapes of its inputs count: their elements decide nothing */
+  /** only the shapes of its inputs count, not their elements */
   readonly isOfShapes?: boolean;
 }
 /** From which version of the operator set on an op does what; the last that is not newer counts. */
@@ -281,7 +282,8 @@ export function settled(call: Call, outputs: Outputs): (Any | undefined)[] {
   return list.map((output) => {
     if (output === undefined || output instanceof SequenceValue || output instanceof OptionalValue)
       return output;
-    if (output instanceof TensorValue) return output.withSources(call.sources);
+    // what a branch gives was computed from more than its condition
+    if (output instanceof TensorValue) return output.withSources(sourcesOf([call, output]));
     const element = like !== undefined && like.dtype === output.dtype ? like : typeOfDType(output.dtype);
     return TensorValue.of(output, element, call.sources);
   });

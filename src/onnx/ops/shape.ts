@@ -390,7 +390,7 @@ export const shape: OpTable = {
   Constant: constant,
   ConstantOfShape: constantOfShape,
   Range: rangeOp,
-  EyeLike: eyeLike,
+  EyeLike: ofShapes(eyeLike),
   OneHot: oneHot,
   Trilu: trilu,
   ...texts({

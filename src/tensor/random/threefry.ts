@@ -75,7 +75,7 @@ export function drawSteps(first: Buffer, length: number, taken: number, reverse:
 export function redraw(buffer: Buffer, at?: number): boolean {
   const facts = draws.get(buffer);
   if (facts === undefined) return false;
-  void buffer.copyin(words(at ?? state.drawn, facts.rows));
+  void buffer.fill(words(at ?? state.drawn, facts.rows));
   if (at === undefined) state.drawn += facts.n;
   return true;
 }
