@@ -7,6 +7,7 @@ import { prod, toposort } from "../helpers.ts";
 import { TinyJit } from "../index.ts";
 import type { TensorData } from "../tensor/creation/hostdata.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { SymbolicCaptures, type TensorValues } from "./captures.ts";
 import { type ElementType, typeOfCode } from "./elements.ts";
 import { OnnxError, quoted } from "./errors.ts";
 import { GraphRun, newFindings, type RunFindings } from "./execute.ts";
@@ -39,7 +40,6 @@ interface Replayable {
   /** the inputs whose elements are computed with: others only have shapes that count */
   readonly used: readonly string[];
 }
-type TensorValues = ReadonlyMap<string, TensorValue>;
 /** Signatures that are kept; a model whose inputs never repeat must not fill the memory. */
 const MAX_ENTRIES = 64;
 
@@ -55,6 +55,8 @@ export class OnnxModel {
   /** by shapes and types of the inputs, then by the values that decided */
   readonly #entries = new Map<string, Replayable | "dynamic">();
   readonly #deciding = new Map<string, ReadonlySet<string>>();
+  /** for sizes that differ from run to run */
+  readonly #symbolic = new SymbolicCaptures((values, findings) => this.#execute(values, findings), usedBy);
 
   constructor(plan: Plan, device: string | undefined) {
     this.#plan = plan;
@@ -124,6 +126,10 @@ export class OnnxModel {
     const isPlain = [...values.values()].every((v) => v instanceof TensorValue && !v.isText);
     const canReplay = isPlain && !this.#isTraining(values) && entry !== "dynamic";
     if (entry !== undefined && canReplay) return this.#replay(key as string, entry, values);
+    if (canReplay) {
+      const outputs = await this.#symbolic.run(values as TensorValues);
+      if (outputs !== undefined) return outputs;
+    }
     // this only builds the graph, unless a value decides how it goes on
     const findings = newFindings();
     const outputs = await this.#execute(values, findings);
