@@ -20,7 +20,7 @@ import {
 import { Buffer } from "../runtime/buffer.ts";
 import { canonicalize, Device } from "../runtime/registry.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
-import { type Sint, smax, sprod } from "../shape/symbolic.ts";
+import { roomOf, type Sint, smax, sprod } from "../shape/symbolic.ts";
 import type { Interval, Shape } from "../shape/view.ts";
 import { type AxisSplit, axisSplitFor } from "./axissplit.ts";
 import { type CopyState, copyOf, keepCopies, markRead } from "./copies.ts";
@@ -205,7 +205,7 @@ export class LazyBuffer {
   /** The memory that this node has or will have; described on first use, allocated when it is computed. */
   get buffer(): Buffer {
     if (this._base !== undefined) return this._base.buffer;
-    this.#buffer ??= new Buffer(this.device, smax(sprod(this.shape)), this.dtype);
+    this.#buffer ??= new Buffer(this.device, roomOf(this.shape), this.dtype);
     return this.#buffer;
   }
   /** The buffer of a realised node. An assign that has not run yet counts as not realised. */

@@ -7,7 +7,16 @@ import { OnnxError } from "./errors.ts";
 import { FOLDS, MAX_FOLDED } from "./fold.ts";
 import { Call, type Environment, settled } from "./ops/op.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
-import { type Any, type HostArray, hostOf, NO_SOURCES, sourcesOf, TensorValue } from "./values.ts";
+import { sizesIn } from "./symbolic.ts";
+import {
+  type Any,
+  type HostArray,
+  hostOf,
+  NO_SOURCES,
+  type SizeArray,
+  sourcesOf,
+  TensorValue,
+} from "./values.ts";
 
 /** What a run has learned of the model's inputs: whether another one with the same shapes does the same. */
 export interface RunFindings {
@@ -52,13 +61,20 @@ export class GraphRun implements Environment {
   }
 
   read(value: TensorValue): MaybePromise<HostArray> {
+    return value.isKnown ? this.#known(value).host : this.#unknown(value);
+  }
+  readSizes(value: TensorValue): MaybePromise<SizeArray> {
+    return value.isKnown ? this.#known(value).sizes : this.#unknown(value);
+  }
+  #known(value: TensorValue): TensorValue {
+    for (const name of value.sources) this.findings.specialised.add(name);
+    return value;
+  }
+  #unknown(value: TensorValue): MaybePromise<HostArray> {
     const { findings } = this;
-    if (value.isKnown) {
-      for (const name of value.sources) findings.specialised.add(name);
-      return value.host;
-    }
     if (value.isText) throw new OnnxError("strings were given where numbers are expected");
-    if (value.sources.size > 0) {
+    // a value that is made of symbolic sizes is another one with other sizes
+    if (value.sources.size > 0 || sizesIn([value.tensor]).length > 0) {
       findings.isDynamic = true;
       return this.#fetch(value);
     }
@@ -152,11 +168,11 @@ function fail(call: Call, cause: unknown): never {
 
 const known =
   (call: Call) =>
-  (host: HostArray): Any =>
+  (host: SizeArray): Any =>
     TensorValue.ofHost(host, call.device, call.sources);
 
 /** How to compute a node on the host, if all it reads is small and known there. */
-function foldable(call: Call): (() => readonly HostArray[]) | undefined {
+function foldable(call: Call): (() => readonly SizeArray[]) | undefined {
   const fold = Object.hasOwn(FOLDS, call.op) ? FOLDS[call.op] : undefined;
   if (fold === undefined) return undefined;
   for (const value of call.inputs) {
@@ -164,20 +180,21 @@ function foldable(call: Call): (() => readonly HostArray[]) | undefined {
     if (!(value instanceof TensorValue) || !value.isKnown || value.isText || value.size > MAX_FOLDED)
       return undefined;
   }
-  let made: readonly HostArray[] | undefined;
-  const hosts = (): (HostArray | undefined)[] => call.inputs.map((v) => (v as TensorValue | undefined)?.host);
+  let made: readonly SizeArray[] | undefined;
+  const hosts = (): (SizeArray | undefined)[] =>
+    call.inputs.map((v) => (v as TensorValue | undefined)?.sizes);
   return fold.accepts(call) ? () => (made ??= fold.run(call, hosts())) : undefined;
 }
 
 /** Tensors, whose elements the host could compute too, if it has to. */
 function withHosts(
   values: readonly (Any | undefined)[],
-  folded: (() => readonly HostArray[]) | undefined,
+  folded: (() => readonly SizeArray[]) | undefined,
 ): (Any | undefined)[] {
   if (folded === undefined) return [...values];
   return values.map((value, i) =>
     value instanceof TensorValue && !value.isKnown && !value.isText && value.size <= MAX_FOLDED
-      ? value.withHost(() => folded()[i] as HostArray)
+      ? value.withHost(() => folded()[i] as SizeArray)
       : value,
   );
 }

@@ -7,6 +7,7 @@ import { prod, toposort } from "../helpers.ts";
 import type { TensorData } from "../tensor/creation/hostdata.ts";
 import { knownValues } from "../tensor/known.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { SymbolicCaptures, type TensorValues } from "./captures.ts";
 import { type ElementType, typeOfCode } from "./elements.ts";
 import { OnnxError, quoted } from "./errors.ts";
 import { GraphRun, newFindings, type RunFindings } from "./execute.ts";
@@ -34,7 +35,6 @@ export interface OnnxTexts {
   readonly data: readonly string[];
 }
 
-type TensorValues = ReadonlyMap<string, TensorValue>;
 /** Signatures that are kept; a model whose inputs never repeat must not fill the memory. */
 const MAX_ENTRIES = 64;
 /** Signatures that a call is compared with before anything else is done. */
@@ -56,6 +56,8 @@ export class OnnxModel {
   readonly #deciding = new Map<string, ReadonlySet<string>>();
   /** keys of the last ones that were replayed: with inputs that these accept, nothing else is looked at */
   #recent: readonly string[] = [];
+  /** for sizes that differ from run to run */
+  readonly #symbolic = new SymbolicCaptures((values, findings) => this.#execute(values, findings), usedBy);
 
   constructor(plan: Plan, device: string | undefined, metadata: Readonly<Record<string, string>> = {}) {
     this.#plan = plan;
@@ -133,6 +135,10 @@ export class OnnxModel {
         () => entry.run(values as TensorValues),
         () => values,
       );
+    if (canReplay) {
+      const outputs = await this.#symbolic.run(values as TensorValues);
+      if (outputs !== undefined) return outputs;
+    }
     // this only builds the graph, unless a value decides how it goes on
     const findings = newFindings();
     const outputs = await this.#execute(values, findings);

@@ -2,8 +2,11 @@
 // array known on the host, or both: shapes are computed on the host, so that a graph never waits for a device
 // to learn one. `sources` says which inputs of the model a value was computed from: none for a constant.
 
-import type { Value } from "../dtype.ts";
+import { dtypes, type Value } from "../dtype.ts";
 import { prod } from "../helpers.ts";
+import { plainSize } from "../shape/guards.ts";
+import { type Sint, Sym } from "../shape/symbolic.ts";
+import { counting } from "../tensor/core.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { decodeElements, type ElementType, TYPES, typeOfDType } from "./elements.ts";
 import { OnnxError } from "./errors.ts";
@@ -18,6 +21,14 @@ export interface HostArray {
   /** numbers, or bigints for 64-bit integers */
   readonly data: ArrayLike<Value>;
 }
+/** An element that depends on sizes of inputs is an expression of Variables. */
+export type SizeElement = Value | Sym;
+/** The same with elements that may be symbolic: what shapes are computed from. */
+export interface SizeArray {
+  readonly type: ElementType;
+  readonly shape: readonly number[];
+  readonly data: ArrayLike<SizeElement>;
+}
 /** A tensor of strings: it lives on the host alone. */
 export interface TextArray {
   readonly shape: readonly number[];
@@ -26,7 +37,7 @@ export interface TextArray {
 
 interface ValueParts {
   readonly tensor?: () => Tensor;
-  readonly host?: () => HostArray;
+  readonly host?: () => SizeArray;
   readonly texts?: readonly string[];
   readonly sources?: InputSources;
   readonly device?: string | undefined;
@@ -34,18 +45,19 @@ interface ValueParts {
 
 export class TensorValue {
   readonly type: ElementType;
-  readonly shape: readonly number[];
+  /** its shape, where sizes of inputs may be symbolic */
+  readonly dims: readonly Sint[];
   readonly sources: InputSources;
   readonly #device: string | undefined;
   readonly #texts: readonly string[] | undefined;
   #makeTensor: (() => Tensor) | undefined;
-  #makeHost: (() => HostArray) | undefined;
+  #makeHost: (() => SizeArray) | undefined;
   #tensor: Tensor | undefined;
-  #host: HostArray | undefined;
+  #host: SizeArray | undefined;
 
-  constructor(type: ElementType, shape: readonly number[], parts: ValueParts) {
+  constructor(type: ElementType, dims: readonly Sint[], parts: ValueParts) {
     this.type = type;
-    this.shape = shape;
+    this.dims = dims;
     this.sources = parts.sources ?? NO_SOURCES;
     this.#device = parts.device;
     this.#texts = parts.texts;
@@ -59,10 +71,10 @@ export class TensorValue {
     sources?: InputSources,
   ): TensorValue {
     const parts = { tensor: () => tensor, ...(sources === undefined ? {} : { sources }) };
-    return new TensorValue(type, tensor.shape as readonly number[], parts);
+    return new TensorValue(type, tensor.lazydata.shape, parts);
   }
   static ofHost(
-    host: HostArray,
+    host: SizeArray,
     device: string | undefined,
     sources: InputSources = NO_SOURCES,
   ): TensorValue {
@@ -72,6 +84,10 @@ export class TensorValue {
     return new TensorValue(TYPES.string, texts.shape, { texts: texts.data, sources });
   }
 
+  /** The shape as numbers: what is made of symbolic sizes is made for their present values alone. */
+  get shape(): readonly number[] {
+    return this.dims.every((d) => typeof d === "number") ? this.dims : this.dims.map(plainSize);
+  }
   get size(): number {
     return prod(this.shape);
   }
@@ -86,7 +102,7 @@ export class TensorValue {
   get tensor(): Tensor {
     if (this.#tensor === undefined) {
       if (this.isText) throw new OnnxError("strings are not numbers: a tensor of strings has no Tensor");
-      this.#tensor = this.#makeTensor?.() ?? tensorOf(this.host, this.#device);
+      this.#tensor = this.#makeTensor?.() ?? tensorOf(this.sizes, this.#device);
       this.#makeTensor = undefined;
     }
     return this.#tensor;
@@ -95,8 +111,15 @@ export class TensorValue {
   get isTrained(): boolean {
     return this.#tensor?.requiresGrad === true;
   }
-  /** Only where it `isKnown`. */
+  /** Only where it `isKnown`; symbolic elements count with their present values alone. */
   get host(): HostArray {
+    const { type, shape, data } = this.sizes;
+    return isPlain(data)
+      ? { type, shape, data }
+      : { type, shape, data: Array.from(data, (x) => plainElement(x, type)) };
+  }
+  /** The same, with symbolic elements as they are. */
+  get sizes(): SizeArray {
     if (this.#host === undefined) {
       if (this.#makeHost === undefined)
         throw new OnnxError("internal: a value that is not on the host was read");
@@ -110,8 +133,8 @@ export class TensorValue {
     return this.#texts;
   }
   /** The same elements, and what the host can know of them. */
-  withHost(host: () => HostArray): TensorValue {
-    return new TensorValue(this.type, this.shape, {
+  withHost(host: () => SizeArray): TensorValue {
+    return new TensorValue(this.type, this.dims, {
       tensor: () => this.tensor,
       host,
       sources: this.sources,
@@ -124,15 +147,15 @@ export class TensorValue {
       dtype: this.type.dtype,
       ...(this.#device === undefined ? {} : { device: this.#device }),
     };
-    const tensor = (): Tensor => Tensor.zeros([...this.shape], options);
-    return new TensorValue(this.type, this.shape, { tensor, sources: this.sources, device: this.#device });
+    const tensor = (): Tensor => Tensor.zeros([...this.dims], options);
+    return new TensorValue(this.type, this.dims, { tensor, sources: this.sources, device: this.#device });
   }
   /** The same elements, computed from more. */
   withSources(sources: InputSources): TensorValue {
     if (this.sources === sources) return this;
-    return new TensorValue(this.type, this.shape, {
+    return new TensorValue(this.type, this.dims, {
       ...(this.isText ? { texts: this.texts } : { tensor: () => this.tensor }),
-      ...(this.isKnown ? { host: () => this.host } : {}),
+      ...(this.isKnown ? { host: () => this.sizes } : {}),
       sources,
       device: this.#device,
     });
@@ -170,13 +193,41 @@ export function sourcesOf(values: readonly ({ readonly sources: InputSources } |
   return all;
 }
 
+const isPlain = (data: ArrayLike<SizeElement>): data is ArrayLike<Value> => {
+  for (let i = 0; i < data.length; i++) if (data[i] instanceof Sym) return false;
+  return true;
+};
+/** The present value of a symbolic element. */
+export const plainElement = (x: SizeElement, { dtype }: ElementType): Value => {
+  if (!(x instanceof Sym)) return x;
+  return dtype.isBig ? BigInt(plainSize(x)) : plainSize(x);
+};
+export const sintOf = (x: SizeElement): Sint => (x instanceof Sym ? x : Number(x));
+
 /** A Tensor with the elements of a host array. */
-export function tensorOf({ type, shape, data }: HostArray, device: string | undefined): Tensor {
+export function tensorOf({ type, shape, data }: SizeArray, device: string | undefined): Tensor {
   const options = { dtype: type.dtype, ...(device === undefined ? {} : { device }) };
+  if (!isPlain(data)) {
+    const all = Array.from(data, (x) => sizeTensor(sintOf(x), options));
+    return Tensor.stack(all)
+      .cast(type.dtype)
+      .reshape([...shape]);
+  }
   if (data.length === 1 && shape.length === 0) return new Tensor(data[0] as number, options);
   if (data.length === 0) return Tensor.zeros([...shape], options);
   return new Tensor(Array.from(data), options).reshape([...shape]);
 }
+
+/** A size as a tensor: the last of as many places. */
+export function sizeTensor(x: Sint, options: { readonly device?: string }): Tensor {
+  const isPlace = typeof x !== "number" && x.min >= 0;
+  if (!isPlace) return new Tensor(plainSize(x), { ...options, dtype: dtypes.int32 });
+  return countTo(x.add(1), options)
+    .shrink([[x, x.add(1)]])
+    .reshape([]);
+}
+/** 0, 1, … n-1. */
+export const countTo = (n: Sint, on: { readonly device?: string }): Tensor => counting(new Tensor(0, on), n);
 
 /** Elements that came from a device, in the type that a value has. */
 export const hostOf = (type: ElementType, shape: readonly number[], data: ArrayLike<Value>): HostArray => ({
@@ -187,12 +238,12 @@ export const hostOf = (type: ElementType, shape: readonly number[], data: ArrayL
 export const rawHost = (type: ElementType, shape: readonly number[], raw: Uint8Array): HostArray =>
   hostOf(type, shape, decodeElements(type, raw, prod(shape)));
 
-const describeDims = (shape: readonly number[]): string => `[${shape.join(", ")}]`;
+const describeDims = (shape: readonly Sint[]): string => `[${shape.join(", ")}]`;
 /** A value for people: float[2, 3]. */
 export function describe(value: Any | undefined): string {
   if (value === undefined) return "nothing";
   if (value instanceof SequenceValue) return `a sequence of ${value.items.length}`;
   if (value instanceof OptionalValue)
     return value.value === undefined ? "an empty optional" : `an optional of ${describe(value.value)}`;
-  return `${value.type.name}${describeDims(value.shape)}`;
+  return `${value.type.name}${describeDims(value.dims)}`;
 }

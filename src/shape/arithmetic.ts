@@ -344,15 +344,22 @@ function isNegative(x: Sint): boolean {
   let raised = x;
   for (let round = 0; smax(raised) >= 0; round++) {
     const next = round < 4 ? raise(raised) : raised;
-    if (next === raised) return false;
+    if (next === raised) return isBelowQuotient(raised);
     raised = next;
   }
   return true;
 }
+/** x//d + rest < 0 is x + rest*d < 0, where products with d may cancel. */
+function isBelowQuotient(x: Sint): boolean {
+  const at = termsOf(x).findIndex((t, i) => isSymbolicQuotient(t) && coefsOf(x)[i] === 1);
+  const t = termsOf(x)[at];
+  return t instanceof Div && isNegative(add(t.x, mul(sub(x, t), t.by)));
+}
+const isSymbolicQuotient = (t: Sym): boolean => t instanceof Div && typeof t.by !== "number";
 
 const isLimited = (f: Sym): boolean => f instanceof Var && f.limit !== undefined;
 /** Whether numeric bounds alone say too little about a term. */
-const isCorrelated = (t: Sym): boolean => t instanceof Product || isLimited(t);
+const isCorrelated = (t: Sym): boolean => t instanceof Product || isLimited(t) || isSymbolicQuotient(t);
 
 /** An upper bound of x: in each positive term one factor is replaced by its limit or its maximum. */
 function raise(x: Sint): Sint {
@@ -363,7 +370,7 @@ function raise(x: Sint): Sint {
     const t = terms[i]!,
       c = coefs[i]!;
     const factors = factorsOf(t);
-    if (c < 0 || !isCorrelated(t) || factors.some((f) => f.min < 0)) continue;
+    if (c < 0 || isSymbolicQuotient(t) || !isCorrelated(t) || factors.some((f) => f.min < 0)) continue;
     // A factor that also occurs in negative terms must stay, so that the two can cancel.
     const against = (f: Sym): boolean => terms.some((u, j) => coefs[j]! < 0 && factorsOf(u).includes(f));
     const top = factors.find(isLimited) ?? factors.find((f) => !against(f));

@@ -4,6 +4,7 @@
 // not need it: pages load this together with schedule/reuse.ts.
 
 import { arraysEqual } from "../helpers.ts";
+import { areSizesWatched } from "./guards.ts";
 import { ShapeTracker } from "./shapetracker.ts";
 import type { Shape } from "./view.ts";
 
@@ -46,6 +47,7 @@ function remembered<A extends readonly unknown[]>(
   move: (this: ShapeTracker, arg: A) => ShapeTracker,
 ): (this: ShapeTracker, arg: A) => ShapeTracker {
   return function (arg) {
+    if (areSizesWatched()) return move.call(this, arg);
     const known = movements.get(this);
     if (known !== undefined)
       for (const m of known) if (m.name === name && isSameArgument(m.arg, arg)) return m.made;

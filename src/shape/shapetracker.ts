@@ -5,10 +5,10 @@
 
 import { ShapeError } from "../errors.ts";
 import { arraysEqual } from "../helpers.ts";
+import { decided } from "./guards.ts";
 import {
   add,
   and,
-  boundValue,
   coefficients,
   complexity,
   ge,
@@ -38,7 +38,7 @@ const show = (xs: readonly unknown[]): string =>
 const isAxis = (a: number, rank: number): boolean => Number.isSafeInteger(a) && a >= 0 && a < rank;
 const isSint = (x: Sint): boolean => typeof x !== "number" || Number.isSafeInteger(x);
 /** Whether a comparison can hold, and does hold for the bound values. */
-const mayHold = (condition: Sint): boolean => condition !== 0 && boundValue(condition) !== 0;
+const mayHold = (condition: Sint): boolean => condition !== 0 && decided(condition) !== 0;
 
 function checkShape(op: string, shape: Shape): void {
   for (const s of shape) {

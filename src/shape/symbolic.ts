@@ -77,6 +77,20 @@ const fixed = new WeakSet<Variable>();
 export const markFixed = (v: Variable): void => void fixed.add(v);
 export const isFixed = (v: Variable): boolean => fixed.has(v);
 
+const exact = new WeakSet<Variable>();
+/**
+ * Memory of a size with this variable has room for the value that it is bound to, not for the largest: a
+ * capture makes room for more when more comes. Nothing outside of captures may keep such sizes.
+ */
+export const markExact = (v: Variable): void => void exact.add(v);
+/** The elements that memory of this shape has room for. */
+export function roomOf(shape: readonly Sint[]): number {
+  const size = sprod(shape);
+  if (typeof size === "number") return size;
+  return (isExact(size) ? boundValue(size) : undefined) ?? smax(size);
+}
+export const isExact = (size: Sint): boolean => [...vars(size)].every((v) => exact.has(v));
+
 export const ssum = (xs: readonly Sint[]): Sint => xs.reduce(add, 0);
 
 /**

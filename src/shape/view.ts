@@ -4,6 +4,7 @@
 // no mask that hides nothing, one form for a view that hides everything. `shapetracker.ts` validates user
 // arguments.
 import { arraysEqual, mapped } from "../helpers.ts";
+import { decided } from "./guards.ts";
 import {
   add,
   and,
@@ -62,7 +63,9 @@ export function sameSize(a: Sint, b: Sint): boolean {
   if (a === b) return true;
   if (typeof a === "number" && typeof b === "number") return false;
   const x = boundValue(a);
-  return x !== undefined && x === boundValue(b);
+  if (x === undefined || x !== boundValue(b)) return false;
+  decided(sub(a, b));
+  return true;
 }
 
 const isNumber = (x: Sint): boolean => typeof x === "number";

@@ -10,7 +10,8 @@ import { inspect } from "../helpers.ts";
 import { asCopy } from "../lazy/copies.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { copyTo, onEach } from "../lazy/placement.ts";
-import { boundValue, type Sint } from "../shape/symbolic.ts";
+import { plainSize } from "../shape/guards.ts";
+import { type Sint, smin, sprod } from "../shape/symbolic.ts";
 import type { Shape } from "../shape/view.ts";
 import { type Backward, type Context, isRecording } from "./autograd.ts";
 import { knownValues, showValues } from "./known.ts";
@@ -75,7 +76,7 @@ export abstract class TensorHandle {
    * new Tensor([[1, 2, 3]]).shape // => [1, 3]
    */
   get shape(): readonly number[] {
-    return this.lazydata.shape.map((s) => (typeof s === "number" ? s : (boundValue(s) ?? NaN)));
+    return this.lazydata.shape.map(plainSize);
   }
   /**
    * How many dims.
@@ -197,6 +198,16 @@ export function wrap(
   }
   return made;
 }
+/** The size of one dim as a number; the others may stay symbolic. */
+export const sizeAt = (self: Tensor, dim: number): number => plainSize(self.lazydata.shape.at(dim) ?? 0);
+
+/** Whether there are no elements; a size that is at least 1 need not be known. */
+export const isEmpty = (self: Tensor): boolean =>
+  smin(sprod(self.lazydata.shape)) === 0 && self.shape.includes(0);
+/** The same for all dims from one on. */
+export const sizesFrom = (self: Tensor, first: number): number[] =>
+  self.lazydata.shape.slice(first).map(plainSize);
+
 /** 0, 1, … n-1 as int32, on the device of `self`. */
 export function counting(self: Tensor, n: Sint): Tensor {
   return wrap(onEach(self.device, (d) => LazyBuffer.arange(d, n)));

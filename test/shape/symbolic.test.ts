@@ -406,3 +406,13 @@ test("3000 random expressions: fold computes the same, and substitution is evalu
     expect(substitute(x, new Map<Sym, Sint>(values)), `seed ${seed}: substitute in ${text}`).toBe(want);
   }
 });
+
+test("a quotient by a symbolic size stays below what its dividend allows", () => {
+  const [b, s] = [Variable("b", 1, 8), Variable("s", 1, 9)];
+  const i = Variable("i", 0, sub(mul(b, s), 1));
+  expect(mod(idiv(i, s), b)).toBe(idiv(i, s));
+  // the places of a [b, s] matrix, put together again
+  expect(add(mul(mod(idiv(i, s), b), s), mod(i, s))).toBe(i);
+  expect(lt(idiv(i, s), b)).toBe(1);
+  expect(lt(idiv(i, s), sub(b, 1))).not.toBe(1);
+});

@@ -5,7 +5,7 @@
 import { InternalError } from "../../errors.ts";
 import { getOrMake } from "../../helpers.ts";
 import { opCost } from "../../ops.ts";
-import { smax } from "../../shape/symbolic.ts";
+import { mod, smax, smin } from "../../shape/symbolic.ts";
 import type { UOpArena } from "../../uop/arena.ts";
 import type { UOpMap } from "../../uop/map.ts";
 import type { Alu, Axis, Expr, Load, Range, Reduce, Store, UOp } from "../../uop/node.ts";
@@ -112,17 +112,20 @@ export class LoopNest {
     return smax(this.axis(id).size);
   }
   divides(id: number, n: number): boolean {
-    const { size } = this.axis(id);
-    return typeof size === "number" && size % n === 0;
+    return mod(this.axis(id).size, n) === 0;
   }
   /**
    * Whether `n` lanes of the axis at once make sense. If `n` does not divide the axis, the last iteration
    * computes some elements a second time.
    */
   fits(id: number, n: number): boolean {
+    if (this.divides(id, n)) return true;
     const { size } = this.axis(id);
-    if (typeof size !== "number" || this.divides(id, n)) return this.divides(id, n);
-    return this.isOutput(id) && !this.inPlace && n <= size && this.waste(id, n) <= MAX_WASTE;
+    return this.isOutput(id) && !this.inPlace && n <= smin(size) && this.waste(id, n) <= MAX_WASTE;
+  }
+  /** The same for an axis whose size is not known: nothing divides it. */
+  fitsUnknown(id: number, n: number): boolean {
+    return typeof this.axis(id).size !== "number" && this.fits(id, n);
   }
   /** The vectors that finish the axis in the fewest steps; of those that need as many, the widest. */
   widthOf(id: number): number {

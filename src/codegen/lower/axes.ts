@@ -113,7 +113,7 @@ export class AxisSplitter {
       at = variable;
     };
     if (ragged && even) guard(idiv(size, inner));
-    if (padded && typeof size === "number") {
+    if (padded) {
       const first = this.#overlapped(at, parts.lanes, size, of);
       users.push(first);
       at = first;
@@ -153,13 +153,13 @@ export class AxisSplitter {
     return made;
   }
   /** The first of `lanes` elements in an iteration, never so far that the last of them is beyond `size`. */
-  #overlapped(iteration: Sint, lanes: number, size: number, of: number): Variable {
+  #overlapped(iteration: Sint, lanes: number, size: Sint, of: number): Variable {
     const [first, last] = this.#indexes.alike(
       this.#indexes.toExpr(mul(iteration, lanes)),
-      this.#indexes.toExpr(size - lanes),
+      this.#indexes.toExpr(sub(size, lanes)),
     );
     const fits = this.#arena.alu("CMPLT", first, last);
-    const variable = ownVariable(`b${of}`, 0, size - lanes);
+    const variable = ownVariable(`b${of}`, 0, sub(size, lanes));
     this.#indexes.bind(variable, this.#arena.alu("WHERE", fits, first, last));
     return variable;
   }

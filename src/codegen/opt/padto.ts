@@ -1,6 +1,7 @@
 // PADTO (overlapped tail): an axis that lanes do not divide. The last iteration overlaps the one before
 // instead of being peeled off.
 
+import { smin } from "../../shape/symbolic.ts";
 import { constantAxes, type OptDoc, type OptRecord } from "./record.ts";
 import { showAxis } from "./split.ts";
 
@@ -11,7 +12,8 @@ export const PADTO_DOC: OptDoc = {
   textbook: "overlapped tail, instead of loop peeling",
   summary:
     "An output axis is rounded up to a multiple, so that lanes divide it. The last iteration starts earlier and " +
-    "computes some elements again. Not for a kernel that writes what it reads.",
+    "computes some elements again. A symbolic size must be that large at least. Not for a kernel that writes what " +
+    "it reads.",
   picture: `
 for i in 0..6: y[i] = f(x[i])         PADTO(0, multiple=4) UPCAST(0, lanes=4)
 for i in 0..2:
@@ -30,7 +32,7 @@ export const PADTO: OptRecord<"PADTO"> = {
   repeats: true,
   refusal: (axis, { multiple }) => {
     const { left, isWhole, isRagged } = axis;
-    const fits = isWhole && !isRagged && typeof left === "number" && multiple <= left;
+    const fits = isWhole && !isRagged && multiple <= smin(left);
     return fits ? undefined : showAxis(axis);
   },
   candidates: (kernel, { inPlace }) =>

@@ -2,7 +2,7 @@
 // axis, out comes the Split that lowering makes ranges of; an op that does not apply is refused here.
 
 import { ArgumentError } from "../../errors.ts";
-import { add, idiv, type Sint } from "../../shape/symbolic.ts";
+import { add, idiv, mod, mul, type Sint, smin } from "../../shape/symbolic.ts";
 import type { Target } from "../target.ts";
 import { axisOf, factorOf, type OptOp, showOpts } from "./opts.ts";
 import { type AxisPart, type AxisState, type OptRecord, recordOf } from "./record.ts";
@@ -55,8 +55,8 @@ export function splitAxis(
     const isWhole = rest === entire;
     const state = { left: rest, isWhole, isPadded: padded, isRagged: ragged, isGated: gated };
     requireApplies(record, o, { number, isOutput, size, lanes: parts.lanes, ...state }, target);
-    if (o.op === "PADTO" && typeof rest === "number" && rest % o.multiple !== 0) {
-      rest = Math.ceil(rest / o.multiple) * o.multiple;
+    if (o.op === "PADTO" && !divides(o.multiple, rest)) {
+      rest = mul(idiv(add(rest, o.multiple - 1), o.multiple), o.multiple);
       padded = true;
     }
     if (record.part === undefined) continue;
@@ -82,8 +82,7 @@ const axisKind = (isOutput: boolean): string => (isOutput ? "an output axis" : "
 export const showAxis = ({ number, isOutput, left }: AxisState): string =>
   `axis ${number} is ${axisKind(isOutput)} with ${left} left`;
 
-const divides = (factor: number, left: Sint): boolean =>
-  factor === 1 || (typeof left === "number" && left % factor === 0);
+const divides = (factor: number, left: Sint): boolean => factor === 1 || mod(left, factor) === 0;
 
 /** Why an op cannot take this factor of the axis for that part; undefined: it can. */
 export function factorRefusal(
@@ -94,7 +93,7 @@ export function factorRefusal(
 ): string | undefined {
   const { left, size, lanes, isPadded, isRagged, isGated } = axis;
   // lanes that start earlier must still start inside the axis
-  const hasRoom = !isPadded || part !== "lanes" || typeof size !== "number" || lanes * factor <= size;
+  const hasRoom = !isPadded || part !== "lanes" || lanes * factor <= smin(size);
   if (divides(factor, left) && hasRoom) return undefined;
   // a grid may be wider than the axis
   const fills = typeof left !== "number" || factor <= left;

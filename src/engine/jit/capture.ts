@@ -15,13 +15,14 @@ import { buildOn } from "../../schedule/schedule.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
 import { isFixed, type Sint, type Variable } from "../../shape/symbolic.ts";
 import { at, type Draw, type HostRead, type TensorLike, type TraceItem } from "./collector.ts";
+import { type Growth, growthOf, sizesOf } from "./growth.ts";
 import { type Once, onceOf } from "./once.ts";
 import { type BufferUse, holdsData, type MemoryReport, planner, reportOf, usesOf } from "./placement.ts";
 import { isCaptured, type Trace } from "./trace.ts";
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
-  | { readonly kind: "output"; readonly device: string; readonly size: number; readonly dtype: DType }
+  | { readonly kind: "output"; readonly device: string; readonly size: Sint; readonly dtype: DType }
   | { readonly kind: "fixed"; readonly buffer: Buffer };
 
 /** One thing that is executed again: `args` are slots, outputs first. */
@@ -90,7 +91,10 @@ export interface CapturedFunction {
   readonly readInputs: ReadonlySet<number>;
   /** random draws, by their place in what the function takes of the stream: `length` numbers */
   readonly random: { readonly draws: readonly Draw[]; readonly from: number; readonly length: number };
+  /** of the capturing call */
   readonly memory: MemoryReport;
+  /** how it gets room for larger values of variables; undefined: all has plain sizes */
+  readonly growth: Growth | undefined;
 }
 
 /**
@@ -143,7 +147,7 @@ export function* capture(
   trace: Trace,
   inputs: readonly Placeholder[],
   returned: readonly Returned[],
-  given: ReadonlySet<Variable>,
+  given: ReadonlyMap<Variable, number>,
 ): Step<{ captured: CapturedFunction; results: Result[] }> {
   const wanted = new Set(returned.flatMap(memoryOf));
   yield* loadPlanner(trace.items.reduce((n, { item }) => item.outputs.reduce((m, b) => m + b.nbytes, n), 0));
@@ -161,12 +165,13 @@ export function* capture(
   requireSeen(trace, uses, inputs);
   requireGiven(items, given);
 
+  const sizes = sizesOf(items);
   const slots = new Slots();
   for (const [index, alias] of aliases.entries()) slots.add(alias, { kind: "input", index });
   for (const { buffer, local } of uses.values()) {
     if (!local || !wanted.has(buffer)) continue;
-    const { device, size, dtype } = buffer;
-    slots.add(buffer, { kind: "output", device, size, dtype });
+    const { device, dtype } = buffer;
+    slots.add(buffer, { kind: "output", device, size: sizes.get(buffer) ?? buffer.size, dtype });
   }
   const free = new Set([...uses.keys()].filter((b) => !slots.has(b)));
   const places = yield* planArenas(ordered, uses, free);
@@ -212,6 +217,7 @@ export function* capture(
     ),
     random: { draws: trace.draws, from: trace.stream.from, length: trace.stream.to - trace.stream.from },
     memory: reportOf(uses, places),
+    growth: growthOf(sizes, places, (b) => slots.of(b), given),
   };
   return { captured, results };
 }
@@ -240,7 +246,7 @@ function requireSeen(
   }
 }
 
-function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>): void {
+function requireGiven(items: readonly TraceItem[], given: ReadonlyMap<Variable, number>): void {
   const variables = new Set(items.flatMap(({ item }) => [...item.varVals.keys()]));
   for (const v of variables) {
     if (given.has(v) || isFixed(v)) continue;
@@ -249,7 +255,7 @@ function requireGiven(items: readonly TraceItem[], given: ReadonlySet<Variable>)
         `argument: step(x, ${v.name}.bind(${v.min}))`,
     );
   }
-  for (const v of given) {
+  for (const v of given.keys()) {
     if (variables.has(v)) continue;
     throw new JitError(
       `TinyJit: variable ${v.name} is passed, but no captured kernel takes it: its value was turned into a plain number ` +

@@ -10,7 +10,7 @@ import { isPromise, type MaybePromise, runAsync, runSync, type Step, settle } fr
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { PAUSE } from "../../pace.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
-import type { Variable } from "../../shape/symbolic.ts";
+import { evaluate, type Variable } from "../../shape/symbolic.ts";
 import { atOnce, inTurn, realize, realizeSync } from "../realize.ts";
 import { Arguments, type Expected, expectedOf, isTensor, mismatch } from "./arguments.ts";
 import {
@@ -25,6 +25,7 @@ import {
 } from "./binding.ts";
 import { buffersOf, type CapturedFunction, capture, type Result, type Returned, seal } from "./capture.ts";
 import { CacheCollector, type HostRead, type Setting, type TensorLike } from "./collector.ts";
+import { grown } from "./growth.ts";
 import { CallSummary, isWithin, requireInvariant } from "./invariants.ts";
 import type { MemoryReport } from "./placement.ts";
 import { difference, flatten, isContainer, type Leaf, type TreeDef, unflatten } from "./pytree.ts";
@@ -159,7 +160,7 @@ class Jit extends Callable {
     const [ready, earlier] = [this.#ready, this.#earlier];
     let value: unknown;
     if (env.JIT !== 0 && ready !== undefined && !isNews(ready, given))
-      value = yield* this.#replay(ready, given, driver);
+      value = yield* this.#replay(yield* this.#roomy(ready, given), given, driver);
     else {
       const waiting = given.unrealized();
       if (waiting.length > 0) yield* driver.realize(waiting);
@@ -226,8 +227,7 @@ class Jit extends Callable {
     const summary = yield* CallSummary.of(trace);
     yield* requireInvariant(earlier.summary, summary, trace);
     const trusted = trust(earlier, this.#ready, summary, given.bound);
-    const variables = new Set(given.bound.keys());
-    const { captured, results } = yield* capture(trace, placeholders, done.leaves, variables);
+    const { captured, results } = yield* capture(trace, placeholders, done.leaves, given.bound);
     requireApart(captured, given);
     const outputs = outputsOf(captured, done.leaves, results);
     yield* seal(trace, placeholders, new Set([...outputs.values(), ...captured.once.kept]));
@@ -251,6 +251,17 @@ class Jit extends Callable {
     return unflatten(done.tree, (i) => made.leaf(results[i] as Result));
   }
 
+  /** The capture with room for the values that variables have in this call. */
+  *#roomy(ready: Ready, { bound }: Arguments): Step<Ready> {
+    const { captured } = ready;
+    if (captured.growth === undefined) return ready;
+    const more = yield* grown(captured.growth, captured.slots, bound);
+    if (more === undefined) return ready;
+    const larger = { ...captured, ...more };
+    this.#ready = { ...ready, captured: larger, replay: new Replay(larger) };
+    return this.#ready;
+  }
+
   *#replay(
     { captured, replay, memory, results, returned }: Ready,
     given: Arguments,
@@ -265,7 +276,7 @@ class Jit extends Callable {
       yield* captured.once.renew();
       captured.slots.forEach((slot, i) => {
         if (slot.kind === "output" && !outputs.has(i))
-          outputs.set(i, memory.take(slot.device, slot.size, slot.dtype));
+          outputs.set(i, memory.take(slot.device, evaluate(slot.size, given.bound), slot.dtype));
       });
       const { draws, from, length } = captured.random;
       const { stream } = CacheCollector;

@@ -11,7 +11,7 @@ import { readInPlace } from "../../schedule/lazyop.ts";
 import { orderSteps, planSteps } from "../../schedule/memory.ts";
 import { Device } from "../devices.ts";
 import type { TraceItem } from "./collector.ts";
-import type { BufferUse, Placement } from "./placement.ts";
+import type { BufferUse, Life, Placement, Places, Room } from "./placement.ts";
 
 /**
  * The order of a replay. Where possible, copies of host data go first and copies to the host go last, so that
@@ -129,26 +129,47 @@ export function* planArenas(
   free: ReadonlySet<Buffer>,
 ): Step<Placement> {
   const planned = new Map<Buffer, Buffer>();
-  const byDevice = new Map<string, ItemRange[]>();
-  for (const place of yield* liveRanges(items, uses, free))
-    getOrMake(byDevice, (place.values[0] as BufferUse).buffer.device, () => []).push(place);
-  let bytes = 0;
+  const ranges = yield* liveRanges(items, uses, free);
+  const lives = ranges.map(({ values, first, last }): Life<Buffer> => {
+    return { values: values.map((use) => use.buffer), first, last };
+  });
+  const { buffers, bytes: arenas } = yield* place(lives);
+  lives.forEach(({ values }, i) => {
+    for (const [k, value] of values.entries()) planned.set(value, buffers[i]?.[k] as Buffer);
+  });
+  let bytes = arenas;
   for (const { buffer } of uses.values()) {
     if (!buffer.dtype.image || !isLocal(buffer, uses, free)) continue;
     planned.set(buffer, new Buffer(buffer.device, buffer.size, buffer.dtype));
     bytes += buffer.nbytes;
   }
-  for (const [device, places] of byDevice) {
+  const devices = new Set(ranges.map(({ values }) => (values[0] as BufferUse).buffer.device));
+  return { planned, lives, bytes, arenas: devices.size };
+}
+
+/** One arena for each device, and a piece of it for each value. */
+export function* place(lives: readonly Life[]): Step<Places> {
+  const byDevice = new Map<string, number[]>();
+  lives.forEach(({ values }, i) => {
+    getOrMake(byDevice, (values[0] as Room).device, () => []).push(i);
+  });
+  const buffers: Buffer[][] = [];
+  let bytes = 0;
+  for (const [device, mine] of byDevice) {
     // sizes that are multiples of the alignment give offsets that are
     const { offsetAlign } = Device.get(device).allocator;
-    const sizes = places.map((r) => ({ ...r, nbytes: Math.ceil(r.nbytes / offsetAlign) * offsetAlign }));
+    const sizes = mine.map((i) => {
+      const { values, first, last } = lives[i] as Life;
+      const most = values.reduce((n, { dtype, size }) => Math.max(n, dtype.bytesFor(size)), 0);
+      return { first, last, nbytes: Math.ceil(most / offsetAlign) * offsetAlign };
+    });
     const { offsets, nbytes } = yield* planSteps(sizes);
     bytes += nbytes;
     const arena = new Buffer(device, nbytes, dtypes.uint8);
-    places.forEach(({ values }, i) => {
-      for (const { buffer } of values)
-        planned.set(buffer, new Buffer(device, buffer.size, buffer.dtype, arena, offsets[i]));
+    mine.forEach((i, at) => {
+      const { values } = lives[i] as Life;
+      buffers[i] = values.map(({ size, dtype }) => new Buffer(device, size, dtype, arena, offsets[at]));
     });
   }
-  return { planned, bytes, arenas: byDevice.size };
+  return { buffers, bytes };
 }

@@ -2,6 +2,7 @@
 // lets values share memory. A page loads it for steps that are large enough; without it each value has memory
 // of its own, and the items stay in their order.
 
+import type { DType } from "../../dtype.ts";
 import { getOrMake, type Step } from "../../helpers.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import { Device } from "../devices.ts";
@@ -20,9 +21,28 @@ export interface MemoryReport {
   readonly totalPlanned: number;
 }
 
+/** What a value needs. */
+export interface Room {
+  readonly device: string;
+  readonly dtype: DType;
+  readonly size: number;
+}
+/** Values that are in one place, one after the other, and from which item to which. */
+export interface Life<R extends Room = Room> {
+  readonly values: readonly R[];
+  readonly first: number;
+  readonly last: number;
+}
+/** Memory for each value of each life. */
+export interface Places {
+  readonly buffers: readonly (readonly Buffer[])[];
+  readonly bytes: number;
+}
 /** The memory of values that only the items see. */
 export interface Placement {
   readonly planned: ReadonlyMap<Buffer, Buffer>;
+  /** which of them share a place */
+  readonly lives: readonly Life<Buffer>[];
   /** what all of it takes */
   readonly bytes: number;
   readonly arenas: number;
@@ -87,6 +107,7 @@ export interface Planner {
     uses: ReadonlyMap<Buffer, BufferUse>,
     free: ReadonlySet<Buffer>,
   ): Step<Placement>;
+  place(lives: readonly Life[]): Step<Places>;
 }
 
 const APART: Planner = {
@@ -97,13 +118,19 @@ const APART: Planner = {
   // biome-ignore lint/correctness/useYield: the planner could stop on the way
   *planArenas(_, uses, free) {
     const planned = new Map<Buffer, Buffer>();
+    const lives: Life<Buffer>[] = [];
     let bytes = 0;
-    for (const { buffer, local } of uses.values()) {
+    for (const { buffer, local, first, last } of uses.values()) {
       if (!local || !free.has(buffer) || holdsData(buffer)) continue;
       planned.set(buffer, new Buffer(buffer.device, buffer.size, buffer.dtype));
+      lives.push({ values: [buffer], first, last });
       bytes += buffer.nbytes;
     }
-    return { planned, bytes, arenas: planned.size };
+    return { planned, lives, bytes, arenas: planned.size };
+  },
+  *place(lives) {
+    const buffers = lives.map((l) => l.values.map((v) => new Buffer(v.device, v.size, v.dtype)));
+    return { buffers, bytes: buffers.flat().reduce((n, b) => n + b.nbytes, 0) };
   },
 };
 export const planner = (): Planner => loadedPlanner() ?? APART;

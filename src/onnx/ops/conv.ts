@@ -5,7 +5,7 @@ import { dtypes } from "../../dtype.ts";
 import { prod, range } from "../../helpers.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { TYPES } from "../elements.ts";
-import { cast, int64, sizeOf, sizes, typed, wideOf } from "./common.ts";
+import { cast, dims as dimsIn, int64, sizeOf, sizes, spatialOf, typed, wideOf } from "./common.ts";
 import { type Call, flag, int, ints, type OpTable, type Output, op, string } from "./op.ts";
 
 interface Windows {
@@ -94,7 +94,7 @@ export function convolve(
   bias: Tensor | undefined,
 ): Tensor {
   const n = x.ndim - 2;
-  const dims = dimsOf(c, sizes(x).slice(2), c.attr.kernel_shape ?? sizes(w).slice(2));
+  const dims = dimsOf(c, spatialOf(x), c.attr.kernel_shape ?? sizes(w).slice(2));
   const isEven = dims.every((d) => d.before === d.after);
   const padded = isEven ? x : x.pad([[0, 0], [0, 0], ...dims.map((d) => [d.before, d.after] as const)]);
   const wide = wideOf(x.dtype);
@@ -172,11 +172,11 @@ export function tapsOf(x: Tensor, dims: readonly Dim[], fill: number): Tensor {
         ? windows
         : windows.stride(range(windows.ndim).map((k) => (k === windows.ndim - 1 ? d.dilation : 1)));
   });
-  return y.reshape([...sizes(y).slice(0, lead + dims.length), prod(dims.map((d) => d.kernel))]);
+  return y.reshape([...dimsIn(y).slice(0, lead + dims.length), prod(dims.map((d) => d.kernel))]);
 }
 
 function poolDims(c: Call<PoolAttributes>): Dim[] {
-  const spatial = c.shape(0).slice(2);
+  const spatial = spatialOf(c.t(0));
   return dimsOf(
     c,
     spatial,
@@ -191,7 +191,7 @@ function maxPool(c: Call<PoolAttributes & { storage_order: number }>): readonly 
   const fill = x.dtype.isFloat ? -Infinity : x.dtype.kind === "int" ? -(2 ** (x.dtype.bits - 1)) : 0;
   const taps = tapsOf(x, dims, fill);
   if (!c.wants(1)) return [taps.max(-1)];
-  const spatial = sizes(x).slice(2);
+  const spatial = spatialOf(x);
   const places = Tensor.arange(prod(spatial), { dtype: dtypes.int32, ...c.on });
   const isColumns = c.attr.storage_order === 1;
   const grid = isColumns
@@ -241,13 +241,9 @@ const globally =
   (f: (taps: Tensor) => Tensor) =>
   (c: Call): Tensor => {
     const x = c.t(0);
-    const y = f(x.reshape([...sizes(x).slice(0, 2), -1]));
-    return y.reshape([
-      ...sizes(x).slice(0, 2),
-      ...sizes(x)
-        .slice(2)
-        .map(() => 1),
-    ]);
+    const lead = dimsIn(x).slice(0, 2);
+    const rest = spatialOf(x);
+    return f(x.reshape([...lead, prod(rest)])).reshape([...lead, ...rest.map(() => 1)]);
   };
 
 async function maxUnpool(

@@ -3,11 +3,13 @@
 
 import { dtypes, type Value } from "../../dtype.ts";
 import { prod, range } from "../../helpers.ts";
+import { decided } from "../../shape/guards.ts";
+import { add, and, ge, lt } from "../../shape/symbolic.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import type { ScatterReduce } from "../../tensor/types.ts";
 import { TYPES } from "../elements.ts";
 import { type HostArray, TensorValue } from "../values.ts";
-import { bool, cast, cut, hostTensor, int64, positive, sizeOf, sizes, typed } from "./common.ts";
+import { bool, cast, cut, dimOf, dims, hostTensor, int64, positive, sizeOf, sizes, typed } from "./common.ts";
 import {
   type Call,
   flag,
@@ -25,27 +27,28 @@ const gather = op({ axis: int(0) }, (c) => {
   const x = c.t(0);
   const axis = c.axis(c.attr.axis, x.ndim);
   const index = c.value(1);
-  const size = sizeOf(x, axis);
+  const size = dimOf(x, axis);
   if (index.isKnown && index.sources.size === 0 && index.size === 1) {
     // one place that is known is a view
     const at = Number(index.host.data[0]);
-    const start = at < 0 ? at + size : at;
-    if (start < 0 || start >= size) c.fail(`index ${at} is not one of ${size} elements`);
+    const start = at < 0 ? add(size, at) : at;
+    if (decided(and(ge(start, 0), lt(start, size))) !== 1)
+      c.fail(`index ${at} is not one of ${size} elements`);
     const one = cut(
       x,
-      sizes(x).map((count, d) => (d === axis ? { start, step: 1, count: 1 } : { start: 0, step: 1, count })),
+      dims(x).map((count, d) => (d === axis ? { start, step: 1, count: 1 } : { start: 0, step: 1, count })),
     );
-    return one.reshape(sizes(x).toSpliced(axis, 1, ...index.shape));
+    return one.reshape(dims(x).toSpliced(axis, 1, ...index.dims));
   }
-  const shape = sizes(x).toSpliced(axis, 1, ...index.shape);
-  if (prod(shape) === 0) return Tensor.zeros(shape, { dtype: x.dtype, ...c.on });
+  const shape = dims(x).toSpliced(axis, 1, ...index.dims);
+  if (shape.includes(0)) return Tensor.zeros(shape, { dtype: x.dtype, ...c.on });
   return x.indexSelect(axis, positive(index.tensor, size).reshape([-1])).reshape(shape);
 });
 
 const gatherElements = op({ axis: int(0) }, (c) => {
   const x = c.t(0);
   const axis = c.axis(c.attr.axis, x.ndim);
-  return x.gather(axis, positive(c.t(1), sizeOf(x, axis)));
+  return x.gather(axis, positive(c.t(1), dimOf(x, axis)));
 });
 
 /** Tuples of indices as places in the dims that they name, which are one. */
@@ -106,7 +109,7 @@ function scatterAlong(
 const scatterElements = op({ axis: int(0), reduction: string("none") }, (c) => {
   const x = c.t(0);
   const axis = c.axis(c.attr.axis, x.ndim);
-  return scatterAlong(c, x, axis, positive(c.t(1), sizeOf(x, axis)), c.t(2), c.attr.reduction);
+  return scatterAlong(c, x, axis, positive(c.t(1), dimOf(x, axis)), c.t(2), c.attr.reduction);
 });
 const scatterND = op({ reduction: string("none") }, (c) => {
   const [x, index, updates] = [c.t(0), c.t(1), c.t(2)];

@@ -3,6 +3,7 @@
 // host (a shape, axes, a condition) they ask the call for.
 
 import type { MaybePromise } from "../../helpers.ts";
+import type { Sint } from "../../shape/symbolic.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { type ElementType, typeOfDType } from "../elements.ts";
 import { OnnxError, quoted } from "../errors.ts";
@@ -15,6 +16,8 @@ import {
   type InputSources,
   OptionalValue,
   SequenceValue,
+  type SizeArray,
+  sintOf,
   sourcesOf,
   TensorValue,
 } from "../values.ts";
@@ -132,6 +135,8 @@ export interface Environment {
   readonly device: string | undefined;
   /** The elements on the host; this may have to wait for a device. */
   read(value: TensorValue): MaybePromise<HostArray>;
+  /** The same, where elements may be symbolic. */
+  readSizes(value: TensorValue): MaybePromise<SizeArray>;
   /** Runs a graph of this node with these inputs; it sees the values around the node. */
   subgraph(
     plan: Plan,
@@ -224,6 +229,10 @@ export class Call<A = unknown> {
   shape(i: number): readonly number[] {
     return this.value(i).shape;
   }
+  /** The same, where sizes may be symbolic. */
+  dims(i: number): readonly Sint[] {
+    return this.value(i).dims;
+  }
   type(i: number): ElementType {
     return this.value(i).type;
   }
@@ -240,6 +249,12 @@ export class Call<A = unknown> {
     if (!element.dtype.isInt) this.fail(`input ${i} is ${element.name}, expected integers`);
     return Array.from(data, Number);
   }
+  /** Integers that sizes are made of: they may be symbolic. */
+  async sizes(i: number): Promise<Sint[]> {
+    const value = this.value(i);
+    if (!value.type.dtype.isInt) this.fail(`input ${i} is ${value.type.name}, expected integers`);
+    return Array.from((await this.env.readSizes(value)).data, sintOf);
+  }
   async maybeInts(i: number): Promise<number[] | undefined> {
     return this.has(i) ? this.ints(i) : undefined;
   }
@@ -253,7 +268,7 @@ export class Call<A = unknown> {
   }
 
   /** A value known on the host. */
-  known(element: ElementType, shape: readonly number[], data: HostArray["data"]): TensorValue {
+  known(element: ElementType, shape: readonly number[], data: SizeArray["data"]): TensorValue {
     return TensorValue.ofHost({ type: element, shape, data }, this.device, this.sources);
   }
   /** Not a negative one: an axis from the end counts from there. */

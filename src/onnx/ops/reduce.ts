@@ -1,9 +1,10 @@
 // Sums and other reductions, softmax and its relatives, running sums, products of matrices.
 
 import { bounds, dtypes } from "../../dtype.ts";
-import { prod, range } from "../../helpers.ts";
+import { range } from "../../helpers.ts";
+import { sprod } from "../../shape/symbolic.ts";
 import { Tensor } from "../../tensor/tensor.ts";
-import { cast, cut, int64, sizeOf, sizes, widened, wideOf } from "./common.ts";
+import { cast, cut, dims, int64, sizeOf, sizes, widened, wideOf } from "./common.ts";
 import {
   type Call,
   flag,
@@ -31,7 +32,7 @@ function nothing(x: Tensor, shape: readonly number[], empty: Empty): Tensor {
 function reduceOver(call: Call, axes: readonly number[], keep: boolean, f: Reducer, empty: Empty): Tensor {
   const x = call.t(0);
   const at = call.axes(axes, x.ndim);
-  if (at.some((d) => x.shape[d] === 0)) {
+  if (at.some((d) => dims(x)[d] === 0)) {
     const shape = keep
       ? sizes(x).map((s, d) => (at.includes(d) ? 1 : s))
       : sizes(x).filter((_, d) => !at.includes(d));
@@ -90,8 +91,8 @@ function alongAxis(f: (x: Tensor, axis: number) => Tensor): Versions {
     op({ axis: int(1) }, (c) => {
       const x = c.t(0);
       const axis = c.attr.axis === x.ndim ? x.ndim : c.axis(c.attr.axis, x.ndim);
-      const rows = prod(sizes(x).slice(0, axis));
-      return f(x.reshape([rows, -1]), 1).reshape(sizes(x));
+      const rows = sprod(dims(x).slice(0, axis));
+      return f(x.reshape([rows, sprod(dims(x).slice(axis))]), 1).reshape(dims(x));
     }),
     op({ axis: int(-1) }, (c) => f(c.t(0), c.axis(c.attr.axis, c.t(0).ndim)), 13),
   );

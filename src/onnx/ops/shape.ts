@@ -1,11 +1,22 @@
 // Ops that move elements or say where they are: reshaping, joining, cutting, padding.
 
 import { dtypes } from "../../dtype.ts";
-import { prod, range } from "../../helpers.ts";
+import { range } from "../../helpers.ts";
+import { decided } from "../../shape/guards.ts";
+import { idiv, lt, mod, type Sint, smin, sprod, sub } from "../../shape/symbolic.ts";
+import { sameSize } from "../../shape/view.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { type ElementType, TYPES, typeOfCode } from "../elements.ts";
-import { SequenceValue, TensorValue } from "../values.ts";
-import { bool, cast, cut, hostTensor, int64, sizeOf, sizes, typed } from "./common.ts";
+import {
+  countTo,
+  NO_SOURCES,
+  SequenceValue,
+  type SizeArray,
+  type SizeElement,
+  sizeTensor,
+  TensorValue,
+} from "../values.ts";
+import { bool, cast, cut, dims, hostTensor, int64, sizeOf, sizes, typed } from "./common.ts";
 import {
   bigInt,
   bigInts,
@@ -29,51 +40,58 @@ import {
 import { broadcastShapes, sliceBounds } from "./shapes.ts";
 import { onTexts } from "./texts.ts";
 
-const shapeOf = op({ start: int(0), end: int() }, (c) => {
-  const shape = c.shape(0);
+/** A shape does not depend on the elements, only on the tensor's. */
+const known = (c: Call, shape: readonly number[], data: SizeArray["data"]): TensorValue =>
+  TensorValue.ofHost({ type: TYPES.int64, shape, data }, c.device, NO_SOURCES);
+
+const elementOf = (size: Sint): SizeElement => (typeof size === "number" ? BigInt(size) : size);
+
+const shapeOp = op({ start: int(0), end: int() }, (c) => {
+  const shape = c.dims(0);
   const at = (x: number): number => Math.min(Math.max(x < 0 ? x + shape.length : x, 0), shape.length);
   const part = shape.slice(at(c.attr.start), at(c.attr.end ?? shape.length));
-  return c.known(TYPES.int64, [part.length], part.map(BigInt));
+  return known(c, [part.length], part.map(elementOf));
 });
 
-function reshape(c: Call, wanted: readonly number[], allowZero: boolean): Tensor {
+function reshape(c: Call, wanted: readonly Sint[], allowZero: boolean): Tensor {
   const x = c.t(0);
   const shape = wanted.map((d, i) => {
     if (d !== 0 || allowZero) return d;
-    return x.shape[i] === undefined
-      ? c.fail(`dim ${i} is to stay, the input has ${x.ndim} dims`)
-      : sizeOf(x, i);
+    return dims(x)[i] ?? c.fail(`dim ${i} is to stay, the input has ${x.ndim} dims`);
   });
-  if (shape.filter((d) => d === -1).length > 1 || shape.some((d) => d < -1))
+  if (shape.filter((d) => d === -1).length > 1 || shape.some((d) => smin(d) < -1))
     c.fail(`[${wanted.join(", ")}] is not a shape`);
-  const rest = prod(shape.filter((d) => d !== -1));
-  const total = prod(sizes(x));
-  const whole = shape.map((d) => (d === -1 ? total / rest : d));
-  if (prod(whole) !== total || whole.some((d) => !Number.isInteger(d)))
-    c.fail(`${total} elements of shape [${x.shape.join(", ")}] do not fit into [${wanted.join(", ")}]`);
-  return x.reshape(whole);
+  const rest = sprod(shape.filter((d) => d !== -1));
+  const total = sprod(dims(x));
+  const unfit = (): never =>
+    c.fail(`${total} elements of shape [${dims(x).join(", ")}] do not fit into [${wanted.join(", ")}]`);
+  const whole = shape.map((d) =>
+    d !== -1 ? d : smin(rest) > 0 && isWhole(total, rest) ? idiv(total, rest) : unfit(),
+  );
+  return sameSize(sprod(whole), total) ? x.reshape(whole) : unfit();
 }
+const isWhole = (total: Sint, part: Sint): boolean => decided(mod(total, part)) === 0;
 
 const flatten = op({ axis: int(1) }, (c) => {
   const x = c.t(0);
   const axis = c.attr.axis < 0 ? c.attr.axis + x.ndim : c.attr.axis;
   if (axis < 0 || axis > x.ndim) c.fail(`axis ${c.attr.axis} is not one of ${x.ndim} dims`);
-  return x.reshape([prod(sizes(x).slice(0, axis)), prod(sizes(x).slice(axis))]);
+  return x.reshape([sprod(dims(x).slice(0, axis)), sprod(dims(x).slice(axis))]);
 });
 
 function squeeze(c: Call, given: readonly number[] | undefined): Tensor {
   const x = c.t(0);
   const axes = given === undefined ? undefined : c.axes(given, x.ndim);
-  const odd = axes?.find((a) => x.shape[a] !== 1);
-  if (odd !== undefined) c.fail(`dim ${odd} of [${x.shape.join(", ")}] is not 1`);
-  return x.reshape(sizes(x).filter((s, d) => (axes === undefined ? s !== 1 : !axes.includes(d))));
+  const odd = axes?.find((a) => dims(x)[a] !== 1);
+  if (odd !== undefined) c.fail(`dim ${odd} of [${dims(x).join(", ")}] is not 1`);
+  return x.reshape(dims(x).filter((s, d) => (axes === undefined ? s !== 1 : !axes.includes(d))));
 }
 function unsqueeze(c: Call, given: readonly number[]): Tensor {
   const x = c.t(0);
   const n = x.ndim + given.length;
   const axes = c.axes(given, n);
-  const rest = sizes(x);
-  return x.reshape(range(n).map((d) => (axes.includes(d) ? 1 : (rest.shift() as number))));
+  const rest = [...dims(x)];
+  return x.reshape(range(n).map((d) => (axes.includes(d) ? 1 : (rest.shift() as Sint))));
 }
 
 const concat = op({ axis: int(1) }, (c) => {
@@ -103,7 +121,7 @@ export function pieces(x: Tensor, axis: number, lengths: readonly number[]): Ten
   return lengths.map((count) => {
     const part = cut(
       x,
-      sizes(x).map((n, d) => (d === axis ? { start, step: 1, count } : { start: 0, step: 1, count: n })),
+      dims(x).map((n, d) => (d === axis ? { start, step: 1, count } : { start: 0, step: 1, count: n })),
     );
     start += count;
     return part;
@@ -133,13 +151,13 @@ const split = versions(
 const slice = versions(
   op({ starts: ints.required, ends: ints.required, axes: ints() }, (c) => {
     const { starts, ends, axes } = c.attr;
-    return cut(c.t(0), sliceBounds(c, c.shape(0), starts, ends, axes));
+    return cut(c.t(0), sliceBounds<Sint>(c, c.dims(0), starts, ends, axes));
   }),
   op(
     {},
     async (c) => {
-      const [starts, ends] = [await c.ints(1), await c.ints(2)];
-      const cuts = sliceBounds(c, c.shape(0), starts, ends, await c.maybeInts(3), await c.maybeInts(4));
+      const [starts, ends] = [await c.sizes(1), await c.sizes(2)];
+      const cuts = sliceBounds(c, c.dims(0), starts, ends, await c.maybeInts(3), await c.maybeInts(4));
       return cut(c.t(0), cuts);
     },
     10,
@@ -148,8 +166,8 @@ const slice = versions(
 
 const expand = op({}, async (c) => {
   const x = c.t(0);
-  const shape = broadcastShapes([sizes(x), await c.ints(1)]);
-  return x.reshape([...new Array<number>(shape.length - x.ndim).fill(1), ...sizes(x)]).expand(shape);
+  const shape = broadcastShapes<Sint>([dims(x), await c.sizes(1)]);
+  return x.reshape([...new Array<number>(shape.length - x.ndim).fill(1), ...dims(x)]).expand(shape);
 });
 const tile = versions(
   op({}, async (c) => {
@@ -291,19 +309,32 @@ const constant = op(
   },
 );
 const MAX_FILLED = 2 ** 32;
+const isPlainShape = (shape: readonly Sint[]): shape is number[] => shape.every((d) => typeof d === "number");
 const constantOfShape = op({ value: tensor() }, async (c) => {
-  const shape = await c.ints(0);
-  const size = prod(shape);
-  if (shape.some((d) => d < 0) || size > MAX_FILLED) c.fail(`[${shape.join(", ")}] is not a shape to fill`);
+  const shape = await c.sizes(0);
+  const size = sprod(shape);
+  if (shape.some((d) => smin(d) < 0) || smin(size) > MAX_FILLED)
+    c.fail(`[${shape.join(", ")}] is not a shape to fill`);
   const { value } = c.attr;
   const type: ElementType = value?.type ?? TYPES.float;
   const x = value?.host.data[0] ?? 0;
-  if (size <= 1024)
-    return TensorValue.ofHost({ type, shape, data: new Array(size).fill(x) }, c.device, c.value(0).sources);
+  if (isPlainShape(shape) && Number(size) <= 1024)
+    return TensorValue.ofHost(
+      { type, shape, data: new Array(Number(size)).fill(x) },
+      c.device,
+      c.value(0).sources,
+    );
   return typed(Tensor.full(shape, x, { dtype: type.dtype, ...c.on }), type);
 });
 const rangeOp = op({ stash_type: int(1) }, async (c) => {
   const type = c.type(0);
+  const counted = type.dtype.isInt ? [await c.sizes(0), await c.sizes(1), await c.sizes(2)].flat() : [];
+  const [from = 0, to = 0, by] = counted;
+  // counting is what a symbolic size is for
+  if (by === 1 && [from, to].some((x) => typeof x !== "number") && decided(lt(to, from)) === 0) {
+    const places = cast(countTo(sub(to, from), c.on), type.dtype);
+    return typed(from === 0 ? places : places.add(sizeTensor(from, c.on)), type);
+  }
   const [start, limit, delta] = [await c.scalar(0), await c.scalar(1), await c.scalar(2)];
   const n = Math.max(0, Math.ceil((limit - start) / delta));
   if (!(n <= MAX_FILLED)) c.fail(`from ${start} to ${limit} by ${delta} there are ${n} elements`);
@@ -332,7 +363,7 @@ const oneHot = op({ axis: int(-1) }, async (c) => {
 const trilu = op({ upper: flag(true) }, async (c) => {
   const k = c.has(1) ? await c.scalar(1) : 0;
   const x = c.t(0);
-  if (prod(sizes(x)) === 0) return x;
+  if (dims(x).includes(0)) return x;
   return cast(c.attr.upper ? x.triu(k) : x.tril(k), x.dtype);
 });
 
@@ -385,8 +416,8 @@ const texts = (table: Readonly<Record<string, Versions>>): OpTable =>
   Object.fromEntries(Object.entries(table).map(([name, list]) => [name, onTexts(list)]));
 
 export const shape: OpTable = {
-  Shape: ofShapes(shapeOf),
-  Size: ofShapes(op({}, (c) => c.known(TYPES.int64, [], [BigInt(prod(c.shape(0)))]))),
+  Shape: ofShapes(shapeOp),
+  Size: ofShapes(op({}, (c) => known(c, [], [elementOf(sprod(c.dims(0)))]))),
   Constant: constant,
   ConstantOfShape: constantOfShape,
   Range: rangeOp,
@@ -396,7 +427,7 @@ export const shape: OpTable = {
   ...texts({
     Reshape: versions(
       op({ shape: ints.required, consumed_inputs: ints() }, (c) => reshape(c, c.attr.shape, false)),
-      op({ allowzero: flag(false) }, async (c) => reshape(c, await c.ints(1), c.attr.allowzero), 5),
+      op({ allowzero: flag(false) }, async (c) => reshape(c, await c.sizes(1), c.attr.allowzero), 5),
     ),
     Flatten: flatten,
     Squeeze: versions(

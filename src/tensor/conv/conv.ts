@@ -8,7 +8,7 @@ import { ArgumentError, DTypeError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import type { Interval } from "../../shape/view.ts";
-import { cast, contiguous, detach, wrap } from "../core.ts";
+import { cast, contiguous, detach, sizeAt, sizesFrom, wrap } from "../core.ts";
 import { add, isNarrow, mul } from "../math/arithmetic.ts";
 import { pad, squeeze } from "../movement/arrange.ts";
 import {
@@ -82,7 +82,7 @@ export const places = (size: number, f: Frame, i: number): number =>
 /** Adds zeros to, or cuts elements off, the ends of the last dims: amounts may be negative. */
 export function fitWindows(self: Tensor, amounts: readonly Interval[]): Tensor {
   const lead = range(self.ndim - amounts.length).map(() => null);
-  const sizes = self.shape.slice(lead.length);
+  const sizes = sizesFrom(self, lead.length);
   const ends = amounts as readonly (readonly [number, number])[];
   const cut = ends.map(([a, b], i): Interval => [Math.max(0, -a), at(sizes, i) - Math.max(0, -b)]);
   const grown = ends.map(([a, b]): Interval => [Math.max(0, a), Math.max(0, b)]);
@@ -97,7 +97,7 @@ export function fitWindows(self: Tensor, amounts: readonly Interval[]): Tensor {
  */
 export function windows(self: Tensor, f: Frame): Tensor {
   const n = f.kernel.length;
-  const sizes = self.shape.slice(self.ndim - n);
+  const sizes = sizesFrom(self, self.ndim - n);
   const out = sizes.map((s, i) => places(s, f, i));
   const apart = out.every((o, i) => {
     const [k, s] = [at(f.kernel, i), at(f.stride, i)];
@@ -210,7 +210,7 @@ export function overlap(self: Tensor, sizes: readonly number[], f: Frame): Tenso
 function correlate(self: Tensor, w: Tensor, stride: readonly number[], dilation: readonly number[]): Tensor {
   const n = stride.length;
   const f: Frame = { kernel: w.shape.slice(3), stride, dilation };
-  const out = self.shape.slice(3).map((s, i) => places(s, f, i));
+  const out = sizesFrom(self, 3).map((s, i) => places(s, f, i));
   const [batch, groups, inner] = self.lazydata.shape as readonly [Sint, Sint, Sint];
   const outer = w.lazydata.shape[1] as Sint;
   const full = [batch, groups, outer, ...out, inner, ...f.kernel];
@@ -265,7 +265,7 @@ function convolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
 /** The input, from the output and the weights: what a transposed convolution computes. */
 function unconvolve(self: Tensor, w: Tensor, c: Convolution): Tensor {
   const spatial = c.kernel.map((_, i) => 3 + i);
-  const far = self.shape.slice(3).map((o, i) => (o - 1) * at(c.stride, i) + 1);
+  const far = sizesFrom(self, 3).map((o, i) => (o - 1) * at(c.stride, i) + 1);
   const steps = [1, 1, 1, ...c.stride];
   const g = detach(self);
   const spread = c.stride.every((s) => s === 1)
@@ -328,7 +328,7 @@ function convOperands(
   axis: 0 | 1,
 ) {
   const { x, undo } = batched(self, method, n);
-  const [c, cw] = [at(x.shape, 1), at(w.shape, 0)];
+  const [c, cw] = [sizeAt(x, 1), at(w.shape, 0)];
   const channels = axis === 0 ? at(w.shape, 1) * groups : cw;
   const outputs = axis === 0 ? cw : at(w.shape, 1) * groups;
   const split = Number.isInteger(groups) && groups >= 1 && c % groups === 0 && cw % groups === 0;
@@ -373,7 +373,7 @@ function conv(
     stride: perDim(method, "stride", stride, n, 1),
     dilation: perDim(method, "dilation", dilation, n, 1),
   };
-  const sizes = grouped.shape.slice(3);
+  const sizes = sizesFrom(grouped, 3);
   const pads = paddingOf(method, padding, f);
   const room = pads.map(([before, after], i) => at(sizes, i) + Number(before) + Number(after));
   const short = range(n).find((i) => at(room, i) < reach(f, i) || f.kernel[i] === 0);
@@ -409,9 +409,9 @@ function convTranspose(
       `${method}: outputPadding ${after[large]} must be smaller than stride ${f.stride[large]} or dilation ${f.dilation[large]}`,
     );
   }
-  const sizes = grouped.shape
-    .slice(3)
-    .map((o, i) => (o - 1) * at(f.stride, i) + reach(f, i) - 2 * at(before, i) + at(after, i));
+  const sizes = sizesFrom(grouped, 3).map(
+    (o, i) => (o - 1) * at(f.stride, i) + reach(f, i) - 2 * at(before, i) + at(after, i),
+  );
   const empty = sizes.findIndex((s) => s < 1);
   if (empty >= 0) {
     throw new ShapeError(

@@ -5,7 +5,7 @@ import { ArgumentError, ShapeError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import type { Interval } from "../../shape/view.ts";
-import { detach, wrap } from "../core.ts";
+import { detach, sizeAt, sizesFrom, wrap } from "../core.ts";
 import { gather, indexed } from "../indexing/getitem.ts";
 import { filled, scatter } from "../indexing/scatter.ts";
 import { mul } from "../math/arithmetic.ts";
@@ -56,7 +56,7 @@ function windowOf(method: string, sizes: readonly number[], kernelSize: PerDim, 
 
 export function imUnfold(self: Tensor, kernelSize: PerDim, options: WindowOptions = {}): Tensor {
   const { x, undo } = batched(self, "imUnfold", 2);
-  const { frame, pads, out } = windowOf("imUnfold", x.shape.slice(2), kernelSize, options);
+  const { frame, pads, out } = windowOf("imUnfold", sizesFrom(x, 2), kernelSize, options);
   const seen = windows(
     fitWindows(
       x,
@@ -148,7 +148,7 @@ function factorOf(self: Tensor, method: string, name: string, factor: number): n
 }
 export function pixelShuffle(self: Tensor, upscaleFactor: number): Tensor {
   const r = factorOf(self, "pixelShuffle", "upscaleFactor", upscaleFactor);
-  const [c, h, w] = self.shape.slice(-3) as [number, number, number];
+  const [c, h, w] = sizesFrom(self, -3) as [number, number, number];
   if (c % (r * r) !== 0) {
     throw new ShapeError(
       `pixelShuffle: shape ${showShape(self.shape)} has ${c} channels, expected a multiple of ${r * r} for factor ${r}`,
@@ -163,7 +163,7 @@ export function pixelShuffle(self: Tensor, upscaleFactor: number): Tensor {
 }
 export function pixelUnshuffle(self: Tensor, downscaleFactor: number): Tensor {
   const r = factorOf(self, "pixelUnshuffle", "downscaleFactor", downscaleFactor);
-  const [c, h, w] = self.shape.slice(-3) as [number, number, number];
+  const [c, h, w] = sizesFrom(self, -3) as [number, number, number];
   if (h % r !== 0 || w % r !== 0) {
     throw new ShapeError(
       `pixelUnshuffle: shape ${showShape(self.shape)} has pixels [${h}, ${w}], expected multiples of ${r}`,
@@ -177,7 +177,7 @@ export function pixelUnshuffle(self: Tensor, downscaleFactor: number): Tensor {
   );
 }
 export function channelShuffle(self: Tensor, groups: number): Tensor {
-  const c = self.shape[1] ?? 0;
+  const c = sizeAt(self, 1);
   if (self.ndim < 3 || !Number.isInteger(groups) || groups < 1 || c % groups !== 0) {
     throw new ShapeError(
       `channelShuffle: shape ${showShape(self.shape)} with groups ${groups}; expected at least 3 dims and groups that divide dim 1`,

@@ -5,7 +5,7 @@ import { bounds, dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { prod, range } from "../../helpers.ts";
 import type { Interval } from "../../shape/view.ts";
-import { detach, wrap } from "../core.ts";
+import { detach, sizesFrom, wrap } from "../core.ts";
 import {
   add,
   div,
@@ -93,7 +93,7 @@ function poolOf(
       `${method}: padding ${padding[wide]} is more than half of the window ${kernel[wide]}; a window would hold nothing`,
     );
   }
-  const sizes = self.shape.slice(self.ndim - n);
+  const sizes = sizesFrom(self, self.ndim - n);
   const out = sizes.map((size, i) => {
     const [p, s] = [at(padding, i), at(f.stride, i)];
     const o = places(size + 2 * p + (ceilMode ? s - 1 : 0), f, i);
@@ -138,7 +138,7 @@ function avgPool(
     const pool = poolOf(x, method, n, kernelSize, { ...options, dilation: 1 });
     const total = sum(tapsOf(x, pool), lastDims(x.ndim, n));
     if (divisorOverride != null) return div(total, divisorOverride);
-    return div(total, counts(total, pool, x.shape.slice(x.ndim - n), countIncludePad));
+    return div(total, counts(total, pool, sizesFrom(x, x.ndim - n), countIncludePad));
   });
 }
 /**
@@ -176,7 +176,7 @@ export function avgPool3d(self: Tensor, kernelSize: PerDim, options: AvgPoolOpti
 function largest(self: Tensor, n: number, there: Tensor | undefined): Largest<Tensor> {
   const { shape } = self.lazydata;
   const axes = lastDims(self.ndim - n, n);
-  const kernel = self.shape.slice(self.ndim - n);
+  const kernel = sizesFrom(self, self.ndim - n);
   const k = prod(kernel);
   const lowest = wrap(self.lazydata.const(bounds(self.dtype)[0]));
   const seen = there === undefined ? self : where(there, self, lowest);
@@ -207,7 +207,7 @@ function maxima(
 ): MaxPool<Tensor> {
   const n = kernel.length;
   const { value, tap } = largest(seen, n, there);
-  const sizes = self.shape.slice(self.ndim - n);
+  const sizes = sizesFrom(self, self.ndim - n);
   const indices = (): Tensor => {
     const best = tap();
     return kernel
@@ -273,7 +273,7 @@ export function maxPool3dWithIndices(
 // ---- adaptive: the windows follow from the output size ----
 
 function outputSizeOf(self: Tensor, method: string, n: number, size: OutputSize): number[] {
-  const sizes = self.shape.slice(self.ndim - n);
+  const sizes = sizesFrom(self, self.ndim - n);
   const given = typeof size === "number" ? [size] : size;
   const list = range(n).map((i) => (given.length === 1 ? given[0] : given[i]) ?? at(sizes, i));
   const fits = given.length === 1 || given.length === n;
@@ -299,7 +299,7 @@ function adaptiveMaxPool(self: Tensor, method: string, n: number, outputSize: Ou
   return flat(self, method, n, (x) => {
     const out = outputSizeOf(x, method, n, outputSize);
     const lead = x.ndim - n;
-    const sizes = x.shape.slice(lead);
+    const sizes = sizesFrom(x, lead);
     const whole = sizes.map((s, i) => s / at(out, i));
     if (whole.every(Number.isInteger)) return maxPool(x, method, n, whole, {});
     const spans = sizes.map((s, i) => spansOf(s, at(out, i)));

@@ -6,7 +6,7 @@ import { dtypes } from "../../dtype.ts";
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
-import { cast, counting, wrap } from "../core.ts";
+import { cast, counting, sizeAt, wrap } from "../core.ts";
 import {
   add,
   div,
@@ -117,7 +117,7 @@ export function resample(self: Tensor, dim: number, to: number, taps: Taps<Tenso
  */
 function tapsOf(self: Tensor, dim: number, to: number, taps: Taps<Tensor>): Tensor {
   const { shape } = self.lazydata;
-  const [before, size, after] = [shape.slice(0, dim), self.shape[dim] as number, shape.slice(dim + 1)];
+  const [before, size, after] = [shape.slice(0, dim), sizeAt(self, dim), shape.slice(dim + 1)];
   const full = [...before, to, taps.count, size, ...after];
   const x = expand(reshape(self, [...before, 1, 1, size, ...after]), full);
   const [out, tap] = [numbersOf(x, dim), numbersOf(x, dim + 1)];
@@ -193,7 +193,7 @@ function resizes(self: Tensor, n: number, options: InterpolateOptions): DimResiz
   const factors = scaleFactor == null ? undefined : list(scaleFactor);
   const sizes = size == null ? undefined : list(size);
   return range(n).map((i) => {
-    const from = self.shape[2 + i] as number;
+    const from = sizeAt(self, 2 + i);
     const factor = factors?.[i] ?? 1;
     const to = sizes?.[i] ?? Math.floor(from * factor);
     if (!Number.isInteger(to) || to < 1 || from < 1) {
@@ -224,7 +224,7 @@ function resize(self: Tensor, dim: number, mode: InterpolateMode, r: DimResize):
 
 function copies(self: Tensor, dim: number, times: number): Tensor {
   const { shape } = self.lazydata;
-  const [before, size, after] = [shape.slice(0, dim), self.shape[dim] as number, shape.slice(dim + 1)];
+  const [before, size, after] = [shape.slice(0, dim), sizeAt(self, dim), shape.slice(dim + 1)];
   return reshape(expand(reshape(self, [...before, size, 1, ...after]), [...before, size, times, ...after]), [
     ...before,
     size * times,
@@ -241,12 +241,11 @@ export function resizeArea(self: Tensor, sizes: readonly number[]): Tensor {
   // half-width floats would round after each dim
   let x = cast(self, isNarrow(self.dtype) ? dtypes.float32 : toFloat(self.dtype));
   for (const [i, to] of sizes.entries()) x = spanSums(x, lead + i, to);
-  for (const [i, to] of sizes.entries())
-    x = div(x, spanLengths(x, lead + i, self.shape[lead + i] as number, to));
+  for (const [i, to] of sizes.entries()) x = div(x, spanLengths(x, lead + i, sizeAt(self, lead + i), to));
   return self.dtype.isFloat ? cast(x, self.dtype) : x;
 }
 function spanSums(self: Tensor, dim: number, to: number): Tensor {
-  const from = self.shape[dim] as number;
+  const from = sizeAt(self, dim);
   if (from === to) return self;
   const { shape } = self.lazydata;
   if (from % to === 0)

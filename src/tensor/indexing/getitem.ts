@@ -9,8 +9,10 @@ import { encodeArray } from "../../hostarrays.ts";
 import { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { copyTo } from "../../lazy/placement.ts";
 import { Buffer } from "../../runtime/buffer.ts";
-import type { Interval } from "../../shape/view.ts";
-import { cast, constant, counting, detach, TensorHandle, wrap } from "../core.ts";
+import { decided } from "../../shape/guards.ts";
+import { le, type Sint } from "../../shape/symbolic.ts";
+import type { Interval, Shape } from "../../shape/view.ts";
+import { cast, constant, counting, detach, sizeAt, TensorHandle, wrap } from "../core.ts";
 import {
   add,
   bitwiseAnd,
@@ -91,7 +93,7 @@ export function indexed(method: string, index: Tensor, size: number, isFromEnd =
   throw new DTypeError(`${method}: the index is ${index.dtype.name}, expected integers; cast it to int32`);
 }
 /** A tensor of nothing. */
-export function nothing(self: Tensor, shape: readonly number[]): Tensor {
+export function nothing(self: Tensor, shape: Shape): Tensor {
   return constant(self, shape, self.dtype, 0);
 }
 /**
@@ -106,11 +108,12 @@ export function pick(
   map: (i: Tensor, n: number) => Tensor = (i) => i,
 ): Tensor {
   const k = indices.length;
-  const { shape } = self;
-  const [lead, named, rest] = [shape.slice(0, at), shape.slice(at, at + k), shape.slice(at + k)];
+  const { shape } = self.lazydata;
+  const [lead, rest] = [shape.slice(0, at), shape.slice(at + k)];
+  const named = range(k).map((j) => sizeAt(self, at + j));
   const [first] = indices;
   if (first === undefined) return self;
-  const places = first.shape;
+  const places = first.lazydata.shape;
   const full = [...lead, ...places, ...named, ...rest];
   const ones = (n: number): number[] => range(n).map(() => 1);
   const chosen = indices.map((index, j) => {
@@ -141,7 +144,7 @@ export function fromEnd(self: Tensor, n: number): Tensor {
 // ---- along a dim ----
 
 export function gather(self: Tensor, dim: number, index: Tensor): Tensor {
-  const size = self.ndim === 0 ? 1 : (self.shape[axisOf(self, "gather", dim)] as number);
+  const size = self.ndim === 0 ? 1 : sizeAt(self, axisOf(self, "gather", dim));
   return gathered(self, dim, indexed("gather", index, size), (i) => i);
 }
 /** The index has been checked. */
@@ -151,21 +154,22 @@ export function gathered(
   index: Tensor,
   map: (i: Tensor, n: number) => Tensor,
 ): Tensor {
-  if (index.size === 0) return nothing(self, index.shape);
+  const [own, wanted] = [self.lazydata.shape, index.lazydata.shape];
+  if (wanted.includes(0)) return nothing(self, wanted);
   if (self.ndim === 0 || index.ndim === 0) {
     if (self.ndim > 1 || index.ndim > 1) throw misfit(self, "gather", dim, index);
-    return reshape(gathered(reshape(self, -1), dim, reshape(index, -1), map), index.shape);
+    return reshape(gathered(reshape(self, -1), dim, reshape(index, -1), map), wanted);
   }
   const at = axisOf(self, "gather", dim);
   const fits =
-    index.ndim === self.ndim && index.shape.every((s, d) => d === at || s <= (self.shape[d] as number));
+    index.ndim === self.ndim && wanted.every((s, d) => d === at || decided(le(s, own[d] as Sint)) === 1);
   if (!fits) throw misfit(self, "gather", dim, index);
-  const n = self.shape[at] as number;
-  const full = index.shape.toSpliced(at + 1, 0, n);
+  const n = sizeAt(self, at);
+  const full = wanted.toSpliced(at + 1, 0, n);
   const places = reshape(counting(self, n), [n, ...full.slice(at + 2).map(() => 1)]);
   const x = shrink(
     self,
-    index.shape.map((s, d) => (d === at ? null : [0, s])),
+    wanted.map((s, d) => (d === at ? null : [0, s])),
   );
   return squeeze(
     reduceSum(
@@ -193,7 +197,7 @@ export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
   }
   if (self.ndim === 0) return reshape(indexSelect(reshape(self, 1), dim, reshape(index, 1)), []);
   const at = axisOf(self, "indexSelect", dim);
-  return pick(self, at, [reshape(indexed("indexSelect", index, self.shape[at] as number), -1)]);
+  return pick(self, at, [reshape(indexed("indexSelect", index, sizeAt(self, at)), -1)]);
 }
 export function embedding(self: Tensor, weight: Tensor, options: EmbeddingOptions = {}): Tensor {
   if (weight.ndim !== 2) {

@@ -3,7 +3,7 @@
 
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
-import { add as addSize, type Sint } from "../../shape/symbolic.ts";
+import { add as addSize, mul, type Sint, sprod } from "../../shape/symbolic.ts";
 import type { Interval } from "../../shape/view.ts";
 import { counting, type Element } from "../core.ts";
 import { add, ge, le, where } from "../math/arithmetic.ts";
@@ -116,7 +116,7 @@ export function viewAs(self: Tensor, other: Tensor): Tensor {
   return reshapeAs(self, other);
 }
 export function ravel(self: Tensor): Tensor {
-  return reshape(self, self.size);
+  return reshape(self, sprod(self.lazydata.shape));
 }
 
 // ---- repeating and turning ----
@@ -138,7 +138,7 @@ export function repeat(self: Tensor, ...repeats: ShapeArgs): Tensor {
       ),
       shape.flatMap((n, i) => [counts[i] as number, n]),
     ),
-    shape.map((n, i) => Number(n) * (counts[i] as number)),
+    shape.map((n, i) => mul(n, counts[i] as number)),
   );
 }
 export function tile(self: Tensor, ...dims: ShapeArgs): Tensor {

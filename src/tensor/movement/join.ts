@@ -6,7 +6,7 @@ import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import { concat, startsOf } from "../../lazy/concat.ts";
 import { add, type Sint } from "../../shape/symbolic.ts";
-import { cast, TensorHandle, wrap } from "../core.ts";
+import { cast, sizeAt, TensorHandle, wrap } from "../core.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { axisOf, reshape, shrink, unsqueeze } from "./views.ts";
@@ -71,7 +71,7 @@ export function stackAll(tensors: readonly Tensor[], dim = 0): Tensor {
 
 export function split(self: Tensor, size: number | readonly number[], dim = 0): Tensor[] {
   if (typeof size !== "number") return splitWithSizes(self, size, dim);
-  const n = self.shape[axisOf(self, "split", dim)] as number;
+  const n = sizeAt(self, axisOf(self, "split", dim));
   if (!Number.isInteger(size) || size < 0 || (size === 0 && n > 0)) {
     throw new ArgumentError(`split: the size of a part is ${size}, expected an integer from 1 up`);
   }
@@ -100,17 +100,17 @@ export function chunk(self: Tensor, chunks: number, dim = 0): Tensor[] {
   if (!Number.isInteger(chunks) || chunks < 1) {
     throw new ArgumentError(`chunk: got ${chunks} chunks, expected an integer from 1 up`);
   }
-  const n = self.shape[axisOf(self, "chunk", dim)] as number;
+  const n = sizeAt(self, axisOf(self, "chunk", dim));
   if (n === 0) return range(chunks).map(() => self);
   return split(self, Math.ceil(n / chunks), dim);
 }
 export function unbind(self: Tensor, dim = 0): Tensor[] {
   const at = axisOf(self, "unbind", dim);
-  return range(self.shape[at] as number).map((i) => select(self, at, i));
+  return range(sizeAt(self, at)).map((i) => select(self, at, i));
 }
 export function narrow(self: Tensor, dim: number, start: Sint, length: Sint): Tensor {
   const at = axisOf(self, "narrow", dim);
-  const n = self.shape[at] as number;
+  const n = sizeAt(self, at);
   const from = typeof start === "number" && start < 0 ? start + n : start;
   const end = add(from, length);
   if (typeof from === "number" && typeof end === "number" && (from < 0 || end > n || end < from)) {
@@ -122,7 +122,7 @@ export function narrow(self: Tensor, dim: number, start: Sint, length: Sint): Te
 }
 export function select(self: Tensor, dim: number, index: Sint): Tensor {
   const at = axisOf(self, "select", dim);
-  const n = self.shape[at] as number;
+  const n = sizeAt(self, at);
   const i = typeof index === "number" && index < 0 ? index + n : index;
   if (typeof i === "number" && !(Number.isInteger(i) && i >= 0 && i < n)) {
     throw new ShapeError(

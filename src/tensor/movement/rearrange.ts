@@ -3,6 +3,7 @@
 
 import { ArgumentError, ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
+import { sizeAt } from "../core.ts";
 import { showShape } from "../show.ts";
 import type { Tensor } from "../tensor.ts";
 import { movedim, pad, ravel, repeat, twice } from "./arrange.ts";
@@ -81,7 +82,7 @@ export function unfold(self: Tensor, dim: number, size: number, step: number): T
   if (self.ndim === 0 && (dim === 0 || dim === -1))
     return reshape(unfold(reshape(self, 1), 0, size, step), size);
   const at = axisOf(self, "unfold", dim);
-  const n = self.shape[at] as number;
+  const n = sizeAt(self, at);
   if (!(Number.isInteger(size) && size >= 0 && size <= n && Number.isInteger(step) && step > 0)) {
     throw new ShapeError(
       `unfold: windows of ${size}, ${step} apart, do not fit dim ${dim} of ${showShape(self.shape)}; expected a size of 0 to ${n} and a step from 1 up`,

@@ -163,8 +163,7 @@ export function stride(self: Tensor, ...steps: readonly number[] | readonly [rea
   const list = (Array.isArray(steps[0]) ? steps[0] : steps) as readonly number[];
   const turned = range(list.length).filter((i) => (list[i] as number) < 0);
   if (turned.length > 0 && list.length === self.ndim) return stride(flip(self, turned), list.map(Math.abs));
-  const { shape } = self;
-  return wrap(self.lazydata.stride(list), [self], (g) => [spreadOut(g, list, shape)]);
+  return wrap(self.lazydata.stride(list), [self], (g) => [spreadOut(g, list, self.shape)]);
 }
 /** The inverse of `stride`: elements `steps` apart in a tensor of zeros of the given shape. */
 export function spreadOut(self: Tensor, steps: readonly number[], shape: readonly number[]): Tensor {

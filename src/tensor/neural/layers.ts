@@ -6,7 +6,7 @@ import { range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
 import { withRecording } from "../autograd.ts";
 import { numbersOf } from "../conv/resample.ts";
-import { cast, detach, TensorHandle, wrap } from "../core.ts";
+import { cast, detach, sizeAt, TensorHandle, wrap } from "../core.ts";
 import { dot } from "../linalg/products.ts";
 import { along } from "../losses/common.ts";
 import { wide } from "../losses/loss.ts";
@@ -88,7 +88,7 @@ export function linear(self: Tensor, weight: Tensor, bias?: Tensor | null): Tens
 
 /** Mean 0 and variance 1 over `axes`. Mean and variance are shared by the values and by their gradient. */
 function standardized(self: Tensor, axes: readonly number[], eps: number): Standardized<Tensor> {
-  const n = axes.reduce((k, a) => k * (self.shape[a] as number), 1);
+  const n = axes.reduce((k, a) => k * sizeAt(self, a), 1);
   const mean = mul(reduceSum(self, axes), 1 / n);
   const centred = sub(self, mean);
   const variance = mul(reduceSum(square(centred), axes), 1 / n);
@@ -144,7 +144,7 @@ export function batchNorm(
   return byRunning(self, "batchNorm", runningMean, runningVar, options);
 }
 function several(self: Tensor, method: string, axes: readonly number[]): number {
-  const n = axes.reduce((k, a) => k * (self.shape[a] as number), 1);
+  const n = axes.reduce((k, a) => k * sizeAt(self, a), 1);
   if (n > 1) return n;
   throw new ShapeError(
     `${method}: shape ${showShape(self.shape)} has one value to normalise in each channel; its variance needs at least two`,
@@ -194,7 +194,7 @@ function lastDims(
   const first = self.ndim - sizes.length;
   const fits = (s: readonly Sint[]): boolean =>
     s.length === sizes.length && sizes.every((n, i) => n === s[i]);
-  if (sizes.length > 0 && first >= 0 && fits(self.shape.slice(first))) {
+  if (sizes.length > 0 && first >= 0 && fits(self.lazydata.shape.slice(first))) {
     const bad = affine.find((a) => a != null && !fits(a.shape));
     if (bad == null) return sizes.map((_, i) => first + i);
     throw new ShapeError(
@@ -214,7 +214,7 @@ export function rmsNorm(
   const axes = lastDims(self, "rmsNorm", normalizedShape, weight);
   const eps = options.eps ?? EPSILON[self.dtype.name] ?? 2 ** -23;
   return wide(self, (x) => {
-    const n = axes.reduce((k, a) => k * (x.shape[a] as number), 1);
+    const n = axes.reduce((k, a) => k * sizeAt(x, a), 1);
     const y = mul(x, rsqrt(add(mul(reduceSum(square(x), axes), 1 / n), eps)));
     return weight == null ? y : mul(y, weight);
   });
@@ -222,7 +222,7 @@ export function rmsNorm(
 
 export function groupNorm(self: Tensor, numGroups: number, options: AffineOptions<Tensor> = {}): Tensor {
   const { weight, bias, eps = 1e-5 } = options;
-  const channels = self.shape[1] ?? 0;
+  const channels = sizeAt(self, 1);
   if (self.ndim < 2 || !Number.isInteger(numGroups) || numGroups < 1 || channels % numGroups !== 0) {
     throw new ShapeError(
       `groupNorm: shape ${showShape(self.shape)} with ${numGroups} groups; expected at least 2 dims and groups that divide dim 1`,

@@ -1,7 +1,7 @@
 // softmax and its logarithm, safe for large values: the largest element of a row is taken off first.
 
 import { type DTypeLike, dtypes, toDType } from "../../dtype.ts";
-import { cast, detach, wrap } from "../core.ts";
+import { cast, detach, isEmpty, wrap } from "../core.ts";
 import { exp, exp2, isNarrow, log, mul, reciprocal, sub, toFloat } from "../math/arithmetic.ts";
 import { reduceSum } from "../movement/views.ts";
 import { dimsOf, reduceMax, type Typed } from "../reduce/reduce.ts";
@@ -40,5 +40,5 @@ function expSmall(self: Tensor): Tensor {
   return exp2(mul(self, Math.LOG2E));
 }
 function shiftedOf(self: Tensor, axes: readonly number[]): Tensor {
-  return self.size === 0 ? self : sub(self, reduceMax(self, axes));
+  return isEmpty(self) ? self : sub(self, reduceMax(self, axes));
 }

@@ -5,7 +5,7 @@ import { env } from "../../env.ts";
 import { ShapeError } from "../../errors.ts";
 import { range } from "../../helpers.ts";
 import type { Sint } from "../../shape/symbolic.ts";
-import { cast, counting, wrap } from "../core.ts";
+import { cast, counting, sizeAt, wrap } from "../core.ts";
 import {
   bitwiseAnd,
   bitwiseOr,
@@ -61,7 +61,7 @@ export function dimsOf(self: Tensor, method: string, dim: Axes | undefined): num
 }
 /** How many elements each result is made of. */
 export function countOf(self: Tensor, axes: readonly number[]): number {
-  return axes.reduce((n, a) => n * (self.shape[a] as number), 1);
+  return axes.reduce((n, a) => n * sizeAt(self, a), 1);
 }
 /** The sum over `dim`, divided by the number of its terms less `correction`. */
 function average(

@@ -126,25 +126,22 @@ class CpuHeuristic {
     const width = this.#k.widthOf(wide);
     const isOutput = this.#k.isOutput(wide);
     const op = isOutput ? "UPCAST" : "GROUP";
-    const axis = this.#k.number(wide);
-    const lanes = (vectors: number): OptOp[] => {
-      const n = width * vectors;
-      return [
-        ...(this.#k.divides(wide, n) ? [] : [{ op: "PADTO", axis, multiple: n } as const]),
-        splitBy(op, axis, n),
-      ];
+    const split = (id: number, by: "UPCAST" | "GROUP", n: number): OptOp[] => {
+      const axis = this.#k.number(id);
+      const rounding: OptOp[] = this.#k.divides(id, n) ? [] : [{ op: "PADTO", axis, multiple: n }];
+      return [...rounding, splitBy(by, axis, n)];
     };
+    const lanes = (vectors: number): OptOp[] => split(wide, op, width * vectors);
     if (this.#hot.reduce === undefined || !this.#hot.axes.has(wide)) {
       const body = this.#k.bodies
         .filter((s) => s.axes.has(wide))
         .reduce((n, s) => n + s.weight + s.memory.length, 0);
-      const vectors = [4, 2].find((v) => v * body <= MAX_BODY && this.#k.divides(wide, v * width)) ?? 1;
+      const several = (n: number): boolean => this.#k.divides(wide, n) || this.#k.fitsUnknown(wide, n);
+      const vectors = [4, 2].find((v) => v * body <= MAX_BODY && several(v * width)) ?? 1;
       return lanes(vectors);
     }
     const { tile, packing } = this.#tiles.best(wide);
-    const opts = [...tile].flatMap(([id, n]): OptOp[] =>
-      id === wide ? lanes(n) : [{ op: "UPCAST", axis: this.#k.number(id), lanes: n }],
-    );
+    const opts = [...tile].flatMap(([id, n]): OptOp[] => (id === wide ? lanes(n) : split(id, "UPCAST", n)));
     if (packing === undefined) return opts;
     this.#packed = packing;
     this.#room -= this.#tiles.packedBytes(tile, wide, packing);

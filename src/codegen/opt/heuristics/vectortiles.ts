@@ -123,7 +123,7 @@ export class VectorTiles {
       size: n,
     }));
     for (const id of others) {
-      const amounts = AMOUNTS.filter((n) => n > 1 && this.#k.divides(id, n));
+      const amounts = AMOUNTS.filter((n) => n > 1 && (this.#k.divides(id, n) || this.#k.fitsUnknown(id, n)));
       const wider = tiles.flatMap(({ tile, size }) =>
         tile.size === 3
           ? []
