@@ -45,7 +45,7 @@ export function sliceBounds(
     const [start, end] =
       step > 0
         ? [clamp(from, 0, size), clamp(to, 0, size)]
-        : [clamp(from, -1, size - 1), clamp(to, -1, size - 1)];
+        : [clamp(from, 0, size - 1), clamp(to, -1, size - 1)];
     cuts[axis] = { start, step, count: Math.max(0, Math.ceil((end - start) / step)) };
   });
   return cuts;
