@@ -3,6 +3,7 @@
 import { Tensor } from "gradloom";
 import { load, type OnnxGraph, write } from "gradloom/onnx";
 import { expect, test } from "vitest";
+import { whyClosed } from "../devices/webgpu/swiftshader.ts";
 
 type Weights = NonNullable<OnnxGraph["weights"]>;
 /** One node; the first of its inputs is given to the run if `isFed`. */
@@ -96,4 +97,19 @@ test("an op that the file's version of the standard lacks is refused", async () 
   // optimisers wrote this one before the standard had it
   const weights = { x: floats(1, 3), scale: floats(1, 1) };
   expect((await run("LayerNormalization", 11, weights)).shape).toEqual([2]);
+});
+
+test("numbers of a seed need no doubles on the device", async ({ skip }) => {
+  const why = await whyClosed();
+  skip(why !== undefined, why);
+  const attributes = { shape: [2], seed: 0, low: 1, high: 3 };
+  const graph: OnnxGraph = {
+    inputs: {},
+    outputs: { y: { type: "float" } },
+    nodes: [{ op: "RandomUniform", inputs: [], outputs: ["y"], attributes }],
+  };
+  const { y } = await (await load(await write(graph), { device: "WEBGPU" })).run();
+  // numpy.random.RandomState(0)
+  const wanted = [0.5488135039273248, 0.7151893663724195].map((u) => Math.fround(1 + 2 * u));
+  expect(await (y as Tensor).tolist()).toEqual(wanted);
 });

@@ -138,7 +138,7 @@ const passing = (c: Call): readonly Output[] => [
 ];
 function dropped(c: Call<{ seed: number | undefined }>, ratio: number): readonly Output[] {
   const x = c.t(0);
-  const keeps = uniform(c, sizes(x), c.attr.seed).ge(ratio);
+  const keeps = uniform(c, sizes(x), c.attr.seed, { type: c.type(0) }).ge(ratio);
   return [keeps.where(x.mul(1 / (1 - ratio)), x.zerosLike()), keeps];
 }
 const dropout = versions(
