@@ -14,8 +14,8 @@ import { GEMM, type GemmOptions, gemm } from "./reduce.ts";
 
 // ---- products with an activation behind them ----
 
-type Numbers = readonly [a: number, b: number, c: number];
-const ACTIVATIONS: Readonly<Record<string, (x: Tensor, numbers: Numbers) => Tensor>> = {
+type ActivationNumbers = readonly [a: number, b: number, c: number];
+const ACTIVATIONS: Readonly<Record<string, (x: Tensor, numbers: ActivationNumbers) => Tensor>> = {
   "": (x) => x,
   Relu: (x) => x.relu(),
   Tanh: (x) => x.tanh(),
@@ -33,7 +33,7 @@ const ACTIVATIONS: Readonly<Record<string, (x: Tensor, numbers: Numbers) => Tens
   HardSwish: (x, [a, b]) => x.mul(x.mul(a).add(b).maximum(0).minimum(1)),
   Gelu: (x) => x.gelu("none"),
 };
-function activated(c: Call, x: Tensor, name: string, numbers: Numbers): Tensor {
+function activated(c: Call, x: Tensor, name: string, numbers: ActivationNumbers): Tensor {
   const f = Object.hasOwn(ACTIVATIONS, name) ? ACTIVATIONS[name] : undefined;
   return f === undefined ? c.unsupported(`activation "${name}"`) : widened(x, (y) => f(y, numbers));
 }
@@ -66,7 +66,7 @@ const fusedGemm = (c: Call<FusedGemm>): Tensor =>
 
 // ---- normalisations ----
 
-interface Groups {
+interface ChannelGroups {
   readonly epsilon: number;
   readonly groups: number;
   readonly activation: number;
@@ -78,7 +78,7 @@ const GROUPS = {
   activation: int.required,
   channels_last: flag(true),
 };
-function groupNorm(c: Call<Groups>, given: Tensor): Tensor {
+function groupNorm(c: Call<ChannelGroups>, given: Tensor): Tensor {
   const { epsilon, groups, activation, channels_last } = c.attr;
   if (activation !== 0 && activation !== 1) c.fail(`activation is ${activation}, expected 0 or 1`);
   const front = channels_last ? given.movedim(given.ndim - 1, 1) : given;
@@ -93,7 +93,7 @@ function groupNorm(c: Call<Groups>, given: Tensor): Tensor {
   return channels_last ? y.movedim(1, y.ndim - 1) : y;
 }
 /** Input, gamma, beta, what is added, and a bias. */
-function skipGroupNorm(c: Call<Groups>): readonly Output[] {
+function skipGroupNorm(c: Call<ChannelGroups>): readonly Output[] {
   const [x, skip] = [c.t(0), c.t(3)];
   const channel = c.attr.channels_last ? x.ndim - 1 : 1;
   const ofChannels = (t: Tensor): Tensor =>
