@@ -191,8 +191,9 @@ function reduce(op: AluOp, start: Value): Fold {
     },
     // all dims of a list: what products of shapes are
     (call) => {
-      const attr = call.attr as { keepdims?: boolean };
-      return isSimple(call) && call.shape(0).length === 1 && attr.keepdims === false;
+      const attr = call.attr as { keepdims?: boolean; noop_with_empty_axes?: boolean };
+      const isAll = attr.keepdims === false && attr.noop_with_empty_axes !== true;
+      return isSimple(call) && call.shape(0).length === 1 && isAll;
     },
   );
 }

@@ -13,6 +13,7 @@ import type {
   ValueInfoProto,
 } from "./model.ts";
 import { type AttributeReader, type Op, type OpTable, readAttributes } from "./ops/op.ts";
+import { introducedIn } from "./opsets.ts";
 import { denseOf, type TensorPlace, tensorValue, weightValue } from "./tensors.ts";
 import type { TensorValue } from "./values.ts";
 
@@ -179,6 +180,12 @@ class GraphPlanner {
     if (fn !== undefined) {
       const body = this.#call(fn, attributes, opsets, where);
       return { ...draft, run: undefined, body, attributes: {}, reads };
+    }
+    if (domain === "" && opset < introducedIn(op)) {
+      throw new OnnxError(
+        `${where}: the standard has ${op} since version ${introducedIn(op)} of its ops, the file wants version ${opset}`,
+        { op },
+      );
     }
     const versions = Object.hasOwn(this.#ops, op) ? this.#ops[op] : undefined;
     const [, run] = versions?.findLast(([since]) => since <= opset) ?? [];

@@ -11,12 +11,13 @@ import { protoOf } from "../../src/onnx/tensors.ts";
 import { fuzz } from "./fuzz.ts";
 import { branches, bytesOf, flattens, twoLayers } from "./models.ts";
 
-test("4,000 mutated files load or are refused", async () => {
+test("4,000 mutated files load and run or are refused", async () => {
   const report = await fuzz(4000, 1);
   expect(report.loaded + report.refused).toBe(4000);
   expect(report.strange).toEqual([]);
   // both happen often, or the mutations were useless
   expect(report.loaded).toBeGreaterThan(100);
+  expect(report.ran).toBeGreaterThan(50);
   expect(report.refused).toBeGreaterThan(1000);
 });
 

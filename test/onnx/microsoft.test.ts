@@ -181,3 +181,101 @@ test("MultiHeadAttention: mask_filter_value is what hidden scores get", async ()
       .matmul(v),
   );
 });
+
+test("MultiHeadAttention reads queries, keys and values out of one tensor, or keys and values", async () => {
+  const [q, k, v] = [await random(2, 2, 3, 4), await random(2, 2, 3, 4), await random(2, 2, 3, 4)];
+  const side = (...parts: Tensor[]): Tensor => Tensor.stack(parts, 3).transpose(1, 2);
+  const wanted = joined(q.scaledDotProductAttention(k, v));
+  // [batch, heads, time, which, size] with time before heads
+  const qkv = side(q, k, v);
+  await agree((await run("MultiHeadAttention", { qkv }, { num_heads: 2 }))[0], wanted);
+  const [kv, queries] = [side(k, v), joined(q)];
+  await agree((await run("MultiHeadAttention", { queries, kv }, { num_heads: 2 }))[0], wanted);
+});
+
+test("GroupNorm and SkipGroupNorm: channels behind, SiLU", async () => {
+  const [x, g, b, skip] = [await random(2, 3, 3, 4), await random(4), await random(4), await random(2, 4)];
+  const normal = (y: Tensor): Tensor => y.movedim(3, 1).groupNorm(2, { weight: g, bias: b }).movedim(1, 3);
+  const attributes = { groups: 2, activation: 1 };
+  await agree((await run("GroupNorm", { x, g, b }, attributes))[0], normal(x).silu());
+  const sum = x.add(skip.reshape([2, 1, 1, 4]));
+  const [y, s] = await run("SkipGroupNorm", { x, g, b, skip }, { ...attributes, activation: 0 }, ["y", "s"]);
+  await agree(s, sum);
+  await agree(y, normal(sum));
+});
+
+test("BiasSplitGelu, BiasAdd", async () => {
+  const [x, b, skip] = [await random(1, 2, 6), await random(6), await random(1, 2, 6)];
+  const [left, right] = x.add(b).split(3, 2) as [Tensor, Tensor];
+  await agree((await run("BiasSplitGelu", { x, b }, {}))[0], left.mul(right.gelu()));
+  await agree((await run("BiasAdd", { x, b, skip }, {}))[0], x.add(b).add(skip));
+});
+
+test("QGemm and QLinearReduceMean on 8-bit numbers", async () => {
+  const [a, b] = [
+    new Tensor([[1, 2]], { dtype: "uint8" }),
+    new Tensor(
+      [
+        [3, -1],
+        [2, 4],
+      ],
+      { dtype: "int8" },
+    ),
+  ];
+  const [half, one, two] = [0.5, 1, 2].map((x) => new Tensor(x)) as [Tensor, Tensor, Tensor];
+  const zero = (dtype: "uint8" | "int8", x = 0): Tensor => new Tensor(x, { dtype });
+  const weights = { a, half, az: zero("uint8", 1), b, two, bz: zero("int8") };
+  // (a - 1) b, with a scale of 1/2 * 2
+  await agree((await run("QGemm", weights, {}))[0], new Tensor([[2, 4]], { dtype: "float32" }));
+  const x = new Tensor(
+    [
+      [2, 4],
+      [6, 9],
+    ],
+    { dtype: "uint8" },
+  );
+  const mean = { x, half, xz: zero("uint8"), one, yz: zero("uint8", 3) };
+  const [y] = await run("QLinearReduceMean", mean, { axes: [1], keepdims: 0 });
+  // halves of 3 and 7.5: 1.5 and 3.75, rounded, and 3 more
+  await agree(y, new Tensor([5, 7]));
+});
+
+test("GroupQueryAttention refuses what it does not do", async () => {
+  const q = await random(1, 2, 8);
+  const lengths = new Tensor([1], { dtype: "int32" });
+  const total = new Tensor(2, { dtype: "int32" });
+  const weights = { q, k: q, v: q, "-pk": none, "-pv": none, lengths, total };
+  const heads2 = { num_heads: 2, kv_num_heads: 2 };
+  await expect(run("GroupQueryAttention", weights, { ...heads2, sliding_window_cache: 1 })).rejects.toThrow(
+    /sliding_window_cache/,
+  );
+  await expect(
+    run("GroupQueryAttention", weights, { ...heads2, k_quant_type: "PER_TENSOR" }),
+  ).rejects.toThrow(/few bits/);
+  // weights of the norm of queries and keys: each head has the size that they say
+  const names = ["cos", "sin", "at", "bias", "sink", "ks", "vs"].map((n) => [`-${n}`, none] as const);
+  const unit = Tensor.ones([4]);
+  const withNorm = { ...weights, ...Object.fromEntries(names), qn: unit, kn: unit };
+  const rms = (x: Tensor): Tensor => x.mul(x.square().mean(-1, true).add(1e-6).rsqrt());
+  const [y] = await run("GroupQueryAttention", withNorm, heads2);
+  const part = heads(q, 2);
+  await agree(y, joined(rms(part).scaledDotProductAttention(rms(part), part, { isCausal: true })));
+});
+
+test("weights in groups are refused, a table of 4 bits is gathered", async () => {
+  const x = await random(1, 16);
+  const bytes = new Tensor(Uint8Array.from({ length: 16 }, (_, i) => 16 * i + (15 - i))).reshape([2, 1, 8]);
+  const scale = new Tensor([[1], [2]], { dtype: "float32" });
+  const group = new Tensor(new Int32Array(16));
+  const attributes = { K: 16, N: 2, bits: 4, block_size: 16 };
+  const weights = { x, bytes, scale, "-zero": none, group };
+  await expect(run("MatMulNBits", weights, attributes)).rejects.toThrow(/g_idx/);
+  const data = bytes.reshape([2, 8]);
+  const index = new Tensor([1], { dtype: "int64" });
+  const [y] = await run("GatherBlockQuantized", { data, index, scale }, { block_size: 16 });
+  const wanted = Array.from({ length: 16 }, (_, i) => {
+    const byte = 8 + Math.floor(i / 2);
+    return 2 * ((i % 2 === 0 ? 15 - byte : byte) - 8);
+  });
+  await agree(y, new Tensor([wanted], { dtype: "float32" }));
+});

@@ -205,14 +205,23 @@ function dequantizeLinear(call: Call<Omit<Quantising, "saturate" | "precision">>
 }
 const PLACE = { axis: int(1), block_size: int(0), output_dtype: int(0) };
 
-function dynamicQuantizeLinear(call: Call): readonly (TensorValue | Tensor)[] {
-  const x = call.t(0);
+/** Codes from 0 to 255 that reach from the smallest to the largest number; one of them stands for 0. */
+export function dynamicallyQuantised(x: Tensor): {
+  readonly codes: TensorValue;
+  readonly scale: Tensor;
+  readonly zero: TensorValue;
+} {
   const [low, high] = [x.min().minimum(0), x.max().maximum(0)];
   const scale = high.sub(low).div(255);
   const zero = low.neg().div(scale).maximum(0).minimum(255).round();
   const safe = scale.eq(0).where(scale.onesLike(), scale);
   const origin = scale.eq(0).where(zero.zerosLike(), zero);
-  return [quantised(x.div(safe), origin, TYPES.uint8), scale, typed(origin, TYPES.uint8)];
+  const codes = quantised(x.div(safe), origin, TYPES.uint8);
+  return { codes, scale, zero: typed(origin, TYPES.uint8) };
+}
+function dynamicQuantizeLinear(call: Call): readonly (TensorValue | Tensor)[] {
+  const { codes, scale, zero } = dynamicallyQuantised(call.t(0));
+  return [codes, scale, zero];
 }
 
 export const castOps: OpTable = {

@@ -5,8 +5,9 @@ import { dtypes } from "../../dtype.ts";
 import { prod, range } from "../../helpers.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { TYPES } from "../elements.ts";
+import type { TensorValue } from "../values.ts";
 import { cast, dims as dimsIn, int64, sizeOf, sizes, spatialOf, typed, wideOf } from "./common.ts";
-import { type Call, flag, int, ints, type OpTable, type Output, op, string } from "./op.ts";
+import { type Call, flag, int, ints, type OpTable, op, string } from "./op.ts";
 
 interface Windows {
   readonly auto_pad: string;
@@ -140,7 +141,8 @@ function convTranspose(c: Call<Transposed>): Tensor {
       const explicit = auto_pad === "NOTSET" ? [pads?.[i] ?? 0, pads?.[i + n] ?? 0] : [0, 0];
       return [-(explicit[0] as number), extra - (explicit[1] as number)] as const;
     }
-    const total = whole - wanted;
+    // a kernel that is shorter than the stride leaves nothing to cut off
+    const total = isSame && output_shape === undefined ? Math.max(0, whole - wanted) : whole - wanted;
     const small = Math.floor(total / 2);
     const before = auto_pad === "SAME_UPPER" ? small : total - small;
     return [-before, extra - (total - before)] as const;
@@ -155,8 +157,8 @@ function convTranspose(c: Call<Transposed>): Tensor {
 
 // ---- pooling ----
 
-const POOL = { ...WINDOWS, ceil_mode: flag(false) };
-interface PoolAttributes extends Windows {
+export const POOL = { ...WINDOWS, ceil_mode: flag(false) };
+export interface PoolAttributes extends Windows {
   readonly ceil_mode: boolean;
 }
 
@@ -175,19 +177,20 @@ export function tapsOf(x: Tensor, dims: readonly Dim[], fill: number): Tensor {
   return y.reshape([...dimsIn(y).slice(0, lead + dims.length), prod(dims.map((d) => d.kernel))]);
 }
 
-function poolDims(c: Call<PoolAttributes>): Dim[] {
-  const spatial = spatialOf(c.t(0));
+function poolDims(c: Call<PoolAttributes>, x: Tensor): Dim[] {
   return dimsOf(
     c,
-    spatial,
+    spatialOf(x),
     c.attr.kernel_shape ?? c.fail("attribute kernel_shape is missing"),
     c.attr.ceil_mode,
   );
 }
 
-function maxPool(c: Call<PoolAttributes & { storage_order: number }>): readonly Output[] {
-  const x = c.t(0);
-  const dims = poolDims(c);
+export function maxPool(
+  c: Call<PoolAttributes & { storage_order: number }>,
+  x: Tensor,
+): readonly [Tensor, TensorValue?] {
+  const dims = poolDims(c, x);
   const fill = x.dtype.isFloat ? -Infinity : x.dtype.kind === "int" ? -(2 ** (x.dtype.bits - 1)) : 0;
   const taps = tapsOf(x, dims, fill);
   if (!c.wants(1)) return [taps.max(-1)];
@@ -211,9 +214,8 @@ function maxPool(c: Call<PoolAttributes & { storage_order: number }>): readonly 
   return [taps.max(-1), typed(int64(index), TYPES.int64)];
 }
 
-function averagePool(c: Call<PoolAttributes & { count_include_pad: boolean }>): Tensor {
-  const x = c.t(0);
-  const dims = poolDims(c);
+export function averagePool(c: Call<PoolAttributes & { count_include_pad: boolean }>, x: Tensor): Tensor {
+  const dims = poolDims(c, x);
   const wide = cast(x, wideOf(x.dtype));
   const ones = Tensor.ones([1, 1, ...dims.map((d) => d.size)], { dtype: wide.dtype, ...c.on });
   // padding counts, but not what a window has beyond it
@@ -327,9 +329,9 @@ const attrs = (c: Call<Partial<Windows>>): Moving => ({
 export const conv: OpTable = {
   Conv: op(CONV, (c) => convolve(c, c.t(0), c.t(1), c.maybe(2))),
   ConvTranspose: op({ ...CONV, output_padding: ints(), output_shape: ints() }, convTranspose),
-  MaxPool: op({ ...POOL, storage_order: int(0) }, maxPool),
-  AveragePool: op({ ...POOL, count_include_pad: flag(false) }, averagePool),
-  LpPool: op({ ...POOL, p: int(2) }, (c) => lpNorm(tapsOf(c.t(0), poolDims(c), 0), c.attr.p)),
+  MaxPool: op({ ...POOL, storage_order: int(0) }, (c) => maxPool(c, c.t(0))),
+  AveragePool: op({ ...POOL, count_include_pad: flag(false) }, (c) => averagePool(c, c.t(0))),
+  LpPool: op({ ...POOL, p: int(2) }, (c) => lpNorm(tapsOf(c.t(0), poolDims(c, c.t(0)), 0), c.attr.p)),
   GlobalAveragePool: op(
     {},
     globally((x) => x.mean(-1)),

@@ -4,6 +4,8 @@ import { attention } from "./attention.ts";
 import { castOps } from "./cast.ts";
 import { control } from "./control.ts";
 import { conv } from "./conv.ts";
+import { fused } from "./fused.ts";
+import { heads } from "./heads.ts";
 import { indexing } from "./indexing.ts";
 import { integer } from "./integer.ts";
 import { loss } from "./loss.ts";
@@ -12,7 +14,9 @@ import { microsoft } from "./microsoft.ts";
 import { ml } from "./ml.ts";
 import { norm } from "./norm.ts";
 import type { OpTable } from "./op.ts";
+import { packed } from "./packed.ts";
 import { picture } from "./picture.ts";
+import { qlinear } from "./qlinear.ts";
 import { randomOps } from "./random.ts";
 import { reduce } from "./reduce.ts";
 import { resizing } from "./resize.ts";
@@ -43,4 +47,8 @@ export const OPS_OF_ONNX: OpTable = {
   ...randomOps,
   ...picture,
   ...microsoft,
+  ...heads,
+  ...fused,
+  ...packed,
+  ...qlinear,
 };

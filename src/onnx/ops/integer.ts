@@ -4,9 +4,9 @@ import { dtypes } from "../../dtype.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import type { TensorValue } from "../values.ts";
 import { quantised } from "./cast.ts";
-import { cast, sizes } from "./common.ts";
+import { cast, sizes, typed } from "./common.ts";
 import { CONV, convolve, type Windows } from "./conv.ts";
-import { type Call, type OpTable, op } from "./op.ts";
+import { type Call, flag, type OpTable, op } from "./op.ts";
 
 /**
  * With 0 where the zero point was, in int32; one of a list counts for rows, or for a dim. The difference of
@@ -77,4 +77,12 @@ export const integer: OpTable = {
   ConvInteger: op(CONV, (c) => convInteger(c, 0, 2, 1, 3)),
   QLinearMatMul: op({}, qLinearMatMul),
   QLinearConv: op(CONV, qLinearConv),
+  "com.microsoft.QLinearConv": op({ ...CONV, channels_last: flag(false) }, (c) => {
+    if (!c.attr.channels_last) return qLinearConv(c);
+    const x = c.t(0);
+    const [, ...rest] = c.inputs;
+    const front = typed(x.movedim(x.ndim - 1, 1), c.type(0));
+    const y = qLinearConv(c.withInputs([front, ...rest]));
+    return typed(y.tensor.movedim(1, x.ndim - 1), y.type);
+  }),
 };

@@ -8,7 +8,7 @@ import { asChannels, bool, cast, sizeOf, sizes, widened, wideOf } from "./common
 import { type Call, flag, float, int, ints, type OpTable, type Output, op, random, versions } from "./op.ts";
 import { uniform } from "./random.ts";
 
-const centred = (x: Tensor, axes: number[], epsilon: number): Tensor =>
+export const centred = (x: Tensor, axes: number[], epsilon: number): Tensor =>
   x.sub(x.mean(axes, true)).mul(x.var(axes, true, 0).add(epsilon).rsqrt());
 
 interface BatchAttributes {
@@ -52,7 +52,7 @@ interface Stashed {
   readonly epsilon: number;
   readonly stash_type: number;
 }
-const STASHED = { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) };
+export const STASHED = { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) };
 /** Statistics are formed in the type that `stash_type` names. */
 const stash = (c: Call<{ stash_type: number }>, x: Tensor): Tensor => {
   const { dtype } = typeOfCode(c.attr.stash_type, c.where);
@@ -69,12 +69,13 @@ function layerNorm(c: Call<Stashed>): readonly Output[] {
   const bias = c.maybe(2);
   return [bias === undefined ? scaled : scaled.add(bias), mean, inverse];
 }
-function rmsNorm(c: Call<Stashed>): Tensor {
+/** The second output is the inverse of the size. */
+export function rmsNorm(c: Call<Stashed>): readonly Output[] {
   const given = c.t(0);
   const axes = range(given.ndim).slice(c.axis(c.attr.axis, given.ndim));
   const x = stash(c, given);
-  const scaled = x.mul(x.square().mean(axes, true).add(c.attr.epsilon).rsqrt());
-  return cast(cast(scaled, given.dtype).mul(c.t(1)), c.t(1).dtype);
+  const inverse = x.square().mean(axes, true).add(c.attr.epsilon).rsqrt();
+  return [cast(cast(x.mul(inverse), given.dtype).mul(c.t(1)), c.t(1).dtype), inverse];
 }
 
 interface Groups {
@@ -137,7 +138,7 @@ const passing = (c: Call): readonly Output[] => [
 ];
 function dropped(c: Call<{ seed: number | undefined }>, ratio: number): readonly Output[] {
   const x = c.t(0);
-  const keeps = uniform(c, sizes(x), c.attr.seed).ge(ratio);
+  const keeps = uniform(c, sizes(x), c.attr.seed, { type: c.type(0) }).ge(ratio);
   return [keeps.where(x.mul(1 / (1 - ratio)), x.zerosLike()), keeps];
 }
 const dropout = versions(

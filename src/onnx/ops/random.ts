@@ -13,19 +13,36 @@ import { type Call, float, int, ints, type OpTable, op, random } from "./op.ts";
 /** More numbers are not made one by one on the host. */
 const MAX_SEEDED = 2 ** 24;
 
-type DrawNumbers = (c: Call, shape: readonly number[], seed: number | undefined) => Tensor;
+/** What becomes of the numbers that are drawn; by default they stay as they are, in float32. */
+interface DrawnRange {
+  readonly times?: number;
+  readonly plus?: number;
+  readonly type?: ElementType;
+}
+type DrawNumbers = (
+  c: Call,
+  shape: readonly number[],
+  seed: number | undefined,
+  range?: DrawnRange,
+) => Tensor;
 const drawn =
   (
     seeded: (seed: number) => () => number,
     free: (shape: number[], options: { device?: string }) => Tensor,
   ): DrawNumbers =>
-  (c, shape, seed) => {
+  (c, shape, seed, { times = 1, plus = 0, type = TYPES.float } = {}) => {
     const n = prod(shape);
-    if (seed === undefined || n === 0)
-      return n === 0 ? Tensor.zeros([...shape], c.on) : free([...shape], c.on);
+    const dtype = type === TYPES.double ? dtypes.float64 : dtypes.float32;
+    if (n === 0) return Tensor.zeros([...shape], { ...c.on, dtype });
+    if (seed === undefined)
+      return cast(free([...shape], c.on), dtype)
+        .mul(times)
+        .add(plus);
     if (n > MAX_SEEDED) c.unsupported(`${n} numbers from a seed; up to ${MAX_SEEDED} are drawn`);
     const next = seeded(Math.trunc(seed));
-    return hostTensor(c, Array.from({ length: n }, next), shape, dtypes.float64);
+    // the reference computes with doubles, which not every device has
+    const numbers = Array.from({ length: n }, () => next() * times + plus);
+    return hostTensor(c, numbers, shape, dtype);
   };
 export const uniform: DrawNumbers = drawn(mersenne, (shape, options) => Tensor.rand(shape, options));
 const gaussian: DrawNumbers = drawn(normal, (shape, options) => Tensor.randn(shape, options));
@@ -48,23 +65,19 @@ const SHAPED = { shape: ints.required };
 const uniformly = (c: Call<DrawingAttributes & { low: number; high: number }>): TensorValue => {
   const [shape, type] = shapeAndType(c);
   const { low, high, seed } = c.attr;
-  return typed(
-    uniform(c, shape, seed)
-      .mul(high - low)
-      .add(low),
-    type,
-  );
+  return typed(uniform(c, shape, seed, { times: high - low, plus: low, type }), type);
 };
 const normally = (c: Call<DrawingAttributes & { mean: number; scale: number }>): TensorValue => {
   const [shape, type] = shapeAndType(c);
-  return typed(gaussian(c, shape, c.attr.seed).mul(c.attr.scale).add(c.attr.mean), type);
+  const { seed, scale: times, mean: plus } = c.attr;
+  return typed(gaussian(c, shape, seed, { times, plus, type }), type);
 };
 
 const bernoulli = random(
   op(DRAWING, (c) => {
     const p = c.t(0);
     const type = c.attr.dtype === undefined ? c.type(0) : typeOfCode(c.attr.dtype, c.where);
-    const draw = uniform(c, sizes(p), c.attr.seed);
+    const draw = uniform(c, sizes(p), c.attr.seed, { type: c.type(0) });
     return typed(bool(draw.lt(cast(p, draw.dtype))), type);
   }),
 );
@@ -75,7 +88,7 @@ const multinomial = random(
     const x = c.t(0);
     const [rows, classes] = sizes(x) as [number, number];
     const { sample_size: n, seed, dtype } = c.attr;
-    const draw = uniform(c, [rows, n, 1], seed);
+    const draw = uniform(c, [rows, n, 1], seed, { type: c.type(0) });
     const total = cast(x, draw.dtype).softmax(1).cumsum(1).reshape([rows, 1, classes]);
     const index = cast(draw.ge(total), dtypes.int32)
       .sum(2)

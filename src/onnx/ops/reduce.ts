@@ -130,7 +130,13 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   return cast(cast(a, wide).matmul(cast(b, wide)), a.dtype);
 }
 
-function gemm(c: Call<{ alpha: number; beta: number; transA: boolean; transB: boolean }>): Tensor {
+export interface GemmOptions {
+  readonly alpha: number;
+  readonly beta: number;
+  readonly transA: boolean;
+  readonly transB: boolean;
+}
+export function gemm(c: Call<GemmOptions>): Tensor {
   const { alpha, beta, transA, transB } = c.attr;
   const [a, b] = [transA ? c.t(0).transpose(0, 1) : c.t(0), transB ? c.t(1).transpose(0, 1) : c.t(1)];
   const product = matmul(a, b);
@@ -139,7 +145,7 @@ function gemm(c: Call<{ alpha: number; beta: number; transA: boolean; transB: bo
   if (bias === undefined || beta === 0) return cast(scaled, a.dtype);
   return cast(scaled.add(beta === 1 ? bias : bias.mul(beta)), a.dtype);
 }
-const GEMM = { alpha: float(1), beta: float(1), transA: flag(false), transB: flag(false) };
+export const GEMM = { alpha: float(1), beta: float(1), transA: flag(false), transB: flag(false) };
 
 function einsum(c: Call<{ equation: string }>): Tensor {
   const operands = c.all();
@@ -165,6 +171,7 @@ export const reduce: OpTable = {
   Softmax: alongAxis((x, axis) => widened(x, (y) => y.softmax(axis))),
   LogSoftmax: alongAxis((x, axis) => widened(x, (y) => y.logSoftmax(axis))),
   Hardmax: alongAxis((x, axis) => {
+    if (x.size === 0) return x;
     const best = x.argmax(axis, true);
     const places = Tensor.arange(sizeOf(x, axis), { dtype: best.dtype, device: x.device });
     return cast(places.reshape(sizes(x).map((_, d) => (d === axis ? -1 : 1))).eq(best), x.dtype);

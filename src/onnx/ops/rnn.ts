@@ -8,24 +8,24 @@ import { reversed } from "./indexing.ts";
 import { type Call, flag, float, floats, int, type OpTable, type Output, op, string, strings } from "./op.ts";
 
 type Activation = (x: Tensor) => Tensor;
-/** By name: the function, and what alpha and beta are if nothing is said. */
+/** By name: the function, and what alpha and beta are if nothing is said, where it has them. */
 const ACTIVATIONS: Readonly<
-  Record<string, readonly [(x: Tensor, a: number, b: number) => Tensor, number, number]>
+  Record<string, readonly [f: (x: Tensor, a: number, b: number) => Tensor, alpha?: number, beta?: number]>
 > = {
-  relu: [(x) => x.relu(), 0, 0],
-  tanh: [(x) => x.tanh(), 0, 0],
-  sigmoid: [(x) => x.sigmoid(), 0, 0],
+  relu: [(x) => x.relu()],
+  tanh: [(x) => x.tanh()],
+  sigmoid: [(x) => x.sigmoid()],
   affine: [(x, a, b) => x.mul(a).add(b), 1, 0],
-  leakyrelu: [(x, a) => x.lt(0).where(x.mul(a), x), 0.01, 0],
-  thresholdedrelu: [(x, a) => x.gt(a).where(x, x.zerosLike()), 1, 0],
+  leakyrelu: [(x, a) => x.lt(0).where(x.mul(a), x), 0.01],
+  thresholdedrelu: [(x, a) => x.gt(a).where(x, x.zerosLike()), 1],
   scaledtanh: [(x, a, b) => x.mul(b).tanh().mul(a), 1, 1],
   hardsigmoid: [(x, a, b) => x.mul(a).add(b).maximum(0).minimum(1), 0.2, 0.5],
-  elu: [(x, a) => x.elu(a), 1, 0],
-  softsign: [(x) => x.softsign(), 0, 0],
-  softplus: [(x) => x.softplus(), 0, 0],
+  elu: [(x, a) => x.elu(a), 1],
+  softsign: [(x) => x.softsign()],
+  softplus: [(x) => x.softplus()],
 };
 
-interface RecurrentAttributes {
+export interface RecurrentAttributes {
   readonly activation_alpha: readonly number[] | undefined;
   readonly activation_beta: readonly number[] | undefined;
   readonly activations: readonly string[] | undefined;
@@ -34,7 +34,7 @@ interface RecurrentAttributes {
   readonly hidden_size: number | undefined;
   readonly layout: number;
 }
-const RECURRENT = {
+export const RECURRENT = {
   activation_alpha: floats(),
   activation_beta: floats(),
   activations: strings(),
@@ -44,7 +44,7 @@ const RECURRENT = {
   layout: int(0),
 };
 
-/** The functions of each direction, which take the numbers of the two lists in turn. */
+/** The functions of each direction. Those that have an alpha or a beta take the next of its list. */
 function activationsOf(
   c: Call<RecurrentAttributes>,
   usual: readonly string[],
@@ -54,11 +54,15 @@ function activationsOf(
   if (names.length !== usual.length * directions)
     c.fail(`${names.length} activations, expected ${usual.length * directions}`);
   const { clip } = c.attr;
-  const all = names.map((name, i): Activation => {
-    const known = ACTIVATIONS[name.toLowerCase()];
+  const [alphas, betas] = [[...(c.attr.activation_alpha ?? [])], [...(c.attr.activation_beta ?? [])]];
+  const next = (list: number[], usual: number | undefined): number =>
+    usual === undefined ? 0 : (list.shift() ?? usual);
+  const all = names.map((name): Activation => {
+    const key = name.toLowerCase();
+    const known = Object.hasOwn(ACTIVATIONS, key) ? ACTIVATIONS[key] : undefined;
     if (known === undefined) return c.fail(`activation "${name}" is not known`);
     const [f, alpha, beta] = known;
-    const [a, b] = [c.attr.activation_alpha?.[i] ?? alpha, c.attr.activation_beta?.[i] ?? beta];
+    const [a, b] = [next(alphas, alpha), next(betas, beta)];
     return (x) => f(clip === undefined ? x : x.maximum(-clip).minimum(clip), a, b);
   });
   return range(directions).map((d) => all.slice(d * usual.length, (d + 1) * usual.length));
@@ -222,12 +226,13 @@ const lstm = (isCoupled: boolean): RecurrentKind => ({
   },
 });
 
+export const runLstm = (c: Call<RecurrentAttributes & { input_forget: boolean }>): ReturnType<typeof run> =>
+  run(c, lstm(c.attr.input_forget));
+
 export const rnn: OpTable = {
   RNN: op({ ...RECURRENT, output_sequence: int(0) }, (c) => run(c, simple)),
   GRU: op({ ...RECURRENT, linear_before_reset: flag(false), output_sequence: int(0) }, (c) =>
     run(c, gru(c.attr.linear_before_reset)),
   ),
-  LSTM: op({ ...RECURRENT, input_forget: flag(false), output_sequence: int(0) }, (c) =>
-    run(c, lstm(c.attr.input_forget)),
-  ),
+  LSTM: op({ ...RECURRENT, input_forget: flag(false), output_sequence: int(0) }, runLstm),
 };

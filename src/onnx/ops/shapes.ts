@@ -47,8 +47,9 @@ export function sliceBounds<S extends Sint>(
     if (step === 0) call.fail("a slice has step 0");
     const from = isBelow(s, 0) ? add(s, size) : s;
     const to = isBelow(e, 0) ? add(e, size) : e;
-    const [lo, hi] = step > 0 ? [0, size] : [-1, sub(size, 1)];
-    const [start, end] = [clamp(from, lo, hi), clamp(to, lo, hi)];
+    const last = sub(size, 1);
+    const start = step > 0 ? clamp(from, 0, size) : clamp(from, 0, last);
+    const end = step > 0 ? clamp(to, 0, size) : clamp(to, -1, last);
     const [span, by] = [step > 0 ? sub(end, start) : sub(start, end), Math.abs(step)];
     const count = isBelow(span, 1) ? 0 : idiv(add(span, by - 1), by);
     cuts[axis] = { start, step, count };
