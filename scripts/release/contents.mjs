@@ -8,6 +8,7 @@ const ALLOWED = [
   /^docs\/(?:[\w-]+\/)*[\w-]+\.md$/,
   /^docs\/tour\.ts$/,
   /^examples\/(?:[\w-]+\/)*[\w-]+\.(?:ts|c?js|html|css)$/,
+  /^examples\/models\/package\.json$/,
   /^dist\/(?:node|browser|bundle)\/(?:[\w-]+\/)*[\w.-]+\.c?js(?:\.map)?$/,
   /^dist\/types\/(?:[\w-]+\/)*[\w-]+\.d\.ts$/,
 ];

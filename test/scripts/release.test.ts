@@ -76,7 +76,9 @@ describe("the tarball", () => {
     const written = ["docs", "examples"].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile())
-        .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join("/")),
+        .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join("/"))
+        // what package.json or npm leaves out
+        .filter((path) => !/\/node_modules\/|\/package-lock\.json$|\/\.npmrc$/.test(path)),
     );
     expect(contents.checkFiles(files([...good, ...written]), manifest, 1000)).toEqual([]);
   });
@@ -91,6 +93,8 @@ describe("the tarball", () => {
     "examples/weights.safetensors",
     "scripts/build.mjs",
     "node_modules/x/package.json",
+    "examples/models/node_modules/x/model.onnx",
+    "examples/models/package-lock.json",
   ])("%s must not ship", (path) => {
     expect(contents.checkFiles(files([...good, path]), manifest, 1000)).toEqual([
       `${path} must not ship: no pattern of scripts/release/contents.mjs allows it`,
