@@ -12,6 +12,7 @@ import { OnnxError, quoted } from "./errors.ts";
 import { GraphRun, newFindings, type RunFindings } from "./execute.ts";
 import type { TypeProto, ValueInfoProto } from "./model.ts";
 import type { Plan } from "./plan.ts";
+import { isSaving } from "./save/saving.ts";
 import { type Any, describe, type HostArray, OptionalValue, SequenceValue, TensorValue } from "./values.ts";
 
 /** What a model takes or gives under a name. */
@@ -117,6 +118,8 @@ export class OnnxModel {
 
   async #run(inputs: Readonly<Record<string, OnnxInput>>): Promise<Record<string, OnnxOutput>> {
     const values = this.#take(inputs);
+    // an export reads the graph: nothing may run
+    if (isSaving()) return this.#execute(values, newFindings());
     const shapes = this.inputs.map(({ name }) => signature(values.get(name))).join(";");
     const deciding = this.#deciding.get(shapes);
     const key = deciding === undefined ? undefined : keyOf(shapes, deciding, values);
