@@ -69,6 +69,7 @@ describe("ops", () => {
       (x) => [x.abs().log(), x.exp2(), x.abs().log2(), x.trunc(), x.elu(), x.softplus(), x.square().sqrt()],
       x,
     ],
+    "silu of doubles": [(x) => x.silu(), x.cast("float64")],
     concat: [(x) => Tensor.cat([x, x.mul(2), x.add(1)], 1), x, ["Concat", "Mul", "Add"]],
     stack: [(x) => Tensor.stack([x, x.neg()], 2), x],
     pad: [(x) => x.pad([null, null, [1, 2], [0, 3]], 5), x, ["Pad"]],

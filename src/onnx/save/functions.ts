@@ -27,7 +27,8 @@ const FUNCTIONS: readonly FunctionRecord[] = [
   { op: "LogSoftmax", call: (x, axis) => x.logSoftmax(axis), hasAxis: true },
   { op: "Softmax", call: (x, axis) => x.softmax(axis), hasAxis: true },
   { op: "Gelu", call: (x) => x.gelu(), isSingle: true },
-  { op: "Sigmoid", call: (x) => x.sigmoid() },
+  // x * Sigmoid(x) of doubles is fused by onnxruntime to an op that it lacks
+  { op: "Sigmoid", call: (x) => x.sigmoid(), isSingle: true },
   { op: "Tanh", call: (x) => x.tanh() },
   { op: "Softplus", call: (x) => x.softplus(), isSingle: true },
   { op: "Elu", call: (x) => x.elu(), isSingle: true },
