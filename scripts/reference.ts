@@ -195,6 +195,8 @@ export const FAMILIES: readonly Family[] = [
     [
       "onnx/load:load,OnnxLoadOptions",
       "onnx/session:OnnxModel,OnnxPort,OnnxInput,OnnxOutput,OnnxTexts",
+      "onnx/save/save:save,OnnxSaveOptions",
+      "onnx/save/trace:OnnxExample,OnnxResult",
       "onnx/write:write,OnnxGraph,OnnxNode,OnnxAttribute,OnnxValueType,OnnxWriteOptions",
       "onnx/errors:OnnxError",
     ],

@@ -14,6 +14,7 @@ import { GraphRun, newFindings, type RunFindings } from "./execute.ts";
 import type { TypeProto, ValueInfoProto } from "./model.ts";
 import type { Plan } from "./plan.ts";
 import { ModelReplay } from "./replay.ts";
+import { isSaving } from "./save/saving.ts";
 import { type Any, describe, type HostArray, OptionalValue, SequenceValue, TensorValue } from "./values.ts";
 
 /** What a model takes or gives under a name. */
@@ -120,6 +121,8 @@ export class OnnxModel {
   }
 
   async #run(inputs: Readonly<Record<string, OnnxInput>>): Promise<Record<string, OnnxOutput>> {
+    // an export reads the graph: nothing may run
+    if (isSaving()) return this.#execute(this.#take(inputs), newFindings());
     const known = this.#replayOf(inputs);
     if (known !== undefined) return known;
     const values = this.#take(inputs);

@@ -54,7 +54,7 @@ export interface LoopResults {
 }
 
 /** What a buffer of the template is in a step: a source or a result, or one of the two sides of a carry. */
-type Place = { readonly row: ShapeTracker | undefined } & (
+export type Place = { readonly row: ShapeTracker | undefined; readonly stack?: ShapeTracker } & (
   | { readonly kind: "source" | "result"; readonly index: number }
   | { readonly kind: "before" | "after"; readonly index: number }
 );
@@ -77,7 +77,7 @@ interface ResultFacts {
   readonly of: LazyBuffer;
 }
 
-interface Body {
+export interface Body {
   readonly length: number;
   readonly reverse: boolean;
   readonly step: Sint;
@@ -115,6 +115,10 @@ export class ScanLoop {
   release(): void {
     this.results = [];
     this.#spare = [];
+  }
+  /** What a step does, for who writes the loop down instead of running it. */
+  get body(): Body {
+    return this.#body;
   }
 
   /** All launches in order. The last one completes the results. */
@@ -290,7 +294,7 @@ class LoopBuilder {
     // rows of a padded constant differ, so that it is stored as any other stack
     const { base, st } = stack.isUnrealizedConst ? stack.duplicate() : stack;
     const index = this.#sources.indexOf(base);
-    this.#bind(made, { kind: "source", index, row: rowOf(st, this.#step, place.shape) });
+    this.#bind(made, { kind: "source", index, row: rowOf(st, this.#step, place.shape), stack: st });
     return made;
   }
 

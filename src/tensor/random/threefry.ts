@@ -49,6 +49,9 @@ function bufferOf(facts: DrawFacts): Buffer {
   return buffer;
 }
 
+/** Whether the buffer has the key and the counter of a draw. */
+export const isDraw = (buffer: Buffer): boolean => draws.has(buffer);
+
 /** Runs `fn` and says which draws it made, and how many values they took. */
 export function noteDraws<T>(fn: () => T): { result: T; made: readonly Buffer[]; taken: number } {
   const [before, from] = [noted, state.drawn];
