@@ -122,6 +122,14 @@ const erf: OpRule = (b, xs, d) => {
   if (d === float32 || record === undefined) return b.map("Erf", xs, d);
   return record(algebraOf(b), ...xs);
 };
+/** What the record of an op says it is made of. */
+const decomposed =
+  (op: AluOp): OpRule =>
+  (b, xs) => {
+    const record = opRecord(op).decompose;
+    if (record === undefined) throw new OnnxError(`internal: ${op} has no decomposition`);
+    return record(algebraOf(b), ...xs);
+  };
 const SMALL_INTS = new Set([int8, int16, uint16, uint8]);
 
 const RULES: Readonly<Record<AluOp, OpRule>> = {
@@ -159,6 +167,7 @@ const RULES: Readonly<Record<AluOp, OpRule>> = {
   XOR: either(simple("Xor"), simple("BitwiseXor")),
   SHL: shift("LEFT"),
   SHR: shift("RIGHT"),
+  DOT2: decomposed("DOT2"),
   WHERE: (b, [c, x, y]) => where(b, c as ExportNode, x as ExportNode, y as ExportNode),
   MULACC: (b, [x, y, z], d) =>
     b.map("Add", [b.map("Mul", [x as ExportNode, y as ExportNode], d), z as ExportNode], d),
