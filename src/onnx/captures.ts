@@ -8,7 +8,7 @@ import type { Variable } from "../shape/symbolic.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { newFindings, type RunFindings } from "./execute.ts";
 import type { OnnxOutput } from "./session.ts";
-import { Decisions, plain, type Shapes, seenAs, sizesIn, Template } from "./symbolic.ts";
+import { Decisions, plain, type Shapes, SizeTemplate, seenAs, sizesIn } from "./symbolic.ts";
 import { TensorValue } from "./values.ts";
 
 export type TensorValues = ReadonlyMap<string, TensorValue>;
@@ -23,7 +23,7 @@ const MAX_TRIES = 4;
 interface Form {
   /** the names and types of the inputs */
   readonly kind: string;
-  readonly template: Template;
+  readonly template: SizeTemplate;
 }
 interface SizedCapture extends Form {
   readonly jit: (...inputs: Tensor[]) => Promise<ModelOutputs>;
@@ -74,7 +74,7 @@ export class SymbolicCaptures {
     const found = forms.map((f) => f.template.joined(shapes)).find((t) => t !== undefined);
     if (found === undefined || found.variables.length === 0) {
       if (found === undefined)
-        this.#seen = [{ kind, template: new Template(shapes) }, ...this.#seen].slice(0, MAX_SEEN);
+        this.#seen = [{ kind, template: new SizeTemplate(shapes) }, ...this.#seen].slice(0, MAX_SEEN);
       return undefined;
     }
     const key = `${kind}|${found.key}`;
@@ -90,7 +90,7 @@ export class SymbolicCaptures {
   /** Builds the graph once, to learn whether it can have symbolic sizes, and how large they may be. */
   async #tried(
     kind: string,
-    found: Template,
+    found: SizeTemplate,
     shapes: Shapes,
     values: TensorValues,
   ): Promise<SizedCapture | undefined> {
@@ -162,7 +162,7 @@ export class SymbolicCaptures {
 }
 
 /** Inputs whose sizes are variables, bound to those of these shapes. */
-function symbolic(values: TensorValues, template: Template, shapes: Shapes): TensorValues {
+function symbolic(values: TensorValues, template: SizeTemplate, shapes: Shapes): TensorValues {
   const sizes = template.match(shapes) as Map<Variable, number>;
   return new Map(
     [...values].map(

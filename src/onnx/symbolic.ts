@@ -35,7 +35,7 @@ const MOST_AHEAD = 64;
 const MAX_ELEMENTS = 2 ** 30;
 
 /** Inputs with shapes of one form: places that are the same in all, and Variables. */
-export class Template {
+export class SizeTemplate {
   readonly shapes: readonly (readonly DimSize[])[];
   readonly variables: readonly Variable[];
 
@@ -65,7 +65,7 @@ export class Template {
    * The template of these shapes and its own: variables where they differ. Sizes that are the same in both
    * stay the same. Undefined: they have nothing to do with each other.
    */
-  joined(shapes: Shapes): Template | undefined {
+  joined(shapes: Shapes): SizeTemplate | undefined {
     const made = new Map<string, Variable>();
     if (shapes.length !== this.shapes.length) return undefined;
     const all: DimSize[][] = [];
@@ -86,11 +86,11 @@ export class Template {
       }
       all.push(places);
     }
-    return new Template(all);
+    return new SizeTemplate(all);
   }
 
   /** The same with smaller bounds, so that all sizes that are computed with have few elements. */
-  bounded(shapes: Shapes, sizes: readonly Sint[]): Template {
+  bounded(shapes: Shapes, sizes: readonly Sint[]): SizeTemplate {
     const now = this.match(shapes) ?? new Map<Variable, number>();
     const most = new Map(this.variables.map((v) => [v, v.max]));
     const largest = (): number => sizes.reduce<number>((n, s) => Math.max(n, evaluate(s, most)), 0);
@@ -102,7 +102,7 @@ export class Template {
     }
     const smaller = new Map(this.variables.map((v, i) => [v, sized(i, v.min, most.get(v) as number)]));
     const place = (p: DimSize): DimSize => (typeof p === "number" ? p : (smaller.get(p) as Variable));
-    return new Template(this.shapes.map((s) => s.map(place)));
+    return new SizeTemplate(this.shapes.map((s) => s.map(place)));
   }
 
   /** Equal for templates with the same variables, whatever their bounds. */

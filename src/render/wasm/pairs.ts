@@ -7,7 +7,7 @@ import type { AluOp } from "../../ops.ts";
 import type { Alu, Expr, Load } from "../../uop/node.ts";
 
 /** What this must know of the kernel. */
-export interface Places {
+export interface LoadPlaces {
   /** the value is written at its only use */
   isInline(u: Expr): boolean;
   /** the first load reads what lies behind that of the second, in the same buffer */
@@ -18,7 +18,7 @@ export interface Places {
  * A word of two neighbours in memory, as DOT makes it of int16: `low & 0xffff | high << 16`. It is one load;
  * engines do not see that. Gives the load of the first.
  */
-export function pairIn(e: Places, u: Expr): Load | undefined {
+export function pairIn(e: LoadPlaces, u: Expr): Load | undefined {
   if (u.op !== "ALU" || u.fn !== "OR" || u.dtype !== dtypes.int32) return undefined;
   const [x, y] = u.operands;
   if (x.op !== "ALU" || y.op !== "ALU" || !isWith(x, "AND", 0xffff) || !isWith(y, "SHL", 16))
