@@ -40,7 +40,7 @@ import {
 } from "./alu.ts";
 import { assemble, F64, FunctionBuilder, I32, OP, V128, type ValType } from "./assembler.ts";
 import { isV128, simd, typeOf } from "./lanes.ts";
-import type { Places } from "./pairs.ts";
+import type { LoadPlaces } from "./pairs.ts";
 import {
   accumulatorOf,
   constantOf,
@@ -64,7 +64,7 @@ interface HeldVector {
 }
 
 /** Writes one kernel. Values are asked for by lane; a scalar gives its one value to every lane. */
-class WasmEmitter implements AluContext, Places {
+class WasmEmitter implements AluContext, LoadPlaces {
   readonly f: FunctionBuilder;
   /** the kernel has arrays of its own */
   readonly usesScratch: boolean;
