@@ -8,7 +8,7 @@ import type { Variable } from "../shape/symbolic.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { newFindings, type RunFindings } from "./execute.ts";
 import type { OnnxOutput } from "./session.ts";
-import { Decisions, plain, type Shapes, SizeTemplate, seenAs, sizesIn } from "./symbolic.ts";
+import { Decisions, plain, type Shapes, SizeTemplate, seenAs, storedSizes } from "./symbolic.ts";
 import { TensorValue } from "./values.ts";
 
 export type TensorValues = ReadonlyMap<string, TensorValue>;
@@ -34,6 +34,7 @@ interface SizedCapture extends Form {
   /** the inputs of the call that runs: the jit gets only those whose elements are used */
   values: TensorValues;
   last: Promise<unknown>;
+  hasRun: boolean;
 }
 
 /** Captures of one model that serve more than one size. */
@@ -104,7 +105,7 @@ export class SymbolicCaptures {
       const isTensors = tensors.length === Object.keys(outputs).length;
       if (findings.isDynamic || trial.needsNumbers || !isTensors) return undefined;
       const used = this.#usedBy(tensors, seen);
-      const template = found.bounded(shapes, sizesIn(tensors));
+      const template = found.bounded(shapes, storedSizes(tensors));
       return this.#captureOf({ kind, template }, used, findings, values);
     } catch {
       // an error of the model is told by the run with plain sizes
@@ -130,6 +131,7 @@ export class SymbolicCaptures {
       elements: new Map([...findings.specialised].map((name) => [name, elementsOf(values.get(name))])),
       values,
       last: Promise.resolve(),
+      hasRun: false,
     };
     return capture;
   }
@@ -145,12 +147,14 @@ export class SymbolicCaptures {
     const inputs = used.map((name) => (capture.values.get(name) as TensorValue).tensor);
     try {
       const outputs = await decisions.during(template.variables, () => capture.jit(...inputs));
+      capture.hasRun = true;
       if (decisions.needsNumbers) this.#refuse(capture);
       return Object.fromEntries(
         Object.entries(outputs).map(([name, x]) => [name, x instanceof Tensor ? plain(x, inputs) : x]),
       );
     } catch (e) {
-      if (!(e instanceof JitError)) throw e;
+      // kernels that this form cannot have are refused the first time; later failures are those of a run
+      if (!(e instanceof JitError) && capture.hasRun) throw e;
       this.#refuse(capture);
       return undefined;
     }

@@ -7,7 +7,7 @@ import { OnnxError } from "./errors.ts";
 import { FOLDS, MAX_FOLDED } from "./fold.ts";
 import { Call, type Environment, settled } from "./ops/op.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
-import { sizesIn } from "./symbolic.ts";
+import { isSized } from "./symbolic.ts";
 import {
   type Any,
   type HostArray,
@@ -74,7 +74,7 @@ export class GraphRun implements Environment {
     const { findings } = this;
     if (value.isText) throw new OnnxError("strings were given where numbers are expected");
     // a value that is made of symbolic sizes is another one with other sizes
-    if (value.sources.size > 0 || sizesIn([value.tensor]).length > 0) {
+    if (value.sources.size > 0 || isSized(value.tensor)) {
       findings.isDynamic = true;
       return this.#fetch(value);
     }

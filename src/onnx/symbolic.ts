@@ -7,6 +7,7 @@
 
 import { toposort } from "../helpers.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
+import { isReduceOp } from "../ops.ts";
 import { type Guard, isMet, watchSizes } from "../shape/guards.ts";
 import { ShapeTracker } from "../shape/shapetracker.ts";
 import {
@@ -184,13 +185,26 @@ export class Decisions {
   }
 }
 
-/** All sizes that the graph of these tensors computes with, in variables. */
-export function sizesIn(tensors: readonly Tensor[]): Sint[] {
-  const nodes = toposort(
+/** All nodes that these tensors are computed from. */
+const nodesIn = (tensors: readonly Tensor[]): LazyBuffer[] =>
+  toposort(
     tensors.flatMap((t) => t.lazydata.parts.map((p) => p.base)),
     (node) => (node.srcs ?? []).map((s) => s.base),
   );
+/** Whether what is computed depends on symbolic sizes. */
+export const isSized = (tensor: Tensor): boolean =>
+  nodesIn([tensor]).some(({ size }) => typeof size !== "number");
+
+/**
+ * The sizes, in variables, of what the graph of these tensors may store. What is reduced is not stored: a
+ * gather is a sum over all places, of which none but one counts.
+ */
+export function storedSizes(tensors: readonly Tensor[]): Sint[] {
+  const roots = new Set(tensors.flatMap((t) => t.lazydata.parts.map((p) => p.base)));
   const sizes = new Set<Sint>();
-  for (const { size } of nodes) if (typeof size !== "number") sizes.add(unbind(size)[0]);
+  for (const node of nodesIn(tensors)) {
+    const isStored = roots.has(node) || (node.op !== undefined && isReduceOp(node.op));
+    if (isStored && typeof node.size !== "number") sizes.add(unbind(node.size)[0]);
+  }
   return [...sizes];
 }
