@@ -40,16 +40,17 @@ function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
   yield* new CommandQueue(schedule).execute();
 }
 
-/**
- * The bytes of a node that is stored as it is, where the host sees the memory: a copy that needs no schedule.
- * Undefined: it takes more than that, or somebody watches what is scheduled.
- */
+/** A node that is stored as it is: its bytes can be copied without a schedule, unless somebody watches those. */
+function isStored(lb: LazyBuffer): boolean {
+  const { realized, stale, overwritten } = lb.base;
+  if (realized === undefined || stale !== undefined || overwritten || lb.onlyHolds) return false;
+  return lb.isWhole && typeof lb.size === "number" && !isWatched();
+}
+/** Its bytes; undefined where the host does not see the memory. */
 function* storedBytes(lb: LazyBuffer): Step<Uint8Array | undefined> {
-  const { realized: buffer, stale, overwritten } = lb.base;
-  if (buffer === undefined || stale !== undefined || overwritten || lb.onlyHolds) return undefined;
-  if (!lb.isWhole || typeof lb.size !== "number" || isWatched()) return undefined;
-  const device = Device.get(lb.device);
-  if (!buffer.isAllocated || device.allocator.view(buffer.handle, 0) === undefined) return undefined;
+  const { realized: buffer, stale } = lb.base;
+  if (buffer === undefined || stale !== undefined || !buffer.isAllocated) return undefined;
+  if (Device.get(lb.device).allocator.view(buffer.handle, 0) === undefined) return undefined;
   const bytes = yield* buffer.read();
   GlobalCounters.copyCount++;
   GlobalCounters.globalMem += bytes.byteLength;
@@ -125,14 +126,17 @@ export function atOnce(work: () => Step<void>, what: string): void {
 export const realize = (outs: readonly LazyBuffer[]): Promise<void> => inTurn(() => realizeSteps(outs), true);
 export const realizeSync = (outs: readonly LazyBuffer[]): void =>
   atOnce(() => realizeSteps(outs), "realizeSync");
-/** What a node holds, in an array of its own, after whatever async call came before; see `storedBytes`. */
-export async function readStored(lb: LazyBuffer): Promise<Uint8Array | undefined> {
+/**
+ * What a stored node holds, in an array of its own, after whatever async call came before. Undefined at once
+ * where that takes more: what an assign does to a node must not come before the caller's own reading of it.
+ */
+export function readStored(lb: LazyBuffer): Promise<Uint8Array | undefined> | undefined {
+  if (!isStored(lb)) return undefined;
   let bytes: Uint8Array | undefined;
-  if (lb.base.realized === undefined) return undefined;
-  await inTurn(function* () {
+  const work = function* (): Step<void> {
     bytes = yield* storedBytes(lb);
-  }, true);
-  return bytes;
+  };
+  return inTurn(work, true).then(() => bytes);
 }
 /** Runs ScheduleItems, after whatever async call came before. */
 export const runSchedule = (s: readonly ScheduleItem[]): Promise<void> =>

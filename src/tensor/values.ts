@@ -42,7 +42,8 @@ export function dispose(self: Tensor): void {
 
 /** `method`: what the user called. */
 export async function data(self: Tensor, method = "data"): Promise<TypedArray> {
-  const stored = await readStored(asked(self.lazydata).gathered);
+  const reading = readStored(asked(self.lazydata).gathered);
+  const stored = reading === undefined ? undefined : await reading;
   if (stored !== undefined) return decodeArray(self.dtype, stored, self.size);
   const host = onHost(self);
   await realizeBuffers([host]);
