@@ -68,16 +68,3 @@ function openPort(): MessagePort {
   port1.onmessage = taskPassed;
   return port2;
 }
-
-/** since when the task that runs now has held the thread, as far as `holdsTask` was asked */
-let heldSince: number | undefined;
-/** One task has held the thread for so many milliseconds. A page says this by its slices. */
-export function holdsTask(ms: number): boolean {
-  if (setImmediate === undefined) return false;
-  if (heldSince !== undefined) return performance.now() - heldSince > ms;
-  heldSince = performance.now();
-  setImmediate(() => {
-    heldSince = undefined;
-  });
-  return false;
-}

@@ -7,7 +7,7 @@ import { env } from "../env.ts";
 import { DeviceError, OutOfMemoryError } from "../errors.ts";
 import { runAsync, runSync, type Step } from "../helpers.ts";
 import { type LazyBuffer, nodesMade } from "../lazy/lazybuffer.ts";
-import { holdsTask, nextTask, PAUSE } from "../pace.ts";
+import { nextTask, PAUSE } from "../pace.ts";
 import { collectGarbage, relievePressure } from "../runtime/buffer.ts";
 import { GlobalCounters } from "../runtime/counters.ts";
 import { activeProfiler } from "../runtime/profiling.ts";
@@ -40,26 +40,6 @@ function* runScheduleSteps(schedule: readonly ScheduleItem[]): Step<void> {
   yield* new CommandQueue(schedule).execute();
 }
 
-/** A node that is stored as it is: its bytes can be copied without a schedule, unless somebody watches those. */
-function isStored(lb: LazyBuffer): boolean {
-  const { realized, stale, overwritten } = lb.base;
-  if (realized === undefined || stale !== undefined || overwritten || lb.onlyHolds) return false;
-  return lb.isWhole && typeof lb.size === "number" && !isWatched();
-}
-/** Its bytes; undefined where the host does not see the memory. */
-function* storedBytes(lb: LazyBuffer): Step<Uint8Array | undefined> {
-  const { realized: buffer, stale } = lb.base;
-  if (buffer === undefined || stale !== undefined || !buffer.isAllocated) return undefined;
-  if (Device.get(lb.device).allocator.view(buffer.handle, 0) === undefined) return undefined;
-  const bytes = yield* buffer.read();
-  GlobalCounters.copyCount++;
-  GlobalCounters.globalMem += bytes.byteLength;
-  return bytes;
-}
-const isWatched = (): boolean =>
-  env.DEBUG >= 2 || env.PROFILE > 0 || CacheCollector.graphs || CacheCollector.collecting;
-
-/** what has been asked for last; undefined: all of it has ended */
 let last: Promise<unknown> | undefined;
 let running = 0;
 
@@ -68,12 +48,10 @@ const ATTEMPTS = 4;
 
 /** After so many nodes a task passes: until then the engine keeps whatever a WeakRef was made for alive. */
 const MAX_KEPT = 500;
-/** After so many milliseconds, too: a timer or a request may wait. */
-const MAX_HELD = 20;
 let passed = 0;
 /** Lets go of the nodes of earlier steps; a program that only awaits us would never leave its task. */
 function releaseNodes(): Promise<void> | undefined {
-  if (nodesMade() - passed < MAX_KEPT && !holdsTask(MAX_HELD)) return undefined;
+  if (nodesMade() - passed < MAX_KEPT) return undefined;
   passed = nodesMade();
   return nextTask();
 }
@@ -83,24 +61,17 @@ function releaseNodes(): Promise<void> | undefined {
  * work may be repeated, so where memory runs out it is tried again after a garbage collection.
  */
 export function inTurn(work: () => Step<void>, again: boolean): Promise<void> {
-  // who has nobody before begins now: a microtask for each layer is what a small replay costs
-  const before = running++ > 0 ? last : undefined;
-  const mine = afterTurn(before, work, again ? ATTEMPTS : 0);
-  last = running > 0 ? mine.catch(() => {}) : undefined;
+  const mine = afterTurn(work, again);
+  last = mine.catch(() => {});
   return mine;
 }
-async function afterTurn(
-  before: Promise<unknown> | undefined,
-  work: () => Step<void>,
-  attempts: number,
-): Promise<void> {
-  if (before !== undefined) await before;
+async function afterTurn(work: () => Step<void>, again: boolean): Promise<void> {
+  // who has nobody before begins now: microtasks are what a small replay costs
+  if (running++ > 0) await last;
   try {
-    const relieved = relievePressure();
-    if (relieved !== undefined) await relieved;
-    const released = releaseNodes();
-    if (released !== undefined) await released;
-    for (let left = attempts; ; left--) {
+    const released = relievePressure() ?? releaseNodes();
+    if (released) await released;
+    for (let left = again ? ATTEMPTS : 0; ; left--) {
       try {
         await runAsync(work());
         return;
@@ -127,14 +98,19 @@ export const realize = (outs: readonly LazyBuffer[]): Promise<void> => inTurn(()
 export const realizeSync = (outs: readonly LazyBuffer[]): void =>
   atOnce(() => realizeSteps(outs), "realizeSync");
 /**
- * What a stored node holds, in an array of its own, after whatever async call came before. Undefined at once
- * where that takes more: what an assign does to a node must not come before the caller's own reading of it.
+ * The bytes of a node that is stored as it is, where the host sees the memory: a copy that needs no schedule,
+ * after whatever async call came before. Undefined, and at once, where it takes more or somebody watches what
+ * is scheduled: the caller must have a copy of the node made before an assign can change it.
  */
 export function readStored(lb: LazyBuffer): Promise<Uint8Array | undefined> | undefined {
-  if (!isStored(lb)) return undefined;
+  const { realized: buffer, stale, overwritten } = lb.base;
+  if (buffer === undefined || stale || overwritten || !lb.isWhole || typeof lb.size !== "number") return;
+  if (env.DEBUG >= 2 || env.PROFILE || CacheCollector.graphs || CacheCollector.collecting) return;
   let bytes: Uint8Array | undefined;
   const work = function* (): Step<void> {
-    bytes = yield* storedBytes(lb);
+    if (lb.base.stale || !Device.get(lb.device).allocator.view(buffer.handle, 0)) return;
+    GlobalCounters.copyCount++;
+    bytes = yield* buffer.read();
   };
   return inTurn(work, true).then(() => bytes);
 }

@@ -8,7 +8,7 @@ import { isPromise, type MaybePromise, runSync, type Step, settle, timestamp } f
 import { canonicalBytes } from "../hostarrays.ts";
 import { printable } from "../printable.ts";
 import { evaluate, type Sint, type Variable } from "../shape/symbolic.ts";
-import { type Buffer, noteHandWrite } from "./buffer.ts";
+import { type Buffer, handWrites } from "./buffer.ts";
 import type { Compiled, Program } from "./device.ts";
 import { activeProfiler, clock } from "./profiling.ts";
 import { Device } from "./registry.ts";
@@ -30,7 +30,7 @@ export abstract class Runner {
   abstract run(buffers: readonly Buffer[], varVals: VarVals, wait: boolean): Step<void>;
 
   exec(buffers: readonly Buffer[], varVals: VarVals = NONE): void {
-    noteHandWrite();
+    handWrites.count++;
     runSync(this.run(buffers, varVals, env.DEBUG >= 2), this.name);
     heard?.(this, buffers, varVals);
   }

@@ -4,7 +4,7 @@
 
 import { disassemble } from "#devices/disassemble";
 import { Kernels } from "#devices/kernels";
-import { hostSharing } from "#devices/threads";
+import { executeShort, hostSharing } from "#devices/threads";
 import { canBlock } from "#host";
 import { env } from "../../env.ts";
 import { DeviceError, OutOfMemoryError } from "../../errors.ts";
@@ -12,7 +12,7 @@ import { type MaybePromise, waitable } from "../../helpers.ts";
 import { addLeftover, beginSlice, nextTask, sliceLeft } from "../../pace.ts";
 import type { AddressNames } from "./disassemble.ts";
 import { Executor } from "./executor.ts";
-import { isShort, noteTime, type StreamTime } from "./inline.ts";
+import type { StreamTime } from "./inline.ts";
 import { LAYOUT, MAX_RINGS, RING_ENTRIES, SIGNAL_BYTES } from "./layout.ts";
 import { canShare, openMemory, type WasmMemory } from "./memory.ts";
 import { changed, Watch } from "./watch.ts";
@@ -159,18 +159,13 @@ export class Hardware {
     words[entry] = address;
     words[entry + 1] = nwords;
     Atomics.store(words, ring.at + LAYOUT.tail, (tail + 1) | 0);
-    if (timed !== undefined && isShort(work, timed) && this.#executeTimed(timed)) return;
+    const pump = (): boolean => {
+      this.pump();
+      return !this.#isBehind;
+    };
+    if (executeShort(work, timed, pump)) return this.#settleFaults();
     Atomics.add(words, LAYOUT.bell, 1);
     this.#dispatch(work >= WORTH);
-  }
-  /** The caller executes what is queued, and no worker hears of it; false: it is not all done. */
-  #executeTimed(timed: StreamTime): boolean {
-    const before = performance.now();
-    this.pump();
-    if (this.#isBehind) return false;
-    noteTime(timed, performance.now() - before);
-    this.#settleFaults();
-    return true;
   }
   #makeRoom(ring: Ring, tail: number): void {
     this.block({

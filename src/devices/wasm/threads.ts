@@ -10,6 +10,8 @@ import { Governor } from "./governor.ts";
 import { LAYOUT } from "./layout.ts";
 import { WorkSharing } from "./worksharing.ts";
 
+export { executeShort } from "./inline.ts";
+
 /** For a host that may block. */
 export const hostSharing = (): WorkSharing | undefined =>
   canBlock ? new WorkSharing(LAYOUT, 0, new Governor(LAYOUT)) : undefined;

@@ -7,6 +7,9 @@ import type { WorkSharing } from "./worksharing.ts";
 /** A page's own thread must not wait for others. */
 export const hostSharing = (): WorkSharing | undefined => undefined;
 
+/** What is short is not known: see inline.ts. */
+export const executeShort = (): boolean => false;
+
 let spawn: Spawn | undefined;
 let isLoading = false;
 export function spawner(later: () => void): Spawn | undefined {

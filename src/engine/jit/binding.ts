@@ -68,7 +68,7 @@ export function* prepare(captured: CapturedFunction, given: Arguments): Step<voi
     const { newest } = node;
     if (newest !== node) {
       captured.external.set(buffer, newest);
-      captured.once.isOld ||= captured.once.reads.has(buffer);
+      if (captured.once?.reads.has(buffer)) captured.once.isOld = true;
     }
     if (newest.realized === undefined) pending.push(newest);
     if (!buffer.isAllocated) throw new JitError(`TinyJit: ${buffer}, which was captured, ${GONE}`);
@@ -103,7 +103,7 @@ export function* prepare(captured: CapturedFunction, given: Arguments): Step<voi
     });
   }
   for (const base of written) keepCopies(base);
-  if (written.length > 0) for (const b of yield* waitingOn(written)) pending.push(b);
+  for (const b of yield* waitingOn(written)) pending.push(b);
   if (pending.length > 0) {
     yield* realizeSteps(pending);
     given.unrealized(); // an assign that waited may have overwritten an input
@@ -124,13 +124,13 @@ export function requireApart(captured: CapturedFunction, given: Arguments): void
       `TinyJit: the function assigns to ${writes}, and ${shared} lies in the same memory; pass a copy: x.clone()`,
     );
   };
-  const own = given.tensors.map((t) => buffersOf([t]).map(rangeOf));
   const meets = (i: number, b: Buffer): boolean => {
     const { root, from, to } = rangeOf(b);
-    return own[i]?.some((r) => r.root === root && from < r.to && r.from < to) ?? false;
+    const own = buffersOf([given.tensors[i] as TensorLike]).map(rangeOf);
+    return own.some((r) => r.root === root && from < r.to && r.from < to);
   };
   for (const { tensor, buffers, line } of captured.assigned) {
-    const i = own.findIndex((_, at) => buffers.some((b) => meets(at, b)));
+    const i = given.tensors.findIndex((_, at) => buffers.some((b) => meets(at, b)));
     if (i >= 0) refuse(`a tensor of shape [${tensor.lazydata.shape}]${at(line)}`, given.paths[i]);
   }
   for (const i of captured.writtenInputs) {

@@ -16,8 +16,16 @@ import type { ShapeTracker } from "../../shape/shapetracker.ts";
 import { isFixed, type Sint, type Variable } from "../../shape/symbolic.ts";
 import { at, type Draw, type HostRead, type TensorLike, type TraceItem } from "./collector.ts";
 import { type Growth, growthOf, sizesOf } from "./growth.ts";
-import { type Once, onceOf } from "./once.ts";
-import { type BufferUse, holdsData, type MemoryReport, planner, reportOf, usesOf } from "./placement.ts";
+import {
+  type BufferUse,
+  holdsData,
+  type MemoryReport,
+  type OnceComputed,
+  planner,
+  reportOf,
+  usesOf,
+} from "./placement.ts";
+import { stepTuning } from "./planner.ts";
 import { isCaptured, type Trace } from "./trace.ts";
 
 export type Slot =
@@ -81,7 +89,7 @@ export interface CapturedFunction {
   /** memory that is read, not written, and whose it is: an assign to it may wait */
   readonly external: Map<Buffer, LazyBuffer>;
   /** what was computed once and for all */
-  readonly once: Once;
+  readonly once: OnceComputed | undefined;
   readonly assigned: readonly AssignedMemory[];
   /** what captured kernels compute values from before the call from: nobody may assign to it */
   readonly frozen: readonly LazyBuffer[];
@@ -155,8 +163,8 @@ export function* capture(
   const made = trace.items.filter((x) => x.isNew);
   const aliases = inputs.flatMap((i) => i.aliases);
   const changing = new Set([...wanted, ...aliases]);
-  const once = onceOf(trace, made, usesOf(made, trace.firstNode), changing, inputs.length > 0);
-  const repeated = made.filter((x) => !once.items.has(x));
+  const once = stepTuning()?.onceOf(trace, made, usesOf(made, trace.firstNode), changing, inputs.length > 0);
+  const repeated = made.filter((x) => !once?.items.has(x));
   const ordered = yield* arrange(repeated, usesOf(repeated, trace.firstNode), wanted);
   const items = ordered.filter(isCaptured);
   if (items.length === 0)
@@ -180,8 +188,7 @@ export function* capture(
     if (!slots.has(buffer)) slots.add(buffer, { kind: "fixed", buffer });
   }
   const external = externalsOf(trace, uses, inputs);
-  for (const b of once.kept) external.delete(b);
-  for (const [buffer, node] of once.reads) external.set(buffer, node.newest);
+  once?.addTo(external);
   const results = returned.map((r) => resultOf(r, slots, inputs, trace, external));
   requireUsed(inputs, uses, results);
   const jitItems = items.map(({ runner, item }) => ({

@@ -9,7 +9,7 @@ import { JitError } from "../../errors.ts";
 import { isPromise, type MaybePromise, runAsync, runSync, type Step, settle } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { PAUSE } from "../../pace.ts";
-import type { Buffer } from "../../runtime/buffer.ts";
+import { Buffer } from "../../runtime/buffer.ts";
 import { evaluate, type Variable } from "../../shape/symbolic.ts";
 import { atOnce, inTurn, realize, realizeSync } from "../realize.ts";
 import { Arguments, type Expected, expectedOf, isTensor, mismatch } from "./arguments.ts";
@@ -27,10 +27,10 @@ import { buffersOf, type CapturedFunction, capture, type Result, type Returned, 
 import { CacheCollector, type HostRead, type Setting, type TensorLike } from "./collector.ts";
 import { grown } from "./growth.ts";
 import { CallSummary, isWithin, requireInvariant } from "./invariants.ts";
-import type { MemoryReport } from "./placement.ts";
+import type { MakeResult, MemoryReport } from "./placement.ts";
+import { stepTuning } from "./planner.ts";
 import { difference, flatten, isContainer, type Leaf, type TreeDef, unflatten } from "./pytree.ts";
 import { Replay } from "./replay.ts";
-import { ResultMemory } from "./slab.ts";
 import { Trace } from "./trace.ts";
 
 /** How the parts of a call that may have to wait are done. */
@@ -77,7 +77,7 @@ interface Ready extends Earlier {
   readonly captured: CapturedFunction;
   readonly results: readonly Result[];
   readonly replay: Replay;
-  readonly memory: ResultMemory;
+  readonly memory: MakeResult | undefined;
   readonly settings: readonly Setting[];
   /** variables that were seen with two values, and the same kernels for both */
   readonly trusted: ReadonlySet<Variable>;
@@ -136,16 +136,16 @@ class Jit extends Callable {
   call(args: unknown[]): Promise<unknown> {
     // inside another jitted function it is an ordinary function: what it does is part of that capture
     if (CacheCollector.collecting) return (async () => this.#fn(...args))();
-    const mine = this.#after(this.#pending++ > 0 ? this.#last : undefined, args);
+    const mine = this.#after(this.#last, args);
+    this.#pending++;
     // not the result itself, which would be kept until the next call
     const ended = (): void => void this.#pending--;
     this.#last = mine.then(ended, ended);
     return mine;
   }
-  /** A replay begins at once if nothing is before it. */
-  async #after(last: Promise<unknown> | undefined, args: unknown[]): Promise<unknown> {
+  async #after(last: Promise<unknown>, args: unknown[]): Promise<unknown> {
     const given = new Arguments(args);
-    if (last !== undefined || this.#ready === undefined) await last;
+    await last;
     return runAsync(this.#call(given, ASYNC));
   }
   sync(...args: unknown[]): unknown {
@@ -230,7 +230,7 @@ class Jit extends Callable {
     const { captured, results } = yield* capture(trace, placeholders, done.leaves, given.bound);
     requireApart(captured, given);
     const outputs = outputsOf(captured, done.leaves, results);
-    yield* seal(trace, placeholders, new Set([...outputs.values(), ...captured.once.kept]));
+    yield* seal(trace, placeholders, new Set([...outputs.values(), ...(captured.once?.kept ?? [])]));
     yield PAUSE;
     for (const { tensor } of captured.assigned) renew(tensor);
     this.#ready = {
@@ -241,7 +241,7 @@ class Jit extends Callable {
       captured,
       results,
       replay: new Replay(captured),
-      memory: new ResultMemory(),
+      memory: stepTuning()?.resultMemory(),
       settings: [...trace.settings.values()],
       trusted,
     };
@@ -268,15 +268,17 @@ class Jit extends Callable {
     driver: Driver,
   ): Step<unknown> {
     const outputs = new Map<number, Buffer>();
+    const room: (of: Parameters<MakeResult>[0]) => Buffer = (of) =>
+      memory?.(of) ?? new Buffer(of.device, of.size, of.dtype).ensureAllocated();
     // what has begun must not begin again where memory runs out: assigns would be made twice
     let failed: unknown;
     yield* driver.perform(function* () {
       if (failed !== undefined) throw failed;
       yield* prepare(captured, given);
-      yield* captured.once.renew();
+      yield* captured.once?.renew() ?? [];
       captured.slots.forEach((slot, i) => {
         if (slot.kind === "output" && !outputs.has(i))
-          outputs.set(i, memory.take(slot.device, evaluate(slot.size, given.bound), slot.dtype));
+          outputs.set(i, room({ ...slot, size: evaluate(slot.size, given.bound) }));
       });
       const { draws, from, length } = captured.random;
       const { stream } = CacheCollector;

@@ -8,21 +8,18 @@ import { Buffer, handWrites } from "../../runtime/buffer.ts";
 import { BufferCopy, CompiledRunner, type Runner } from "../../runtime/runner.ts";
 import { Device } from "../devices.ts";
 import type { TraceItem } from "./collector.ts";
-import type { BufferUse } from "./placement.ts";
+import type { BufferUse, OnceComputed } from "./placement.ts";
 import type { Trace } from "./trace.ts";
 
 /** What is kept may take more memory than what it was computed from if it is as small as this. */
 const SMALL = 1 << 14;
 
-export class Once {
+class Once implements OnceComputed {
   readonly items: ReadonlySet<TraceItem>;
-  /** the tensors from before that the items read, by their memory */
   readonly reads: ReadonlyMap<Buffer, LazyBuffer>;
-  /** memory of results that a replay reads */
   readonly kept: ReadonlySet<Buffer>;
-  /** something that the items read has another value now */
   isOld = false;
-  #written = handWrites();
+  #written = handWrites.count;
 
   constructor(
     items: ReadonlySet<TraceItem>,
@@ -34,10 +31,13 @@ export class Once {
     this.kept = kept;
   }
 
-  /** Computes all of it again, if that may give something else. */
+  addTo(external: Map<Buffer, LazyBuffer>): void {
+    for (const b of this.kept) external.delete(b);
+    for (const [buffer, node] of this.reads) external.set(buffer, node.newest);
+  }
   *renew(): Step<void> {
-    if (this.items.size === 0 || (!this.isOld && this.#written === handWrites())) return;
-    this.#written = handWrites();
+    if (this.items.size === 0 || (!this.isOld && this.#written === handWrites.count)) return;
+    this.#written = handWrites.count;
     const temporary = new Map<Buffer, Buffer>();
     const made = new Set([...this.items].flatMap(({ item }) => item.outputs));
     const place = (b: Buffer): Buffer => {
@@ -51,17 +51,13 @@ export class Once {
   }
 }
 
-/**
- * `changing`: memory that is another one in each call, or belongs to a result. A function without inputs is
- * called to compute all of it again.
- */
 export function onceOf(
   trace: Trace,
   items: readonly TraceItem[],
   uses: ReadonlyMap<Buffer, BufferUse>,
   changing: ReadonlySet<Buffer | undefined>,
   hasInputs: boolean,
-): Once {
+): OnceComputed {
   const drawn = new Set(trace.draws.map((d) => d.buffer));
   const writes = new Map<Buffer, number>();
   for (const { item } of items) for (const b of item.outputs) writes.set(b, (writes.get(b) ?? 0) + 1);

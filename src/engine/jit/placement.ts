@@ -4,10 +4,12 @@
 
 import type { DType } from "../../dtype.ts";
 import { getOrMake, type Step } from "../../helpers.ts";
+import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import { Device } from "../devices.ts";
 import type { TraceItem } from "./collector.ts";
 import { loadedPlanner } from "./planner.ts";
+import type { Trace } from "./trace.ts";
 
 export interface MemoryReport {
   /** bytes of what only the items see, side by side and as planned */
@@ -95,6 +97,39 @@ export function usesOf(items: readonly TraceItem[], firstNode: number): Map<Buff
   return uses;
 }
 
+/** What is computed once, while the function is captured (once.ts). */
+export interface OnceComputed {
+  readonly items: ReadonlySet<TraceItem>;
+  /** the tensors from before that the items read, by their memory */
+  readonly reads: ReadonlyMap<Buffer, LazyBuffer>;
+  /** memory of results that a replay reads */
+  readonly kept: ReadonlySet<Buffer>;
+  /** something that the items read has another value now */
+  isOld: boolean;
+  /** Adds what it reads to the memory that a replay depends on, and takes away what it has computed. */
+  addTo(external: Map<Buffer, LazyBuffer>): void;
+  /** Computes all of it again, if that may give something else. */
+  renew(): Step<void>;
+}
+
+/** Gives out memory for small results; undefined: it is to have memory of its own. */
+export type MakeResult = (result: Pick<Buffer, "device" | "size" | "dtype">) => Buffer | undefined;
+
+/** What makes short steps faster. */
+export interface StepTuning {
+  resultMemory(): MakeResult;
+  /**
+   * `changing`: memory that is another one in each call, or belongs to a result. A function without inputs is
+   * called to compute all of it again.
+   */
+  onceOf(
+    trace: Trace,
+    items: readonly TraceItem[],
+    uses: ReadonlyMap<Buffer, BufferUse>,
+    changing: ReadonlySet<Buffer | undefined>,
+    hasInputs: boolean,
+  ): OnceComputed;
+}
 /** The planner: the order of a replay, and the memory of what is in `free`. */
 export interface Planner {
   arrange(

@@ -2,25 +2,26 @@
 // would cost more than the call. So small results of one device are cut from a larger block, which is freed
 // when the last of them is collected.
 
-import { type DType, dtypes } from "../../dtype.ts";
+import { dtypes } from "../../dtype.ts";
 import { Buffer } from "../../runtime/buffer.ts";
 import { Device } from "../devices.ts";
+import type { MakeResult } from "./placement.ts";
 
 /** Bytes of a block, which one result may hold on to; larger results have memory of their own. */
 const BLOCK = 1 << 14;
 const SMALL = 1 << 10;
 
-export class ResultMemory {
+class ResultMemory {
   /** only results hold a block */
   readonly #blocks = new Map<string, { block: WeakRef<Buffer>; used: number }>();
   /** bytes of the first block: a jit that is called a few times needs little */
   #next = SMALL;
 
-  take(device: string, size: number, dtype: DType): Buffer {
+  take({ device, size, dtype }: Parameters<MakeResult>[0]): Buffer | undefined {
     const nbytes = dtype.bytesFor(size);
     const align = Device.get(device).allocator.offsetAlign;
     const room = Math.ceil(nbytes / align) * align;
-    if (room > SMALL || nbytes === 0 || dtype.image) return new Buffer(device, size, dtype).ensureAllocated();
+    if (room > SMALL || nbytes === 0 || dtype.image) return undefined;
     const current = this.#blocks.get(device);
     const block = current?.block.deref();
     if (block !== undefined && current !== undefined && current.used + room <= block.nbytes) {
@@ -33,4 +34,9 @@ export class ResultMemory {
     this.#blocks.set(device, { block: new WeakRef(next), used: room });
     return new Buffer(device, size, dtype, next, 0);
   }
+}
+
+export function resultMemory(): MakeResult {
+  const memory = new ResultMemory();
+  return (result) => memory.take(result);
 }

@@ -17,7 +17,8 @@ import { type ScheduleItem, useReuse, useTuning } from "../../schedule/schedule.
 import * as scheduleTuning from "../../schedule/tuning.ts";
 import * as log from "../../viz/log.ts";
 import * as memoryplan from "../jit/memoryplan.ts";
-import { usePlanner } from "../jit/planner.ts";
+import { usePlanner, useStepTuning } from "../jit/planner.ts";
+import * as stepTuning from "../jit/steptuning.ts";
 import { readable } from "../source.ts";
 
 export * as diagnostics from "../../codegen/diagnostics/node.ts";
@@ -27,6 +28,7 @@ useProfiler(Profiler);
 useTuning(scheduleTuning);
 useReuse(reuse);
 usePlanner(memoryplan);
+useStepTuning(stepTuning);
 
 // biome-ignore lint/correctness/useYield: the page's form waits for an import
 export function* logGraph(outs: readonly LazyBuffer[]): Step<void> {
