@@ -7,6 +7,7 @@ import { dtypeOfTyped } from "../hostarrays.ts";
 import { TinyJit } from "../index.ts";
 import { LazyBuffer } from "../lazy/lazybuffer.ts";
 import { Buffer } from "../runtime/buffer.ts";
+import { Device } from "../runtime/registry.ts";
 import type { TensorData } from "../tensor/creation/hostdata.ts";
 import { knownValues } from "../tensor/known.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -94,7 +95,8 @@ class PortFeed {
 function hostBytes({ lazydata }: Tensor): Uint8Array | undefined {
   const { base } = lazydata;
   const source = base.op === "COPY" && lazydata.isWhole ? base.srcs?.[0]?.base.realized : undefined;
-  if (source === undefined || source.nbytes > MAX_COPIED || source.device !== "EXT") return undefined;
+  const isArray = source !== undefined && Device.storageOf(source.device) === "array";
+  if (!isArray || source.nbytes > MAX_COPIED) return undefined;
   return runSync(source.read(true), "run");
 }
 

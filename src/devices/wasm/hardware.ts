@@ -163,9 +163,11 @@ export class Hardware {
       this.pump();
       return !this.#isBehind;
     };
-    if (executeShort(work, timed, pump)) return this.#settleFaults();
-    Atomics.add(words, LAYOUT.bell, 1);
-    this.#dispatch(work >= WORTH);
+    if (executeShort(work, timed, pump)) this.#settleFaults();
+    else {
+      Atomics.add(words, LAYOUT.bell, 1);
+      this.#dispatch(work >= WORTH);
+    }
   }
   #makeRoom(ring: Ring, tail: number): void {
     this.block({

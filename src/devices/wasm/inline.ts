@@ -1,6 +1,6 @@
 // Whether the caller executes a kept stream (a captured step) itself, inside the submission: waking a thread
-// and hearing from it costs more than a short stream takes. How long one takes is measured, not guessed. Pages
-// leave it out: they start workers for large kernels only.
+// and hearing from it costs more than a short stream takes. How long one takes is measured, not guessed.
+// Pages leave it out: they start workers for large kernels only.
 
 import { wantedThreads } from "./workers.ts";
 

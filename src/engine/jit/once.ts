@@ -73,7 +73,9 @@ export function onceOf(
       if (origins.has(b)) return true;
       const node = nodes.get(b);
       if (node === undefined || changing.has(b) || drawn.has(b) || uses.get(b)?.written) return false;
-      return Device.computes(b.device) || (b.device === "EXT" && node.id >= trace.firstNode);
+      return (
+        Device.computes(b.device) || (Device.storageOf(b.device) === "array" && node.id >= trace.firstNode)
+      );
     };
     const isOwn = (b: Buffer): boolean =>
       uses.get(b)?.local === true && writes.get(b) === 1 && !changing.has(b) && Device.computes(b.device);
