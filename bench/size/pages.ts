@@ -23,13 +23,13 @@ export interface Page {
 }
 export const PAGES: readonly Page[] = [
   { name: "a dot product", file: "dot.js", prints: "11", limit: 90_000, target: 110_000 },
-  { name: "a trained network", file: "mlp.js", prints: "0,1,1,0", limit: 130_000, target: 130_000 },
+  { name: "a trained network", file: "mlp.js", prints: "0,1,1,0", limit: 131_500, target: 130_000 },
   {
     name: "twenty methods on WEBGPU",
     isGpu: true,
     file: "webgpu.js",
     prints: "12.5,3.5,4.0,0.0",
-    limit: 130_000,
+    limit: 131_000,
     target: 130_000,
   },
 ];

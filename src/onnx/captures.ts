@@ -58,7 +58,11 @@ export class SymbolicCaptures {
     const capture = this.#find(kind, shapes, values) ?? (await this.#make(kind, shapes, values));
     if (capture === undefined) return undefined;
     const mine = capture.last.then(() => this.#replay(capture, shapes, values));
-    capture.last = mine.catch(() => {});
+    // not the result itself, which nothing here may keep alive
+    capture.last = mine.then(
+      () => {},
+      () => {},
+    );
     return mine;
   }
 

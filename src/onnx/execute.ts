@@ -12,6 +12,7 @@ import {
   type Any,
   type HostArray,
   hostOf,
+  inputsAmong,
   NO_SOURCES,
   type SizeArray,
   sourcesOf,
@@ -67,14 +68,14 @@ export class GraphRun implements Environment {
     return value.isKnown ? this.#known(value).sizes : this.#unknown(value);
   }
   #known(value: TensorValue): TensorValue {
-    for (const name of value.sources) this.findings.specialised.add(name);
+    for (const name of inputsAmong(value.sources)) this.findings.specialised.add(name);
     return value;
   }
   #unknown(value: TensorValue): MaybePromise<HostArray> {
     const { findings } = this;
     if (value.isText) throw new OnnxError("strings were given where numbers are expected");
     // a value that is made of symbolic sizes is another one with other sizes
-    if (value.sources.size > 0 || isSized(value.tensor)) {
+    if (inputsAmong(value.sources).length > 0 || isSized(value.tensor)) {
       findings.isDynamic = true;
       return this.#fetch(value);
     }

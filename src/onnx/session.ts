@@ -27,7 +27,12 @@ export interface OnnxPort {
 }
 
 /** What `run` takes: tensors, numbers, strings, and lists of tensors where the model wants a sequence. */
-export type OnnxInput = Tensor | TensorData | OnnxTexts | readonly OnnxInput[] | null;
+export type OnnxInput = Tensor | TensorData | OnnxShaped | OnnxTexts | readonly OnnxInput[] | null;
+/** A typed array with its dims, as onnxruntime has tensors. */
+export interface OnnxShaped {
+  readonly data: ArrayBufferView;
+  readonly dims: readonly number[];
+}
 /** What it gives. A tensor of strings comes as strings with a shape, a sequence as a list. */
 export type OnnxOutput = Tensor | OnnxTexts | readonly OnnxOutput[] | null;
 /** A tensor of strings. */
@@ -40,6 +45,20 @@ export interface OnnxTexts {
 const MAX_ENTRIES = 64;
 /** Signatures that a call is compared with before anything else is done. */
 const MAX_RECENT = 4;
+
+/**
+ * Runs that build graphs come one after the other, those of other models too: a capture would take what
+ * another one builds meanwhile for its own.
+ */
+let line: Promise<unknown> = Promise.resolve();
+function inLine<T>(work: () => Promise<T>): Promise<T> {
+  const mine = line.then(work);
+  line = mine.then(
+    () => {},
+    () => {},
+  );
+  return mine;
+}
 
 /** What `onnx.load` gives. */
 export class OnnxModel {
@@ -125,7 +144,13 @@ export class OnnxModel {
     if (isSaving()) return this.#execute(this.#take(inputs), newFindings());
     const known = this.#replayOf(inputs);
     if (known !== undefined) return known;
+    // the values of now, whoever runs before
     const values = this.#take(inputs);
+    return inLine(() => this.#runValues(values));
+  }
+
+  /** Without a replay that takes the inputs as they are. */
+  async #runValues(values: ReadonlyMap<string, Any>): Promise<Record<string, OnnxOutput>> {
     const shapes = this.inputs.map(({ name }) => signature(values.get(name))).join(";");
     const deciding = this.#deciding.get(shapes);
     const key = deciding === undefined ? undefined : keyOf(shapes, deciding, values);
@@ -252,6 +277,8 @@ export class OnnxModel {
   }
 
   #take(inputs: Readonly<Record<string, OnnxInput>>): Map<string, Any> {
+    if (typeof inputs !== "object" || inputs === null)
+      throw new OnnxError(`run: got ${inputs === null ? "null" : typeof inputs}, expected inputs by name`);
     const expected = this.inputs.map((p) => p.name);
     const unknown = Object.keys(inputs).find((name) => !expected.includes(name));
     const list = this.inputs.map(showPort).join(", ") || "none";
@@ -324,7 +351,7 @@ function valueOfInput(
   if (isTexts(given))
     return element?.name === "string" ? TensorValue.ofTexts(given, sources) : refuse("strings");
   if (element?.name === "string") return refuse("not { shape, data } with strings");
-  const value = tensorInput(given as Tensor | TensorData, element, port, device, refuse);
+  const value = tensorInput(given as Tensor | TensorData | OnnxShaped, element, port, device, refuse);
   checkDims(value, port, sizes, refuse);
   return value.withSources(sources);
 }
@@ -335,7 +362,7 @@ const isTexts = (x: unknown): x is OnnxTexts =>
   Array.isArray((x as OnnxTexts).shape);
 
 function tensorInput(
-  given: Tensor | TensorData,
+  given: Tensor | TensorData | OnnxShaped,
   element: ElementType | undefined,
   port: OnnxPort,
   device: string | undefined,
@@ -353,13 +380,31 @@ function tensorInput(
     ...(element === undefined ? {} : { dtype: element.dtype }),
     ...(device === undefined ? {} : { device }),
   };
-  const made = new Tensor(given, options);
-  const tensor = ArrayBuffer.isView(given) ? shaped(made, port) : made;
-  const value = TensorValue.of(tensor, element);
-  const flat = flatOf(given);
+  const data = isShaped(given) ? given.data : given;
+  const value = TensorValue.of(
+    named(refuse, () => {
+      const made = new Tensor(data, options);
+      if (isShaped(given)) return made.reshape([...given.dims]);
+      return ArrayBuffer.isView(given) ? shaped(made, port) : made;
+    }),
+    element,
+  );
+  const flat = flatOf(data);
   return flat === undefined
     ? value
     : value.withHost((): HostArray => ({ type: value.type, shape: value.shape, data: flat(value.type) }));
+}
+/** Data with dims: the form of tensors in onnxruntime. */
+const isShaped = (x: unknown): x is OnnxShaped =>
+  ArrayBuffer.isView((x as { data?: unknown } | undefined)?.data) &&
+  Array.isArray((x as { dims?: unknown }).dims);
+/** What no tensor can be made of is said of the input. */
+function named<T>(refuse: (got: string) => never, make: () => T): T {
+  try {
+    return make();
+  } catch (e) {
+    return refuse(`refused: ${(e as Error).message}`);
+  }
 }
 /** A flat array gets the shape of the port, if that leaves one size open at most. */
 function shaped(flat: Tensor, { dims }: OnnxPort): Tensor {

@@ -12,7 +12,7 @@ import { type ElementType, encodeElements, TYPES, typeOfCode } from "./elements.
 import { OnnxError } from "./errors.ts";
 import type { SparseTensorProto, TensorProto } from "./model.ts";
 import { joined, type PackedNumbers, WireReader } from "./protobuf.ts";
-import { type HostArray, rawHost, TensorValue } from "./values.ts";
+import { type HostArray, rawHost, TensorValue, WEIGHT_SOURCES } from "./values.ts";
 
 const MAX_DIMS = 64;
 /** What typed arrays and kernels can count. */
@@ -57,11 +57,16 @@ export const bytesFor = (type: ElementType, n: number): number => Math.ceil((n *
 export function tensorValue(tensor: TensorProto, where: string, place: TensorPlace): TensorValue {
   return protoValue(tensor, where, place, inMemory);
 }
-/** The same for a weight: a large one does not stay on the host. */
+/**
+ * The same for a weight: a large one does not stay on the host, and what is computed from floats is not
+ * computed there, because they may be trained.
+ */
 export function weightValue(tensor: TensorProto, where: string, place: TensorPlace): TensorValue {
-  return protoValue(tensor, where, place, (type, shape, raw) =>
+  const value = protoValue(tensor, where, place, (type, shape, raw) =>
     raw.byteLength <= SMALL ? inMemory(type, shape, raw, place) : onDeviceOnly(type, shape, raw, place),
   );
+  const { type } = value;
+  return type.dtype.isFloat && type.stored === type.dtype ? value.withSources(WEIGHT_SOURCES) : value;
 }
 function protoValue(
   tensor: TensorProto,

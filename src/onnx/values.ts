@@ -13,6 +13,12 @@ import { OnnxError } from "./errors.ts";
 
 export type InputSources = ReadonlySet<string>;
 export const NO_SOURCES: InputSources = new Set();
+/** Stands among the sources of what depends on weights that may be trained or assigned. */
+const WEIGHTS = "\0weights";
+export const WEIGHT_SOURCES: InputSources = new Set([WEIGHTS]);
+/** The inputs of the model among the sources. */
+export const inputsAmong = (sources: InputSources): readonly string[] =>
+  [...sources].filter((name) => name !== WEIGHTS);
 
 /** Elements on the host, in row-major order. */
 export interface HostArray {

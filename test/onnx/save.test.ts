@@ -499,3 +499,15 @@ describe("real models, exported after import", () => {
     });
   }
 });
+
+test("a function that decides by the size of an open dim is refused", async () => {
+  const decide = (x: Tensor): Tensor => ((x.shape[0] as number) > 8 ? x.mul(2) : x.mul(3));
+  const odd = (x: Tensor): Tensor => ((x.shape[0] as number) % 2 === 0 ? x.mul(2) : x.mul(3));
+  for (const fn of [decide, odd])
+    await expect(save(fn, Tensor.ones(4, 3), { dynamic: { input: { 0: "b" } } })).rejects.toThrow(OnnxError);
+});
+
+test("an output with the name of an input is refused", async () => {
+  const fn = ({ x }: { x: Tensor }) => ({ x: x.mul(2) });
+  await expect(save(fn, { x: Tensor.ones(2) })).rejects.toThrow('an output and an input are both called "x"');
+});

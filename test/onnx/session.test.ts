@@ -215,3 +215,55 @@ test("nodes may come in any order, and an op that fails names its node", async (
   expect((error as OnnxError).op).toBe("Transpose");
   expect((error as OnnxError).message).toMatch(/Transpose "t": perm/);
 });
+
+test("small weights behind ops that shapes are computed by are trained and assigned", async () => {
+  for (const op of ["Identity", "Neg", "Sqrt", "Transpose", "Unsqueeze"]) {
+    const weights = {
+      w: new Tensor([[4, 4]], { dtype: "float32" }),
+      axes: new Tensor([0], { dtype: "int64" }),
+    };
+    const [inputs, outputs] = [
+      { x: { type: "float", dims: [1] } },
+      { y: { type: "float", dims: undefined } },
+    ] as const;
+    const nodes = [
+      { op, inputs: op === "Unsqueeze" ? ["w", "axes"] : ["w"], outputs: ["v"] },
+      { op: "Mul", inputs: ["v", "x"], outputs: ["y"] },
+    ];
+    const model = await load(await write({ inputs, outputs, weights, nodes }));
+    const of = async (): Promise<number> =>
+      Number(((await model.run({ x: [1] })).y as Tensor).sum().itemSync());
+    const before = await of();
+    const w = model.namedParameters().w as Tensor;
+    await w.assign(Tensor.full([1, 2], 16, { dtype: "float32" })).realize();
+    expect(await of(), op).toBe(op === "Sqrt" ? 2 * before : 4 * before);
+    w.requiresGrad = true;
+    ((await model.run({ x: [1] })).y as Tensor).sum().backward();
+    expect(w.grad?.shape, op).toEqual([1, 2]);
+  }
+});
+
+test("overlapping runs of any sizes, of two models", async () => {
+  const models = await Promise.all([1, 2].map(async () => load(await bytesOf(twoLayers))));
+  const value = ([a, b]: [number, number]): number =>
+    a + 0.5 * b + 0.1 + 2 * (-a + 2 * b + 0.2 > 0 ? -a + 2 * b + 0.2 : 0);
+  const rows = (n: number): [number, number][] => Array.from({ length: n }, (_, i) => [1 + i, 2]);
+  for (let round = 0; round < 4; round++) {
+    const runs = [17, 3, 18, 1].flatMap((n) => models.map((m) => [n, m.run({ x: rows(n) })] as const));
+    for (const [n, run] of runs) {
+      const y = (await ((await run).y as Tensor).tolist()) as number[][];
+      expect(y.length).toBe(n);
+      expect(y[0]?.[0]).toBeCloseTo(value([1, 2]), 4);
+    }
+  }
+});
+
+test("data with dims is taken as onnxruntime has it; what cannot be a tensor is said of the input", async () => {
+  const model = await load(await bytesOf(twoLayers));
+  const given = { data: new Float32Array([1, 2, -1, 0.5]), dims: [2, 2] };
+  close(await ((await model.run({ x: given })).y as Tensor).tolist(), expected);
+  await expect(model.run({ x: [[1, 2], [3]] })).rejects.toThrow(
+    /input "x" is refused: .*expected "x": float/,
+  );
+  await expect(model.run(null as never)).rejects.toThrow("run: got null, expected inputs by name");
+});

@@ -15,9 +15,9 @@ import { buildOn } from "../../schedule/schedule.ts";
 import type { ShapeTracker } from "../../shape/shapetracker.ts";
 import { isFixed, type Sint, type Variable } from "../../shape/symbolic.ts";
 import { at, type Draw, type HostRead, type TensorLike, type TraceItem } from "./collector.ts";
-import { type Growth, growthOf, sizesOf } from "./growth.ts";
 import {
   type BufferUse,
+  type Growth,
   holdsData,
   type MemoryReport,
   type OnceComputed,
@@ -27,6 +27,8 @@ import {
 } from "./placement.ts";
 import { stepTuning } from "./planner.ts";
 import { isCaptured, type Trace } from "./trace.ts";
+
+const NO_SIZES: ReadonlyMap<Buffer, Sint> = new Map();
 
 export type Slot =
   | { readonly kind: "input"; readonly index: number }
@@ -173,7 +175,7 @@ export function* capture(
   requireSeen(trace, uses, inputs);
   requireGiven(items, given);
 
-  const sizes = sizesOf(items);
+  const sizes = stepTuning()?.sizesOf(items) ?? NO_SIZES;
   const slots = new Slots();
   for (const [index, alias] of aliases.entries()) slots.add(alias, { kind: "input", index });
   for (const { buffer, local } of uses.values()) {
@@ -224,7 +226,7 @@ export function* capture(
     ),
     random: { draws: trace.draws, from: trace.stream.from, length: trace.stream.to - trace.stream.from },
     memory: reportOf(uses, places),
-    growth: growthOf(sizes, places, (b) => slots.of(b), given),
+    growth: stepTuning()?.growthOf(sizes, places, (b) => slots.of(b), given),
   };
   return { captured, results };
 }

@@ -3,22 +3,15 @@
 // the same lives: memory is made anew, kernels stay as they are.
 
 import { JitError } from "../../errors.ts";
-import type { Step } from "../../helpers.ts";
 import type { Buffer } from "../../runtime/buffer.ts";
 import { evaluate, isExact, type Sint, unbind, type Variable } from "../../shape/symbolic.ts";
-import type { Slot } from "./capture.ts";
 import type { TraceItem } from "./collector.ts";
-import { type Life, type Placement, planner, type Room } from "./placement.ts";
+import { type Growth, type Life, type Placement, planner, type Room } from "./placement.ts";
 
 /** A value in a slot, and its size in variables. */
 interface SizedSlot extends Room {
   readonly slot: number;
   readonly elements: Sint;
-}
-/** What only the items see, and the values of variables that there is room for. */
-export interface Growth {
-  readonly lives: readonly Life<SizedSlot>[];
-  readonly room: ReadonlyMap<Variable, number>;
 }
 
 /** Variables with more than there is room for get so much more than that, as long as they may have it. */
@@ -60,30 +53,28 @@ export function growthOf(
       return { device, dtype, size, slot: slotOf(b), elements: sizes.get(b) ?? size };
     }),
   }));
-  return { lives: sized, room: bound };
+  return growing(sized, bound);
 }
 
-/** Slots with room for these values; undefined: they have it. */
-export function* grown(
-  { lives, room }: Growth,
-  slots: readonly Slot[],
-  bound: ReadonlyMap<Variable, number>,
-): Step<{ slots: readonly Slot[]; growth: Growth } | undefined> {
-  const more = new Map(room);
-  for (const [v, n] of bound) {
-    const had = room.get(v) ?? 0;
-    if (n > had) more.set(v, Math.max(n, Math.min(v.max, Math.ceil(had * AHEAD))));
-  }
-  if ([...more].every(([v, n]) => room.get(v) === n)) return undefined;
-  const larger = lives.map((life) => ({
-    ...life,
-    values: life.values.map((v) => ({ ...v, size: evaluate(v.elements, more) })),
-  }));
-  const { buffers } = yield* planner().place(larger);
-  const made = [...slots];
-  larger.forEach(({ values }, i) => {
-    for (const [k, { slot }] of values.entries())
-      made[slot] = { kind: "fixed", buffer: buffers[i]?.[k] as Buffer };
-  });
-  return { slots: made, growth: { lives: larger, room: more } };
-}
+/** `lives`: what only the items see; `room`: the values of variables that there is room for. */
+const growing = (lives: readonly Life<SizedSlot>[], room: ReadonlyMap<Variable, number>): Growth => ({
+  *grow(slots, bound) {
+    const more = new Map(room);
+    for (const [v, n] of bound) {
+      const had = room.get(v) ?? 0;
+      if (n > had) more.set(v, Math.max(n, Math.min(v.max, Math.ceil(had * AHEAD))));
+    }
+    if ([...more].every(([v, n]) => room.get(v) === n)) return undefined;
+    const larger = lives.map((life) => ({
+      ...life,
+      values: life.values.map((v) => ({ ...v, size: evaluate(v.elements, more) })),
+    }));
+    const { buffers } = yield* planner().place(larger);
+    const made = [...slots];
+    larger.forEach(({ values }, i) => {
+      for (const [k, { slot }] of values.entries())
+        made[slot] = { kind: "fixed", buffer: buffers[i]?.[k] as Buffer };
+    });
+    return { slots: made, growth: growing(larger, more) };
+  },
+});

@@ -25,7 +25,6 @@ import {
 } from "./binding.ts";
 import { buffersOf, type CapturedFunction, capture, type Result, type Returned, seal } from "./capture.ts";
 import { CacheCollector, type HostRead, type Setting, type TensorLike } from "./collector.ts";
-import { grown } from "./growth.ts";
 import { CallSummary, isWithin, requireInvariant } from "./invariants.ts";
 import type { MakeResult, MemoryReport } from "./placement.ts";
 import { stepTuning } from "./planner.ts";
@@ -255,7 +254,7 @@ class Jit extends Callable {
   *#roomy(ready: Ready, { bound }: Arguments): Step<Ready> {
     const { captured } = ready;
     if (captured.growth === undefined) return ready;
-    const more = yield* grown(captured.growth, captured.slots, bound);
+    const more = yield* captured.growth.grow(captured.slots, bound);
     if (more === undefined) return ready;
     const larger = { ...captured, ...more };
     this.#ready = { ...ready, captured: larger, replay: new Replay(larger) };

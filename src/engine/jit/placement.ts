@@ -6,7 +6,9 @@ import type { DType } from "../../dtype.ts";
 import { getOrMake, type Step } from "../../helpers.ts";
 import type { LazyBuffer } from "../../lazy/lazybuffer.ts";
 import { Buffer } from "../../runtime/buffer.ts";
+import type { Sint, Variable } from "../../shape/symbolic.ts";
 import { Device } from "../devices.ts";
+import type { Slot } from "./capture.ts";
 import type { TraceItem } from "./collector.ts";
 import { loadedPlanner } from "./planner.ts";
 import type { Trace } from "./trace.ts";
@@ -115,9 +117,27 @@ export interface OnceComputed {
 /** Gives out memory for small results; undefined: it is to have memory of its own. */
 export type MakeResult = (result: Pick<Buffer, "device" | "size" | "dtype">) => Buffer | undefined;
 
-/** What makes short steps faster. */
+/** Memory of values whose sizes have Variables. */
+export interface Growth {
+  /** Slots with room for these values; undefined: they have it. */
+  grow(
+    slots: readonly Slot[],
+    bound: ReadonlyMap<Variable, number>,
+  ): Step<{ slots: readonly Slot[]; growth: Growth } | undefined>;
+}
+
+/** What makes short steps faster, and steps of several sizes one capture. */
 export interface StepTuning {
   resultMemory(): MakeResult;
+  /** The sizes in variables of the buffers that were made as large as their values need. */
+  sizesOf(items: readonly TraceItem[]): ReadonlyMap<Buffer, Sint>;
+  /** How the memory of a capture grows; undefined: all of it has plain sizes. */
+  growthOf(
+    sizes: ReadonlyMap<Buffer, Sint>,
+    places: Placement,
+    slotOf: (buffer: Buffer) => number,
+    bound: ReadonlyMap<Variable, number>,
+  ): Growth | undefined;
   /**
    * `changing`: memory that is another one in each call, or belongs to a result. A function without inputs is
    * called to compute all of it again.

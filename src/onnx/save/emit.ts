@@ -9,6 +9,7 @@ import { Device } from "../../runtime/registry.ts";
 import { make } from "../../tensor/core.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { typeOfDType } from "../elements.ts";
+import { OnnxError, quoted } from "../errors.ts";
 import type { OnnxAttribute, OnnxGraph, OnnxNode, OnnxValueType } from "../write.ts";
 import type { MergedNode } from "./merge.ts";
 import type { SizeFormula } from "./sizes.ts";
@@ -58,7 +59,13 @@ class ModelWriter {
       this.#taken.add(name);
       this.#names.set(node, name);
     }
-    for (const [name] of outputs) this.#taken.add(name);
+    for (const [name] of outputs) {
+      if (this.#taken.has(name))
+        throw new OnnxError(
+          `save: an output and an input are both called ${quoted(name)}; expected other names: return { other: … }`,
+        );
+      this.#taken.add(name);
+    }
     this.#emitAll(outputs.map(([, node]) => node));
     for (const [name, node] of outputs) this.#add("Identity", [this.#name(node)], {}, name);
     const graph: OnnxGraph = {

@@ -195,6 +195,8 @@ async function mergedTraces(
     } catch (error) {
       failure ??= error;
       if (open.length === 0) throw error;
+      // a function that can be called at these sizes is right at them, or is refused
+      if (error instanceof SizeMismatch) break;
     }
   }
   if (!(failure instanceof SizeMismatch)) throw failure;

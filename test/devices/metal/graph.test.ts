@@ -206,11 +206,11 @@ describe("the messages of a replay", () => {
     `);
     expect(named(await messagesOf(() => run(5)))).toMatchInlineSnapshot(`
       [
-        "MTLIndirectComputeCommand#2 setKernelBuffer:MTLBuffer#5 offset:0 atIndex:0",
+        "MTLIndirectComputeCommand#2 setKernelBuffer:MTLBuffer#4 offset:64 atIndex:0",
         "MTLCommandQueue#1 commandBuffer -> MTLCommandBuffer#2",
         "MTLCommandBuffer#2 setLabel:"graph of 2 kernels"",
         "MTLCommandBuffer#2 computeCommandEncoder -> MTLComputeCommandEncoder#2",
-        "MTLComputeCommandEncoder#2 useResources:[MTLBuffer#2 MTLBuffer#3 MTLBuffer#5 MTLBuffer#1] count:4 usage:3",
+        "MTLComputeCommandEncoder#2 useResources:[MTLBuffer#2 MTLBuffer#3 MTLBuffer#4 MTLBuffer#1] count:4 usage:3",
         "MTLComputeCommandEncoder#2 setComputePipelineState:MTLComputePipelineState#1",
         "MTLComputeCommandEncoder#2 dispatchThreadgroups:(0 0 0) threadsPerThreadgroup:(0 0 0)",
         "MTLComputeCommandEncoder#2 setComputePipelineState:MTLComputePipelineState#2",
