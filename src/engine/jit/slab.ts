@@ -14,6 +14,8 @@ const SMALL = 1 << 10;
 class ResultMemory {
   /** only results hold a block */
   readonly #blocks = new Map<string, { block: WeakRef<Buffer>; used: number }>();
+  /** devices whose memory the host does not see: there a place in a block costs more than memory alone */
+  readonly #apart = new Set<string>();
   /** bytes of the first block: a jit that is called a few times needs little */
   #next = SMALL;
 
@@ -21,7 +23,7 @@ class ResultMemory {
     const nbytes = dtype.bytesFor(size);
     const align = Device.get(device).allocator.offsetAlign;
     const room = Math.ceil(nbytes / align) * align;
-    if (room > SMALL || nbytes === 0 || dtype.image) return undefined;
+    if (room > SMALL || nbytes === 0 || dtype.image || this.#apart.has(device)) return undefined;
     const current = this.#blocks.get(device);
     const block = current?.block.deref();
     if (block !== undefined && current !== undefined && current.used + room <= block.nbytes) {
@@ -30,6 +32,10 @@ class ResultMemory {
       return made;
     }
     const next = new Buffer(device, this.#next, dtypes.uint8).ensureAllocated();
+    if (Device.get(device).allocator.view(next.handle, 0) === undefined) {
+      this.#apart.add(device);
+      return undefined;
+    }
     this.#next = Math.min(2 * this.#next, BLOCK);
     this.#blocks.set(device, { block: new WeakRef(next), used: room });
     return new Buffer(device, size, dtype, next, 0);
