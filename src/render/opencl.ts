@@ -206,7 +206,8 @@ function onProcessor(vectors: Vectors): Partial<Renderer<string>> {
   const { hasThreads, simd, has } = clangRenderer(vectors);
   const language = { ...OpenCLHostLanguage, fused: vectors.fused };
   return {
-    ...{ grid, globalMax, localMax, sharedMax, optOps, heuristic, hasThreads, simd, has },
+    ...{ grid, globalMax, localMax, sharedMax, optOps, heuristic, hasThreads, simd },
+    has: (op, d) => has(op, d) && language.codeForOp[op] !== undefined,
     render: (name, uops) => renderCStyle(language, name, uops),
   };
 }
